@@ -1,7 +1,7 @@
 import type { TestDatabase } from './database.ts'
 
 /** Returns a function that inserts an account without a password and returns its id. */
-export function accountMaker({ query }: Pick<TestDatabase, 'query'>): () => Promise<number> {
+export function createAccountMaker({ query }: Pick<TestDatabase, 'query'>): () => Promise<number> {
   let count = 0
   return async () => {
     const [row] = await query(`insert into account (email, password_hash) values ($1, '') returning id`, [

@@ -15,11 +15,11 @@ export interface StoreKind {
   /** Number of files, objects and parts of objects, or blobs with chunks. */
   count(): Promise<number>
   /** Deletes all stored bytes behind the service's back. */
-  lose(): Promise<void>
+  deleteAll(): Promise<void>
 }
 
 /** Returns an empty store of each kind. The stores are removed after the test file. */
-export async function storeKinds({ query }: TestDatabase): Promise<readonly StoreKind[]> {
+export async function createStoreKinds({ query }: TestDatabase): Promise<readonly StoreKind[]> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-blobs-'))
   const server = await startS3('/some/prefix')
   after(async () => {
@@ -36,23 +36,23 @@ export async function storeKinds({ query }: TestDatabase): Promise<readonly Stor
       env: {},
       count: async () =>
         (await query('select count(distinct blob_id)::int as n from blob_chunk'))[0]!.n as number,
-      lose: async () => void (await query('delete from blob_chunk')),
+      deleteAll: async () => void (await query('delete from blob_chunk')),
     },
     {
       name: 'file',
       env: { BLOB_STORE: `file:${folder}` },
       count: () => Promise.resolve(files().length),
-      lose: () => lose(files()),
+      deleteAll: () => deleteFiles(files()),
     },
     {
       name: 's3',
       env: server.env,
       count: () => Promise.resolve(server.files().length),
-      lose: () => lose(server.files()),
+      deleteAll: () => deleteFiles(server.files()),
     },
   ]
 }
 
-async function lose(files: readonly string[]): Promise<void> {
+async function deleteFiles(files: readonly string[]): Promise<void> {
   for (const file of files) rmSync(file)
 }

@@ -17,13 +17,13 @@ import { BOMB_CPU_MS } from './runs.ts'
 
 const { signal } = new AbortController()
 const limits = { cpuMs: BOMB_CPU_MS }
-const REPORTED =
+const EXPECTED_OUTCOME =
   /^(imported|The file cannot be imported: |Item 1: |The file (takes|needs|crashed)|The front matter |A line of |\w+: (is too long|is not a recognized date))/
 
-export type BombReaders = ReturnType<typeof bombReaders>
+export type BombReaders = ReturnType<typeof createBombReaders>
 
 /** Creates readers that share child processes, which stop after the test file. */
-export function bombReaders() {
+export function createBombReaders() {
   const pool = createChildPool({ log: { warn: () => {} } as never, checkMs: 20 })
   after(() => pool.close())
 
@@ -50,7 +50,7 @@ export function bombReaders() {
 
   const checkPosts = async (bomb: Bomb): Promise<void> => {
     const outcome = await importBomb(bomb)
-    assert.match(outcome, REPORTED)
+    assert.match(outcome, EXPECTED_OUTCOME)
     assert.doesNotMatch(outcome, /call stack|allocation|internal/i)
   }
 

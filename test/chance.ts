@@ -6,14 +6,14 @@ export interface Chance {
   between(from: number, to: number): number
   pick<T>(from: readonly T[]): T
   /** True with a probability of `share`. */
-  happens(share: number): boolean
+  isHit(share: number): boolean
 }
 
 /**
  * Creates a Mulberry32 generator, which is good enough for tests
  * (https://gist.github.com/tommyettinger/46a874533244883189143505d203312c).
  */
-export function chanceOf(seed: number): Chance {
+export function createChance(seed: number): Chance {
   let state = seed >>> 0
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -27,6 +27,6 @@ export function chanceOf(seed: number): Chance {
     next,
     between,
     pick: (from) => from[between(0, from.length - 1)]!,
-    happens: (share) => next() < share,
+    isHit: (share) => next() < share,
   }
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, extname, posix } from 'node:path'
-import { allFiles, areaOf, ROOT } from './files.ts'
+import { areaOf, listAllFiles, ROOT } from './files.ts'
 import { findImports } from './sql/structure-parse.ts'
 
 /**
@@ -17,29 +17,29 @@ const REGISTRIES: ReadonlySet<string> = new Set([
   'workers/providers/index.ts',
 ])
 // Imported by every test that uses the migrated schema.
-const DATABASE = 'test/database.ts'
-const MIGRATED = /^sql\/(schema|migrations|functions)\//
-const FUNCTION = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
-const STRINGS = /(['"`])([\w./-]*\.\w+)\1/g
+const DATABASE_MODULE = 'test/database.ts'
+const MIGRATED_PATHS = /^sql\/(schema|migrations|functions)\//
+const FUNCTION_PATH = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
+const FILE_STRINGS = /(['"`])([\w./-]*\.\w+)\1/g
 
 /** Files that differ from a commit, as paths from the root: work tree and untracked files included. */
-export function changedFiles(base: string): string[] {
+export function listChangedFiles(base: string): string[] {
   const git = (...args: string[]): string[] =>
     execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).split('\n').filter(Boolean)
   return [...git('diff', '--name-only', base), ...git('ls-files', '--others', '--exclude-standard')]
 }
 
 /** Test files that these changes affect. A file that no source names affects all tests. */
-export function testsAffectedBy(changed: readonly string[]): ReadonlySet<string> {
+export function findAffectedTests(changed: readonly string[]): ReadonlySet<string> {
   read ??= readGraph()
   const graph = read
-  const tests = allFiles()
+  const tests = listAllFiles()
   const found = new Set<string>()
   for (const file of changed) {
-    const users = usersOf(file, graph)
+    const users = findUsers(file, graph)
     const words = new Set(file.split(/[/.-]/))
     const concerned = tests.filter(
-      (one) => one === file || reaches(one, users, graph, words.has(areaOf(one))),
+      (one) => one === file || isReachable(one, users, graph, words.has(areaOf(one))),
     )
     for (const one of concerned.length === 0 ? tests : concerned) found.add(one)
   }
@@ -62,41 +62,41 @@ function readGraph(): Graph {
       const targets = [
         // Type imports load nothing: the compiler checks them.
         ...findImports(text).flatMap(({ target, erased }) => (erased ? [] : [target])),
-        ...[...text.matchAll(STRINGS)].map(([, , path]) => path!),
+        ...[...text.matchAll(FILE_STRINGS)].map(([, , path]) => path!),
       ]
-      return [file, { text, named: [...new Set(targets.flatMap((target) => resolveTarget(file, target)))] }]
+      return [file, { text, named: [...new Set(targets.flatMap((target) => listTargetPaths(file, target)))] }]
     }),
   )
 }
 
 /** The file that `target` names, relative to the file's folder or to the root; empty if there is none. */
-const resolveTarget = (file: string, target: string): string[] =>
+const listTargetPaths = (file: string, target: string): string[] =>
   [posix.join(posix.dirname(file), target), posix.normalize(target)].filter((path) => existsInProject(path))
 
-const known = new Map<string, boolean>()
+const existingPaths = new Map<string, boolean>()
 
 function existsInProject(path: string): boolean {
-  let isKnown = known.get(path)
+  let isKnown = existingPaths.get(path)
   if (isKnown === undefined) {
     isKnown = !path.startsWith('..') && !path.startsWith('/') && existsSync(posix.join(ROOT, path))
-    known.set(path, isKnown)
+    existingPaths.set(path, isKnown)
   }
   return isKnown
 }
 
 /** Sources that represent a changed file: the file itself, or those that name it. */
-function usersOf(file: string, graph: Graph): ReadonlySet<string> {
+function findUsers(file: string, graph: Graph): ReadonlySet<string> {
   if (graph.has(file)) return new Set([file])
   const users = [...graph].flatMap(([path, { named }]) => (named.includes(file) ? [path] : []))
-  if (MIGRATED.test(file)) return new Set([...users, ...callersOf(file, graph)])
+  if (MIGRATED_PATHS.test(file)) return new Set([...users, ...findCallers(file, graph)])
   const name = basename(file)
   return new Set([...users, ...[...graph].flatMap(([path, { text }]) => (text.includes(name) ? [path] : []))])
 }
 
 /** Sources that call an SQL function, directly or through other functions. Other SQL affects every source with a database. */
-function callersOf(file: string, graph: Graph): string[] {
-  const name = FUNCTION.exec(file)?.[1]
-  if (name === undefined) return [DATABASE]
+function findCallers(file: string, graph: Graph): string[] {
+  const name = FUNCTION_PATH.exec(file)?.[1]
+  if (name === undefined) return [DATABASE_MODULE]
   const names = new Set([name])
   const functions = globSync('sql/functions/*/*.sql', { cwd: ROOT })
   const texts = new Map(
@@ -107,14 +107,14 @@ function callersOf(file: string, graph: Graph): string[] {
   const called = new RegExp(`\\b(${[...names].join('|')})\\b`)
   const callers = [...graph].flatMap(([path, { text }]) => (called.test(text) ? [path] : []))
   // Trigger functions are named in no source file, so assume that all database tests use them.
-  return callers.length === 0 ? [DATABASE] : callers
+  return callers.length === 0 ? [DATABASE_MODULE] : callers
 }
 
 /**
  * True if imports lead from a test to one of the files. Registries count only for tests of the same area and for direct
  * importers.
  */
-function reaches(test: string, files: ReadonlySet<string>, graph: Graph, isOfArea: boolean): boolean {
+function isReachable(test: string, files: ReadonlySet<string>, graph: Graph, isOfArea: boolean): boolean {
   const seen = new Set([test])
   for (const file of seen) {
     if (files.has(file)) return true

@@ -25,37 +25,37 @@ export interface ReadOptions {
 export interface AnswerRead {
   readonly frames: readonly Frame[]
   /** Number of streams opened. */
-  readonly opened: number
+  readonly streamCount: number
 }
 
-const LOOK_MS = 15
-const LIMIT_MS = 90_000
+const POLL_INTERVAL_MS = 15
+const ANSWER_TIMEOUT_MS = 90_000
 const CHAT = '/api/v1/ai/chat'
 
 /** Reads an answer to its end, over as many streams as necessary. */
 export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
   const { ports, random } = listening
   const frames: Frame[] = []
-  const end = Date.now() + (listening.limitMs ?? LIMIT_MS)
+  const end = Date.now() + (listening.limitMs ?? ANSWER_TIMEOUT_MS)
   let stopping = false
   for (let opened = 1; ; opened++) {
     assert.ok(Date.now() < end, `no end after ${opened} streams, the last at ${frames.at(-1)?.id}`)
     const all = ports()
     const port = all[Math.floor(random() * all.length)]
-    const stream = port === undefined ? null : await open(port, listening, frames)
-    if (stream === 'nothing more') return { frames, opened }
+    const stream = port === undefined ? null : await openStream(port, listening, frames)
+    if (stream === 'nothing more') return { frames, streamCount: opened }
     if (stream === null) {
-      await delay(LOOK_MS)
+      await delay(POLL_INTERVAL_MS)
       continue
     }
     while (!stream.ended) {
-      await delay(LOOK_MS)
+      await delay(POLL_INTERVAL_MS)
       if (random() < listening.drop) break
       if (!stopping && listening.stopWhen?.([...frames, ...stream.frames]) === true) {
         const { job_id } = (frames[0] ?? stream.frames[0])!.data
         stopping = await fetch(`http://127.0.0.1:${port}/api/v1/jobs/${job_id}`, {
           method: 'DELETE',
-          headers: credentials(listening),
+          headers: createAuthHeaders(listening),
         }).then(
           ({ status }) => status === 202,
           () => false,
@@ -64,15 +64,15 @@ export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
     }
     stream.close()
     frames.push(...stream.frames)
-    if (['complete', 'error'].includes(frames.at(-1)?.event ?? '')) return { frames, opened }
+    if (['complete', 'error'].includes(frames.at(-1)?.event ?? '')) return { frames, streamCount: opened }
   }
 }
 
-const credentials = ({ token }: ReadOptions): Record<string, string> =>
+const createAuthHeaders = ({ token }: ReadOptions): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` }
 
 /** Opens a stream. Returns null if that fails for now, and 'nothing more' if the server has no further frames. */
-async function open(
+async function openStream(
   port: number,
   listening: ReadOptions,
   frames: readonly Frame[],
@@ -84,12 +84,16 @@ async function open(
   const response = await (first === undefined
     ? fetch(base, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', 'idempotency-key': key, ...credentials(listening) },
+        headers: {
+          'content-type': 'application/json',
+          'idempotency-key': key,
+          ...createAuthHeaders(listening),
+        },
         body: JSON.stringify({ message }),
         signal: abort.signal,
       })
     : fetch(`${base}/${first.data.message_id}`, {
-        headers: { 'last-event-id': frames.at(-1)!.id, ...credentials(listening) },
+        headers: { 'last-event-id': frames.at(-1)!.id, ...createAuthHeaders(listening) },
         signal: abort.signal,
       })
   ).catch(() => null)
@@ -100,9 +104,9 @@ async function open(
   return null
 }
 
-type Ask = (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>
+type RunQuery = (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>
 
-export interface Checked {
+export interface CheckedAnswer {
   readonly status: string
   readonly attempts: number
 }
@@ -110,7 +114,7 @@ export interface Checked {
 /**
  * Asserts that the reader saw each event of the ledger exactly once, and that its chunks add up to the stored answer.
  */
-export async function assertAnswerRead(query: Ask, { frames }: AnswerRead): Promise<Checked> {
+export async function assertAnswerRead(query: RunQuery, { frames }: AnswerRead): Promise<CheckedAnswer> {
   const { message_id, job_id } = frames[0]!.data
   const [row] = await query(
     `select m.status, m.content, job.status as job_status, job.attempt, job.seq from ai_message m join job on job.id = m.job_id

@@ -7,11 +7,11 @@ import { prepareCluster } from '../sql/embedded/cluster.ts'
 import { type ClusterLocation, findLocation, prepareSockets } from '../sql/embedded/location.ts'
 import { until } from './until.ts'
 
-const DATABASE = 'millrace'
-const STANDBY = 'standby'
+const DATABASE_NAME = 'millrace'
+const STANDBY_NAME = 'standby'
 
 /** A PostgreSQL server from the binaries that `npm start` uses. After a kill it stays down. */
-export class Server {
+export class PostgresServer {
   readonly url: string
   readonly data: string
   readonly #place: ClusterLocation
@@ -27,7 +27,7 @@ export class Server {
     this.#sockets = prepareSockets(place.home, place.account)
     this.#port = port
     this.data = place.data
-    this.url = `postgresql://postgres:${password}@${encodeURIComponent(this.#sockets)}:${port}/${DATABASE}`
+    this.url = `postgresql://postgres:${password}@${encodeURIComponent(this.#sockets)}:${port}/${DATABASE_NAME}`
   }
 
   /** Parameters with which another server connects to this one. */
@@ -54,7 +54,7 @@ export class Server {
   async query(
     text: string,
     values: readonly unknown[] = [],
-    database = DATABASE,
+    database = DATABASE_NAME,
   ): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({ connectionString: this.url.replace(/[^/]+$/, database) })
     // If the server is killed during a statement, the client emits an error in addition to the rejection.
@@ -114,13 +114,13 @@ export class Server {
 /** A primary and a synchronous standby that can be promoted. A promotion swaps the roles of the two servers. */
 export class Cluster {
   readonly #root: string
-  readonly #servers: readonly [Server, Server]
+  readonly #servers: readonly [PostgresServer, PostgresServer]
   readonly #places: readonly [ClusterLocation, ClusterLocation]
   #primary: 0 | 1 = 0
 
   private constructor(
     root: string,
-    servers: readonly [Server, Server],
+    servers: readonly [PostgresServer, PostgresServer],
     places: readonly [ClusterLocation, ClusterLocation],
   ) {
     this.#root = root
@@ -139,21 +139,21 @@ export class Cluster {
     const passwordFile = path.join(root, 'password')
     const password = await prepareCluster({ ...own, binaries, passwordFile, ephemeral: true, log: () => {} })
     const servers = [
-      new Server(own, binaries, password, 5501),
-      new Server(other, binaries, password, 5502),
+      new PostgresServer(own, binaries, password, 5501),
+      new PostgresServer(other, binaries, password, 5502),
     ] as const
     const cluster = new Cluster(root, servers, [own, other])
     await cluster.primary.start({ synchronous_commit: 'on' })
-    await cluster.primary.query(`create database ${DATABASE}`, [], 'postgres')
+    await cluster.primary.query(`create database ${DATABASE_NAME}`, [], 'postgres')
     return cluster
   }
 
-  get primary(): Server {
+  get primary(): PostgresServer {
     return this.#servers[this.#primary]
   }
 
   /** The server that is not the primary. It is a standby once attached. */
-  get standby(): Server {
+  get standby(): PostgresServer {
     return this.#servers[this.#primary === 0 ? 1 : 0]
   }
 
@@ -167,8 +167,8 @@ export class Cluster {
     const { primary, standby } = this
     await standby.destroy()
     await copyData(primary, standby, this.#places[this.#primary === 0 ? 1 : 0])
-    await standby.start({ primary_conninfo: `${primary.conninfo} application_name=${STANDBY}` })
-    if (isSynchronous) await setSetting(primary, 'synchronous_standby_names', `'${STANDBY}'`)
+    await standby.start({ primary_conninfo: `${primary.conninfo} application_name=${STANDBY_NAME}` })
+    if (isSynchronous) await setSetting(primary, 'synchronous_standby_names', `'${STANDBY_NAME}'`)
     await until('the standby streams from the primary', async () => {
       const state = isSynchronous ? 'sync' : 'async'
       const rows = await primary.query(
@@ -179,7 +179,7 @@ export class Cluster {
   }
 
   /** Restarts the standby disconnected from its primary. */
-  async loseStandby(): Promise<void> {
+  async disconnectStandby(): Promise<void> {
     await this.standby.kill('SIGINT')
     await this.standby.start({})
   }
@@ -199,7 +199,7 @@ export class Cluster {
   }
 }
 
-async function setSetting(server: Server, name: string, value: string): Promise<void> {
+async function setSetting(server: PostgresServer, name: string, value: string): Promise<void> {
   await server.query(`alter system set ${name} = ${value}`)
   await server.query('select pg_reload_conf()')
 }
@@ -208,7 +208,11 @@ async function setSetting(server: Server, name: string, value: string): Promise<
  * Copies a server's data as a base backup
  * (https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-LOWLEVEL-BASE-BACKUP).
  */
-async function copyData(from: Server, to: Server, { account }: ClusterLocation): Promise<void> {
+async function copyData(
+  from: PostgresServer,
+  to: PostgresServer,
+  { account }: ClusterLocation,
+): Promise<void> {
   const client = new pg.Client({ connectionString: from.url })
   await client.connect()
   await client.query(`select pg_backup_start('standby', true)`)
@@ -225,7 +229,7 @@ async function copyData(from: Server, to: Server, { account }: ClusterLocation):
 }
 
 /** Returns one connection string for several servers. It connects to the server that accepts writes. */
-export function multiHostUrl(urls: readonly string[]): string {
+export function createMultiHostUrl(urls: readonly string[]): string {
   const [first] = urls.map((url) => new URL(url))
   const hosts = urls.map((url) => new URL(url).host)
   const query = 'target_session_attrs=read-write'

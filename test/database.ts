@@ -13,11 +13,11 @@ export interface TestDatabase {
 }
 
 /** Clones the template database, which is dropped after the test file. Call this in a file or a test, not in a hook. */
-export async function testDatabase(): Promise<TestDatabase> {
+export async function createTestDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
-  const name = newDatabaseName()
-  await administrate(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
+  const name = createDatabaseName()
+  await runAsAdmin(base, `create database ${name} template ${process.env.TEST_TEMPLATE} strategy file_copy`)
   const url = base.replace(/\/postgres($|\?)/, `/${name}$1`)
   const db = createDatabase({ url, applicationName: 'test', size: 8, validateRows: true })
   // With asynchronous commits, a vacuum right after a commit may treat its rows as uncommitted, because hint bits need
@@ -27,7 +27,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   pool.on('error', () => {})
   stopAfterFile(async () => {
     await Promise.all([pool.end(), db.close()])
-    await administrate(base, `drop database ${name} with (force)`)
+    await runAsAdmin(base, `drop database ${name} with (force)`)
   })
   return { url, db, query: async (text, values = []) => (await pool.query(text, [...values])).rows }
 }
@@ -38,15 +38,15 @@ export async function testDatabase(): Promise<TestDatabase> {
  * needed because vacuum by default cleans no index if fewer than 2 % of the pages have dead rows.
  */
 export async function vacuumAnalyze(query: TestDatabase['query']): Promise<void> {
-  let tables = await tablesWhere(query, `not relispartition and (relkind = 'p' or pg_relation_size(oid) > 0)`)
+  let tables = await findTables(query, `not relispartition and (relkind = 'p' or pg_relation_size(oid) > 0)`)
   await until('all pages are all-visible', async () => {
     await query(`vacuum (analyze, index_cleanup on) ${tables.join(', ')}`)
-    tables = await tablesWhere(query, `relkind = 'r' and relallvisible < relpages`)
+    tables = await findTables(query, `relkind = 'r' and relallvisible < relpages`)
     return tables.length === 0
   })
 }
 
-async function tablesWhere(query: TestDatabase['query'], condition: string): Promise<unknown[]> {
+async function findTables(query: TestDatabase['query'], condition: string): Promise<unknown[]> {
   const rows = await query(`select oid::regclass::text as name from pg_class
     where relnamespace in ('public'::regnamespace, 'partitions'::regnamespace) and relkind in ('r', 'p') and ${condition}`)
   return rows.map(({ name }) => name)
@@ -62,19 +62,19 @@ export const waitForLock = (query: TestDatabase['query']): Promise<unknown> =>
   })
 
 /** Creates an empty database without the schema and returns its URL. The database is dropped after the test file. */
-export async function emptyDatabase(): Promise<string> {
+export async function createEmptyDatabase(): Promise<string> {
   const base = process.env.TEST_DATABASE_URL!
-  const name = newDatabaseName()
-  await administrate(base, `create database ${name} template template0`)
-  stopAfterFile(() => administrate(base, `drop database ${name} with (force)`))
+  const name = createDatabaseName()
+  await runAsAdmin(base, `create database ${name} template template0`)
+  stopAfterFile(() => runAsAdmin(base, `drop database ${name} with (force)`))
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
 /** Returns a name for a new database, from which the profile reads the test file's number. */
-const newDatabaseName = (): string =>
+const createDatabaseName = (): string =>
   `test_${isShared() ? 'shared' : `f${process.env.TEST_FILE}`}_${randomBytes(6).toString('hex')}`
 
-async function administrate(url: string, statement: string): Promise<void> {
+async function runAsAdmin(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {

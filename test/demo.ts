@@ -5,7 +5,7 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createUser } from '../edge/commands.ts'
 import { withQueries } from '../tasks/command.ts'
-import { settingsOrExit } from '../tasks/process.ts'
+import { loadSettingsOrExit } from '../tasks/process.ts'
 
 /**
  * Shows the main use case as a client (`npm run demo [FILE.pdf]`). Creates an account, uploads a file, extracts it in
@@ -30,25 +30,25 @@ interface Frame {
   readonly error?: { readonly detail: string }
 }
 
-const SAMPLE = fileURLToPath(new URL('./data/sample.pdf', import.meta.url))
+const SAMPLE_FILE = fileURLToPath(new URL('./data/sample.pdf', import.meta.url))
 const BAR_WIDTH = 30
 const LINES_PER_PAGE = 3
-const START_MS = 60_000
+const START_TIMEOUT_MS = 60_000
 
-const settings = settingsOrExit()
+const settings = loadSettingsOrExit()
 const base = settings.publicBaseUrl
-const file = process.argv[2] ?? SAMPLE
+const file = process.argv[2] ?? SAMPLE_FILE
 const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) =>
   exitWith(`Can't read ${file}: ${error.code}`),
 )
-const started = (await isUp()) ? null : await startService()
+const startedService = (await isServiceUp()) ? null : await startService()
 try {
   await runDemo(bytes)
 } catch (error) {
   process.exitCode = 1
   process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`)
 } finally {
-  await stopService(started)
+  await stopService(startedService)
 }
 
 async function runDemo(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
@@ -150,7 +150,7 @@ async function call<T>(path: string, init: RequestInit): Promise<T> {
   return JSON.parse(text) as T
 }
 
-async function isUp(): Promise<boolean> {
+async function isServiceUp(): Promise<boolean> {
   return fetch(`${base}/health`).then(
     (response) => response.ok,
     () => false,
@@ -164,8 +164,8 @@ async function startService(): Promise<ChildProcess> {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, LOG_LEVEL: 'fatal' },
   })
-  const end = Date.now() + START_MS
-  while (!(await isUp())) {
+  const end = Date.now() + START_TIMEOUT_MS
+  while (!(await isServiceUp())) {
     if (child.exitCode !== null || Date.now() > end)
       exitWith('The service did not start: `npm start` shows why')
     await new Promise((resolve) => setTimeout(resolve, 100))

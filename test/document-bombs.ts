@@ -1,33 +1,34 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
-import { rawPdf, stream } from './pdfs.ts'
-import { zipOf } from './zip.ts'
+import { rawPdf, streamObject } from './pdfs.ts'
+import { createZip } from './zip.ts'
 
-const rawPdfBomb = (name: string, ...objects: readonly string[]): Bomb => pdfBomb(name, () => rawPdf(objects))
-const pdfBomb = (name: string, make: () => Uint8Array): Bomb => ({
+const createRawPdfBomb = (name: string, ...objects: readonly string[]): Bomb =>
+  createPdfBomb(name, () => rawPdf(objects))
+const createPdfBomb = (name: string, make: () => Uint8Array): Bomb => ({
   name,
   fileName: 'bomb.pdf',
   make: () => Buffer.from(make()),
 })
 
 /** Creates a PDF page whose content is compressed `times` times. */
-function pageBomb(name: string, unit: string, megabytes: number, times: number): Bomb {
-  return pdfBomb(name, () => {
+function createPageBomb(name: string, unit: string, megabytes: number, times: number): Bomb {
+  return createPdfBomb(name, () => {
     let bytes = deflateRepeat(unit, megabytes * 2 ** 20)
     for (let i = 1; i < times; i++) bytes = deflateSync(bytes, { level: 9 })
-    return rawPdf([...BEFORE_CONTENT, stream(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
+    return rawPdf([...PAGE_TREE_OBJECTS, streamObject(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
   })
 }
 
-const BEFORE_CONTENT = [
+const PAGE_TREE_OBJECTS = [
   '<< /Type /Catalog /Pages 2 0 R >>',
   '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << >> >>',
 ]
 
 /** Returns the objects of a PDF with one page and a wrong page count. */
-const wrongPageCount = (count: number): string[] => [
+const createWrongPageCount = (count: number): string[] => [
   '<< /Type /Catalog /Pages 2 0 R >>',
   `<< /Type /Pages /Kids [4 0 R 3 0 R] /Count ${count} >>`,
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>',
@@ -35,13 +36,13 @@ const wrongPageCount = (count: number): string[] => [
 ]
 
 /** Removes the trailer, so that readers have to search for objects. */
-function withoutTrailer(objects: readonly string[]): Uint8Array {
+function removeTrailer(objects: readonly string[]): Uint8Array {
   const bytes = Buffer.from(rawPdf(objects))
   return bytes.subarray(0, bytes.lastIndexOf('xref\n0 '))
 }
 
 /** Creates a TIFF whose pages all share one strip of 100 white pixels. */
-function overlappingTiff(count: number): Buffer {
+function createOverlappingTiff(count: number): Buffer {
   const strip = 13
   const size = 2 + 12 * 8 + 4
   const file = Buffer.alloc(8 + strip + count * size)
@@ -74,7 +75,7 @@ function overlappingTiff(count: number): Buffer {
 }
 
 /** Creates a grey PNG with `bytes` zeros of pixel data, regardless of its declared size. */
-function pngBomb(name: string, width: number, height: number, bytes: number): Bomb {
+function createPngBomb(name: string, width: number, height: number, bytes: number): Bomb {
   return {
     name,
     fileName: 'bomb.png',
@@ -99,94 +100,98 @@ function pngBomb(name: string, width: number, height: number, bytes: number): Bo
 }
 
 /** Creates an animation of `frames` one-pixel frames. */
-function gifBomb(name: string, frames: number): Bomb {
+function createGifBomb(name: string, frames: number): Bomb {
   const head = Buffer.from('GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff', 'latin1')
   const frame = Buffer.from('\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0', 'latin1')
   const make = (): Buffer => Buffer.concat([head, ...Array<Buffer>(frames).fill(frame), Buffer.from(';')])
   return { name, fileName: 'bomb.gif', make }
 }
 
-const longTextBomb = (name: string, unit: string): Bomb => ({
+const createLongTextBomb = (name: string, unit: string): Bomb => ({
   name: `90 MB of ${name}`,
   fileName: 'bomb.txt',
   make: () => Buffer.alloc(90_000_000, unit),
 })
 
 /** Creates a bomb of Latin-1 text. */
-const textBomb = (name: string, fileName: string, make: () => string): Bomb => ({
+const createTextBomb = (name: string, fileName: string, make: () => string): Bomb => ({
   name,
   fileName,
   make: () => Buffer.from(make(), 'latin1'),
 })
 
 /** Creates a Word document that repeats `unit` up to this uncompressed size. */
-const docxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
+const createDocxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
   name,
   fileName: 'bomb.docx',
   make: () => {
     const main =
       '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="d.xml"/></Relationships>'
-    return zipOf([
+    return createZip([
       ['_rels/.rels', main],
       ['d.xml', packRepeat(unit, megabytes * 1_000_000)],
     ])
   },
 })
 
-const MAIL =
+const MAIL_HEADERS =
   'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
 
 /** Documents that are huge once decompressed, endless, or have false headers. */
 export const documentBombs: readonly Bomb[] = [
-  pdfBomb('two thousand million pages, without a trailer', () =>
-    withoutTrailer(wrongPageCount(2_147_483_647)),
+  createPdfBomb('two thousand million pages, without a trailer', () =>
+    removeTrailer(createWrongPageCount(2_147_483_647)),
   ),
-  pdfBomb('50 million pages, without a trailer', () => withoutTrailer(wrongPageCount(50_000_000))),
-  rawPdfBomb('a million pages', ...wrongPageCount(1_000_000)),
-  rawPdfBomb('fewer than no pages', ...wrongPageCount(-5)),
-  rawPdfBomb('pages that hold themselves', BEFORE_CONTENT[0]!, '<< /Type /Pages /Kids [2 0 R] /Count 9 >>'),
-  pageBomb('a page that saves and restores 60 million times', 'q Q ', 240, 2),
-  pageBomb('a page of 200 MB of text', 'BT (a) Tj ET ', 200, 2),
-  pageBomb('a page of brackets', '[', 60, 1),
-  pageBomb('zeros that are packed five times', '\0', 1000, 5),
-  rawPdfBomb('arrays in arrays', ...BEFORE_CONTENT, '['.repeat(200_000)),
-  { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => overlappingTiff(10_000) },
-  pngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
-  pngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
-  gifBomb('20,000 frames', 20_000),
-  docxBomb('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
-  docxBomb('a document of 90 MB of elements in elements', '<p>', 90),
-  docxBomb('a document of 400 MB', 'a', 400),
-  textBomb(
+  createPdfBomb('50 million pages, without a trailer', () => removeTrailer(createWrongPageCount(50_000_000))),
+  createRawPdfBomb('a million pages', ...createWrongPageCount(1_000_000)),
+  createRawPdfBomb('fewer than no pages', ...createWrongPageCount(-5)),
+  createRawPdfBomb(
+    'pages that hold themselves',
+    PAGE_TREE_OBJECTS[0]!,
+    '<< /Type /Pages /Kids [2 0 R] /Count 9 >>',
+  ),
+  createPageBomb('a page that saves and restores 60 million times', 'q Q ', 240, 2),
+  createPageBomb('a page of 200 MB of text', 'BT (a) Tj ET ', 200, 2),
+  createPageBomb('a page of brackets', '[', 60, 1),
+  createPageBomb('zeros that are packed five times', '\0', 1000, 5),
+  createRawPdfBomb('arrays in arrays', ...PAGE_TREE_OBJECTS, '['.repeat(200_000)),
+  { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => createOverlappingTiff(10_000) },
+  createPngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
+  createPngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
+  createGifBomb('20,000 frames', 20_000),
+  createDocxBomb('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
+  createDocxBomb('a document of 90 MB of elements in elements', '<p>', 90),
+  createDocxBomb('a document of 400 MB', 'a', 400),
+  createTextBomb(
     '3 million elements in elements',
     'bomb.xml',
     () => `<?xml version="1.0"?>${'<a b="c">d'.repeat(3_000_000)}`,
   ),
-  textBomb('entities of entities', 'bomb.xml', () => {
+  createTextBomb('entities of entities', 'bomb.xml', () => {
     const entities = Array.from({ length: 30 }, (_, n) => `<!ENTITY e${n + 1} "&e${n};&e${n};">`)
     return `<?xml version="1.0"?><!DOCTYPE a [<!ENTITY e0 "lol">${entities.join('')}]><a>&e30;</a>`
   }),
-  textBomb('30 million groups in groups', 'bomb.rtf', () => `{\\rtf1 ${'{a'.repeat(30_000_000)}`),
-  textBomb(
+  createTextBomb('30 million groups in groups', 'bomb.rtf', () => `{\\rtf1 ${'{a'.repeat(30_000_000)}`),
+  createTextBomb(
     'HTML of 3 million elements in elements',
     'bomb.html',
     () => `<html>${'<div>a'.repeat(3_000_000)}`,
   ),
-  textBomb(
+  createTextBomb(
     'a mail of half a million parts',
     'bomb.eml',
-    () => MAIL + '--b\nContent-Disposition: attachment\n\na\n'.repeat(500_000),
+    () => MAIL_HEADERS + '--b\nContent-Disposition: attachment\n\na\n'.repeat(500_000),
   ),
-  textBomb(
+  createTextBomb(
     'mails in mails',
     'bomb.eml',
     () =>
-      MAIL +
+      MAIL_HEADERS +
       Array.from(
         { length: 100_000 },
         (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
       ).join(''),
   ),
-  longTextBomb('newlines', '\n'),
-  longTextBomb('one letter', 'a'),
+  createLongTextBomb('newlines', '\n'),
+  createLongTextBomb('one letter', 'a'),
 ]

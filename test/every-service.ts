@@ -6,7 +6,7 @@ export const METRICS_TOKEN = 'a-token-of-the-reader-of-metrics'
 export const PUBLIC_BASE_URL = 'http://localhost:8000'
 
 /** Settings of an edge that enable every route. */
-export const SERVICES = {
+export const ALL_SERVICES_ENV = {
   PUBLIC_BASE_URL,
   // No worker runs the jobs: return 202 immediately to requests that would wait for one.
   REQUEST_WAIT_SECONDS: '0',

@@ -1,52 +1,52 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrate } from '../sql/migrate.ts'
-import { Cluster, multiHostUrl } from './cluster.ts'
-import { makeLink } from './flow/link.ts'
-import { Client, launch } from './service.ts'
-import { mailServer } from './standins/smtp.ts'
+import { Cluster, createMultiHostUrl } from './cluster.ts'
+import { openUnownedLink } from './flow/link.ts'
+import { Client, launchProcess } from './service.ts'
+import { startMailServer } from './standins/smtp.ts'
 import { until } from './until.ts'
 
 /** Kind of failure of the primary: its process dies, or its connections fall silent. */
-export type Death = 'killed' | 'silent'
+export type FailureKind = 'killed' | 'silent'
 
 export interface FailoverOptions {
-  readonly death: Death
+  readonly failure: FailureKind
   /** Time in ms from the standby's disconnection to the primary's failure; null if commits wait for the standby. */
-  readonly behindMs?: number | null
+  readonly standbyLagMs?: number | null
 }
 
 export interface FailoverResult {
   /** Time in ms from the promotion until every edge has acknowledged a write. */
-  readonly backMs: number
+  readonly recoveryMs: number
   /** Time in ms from the promotion until every job has ended. */
-  readonly endedMs: number
+  readonly jobsEndedMs: number
   readonly acknowledged: { readonly tags: number; readonly tasks: number; readonly mails: number }
   /** Names of acknowledged writes that are missing or not done. */
   readonly lost: readonly string[]
   /** Jobs that have not ended 90 s after the load stopped. */
   readonly unfinished: readonly Readonly<Record<string, unknown>>[]
   /** Names of rows or mails that exist more than once. */
-  readonly doubled: readonly string[]
+  readonly duplicated: readonly string[]
 }
 
 // Without a pause, writes would saturate a small machine.
-const BETWEEN_MS = 40
-const DEATH_SEEN_MS = 1_000
-const BACK_MS = 60_000
-const ENDED_MS = 90_000
+const WRITE_INTERVAL_MS = 40
+const DETECTION_MS = 1_000
+const RECOVERY_TIMEOUT_MS = 60_000
+const JOBS_TIMEOUT_MS = 90_000
 
 /** Writes through two edges, lets the primary fail, promotes its standby and measures the recovery. */
-export async function failOver({ death, behindMs = null }: FailoverOptions): Promise<FailoverResult> {
+export async function failOver({ failure, standbyLagMs = null }: FailoverOptions): Promise<FailoverResult> {
   const cleanups: (() => Promise<unknown>)[] = []
   try {
-    const mail = await mailServer()
+    const mail = await startMailServer()
     cleanups.push(mail.stop)
     const cluster = await Cluster.start()
     cleanups.push(() => cluster.stop())
-    await cluster.attachStandby(behindMs === null)
-    const links = await Promise.all(cluster.urls.map(makeLink))
+    await cluster.attachStandby(standbyLagMs === null)
+    const links = await Promise.all(cluster.urls.map(openUnownedLink))
     cleanups.push(...links.map((link) => link.close))
-    const url = multiHostUrl(links.map((link) => link.url))
+    const url = createMultiHostUrl(links.map((link) => link.url))
     await migrate(url)
     const env = {
       AUTH_LEVEL: 'basic',
@@ -57,7 +57,7 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
       WORKER_THREADS: '1',
     }
     const children = await Promise.all(
-      (['edge', 'edge', 'worker'] as const).map((kind) => launch(kind, url, env)),
+      (['edge', 'edge', 'worker'] as const).map((kind) => launchProcess(kind, url, env)),
     )
     cleanups.push(() => Promise.all(children.map((child) => child.kill())))
     const clients = children.flatMap(({ ready }) =>
@@ -65,21 +65,25 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
     )
     await clients[0]!.register('writer@example.com')
     for (const client of clients) client.token = clients[0]!.token
-    const load = new Load(clients)
-    await until('the load is running', () => load.tasks.length > 20, BACK_MS)
+    const load = new WriteLoad(clients)
+    await until('the load is running', () => load.tasks.length > 20, RECOVERY_TIMEOUT_MS)
 
-    if (behindMs !== null) {
-      await cluster.loseStandby()
-      await delay(behindMs)
+    if (standbyLagMs !== null) {
+      await cluster.disconnectStandby()
+      await delay(standbyLagMs)
     }
-    if (death === 'killed') await cluster.primary.kill('SIGKILL')
+    if (failure === 'killed') await cluster.primary.kill('SIGKILL')
     else links[0]!.silence()
-    await delay(DEATH_SEEN_MS)
+    await delay(DETECTION_MS)
     await cluster.promote()
     const promotedAt = performance.now()
     const since = (): number => Math.round(performance.now() - promotedAt)
     const writes = load.writes()
-    await until('every edge writes again', () => load.writesSince(writes).every((n) => n > 0), BACK_MS)
+    await until(
+      'every edge writes again',
+      () => load.writesSince(writes).every((n) => n > 0),
+      RECOVERY_TIMEOUT_MS,
+    )
     const backMs = since()
     await load.stop()
     const { primary } = cluster
@@ -87,15 +91,20 @@ export async function failOver({ death, behindMs = null }: FailoverOptions): Pro
       primary.query(
         `select id, name, mailbox, status, attempt, lease_id, run_at, created_at from job where status in ('queued', 'running')`,
       )
-    await until('every job ends', async () => (await unended()).length === 0, ENDED_MS).catch(() => {})
-    return { backMs, endedMs: since(), unfinished: await unended(), ...(await load.judge(cluster, mail.raw)) }
+    await until('every job ends', async () => (await unended()).length === 0, JOBS_TIMEOUT_MS).catch(() => {})
+    return {
+      recoveryMs: backMs,
+      jobsEndedMs: since(),
+      unfinished: await unended(),
+      ...(await load.judge(cluster, mail.raw)),
+    }
   } finally {
     for (const end of cleanups.reverse()) await end()
   }
 }
 
 /** Sends writes of all kinds to every edge and retries each with its idempotency key until it is acknowledged. */
-class Load {
+class WriteLoad {
   readonly tags: string[] = []
   readonly tasks: string[] = []
   readonly mails: string[] = []
@@ -147,7 +156,7 @@ class Load {
   async judge(
     { primary }: Cluster,
     mails: readonly string[],
-  ): Promise<Pick<FailoverResult, 'acknowledged' | 'lost' | 'doubled'>> {
+  ): Promise<Pick<FailoverResult, 'acknowledged' | 'lost' | 'duplicated'>> {
     const names = (await primary.query('select name from blog_tag')).map(({ name }) => String(name))
     const done = (await primary.query(`select id from job where status = 'done'`)).map(({ id }) => String(id))
     const subjects = mails.map((text) => /^Subject: (.*)$/m.exec(text)?.[1] ?? '')
@@ -165,7 +174,7 @@ class Load {
     return {
       acknowledged: { tags: tags.length, tasks: tasks.length, mails: this.mails.length },
       lost: which((count) => count === 0),
-      doubled: which((count) => count > 1),
+      duplicated: which((count) => count > 1),
     }
   }
 
@@ -173,7 +182,7 @@ class Load {
     while (!this.#stopped) {
       await write()
       this.#counts[n]!++
-      await delay(BETWEEN_MS)
+      await delay(WRITE_INTERVAL_MS)
     }
   }
 

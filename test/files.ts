@@ -7,11 +7,11 @@ import type { Depth } from './runs.ts'
 // Rings that `npm test` runs. `flow` starts, kills and upgrades real services; `long` has corpora, fuzzing and nemesis.
 const QUICK_RINGS = ['sql', 'tasks', 'edge', 'workers']
 const RINGS = [...QUICK_RINGS, 'flow', 'long']
-const LONGEST: ReadonlySet<string> = new Set(['workers', 'flow'])
+const LONGEST_RINGS: ReadonlySet<string> = new Set(['workers', 'flow'])
 export const ROOT = resolve(import.meta.dirname, '..')
 
 /** Returns all test files of the rings, as paths from the root. */
-export const allFiles = (): string[] => filesOf(RINGS)
+export const listAllFiles = (): string[] => listFiles(RINGS)
 
 /**
  * Returns the test files that `names` select. A name is a ring (`edge`), an area (`documents`, in every ring) or a
@@ -21,17 +21,17 @@ export const allFiles = (): string[] => filesOf(RINGS)
  * @throws if a name matches nothing.
  */
 export function selectFiles(names: readonly string[], depth: Depth): string[] {
-  const all = () => filesOf(depth === 'quick' ? QUICK_RINGS : RINGS)
+  const all = () => listFiles(depth === 'quick' ? QUICK_RINGS : RINGS)
   const chosen = names.length === 0 ? all() : findFiles(names)
   if (depth === 'quick') return chosen
   return chosen.filter((file) => ringOf(file) === 'long' || testsMoreAt(file, depth))
 }
 
-const filesOf = (rings: readonly string[]): string[] =>
+const listFiles = (rings: readonly string[]): string[] =>
   globSync(`test/{${rings}}/**/*.test.ts`, { cwd: ROOT }).sort()
 
 function findFiles(names: readonly string[]): string[] {
-  const all = allFiles()
+  const all = listAllFiles()
   const chosen = names.flatMap((name) => {
     if (existsSync(resolve(name)) && name.endsWith('.ts')) return [relative(ROOT, resolve(name))]
     const found = all.filter((file) => ringOf(file) === name || isOfArea(basename(file), name))
@@ -64,7 +64,7 @@ function testsMoreAt(file: string, depth: Depth): boolean {
 export function interleaveRings(files: readonly string[]): string[] {
   const rings = Map.groupBy(files, ringOf)
   const turns = [...rings].flatMap(([name, ring]) =>
-    ring.map((file, n) => ({ file, turn: (n / ring.length) * (LONGEST.has(name) ? 0.85 : 1) })),
+    ring.map((file, n) => ({ file, turn: (n / ring.length) * (LONGEST_RINGS.has(name) ? 0.85 : 1) })),
   )
   return turns.sort((a, b) => a.turn - b.turn).map(({ file }) => file)
 }

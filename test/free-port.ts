@@ -25,7 +25,7 @@ export async function listenOnFreePort(server: net.Server): Promise<number> {
 }
 
 /** Returns a port without a listener. A process can listen there, and listen again after a restart. */
-export async function freePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   const probe = net.createServer()
   const port = await listenOnFreePort(probe)
   await new Promise((resolve) => probe.close(resolve))

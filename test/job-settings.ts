@@ -7,4 +7,7 @@ export const DEFAULT_QUOTAS = Object.fromEntries(
 ) as Quotas
 
 /** Returns job settings with default quotas and this maximum of tries. */
-export const jobSettings = (workerMaxTries = 3): JobSettings => ({ quotas: DEFAULT_QUOTAS, workerMaxTries })
+export const createJobSettings = (workerMaxTries = 3): JobSettings => ({
+  quotas: DEFAULT_QUOTAS,
+  workerMaxTries,
+})

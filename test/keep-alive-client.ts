@@ -10,12 +10,12 @@ export interface Answer {
  * anything. The kernel resets connections that arrive while a process stops listening (`edge/http/server.ts`).
  */
 export interface KeepAliveClient {
-  ask(method: string, path: string, body?: object | Content): Promise<Answer>
+  ask(method: string, path: string, body?: object | RawBody): Promise<Answer>
   close(): void
 }
 
 /** A request body that is not JSON. */
-export class Content {
+export class RawBody {
   readonly type: string
   readonly bytes: Buffer
 
@@ -27,9 +27,9 @@ export class Content {
 
 export function createKeepAliveClient(port: number, token: string): KeepAliveClient {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  const ask = (method: string, path: string, body?: object | Content, isAgain = false): Promise<Answer> =>
+  const ask = (method: string, path: string, body?: object | RawBody, isAgain = false): Promise<Answer> =>
     new Promise((resolve, reject) => {
-      const content = body === undefined || body instanceof Content ? body : jsonOf(body)
+      const content = body === undefined || body instanceof RawBody ? body : jsonOf(body)
       const headers = {
         authorization: `Bearer ${token}`,
         ...(content && { 'content-type': content.type, 'content-length': content.bytes.length }),
@@ -53,4 +53,4 @@ export function createKeepAliveClient(port: number, token: string): KeepAliveCli
   return { ask: (...what) => ask(...what), close: () => agent.destroy() }
 }
 
-const jsonOf = (body: object): Content => new Content('application/json', Buffer.from(JSON.stringify(body)))
+const jsonOf = (body: object): RawBody => new RawBody('application/json', Buffer.from(JSON.stringify(body)))

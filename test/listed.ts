@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 const ROOT = new URL('../', import.meta.url)
 
 /** Returns `FILE:LINE` of the first line that contains `text`, to show where a list begins. */
-export function lineOf(file: string, text: string): string {
+export function findLine(file: string, text: string): string {
   const lines = readFileSync(new URL(file, ROOT), 'utf8').split('\n')
   const index = lines.findIndex((line) => line.includes(text))
   assert.ok(index >= 0, `${file} has no line with ${text}`)

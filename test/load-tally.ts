@@ -20,8 +20,8 @@ export interface Tally {
   report(): string
 }
 
-const ENDS = new Set(['done', 'failed', 'cancelled'])
-const BAR = 40
+const END_STATUSES = new Set(['done', 'failed', 'cancelled'])
+const BAR_WIDTH = 40
 
 export function createTally(now = (): number => performance.now()): Tally {
   const startedAt = now()
@@ -59,7 +59,7 @@ export function createTally(now = (): number => performance.now()): Tally {
     },
     recordRejection: (reason) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1),
     recordState: (id, status, at) => {
-      if (!ENDS.has(status)) return
+      if (!END_STATUSES.has(status)) return
       if (sent.has(id)) end(id, status, at)
       else if (addedAt === null) earlyEnds.set(id, { status, at })
     },
@@ -79,7 +79,7 @@ export function createTally(now = (): number => performance.now()): Tally {
       const seconds = (at - before.at) / 1000
       const recent = latencies.slice(before.latencies)
       const rate = (count: number): string => (count / seconds).toFixed(0).padStart(6)
-      const text = `${((at - startedAt) / 1000).toFixed(0).padStart(4)} s  added ${rate(tasks - before.tasks)}/s  ended ${rate(ended() - before.ended)}/s  waiting ${String(sent.size).padStart(6)}  p50 ${ms(percentile(recent, 0.5))}  p99 ${ms(percentile(recent, 0.99))}  failed ${ends.failed + ends.cancelled}`
+      const text = `${((at - startedAt) / 1000).toFixed(0).padStart(4)} s  added ${rate(tasks - before.tasks)}/s  ended ${rate(ended() - before.ended)}/s  waiting ${String(sent.size).padStart(6)}  p50 ${formatMs(percentile(recent, 0.5))}  p99 ${formatMs(percentile(recent, 0.99))}  failed ${ends.failed + ends.cancelled}`
       before = { at, tasks, ended: ended(), latencies: latencies.length }
       return text
     },
@@ -87,23 +87,23 @@ export function createTally(now = (): number => performance.now()): Tally {
       const adding = ((addedAt ?? now()) - startedAt) / 1000
       const whole = (lastEnd - startedAt) / 1000
       const row = (name: string, values: readonly number[]): string =>
-        `  ${name.padEnd(18)}p50 ${ms(percentile(values, 0.5))}  p95 ${ms(percentile(values, 0.95))}  p99 ${ms(percentile(values, 0.99))}  max ${ms(percentile(values, 1))}\n`
+        `  ${name.padEnd(18)}p50 ${formatMs(percentile(values, 0.5))}  p95 ${formatMs(percentile(values, 0.95))}  p99 ${formatMs(percentile(values, 0.99))}  max ${formatMs(percentile(values, 1))}\n`
       return [
         `Added ${tasks} tasks in ${adding.toFixed(1)} s (${(tasks / adding).toFixed(0)}/s), ended ${ended()} in ${whole.toFixed(1)} s (${whole > 0 ? (ended() / whole).toFixed(0) : 0}/s)\n`,
         `  done ${ends.done}, failed ${ends.failed}, cancelled ${ends.cancelled}, not ended ${sent.size}\n`,
         ...[...reasons].map(([reason, count]) => `  refused ${count} times: ${reason}\n`),
         row('request to answer', requests),
         row('request to end', latencies),
-        histogram(latencies),
+        formatHistogram(latencies),
       ].join('')
     },
   }
 }
 
-const ms = (value: number): string => `${Number.isNaN(value) ? '-' : value.toFixed(1)} ms`.padStart(11)
+const formatMs = (value: number): string => `${Number.isNaN(value) ? '-' : value.toFixed(1)} ms`.padStart(11)
 
 /** Returns a histogram of latencies in powers of two, from the first to the last non-empty bucket. */
-export function histogram(values: readonly number[]): string {
+export function formatHistogram(values: readonly number[]): string {
   if (values.length === 0) return ''
   const counts = new Map<number, number>()
   for (const value of values) {
@@ -116,7 +116,7 @@ export function histogram(values: readonly number[]): string {
   for (let bucket = Math.min(...buckets); bucket <= Math.max(...buckets); bucket++) {
     const count = counts.get(bucket) ?? 0
     lines.push(
-      `  ${`${2 ** bucket} ms`.padStart(11)}  ${'#'.repeat(Math.ceil((count / max) * BAR)).padEnd(BAR)} ${count}\n`,
+      `  ${`${2 ** bucket} ms`.padStart(11)}  ${'#'.repeat(Math.ceil((count / max) * BAR_WIDTH)).padEnd(BAR_WIDTH)} ${count}\n`,
     )
   }
   return lines.join('')

@@ -23,7 +23,7 @@ const USAGE = `Usage: npm run load-test -- [options]
   --seconds N          time to add tasks, in seconds; default 10
   --wait N             maximum wait for the last tasks, in seconds; default 60
 `
-const COMPARED_MS = 1000
+const PROGRESS_INTERVAL_MS = 1000
 
 interface Order {
   readonly url: string
@@ -42,13 +42,13 @@ process.exitCode = await run(order)
 async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<number> {
   const tally = createTally()
   const ended = new AbortController()
-  const watching = watch(url, headers, tally, ended.signal)
+  const watching = watchJobs(url, headers, tally, ended.signal)
   await watching.open
   const stop = performance.now() + seconds * 1000
-  const live = setInterval(() => process.stdout.write(`${tally.progressLine()}\n`), COMPARED_MS)
+  const live = setInterval(() => process.stdout.write(`${tally.progressLine()}\n`), PROGRESS_INTERVAL_MS)
   await Promise.all(
     Array.from({ length: rest.connections }, (_, n) =>
-      connection({ url, headers, seconds, wait, ...rest }, n, stop, tally),
+      runConnection({ url, headers, seconds, wait, ...rest }, n, stop, tally),
     ),
   )
   tally.endAdding()
@@ -63,7 +63,7 @@ async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<num
 }
 
 /** Sends the requests of connection `n` at its share of the rate, until the time `stop`. */
-async function connection(order: Order, n: number, stop: number, tally: Tally): Promise<void> {
+async function runConnection(order: Order, n: number, stop: number, tally: Tally): Promise<void> {
   const pauseMs = order.rate > 0 ? (order.connections / order.rate) * 1000 : 0
   for (let due = performance.now() + (pauseMs * n) / order.connections; due < stop; due += pauseMs) {
     const early = due - performance.now()
@@ -93,7 +93,7 @@ async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<rea
 }
 
 /** Reads the stream of all jobs, and resumes after the last event if it breaks. */
-function watch(url: string, headers: Order['headers'], tally: Tally, signal: AbortSignal) {
+function watchJobs(url: string, headers: Order['headers'], tally: Tally, signal: AbortSignal) {
   const { promise: open, resolve, reject } = Promise.withResolvers<void>()
   let lastId = ''
   const readStream = async (): Promise<void> => {

@@ -9,19 +9,19 @@ import { join } from 'node:path'
 export const MODEL = 'tests/tiny'
 export const DIMENSIONS = 16
 
-const GROUPS = [
+const WORD_GROUPS = [
   ['car', 'automobile', 'vehicle'],
   ['cat', 'feline', 'kitten'],
   ['bread', 'loaf', 'bakery'],
   ['ship', 'vessel', 'boat'],
 ]
-const SPECIAL = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
+const SPECIAL_TOKENS = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]']
 
 /** Writes the model into a folder that serves as `RAG_MODEL_DIR`. */
 export function writeModel(folder: string): void {
   const at = join(folder, MODEL)
   mkdirSync(join(at, 'onnx'), { recursive: true })
-  const words = [...SPECIAL, ...GROUPS.flat()]
+  const words = [...SPECIAL_TOKENS, ...WORD_GROUPS.flat()]
   const vocabulary = Object.fromEntries(words.map((word, id) => [word, id]))
   const json = (name: string, value: object): void => writeFileSync(join(at, name), JSON.stringify(value))
   json('config.json', { model_type: 'bert', hidden_size: DIMENSIONS, vocab_size: words.length })
@@ -35,27 +35,27 @@ export function writeModel(folder: string): void {
     mask_token: '[MASK]',
     do_lower_case: true,
   })
-  json('tokenizer.json', tokenizer(vocabulary))
-  writeFileSync(join(at, 'onnx', 'model.onnx'), graph(words.map(rowOf)))
+  json('tokenizer.json', buildTokenizer(vocabulary))
+  writeFileSync(join(at, 'onnx', 'model.onnx'), encodeGraph(words.map(vectorOf)))
 }
 
 /** Returns the vector of a word. Words of a group share a direction; special and unknown words have almost none. */
-function rowOf(word: string): Float32Array {
-  const group = GROUPS.findIndex((words) => words.includes(word))
+function vectorOf(word: string): Float32Array {
+  const group = WORD_GROUPS.findIndex((words) => words.includes(word))
   const row = new Float32Array(DIMENSIONS).fill(0.01)
   if (group !== -1) {
     row[group] = 1
-    row[GROUPS.length + GROUPS[group]!.indexOf(word)] = 0.1
+    row[WORD_GROUPS.length + WORD_GROUPS[group]!.indexOf(word)] = 0.1
   }
   return row
 }
 
-function tokenizer(vocabulary: Readonly<Record<string, number>>): object {
+function buildTokenizer(vocabulary: Readonly<Record<string, number>>): object {
   return {
     version: '1.0',
     truncation: null,
     padding: null,
-    added_tokens: SPECIAL.map((content, id) => ({
+    added_tokens: SPECIAL_TOKENS.map((content, id) => ({
       id,
       content,
       single_word: false,
@@ -103,44 +103,54 @@ function tokenizer(vocabulary: Readonly<Record<string, number>>): object {
 }
 
 // Protocol buffers encode the number and wire type of a field, then its value.
-const varint = (value: number): number[] =>
-  value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]
-const whole = (field: number, value: number): number[] => [...varint(field << 3), ...varint(value)]
-const bytes = (field: number, value: Iterable<number>): number[] => {
+const encodeVarint = (value: number): number[] =>
+  value < 128 ? [value] : [(value & 127) | 128, ...encodeVarint(value >>> 7)]
+const encodeInteger = (field: number, value: number): number[] => [
+  ...encodeVarint(field << 3),
+  ...encodeVarint(value),
+]
+const encodeBytes = (field: number, value: Iterable<number>): number[] => {
   const all = [...value]
-  return [...varint((field << 3) | 2), ...varint(all.length), ...all]
+  return [...encodeVarint((field << 3) | 2), ...encodeVarint(all.length), ...all]
 }
-const text = (field: number, value: string): number[] => bytes(field, Buffer.from(value))
+const encodeText = (field: number, value: string): number[] => encodeBytes(field, Buffer.from(value))
 
 const [FLOAT, INT64] = [1, 7]
 
 /** Encodes the graph `last_hidden_state = Gather(table, input_ids)`. */
-function graph(rows: readonly Float32Array[]): Uint8Array {
+function encodeGraph(rows: readonly Float32Array[]): Uint8Array {
   const raw = Buffer.concat(rows.map((row) => Buffer.from(row.buffer)))
   const table = [
-    ...whole(1, rows.length),
-    ...whole(1, DIMENSIONS),
-    ...whole(2, FLOAT),
-    ...text(8, 'table'),
-    ...bytes(9, raw),
+    ...encodeInteger(1, rows.length),
+    ...encodeInteger(1, DIMENSIONS),
+    ...encodeInteger(2, FLOAT),
+    ...encodeText(8, 'table'),
+    ...encodeBytes(9, raw),
   ]
   const gather = [
-    ...text(1, 'table'),
-    ...text(1, 'input_ids'),
-    ...text(2, 'last_hidden_state'),
-    ...text(4, 'Gather'),
+    ...encodeText(1, 'table'),
+    ...encodeText(1, 'input_ids'),
+    ...encodeText(2, 'last_hidden_state'),
+    ...encodeText(4, 'Gather'),
   ]
   const value = (name: string, kind: number, axes: readonly string[]): number[] => {
-    const shape = axes.flatMap((axis) => bytes(1, text(2, axis)))
-    return [...text(1, name), ...bytes(2, bytes(1, [...whole(1, kind), ...bytes(2, shape)]))]
+    const shape = axes.flatMap((axis) => encodeBytes(1, encodeText(2, axis)))
+    return [
+      ...encodeText(1, name),
+      ...encodeBytes(2, encodeBytes(1, [...encodeInteger(1, kind), ...encodeBytes(2, shape)])),
+    ]
   }
   const body = [
-    ...bytes(1, gather),
-    ...text(2, 'tiny'),
-    ...bytes(5, table),
-    ...bytes(11, value('input_ids', INT64, ['batch', 'length'])),
-    ...bytes(11, value('attention_mask', INT64, ['batch', 'length'])),
-    ...bytes(12, value('last_hidden_state', FLOAT, ['batch', 'length', 'width'])),
+    ...encodeBytes(1, gather),
+    ...encodeText(2, 'tiny'),
+    ...encodeBytes(5, table),
+    ...encodeBytes(11, value('input_ids', INT64, ['batch', 'length'])),
+    ...encodeBytes(11, value('attention_mask', INT64, ['batch', 'length'])),
+    ...encodeBytes(12, value('last_hidden_state', FLOAT, ['batch', 'length', 'width'])),
   ]
-  return Uint8Array.from([...whole(1, 8), ...bytes(7, body), ...bytes(8, [...text(1, ''), ...whole(2, 13)])])
+  return Uint8Array.from([
+    ...encodeInteger(1, 8),
+    ...encodeBytes(7, body),
+    ...encodeBytes(8, [...encodeText(1, ''), ...encodeInteger(2, 13)]),
+  ])
 }

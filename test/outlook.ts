@@ -25,7 +25,7 @@ const [DIRECTORY, DOCUMENT, ROOT] = [1, 2, 5]
  * Builds an Outlook file property by property (MS-OXMSG, 2.1 to 2.2.2). Strings are streams named after their property
  * tags.
  */
-export function outlookMail(mail: OutlookMail): Buffer {
+export function buildOutlookMail(mail: OutlookMail): Buffer {
   const entries: Entry[] = []
   const stream = (name: string, bytes: Uint8Array): number =>
     entries.push({ name, type: DOCUMENT, length: bytes.length, binaryProvider: () => bytes }) - 1

@@ -51,7 +51,7 @@ function deflateParts({ chunk, count, rest }: Parts): Buffer {
 
 const adler32 = (data: Buffer): number => deflateSync(data).subarray(-4).readUInt32BE()
 
-const BASE = 65_521
+const ADLER_BASE = 65_521
 
 /**
  * Returns the Adler-32 checksum of two concatenated parts. `length` is the size of the second part. The low word is the
@@ -59,7 +59,8 @@ const BASE = 65_521
  */
 function combineChecksums(first: number, second: number, length: number): number {
   const [low, high] = [first & 0xffff, first >>> 16]
-  const sum = (low + (second & 0xffff) + BASE - 1) % BASE
-  const sums = (high + (second >>> 16) + ((low + BASE - 1) % BASE) * (length % BASE)) % BASE
+  const sum = (low + (second & 0xffff) + ADLER_BASE - 1) % ADLER_BASE
+  const sums =
+    (high + (second >>> 16) + ((low + ADLER_BASE - 1) % ADLER_BASE) * (length % ADLER_BASE)) % ADLER_BASE
   return sums * 2 ** 16 + sum
 }

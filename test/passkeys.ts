@@ -5,14 +5,18 @@ import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } fr
 type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
 
 /** Encodes a value as CBOR (RFC 8949). Supports only the types in credentials. */
-export function cbor(value: Cbor): Buffer {
-  if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value)
-  if (typeof value === 'string') return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)])
-  if (value instanceof Uint8Array) return Buffer.concat([head(2, value.length), value])
-  return Buffer.concat([head(5, value.size), ...[...value].flatMap(([key, of]) => [cbor(key), cbor(of)])])
+export function encodeCbor(value: Cbor): Buffer {
+  if (typeof value === 'number') return value < 0 ? encodeHead(1, -1 - value) : encodeHead(0, value)
+  if (typeof value === 'string')
+    return Buffer.concat([encodeHead(3, Buffer.byteLength(value)), Buffer.from(value)])
+  if (value instanceof Uint8Array) return Buffer.concat([encodeHead(2, value.length), value])
+  return Buffer.concat([
+    encodeHead(5, value.size),
+    ...[...value].flatMap(([key, of]) => [encodeCbor(key), encodeCbor(of)]),
+  ])
 }
 
-function head(major: number, length: number): Buffer {
+function encodeHead(major: number, length: number): Buffer {
   if (length < 24) return Buffer.from([(major << 5) | length])
   if (length < 256) return Buffer.from([(major << 5) | 24, length])
   return Buffer.from([(major << 5) | 25, length >> 8, length & 255])
@@ -25,7 +29,7 @@ const base64url = (data: string | Uint8Array): string => Buffer.from(data).toStr
 const [PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED] = [1, 4, 8, 16, 64]
 
 /** Deviations by which tests simulate a hostile or broken client. */
-export interface Twist {
+export interface Deviation {
   readonly origin?: string
   readonly rpId?: string
   readonly type?: string
@@ -44,7 +48,7 @@ export interface Twist {
   readonly forged?: boolean
 }
 
-interface Asked {
+interface CredentialOptions {
   readonly challenge: string
   readonly user?: { readonly id: string }
   readonly rp?: { readonly id: string }
@@ -78,7 +82,7 @@ export class Authenticator {
   private key(alg = -7): Buffer {
     const { x, y } = this.publicKey.export({ format: 'jwk' })
     const [px, py] = [x, y].map((part) => Buffer.from(part!, 'base64url')) as [Buffer, Buffer]
-    return cbor(
+    return encodeCbor(
       new Map<number, Cbor>([
         [1, 2],
         [3, alg],
@@ -90,7 +94,7 @@ export class Authenticator {
   }
 
   /** Creates the credential. Returns `toJSON()` of the result of `navigator.credentials.create`. */
-  create(options: Asked, twist: Twist = {}) {
+  create(options: CredentialOptions, twist: Deviation = {}) {
     this.userHandle = options.user!.id
     const attested = [Buffer.alloc(16), Buffer.from([0, this.id.length]), this.id, this.key(twist.alg)]
     const authData = Buffer.concat([this.data(twist.rpId ?? options.rp!.id, twist, ATTESTED), ...attested])
@@ -101,13 +105,13 @@ export class Authenticator {
     ])
     return this.credential({
       clientDataJSON: base64url(this.client('webauthn.create', options, twist)),
-      attestationObject: base64url(cbor(object)),
+      attestationObject: base64url(encodeCbor(object)),
       transports: ['internal', 'hybrid'],
     })
   }
 
   /** Signs in. Returns `toJSON()` of the result of `navigator.credentials.get`. */
-  get(options: Asked, twist: Twist = {}) {
+  get(options: CredentialOptions, twist: Deviation = {}) {
     if (this.counts) this.counter++
     const client = this.client('webauthn.get', options, twist)
     const data = this.data(twist.rpId ?? options.rpId!, twist, 0)
@@ -132,7 +136,7 @@ export class Authenticator {
     }
   }
 
-  private client(type: string, options: Asked, twist: Twist): string {
+  private client(type: string, options: CredentialOptions, twist: Deviation): string {
     return JSON.stringify({
       type: twist.type ?? type,
       challenge: twist.challenge ?? options.challenge,
@@ -144,7 +148,7 @@ export class Authenticator {
 
   private data(
     rpId: string,
-    { present = true, verified = true, counter = this.counter }: Twist,
+    { present = true, verified = true, counter = this.counter }: Deviation,
     more: number,
   ): Buffer {
     const count = Buffer.alloc(4)

@@ -15,18 +15,18 @@ export interface TestEvent {
 export const WEBHOOK_SECRET = 'whsec_for_tests'
 
 /** Returns the `Stripe-Signature` header for a body (https://docs.stripe.com/webhooks/signature). */
-export function signature(
+export function signEvent(
   body: string,
   { secret = WEBHOOK_SECRET, at = Math.floor(Date.now() / 1000) } = {},
 ): string {
-  return `t=${at},v1=${mac(body, secret, at)}`
+  return `t=${at},v1=${computeMac(body, secret, at)}`
 }
 
-export function mac(body: string, secret: string, at: number): string {
+export function computeMac(body: string, secret: string, at: number): string {
   return createHmac('sha256', secret).update(`${at}.${body}`).digest('hex')
 }
 
-export function event(
+export function createEvent(
   type: string,
   object: Record<string, unknown>,
   more: { id?: string; created?: number; before?: object } = {},

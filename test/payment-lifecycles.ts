@@ -1,7 +1,7 @@
 import {
   chargeObject,
+  createEvent,
   disputeObject,
-  event,
   intentObject,
   invoiceObject,
   refundObject,
@@ -34,7 +34,11 @@ export function lifecycleEvents(life: Lifecycle, name: string, at = 1_700_000_00
     before?: object,
   ): TestEvent => {
     const id = `evt_${name}_${++n}`
-    return event(type, object, { id, created: at + seconds, ...(before === undefined ? {} : { before }) })
+    return createEvent(type, object, {
+      id,
+      created: at + seconds,
+      ...(before === undefined ? {} : { before }),
+    })
   }
   return BUILDERS[life](name, at, emit)
 }

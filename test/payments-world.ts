@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { applyEvent } from '../tasks/payments/event.ts'
 import { enqueue } from '../tasks/task.ts'
-import { type TestDatabase, testDatabase } from './database.ts'
+import { createTestDatabase, type TestDatabase } from './database.ts'
 import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/harness.ts'
-import { type Person, peopleOf } from './edge/orgs-help.ts'
+import { createPeopleMaker, type Person } from './edge/orgs-help.ts'
 import { startOwnWorker } from './edge/own-worker.ts'
-import { jobSettings } from './job-settings.ts'
-import { event, intentObject, signature, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
-import { sharedByFiles } from './services.ts'
-import { KEY, type StripeStandIn, stripeStandIn } from './stripe.ts'
+import { createJobSettings } from './job-settings.ts'
+import { createEvent, intentObject, signEvent, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
+import { shareByFiles } from './services.ts'
+import { KEY, type StripeStandIn, startStripe } from './stripe.ts'
 import { until } from './until.ts'
 
 /** A payment provider, an edge and a worker, with helpers for payment tests. */
@@ -41,15 +41,15 @@ export interface PaymentsWorld extends TestDatabase {
   transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
 }
 
-export interface WorldOptions extends EdgeOptions {
+export interface PaymentsWorldOptions extends EdgeOptions {
   /** False to start no worker, so that jobs stay queued; default true. */
   readonly worker?: boolean
 }
 
 /** Starts the provider, edge and worker, which stop after the test file. Call it at the top of the file. */
-export async function paymentsWorld(options: WorldOptions = {}): Promise<PaymentsWorld> {
-  const database = await testDatabase()
-  const stripe = await stripeStandIn()
+export async function startPaymentsWorld(options: PaymentsWorldOptions = {}): Promise<PaymentsWorld> {
+  const database = await createTestDatabase()
+  const stripe = await startStripe()
   const env = {
     PROVIDER_SECRET_KEY: KEY,
     PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
@@ -64,7 +64,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
     // The first job on a thread waits until modules are loaded, which takes longer than the webhook waits for an event.
     await warmUpWorker(database, { event_id: 'evt_of_nothing', subject: 'nothing' })
   }
-  const people = peopleOf(api, database.query)
+  const people = createPeopleMaker(api, database.query)
 
   const call: PaymentsWorld['call'] = (who, method, path, json, headers = {}) =>
     api.call(method, `/api/v1/payment${path}`, {
@@ -74,7 +74,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
     })
   const postEvent: PaymentsWorld['postEvent'] = (given, header) => {
     const body = JSON.stringify(given)
-    const headers = { 'content-type': 'application/json', 'stripe-signature': header ?? signature(body) }
+    const headers = { 'content-type': 'application/json', 'stripe-signature': header ?? signEvent(body) }
     return api.post('/api/v1/payment/webhook', { body, headers })
   }
   const open = (id: string) =>
@@ -88,7 +88,7 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   const createPayment: PaymentsWorld['createPayment'] = async (name, amount = 2000, more = {}) => {
     const ids = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount, currency: 'usd' }
     stripe.account.charges.set(ids.id, { ...ids, ...more })
-    const answer = await send(event('payment_intent.succeeded', intentObject({ name, amount }, more)))
+    const answer = await send(createEvent('payment_intent.succeeded', intentObject({ name, amount }, more)))
     assert.equal(answer.status, 200, answer.text)
     const [row] = await database.query(
       'select transaction_id::int from payment_reference where provider_id = $1',
@@ -122,8 +122,8 @@ export async function paymentsWorld(options: WorldOptions = {}): Promise<Payment
   }
 }
 
-const startShared = sharedByFiles(async () => {
-  const world = await paymentsWorld()
+const startShared = shareByFiles(async () => {
+  const world = await startPaymentsWorld()
   const open = await startEdge(world.url, { env: { ...world.env, AUTH_LEVEL: 'none' } })
   const unconfigured = await startEdge(world.url, {
     env: { PROVIDER_SECRET_KEY: '', PROVIDER_WEBHOOK_SECRET: '' },
@@ -148,7 +148,7 @@ async function warmUpWorker(
   payload: { event_id: string; subject: string },
 ): Promise<void> {
   const { jobId } = await db.transaction((tx) =>
-    enqueue(tx, applyEvent, payload, { ownerId: null, settings: jobSettings(1) }),
+    enqueue(tx, applyEvent, payload, { ownerId: null, settings: createJobSettings(1) }),
   )
   const done = () => query(`select from job where id = $1 and status = 'done'`, [jobId])
   await until('the worker has run a job', async () => (await done()).length === 1, 60_000)

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
 
-const A4: [number, number] = [595.28, 841.89]
+const A4_POINTS: [number, number] = [595.28, 841.89]
 
 /** Returns sentences of common words. Each has its own number, so that a test notices lost or repeated ones. */
 export function sentences(count: number, from = 1): string[] {
@@ -61,10 +61,10 @@ export async function mixedPdf(
   return pagesPdf(
     Array.from({ length: pages }, (_, i) => {
       const lines = pageLines(i + 1, pages, options)
-      if (!scans.includes(i + 1)) return { content: textContent(lines) }
+      if (!scans.includes(i + 1)) return { content: buildTextContent(lines) }
       return {
-        content: `${A4[0]} 0 0 ${A4[1]} 0 0 cm /Im Do`,
-        image: scanImage(lines, 200, 60, options.colours),
+        content: `${A4_POINTS[0]} 0 0 ${A4_POINTS[1]} 0 0 cm /Im Do`,
+        image: renderScan(lines, 200, 60, options.colours),
       }
     }),
   )
@@ -82,8 +82,8 @@ export async function hugePagePdf(text?: string): Promise<Uint8Array> {
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100000 100000] /Contents 4 0 R' +
-      ` /Resources << ${FONT} >> >>`,
-    stream(content),
+      ` /Resources << ${FONT_RESOURCE} >> >>`,
+    streamObject(content),
   ])
 }
 
@@ -94,7 +94,7 @@ export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 
   const catalog = '<< /Type /Catalog /Pages 2 0 R >>'
   if (kind === 'arrays') return rawPdf([catalog, `<< /Type /Pages /Kids ${nest} /Count 1 >>`])
   if (kind === 'content') {
-    return rawPdf([catalog, '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', page, stream(`${nest} TJ`)])
+    return rawPdf([catalog, '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', page, streamObject(`${nest} TJ`)])
   }
   const tree = Array.from({ length: depth }, (_, i) => `<< /Type /Pages /Kids [${i + 3} 0 R] /Count 1 >>`)
   return rawPdf([catalog, ...tree, page])
@@ -113,10 +113,10 @@ export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
 export function encryptedPdf(password = 'secret', text = 'Only for those who know'): Uint8Array {
   const id = md5(Buffer.from('identifier'))
   const permissions = -4
-  const owner = rc4(md5(padded('owner')).subarray(0, 5), padded(password))
+  const owner = rc4(md5(padPassword('owner')).subarray(0, 5), padPassword(password))
   const flags = Buffer.alloc(4)
   flags.writeInt32LE(permissions)
-  const key = md5(Buffer.concat([padded(password), owner, flags, id])).subarray(0, 5)
+  const key = md5(Buffer.concat([padPassword(password), owner, flags, id])).subarray(0, 5)
   const user = rc4(key, PADDING)
   const content = Buffer.from(`BT /F1 18 Tf 50 100 Td (${text}) Tj ET`)
   const objectKey = md5(Buffer.concat([key, Buffer.from([4, 0, 0, 0, 0])])).subarray(0, 10)
@@ -125,8 +125,8 @@ export function encryptedPdf(password = 'secret', text = 'Only for those who kno
     [
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << ${FONT} >> >>`,
-      stream(rc4(objectKey, content)),
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << ${FONT_RESOURCE} >> >>`,
+      streamObject(rc4(objectKey, content)),
       `<< /Filter /Standard /V 1 /R 2 /O ${hex(owner)} /U ${hex(user)} /P ${permissions} >>`,
     ],
     `/Encrypt 5 0 R /ID [${hex(id)} ${hex(id)}]`,
@@ -170,9 +170,9 @@ export function mappedPdf(letters: readonly string[], content: string): Uint8Arr
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
-    stream(content),
+    streamObject(content),
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>',
-    stream(
+    streamObject(
       '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /M def /CMapType 2 def' +
         ` 1 begincodespacerange <00> <ff> endcodespacerange ${map.length} beginbfchar\n${map.join('\n')}\n` +
         'endbfchar endcmap end end',
@@ -181,7 +181,7 @@ export function mappedPdf(letters: readonly string[], content: string): Uint8Arr
 }
 
 /** Builds a stream object for `rawPdf`. */
-export function stream(content: string | Uint8Array, dictionary = ''): Uint8Array {
+export function streamObject(content: string | Uint8Array, dictionary = ''): Uint8Array {
   const bytes = Buffer.from(content as string)
   const head = Buffer.from(`<< /Length ${bytes.length} ${dictionary} >>\nstream\n`)
   return Buffer.concat([head, bytes, Buffer.from('\nendstream')])
@@ -195,14 +195,14 @@ export interface Jpeg {
 }
 
 /** Renders an A4 page with these lines in 11 points as JPEG. */
-export function scanImage(
+export function renderScan(
   lines: readonly string[],
   dpi = 200,
   quality = 60,
   { inks, paper }: Colours = { inks: ['#222'], paper: '#fff' },
 ): Jpeg {
   const scale = dpi / 72
-  const canvas = createCanvas(Math.round(A4[0] * scale), Math.round(A4[1] * scale))
+  const canvas = createCanvas(Math.round(A4_POINTS[0] * scale), Math.round(A4_POINTS[1] * scale))
   const context = canvas.getContext('2d')
   useFont()
   context.fillStyle = paper
@@ -228,9 +228,9 @@ function useFont(): void {
   )
 }
 
-const FONT = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>'
+const FONT_RESOURCE = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>'
 
-function textContent(lines: readonly string[]): string {
+function buildTextContent(lines: readonly string[]): string {
   const shown = lines.map((line) => `(${line.replace(/[()\\]/g, '\\$&')}) Tj T*`)
   return `BT /F1 11 Tf 18 TL 60 770 Td ${shown.join('\n')} ET`
 }
@@ -243,10 +243,10 @@ function pagesPdf(pages: readonly { content: string; image?: Jpeg }[]): Uint8Arr
     '<< /Type /Catalog /Pages 2 0 R >>',
     `<< /Type /Pages /Kids [${kids}] /Count ${pages.length} >>`,
     ...pages.flatMap(({ content, image }, i) => [
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${A4.join(' ')}] /Contents ${4 + 3 * i} 0 R` +
-        ` /Resources << ${FONT} /XObject << /Im ${5 + 3 * i} 0 R >> >> >>`,
-      stream(content),
-      image ? stream(image.bytes, imageDictionary(image)) : 'null',
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${A4_POINTS.join(' ')}] /Contents ${4 + 3 * i} 0 R` +
+        ` /Resources << ${FONT_RESOURCE} /XObject << /Im ${5 + 3 * i} 0 R >> >> >>`,
+      streamObject(content),
+      image ? streamObject(image.bytes, imageDictionary(image)) : 'null',
     ]),
   ])
 }
@@ -259,7 +259,8 @@ function imageDictionary({ width, height }: Jpeg): string {
 // Padding of passwords in the standard security handler, revision 2 (ISO 32000-1, 7.6.3).
 const PADDING = Buffer.from('28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a', 'hex')
 
-const padded = (password: string) => Buffer.concat([Buffer.from(password, 'latin1'), PADDING]).subarray(0, 32)
+const padPassword = (password: string) =>
+  Buffer.concat([Buffer.from(password, 'latin1'), PADDING]).subarray(0, 32)
 
 const md5 = (bytes: Uint8Array) => createHash('md5').update(bytes).digest()
 

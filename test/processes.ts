@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Failed } from './reporter.ts'
+import type { FailedTest } from './reporter.ts'
 
 /** Runs test files in a few processes of node:test. Each process runs one file after another (`runner.ts`). */
 
-export interface Run {
+export interface TestRun {
   readonly files: readonly string[]
   /** An empty folder for the run's files. */
   readonly folder: string
@@ -22,14 +22,14 @@ export interface RunResult {
   /** 0 if every test passed. */
   readonly code: number
   /** Failed tests. May be empty even if `code` is not 0, if node:test itself ended early. */
-  readonly failed: readonly Failed[]
+  readonly failed: readonly FailedTest[]
 }
 
 // If more files fail, they are not flaky, and a rerun would only delay the result.
 const MAX_RERUN_FILES = 5
 
 /** Runs the files and returns the result. */
-export async function runFiles(run: Run): Promise<RunResult> {
+export async function runFiles(run: TestRun): Promise<RunResult> {
   const failures = join(run.folder, 'failures.json')
   const child = spawn(
     process.execPath,
@@ -53,7 +53,7 @@ export async function runFiles(run: Run): Promise<RunResult> {
   process.on('SIGINT', stop).on('SIGTERM', stop)
   const code = await new Promise<number>((resolve) => child.on('exit', (status) => resolve(status ?? 1)))
   process.off('SIGINT', stop).off('SIGTERM', stop)
-  const failed: Failed[] = existsSync(failures) ? JSON.parse(readFileSync(failures, 'utf8')) : []
+  const failed: FailedTest[] = existsSync(failures) ? JSON.parse(readFileSync(failures, 'utf8')) : []
   const taken = readdirSync(join(run.folder, 'claims')).length
   if (code === 0 && taken < run.files.length) {
     console.log(`Only ${taken} of ${run.files.length} test files ran`)
@@ -66,7 +66,7 @@ export async function runFiles(run: Run): Promise<RunResult> {
  * Runs the files, then reruns failed ones one after another. If the rerun passes, the failures were flaky: they are
  * printed, and the run succeeds.
  */
-export async function runWithRerun(run: Run): Promise<number> {
+export async function runWithRerun(run: TestRun): Promise<number> {
   const first = await runFiles(run)
   const suspects = [...new Set(first.failed.map(({ file }) => file))]
   const canRerun = suspects.length > 0 && suspects.length <= MAX_RERUN_FILES
@@ -86,7 +86,7 @@ export async function runWithRerun(run: Run): Promise<number> {
  * Writes a module for each process of node:test. The module loads tsx itself, because threads would inherit a flag but
  * must run code as in production. The output of tsx is cached outside the run's folder, for the next run.
  */
-function writeEntries({ files, folder, processes, isCompiled = true }: Run): string[] {
+function writeEntries({ files, folder, processes, isCompiled = true }: TestRun): string[] {
   const tsx = JSON.stringify(import.meta.resolve('tsx/esm/api'))
   const cacheFolder = JSON.stringify(tmpdir())
   const runner = JSON.stringify(new URL('runner.ts', import.meta.url))

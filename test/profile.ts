@@ -14,10 +14,10 @@ export interface FileCpu {
 // USER_HZ is 100 on every Linux that Node supports.
 const TICKS_PER_SECOND = 100
 const SAMPLE_MS = 100
-const DATABASE = /\b(test_f(\d+)_\w+)/
+const DATABASE_NAME = /\b(test_f(\d+)_\w+)/
 
 /** Returns user plus system seconds of a process, and of the children that it has waited for. */
-function cpuOf(pid: number | 'self'): readonly [own: number, children: number] {
+function readCpu(pid: number | 'self'): readonly [own: number, children: number] {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The command name may contain spaces and brackets, so count fields from its end.
   const fields = stat
@@ -38,16 +38,16 @@ function cpuOf(pid: number | 'self'): readonly [own: number, children: number] {
  * folder.
  */
 export function profileFile(folder: string, number: number, file: string): () => void {
-  const [own, children] = cpuOf('self')
+  const [own, children] = readCpu('self')
   return () => {
-    const after = cpuOf('self')
+    const after = readCpu('self')
     const cpu = { file, own: after[0] - own, children: after[1] - children }
     writeFileSync(join(folder, `${number}.json`), JSON.stringify(cpu))
   }
 }
 
 /** Returns the process id of the server that started a backend. */
-export const postmasterOf = (backend: number): number =>
+export const readPostmasterPid = (backend: number): number =>
   Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${backend}/status`, 'utf8'))![1])
 
 /**
@@ -80,8 +80,8 @@ export class PostgresProfile {
     for (const pid of this.#seen.keys()) if (!backends.includes(pid)) this.#forget(pid)
     for (const pid of backends) {
       try {
-        const known = this.#seen.get(pid) ?? { file: fileOf(pid), seconds: 0 }
-        known.seconds = cpuOf(pid)[0]
+        const known = this.#seen.get(pid) ?? { file: readFileNumber(pid), seconds: 0 }
+        known.seconds = readCpu(pid)[0]
         this.#seen.set(pid, known)
       } catch {
         // The backend has just exited.
@@ -96,8 +96,8 @@ export class PostgresProfile {
   }
 
   #total(): number {
-    const [own, ended] = cpuOf(this.#postmaster)
-    return this.#backends().reduce((sum, pid) => sum + (aliveCpu(pid) ?? 0), own + ended)
+    const [own, ended] = readCpu(this.#postmaster)
+    return this.#backends().reduce((sum, pid) => sum + (readAliveCpu(pid) ?? 0), own + ended)
   }
 
   #backends(): number[] {
@@ -106,27 +106,29 @@ export class PostgresProfile {
   }
 }
 
-function aliveCpu(pid: number): number | null {
+function readAliveCpu(pid: number): number | null {
   try {
-    return cpuOf(pid)[0]
+    return readCpu(pid)[0]
   } catch {
     return null
   }
 }
 
 /** Returns the number of the file whose database a backend serves; null for other processes of the server. */
-function fileOf(pid: number): number | null {
-  const found = DATABASE.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+function readFileNumber(pid: number): number | null {
+  const found = DATABASE_NAME.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
   return found === null ? null : Number(found[2])
 }
 
 /** Returns the table that the run prints: sums by ring, then all files, most expensive first. */
-export function profileTable(folder: string, { byFile, total }: ReturnType<PostgresProfile['end']>): string {
+export function formatProfile(folder: string, { byFile, total }: ReturnType<PostgresProfile['end']>): string {
   const files = readdirSync(folder).map((name): FileCpu => {
     const cpu = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Omit<FileCpu, 'postgres'>
     return { ...cpu, postgres: byFile.get(Number.parseInt(name, 10)) ?? 0 }
   })
-  const rings = [...Map.groupBy(files, ({ file }) => file.split('/')[1]!)].map(([ring, of]) => sum(ring, of))
+  const rings = [...Map.groupBy(files, ({ file }) => file.split('/')[1]!)].map(([ring, of]) =>
+    sumFiles(ring, of),
+  )
   const attributed = files.reduce((seconds, { postgres }) => seconds + postgres, 0)
   const rest = {
     file: 'PostgreSQL: shared databases, set-up, background',
@@ -135,19 +137,19 @@ export function profileTable(folder: string, { byFile, total }: ReturnType<Postg
     postgres: total - attributed,
   }
   const costliest = files.sort((a, b) => secondsOf(b) - secondsOf(a))
-  const rows = [...rings, rest, sum('in all', [...files, rest]), ...costliest]
-  return ['CPU seconds:   total     own children postgres', ...rows.map(line)].join('\n')
+  const rows = [...rings, rest, sumFiles('in all', [...files, rest]), ...costliest]
+  return ['CPU seconds:   total     own children postgres', ...rows.map(formatLine)].join('\n')
 }
 
 const secondsOf = ({ own, children, postgres }: FileCpu): number => own + children + postgres
 
-function sum(file: string, files: readonly FileCpu[]): FileCpu {
+function sumFiles(file: string, files: readonly FileCpu[]): FileCpu {
   const of = (kind: 'own' | 'children' | 'postgres'): number =>
     files.reduce((seconds, cpu) => seconds + cpu[kind], 0)
   return { file, own: of('own'), children: of('children'), postgres: of('postgres') }
 }
 
-function line(cpu: FileCpu): string {
+function formatLine(cpu: FileCpu): string {
   const numbers = [secondsOf(cpu), cpu.own, cpu.children, cpu.postgres]
   return `${' '.repeat(12)}${numbers.map((seconds) => seconds.toFixed(1).padStart(8)).join(' ')}  ${cpu.file}`
 }

@@ -15,13 +15,13 @@ export function readGuides(): ReadonlyMap<string, string> {
 }
 
 /** Returns the texts of README, CONTRIBUTING and the pages for operators. */
-export function readPages(): string {
+export function readOperatorPages(): string {
   const pages = ['README.md', 'CONTRIBUTING.md', ...globSync('deploy/*.md', { cwd: ROOT })]
   return pages.map(read).join('\n')
 }
 
 /** Returns the fenced blocks of a Markdown text. */
-export function blocksOf(text: string): { readonly language: string; readonly text: string }[] {
+export function parseBlocks(text: string): { readonly language: string; readonly text: string }[] {
   return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, language, block]) => ({
     language: language!,
     text: block!,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { migrationNames, migrationText, SEEDS } from '../sql/migrations.ts'
+import { listMigrationNames, readMigration, SEEDS } from '../sql/migrations.ts'
 import { backUp } from '../tasks/backup/backup.ts'
 import { parseSettings } from '../tasks/settings.ts'
 import { SECRET } from './service.ts'
@@ -14,27 +14,27 @@ import { writeUpgradeData } from './upgrade-data.ts'
  * version.
  */
 
-export const RELEASES = new URL('./data/releases/', import.meta.url)
+export const RELEASES_FOLDER = new URL('./data/releases/', import.meta.url)
 
 /** Returns the versions that have a snapshot, oldest first. */
-export const releasedVersions = (): string[] =>
-  globSync('*.backup', { cwd: fileURLToPath(RELEASES) })
+export const listReleasedVersions = (): string[] =>
+  globSync('*.backup', { cwd: fileURLToPath(RELEASES_FOLDER) })
     .map((name) => basename(name, '.backup'))
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
 
 /** True if a version needs a snapshot. */
 export const needsSnapshot = (version: string): boolean => Number(version.split('.')[0]) >= 1
 
-export const versionOf = (manifest: string | URL): string =>
+export const readVersion = (manifest: string | URL): string =>
   (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 
 /**
  * Returns the SHA-256 of the baseline and each migration, without comments, by name. These texts must not change,
  * because existing databases depend on them.
  */
-export async function digests(): Promise<Record<string, string>> {
-  const names = (await migrationNames()).filter((name) => name !== SEEDS)
-  const texts = await Promise.all(names.map((name) => migrationText(name)))
+export async function computeDigests(): Promise<Record<string, string>> {
+  const names = (await listMigrationNames()).filter((name) => name !== SEEDS)
+  const texts = await Promise.all(names.map((name) => readMigration(name)))
   return Object.fromEntries(
     names.map((name, n) => [name, createHash('sha256').update(normalizeSql(texts[n]!)).digest('hex')]),
   )

@@ -4,7 +4,7 @@ import type { TestEvent } from 'node:test/reporters'
 import { spec } from 'node:test/reporters'
 
 /** A failed test and its test file. */
-export interface Failed {
+export interface FailedTest {
   /** Name of the top-level suite: a test file, or a process of node:test that died. */
   readonly file: string
   readonly name: string
@@ -19,7 +19,7 @@ export default (events: AsyncIterable<TestEvent>): AsyncIterable<Buffer> =>
   Readable.from(collectFailures(events)).compose(spec())
 
 async function* collectFailures(events: AsyncIterable<TestEvent>): AsyncGenerator<TestEvent> {
-  const failed: Failed[] = []
+  const failed: FailedTest[] = []
   let names: string[] = []
   for await (const event of events) {
     if (event.type === 'test:fail') {

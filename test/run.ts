@@ -7,8 +7,8 @@ import pg from 'pg'
 import { type EmbeddedDatabase, startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 import { interleaveRings, selectFiles } from './files.ts'
-import { type Run, runFiles, runWithRerun } from './processes.ts'
-import { PostgresProfile, postmasterOf, profileTable } from './profile.ts'
+import { runFiles, runWithRerun, type TestRun } from './processes.ts'
+import { formatProfile, PostgresProfile, readPostmasterPid } from './profile.ts'
 import type { Depth } from './runs.ts'
 
 /**
@@ -22,11 +22,11 @@ import type { Depth } from './runs.ts'
 type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
 
 const TEMPLATE = 'millrace_template'
-const MEMORY = '/dev/shm'
+const MEMORY_FOLDER = '/dev/shm'
 const NEEDED_BYTES = 4 * 1024 ** 3
 // Test files wait about as much as they compute.
 const PROCESSES = Number(process.env.TEST_PROCESSES ?? 2 * availableParallelism())
-const COVERAGE = [
+const COVERAGE_FLAGS = [
   '--experimental-test-coverage',
   ...['edge', 'workers'].map((room) => `--test-coverage-include=${room}/**/*.ts`),
 ]
@@ -52,20 +52,20 @@ const depth = options.depth as Depth
 const isLong = depth === 'long'
 // With a fixed seed, a check of a change can fail only because of that change.
 const seed = process.env.TEST_SEED ?? (depth === 'fixed' ? '1' : String(Date.now() % 2 ** 31))
-const files = await filesOfRun()
+const files = await findRunFiles()
 
-const folder = mkdtempSync(join(fastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
+const folder = mkdtempSync(join(chooseFastFolder(), `millrace-test-${randomBytes(3).toString('hex')}-`))
 // If root runs the tests, PostgreSQL runs as another user, who must traverse this folder.
 chmodSync(folder, 0o711)
-const external = process.env.TEST_POSTGRES_URL
-const database = external === undefined ? await startOwn() : serverAt(external)
+const externalUrl = process.env.TEST_POSTGRES_URL
+const database = externalUrl === undefined ? await startOwnServer() : useServer(externalUrl)
 let code = 1
 try {
   await administrate(`create database ${TEMPLATE}`)
   await migrate(database.urlFor(TEMPLATE))
   const profile = process.env.TEST_PROFILE === '1' ? await profilePostgres() : null
   code = await run()
-  if (profile !== null) console.log(profileTable(join(folder, 'profile'), profile.end()))
+  if (profile !== null) console.log(formatProfile(join(folder, 'profile'), profile.end()))
   console.log(`The random seed was ${seed}: TEST_SEED=${seed} repeats it.`)
 } finally {
   await database.stop()
@@ -73,11 +73,11 @@ try {
 }
 process.exit(code)
 
-async function filesOfRun(): Promise<string[]> {
+async function findRunFiles(): Promise<string[]> {
   const chosen = selectFiles(names, depth)
   if (!options.changed) return interleaveRings(chosen)
-  const { changedFiles, testsAffectedBy } = await import('./changed.ts')
-  const concerned = testsAffectedBy(changedFiles(options.base as string))
+  const { listChangedFiles, findAffectedTests } = await import('./changed.ts')
+  const concerned = findAffectedTests(listChangedFiles(options.base as string))
   const found = chosen.filter((file) => concerned.has(file))
   console.log(`The change affects ${found.length} of ${chosen.length} test files`)
   if (found.length === 0) process.exit(0)
@@ -86,7 +86,7 @@ async function filesOfRun(): Promise<string[]> {
 
 /** Runs the files. At depth `quick`, failed files are rerun; at other depths a single failure is a finding. */
 function run(): Promise<number> {
-  const one: Run = {
+  const one: TestRun = {
     files,
     folder,
     processes: PROCESSES,
@@ -96,14 +96,14 @@ function run(): Promise<number> {
       TEST_SEED: seed,
       TEST_DEPTH: depth,
     },
-    flags: [...(options.coverage ? COVERAGE : []), ...flags],
+    flags: [...(options.coverage ? COVERAGE_FLAGS : []), ...flags],
     // Coverage needs the same positions in every process, so all code runs as in production.
     isCompiled: !options.coverage,
   }
   return depth === 'quick' ? runWithRerun(one) : runFiles(one).then(({ code }) => code)
 }
 
-function startOwn(): Promise<TestServer> {
+function startOwnServer(): Promise<TestServer> {
   return startEmbedded({
     dataDir: join(folder, 'data'),
     ephemeral: true,
@@ -117,7 +117,7 @@ function startOwn(): Promise<TestServer> {
 }
 
 /** Returns a server that is already running, for example of another version. */
-function serverAt(url: string): TestServer {
+function useServer(url: string): TestServer {
   const urlFor = (name: string): string => {
     const found = new URL(url)
     found.pathname = `/${name}`
@@ -141,7 +141,7 @@ async function profilePostgres(): Promise<PostgresProfile> {
   const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
   await admin.connect()
   const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid')
-  const profile = new PostgresProfile(postmasterOf(rows[0]!.pid))
+  const profile = new PostgresProfile(readPostmasterPid(rows[0]!.pid))
   await admin.end()
   return profile
 }
@@ -150,10 +150,10 @@ async function profilePostgres(): Promise<PostgresProfile> {
  * Returns a folder in memory if there is enough space. Each test file creates and drops a database of 400 files. ext4
  * without a journal searches long for an inode that was not deleted recently.
  */
-function fastFolder(): string {
+function chooseFastFolder(): string {
   try {
-    const { bavail, bsize } = statfsSync(MEMORY)
-    if (bavail * bsize > NEEDED_BYTES) return MEMORY
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
+    if (bavail * bsize > NEEDED_BYTES) return MEMORY_FOLDER
   } catch {
     // Only Linux has /dev/shm.
   }

@@ -4,7 +4,7 @@ import { after, mock, suite } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { profileFile } from './profile.ts'
 import { LONG } from './runs.ts'
-import { endServices, endShared } from './services.ts'
+import { stopFileServices, stopSharedServices } from './services.ts'
 
 /**
  * Runs test files one after another, each as its own suite. One process runs many files, so that shared imports load
@@ -13,28 +13,28 @@ import { endServices, endShared } from './services.ts'
 export async function runFiles(files: readonly string[], folder: string): Promise<void> {
   // A test that waits forever leaves the event loop empty, and node:test would then cancel all files. This timer keeps
   // the loop busy until the file's time limit ends the test.
-  const busy = setInterval(() => {}, FILE_MS)
+  const busy = setInterval(() => {}, FILE_TIMEOUT_MS)
   for (const [n, file] of files.entries()) {
-    if (!claim(join(folder, 'claims', String(n)))) continue
+    if (!claimFile(join(folder, 'claims', String(n)))) continue
     process.env.TEST_FILE = String(n)
     const endProfile = process.env.TEST_PROFILE === '1' ? profileFile(join(folder, 'profile'), n, file) : null
-    await suite(file, LONG ? {} : { timeout: FILE_MS }, async () => {
+    await suite(file, LONG ? {} : { timeout: FILE_TIMEOUT_MS }, async () => {
       // Registered first, so that it runs before the file's own hooks.
-      after(endServices)
+      after(stopFileServices)
       after(() => mock.reset())
       await import(pathToFileURL(file).href)
     })
     endProfile?.()
   }
-  await endShared()
+  await stopSharedServices()
   clearInterval(busy)
 }
 
 // Time limit of a file in ms. The slowest files take minutes on a busy machine.
-const FILE_MS = 600_000
+const FILE_TIMEOUT_MS = 600_000
 
 /** Returns true if it could claim a file for this process by creating `file`; false if another process has it. */
-function claim(file: string): boolean {
+function claimFile(file: string): boolean {
   try {
     writeFileSync(file, '', { flag: 'wx' })
     return true

@@ -19,11 +19,11 @@ const LONG_FACTOR = 100
 /**
  * Returns fast-check's parameters of a property: at most 20 runs in `npm test`, else `fixed` runs or 100 times as many.
  */
-export const runs = (fixed = 100): { numRuns: number; seed: number } => ({
+export const createRunOptions = (fixed = 100): { numRuns: number; seed: number } => ({
   numRuns: LONG ? fixed * LONG_FACTOR : DEPTH === 'fixed' ? fixed : Math.min(fixed, QUICK_RUNS),
   seed: SEED,
 })
 
 /** Returns the number of repetitions of a race: half of `fixed` in `npm test`, ten times `fixed` in a long run. */
-export const rounds = (fixed: number): number =>
+export const countRounds = (fixed: number): number =>
   LONG ? 10 * fixed : DEPTH === 'fixed' ? fixed : Math.ceil(fixed / 2)

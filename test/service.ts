@@ -43,7 +43,7 @@ export async function startProcess(
   log: string[] = [],
   root: URL = ROOT,
 ): Promise<Child> {
-  const child = await launch(kind, url, env, execArgv, log, root)
+  const child = await launchProcess(kind, url, env, execArgv, log, root)
   stopAfterFile(() => child.kill())
   return child
 }
@@ -52,7 +52,7 @@ export async function startProcess(
  * Starts a process as `startProcess` does, but the caller must end it. Appends log lines to `log`, also during the
  * start. @throws if the process exits before it is ready.
  */
-export async function launch(
+export async function launchProcess(
   kind: 'edge' | 'worker',
   url: string,
   env: Readonly<Record<string, string>> = {},

@@ -8,7 +8,7 @@ type Stop = () => Promise<unknown>
 
 const fileStops: Stop[] = []
 const processStops: Stop[] = []
-const shared = new AsyncLocalStorage<true>()
+const sharedStart = new AsyncLocalStorage<true>()
 
 /**
  * Registers a function that stops a resource at the end of the file, or of the process if the resource is shared. Stop
@@ -20,28 +20,28 @@ export function stopAfterFile(stop: Stop): void {
 }
 
 /** True during the start of a resource that several files share. */
-export const isShared = (): boolean => shared.getStore() ?? false
+export const isShared = (): boolean => sharedStart.getStore() ?? false
 
 /**
  * Returns a function that starts a resource at its first call. Later calls, also from other files of this process,
  * return the same resource.
  */
-export function sharedByFiles<T>(start: () => Promise<T>): () => Promise<T> {
+export function shareByFiles<T>(start: () => Promise<T>): () => Promise<T> {
   let started: Promise<T> | undefined
   // node:test assigns code after an await to the file that created the promise, so each call creates a new promise.
   return () =>
     new Promise((resolve, reject) => {
-      started ??= shared.run(true, start)
+      started ??= sharedStart.run(true, start)
       started.then(resolve, reject)
     })
 }
 
 /** Stops the file's resources. */
-export const endServices = (): Promise<void> => endAll(fileStops)
+export const stopFileServices = (): Promise<void> => stopAll(fileStops)
 
 /** Stops the resources that the files of this process share. */
-export const endShared = (): Promise<void> => endAll(processStops)
+export const stopSharedServices = (): Promise<void> => stopAll(processStops)
 
-async function endAll(stops: Stop[]): Promise<void> {
+async function stopAll(stops: Stop[]): Promise<void> {
   for (const stop of stops.splice(0).reverse()) await stop()
 }

@@ -1,12 +1,12 @@
 /** State of the Stripe account behind the stand-in, and the API that reads and changes it. */
 
-type Row = Record<string, unknown> & { readonly id: string }
+type StripeObject = Record<string, unknown> & { readonly id: string }
 
 export interface StripeAccount {
-  readonly customers: Row[]
+  readonly customers: StripeObject[]
   /** Ids of deleted customers. */
   readonly deleted: Set<string>
-  readonly sessions: Row[]
+  readonly sessions: StripeObject[]
   /** Refundable payments by charge id. */
   readonly charges: Map<
     string,
@@ -17,11 +17,11 @@ export interface StripeAccount {
       readonly currency: string
     }
   >
-  readonly refunds: Row[]
-  readonly subscriptions: Map<string, Row>
+  readonly refunds: StripeObject[]
+  readonly subscriptions: Map<string, StripeObject>
   /** Oldest first. */
-  readonly events: Row[]
-  readonly prices: Row[]
+  readonly events: StripeObject[]
+  readonly prices: StripeObject[]
   /** Payment intents by invoice id. */
   readonly invoices: Map<string, string>
   /** Status that new refunds get. */
@@ -41,7 +41,7 @@ interface Call {
   readonly fields: Readonly<Record<string, string>>
 }
 
-export function newAccount(): StripeAccount {
+export function createStripeAccount(): StripeAccount {
   return {
     customers: [],
     deleted: new Set(),
@@ -57,24 +57,27 @@ export function newAccount(): StripeAccount {
 }
 
 /** Returns an error in Stripe's format. */
-export function error(status: number, type: string, message: string, more: object = {}): Answer {
+export function createError(status: number, type: string, message: string, more: object = {}): Answer {
   return { status, body: { error: { type, message, ...more } } }
 }
 
-const ok = (body: unknown): Answer => ({ status: 200, body })
-const missingError = (what: string, id: string): Answer =>
-  error(404, 'invalid_request_error', `No such ${what}: '${id}'`, { code: 'resource_missing', param: 'id' })
-const missingCustomer = (id: string): Answer =>
-  error(400, 'invalid_request_error', `No such customer: '${id}'`, {
+const createAnswer = (body: unknown): Answer => ({ status: 200, body })
+const createMissingError = (what: string, id: string): Answer =>
+  createError(404, 'invalid_request_error', `No such ${what}: '${id}'`, {
+    code: 'resource_missing',
+    param: 'id',
+  })
+const createMissingCustomerError = (id: string): Answer =>
+  createError(400, 'invalid_request_error', `No such customer: '${id}'`, {
     code: 'resource_missing',
     param: 'customer',
   })
-const now = (): number => Math.floor(Date.now() / 1000)
+const getUnixTime = (): number => Math.floor(Date.now() / 1000)
 let count = 0
-const newId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
+const createId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
 
 /** Returns fields such as `metadata[key]` as an object. */
-function nestedFields(fields: Call['fields'], name: string): Record<string, string> {
+function parseNestedFields(fields: Call['fields'], name: string): Record<string, string> {
   const found = Object.entries(fields).flatMap(([key, value]) => {
     const inner = key.startsWith(`${name}[`) ? /^\w+\[(\w+)\]$/.exec(key)?.[1] : undefined
     return inner === undefined ? [] : [[inner, value] as const]
@@ -92,7 +95,7 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return three === 'expire' ? expireSession(account, two) : createSession(account, call.fields)
     case 'GET checkout':
       if (two === '') return listOfCustomer(account, account.sessions, call.fields)
-      return rowOrMissing(
+      return answerWithRow(
         'checkout.session',
         account.sessions.find(({ id }) => id === two),
         two,
@@ -103,73 +106,77 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return listRefunds(account, call.fields)
     case 'GET subscriptions':
       if (one === '') return listSubscriptions(account, call.fields)
-      return rowOrMissing('subscription', account.subscriptions.get(one), one)
+      return answerWithRow('subscription', account.subscriptions.get(one), one)
     case 'POST subscriptions':
       return updateSubscription(account, one, call.fields)
     case 'GET events':
-      return list(call.fields, eventsFor(account, call.fields))
+      return createList(call.fields, filterEvents(account, call.fields))
     case 'GET prices':
-      return list(call.fields, account.prices)
+      return createList(call.fields, account.prices)
     case 'GET invoice_payments':
       return listInvoicePayments(account, call.fields)
     default:
-      return error(404, 'invalid_request_error', `Unrecognized request URL (${call.method}: ${call.path})`)
+      return createError(
+        404,
+        'invalid_request_error',
+        `Unrecognized request URL (${call.method}: ${call.path})`,
+      )
   }
 }
 
-function rowOrMissing(what: string, row: Row | undefined, id: string): Answer {
-  return row === undefined ? missingError(what, id) : ok(row)
+function answerWithRow(what: string, row: StripeObject | undefined, id: string): Answer {
+  return row === undefined ? createMissingError(what, id) : createAnswer(row)
 }
 
 function createCustomer(account: StripeAccount, fields: Call['fields']): Answer {
   const { email, name } = fields
   const customer = {
-    id: newId('cus'),
+    id: createId('cus'),
     object: 'customer',
     email,
     name,
-    metadata: nestedFields(fields, 'metadata'),
+    metadata: parseNestedFields(fields, 'metadata'),
   }
   account.customers.push(customer)
-  return ok(customer)
+  return createAnswer(customer)
 }
 
 function createSession(account: StripeAccount, fields: Call['fields']): Answer {
   const { mode, customer = null, success_url, cancel_url } = fields
   const price = fields['line_items[0][price]']!
   if (price.startsWith('price_missing'))
-    return error(400, 'invalid_request_error', `No such price: '${price}'`, {
+    return createError(400, 'invalid_request_error', `No such price: '${price}'`, {
       code: 'resource_missing',
       param: 'line_items[0][price]',
     })
-  if (customer !== null && account.deleted.has(customer)) return missingCustomer(customer)
-  const id = newId('cs_test')
+  if (customer !== null && account.deleted.has(customer)) return createMissingCustomerError(customer)
+  const id = createId('cs_test')
   const session = {
     ...{ id, object: 'checkout.session', mode, customer, success_url, cancel_url, price },
-    ...{ url: `https://checkout.example/${id}`, payment_intent: mode === 'payment' ? newId('pi') : null },
+    ...{ url: `https://checkout.example/${id}`, payment_intent: mode === 'payment' ? createId('pi') : null },
     ...{
-      metadata: nestedFields(fields, 'metadata'),
+      metadata: parseNestedFields(fields, 'metadata'),
       client_reference_id: fields.client_reference_id ?? null,
     },
     customer_creation: fields.customer_creation ?? null,
     status: 'open',
   }
   account.sessions.push(session)
-  return ok(session)
+  return createAnswer(session)
 }
 
 function expireSession(account: StripeAccount, id: string): Answer {
   const at = account.sessions.findIndex((session) => session.id === id)
   const session = account.sessions[at]
-  if (session === undefined) return missingError('checkout.session', id)
+  if (session === undefined) return createMissingError('checkout.session', id)
   if (session.status !== 'open')
-    return error(
+    return createError(
       400,
       'invalid_request_error',
       'Only Checkout Sessions with a status in ["open"] can be expired.',
     )
   account.sessions[at] = { ...session, status: 'expired', url: null }
-  return ok(account.sessions[at])
+  return createAnswer(account.sessions[at])
 }
 
 function listSubscriptions(account: StripeAccount, fields: Call['fields']): Answer {
@@ -178,13 +185,17 @@ function listSubscriptions(account: StripeAccount, fields: Call['fields']): Answ
 }
 
 /** Lists rows of a customer, newest first, with the requested status. */
-function listOfCustomer(account: StripeAccount, rows: readonly Row[], fields: Call['fields']): Answer {
+function listOfCustomer(
+  account: StripeAccount,
+  rows: readonly StripeObject[],
+  fields: Call['fields'],
+): Answer {
   const { customer = '', status } = fields
-  if (account.deleted.has(customer)) return missingCustomer(customer)
+  if (account.deleted.has(customer)) return createMissingCustomerError(customer)
   const found = rows.filter(
     (row) => row.customer === customer && (status === undefined || row.status === status),
   )
-  return list(fields, found.reverse())
+  return createList(fields, found.reverse())
 }
 
 function chargeOf(account: StripeAccount, fields: Call['fields']) {
@@ -194,64 +205,64 @@ function chargeOf(account: StripeAccount, fields: Call['fields']) {
     : [...account.charges.values()].find((charge) => charge.payment_intent === intent)
 }
 
-const refundsOf = (account: StripeAccount, charge: string): Row[] =>
+const refundsOf = (account: StripeAccount, charge: string): StripeObject[] =>
   account.refunds.filter((refund) => refund.charge === charge)
 
 function createRefund(account: StripeAccount, fields: Call['fields']): Answer {
   const charge = chargeOf(account, fields)
-  if (charge === undefined) return missingError('charge', fields.charge ?? fields.payment_intent ?? '')
+  if (charge === undefined) return createMissingError('charge', fields.charge ?? fields.payment_intent ?? '')
   const left = refundsOf(account, charge.id).reduce(
     (rest, refund) => rest - Number(refund.amount),
     charge.amount,
   )
   const amount = Number(fields.amount ?? left)
   if (left === 0)
-    return error(400, 'invalid_request_error', `Charge ${charge.id} has already been refunded.`, {
+    return createError(400, 'invalid_request_error', `Charge ${charge.id} has already been refunded.`, {
       code: 'charge_already_refunded',
     })
   if (amount > left)
-    return error(
+    return createError(
       400,
       'invalid_request_error',
       `Refund amount (${amount}) is greater than unrefunded amount on charge (${left})`,
     )
   const refund = {
     ...{
-      id: newId('re'),
+      id: createId('re'),
       object: 'refund',
       amount,
       currency: charge.currency,
       charge: charge.id,
-      created: now(),
+      created: getUnixTime(),
     },
     ...{ payment_intent: charge.payment_intent, reason: fields.reason ?? null, status: account.refundStatus },
-    metadata: nestedFields(fields, 'metadata'),
+    metadata: parseNestedFields(fields, 'metadata'),
   }
   account.refunds.push(refund)
-  return ok(refund)
+  return createAnswer(refund)
 }
 
 function listRefunds(account: StripeAccount, fields: Call['fields']): Answer {
   const charge = chargeOf(account, fields)
-  if (charge === undefined) return missingError('charge', fields.charge ?? fields.payment_intent ?? '')
-  return list(fields, refundsOf(account, charge.id))
+  if (charge === undefined) return createMissingError('charge', fields.charge ?? fields.payment_intent ?? '')
+  return createList(fields, refundsOf(account, charge.id))
 }
 
 function updateSubscription(account: StripeAccount, id: string, fields: Call['fields']): Answer {
   const known = account.subscriptions.get(id)
-  if (known === undefined) return missingError('subscription', id)
+  if (known === undefined) return createMissingError('subscription', id)
   if (known.status === 'canceled')
-    return error(
+    return createError(
       400,
       'invalid_request_error',
       'A canceled subscription can only update its cancellation_details and metadata.',
     )
   const changed = { ...known, cancel_at_period_end: fields.cancel_at_period_end === 'true' }
   account.subscriptions.set(id, changed)
-  return ok(changed)
+  return createAnswer(changed)
 }
 
-function eventsFor(account: StripeAccount, fields: Call['fields']): Row[] {
+function filterEvents(account: StripeAccount, fields: Call['fields']): StripeObject[] {
   const since = Number(fields['created[gte]'] ?? 0)
   const types = Object.entries(fields)
     .filter(([key]) => key.startsWith('types['))
@@ -268,12 +279,12 @@ function listInvoicePayments(account: StripeAccount, fields: Call['fields']): An
   const payment = { type: 'payment_intent', payment_intent: intent }
   const rows =
     intent === undefined ? [] : [{ id: 'inpay_1', object: 'invoice_payment', status: 'paid', payment }]
-  return list(fields, rows)
+  return createList(fields, rows)
 }
 
-function list(fields: Call['fields'], rows: readonly Row[]): Answer {
+function createList(fields: Call['fields'], rows: readonly StripeObject[]): Answer {
   const limit = Number(fields.limit ?? 10)
   const start = rows.findIndex(({ id }) => id === fields.starting_after) + 1
   const data = rows.slice(start, start + limit)
-  return ok({ object: 'list', url: '/v1/list', has_more: start + limit < rows.length, data })
+  return createAnswer({ object: 'list', url: '/v1/list', has_more: start + limit < rows.length, data })
 }

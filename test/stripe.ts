@@ -2,7 +2,13 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { stopAfterFile } from './services.ts'
-import { type Answer, dispatch, error, newAccount, type StripeAccount } from './stripe-account.ts'
+import {
+  type Answer,
+  createError,
+  createStripeAccount,
+  dispatch,
+  type StripeAccount,
+} from './stripe-account.ts'
 
 /**
  * Stand-in that speaks Stripe's wire protocol to the real SDK: form bodies, errors, idempotency keys
@@ -58,24 +64,33 @@ interface StoredAnswer {
 }
 
 const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
-  declined: error(402, 'card_error', 'Your card was declined.', {
+  declined: createError(402, 'card_error', 'Your card was declined.', {
     code: 'card_declined',
     decline_code: 'generic_decline',
   }),
-  invalid: error(400, 'invalid_request_error', 'The price is not available. Contact sk_test_secret123.', {
-    param: 'price',
-  }),
-  revoked: error(401, 'invalid_request_error', 'Expired API Key provided: sk_test_********1234'),
-  forbidden: error(403, 'invalid_request_error', 'The provided key rk_test_******1234 lacks the permission'),
-  busy: error(429, 'invalid_request_error', 'Too many requests', { code: 'rate_limit' }),
-  broken: error(500, 'api_error', 'An unknown error occurred'),
+  invalid: createError(
+    400,
+    'invalid_request_error',
+    'The price is not available. Contact sk_test_secret123.',
+    {
+      param: 'price',
+    },
+  ),
+  revoked: createError(401, 'invalid_request_error', 'Expired API Key provided: sk_test_********1234'),
+  forbidden: createError(
+    403,
+    'invalid_request_error',
+    'The provided key rk_test_******1234 lacks the permission',
+  ),
+  busy: createError(429, 'invalid_request_error', 'Too many requests', { code: 'rate_limit' }),
+  broken: createError(500, 'api_error', 'An unknown error occurred'),
 }
 
 /** Starts a stand-in that stops after the file. Call it at the top of the file, not in a hook. */
-export async function stripeStandIn(): Promise<StripeStandIn> {
+export async function startStripe(): Promise<StripeStandIn> {
   const kept = new Map<string, StoredAnswer>()
   const standIn: Omit<StripeStandIn, 'url' | 'stop'> = {
-    account: newAccount(),
+    account: createStripeAccount(),
     asked: [],
     eventsAsked: [],
     faults: [],
@@ -84,7 +99,7 @@ export async function stripeStandIn(): Promise<StripeStandIn> {
     keys: new Set([KEY]),
   }
   const server = createServer((request, response) => {
-    void read(request).then((body) => serve(standIn, kept, request, response, body))
+    void readBody(request).then((body) => serveRequest(standIn, kept, request, response, body))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -96,7 +111,7 @@ export async function stripeStandIn(): Promise<StripeStandIn> {
   return Object.assign(standIn, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, stop })
 }
 
-async function serve(
+async function serveRequest(
   standIn: Omit<StripeStandIn, 'url' | 'stop'>,
   kept: Map<string, StoredAnswer>,
   request: IncomingMessage,
@@ -115,12 +130,15 @@ async function serve(
   if (fault === 'hang') return
   if (standIn.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, standIn.delayMs))
   if (!standIn.keys.has(String(request.headers.authorization).replace('Bearer ', '')))
-    return send(response, error(401, 'invalid_request_error', 'Invalid API Key provided: sk_test_****bad'))
+    return sendAnswer(
+      response,
+      createError(401, 'invalid_request_error', 'Invalid API Key provided: sk_test_****bad'),
+    )
   if (fault === 'garbage') return void response.end('<html>502 Bad Gateway</html>')
   const answer = (fault === null ? null : FAULTS[fault]) ?? answerOnce(standIn.account, kept, asked)
   if (fault === 'hang-after') return
   if (fault === 'cut') return void request.socket.destroy()
-  send(response, answer)
+  sendAnswer(response, answer)
 }
 
 /** Executes a request once per key. Later requests with that key get the same answer. */
@@ -129,7 +147,7 @@ function answerOnce(account: StripeAccount, kept: Map<string, StoredAnswer>, ask
   const fingerprint = `${asked.path} ${JSON.stringify(asked.fields)}`
   const first = kept.get(asked.idempotencyKey)
   if (first !== undefined && first.fingerprint !== fingerprint)
-    return error(
+    return createError(
       400,
       'idempotency_error',
       'Keys for idempotent requests can only be used with the same parameters',
@@ -140,7 +158,7 @@ function answerOnce(account: StripeAccount, kept: Map<string, StoredAnswer>, ask
   return answer
 }
 
-function send(response: ServerResponse, { status, body, isReplayed = false }: Answer): void {
+function sendAnswer(response: ServerResponse, { status, body, isReplayed = false }: Answer): void {
   if (response.socket?.destroyed) return
   response.writeHead(status, {
     'content-type': 'application/json',
@@ -150,7 +168,7 @@ function send(response: ServerResponse, { status, body, isReplayed = false }: An
   response.end(JSON.stringify(body))
 }
 
-async function read(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   return Buffer.concat(chunks).toString()

@@ -7,22 +7,22 @@ const ROOMS = 'edge|sql|tasks|workers|test|deploy|docs|build'
 const SUBJECT = new RegExp(`^(${ROOMS}): ([A-Z][a-z]+)( .+)$`)
 const MAX_LENGTH = 60
 /** Words that are not imperative verbs: question words, articles, pronouns, participles. */
-const NO_IMPERATIVE =
+const NON_VERBS =
   /^(What|Whether|Who|How|That|This|The|An?|All|Each|No|It|Its|[A-Z][a-z]*[^e]ed|[A-Z][a-z]{2,}ing)$/
 
 /** Returns the reason to reject a commit subject; null if the subject is valid. */
-export function subjectFault(subject: string): string | null {
+export function findSubjectFault(subject: string): string | null {
   if (subject.length > MAX_LENGTH) return `${subject.length} characters, at most ${MAX_LENGTH}`
   const verb = SUBJECT.exec(subject)?.[2]
   if (verb === undefined) return `write "ROOM: Verb object" with one of the rooms ${ROOMS}`
-  return NO_IMPERATIVE.test(verb) ? `"${verb}" is no imperative` : null
+  return NON_VERBS.test(verb) ? `"${verb}" is no imperative` : null
 }
 
 /**
  * Reads the subjects of commits after the one that added the newest version heading. Returns none without a git
  * history.
  */
-function subjectsSinceVersion(): string[] {
+function readSubjectsSinceVersion(): string[] {
   const git = (...options: string[]): string =>
     execFileSync('git', options, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   try {
@@ -35,8 +35,8 @@ function subjectsSinceVersion(): string[] {
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const faults = subjectsSinceVersion().flatMap((subject) => {
-    const fault = subjectFault(subject)
+  const faults = readSubjectsSinceVersion().flatMap((subject) => {
+    const fault = findSubjectFault(subject)
     return fault === null ? [] : [`${subject}: ${fault}`]
   })
   for (const fault of faults) console.error(fault)

@@ -5,13 +5,13 @@ import { createHmac } from 'node:crypto'
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 /** Decodes Base 32 (RFC 4648, section 6). */
-export function fromBase32(text: string): Buffer {
+export function decodeBase32(text: string): Buffer {
   const bits = [...text].map((digit) => DIGITS.indexOf(digit).toString(2).padStart(5, '0')).join('')
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
 }
 
 /** Returns the code for a time step. */
-export function codeOf(secret: Buffer, step: number): string {
+export function computeCode(secret: Buffer, step: number): string {
   const counter = Buffer.alloc(8)
   counter.writeBigUInt64BE(BigInt(step))
   const hash = createHmac('sha1', secret).update(counter).digest()
@@ -20,7 +20,7 @@ export function codeOf(secret: Buffer, step: number): string {
 }
 
 /** Returns the current time step, or the one `later` steps after it. */
-export const stepNow = (later = 0): number => Math.floor(Date.now() / 30_000) + later
+export const computeCurrentStep = (later = 0): number => Math.floor(Date.now() / 30_000) + later
 
 /**
  * Uses the code of the previous step, so that the current one stays unused. If a new step begins meanwhile, the code is
@@ -30,7 +30,9 @@ export async function useEarlierCode<T extends { readonly status: number }>(
   secret: Buffer,
   use: (code: string) => Promise<T>,
 ): Promise<T> {
-  const step = stepNow(-1)
-  const answer = await use(codeOf(secret, step))
-  return answer.status === 200 || stepNow(-1) === step ? answer : use(codeOf(secret, stepNow(-1)))
+  const step = computeCurrentStep(-1)
+  const answer = await use(computeCode(secret, step))
+  return answer.status === 200 || computeCurrentStep(-1) === step
+    ? answer
+    : use(computeCode(secret, computeCurrentStep(-1)))
 }

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 // Intervals between checks in ms. The first one detects quick changes soon; the last one saves CPU time when a
 // condition takes seconds.
-const FIRST_MS = 5
-const LAST_MS = 40
+const MIN_POLL_INTERVAL_MS = 5
+const MAX_POLL_INTERVAL_MS = 40
 
 /**
  * Checks a condition until it is truthy, first every 5 ms, later every 40 ms. Returns its value. @throws an error that
@@ -15,7 +15,7 @@ export async function until<T>(
   deadlineMs = 30_000,
 ): Promise<Exclude<T, null | undefined | false>> {
   const end = Date.now() + deadlineMs
-  for (let restMs = FIRST_MS; ; restMs = Math.min(restMs * 1.3, LAST_MS)) {
+  for (let restMs = MIN_POLL_INTERVAL_MS; ; restMs = Math.min(restMs * 1.3, MAX_POLL_INTERVAL_MS)) {
     const value = await condition()
     if (value !== null && value !== undefined && value !== false)
       return value as Exclude<T, null | undefined | false>

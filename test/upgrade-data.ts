@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { textPdf } from './pdfs.ts'
 import { Client } from './service.ts'
-import { TERMINAL } from './sql/ledger-help.ts'
+import { TERMINAL_STATUSES } from './sql/ledger-help.ts'
 import { until } from './until.ts'
 
 /**
@@ -11,9 +11,9 @@ import { until } from './until.ts'
  */
 
 const ADMIN = 'admin@example.com'
-const KEEPER = 'keeper@example.com'
+const OWNER = 'keeper@example.com'
 const PDF = () => textPdf(2, { line: (n) => `kept words of page ${n}` })
-const WAITING = ['documents.extract', 'load_test.io_simulation_task']
+const WAITING_TASKS = ['documents.extract', 'load_test.io_simulation_task']
 
 /**
  * Writes the data into a database without accounts. Meanwhile no worker may serve the queues `documents` and
@@ -28,7 +28,7 @@ export async function writeUpgradeData(port: number): Promise<void> {
   )
   await expectStatus(admin.post(`/api/v1/blog/posts/${post.id}/publish`), 200)
   const keeper = new Client(port)
-  await keeper.register(KEEPER)
+  await keeper.register(OWNER)
   await expectStatus(
     keeper.post('/api/v1/orgs', { name: 'Kept', slug: 'kept', description: 'Kept description' }),
     201,
@@ -50,7 +50,7 @@ async function expectStatus(asked: Promise<Response>, status: number): Promise<{
 /** Asserts that all data is present and that the waiting jobs finish, for which a worker must be running. */
 export async function assertUpgradeData(port: number): Promise<void> {
   const keeper = new Client(port)
-  await keeper.signIn(KEEPER)
+  await keeper.signIn(OWNER)
   const read = async <T>(path: string): Promise<T> => {
     const response = await keeper.fetch(path)
     assert.equal(response.status, 200, path)
@@ -58,12 +58,12 @@ export async function assertUpgradeData(port: number): Promise<void> {
   }
   const jobs = await until('the waiting jobs have finished', async () => {
     // Jobs without an owner are visible to every account, so filter by name.
-    const all = (await read<Job[]>('/api/v1/jobs')).filter(({ name }) => WAITING.includes(name))
-    return all.every(({ status }) => TERMINAL.includes(status)) && all
+    const all = (await read<Job[]>('/api/v1/jobs')).filter(({ name }) => WAITING_TASKS.includes(name))
+    return all.every(({ status }) => TERMINAL_STATUSES.includes(status)) && all
   })
   assert.deepEqual(
     jobs.map(({ name, status }) => [name, status]).sort(),
-    WAITING.map((name) => [name, 'done']),
+    WAITING_TASKS.map((name) => [name, 'done']),
   )
   const [organization] = await read<{ slug: string; description: string }[]>('/api/v1/orgs')
   assert.deepEqual([organization!.slug, organization!.description], ['kept', 'Kept description'])

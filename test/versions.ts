@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { versionOf } from './releases.ts'
+import { readVersion } from './releases.ts'
 import { collectLines, SECRET } from './service.ts'
 
 /** Creates future versions: copies of this code with schema changes, like those of later releases. */
@@ -22,18 +22,18 @@ export interface Version {
   readonly root: URL
 }
 
-export const PRESENT: Version = {
-  number: versionOf(join(ROOT, 'package.json')),
+export const CURRENT_VERSION: Version = {
+  number: readVersion(join(ROOT, 'package.json')),
   root: pathToFileURL(ROOT),
 }
 
-function minorAfter({ number }: Version): string {
+function computeNextMinor({ number }: Version): string {
   const [major, minor] = number.split('.')
   return `${major}.${Number(minor) + 1}.0`
 }
 
 /** Creates the folder of a version, which is removed after the file. */
-function makeVersion(number: string, before: Version, changes: Changes): Version {
+function createVersion(number: string, before: Version, changes: Changes): Version {
   const folder = mkdtempSync(join(tmpdir(), `millrace-${number}-`))
   after(() => rmSync(folder, { recursive: true, force: true }))
   for (const name of COPIED_PATHS)
@@ -66,7 +66,7 @@ export interface Command {
   readonly ended: Promise<number | null>
 }
 /** Runs a command of a version on a database. The command is killed after the test. */
-function runIn({ root }: Version, command: string, url: string): Command {
+function runCommand({ root }: Version, command: string, url: string): Command {
   const log: string[] = []
   const child: ChildProcess = spawn('sh', ['-c', command], {
     cwd: fileURLToPath(root),
@@ -81,7 +81,7 @@ function runIn({ root }: Version, command: string, url: string): Command {
 /** Runs the `release` command of the version's Procfile. */
 export function runRelease(version: Version, url: string): Command {
   const line = /^release: (.+)$/m.exec(readFileSync(new URL('Procfile', version.root), 'utf8'))![1]!
-  return runIn(version, line, url)
+  return runCommand(version, line, url)
 }
 
 /** Runs the version's `npm run restore FILE`. */
@@ -89,13 +89,13 @@ export function runRestore(version: Version, url: string, file: string): Command
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', version.root), 'utf8')) as {
     scripts: { restore: string }
   }
-  return runIn(version, `exec node_modules/.bin/${scripts.restore} '${file}'`, url)
+  return runCommand(version, `exec node_modules/.bin/${scripts.restore} '${file}'`, url)
 }
 /**
  * Changes of the next version, while the previous one still runs. An organization's description moves to a column
  * `about`. Some tables get columns, a busy table gets an index, and a table of reminders with a trigger is new.
  */
-export const EXPANDING: Changes = {
+export const EXPANDING_CHANGES: Changes = {
   'sql/migrations/900001-organization-about.sql': `
       -- \`about\` replaces \`description\`; a trigger copies each to the other until no code writes the old one.
       alter table organization add column about text;
@@ -149,10 +149,11 @@ export const EXPANDING: Changes = {
   ],
 }
 
-export const createExpandedVersion = (): Version => makeVersion(minorAfter(PRESENT), PRESENT, EXPANDING)
+export const createExpandedVersion = (): Version =>
+  createVersion(computeNextMinor(CURRENT_VERSION), CURRENT_VERSION, EXPANDING_CHANGES)
 
 /** Returns the changes of the version after the next: it drops a column that no process has used since `number`. */
-export const contractingChanges = (number: string): Changes => ({
+export const createContractingChanges = (number: string): Changes => ({
   'sql/migrations/900007-organization-description.sql': `
 -- contracts: ${number}
 drop trigger organization_about on organization;
@@ -161,4 +162,4 @@ alter table organization drop column description;`.trimStart(),
 })
 
 export const createContractedVersion = (before: Version): Version =>
-  makeVersion(minorAfter(before), before, contractingChanges(before.number))
+  createVersion(computeNextMinor(before), before, createContractingChanges(before.number))

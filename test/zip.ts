@@ -1,14 +1,14 @@
 import { crc32, deflateRawSync } from 'node:zlib'
 import type { Packed } from './packing.ts'
 
-const UTF8_NAMES = 0x800
+const UTF8_NAMES_FLAG = 0x800
 
 /** Builds a zip archive. */
-export function zipOf(
+export function createZip(
   files: readonly (readonly [path: string, text: string | Uint8Array | Packed])[],
 ): Buffer {
   const known = new Map<string | Uint8Array, Buffer>()
-  return rawZip(
+  return buildRawZip(
     files.map(([name, text]) => {
       if (isPacked(text)) return { name, data: text }
       const data = known.get(text) ?? Buffer.from(text as string)
@@ -29,36 +29,36 @@ export interface RawEntry {
   readonly method?: number
   readonly attributes?: number
   /** Overrides of the true sizes and checksum: here in the central directory, in `local` in the local header. */
-  readonly central?: Partial<Sizes>
-  readonly local?: Partial<Sizes>
+  readonly centralOverrides?: Partial<EntrySizes>
+  readonly localOverrides?: Partial<EntrySizes>
   readonly localName?: string
   /** Offset that the directory lists instead of the true one. The archive then contains no data for this entry. */
-  readonly at?: number
+  readonly dataOffset?: number
 }
 
-interface Sizes {
+interface EntrySizes {
   readonly packed: number
   readonly unpacked: number
   readonly crc: number
 }
 
 /** Builds an archive byte by byte, valid or not. Compresses a buffer only once, even if several entries share it. */
-export function rawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
+export function buildRawZip(entries: readonly RawEntry[], count = entries.length): Buffer {
   const parts: Buffer[] = []
   const directory: Buffer[] = []
   const known = new Map<Buffer, Packed>()
   const deflated = (data: Buffer): Packed => {
-    const made = known.get(data) ?? { ...storeRaw(data), packed: deflateRawSync(data) }
+    const made = known.get(data) ?? { ...createStoredEntry(data), packed: deflateRawSync(data) }
     known.set(data, made)
     return made
   }
   let offset = 0
   for (const entry of entries) {
-    const { name, data, flags = UTF8_NAMES, method = 8, attributes = 0 } = entry
-    const made = isPacked(data) ? data : method === 8 ? deflated(data) : storeRaw(data)
+    const { name, data, flags = UTF8_NAMES_FLAG, method = 8, attributes = 0 } = entry
+    const made = isPacked(data) ? data : method === 8 ? deflated(data) : createStoredEntry(data)
     const { packed } = made
     const truth = { ...made, packed: packed.length }
-    const fields = ({ packed, unpacked, crc }: Sizes, nameLength: number): Buffer => {
+    const fields = ({ packed, unpacked, crc }: EntrySizes, nameLength: number): Buffer => {
       const head = Buffer.alloc(26)
       head.writeUInt16LE(20, 0)
       head.writeUInt16LE(flags, 2)
@@ -73,11 +73,11 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
     const localName = Buffer.from(entry.localName ?? name)
     const local = Buffer.concat([
       Buffer.from('PK\x03\x04'),
-      fields({ ...truth, ...entry.local }, localName.length),
+      fields({ ...truth, ...entry.localOverrides }, localName.length),
       localName,
     ])
-    const at = entry.at ?? offset
-    if (entry.at === undefined) {
+    const at = entry.dataOffset ?? offset
+    if (entry.dataOffset === undefined) {
       parts.push(local, packed)
       offset += local.length + packed.length
     }
@@ -86,7 +86,7 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
     tail.writeUInt32LE(at, 10)
     directory.push(
       Buffer.from('PK\x01\x02\x14\x03', 'latin1'),
-      fields({ ...truth, ...entry.central }, Buffer.byteLength(name)),
+      fields({ ...truth, ...entry.centralOverrides }, Buffer.byteLength(name)),
       tail,
       Buffer.from(name),
     )
@@ -102,14 +102,18 @@ export function rawZip(entries: readonly RawEntry[], count = entries.length): Bu
     [offset, 16, 4],
   ] as const)
     end.writeUIntLE(value, at, width)
-  const large = count > 0xffff ? zip64(count, size, offset) : Buffer.alloc(0)
+  const large = count > 0xffff ? createZip64Records(count, size, offset) : Buffer.alloc(0)
   return Buffer.concat([...parts, ...directory, large, end])
 }
 
-const storeRaw = (data: Buffer): Packed => ({ packed: data, unpacked: data.length, crc: crc32(data) })
+const createStoredEntry = (data: Buffer): Packed => ({
+  packed: data,
+  unpacked: data.length,
+  crc: crc32(data),
+})
 
 /** Builds the two zip64 records, for entry counts that exceed two bytes. */
-function zip64(count: number, size: number, offset: number): Buffer {
+function createZip64Records(count: number, size: number, offset: number): Buffer {
   const record = Buffer.alloc(76)
   record.write('PK\x06\x06', 'latin1')
   record.writeUInt32LE(44, 4)

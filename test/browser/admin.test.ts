@@ -3,15 +3,15 @@ import { describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import * as crash from '../flow/crash.ts'
 import { until } from '../until.ts'
-import { findingsOf } from './axe.ts'
-import { findChromium, NO_CHROMIUM } from './chromium.ts'
+import { findViolations } from './axe.ts'
+import { findChromium, SKIP_REASON } from './chromium.ts'
 import { insertTriedJob } from './tried-job.ts'
 import {
   EMAIL,
-  jobIn,
+  findJobRow,
+  findSection,
   press,
-  READER,
-  section,
+  READER_EMAIL,
   signIn,
   startWatchedService,
   waitForFocus,
@@ -20,9 +20,9 @@ import {
 /** Tests the admin pages for usage, jobs, queues and schedules. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
+if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
-describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return
   const { query, port, client, open } = await startWatchedService(chromium)
 
@@ -36,11 +36,11 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     await signIn(page)
     await page.getByRole('link', { name: 'Jobs', exact: true }).waitFor()
     await page.getByRole('link', { name: 'Usage', exact: true }).click()
-    const cost = section(page, 'Model costs')
+    const cost = findSection(page, 'Model costs')
     await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
     await cost.getByRole('img', { name: 'Model costs by day, $1.00 in total' }).waitFor()
-    await section(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 0 0 0 7 0 0' }).waitFor()
-    await section(page, 'Tables')
+    await findSection(page, 'Messages').getByRole('row', { name: 'Text messages 0 0 0 0 0 7 0 0' }).waitFor()
+    await findSection(page, 'Tables')
       .getByRole('row', { name: /^ai_usage 4 .* 365 days 0$/ })
       .waitFor()
     await page.getByLabel('The last').selectOption('90 days')
@@ -52,7 +52,7 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     await page.getByRole('row', { name: /^Documents \d+ none/ }).waitFor()
     // Accounts without admin rights see their quotas on this page.
     const other = await open(t, '/monitor/usage')
-    await signIn(other, READER)
+    await signIn(other, READER_EMAIL)
     await other.getByRole('row', { name: /^Document bytes .* 93.1 GiB/ }).waitFor()
     assert.equal(
       await other.getByRole('progressbar', { name: 'Documents: share used', exact: true }).count(),
@@ -65,7 +65,7 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     const page = await open(t, '/monitor')
     await signIn(page)
     const id = await crash.extract(client, await crash.uploadText(client, 300, 'too long'))
-    const row = jobIn(page, 'Running', id)
+    const row = findJobRow(page, 'Running', id)
     await row.getByText(/^Pages? (\d+ to )?\d+ of 300/).waitFor()
     const value = () =>
       row.getByRole('progressbar').evaluate((bar) => (bar as unknown as { value: number }).value)
@@ -88,11 +88,11 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     )
     const page = await open(t, '/monitor')
     await signIn(page)
-    const group = section(page, 'Failed').getByRole('listitem').filter({ hasText: 'job.crashed' })
+    const group = findSection(page, 'Failed').getByRole('listitem').filter({ hasText: 'job.crashed' })
     await group.getByText('<b>It broke</b>').waitFor()
     await group.getByText('1×').waitFor()
     await group.getByRole('link').click()
-    const row = section(page, 'Jobs')
+    const row = findSection(page, 'Jobs')
       .getByRole('row')
       .filter({ hasText: failed.slice(-8) })
     await row.getByText('job.crashed: <b>It broke</b>').waitFor()
@@ -102,9 +102,9 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     await row.getByRole('link', { name: 'Retried' }).click()
     await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
     await page.locator('h1 + .chip').getByText('done').waitFor()
-    const before = section(page, 'Retries').getByRole('link')
+    const before = findSection(page, 'Retries').getByRole('link')
     assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
-    await section(page, 'Events').getByText('Opening the document').first().waitFor()
+    await findSection(page, 'Events').getByText('Opening the document').first().waitFor()
     await page.locator('summary', { hasText: 'Result' }).click()
     await page.getByText('"skipped": 3').waitFor()
   })
@@ -114,19 +114,19 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
       select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'system.noop', 'system', 'n', '{}', 'failed', 1, 1, 1, 'internal', 'It broke ' || n, now() from generate_series(1, 30) n`)
     const page = await open(t, '/monitor/jobs?task=system.noop&status=failed')
     await signIn(page)
-    await section(page, 'Jobs').getByText('30 jobs', { exact: true }).waitFor()
+    await findSection(page, 'Jobs').getByText('30 jobs', { exact: true }).waitFor()
     await query(`update job set attempt = 2 where error_detail = 'It broke 7'`)
     await page.getByLabel('Order').selectOption('most attempts first')
-    await section(page, 'Jobs').getByRole('row').nth(1).getByText('It broke 7').waitFor()
+    await findSection(page, 'Jobs').getByRole('row').nth(1).getByText('It broke 7').waitFor()
     await page.getByLabel('Label or error text').fill('broke 7')
     await page.keyboard.press('Enter')
-    await section(page, 'Jobs').getByText('1 job', { exact: true }).waitFor()
+    await findSection(page, 'Jobs').getByText('1 job', { exact: true }).waitFor()
     assert.equal(new URL(page.url()).searchParams.get('search'), 'broke 7')
     await page.getByRole('button', { name: 'Delete all' }).click()
     await page.getByRole('dialog').getByText('search broke 7').waitFor()
     await page.keyboard.press('Escape')
     await page.goto(`http://127.0.0.1:${port}/monitor`)
-    const group = section(page, 'Failed').getByRole('listitem').filter({ hasText: 'internal' })
+    const group = findSection(page, 'Failed').getByRole('listitem').filter({ hasText: 'internal' })
     await group.getByText('30×').waitFor()
     await group.getByRole('button', { name: /^Retry all/ }).focus()
     await page.keyboard.press('Enter')
@@ -144,7 +144,7 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
   test('a queue row can be paused, limited and resumed, and idle queues are folded', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
-    const queues = section(page, 'Queues')
+    const queues = findSection(page, 'Queues')
     await queues.getByRole('button', { name: /^Show \d+ idle queues$/ }).click()
     const voice = queues.getByRole('row').filter({ hasText: 'voice' })
     await voice.getByRole('button', { name: 'Pause voice' }).click()
@@ -184,13 +184,13 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
         await page.goto(`http://127.0.0.1:${port}${path}`)
         await page.getByRole('heading').first().waitFor()
         await page.waitForLoadState('networkidle')
-        assert.deepEqual(await findingsOf(page), [], `${path}, ${width}, ${colorScheme}`)
+        assert.deepEqual(await findViolations(page), [], `${path}, ${width}, ${colorScheme}`)
       }
     }
   })
 
   const scheduleIn = (page: Page, name: string) =>
-    section(page, 'Schedules')
+    findSection(page, 'Schedules')
       .getByRole('row')
       .filter({ has: page.getByText(name, { exact: true }) })
 
@@ -231,7 +231,7 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
 
   test('only admins see schedules', async (t) => {
     const page = await open(t, '/monitor/schedules')
-    await signIn(page, READER)
+    await signIn(page, READER_EMAIL)
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
     const navigation = page.getByRole('navigation')
     await navigation.getByRole('link', { name: 'Documents' }).waitFor()
@@ -261,7 +261,7 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
         await scheduleIn(page, 'retention')
           .getByRole('link', { name: /: failed$/ })
           .waitFor()
-        assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
+        assert.deepEqual(await findViolations(page), [], `${colorScheme}, ${width}`)
       }
     await query(`update schedule_control set paused_at = null`)
   })
@@ -270,7 +270,7 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     const { id, failed } = await insertTriedJob(query, 1, 7)
     const page = await open(t, `/monitor/jobs/${id}`)
     await signIn(page)
-    const attempts = section(page, 'Attempts').getByRole('listitem')
+    const attempts = findSection(page, 'Attempts').getByRole('listitem')
     await attempts.nth(2).waitFor()
     assert.equal(await attempts.count(), 3)
     for (const [n, texts] of [
@@ -279,17 +279,17 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
       ['done', 'mill/3', 'Waited 5 ms', 'Ran 40 ms'],
     ].entries())
       for (const text of texts) await attempts.nth(n).getByText(text, { exact: true }).waitFor()
-    const facts = section(page, 'Job')
+    const facts = findSection(page, 'Job')
     for (const text of ['Account 1', 'document:7', 'r-tried', '10 s'])
       await facts.getByText(text, { exact: true }).waitFor()
-    const link = section(page, 'Related').getByRole('link', { name: 'Document 7' })
+    const link = findSection(page, 'Related').getByRole('link', { name: 'Document 7' })
     assert.equal(await link.getAttribute('href'), '/monitor/documents/7')
-    const before = section(page, 'Retries').getByRole('link')
+    const before = findSection(page, 'Retries').getByRole('link')
     assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
 
-    const events = section(page, 'Events').getByRole('row')
+    const events = findSection(page, 'Events').getByRole('row')
     assert.equal(await events.count(), 1 + 7)
-    assert.deepEqual((await section(page, 'Events').locator('.chip').allTextContents()).toReversed(), [
+    assert.deepEqual((await findSection(page, 'Events').locator('.chip').allTextContents()).toReversed(), [
       'running',
       'queued',
       'running',
@@ -314,14 +314,14 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     await query('delete from job_event_row where job_id = $1', [id])
     const page = await open(t, `/monitor/jobs/${id}`)
     await signIn(page)
-    const took = section(page, 'Job').locator('dl > div').filter({ hasText: 'Took' })
+    const took = findSection(page, 'Job').locator('dl > div').filter({ hasText: 'Took' })
     await took.getByText('302 ms', { exact: true }).waitFor()
-    await section(page, 'Attempts').getByText('Ran 302 ms').waitFor()
-    await section(page, 'Events')
+    await findSection(page, 'Attempts').getByText('Ran 302 ms').waitFor()
+    await findSection(page, 'Events')
       .getByText(/^\d\d:\d\d:\d\d\.\d{3}$/)
       .first()
       .waitFor()
-    assert.equal(await section(page, 'Retries').count(), 0)
+    assert.equal(await findSection(page, 'Retries').count(), 0)
   })
 
   test('a waiting job shows what it waits for until it may run', async (t) => {
@@ -332,21 +332,21 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
     ]
     const page = await open(t, `/monitor/jobs/${next}`)
     await signIn(page)
-    const waits = section(page, 'Waiting for')
+    const waits = findSection(page, 'Waiting for')
     await waits.getByText('It is next in its mailbox.').waitFor()
     assert.equal(await waits.getByRole('link').getAttribute('href'), `/monitor/jobs/${first}`)
-    await section(page, 'Attempts').getByText('No worker has claimed this job yet.').waitFor()
-    assert.deepEqual(await findingsOf(page), [])
+    await findSection(page, 'Attempts').getByText('No worker has claimed this job yet.').waitFor()
+    assert.deepEqual(await findViolations(page), [])
     await client.fetch(`/api/v1/jobs/${first}`, { method: 'DELETE' })
-    await section(page, 'Attempts').getByText('Attempt 1', { exact: true }).waitFor()
+    await findSection(page, 'Attempts').getByText('Attempt 1', { exact: true }).waitFor()
     assert.equal(await waits.count(), 0)
-    await section(page, 'Attempts')
+    await findSection(page, 'Attempts')
       .getByText(/^Running for/)
       .waitFor()
     await client.fetch(`/api/v1/jobs/${next}`, { method: 'DELETE' })
-    await section(page, 'Attempts').getByText('cancelled', { exact: true }).waitFor()
-    await section(page, 'Log').getByText('An attempt ended').waitFor()
-    assert.deepEqual(await findingsOf(page), [])
+    await findSection(page, 'Attempts').getByText('cancelled', { exact: true }).waitFor()
+    await findSection(page, 'Log').getByText('An attempt ended').waitFor()
+    assert.deepEqual(await findViolations(page), [])
   })
 
   test('a job page fits a narrow screen, light and dark, without axe violations', async (t) => {
@@ -355,13 +355,13 @@ describe('admin pages', { skip: chromium === null && NO_CHROMIUM, concurrency: f
       const page = await open(t, `/monitor/jobs/${id}`)
       await page.emulateMedia({ colorScheme })
       await signIn(page)
-      await section(page, 'Attempts').getByRole('listitem').first().waitFor()
+      await findSection(page, 'Attempts').getByRole('listitem').first().waitFor()
       for (const summary of await page.locator('summary').all()) await summary.click()
       for (const width of [1280, 390]) {
         await page.setViewportSize({ width, height: 844 })
         const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
         assert.equal(await page.evaluate(wider), 0, `${width}`)
-        assert.deepEqual(await findingsOf(page), [], `${colorScheme}, ${width}`)
+        assert.deepEqual(await findViolations(page), [], `${colorScheme}, ${width}`)
       }
     }
   })

@@ -4,16 +4,16 @@ import { type Browser, chromium } from 'playwright-core'
 
 /** Names of the system's Chromium, because playwright-core includes no browser. */
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
+const BROWSER_NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
-export const NO_CHROMIUM = `No Chromium is installed: browser tests need one of ${NAMES.join(', ')} in PATH, or CHROMIUM=/path/to/it. On Debian: apt-get install chromium`
+export const SKIP_REASON = `No Chromium is installed: browser tests need one of ${BROWSER_NAMES.join(', ')} in PATH, or CHROMIUM=/path/to/it. On Debian: apt-get install chromium`
 
 /** Returns the path of the Chromium executable, or null if none is installed. */
 export function findChromium(): string | null {
   const { CHROMIUM, PATH = '' } = process.env
   const candidates = CHROMIUM
     ? [CHROMIUM]
-    : PATH.split(delimiter).flatMap((folder) => NAMES.map((name) => join(folder, name)))
+    : PATH.split(delimiter).flatMap((folder) => BROWSER_NAMES.map((name) => join(folder, name)))
   return candidates.find(isExecutable) ?? null
 }
 

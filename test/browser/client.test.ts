@@ -6,15 +6,15 @@ import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { writeClient } from '../client/main.ts'
-import { findChromium, NO_CHROMIUM } from './chromium.ts'
+import { findChromium, SKIP_REASON } from './chromium.ts'
 import { signIn, startWatchedService } from './watched-service.ts'
 
 /** Runs the package that `npm run client` generates in a browser. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
+if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
-describe('the client in a browser', { skip: chromium === null && NO_CHROMIUM }, async () => {
+describe('the client in a browser', { skip: chromium === null && SKIP_REASON }, async () => {
   if (chromium === null) return
   const { open } = await startWatchedService(chromium)
 

@@ -5,14 +5,14 @@ import * as crash from '../flow/crash.ts'
 import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { findChromium, NO_CHROMIUM } from './chromium.ts'
+import { findChromium, SKIP_REASON } from './chromium.ts'
 import {
   EMAIL,
-  jobIn,
+  findJobRow,
+  findSection,
   PASSWORD,
   press,
-  READER,
-  section,
+  READER_EMAIL,
   signIn,
   startWatchedService,
   waitForFocus,
@@ -21,10 +21,10 @@ import {
 /** Tests sessions, documents, the reference and a lost connection in the monitor. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
+if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('the monitor in a browser', {
-  skip: chromium === null && NO_CHROMIUM,
+  skip: chromium === null && SKIP_REASON,
   concurrency: false,
 }, async () => {
   if (chromium === null) return
@@ -38,11 +38,11 @@ describe('the monitor in a browser', {
     await page.getByRole('alert').getByText('Incorrect email or password').waitFor()
     await signIn(page)
     await page.getByText('Live', { exact: true }).waitFor()
-    await section(page, 'Queues')
+    await findSection(page, 'Queues')
       .getByRole('button', { name: /^Show \d+ idle queues$/ })
       .click()
-    await section(page, 'Queues').getByText('documents', { exact: true }).waitFor()
-    await section(page, 'Workers').getByText('alive', { exact: true }).waitFor()
+    await findSection(page, 'Queues').getByText('documents', { exact: true }).waitFor()
+    await findSection(page, 'Workers').getByText('alive', { exact: true }).waitFor()
     assert.equal(await page.evaluate('document.cookie'), '', 'no script sees the session')
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
@@ -50,7 +50,7 @@ describe('the monitor in a browser', {
 
   test('an account that is not an admin sees a notice and its own documents', async (t) => {
     const page = await open(t, '/monitor')
-    await signIn(page, READER)
+    await signIn(page, READER_EMAIL)
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
     await page.getByRole('main').getByRole('link', { name: 'Documents' }).click()
     await page.getByText('No documents yet.').waitFor()
@@ -120,7 +120,7 @@ describe('the monitor in a browser', {
     const box = page.getByLabel('Question about this document')
     await box.fill('What does page 2 say?')
     await box.press('Enter')
-    const answer = section(page, 'Ask')
+    const answer = findSection(page, 'Ask')
     // The service under test has no model.
     await answer.getByText(/^No model answered/).waitFor()
     await answer.getByRole('link', { name: 'Page 2', exact: true }).click()
@@ -185,7 +185,7 @@ describe('the monitor in a browser', {
   test('a redrawn row keeps the focus, and a removed one passes it to the next', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
-    const queues = section(page, 'Queues')
+    const queues = findSection(page, 'Queues')
     const switched = async (table: Locator, from: string, to: string) => {
       await press(page, table.getByRole('button', { name: from, exact: true }))
       await waitForFocus(to, table.getByRole('button', { name: to, exact: true }))
@@ -200,7 +200,7 @@ describe('the monitor in a browser', {
     await voice.waitFor({ state: 'detached' })
     await waitForFocus('the queues', queues, true)
 
-    const workers = section(page, 'Workers')
+    const workers = findSection(page, 'Workers')
     const [row] = await query('select name from worker_lease')
     await switched(workers, `Drain ${row!.name}`, `Resume ${row!.name}`)
     await switched(workers, `Resume ${row!.name}`, `Drain ${row!.name}`)
@@ -210,13 +210,13 @@ describe('the monitor in a browser', {
       await crash.extract(client, documentId),
       await crash.extract(client, documentId, '&force=true'),
     ]
-    const [running, waiting] = [jobIn(page, 'Running', ids[0]!), jobIn(page, 'Queued', ids[1]!)]
+    const [running, waiting] = [findJobRow(page, 'Running', ids[0]!), findJobRow(page, 'Queued', ids[1]!)]
     await press(page, waiting.getByRole('button', { name: /^Cancel/ }))
     await waiting.waitFor({ state: 'detached' })
-    await waitForFocus('what waits', section(page, 'Queued'), true)
+    await waitForFocus('what waits', findSection(page, 'Queued'), true)
     await press(page, running.getByRole('button', { name: /^Cancel/ }))
     await running.waitFor({ state: 'detached' })
-    await waitForFocus('what runs', section(page, 'Running'), true)
+    await waitForFocus('what runs', findSection(page, 'Running'), true)
   })
 
   test('failed jobs keep the focus when they move or are retried', async (t) => {
@@ -231,7 +231,7 @@ describe('the monitor in a browser', {
     await fail('internal', 2)
     const page = await open(t, '/monitor')
     await signIn(page)
-    const groups = section(page, 'Failed').getByRole('listitem')
+    const groups = findSection(page, 'Failed').getByRole('listitem')
     const retry = groups.filter({ hasText: 'database.busy' }).getByRole('button', { name: /^Retry all/ })
     await groups.first().getByText('internal', { exact: true }).waitFor()
     await press(page, retry)
@@ -244,7 +244,7 @@ describe('the monitor in a browser', {
     await waitForFocus('Retry all, which has moved', retry)
 
     await page.goto(`http://127.0.0.1:${port}/monitor/jobs?code=internal`)
-    const again = section(page, 'Jobs')
+    const again = findSection(page, 'Jobs')
       .getByRole('button', { name: /^Retry system.noop/ })
       .first()
     await press(page, again)
@@ -263,7 +263,7 @@ describe('the monitor in a browser', {
     await startProcess('edge', url, { PORT: String(port) })
     const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))
     await page.getByText('Live', { exact: true }).waitFor()
-    await jobIn(page, 'Running', id)
+    await findJobRow(page, 'Running', id)
       .getByText(/^Pages? (\d+ to )?\d+ of 200/)
       .waitFor()
     assert.equal(await page.evaluate('globalThis.notReloaded'), true)

@@ -3,24 +3,24 @@ import { mkdirSync, statSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
-import { testDatabase } from '../database.ts'
-import { ledgerOf } from '../edge/ledger.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedger } from '../edge/ledger.ts'
 import * as crash from '../flow/crash.ts'
 import { mixedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { findChromium, launch, NO_CHROMIUM } from './chromium.ts'
+import { findChromium, launch, SKIP_REASON } from './chromium.ts'
 
 /** Retakes the README's screenshots from a running service (`npm run pictures`). */
 
-const FOLDER = new URL('../../edge/pages/pictures/', import.meta.url)
+const PICTURES_FOLDER = new URL('../../edge/pages/pictures/', import.meta.url)
 const MAX_BYTES = 200_000
-const WIDE = { width: 1280, height: 800 }
-const NARROW = { width: 390, height: 844 }
+const WIDE_VIEWPORT = { width: 1280, height: 800 }
+const NARROW_VIEWPORT = { width: 390, height: 844 }
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { url, query } = database
-const ledger = ledgerOf(database)
+const ledger = createLedger(database)
 await crash.recordWrites(query, 350)
 // One edge for each screenshot of the monitor, because an edge caches statistics of the past.
 const edges = { light: await startEdge(), dark: await startEdge() }
@@ -55,7 +55,7 @@ async function insertHistory(): Promise<void> {
 }
 
 /** Uploads documents and extracts them. Returns the id of the first. */
-async function readDocuments(edition: string): Promise<number> {
+async function extractDocuments(edition: string): Promise<number> {
   const read = async (pages: number, title: string): Promise<number> => {
     const line = (n: number): string => `${title}, ${edition}, page ${n}`
     const bytes = await mixedPdf(pages, [1, 3], { sentences: 16, line })
@@ -69,8 +69,8 @@ async function readDocuments(edition: string): Promise<number> {
   return id
 }
 
-test('takes the screenshots', { skip: chromium === null && NO_CHROMIUM, timeout: 240_000 }, async (t) => {
-  mkdirSync(FOLDER, { recursive: true })
+test('takes the screenshots', { skip: chromium === null && SKIP_REASON, timeout: 240_000 }, async (t) => {
+  mkdirSync(PICTURES_FOLDER, { recursive: true })
   await client.register('admin@example.com')
   const later = { queue: 'blog', name: 'blog.import', delay_ms: 3_600_000 }
   for (let n = 0; n < 3; n++) await ledger.add(null, later)
@@ -79,9 +79,9 @@ test('takes the screenshots', { skip: chromium === null && NO_CHROMIUM, timeout:
   for (const colorScheme of ['light', 'dark'] as const) {
     edges[colorScheme].token = client.token
     client = edges[colorScheme]
-    const id = await readDocuments(colorScheme)
+    const id = await extractDocuments(colorScheme)
     await insertHistory()
-    const context = await browser.newContext({ colorScheme, viewport: WIDE })
+    const context = await browser.newContext({ colorScheme, viewport: WIDE_VIEWPORT })
     const page = await context.newPage()
     page.on('pageerror', (error) => t.diagnostic(String(error)))
     await page.goto(`${client.base}/monitor`)
@@ -92,9 +92,9 @@ test('takes the screenshots', { skip: chromium === null && NO_CHROMIUM, timeout:
     await page.locator('progress[value]').nth(1).waitFor()
     await page.waitForTimeout(1000)
     await takeScreenshot(page, `monitor-${colorScheme}`)
-    await page.setViewportSize(NARROW)
+    await page.setViewportSize(NARROW_VIEWPORT)
     await takeScreenshot(page, `phone-${colorScheme}`)
-    await page.setViewportSize(WIDE)
+    await page.setViewportSize(WIDE_VIEWPORT)
     await page.goto(`${client.base}/monitor/documents/${id}`)
     await page.locator('.page:not(.waits) img').first().waitFor()
     await until('the page is drawn', () =>
@@ -115,7 +115,7 @@ test('takes the screenshots', { skip: chromium === null && NO_CHROMIUM, timeout:
 })
 
 async function takeScreenshot(page: Page, name: string): Promise<void> {
-  const path = fileURLToPath(new URL(`${name}.png`, FOLDER))
+  const path = fileURLToPath(new URL(`${name}.png`, PICTURES_FOLDER))
   await page.screenshot({ path })
   assert.ok(statSync(path).size < MAX_BYTES, `${name}: ${statSync(path).size} bytes`)
 }

@@ -3,15 +3,15 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { SECRET } from '../edge/harness.ts'
-import { freePort } from '../free-port.ts'
-import { codeOf, fromBase32, stepNow, useEarlierCode } from '../totp.ts'
-import { findChromium, NO_CHROMIUM } from './chromium.ts'
-import { READER, signIn, startWatchedService } from './watched-service.ts'
+import { findFreePort } from '../free-port.ts'
+import { computeCode, computeCurrentStep, decodeBase32, useEarlierCode } from '../totp.ts'
+import { findChromium, SKIP_REASON } from './chromium.ts'
+import { READER_EMAIL, signIn, startWatchedService } from './watched-service.ts'
 
 /** Tests sign-in with one-time codes and passkeys. */
 
 /** Page code that creates and uses passkeys through the API and the browser's own JSON conversion. */
-const IN_PAGE = `
+const PASSKEY_SCRIPT = `
   const post = async (path, body) => {
     const isForm = body instanceof URLSearchParams
     const headers = isForm ? {} : { 'content-type': 'application/json' }
@@ -22,11 +22,11 @@ const IN_PAGE = `
   const parse = (kind, options) => PublicKeyCredential['parse' + kind + 'OptionsFromJSON'](options)`
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${NO_CHROMIUM}\n`)
+if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
-describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concurrency: false }, async () => {
+describe('sign-in in a browser', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return
-  const port = await freePort()
+  const port = await findFreePort()
   // Browsers allow passkeys only for host names, and without TLS only for localhost.
   const base = `http://localhost:${port}`
   const settings = { SECRET_KEY: SECRET, PORT: String(port), PUBLIC_BASE_URL: base }
@@ -52,9 +52,9 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
       assert.equal(answer.status, 200)
       return (await answer.json()) as { access_token: string; secret: string; recovery_codes: string[] }
     }
-    const form = new URLSearchParams({ username: READER, password: 'correct horse' })
+    const form = new URLSearchParams({ username: READER_EMAIL, password: 'correct horse' })
     const { access_token } = await answered(await post('/token', form))
-    const secret = fromBase32((await answered(await post('/totp', {}, access_token))).secret)
+    const secret = decodeBase32((await answered(await post('/totp', {}, access_token))).secret)
     const confirm = (code: string) => post('/totp/confirm', { code }, access_token)
     return { secret, recoveryCodes: (await answered(await useEarlierCode(secret, confirm))).recovery_codes }
   }
@@ -63,15 +63,15 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
     const { secret } = await enableCodes()
     const page = await open(t, '/monitor')
     assert.equal(await page.getByLabel(CODE).isVisible(), false)
-    await signIn(page, READER)
+    await signIn(page, READER_EMAIL)
     await page
       .getByRole('alert')
       .getByText('This account also requires a one-time code or a recovery code')
       .waitFor()
-    await page.getByLabel(CODE).fill(codeOf(secret, stepNow(100)))
+    await page.getByLabel(CODE).fill(computeCode(secret, computeCurrentStep(100)))
     await page.keyboard.press('Enter')
     await page.getByRole('alert').getByText(WRONG).waitFor()
-    await page.getByLabel(CODE).fill(codeOf(secret, stepNow()))
+    await page.getByLabel(CODE).fill(computeCode(secret, computeCurrentStep()))
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
   })
@@ -79,7 +79,7 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
   test('the monitor accepts a recovery code', async (t) => {
     const { recoveryCodes } = await enableCodes()
     const page = await open(t, '/monitor')
-    await signIn(page, READER)
+    await signIn(page, READER_EMAIL)
     await page.getByLabel(CODE).fill(recoveryCodes[0]!.toUpperCase())
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
@@ -97,8 +97,8 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
         ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
       },
     })
-    const made = await page.evaluate(`(async () => {${IN_PAGE}
-      const username = ${JSON.stringify(READER)}
+    const made = await page.evaluate(`(async () => {${PASSKEY_SCRIPT}
+      const username = ${JSON.stringify(READER_EMAIL)}
       await post('/token', new URLSearchParams({ username, password: 'correct horse' }))
       const { json: options } = await post('/passkeys/options', {})
       const credential = await navigator.credentials.create({ publicKey: parse('Creation', options) })
@@ -108,7 +108,7 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
     await enableCodes()
     await page.context().clearCookies()
     for (let round = 0; round < 2; round++) {
-      const answer = await page.evaluate(`(async () => {${IN_PAGE}
+      const answer = await page.evaluate(`(async () => {${PASSKEY_SCRIPT}
         const { json: options } = await post('/passkeys/sign-in/options', {})
         const credential = await navigator.credentials.get({ publicKey: parse('Request', options) })
         return post('/passkeys/sign-in', { credential: credential.toJSON() })
@@ -116,7 +116,7 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
       assert.equal((answer as { status: number }).status, 200, JSON.stringify(answer))
     }
     const me = await page.evaluate(`fetch('/api/v1/auth/me').then((answer) => answer.json())`)
-    assert.equal((me as { email: string }).email, READER)
+    assert.equal((me as { email: string }).email, READER_EMAIL)
   })
 
   test('the page that accepts an invite signs in with a passkey, too', async (t) => {
@@ -127,15 +127,15 @@ describe('sign-in in a browser', { skip: chromium === null && NO_CHROMIUM, concu
     const [invite] = await query(
       `insert into organization_invite (organization_id, email, role, expires_at)
        values ($1, $2, 'member', now() + interval '1 day') returning id`,
-      [org!.id, READER],
+      [org!.id, READER_EMAIL],
     )
-    const token = inviteTokenOf(SECRET, invite!.id as number, READER)
+    const token = inviteTokenOf(SECRET, invite!.id as number, READER_EMAIL)
     const page = await open(t, `/accept-invite#token=${token}`)
-    await page.getByLabel('Email').fill(READER)
+    await page.getByLabel('Email').fill(READER_EMAIL)
     await page.getByLabel('Password').fill('correct horse')
     assert.equal(await page.getByLabel(CODE).isVisible(), false)
     await page.getByRole('button', { name: 'Accept' }).click()
-    await page.getByLabel(CODE).fill(codeOf(secret, stepNow()))
+    await page.getByLabel(CODE).fill(computeCode(secret, computeCurrentStep()))
     await page.getByRole('button', { name: 'Accept' }).click()
     await page.getByText('You are now a member. You can close this page.').waitFor()
   })

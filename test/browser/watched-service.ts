@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
-import { type TestDatabase, testDatabase } from '../database.ts'
+import { createTestDatabase, type TestDatabase } from '../database.ts'
 import * as crash from '../flow/crash.ts'
-import { freePort } from '../free-port.ts'
+import { findFreePort } from '../free-port.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { launch } from './chromium.ts'
@@ -11,10 +11,10 @@ import { launch } from './chromium.ts'
 /** Runs a service and the system's Chromium to test the pages in a browser. */
 
 export const EMAIL = 'admin@example.com'
-export const READER = 'reader@example.com'
+export const READER_EMAIL = 'reader@example.com'
 export const PASSWORD = 'correct horse'
 
-export interface Watched {
+export interface WatchedService {
   readonly url: string
   readonly query: TestDatabase['query']
   readonly port: number
@@ -29,19 +29,19 @@ export interface Watched {
 export async function startWatchedService(
   chromium: string,
   more: Readonly<Record<string, string>> = {},
-): Promise<Watched> {
-  const { url, query } = await testDatabase()
+): Promise<WatchedService> {
+  const { url, query } = await createTestDatabase()
   // Slow enough that the test can observe the progress.
   await crash.recordWrites(query, 60)
-  const port = Number(more.PORT ?? (await freePort()))
+  const port = Number(more.PORT ?? (await findFreePort()))
   const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
   await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
   const client = new Client(port)
   await client.register(EMAIL)
-  await new Client(port).register(READER)
+  await new Client(port).register(READER_EMAIL)
   const browser = await launch(chromium)
   after(() => browser.close())
-  const open: Watched['open'] = async (t, path) => {
+  const open: WatchedService['open'] = async (t, path) => {
     const context = await browser.newContext()
     const page = await context.newPage()
     const problems: string[] = []
@@ -79,9 +79,10 @@ export async function waitForFocus(name: string, node: Locator, within = false):
   await until(`${name} has the focus`, () => node.evaluate((one, at) => one.matches(at), selector))
 }
 
-export const section = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true })
+export const findSection = (page: Page, name: string): Locator =>
+  page.getByRole('region', { name, exact: true })
 
-export const jobIn = (page: Page, list: string, id: string): Locator =>
-  section(page, list)
+export const findJobRow = (page: Page, list: string, id: string): Locator =>
+  findSection(page, list)
     .getByRole('listitem')
     .filter({ hasText: id.slice(-8) })

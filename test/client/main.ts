@@ -19,9 +19,9 @@ import { parseSettings } from '../../tasks/settings.ts'
 
 /** Generates a TypeScript client package from the API reference (`npm run client -- DIR`). */
 
-const NAME = 'millrace-client'
+const PACKAGE_NAME = 'millrace-client'
 const ROOT = new URL('../../', import.meta.url)
-const MODULES = fileURLToPath(new URL('node_modules/', ROOT))
+const MODULES_FOLDER = fileURLToPath(new URL('node_modules/', ROOT))
 const run = promisify(execFile)
 
 const { devDependencies } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
@@ -49,7 +49,7 @@ export async function writeClient(folder: string): Promise<void> {
   ] as const)
     cpSync(new URL(from, import.meta.url), join(folder, to))
   write('package.json', {
-    name: NAME,
+    name: PACKAGE_NAME,
     version: VERSION,
     private: true,
     type: 'module',
@@ -60,11 +60,11 @@ export async function writeClient(folder: string): Promise<void> {
     dependencies: pinVersions('eventsource-parser', 'openapi-fetch'),
     devDependencies: pinVersions('typescript'),
   })
-  write('tsconfig.json', { compilerOptions: COMPILER, include: ['src'] })
+  write('tsconfig.json', { compilerOptions: COMPILER_OPTIONS, include: ['src'] })
   await compile(folder)
 }
 
-const COMPILER = {
+const COMPILER_OPTIONS = {
   target: 'es2024',
   lib: ['es2024', 'dom', 'dom.iterable', 'dom.asynciterable'],
   module: 'nodenext',
@@ -88,9 +88,9 @@ async function generateTypes(): Promise<string> {
 /** Compiles the package with the dependencies of this checkout, because the folder has none. */
 async function compile(folder: string): Promise<void> {
   const modules = join(folder, 'node_modules')
-  symlinkSync(MODULES, modules)
+  symlinkSync(MODULES_FOLDER, modules)
   try {
-    await run(process.execPath, [join(MODULES, 'typescript-native/bin/tsc'), '-p', folder])
+    await run(process.execPath, [join(MODULES_FOLDER, 'typescript-native/bin/tsc'), '-p', folder])
   } catch (error) {
     throw new Error(String((error as { stdout?: unknown }).stdout), { cause: error })
   } finally {
@@ -103,8 +103,8 @@ function clearFolder(folder: string): void {
   if (!existsSync(folder) || readdirSync(folder).length === 0) return
   const file = join(folder, 'package.json')
   const { name } = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: unknown }) : {}
-  if (name !== NAME)
-    throw new Error(`${folder} is neither empty nor a ${NAME} package: choose another folder`)
+  if (name !== PACKAGE_NAME)
+    throw new Error(`${folder} is neither empty nor a ${PACKAGE_NAME} package: choose another folder`)
   rmSync(folder, { recursive: true })
 }
 
@@ -120,5 +120,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     console.error((error as Error).message)
     process.exit(2)
   }
-  console.log(`Wrote the package ${NAME} to ${resolve(given)}.`)
+  console.log(`Wrote the package ${PACKAGE_NAME} to ${resolve(given)}.`)
 }

@@ -3,41 +3,43 @@ import { test } from 'node:test'
 import pino from 'pino'
 import { until } from '../until.ts'
 import { Client } from './fixtures/raw.ts'
-import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 
-interface Line {
+interface LogLine {
   readonly msg: string
   readonly level: number
   readonly [name: string]: unknown
 }
 
 /** Creates a pino logger and collects the access-log lines that it writes. */
-function logger(level = 'info') {
-  const lines: Line[] = []
+function createLogger(level = 'info') {
+  const lines: LogLine[] = []
   const write = (text: string): void => {
-    const line = JSON.parse(text) as Line
+    const line = JSON.parse(text) as LogLine
     if (line.msg === 'Answered') lines.push(line)
   }
   return { lines, log: pino({ level, redact: ['account'] }, { write }) }
 }
 
-const all = logger()
-const { api, url } = await edgeAndDatabase({ log: all.log })
-const errors = logger()
-const ofErrors = await startEdge(url, { env: { ACCESS_LOG: 'errors' }, log: errors.log })
-const none = logger()
-const ofNone = await startEdge(url, { env: { ACCESS_LOG: 'none' }, log: none.log })
+const allLines = createLogger()
+const { api, url } = await startEdgeAndDatabase({ log: allLines.log })
+const errorLines = createLogger()
+const errorsEdge = await startEdge(url, { env: { ACCESS_LOG: 'errors' }, log: errorLines.log })
+const noLines = createLogger()
+const silentEdge = await startEdge(url, { env: { ACCESS_LOG: 'none' }, log: noLines.log })
 const { token, id } = await api.register('ann@example.com')
 
 /**
  * Waits for the access-log line of an answer. The edge may write it after the client has read the answer, for example a
  * streamed one.
  */
-const lineOf = ({ headers }: Answered): Promise<Line> =>
-  until('the access-log line', () => all.lines.find(({ requestId }) => requestId === headers['x-request-id']))
+const waitForLine = ({ headers }: Answered): Promise<LogLine> =>
+  until('the access-log line', () =>
+    allLines.lines.find(({ requestId }) => requestId === headers['x-request-id']),
+  )
 
 test('every request has one line, including reads, refusals and unknown paths', async () => {
-  all.lines.length = 0
+  allLines.lines.length = 0
   const asked = [
     await api.get('/health', { headers: { 'x-request-id': 'mine-1' } }),
     await api.get('/api/v1/documents/12', { token }),
@@ -46,8 +48,8 @@ test('every request has one line, including reads, refusals and unknown paths', 
     await api.call('HEAD', '/health'),
     await api.get('/api/v1/auth/me', { token }),
   ]
-  await until('a line for each request', () => all.lines.length === asked.length)
-  const seen = all.lines.map(({ method, route, status, account }) => [method, route, status, account])
+  await until('a line for each request', () => allLines.lines.length === asked.length)
+  const seen = allLines.lines.map(({ method, route, status, account }) => [method, route, status, account])
   assert.deepEqual(seen, [
     ['GET', '/health', 200, null],
     ['GET', '/api/v1/documents/:id', 404, id],
@@ -57,13 +59,13 @@ test('every request has one line, including reads, refusals and unknown paths', 
     ['GET', '/api/v1/auth/me', 200, id],
   ])
   for (const [i, { bytes, headers }] of asked.entries()) {
-    const line = all.lines[i]!
+    const line = allLines.lines[i]!
     assert.equal(line.bytes, bytes.length)
     assert.equal(line.requestId, headers['x-request-id'])
     assert.ok((line.ms as number) >= 0)
     assert.equal(line.address, '127.0.0.1')
   }
-  assert.equal(all.lines[0]!.requestId, 'mine-1')
+  assert.equal(allLines.lines[0]!.requestId, 'mine-1')
 })
 
 test('the logged byte count is the number of bytes sent, compressed and chunked', async () => {
@@ -79,11 +81,11 @@ test('the logged byte count is the number of bytes sent, compressed and chunked'
     [whole, 300_000],
     [part, 10],
   ] as const)
-    assert.deepEqual([answer.bytes.length, (await lineOf(answer)).bytes], [bytes, bytes])
+    assert.deepEqual([answer.bytes.length, (await waitForLine(answer)).bytes], [bytes, bytes])
 })
 
 test('the log level limits lines to errors or disables them', async () => {
-  for (const edge of [ofErrors, ofNone]) {
+  for (const edge of [errorsEdge, silentEdge]) {
     await edge.get('/health')
     await edge.post('/api/v1/auth/register', {
       json: { email: `x${edge.port}@example.com`, password: 'long enough' },
@@ -91,27 +93,29 @@ test('the log level limits lines to errors or disables them', async () => {
     await edge.get('/api/v1/documents/12', { token })
     await edge.get('/no/such/path')
   }
-  await until('both refusals', () => errors.lines.length === 2)
+  await until('both refusals', () => errorLines.lines.length === 2)
   assert.deepEqual(
-    errors.lines.map(({ status, path }) => [status, path]),
+    errorLines.lines.map(({ status, path }) => [status, path]),
     [
       [404, '/api/v1/documents/12'],
       [404, '/no/such/path'],
     ],
   )
-  assert.deepEqual(none.lines, [])
+  assert.deepEqual(noLines.lines, [])
 })
 
 test('a request with invalid framing has a line and a request id, too', async (t) => {
-  all.lines.length = 0
+  allLines.lines.length = 0
   const client = await Client.connect(t, api.port)
-  await client.send('GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\nx-request-id: framed-1\r\n\r\n').isClosed()
+  await client
+    .send('GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\nx-request-id: framed-1\r\n\r\n')
+    .waitForClose()
   assert.match(client.text, /^HTTP\/1\.1 400 /)
   assert.match(client.text, /x-request-id: framed-1/i)
   assert.match(
     client.text,
     /\{"detail":"The request could not be read: its framing is ambiguous","code":"request.malformed"\}/,
   )
-  await until('the access-log line', () => all.lines.length === 1)
-  assert.deepEqual([all.lines[0]!.status, all.lines[0]!.requestId], [400, 'framed-1'])
+  await until('the access-log line', () => allLines.lines.length === 1)
+  assert.deepEqual([allLines.lines[0]!.status, allLines.lines[0]!.requestId], [400, 'framed-1'])
 })

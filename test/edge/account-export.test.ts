@@ -6,18 +6,18 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
 import { sealUpload } from '../../tasks/documents/store.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { type Account, newEmail, sharedEdge, startEdge } from './harness.ts'
+import { type Account, createEmail, getSharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** Tests the export routes. test/tasks/account-export.test.ts covers the content of exports. */
 
-const { api, db, url, query, admin } = await sharedEdge()
-const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const { api, db, url, query, admin } = await getSharedEdge()
+const noAuthEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const blobs = createBlobs(db, parseSettings({}))
 const PATH = '/api/v1/auth/me/export'
-const MISSING = 'Export not found or expired'
-const newcomer = (): Promise<Account> => api.register(newEmail('keeper'))
-const ask = (who: Pick<Account, 'token'>, headers = {}) =>
+const EXPORT_MISSING = 'Export not found or expired'
+const registerAccount = (): Promise<Account> => api.register(createEmail('keeper'))
+const requestExport = (who: Pick<Account, 'token'>, headers = {}) =>
   api.post(`${PATH}?background=true`, { token: who.token, headers })
 const list = async (who: Account) => (await api.get(PATH, { token: who.token })).json
 const get = (who: Pick<Account, 'token'>, id: string, headers = {}, method = 'GET') =>
@@ -44,12 +44,12 @@ async function addExport(accountId: number, days = 0, bytes = randomBytes(70_000
 
 describe('POST /auth/me/export', () => {
   test('adds a job of the account; another request joins it', async () => {
-    const who = await newcomer()
-    const answer = await ask(who)
+    const who = await registerAccount()
+    const answer = await requestExport(who)
     assert.equal(answer.status, 202)
     const { job_id } = answer.json
     assert.equal(answer.headers.location, `/api/v1/jobs/${job_id}`)
-    const others = await Promise.all([ask(who), ask(who), ask(who)])
+    const others = await Promise.all([requestExport(who), requestExport(who), requestExport(who)])
     for (const { status, json } of others) assert.deepEqual([status, json], [202, { job_id }])
     const jobs = await query(
       `select id, owner_id, queue, payload from job where name = 'accounts.export' and owner_id = $1`,
@@ -59,59 +59,63 @@ describe('POST /auth/me/export', () => {
       { id: job_id, owner_id: who.id, queue: 'accounts', payload: { account_id: who.id } },
     ])
     assert.equal((await api.get(`/api/v1/jobs/${job_id}`, { token: who.token })).json.status, 'queued')
-    const stranger = await newcomer()
+    const stranger = await registerAccount()
     assertRefused(await api.get(`/api/v1/jobs/${job_id}`, { token: stranger.token }), 404)
-    assert.notEqual((await ask(stranger)).json.job_id, job_id)
+    assert.notEqual((await requestExport(stranger)).json.job_id, job_id)
   })
 
   test('the job can be cancelled like any other', async () => {
-    const who = await newcomer()
-    const { job_id } = (await ask(who)).json
+    const who = await registerAccount()
+    const { job_id } = (await requestExport(who)).json
     const answer = await api.call('DELETE', `/api/v1/jobs/${job_id}`, { token: who.token })
     assert.ok(answer.status < 300, answer.text)
     assert.equal((await api.get(`/api/v1/jobs/${job_id}`, { token: who.token })).json.status, 'cancelled')
-    assert.notEqual((await ask(who)).json.job_id, job_id)
+    assert.notEqual((await requestExport(who)).json.job_id, job_id)
   })
 
   test('is limited per account, except for admins', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const statuses: number[] = []
-    for (let i = 0; i < 6; i++) statuses.push((await ask(who)).status)
+    for (let i = 0; i < 6; i++) statuses.push((await requestExport(who)).status)
     assert.deepEqual(statuses, [...Array(5).fill(202), 429])
-    const refused = await ask(who)
+    const refused = await requestExport(who)
     assert.ok(Number(refused.headers['retry-after']) > 80_000)
-    assert.equal((await ask(await newcomer())).status, 202, 'others of the same address are not held up')
-    for (let i = 0; i < 7; i++) assert.equal((await ask(admin)).status, 202)
+    assert.equal(
+      (await requestExport(await registerAccount())).status,
+      202,
+      'others of the same address are not held up',
+    )
+    for (let i = 0; i < 7; i++) assert.equal((await requestExport(admin)).status, 202)
   })
 
   test('takes effect once per Idempotency-Key', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const key = { 'idempotency-key': 'export' }
-    const answers = [await ask(who, key), await ask(who, key)]
+    const answers = [await requestExport(who, key), await requestExport(who, key)]
     assert.deepEqual([answers[1]!.status, answers[1]!.json], [202, answers[0]!.json])
   })
 
   test('rejects API keys and requests without a credential', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const { id } = await addExport(who.id)
     const key = await api.post('/api/v1/auth/keys', {
       token: who.token,
       json: { name: 'k', scopes: ['*:write'] },
     })
     const program = { token: key.json.key }
-    for (const call of [ask(program), get(program, id), api.get(PATH, program)])
+    for (const call of [requestExport(program), get(program, id), api.get(PATH, program)])
       assertRefused(await call, 403, 'API keys may not do this; sign in instead')
-    for (const call of [ask({ token: '' }), get({ token: '' }, id), api.get(PATH)])
+    for (const call of [requestExport({ token: '' }), get({ token: '' }, id), api.get(PATH)])
       assertRefused(await call, 401)
-    assertRefused(await none.post(PATH), 404, 'User not found')
-    assert.deepEqual((await none.get(PATH)).json, [])
-    assertRefused(await none.get(`${PATH}/${id}`), 404, MISSING)
+    assertRefused(await noAuthEdge.post(PATH), 404, 'User not found')
+    assert.deepEqual((await noAuthEdge.get(PATH)).json, [])
+    assertRefused(await noAuthEdge.get(`${PATH}/${id}`), 404, EXPORT_MISSING)
   })
 })
 
 describe('a finished export', () => {
   test('is listed and can be downloaded completely or by range', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const [first, second] = [await addExport(who.id), await addExport(who.id)]
     const found = await list(who)
     assert.deepEqual(
@@ -145,18 +149,19 @@ describe('a finished export', () => {
   })
 
   test('of another account gets the same 404 as a missing one', async () => {
-    const [who, other] = [await newcomer(), await newcomer()]
+    const [who, other] = [await registerAccount(), await registerAccount()]
     const { id } = await addExport(who.id)
     const answers = [await get(other, id), await get(other, uuidv7())]
-    for (const answer of answers) assertRefused(answer, 404, MISSING)
-    for (const bad of ['x', '1', `${id}0`, "'or'1'='1"]) assertRefused(await get(who, bad), 404, MISSING)
+    for (const answer of answers) assertRefused(answer, 404, EXPORT_MISSING)
+    for (const bad of ['x', '1', `${id}0`, "'or'1'='1"])
+      assertRefused(await get(who, bad), 404, EXPORT_MISSING)
     assert.deepEqual(await list(other), [])
   })
 
   test('is unavailable after its retention period, even before pruning', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const [old, young] = [await addExport(who.id, 7), await addExport(who.id, 6)]
-    assertRefused(await get(who, old.id), 404, MISSING)
+    assertRefused(await get(who, old.id), 404, EXPORT_MISSING)
     assert.equal((await get(who, young.id)).status, 200)
     assert.deepEqual(
       (await list(who)).map(({ id }: { id: string }) => id),
@@ -172,7 +177,7 @@ describe('a finished export', () => {
   })
 
   test('without its stored bytes is 502', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const { id, bytes } = await addExport(who.id)
     const digest = createHash('sha256').update(bytes).digest()
     await query('delete from blob_chunk where blob_id = (select id from blob where sha256 = $1)', [digest])
@@ -182,7 +187,7 @@ describe('a finished export', () => {
   })
 
   test('of a deleted account is unavailable to everyone', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const { id } = await addExport(who.id)
     const deleted = await api.call('DELETE', `/api/v1/auth/users/${who.id}`, { token: admin.token })
     assert.equal(deleted.status, 204)

@@ -3,24 +3,24 @@ import { createHash, pbkdf2Sync, randomUUID, scryptSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { hashSync } from '@node-rs/argon2'
 import bcrypt from 'bcryptjs'
-import { hashProblem } from '../../edge/password-hashes.ts'
-import { assertRefused, castOf, login } from './accounts-help.ts'
-import { edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { findHashProblem } from '../../edge/password-hashes.ts'
+import { assertRefused, createCast, logIn } from './accounts-help.ts'
+import { PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { enableTotp, signInWith } from './totp-help.ts'
 
 const env = { LOGIN_MAX_FAILURES: '5' }
-const { api, query, url } = await edgeAndDatabase({ env })
-const other = await startEdge(url, { env })
-const { admin, moderator, user } = await castOf(api)
+const { api, query, url } = await startEdgeAndDatabase({ env })
+const otherEdge = await startEdge(url, { env })
+const { admin, moderator, user } = await createCast(api)
 const IMPORT = '/api/v1/auth/users/import'
 const post = (accounts: unknown, token = admin.token, headers = {}) =>
   api.post(IMPORT, { token, json: { accounts }, headers })
 
 let count = 0
-const address = (): string => `imported${++count}@example.com`
+const newAddress = (): string => `imported${++count}@example.com`
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
 const salt = Buffer.from('a salt of sixteen')
-const FOREIGN = {
+const FOREIGN_HASHES = {
   'bcrypt, 2b': bcrypt.hashSync(PASSWORD, 4),
   'bcrypt, 2y': bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2y$'),
   'bcrypt, 2a': bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2a$'),
@@ -33,38 +33,38 @@ const FOREIGN = {
   'Django, argon2': `argon2${hashSync(PASSWORD, { memoryCost: 64, timeCost: 1 })}`,
   argon2d: hashSync(PASSWORD, { algorithm: 0, memoryCost: 64, timeCost: 1, version: 0 }),
 }
-const BCRYPT = FOREIGN['bcrypt, 2b']
-const OWN = /^\$argon2id\$v=19\$m=64,t=1,p=1\$/
+const BCRYPT_HASH = FOREIGN_HASHES['bcrypt, 2b']
+const OWN_HASH_PATTERN = /^\$argon2id\$v=19\$m=64,t=1,p=1\$/
 
-async function imported(password_hash = BCRYPT, more: object = {}) {
-  const email = address()
+async function importAccount(password_hash = BCRYPT_HASH, more: object = {}) {
+  const email = newAddress()
   const answer = await post([{ email, password_hash, ...more }])
   assert.equal(answer.status, 200, answer.text)
   return { id: answer.json.accounts[0].id as number, email }
 }
-const stored = async (email: string): Promise<string> =>
+const readStoredHash = async (email: string): Promise<string> =>
   (await query('select password_hash from account where email = $1', [email]))[0]!.password_hash as string
 
 describe('imported rows', () => {
   test('get their results in request order', async () => {
-    const [one, two] = [address(), address()]
+    const [one, two] = [newAddress(), newAddress()]
     const answer = await post([
       {
         email: ` ${one.toUpperCase()} `,
-        password_hash: BCRYPT,
+        password_hash: BCRYPT_HASH,
         full_name: ' Ann ',
         role: 'moderator',
         is_verified: true,
       },
-      { email: admin.email, password_hash: BCRYPT },
-      { email: 'nobody', password_hash: BCRYPT },
-      { email: address(), password_hash: 'correct horse' },
-      { email: address(), password_hash: '$2b$31$'.padEnd(60, 'a') },
-      { email: address(), password_hash: BCRYPT, role: 'root' },
-      { email: address(), password_hash: BCRYPT, id: 7 },
-      { email: address() },
-      { email: one, password_hash: BCRYPT, role: 'admin' },
-      { email: two, password_hash: BCRYPT, is_active: false, full_name: null },
+      { email: admin.email, password_hash: BCRYPT_HASH },
+      { email: 'nobody', password_hash: BCRYPT_HASH },
+      { email: newAddress(), password_hash: 'correct horse' },
+      { email: newAddress(), password_hash: '$2b$31$'.padEnd(60, 'a') },
+      { email: newAddress(), password_hash: BCRYPT_HASH, role: 'root' },
+      { email: newAddress(), password_hash: BCRYPT_HASH, id: 7 },
+      { email: newAddress() },
+      { email: one, password_hash: BCRYPT_HASH, role: 'admin' },
+      { email: two, password_hash: BCRYPT_HASH, is_active: false, full_name: null },
     ])
     assert.equal(answer.status, 200, answer.text)
     const { accounts, ...counts } = answer.json
@@ -84,7 +84,7 @@ describe('imported rows', () => {
     })
     assert.deepEqual(reasons, [
       'email: Invalid email address',
-      `password_hash: ${hashProblem('correct horse')}`,
+      `password_hash: ${findHashProblem('correct horse')}`,
       'password_hash: the cost of bcrypt must be 4 to 12',
       'role: Invalid option: expected one of "user"|"moderator"|"admin"',
       'Unrecognized key: "id"',
@@ -112,7 +112,8 @@ describe('imported rows', () => {
   })
 
   test('must number between 1 and 1000', async () => {
-    const many = (n: number) => Array.from({ length: n }, () => ({ email: address(), password_hash: BCRYPT }))
+    const many = (n: number) =>
+      Array.from({ length: n }, () => ({ email: newAddress(), password_hash: BCRYPT_HASH }))
     const answer = await post(many(1000))
     assert.deepEqual([answer.status, answer.json.created], [200, 1000], answer.text.slice(0, 200))
     for (const wrong of [
@@ -129,14 +130,14 @@ describe('imported rows', () => {
   })
 
   test('are accepted from admins only', async () => {
-    const rows = [{ email: address(), password_hash: BCRYPT }]
+    const rows = [{ email: newAddress(), password_hash: BCRYPT_HASH }]
     for (const { token } of [moderator, user]) assert.equal((await post(rows, token)).status, 403)
     assert.equal((await api.post(IMPORT, { json: { accounts: rows } })).status, 401)
   })
 
   test('are added once per Idempotency-Key', async () => {
     const headers = { 'idempotency-key': randomUUID() }
-    const rows = [{ email: address(), password_hash: BCRYPT }]
+    const rows = [{ email: newAddress(), password_hash: BCRYPT_HASH }]
     const [first, second] = [await post(rows, admin.token, headers), await post(rows, admin.token, headers)]
     assert.equal(first.json.created, 1)
     assert.equal(second.text, first.text)
@@ -144,7 +145,7 @@ describe('imported rows', () => {
   })
 
   test('are added once by two concurrent imports with opposite orders', async () => {
-    const rows = Array.from({ length: 300 }, () => ({ email: address(), password_hash: BCRYPT }))
+    const rows = Array.from({ length: 300 }, () => ({ email: newAddress(), password_hash: BCRYPT_HASH }))
     const answers = await Promise.all([post(rows), post(rows.toReversed()), post(rows)])
     assert.deepEqual(
       answers.map(({ status }) => status),
@@ -158,68 +159,68 @@ describe('imported rows', () => {
 })
 
 describe('the first sign-in', () => {
-  for (const [what, hash] of Object.entries(FOREIGN))
+  for (const [what, hash] of Object.entries(FOREIGN_HASHES))
     test(`replaces ${what}`, async () => {
-      const { email } = await imported(hash)
-      assert.equal(await stored(email), hash)
-      assertRefused(await login(api, email, 'wrong horse'), 401, 'Incorrect email or password')
-      assert.equal(await stored(email), hash)
-      assert.equal((await login(api, email)).status, 200)
-      const own = await stored(email)
-      assert.match(own, OWN)
-      assert.equal((await login(api, email)).status, 200)
-      assert.equal(await stored(email), own)
-      assertRefused(await login(api, email, 'wrong horse'), 401, 'Incorrect email or password')
+      const { email } = await importAccount(hash)
+      assert.equal(await readStoredHash(email), hash)
+      assertRefused(await logIn(api, email, 'wrong horse'), 401, 'Incorrect email or password')
+      assert.equal(await readStoredHash(email), hash)
+      assert.equal((await logIn(api, email)).status, 200)
+      const own = await readStoredHash(email)
+      assert.match(own, OWN_HASH_PATTERN)
+      assert.equal((await logIn(api, email)).status, 200)
+      assert.equal(await readStoredHash(email), own)
+      assertRefused(await logIn(api, email, 'wrong horse'), 401, 'Incorrect email or password')
     })
 
   test('succeeds for concurrent attempts, which store one hash', async () => {
     for (let round = 0; round < 5; round++) {
-      const { email } = await imported()
-      const edges = [api, other, api, other]
-      const answers = await Promise.all(edges.map((edge) => login(edge, email)))
+      const { email } = await importAccount()
+      const edges = [api, otherEdge, api, otherEdge]
+      const answers = await Promise.all(edges.map((edge) => logIn(edge, email)))
       assert.deepEqual(
         answers.map(({ status }) => status),
         [200, 200, 200, 200],
       )
-      assert.match(await stored(email), OWN)
+      assert.match(await readStoredHash(email), OWN_HASH_PATTERN)
     }
   })
 
   test('accepts a recovery code for one of several concurrent attempts', async () => {
-    const { email } = await imported()
-    const first = await login(api, email)
+    const { email } = await importAccount()
+    const first = await logIn(api, email)
     const { id } = (await api.get('/api/v1/auth/me', { token: first.json.access_token })).json
     const token = first.json.access_token
     const person = await enableTotp(api, { id, email, token, refresh: '', role: 'user' })
     for (const recovery_code of person.recoveryCodes.slice(0, 5)) {
-      await query('update account set password_hash = $2 where email = $1', [email, BCRYPT])
+      await query('update account set password_hash = $2 where email = $1', [email, BCRYPT_HASH])
       await query('delete from login_failure')
       const answers = await Promise.all(
-        [api, other, api].map((edge) => signInWith(edge, email, { recovery_code })),
+        [api, otherEdge, api].map((edge) => signInWith(edge, email, { recovery_code })),
       )
       assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401])
     }
   })
 
   test('counts failures and locks the account like any other sign-in', async () => {
-    const { email } = await imported()
-    for (let i = 0; i < 5; i++) assert.equal((await login(api, email, 'wrong horse')).status, 401)
-    assert.equal((await login(api, email)).status, 403)
-    assert.equal(await stored(email), BCRYPT)
+    const { email } = await importAccount()
+    for (let i = 0; i < 5; i++) assert.equal((await logIn(api, email, 'wrong horse')).status, 401)
+    assert.equal((await logIn(api, email)).status, 403)
+    assert.equal(await readStoredHash(email), BCRYPT_HASH)
   })
 
   test('is rejected for an account imported as inactive, and its hash stays unchanged', async () => {
-    const { email } = await imported(BCRYPT, { is_active: false })
-    assertRefused(await login(api, email), 403, 'This account is deactivated')
-    assert.equal(await stored(email), BCRYPT)
+    const { email } = await importAccount(BCRYPT_HASH, { is_active: false })
+    assertRefused(await logIn(api, email), 403, 'This account is deactivated')
+    assert.equal(await readStoredHash(email), BCRYPT_HASH)
   })
 })
 
 test('an imported password can be changed', async () => {
-  const { email } = await imported()
-  const { access_token: token } = (await login(api, email)).json
-  await query('update account set password_hash = $2 where email = $1', [email, BCRYPT])
+  const { email } = await importAccount()
+  const { access_token: token } = (await logIn(api, email)).json
+  await query('update account set password_hash = $2 where email = $1', [email, BCRYPT_HASH])
   const json = { current_password: PASSWORD, new_password: 'another password' }
   assert.equal((await api.post('/api/v1/auth/change-password', { token, json })).status, 200)
-  assert.equal((await login(api, email, 'another password')).status, 200)
+  assert.equal((await logIn(api, email, 'another password')).status, 200)
 })

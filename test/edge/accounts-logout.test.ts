@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { startProcess } from '../service.ts'
 import { assertChallenge } from './accounts-help.ts'
-import { type Account, type Answered, edgeAndDatabase, PASSWORD } from './harness.ts'
+import { type Account, type Answered, PASSWORD, startEdgeAndDatabase } from './harness.ts'
 
-const { api, url, query } = await edgeAndDatabase()
+const { api, url, query } = await startEdgeAndDatabase()
 await api.register('admin@example.com')
 let count = 0
-const newcomer = (): Promise<Account> => api.register(`user${++count}@example.com`)
-const logout = (headers: Record<string, string>) => api.post('/api/v1/auth/logout', { headers })
-const refresh = (token: string) =>
+const registerAccount = (): Promise<Account> => api.register(`user${++count}@example.com`)
+const logOut = (headers: Record<string, string>) => api.post('/api/v1/auth/logout', { headers })
+const refreshSession = (token: string) =>
   api.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
 
 function assertCleared(answer: Answered): void {
@@ -22,33 +22,33 @@ function assertCleared(answer: Answered): void {
 }
 
 test('logging out with the cookies revokes the refresh token and clears both', async () => {
-  const { token, refresh: cookie } = await newcomer()
-  const answer = await logout({ cookie: `millrace_session=${token}; millrace_refresh=${cookie}` })
+  const { token, refresh: cookie } = await registerAccount()
+  const answer = await logOut({ cookie: `millrace_session=${token}; millrace_refresh=${cookie}` })
   assert.equal(answer.status, 200)
   assert.deepEqual(Object.keys(answer.json), ['detail'])
   assertCleared(answer)
-  assert.equal((await refresh(cookie)).status, 401)
+  assert.equal((await refreshSession(cookie)).status, 401)
 })
 
 test('logging out with a bearer token ends its session even without cookies', async () => {
-  const { token, refresh: cookie } = await newcomer()
-  const answer = await logout({ authorization: `Bearer ${token}` })
+  const { token, refresh: cookie } = await registerAccount()
+  const answer = await logOut({ authorization: `Bearer ${token}` })
   assert.equal(answer.status, 200)
   assertCleared(answer)
-  assert.equal((await refresh(cookie)).status, 401)
+  assert.equal((await refreshSession(cookie)).status, 401)
 })
 
 test('the access token stays valid until it expires', async () => {
-  const { token } = await newcomer()
-  await logout({ authorization: `Bearer ${token}` })
+  const { token } = await registerAccount()
+  await logOut({ authorization: `Bearer ${token}` })
   assert.equal((await api.get('/api/v1/auth/me', { token })).status, 200)
 })
 
 test('logging out ends one session, not the others of the account', async () => {
-  const { email, token } = await newcomer()
+  const { email, token } = await registerAccount()
   const elsewhere = await api.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD } })
-  await logout({ authorization: `Bearer ${token}` })
-  assert.equal((await refresh(elsewhere.cookie('millrace_refresh'))).status, 200)
+  await logOut({ authorization: `Bearer ${token}` })
+  assert.equal((await refreshSession(elsewhere.cookie('millrace_refresh'))).status, 200)
 })
 
 test('logging out without a session is 401 and still clears the cookies', async () => {
@@ -57,7 +57,7 @@ test('logging out without a session is 401 and still clears the cookies', async 
     { cookie: 'millrace_session=nonsense' },
     { authorization: 'Bearer nonsense' },
   ] as Record<string, string>[]) {
-    const answer = await logout(headers)
+    const answer = await logOut(headers)
     const isInvalid = Object.keys(headers).length > 0
     assert.equal(answer.status, 401)
     assert.equal(answer.json.code, isInvalid ? 'auth.token_invalid' : 'auth.required')
@@ -67,18 +67,18 @@ test('logging out without a session is 401 and still clears the cookies', async 
 })
 
 test('logging out revokes a refresh token that comes with an expired access token', async () => {
-  const { refresh: cookie } = await newcomer()
-  const answer = await logout({ cookie: `millrace_session=expired; millrace_refresh=${cookie}` })
+  const { refresh: cookie } = await registerAccount()
+  const answer = await logOut({ cookie: `millrace_session=expired; millrace_refresh=${cookie}` })
   assert.equal(answer.status, 401)
   assertCleared(answer)
-  assert.equal((await refresh(cookie)).status, 401)
+  assert.equal((await refreshSession(cookie)).status, 401)
 })
 
 test('logging out twice is harmless', async () => {
-  const { token, refresh: cookie } = await newcomer()
+  const { token, refresh: cookie } = await registerAccount()
   for (let i = 0; i < 2; i++)
     assert.equal(
-      (await logout({ cookie: `millrace_session=${token}; millrace_refresh=${cookie}` })).status,
+      (await logOut({ cookie: `millrace_session=${token}; millrace_refresh=${cookie}` })).status,
       200,
     )
 })

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { setupTokenOf } from '../../tasks/accounts/tokens.ts'
-import { testDatabase } from '../database.ts'
-import { type Answered, type Api, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { createTestDatabase } from '../database.ts'
+import { type Answered, type Api, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
 
-const REGISTER = '/api/v1/auth/register'
-const { url, query } = await testDatabase()
-const empty = await testDatabase()
+const REGISTER_PATH = '/api/v1/auth/register'
+const { url, query } = await createTestDatabase()
+const emptyDatabase = await createTestDatabase()
 const [api, real, secure, closed, second] = await Promise.all([
   startEdge(url),
   startEdge(url, { realPasswords: true }),
@@ -20,10 +20,10 @@ const [api, real, secure, closed, second] = await Promise.all([
     },
   }),
   startEdge(url, { env: { REGISTRATION_ENABLED: 'false' } }),
-  startEdge(empty.url),
+  startEdge(emptyDatabase.url),
 ])
-const register = (json: unknown, edge: Api = api) => edge.post(REGISTER, { json })
-const login = (email: string, edge: Api = api) =>
+const register = (json: unknown, edge: Api = api) => edge.post(REGISTER_PATH, { json })
+const logIn = (email: string, edge: Api = api) =>
   edge.post('/api/v1/auth/token', { form: { username: email, password: PASSWORD } })
 
 function assertRefused(answer: Answered, field: string | null): void {
@@ -44,7 +44,9 @@ test('twenty concurrent registrations on an empty database create exactly one ad
   )
   const roles = answers.map(({ json }) => json.role).sort()
   assert.deepEqual(roles, ['admin', ...Array(19).fill('user')])
-  const rows = await empty.query(`select role, count(*)::int as n from account group by role order by role`)
+  const rows = await emptyDatabase.query(
+    `select role, count(*)::int as n from account group by role order by role`,
+  )
   assert.deepEqual(rows, [
     { role: 'admin', n: 1 },
     { role: 'user', n: 19 },
@@ -58,7 +60,7 @@ test('twenty concurrent registrations of one address create one account', async 
     ),
   )
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(19).fill(400)])
-  const [{ n }] = (await empty.query(
+  const [{ n }] = (await emptyDatabase.query(
     `select count(*)::int as n from account where email = 'one@example.com'`,
   )) as [{ n: number }]
   assert.equal(n, 1)
@@ -96,7 +98,7 @@ test('a registration cannot request a role', async () => {
 })
 
 test('with ADMIN_EMAIL set, the first account to register is a user', async () => {
-  const fresh = await testDatabase()
+  const fresh = await createTestDatabase()
   const edge = await startEdge(fresh.url, {
     env: { ADMIN_EMAIL: 'root@example.com', ADMIN_PASSWORD: PASSWORD },
   })
@@ -109,7 +111,7 @@ test('with ADMIN_EMAIL set, the first account to register is a user', async () =
 describe('the setup link', () => {
   const token = setupTokenOf(SECRET)
   const begin = async (env: Record<string, string> = {}) => {
-    const fresh = await testDatabase()
+    const fresh = await createTestDatabase()
     const edge = await startEdge(fresh.url, { env })
     const ask = async (email: string, more: object = {}) => {
       const { status, json } = await register({ email, password: PASSWORD, ...more }, edge)
@@ -256,7 +258,7 @@ test('an address that is taken is 400, regardless of case and surrounding spaces
     )
     assert.deepEqual(answer.cookies, [])
   }
-  assert.equal((await login('taken@example.com')).status, 200)
+  assert.equal((await logIn('taken@example.com')).status, 200)
 })
 
 test('addresses are trimmed and converted to lower case', async () => {
@@ -320,7 +322,7 @@ test('a name is an optional string of at most 200 characters', async () => {
 test('is_active false creates an account that cannot sign in', async () => {
   const answer = await register({ email: 'inactive@example.com', password: PASSWORD, is_active: false })
   assert.deepEqual([answer.status, answer.json.is_active], [200, false])
-  const refused = await login('inactive@example.com')
+  const refused = await logIn('inactive@example.com')
   assert.deepEqual(
     [refused.status, refused.json],
     [403, { detail: 'This account is deactivated', code: 'auth.inactive' }],
@@ -353,13 +355,13 @@ test('a closed registration is 403 for any input', async () => {
     [403, { detail: 'Registration is closed', code: 'auth.registration_closed' }],
   )
   assert.deepEqual(await query(`select 1 from account where email = 'late@example.com'`), [])
-  assert.equal((await login('first@example.com', closed)).status, 200, 'signing in is not registering')
+  assert.equal((await logIn('first@example.com', closed)).status, 200, 'signing in is not registering')
 })
 
 test('an account registered as inactive is never the first admin; the next one is', async () => {
-  const fresh = await edgeAndDatabase()
+  const fresh = await startEdgeAndDatabase()
   const register = (email: string, is_active: boolean) =>
-    fresh.api.post(REGISTER, { json: { email, password: PASSWORD, is_active } })
+    fresh.api.post(REGISTER_PATH, { json: { email, password: PASSWORD, is_active } })
   assert.equal((await register('asleep@example.com', false)).json.role, 'user')
   assert.equal((await register('awake@example.com', true)).json.role, 'admin')
 })

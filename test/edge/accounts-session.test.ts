@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { type Account, type Answered, newEmail, PASSWORD, sharedEdge, startEdge } from './harness.ts'
+import { type Account, type Answered, createEmail, getSharedEdge, PASSWORD, startEdge } from './harness.ts'
 
-const { api: other, url, query } = await sharedEdge()
+const { api: other, url, query } = await getSharedEdge()
 const api = await startEdge(url, { realPasswords: true })
-const UNKNOWN = newEmail('nobody')
-const newcomer = (): Promise<Account> => api.register(newEmail())
-const login = (username: string, password = PASSWORD) =>
+const UNKNOWN_EMAIL = createEmail('nobody')
+const registerAccount = (): Promise<Account> => api.register(createEmail())
+const logIn = (username: string, password = PASSWORD) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
-const refresh = (token: string, edge = api) =>
+const refreshSession = (token: string, edge = api) =>
   edge.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
 const digest = (token: string) => createHash('sha256').update(token).digest()
 
-function assertNoRefresh(answer: Answered): void {
+function assertRefreshRejected(answer: Answered): void {
   assert.equal(answer.status, 401)
   assert.deepEqual(answer.json, {
     detail: 'The refresh token is missing, expired or revoked',
@@ -24,8 +24,8 @@ function assertNoRefresh(answer: Answered): void {
 }
 
 test('a login returns a bearer token and sets both cookies', async () => {
-  const { email, id } = await newcomer()
-  const answer = await login(email)
+  const { email, id } = await registerAccount()
+  const answer = await logIn(email)
   assert.equal(answer.status, 200)
   assert.deepEqual(Object.keys(answer.json).sort(), ['access_token', 'token_type'])
   assert.equal(answer.json.token_type, 'bearer')
@@ -40,18 +40,18 @@ test('a login returns a bearer token and sets both cookies', async () => {
 })
 
 test('a login ignores the case of the address and records its time', async () => {
-  const { email } = await newcomer()
-  const { json } = await login(` ${email.toUpperCase()} `)
+  const { email } = await registerAccount()
+  const { json } = await logIn(` ${email.toUpperCase()} `)
   const me = await api.get('/api/v1/auth/me', { token: json.access_token })
   assert.ok(Math.abs(Date.parse(me.json.last_login) - Date.now()) < 60_000)
 })
 
 test('a wrong password and an unknown address give the same 401', async () => {
-  const { email } = await newcomer()
+  const { email } = await registerAccount()
   const answers = [
-    await login(email, 'wrong password'),
-    await login(UNKNOWN),
-    await login(email, PASSWORD.toUpperCase()),
+    await logIn(email, 'wrong password'),
+    await logIn(UNKNOWN_EMAIL),
+    await logIn(email, PASSWORD.toUpperCase()),
   ]
   for (const answer of answers) {
     assert.deepEqual(
@@ -64,12 +64,12 @@ test('a wrong password and an unknown address give the same 401', async () => {
 })
 
 test('an unknown address costs as much CPU time as a wrong password', async () => {
-  const { email } = await newcomer()
+  const { email } = await registerAccount()
   const runs: [number[], number[]] = [[], []]
   // Measure the CPU time of this process and its threads, which excludes other processes of the machine.
   for (let i = 0; i < 16; i++) {
     const before = process.cpuUsage()
-    await login(i % 2 ? UNKNOWN : email, 'wrong password')
+    await logIn(i % 2 ? UNKNOWN_EMAIL : email, 'wrong password')
     const { user, system } = process.cpuUsage(before)
     // Linux measures only the sum exactly and samples the split between user and system time.
     runs[i % 2]!.push((user + system) / 1000)
@@ -79,10 +79,10 @@ test('an unknown address costs as much CPU time as a wrong password', async () =
 })
 
 test('a deactivated account gets that reason only with the right password', async () => {
-  const { email, id } = await newcomer()
+  const { email, id } = await registerAccount()
   await query('update account set is_active = false where id = $1', [id])
-  assert.equal((await login(email, 'wrong password')).status, 401)
-  const answer = await login(email)
+  assert.equal((await logIn(email, 'wrong password')).status, 401)
+  const answer = await logIn(email)
   assert.deepEqual(
     [answer.status, answer.json],
     [403, { detail: 'This account is deactivated', code: 'auth.inactive' }],
@@ -90,7 +90,7 @@ test('a deactivated account gets that reason only with the right password', asyn
 })
 
 test('a login accepts only form data', async () => {
-  const { email } = await newcomer()
+  const { email } = await registerAccount()
   assert.equal(
     (await api.post('/api/v1/auth/token', { json: { username: email, password: PASSWORD } })).status,
     415,
@@ -109,7 +109,7 @@ test('a login accepts only form data', async () => {
 })
 
 test('/me returns the account of the caller', async () => {
-  const { email, id, token } = await newcomer()
+  const { email, id, token } = await registerAccount()
   const answer = await api.get('/api/v1/auth/me', { token })
   assert.equal(answer.status, 200)
   const fields = [
@@ -130,8 +130,8 @@ test('/me returns the account of the caller', async () => {
 })
 
 test('a refresh rotates the tokens: new ones in both cookies, the same session, the old one used', async () => {
-  const account = await newcomer()
-  const answer = await refresh(account.refresh)
+  const account = await registerAccount()
+  const answer = await refreshSession(account.refresh)
   assert.equal(answer.status, 200)
   assert.deepEqual(
     [Object.keys(answer.json).sort(), answer.json.token_type],
@@ -156,11 +156,11 @@ test('a refresh rotates the tokens: new ones in both cookies, the same session, 
 })
 
 test('a refreshed token has the full lifetime of a new one', async () => {
-  const account = await newcomer()
+  const account = await registerAccount()
   await query(`update refresh_token set expires_at = now() + interval '1 minute' where digest = $1`, [
     digest(account.refresh),
   ])
-  const next = (await refresh(account.refresh)).cookie('millrace_refresh')
+  const next = (await refreshSession(account.refresh)).cookie('millrace_refresh')
   const [row] = await query(
     `select expires_at > now() + interval '13 days 23 hours' as slid from refresh_token where digest = $1`,
     [digest(next)],
@@ -169,26 +169,26 @@ test('a refreshed token has the full lifetime of a new one', async () => {
 })
 
 test('a replay revokes the whole token family, including later tokens', async () => {
-  const account = await newcomer()
-  const second = (await refresh(account.refresh)).cookie('millrace_refresh')
-  const third = (await refresh(second)).cookie('millrace_refresh')
-  assertNoRefresh(await refresh(account.refresh))
-  for (const token of [third, second, account.refresh]) assertNoRefresh(await refresh(token))
+  const account = await registerAccount()
+  const second = (await refreshSession(account.refresh)).cookie('millrace_refresh')
+  const third = (await refreshSession(second)).cookie('millrace_refresh')
+  assertRefreshRejected(await refreshSession(account.refresh))
+  for (const token of [third, second, account.refresh]) assertRefreshRejected(await refreshSession(token))
 })
 
 test('a replay does not touch other sessions of the account', async () => {
-  const account = await newcomer()
-  const elsewhere = (await login(account.email)).cookie('millrace_refresh')
-  await refresh(account.refresh)
-  assertNoRefresh(await refresh(account.refresh))
-  assert.equal((await refresh(elsewhere)).status, 200)
+  const account = await registerAccount()
+  const elsewhere = (await logIn(account.email)).cookie('millrace_refresh')
+  await refreshSession(account.refresh)
+  assertRefreshRejected(await refreshSession(account.refresh))
+  assert.equal((await refreshSession(elsewhere)).status, 200)
 })
 
 test('at most one of many concurrent refreshes of one token succeeds, across two processes', async () => {
   for (let round = 0; round < 3; round++) {
-    const account = await newcomer()
+    const account = await registerAccount()
     const answers = await Promise.all(
-      Array.from({ length: 8 }, (_, i) => refresh(account.refresh, i % 2 ? api : other)),
+      Array.from({ length: 8 }, (_, i) => refreshSession(account.refresh, i % 2 ? api : other)),
     )
     const won = answers.filter(({ status }) => status === 200)
     assert.ok(won.length <= 1, `${won.length} won`)
@@ -206,37 +206,37 @@ test('at most one of many concurrent refreshes of one token succeeds, across two
 })
 
 test('a refresh with a missing, unknown or malformed cookie is 401', async () => {
-  assertNoRefresh(await api.post('/api/v1/auth/refresh'))
+  assertRefreshRejected(await api.post('/api/v1/auth/refresh'))
   for (const token of ['', 'x', 'A'.repeat(43), '%00', 'a'.repeat(2000)])
-    assertNoRefresh(await refresh(token))
+    assertRefreshRejected(await refreshSession(token))
 })
 
 test('the refresh token is accepted from its cookie only', async () => {
-  const account = await newcomer()
-  assertNoRefresh(await api.post('/api/v1/auth/refresh', { token: account.refresh }))
-  assertNoRefresh(await api.post('/api/v1/auth/refresh', { token: account.token }))
-  assertNoRefresh(await api.post('/api/v1/auth/refresh', { json: { refresh_token: account.refresh } }))
-  assert.equal((await refresh(account.refresh)).status, 200, 'and none of that used it up')
+  const account = await registerAccount()
+  assertRefreshRejected(await api.post('/api/v1/auth/refresh', { token: account.refresh }))
+  assertRefreshRejected(await api.post('/api/v1/auth/refresh', { token: account.token }))
+  assertRefreshRejected(await api.post('/api/v1/auth/refresh', { json: { refresh_token: account.refresh } }))
+  assert.equal((await refreshSession(account.refresh)).status, 200, 'and none of that used it up')
 })
 
 test('an expired refresh token is 401 and stays unchanged', async () => {
-  const account = await newcomer()
+  const account = await registerAccount()
   await query(`update refresh_token set expires_at = now() - interval '1 second' where digest = $1`, [
     digest(account.refresh),
   ])
-  assertNoRefresh(await refresh(account.refresh))
+  assertRefreshRejected(await refreshSession(account.refresh))
 })
 
 test('a deactivated account cannot refresh', async () => {
-  const account = await newcomer()
+  const account = await registerAccount()
   await query('update account set is_active = false where id = $1', [account.id])
-  assertNoRefresh(await refresh(account.refresh))
+  assertRefreshRejected(await refreshSession(account.refresh))
 })
 
 test('a new token has the current role of the account', async () => {
-  const account = await newcomer()
+  const account = await registerAccount()
   await query(`update account set role = 'moderator' where id = $1`, [account.id])
-  const { access_token } = (await refresh(account.refresh)).json
+  const { access_token } = (await refreshSession(account.refresh)).json
   assert.equal(JSON.parse(Buffer.from(access_token.split('.')[1], 'base64url').toString()).role, 'moderator')
 })
 
@@ -244,7 +244,7 @@ test('with the setting a session has an absolute expiry, which its access tokens
   const limited = await startEdge(url, { env: { SESSION_MAX_DAYS: '1', ACCESS_TOKEN_MINUTES: '60' } })
   const expiryOf = (token: string): number =>
     JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()).exp
-  const account = await limited.register(newEmail())
+  const account = await limited.register(createEmail())
   const age = (hours: number) =>
     query(
       `update session set created_at = created_at - make_interval(hours => $2), last_used_at = now() where account_id = $1`,
@@ -268,7 +268,7 @@ test('with the setting a session has an absolute expiry, which its access tokens
   assert.equal(second.status, 200)
   assert.ok(expiryOf(second.json.access_token) - Date.now() / 1000 <= 601)
   await age(1)
-  assertNoRefresh(await exchange(second.cookie('millrace_refresh')))
+  assertRefreshRejected(await exchange(second.cookie('millrace_refresh')))
   const [{ live }] = (await query('select revoked_at is null as live from session where account_id = $1', [
     account.id,
   ])) as [{ live: boolean }]

@@ -2,25 +2,28 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Moment } from '../../edge/pipeline/schemas.ts'
 import { updateAgent } from '../../sql/ai.ts'
-import { priceOn } from '../../sql/llm.ts'
+import { findPriceOn } from '../../sql/llm.ts'
 import { until } from '../until.ts'
-import { CHAT, startTalk } from './ai-help.ts'
+import { CHAT, startChatService } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
 /** Tests agents, usage statistics, health and version. */
 
-const { models, api, url, db, query, env } = await startTalk({ AI_TEMPERATURE: '0.3', AI_MAX_TOKENS: '500' })
-const other = await startEdge(url, { env })
-const closed = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
+const { models, api, url, db, query, env } = await startChatService({
+  AI_TEMPERATURE: '0.3',
+  AI_MAX_TOKENS: '500',
+})
+const otherEdge = await startEdge(url, { env })
+const closedEdge = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
 const admin = await api.register('admin@example.com')
 const user = await api.register('user@example.com')
 const AI = '/api/v1/ai'
 const change = (json: unknown, slug = 'assistant', token?: string): Promise<Answered> =>
-  (token === undefined ? api : closed).call('PATCH', `${AI}/agents/${slug}`, {
+  (token === undefined ? api : closedEdge).call('PATCH', `${AI}/agents/${slug}`, {
     json,
     ...(token && { token }),
   })
-const ask = (more: object = {}, at = api): Promise<Answered> =>
+const askAgent = (more: object = {}, at = api): Promise<Answered> =>
   at.post(CHAT, { json: { message: 'Hello?', ...more } })
 
 describe('GET and PATCH /ai/agents', () => {
@@ -57,20 +60,20 @@ describe('GET and PATCH /ai/agents', () => {
     const answer = await change(changes)
     assert.equal(answer.status, 200)
     for (const [key, value] of Object.entries(changes)) assert.equal(answer.json[key], value, key)
-    assert.equal((await ask({}, other)).status, 200)
+    assert.equal((await askAgent({}, otherEdge)).status, 200)
     const { body } = models.asked.at(-1)!
     assert.deepEqual(
       [body.model, body.temperature, body.max_completion_tokens, body.messages[0]!.content],
       ['gpt-x', 1.5, 9, 'Rhyme.'],
     )
     assert.equal((await change({ model_id: null })).json.model_id, null)
-    await ask()
+    await askAgent()
     assert.equal(models.asked.at(-1)!.body.model, 'gpt-4o-mini')
   })
 
   test('queued and running turns keep the model of their request', async () => {
     models.script = () => ({ firstMs: 300 })
-    const first = (await ask()).json
+    const first = (await askAgent()).json
     const asked = models.asked.length
     const begun = (message: string) =>
       api.post(`${CHAT}?background=true`, { json: { message, conversation_id: first.conversation_id } })
@@ -139,9 +142,9 @@ describe('GET and PATCH /ai/agents', () => {
     await query(
       `insert into ai_agent (slug, name, system_prompt, is_active) values ('idle', 'I', 'p', false)`,
     )
-    assert.equal((await ask({ agent_slug: 'idle' })).status, 400)
+    assert.equal((await askAgent({ agent_slug: 'idle' })).status, 400)
     await change({ is_active: false })
-    const answer = await ask()
+    const answer = await askAgent()
     const health = (await api.get(`${AI}/health`)).json
     await change({ is_active: true })
     assert.deepEqual([answer.status, health.agent_ready, health.status], [503, false, 'unhealthy'])
@@ -178,18 +181,18 @@ describe('GET /ai/usage/stats', () => {
     await query(
       `insert into llm_price (vendor, model_id, valid_from, input, output, cache_read) values ('openai', 'priced', '2020-01-01', 0.1, 0.3, 0.05)`,
     )
-    assert.ok(await db.maybeOne(priceOn('openai', 'priced', null)))
+    assert.ok(await db.maybeOne(findPriceOn('openai', 'priced', null)))
     await query(
       `insert into ai_agent (slug, name, system_prompt, model_id) values ('priced', 'P', 'p', 'priced')`,
     )
     models.script = () => ({
       usage: { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } },
     })
-    await ask({ user_id: 'spender', agent_slug: 'priced' })
-    await ask({ user_id: 'spender', agent_slug: 'priced' })
-    await ask({ user_id: 'spender' })
+    await askAgent({ user_id: 'spender', agent_slug: 'priced' })
+    await askAgent({ user_id: 'spender', agent_slug: 'priced' })
+    await askAgent({ user_id: 'spender' })
     models.script = () => ({ status: 401 })
-    await ask({ user_id: 'spender' })
+    await askAgent({ user_id: 'spender' })
     models.script = () => ({})
     const answer = await stats('?user_id=spender&recent_limit=3')
     // 5 x 0.1 + 2 x 0.05 + 3 x 0.3 = 1.5 per million, twice. Compared as text because a JSON number would be rounded.
@@ -323,7 +326,7 @@ describe('health and version', () => {
       )
     }
     const off = await startEdge(url, { env: { ...env, AI_ENABLED: 'false' } })
-    assert.equal((await ask({}, off)).status, 503)
+    assert.equal((await askAgent({}, off)).status, 503)
     const { enabled, status, configuration_valid } = (await off.get(`${AI}/health`)).json
     assert.deepEqual([enabled, status, configuration_valid], [false, 'unhealthy', true])
   })

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { CHAT, startTalk } from './ai-help.ts'
+import { CHAT, startChatService } from './ai-help.ts'
 import type { Answered } from './harness.ts'
 
 /** Tests blocking chat requests with an edge, a worker, the real SDK and a stand-in for the provider. */
 
-const { models, api, query } = await startTalk({
+const { models, api, query } = await startChatService({
   AI_HISTORY_MESSAGES: '4',
   AI_HISTORY_TOKENS: '1000',
 })
-const ask = (more: object = {}, headers = {}): Promise<Answered> =>
+const askQuestion = (more: object = {}, headers = {}): Promise<Answered> =>
   api.post(CHAT, { json: { message: 'Hello?', ...more }, headers })
-const usage = async () =>
+const readUsage = async () =>
   (
     await query(
       `select *, input_tokens::int as input, output_tokens::int as output from ai_usage order by id desc limit 1`,
     )
   )[0]!
-const messagesOf = (id: string) =>
+const readMessages = (id: string) =>
   query('select role, status, content from ai_message where conversation_id = $1 order by ordinal', [id])
 const withScript = async <T>(script: typeof models.script, work: () => Promise<T>): Promise<T> => {
   models.script = script
@@ -31,7 +31,7 @@ const withScript = async <T>(script: typeof models.script, work: () => Promise<T
 
 describe('POST /ai/chat', () => {
   test('answers, stores both messages, and reports the usage', async () => {
-    const answer = await ask({ message: `Who are you? ${'x'.repeat(60)}` })
+    const answer = await askQuestion({ message: `Who are you? ${'x'.repeat(60)}` })
     assert.equal(answer.status, 200)
     const { message_id, conversation_id, response_time_ms, ...rest } = answer.json
     assert.deepEqual(rest, { content: 'Hello there' })
@@ -41,11 +41,11 @@ describe('POST /ai/chat', () => {
       [row!.user_id, row!.owner_id, row!.title, row!.provider, row!.model],
       ['api-user', null, `Who are you? ${'x'.repeat(37)}`, 'openai', 'gpt-4o-mini'],
     )
-    assert.deepEqual(await messagesOf(conversation_id), [
+    assert.deepEqual(await readMessages(conversation_id), [
       { role: 'user', status: 'complete', content: `Who are you? ${'x'.repeat(60)}` },
       { role: 'assistant', status: 'complete', content: 'Hello there' },
     ])
-    const used = await usage()
+    const used = await readUsage()
     assert.deepEqual(
       [used.message_id, used.user_id, used.input, used.output, used.estimated, used.success, used.cost],
       [message_id, 'api-user', 12, 5, false, true, '0.0000048'],
@@ -60,15 +60,15 @@ describe('POST /ai/chat', () => {
   })
 
   test('a title is truncated between characters', async () => {
-    const { conversation_id } = (await ask({ message: '👍'.repeat(60) })).json
+    const { conversation_id } = (await askQuestion({ message: '👍'.repeat(60) })).json
     const [row] = await query('select title from ai_conversation where id = $1', [conversation_id])
     assert.equal(row!.title, '👍'.repeat(50))
   })
 
   test('earlier messages are sent along within the limits', async () => {
-    const { conversation_id } = (await ask({ message: 'one' })).json
+    const { conversation_id } = (await askQuestion({ message: 'one' })).json
     for (const message of ['two', 'three', 'four'])
-      assert.equal((await ask({ message, conversation_id })).json.conversation_id, conversation_id)
+      assert.equal((await askQuestion({ message, conversation_id })).json.conversation_id, conversation_id)
     const sent = models.asked.at(-1)!.body.messages.slice(1)
     assert.deepEqual(
       sent.map(({ role, content }) => [role, content]),
@@ -80,16 +80,16 @@ describe('POST /ai/chat', () => {
         ['user', 'four'],
       ],
     )
-    await ask({ message: 'word '.repeat(990), conversation_id })
+    await askQuestion({ message: 'word '.repeat(990), conversation_id })
     assert.equal(models.asked.at(-1)!.body.messages.length, 2, 'the question alone takes all tokens')
   })
 
   test('the turns of a conversation run one at a time, in request order', async () => {
-    const { conversation_id } = (await ask()).json
+    const { conversation_id } = (await askQuestion()).json
     await withScript(
       ({ body }) => ({ pieces: [`re: ${body.messages.at(-1)!.content}`], firstMs: 30 }),
       async () => {
-        const begun = [1, 2, 3].map((n) => ask({ message: `question ${n}`, conversation_id }))
+        const begun = [1, 2, 3].map((n) => askQuestion({ message: `question ${n}`, conversation_id }))
         const max = { open: 0 }
         const watch = setInterval(() => {
           max.open = Math.max(max.open, models.open)
@@ -103,7 +103,7 @@ describe('POST /ai/chat', () => {
         assert.equal(max.open, 1)
       },
     )
-    const said = (await messagesOf(conversation_id)).map(({ content }) => content as string)
+    const said = (await readMessages(conversation_id)).map(({ content }) => content as string)
     assert.equal(said.length, 8)
   })
 
@@ -120,7 +120,7 @@ describe('POST /ai/chat', () => {
     ['an unknown field', { collection: 'docs' }],
   ] as const) {
     test(`400 for ${what}`, async () => {
-      const answer = await ask(json)
+      const answer = await askQuestion(json)
       assert.equal(answer.status, 400)
       assert.equal(typeof answer.json.detail, 'string')
       assert.equal(answer.json.errors[0].loc[0], 'body')
@@ -128,30 +128,30 @@ describe('POST /ai/chat', () => {
   }
 
   test("400 for an unknown conversation, 403 for another user's, 404 for an unknown agent", async () => {
-    const unknown = await ask({ conversation_id: '01a00000-0000-7000-8000-000000000000' })
+    const unknown = await askQuestion({ conversation_id: '01a00000-0000-7000-8000-000000000000' })
     assert.deepEqual(
       [unknown.status, unknown.json.detail],
       [400, 'Invalid conversation_id: there is no such conversation'],
     )
-    const { conversation_id } = (await ask({ user_id: 'alice' })).json
-    assert.equal((await ask({ user_id: 'bob', conversation_id })).status, 403)
-    assert.equal((await ask({ conversation_id })).status, 403)
+    const { conversation_id } = (await askQuestion({ user_id: 'alice' })).json
+    assert.equal((await askQuestion({ user_id: 'bob', conversation_id })).status, 403)
+    assert.equal((await askQuestion({ conversation_id })).status, 403)
     assert.equal(
-      (await ask({ user_id: 'alice', conversation_id: conversation_id.toUpperCase() })).status,
+      (await askQuestion({ user_id: 'alice', conversation_id: conversation_id.toUpperCase() })).status,
       200,
     )
-    assert.equal((await ask({ agent_slug: 'nobody' })).status, 404)
+    assert.equal((await askQuestion({ agent_slug: 'nobody' })).status, 404)
   })
 
   test('the same Idempotency-Key asks the model once', async () => {
     const before = models.asked.length
     const [one, two] = [
-      await ask({}, { 'idempotency-key': 'once' }),
-      await ask({}, { 'idempotency-key': 'once' }),
+      await askQuestion({}, { 'idempotency-key': 'once' }),
+      await askQuestion({}, { 'idempotency-key': 'once' }),
     ]
     assert.deepEqual([one.status, two.json], [200, one.json])
     assert.equal(models.asked.length, before + 1)
-    assert.equal((await ask({ message: 'Other' }, { 'idempotency-key': 'once' })).status, 422)
+    assert.equal((await askQuestion({ message: 'Other' }, { 'idempotency-key': 'once' })).status, 422)
   })
 
   test('202 in the background; the job and the conversation later have the answer', async () => {
@@ -177,16 +177,16 @@ describe('provider errors', () => {
       const before = models.asked.length
       const answer = await withScript(
         () => script,
-        () => ask({ user_id: 'unlucky' }),
+        () => askQuestion({ user_id: 'unlucky' }),
       )
       assert.deepEqual(
         [answer.status, answer.json],
         [502, { detail: `AI provider error: ${detail}`, code: requests === 2 ? 'ai.failed' : 'ai.refused' }],
       )
       assert.equal(models.asked.length - before, requests)
-      const used = await usage()
+      const used = await readUsage()
       assert.deepEqual([used.user_id, used.success, used.input], ['unlucky', false, input])
-      const sides = await messagesOf(used.conversation_id as string)
+      const sides = await readMessages(used.conversation_id as string)
       assert.deepEqual(
         sides.map(({ role, status }) => [role, status]),
         [
@@ -198,14 +198,14 @@ describe('provider errors', () => {
   }
 
   test('a refused or unanswered question is not sent along with later ones', async () => {
-    const { conversation_id } = (await ask({ message: 'good' })).json
+    const { conversation_id } = (await askQuestion({ message: 'good' })).json
     const refusing: typeof models.script = ({ body }) =>
       body.messages.some(({ content }) => String(content).includes('bad')) ? { status: 400 } : {}
     await withScript(refusing, async () => {
-      assert.equal((await ask({ message: 'bad', conversation_id })).status, 502)
-      assert.equal((await ask({ message: 'also bad', conversation_id })).status, 502)
-      assert.equal((await ask({ message: 'plain', conversation_id })).status, 200)
-      assert.equal((await ask({ message: 'and then?', conversation_id })).status, 200)
+      assert.equal((await askQuestion({ message: 'bad', conversation_id })).status, 502)
+      assert.equal((await askQuestion({ message: 'also bad', conversation_id })).status, 502)
+      assert.equal((await askQuestion({ message: 'plain', conversation_id })).status, 200)
+      assert.equal((await askQuestion({ message: 'and then?', conversation_id })).status, 200)
     })
     assert.deepEqual(
       models.asked
@@ -214,7 +214,7 @@ describe('provider errors', () => {
         .map(({ content }) => content),
       ['good', 'Hello there', 'plain', 'Hello there', 'and then?'].slice(-5),
     )
-    const kept = await messagesOf(conversation_id)
+    const kept = await readMessages(conversation_id)
     assert.equal(kept.filter(({ role }) => role === 'user').length, 5, 'the questions are kept')
   })
 
@@ -227,20 +227,20 @@ describe('provider errors', () => {
         first = false
         return script
       },
-      () => ask(),
+      () => askQuestion(),
     )
     assert.equal(answer.status, 200)
     assert.ok(Date.now() - beganAt >= 950)
-    assert.equal((await usage()).success, true)
+    assert.equal((await readUsage()).success, true)
   })
 
   test('missing token counts are estimated and marked as such', async () => {
     const text = 'The quick brown fox jumps over the lazy dog.'
     await withScript(
       () => ({ pieces: [text], usage: null }),
-      () => ask(),
+      () => askQuestion(),
     )
-    const used = await usage()
+    const used = await readUsage()
     assert.deepEqual([used.output, used.estimated], [10, true])
     assert.ok((used.input as number) > 5)
   })
@@ -248,7 +248,7 @@ describe('provider errors', () => {
   test('NUL and unpaired surrogates are removed from the answer', async () => {
     const answer = await withScript(
       () => ({ pieces: ['a\0b\ud83d'] }),
-      () => ask(),
+      () => askQuestion(),
     )
     assert.equal(answer.json.content, 'ab\ufffd')
   })
@@ -259,7 +259,7 @@ test('an agent of another provider uses the protocol of that provider', async ()
     `insert into ai_agent (slug, name, system_prompt, model_id, temperature, max_tokens)
      values ('french', 'F', 'Réponds en français.', 'mistral/mistral-small-latest', 0, 77)`,
   )
-  const { status, json } = await ask({ agent_slug: 'french' })
+  const { status, json } = await askQuestion({ agent_slug: 'french' })
   assert.equal(status, 200)
   const { body, authorization } = models.asked.at(-1)!
   const { messages, ...others } = body

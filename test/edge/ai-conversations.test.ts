@@ -1,44 +1,44 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { purge } from '../purge.ts'
-import { modelServer } from '../standins/models.ts'
+import { runPurge } from '../purge.ts'
+import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
-import { CHAT, modelEnv, postStream, startTalker } from './ai-help.ts'
-import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
+import { CHAT, createModelEnv, postStream, startChatWorker } from './ai-help.ts'
+import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /**
  * Tests the ownership of conversations with accounts, without a credential in an open area, and without authentication.
  */
 
-const models = await modelServer()
+const models = await startModelServer()
 after(() => models.stop())
-const env = modelEnv(models)
-const { api, url, query, db } = await edgeAndDatabase({ env })
-const closed = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
-const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-await startTalker(url, env)
+const env = createModelEnv(models)
+const { api, url, query, db } = await startEdgeAndDatabase({ env })
+const closedEdge = await startEdge(url, { env: { ...env, OPEN_AREAS: 'jobs' } })
+const noAuthEdge = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
+await startChatWorker(url, env)
 const admin = await api.register('admin@example.com')
 const alice = await api.register('alice@example.com')
 const bob = await api.register('bob@example.com')
 const AI = '/api/v1/ai'
-const UNKNOWN = '01a00000-0000-7000-8000-000000000000'
+const UNKNOWN_ID = '01a00000-0000-7000-8000-000000000000'
 
-const talk = async (json: object = {}, token?: string): Promise<string> => {
+const startConversation = async (json: object = {}, token?: string): Promise<string> => {
   const answer = await api.post(CHAT, { json: { message: 'Hello?', ...json }, ...(token && { token }) })
   assert.equal(answer.status, 200, answer.text)
   return answer.json.conversation_id
 }
 const list = async (path = '', token?: string): Promise<Answered> =>
   api.get(`${AI}/conversations${path}`, token === undefined ? {} : { token })
-const ids = (answer: Answered): string[] => answer.json.map(({ id }: { id: string }) => id)
+const idsOf = (answer: Answered): string[] => answer.json.map(({ id }: { id: string }) => id)
 
 describe('GET /ai/conversations', () => {
   test('lists summaries, latest first', async () => {
-    const one = await talk({ user_id: 'lister' })
-    const two = await talk({ user_id: 'lister', message: 'Second' })
-    await talk({ user_id: 'lister', conversation_id: one })
+    const one = await startConversation({ user_id: 'lister' })
+    const two = await startConversation({ user_id: 'lister', message: 'Second' })
+    await startConversation({ user_id: 'lister', conversation_id: one })
     const answer = await list('?user_id=lister')
-    assert.deepEqual(ids(answer), [one, two])
+    assert.deepEqual(idsOf(answer), [one, two])
     const [first] = answer.json
     const { last_activity, ...rest } = first
     assert.deepEqual(rest, {
@@ -49,7 +49,7 @@ describe('GET /ai/conversations', () => {
       model: 'gpt-4o-mini',
     })
     assert.ok(!Number.isNaN(Date.parse(last_activity)))
-    assert.deepEqual(ids(await list('?user_id=lister&limit=1')), [one])
+    assert.deepEqual(idsOf(await list('?user_id=lister&limit=1')), [one])
     assert.deepEqual((await list('?user_id=nobody')).json, [])
   })
 
@@ -57,18 +57,18 @@ describe('GET /ai/conversations', () => {
     const dan = await api.register('dan@example.com')
     const started: string[] = []
     for (const by of [{ token: dan.token }, { name: String(dan.id) }, { token: dan.token }])
-      started.unshift(await talk(by.name === undefined ? {} : { user_id: by.name }, by.token))
+      started.unshift(await startConversation(by.name === undefined ? {} : { user_id: by.name }, by.token))
     const followed = async (path: string | undefined, token?: string): Promise<string[]> => {
       if (path === undefined) return []
       const answer = await api.get(path, token === undefined ? {} : { token })
       const next = /^<(.+)>; rel="next"$/.exec(String(answer.headers.link ?? ''))?.[1]
-      return [...ids(answer), ...(await followed(next, token))]
+      return [...idsOf(answer), ...(await followed(next, token))]
     }
     const path = `${AI}/conversations?limit=1&user_id=${dan.id}`
     assert.deepEqual(await followed(path, admin.token), started)
     assert.deepEqual(await followed(path, dan.token), [started[0], started[2]])
     assert.deepEqual(await followed(path), [started[1]])
-    assert.deepEqual(ids(await open.get(`${AI}/conversations?user_id=${dan.id}`)), started)
+    assert.deepEqual(idsOf(await noAuthEdge.get(`${AI}/conversations?user_id=${dan.id}`)), started)
   })
 
   for (const path of ['?limit=0', '?limit=201', '?limit=x', '?user_id=', '?limit=-1', '?cursor=x'])
@@ -78,12 +78,12 @@ describe('GET /ai/conversations', () => {
     })
 
   test('an account sees only its own, whatever user_id it sends', async () => {
-    const own = await talk({}, alice.token)
+    const own = await startConversation({}, alice.token)
     const [row] = await query('select user_id, owner_id from ai_conversation where id = $1', [own])
     assert.deepEqual(row, { user_id: String(alice.id), owner_id: alice.id })
-    const impostor = await talk({ user_id: String(alice.id) })
-    assert.deepEqual(ids(await list('', alice.token)), [own])
-    assert.deepEqual(ids(await list(`?user_id=${alice.id}`)), [impostor])
+    const impostor = await startConversation({ user_id: String(alice.id) })
+    assert.deepEqual(idsOf(await list('', alice.token)), [own])
+    assert.deepEqual(idsOf(await list(`?user_id=${alice.id}`)), [impostor])
     assert.equal((await api.get(`${AI}/conversations/${own}?user_id=${alice.id}`)).status, 403)
     assert.equal(
       (await api.post(CHAT, { json: { message: 'x', user_id: String(alice.id), conversation_id: own } }))
@@ -91,14 +91,14 @@ describe('GET /ai/conversations', () => {
       403,
     )
     assert.equal((await list(`?user_id=${bob.id}`, alice.token)).status, 403)
-    assert.deepEqual(ids(await list(`?user_id=${alice.id}`, admin.token)), [impostor, own])
+    assert.deepEqual(idsOf(await list(`?user_id=${alice.id}`, admin.token)), [impostor, own])
     await query('delete from ai_conversation where id = $1', [impostor])
   })
 })
 
 describe('GET /ai/conversations/{id}', () => {
   test('returns the whole conversation', async () => {
-    const id = await talk({ user_id: 'reader' })
+    const id = await startConversation({ user_id: 'reader' })
     const answer = await api.get(`${AI}/conversations/${id}?user_id=reader`)
     assert.equal(answer.status, 200)
     const { created_at, updated_at, messages, metadata, ...rest } = answer.json
@@ -145,9 +145,9 @@ describe('GET /ai/conversations/{id}', () => {
   })
 
   test('pages of messages come newest first, each page oldest first', async () => {
-    const id = await talk({ user_id: 'long' })
+    const id = await startConversation({ user_id: 'long' })
     for (let turn = 2; turn <= 3; turn++)
-      await talk({ user_id: 'long', conversation_id: id, message: `Turn ${turn}` })
+      await startConversation({ user_id: 'long', conversation_id: id, message: `Turn ${turn}` })
     const path = `${AI}/conversations/${id}?user_id=long`
     const contents = (answer: Answered): string[] =>
       answer.json.messages.map(({ content }: { content: string }) => content)
@@ -167,10 +167,10 @@ describe('GET /ai/conversations/{id}', () => {
   })
 
   test('403 for another user, 404 for an unknown id, 400 for an invalid id', async () => {
-    const id = await talk({ user_id: 'x' })
+    const id = await startConversation({ user_id: 'x' })
     assert.equal((await api.get(`${AI}/conversations/${id}`)).status, 403)
     assert.equal((await api.get(`${AI}/conversations/${id}`, { token: bob.token })).status, 403)
-    assert.equal((await api.get(`${AI}/conversations/${UNKNOWN}`)).status, 404)
+    assert.equal((await api.get(`${AI}/conversations/${UNKNOWN_ID}`)).status, 404)
     assert.equal((await api.get(`${AI}/conversations/17`)).status, 400)
     // Admins need no `user_id`, but a wrong one is still rejected.
     assert.equal((await api.get(`${AI}/conversations/${id}`, { token: admin.token })).status, 200)
@@ -180,7 +180,7 @@ describe('GET /ai/conversations/{id}', () => {
 
 describe('PATCH and DELETE /ai/conversations/{id}', () => {
   test('changes the title', async () => {
-    const id = await talk({ user_id: 'p' })
+    const id = await startConversation({ user_id: 'p' })
     const path = `${AI}/conversations/${id}`
     const answer = await api.call('PATCH', `${path}?user_id=p`, { json: { title: ' New ' } })
     assert.deepEqual([answer.status, answer.json.title, answer.json.message_count], [200, 'New', 2])
@@ -193,13 +193,13 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
       assert.equal((await api.call('PATCH', `${path}?user_id=p`, { json })).status, status)
     assert.equal((await api.call('PATCH', path, { json: { title: 'x' } })).status, 403)
     assert.equal(
-      (await api.call('PATCH', `${AI}/conversations/${UNKNOWN}`, { json: { title: 'x' } })).status,
+      (await api.call('PATCH', `${AI}/conversations/${UNKNOWN_ID}`, { json: { title: 'x' } })).status,
       404,
     )
   })
 
   test('deleting a conversation stops its turns and keeps its usage', async () => {
-    const id = await talk({ user_id: 'd' })
+    const id = await startConversation({ user_id: 'd' })
     models.script = () => ({ pieces: Array(5000).fill('x'), betweenMs: 10 })
     const stream = await postStream(api, { message: 'Long', user_id: 'd', conversation_id: id })
     await stream.until('a chunk', (frames) => frames.length > 1)
@@ -218,9 +218,9 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
 
   test('deleting an account deletes its conversations and keeps their usage', async () => {
     const carol = await api.register('carol@example.com')
-    const id = await talk({}, carol.token)
+    const id = await startConversation({}, carol.token)
     await api.call('DELETE', `/api/v1/auth/users/${carol.id}`, { token: admin.token })
-    await purge(db)
+    await runPurge(db)
     assert.deepEqual(await query('select id from ai_conversation where id = $1', [id]), [])
     const [row] = await query('select owner_id, user_id from ai_usage where conversation_id = $1', [id])
     assert.deepEqual(row, { owner_id: null, user_id: String(carol.id) })
@@ -233,7 +233,7 @@ describe('access to conversations', () => {
       ['POST', CHAT],
       ['POST', `${CHAT}/stream`],
       ['GET', `${CHAT}/stream?message=x`],
-      ['GET', `${CHAT}/stream/${UNKNOWN}`],
+      ['GET', `${CHAT}/stream/${UNKNOWN_ID}`],
       ['GET', `${AI}/conversations`],
       ['GET', `${AI}/agents`],
       ['PATCH', `${AI}/agents/assistant`],
@@ -241,29 +241,29 @@ describe('access to conversations', () => {
       ['GET', `${AI}/health`],
     ] as const)
       assert.equal(
-        (await closed.call(method, path, method === 'GET' ? {} : { json: { message: 'x' } })).status,
+        (await closedEdge.call(method, path, method === 'GET' ? {} : { json: { message: 'x' } })).status,
         401,
         path,
       )
-    assert.equal((await closed.get('/ai/version')).status, 200)
-    const own = await closed.post(CHAT, { json: { message: 'x' }, token: bob.token })
+    assert.equal((await closedEdge.get('/ai/version')).status, 200)
+    const own = await closedEdge.post(CHAT, { json: { message: 'x' }, token: bob.token })
     assert.equal(own.status, 200)
     assert.equal(
-      (await closed.post(CHAT, { json: { message: 'x', user_id: 'z' }, token: bob.token })).status,
+      (await closedEdge.post(CHAT, { json: { message: 'x', user_id: 'z' }, token: bob.token })).status,
       403,
     )
   })
 
   test('an admin may act for an account, which then owns the conversation', async () => {
-    const id = await talk({ user_id: String(bob.id) }, admin.token)
-    assert.ok(ids(await list('', bob.token)).includes(id))
+    const id = await startConversation({ user_id: String(bob.id) }, admin.token)
+    assert.ok(idsOf(await list('', bob.token)).includes(id))
   })
 
   test('without authentication the caller is the user that the request names', async () => {
-    const id = (await open.post(CHAT, { json: { message: 'x', user_id: 'free' } })).json.conversation_id
-    assert.deepEqual(ids(await open.get(`${AI}/conversations?user_id=free`)), [id])
-    assert.equal((await open.get(`${AI}/conversations/${id}`)).status, 403)
-    assert.equal((await open.get(`${AI}/conversations/${id}?user_id=free`)).status, 200)
+    const id = (await noAuthEdge.post(CHAT, { json: { message: 'x', user_id: 'free' } })).json.conversation_id
+    assert.deepEqual(idsOf(await noAuthEdge.get(`${AI}/conversations?user_id=free`)), [id])
+    assert.equal((await noAuthEdge.get(`${AI}/conversations/${id}`)).status, 403)
+    assert.equal((await noAuthEdge.get(`${AI}/conversations/${id}?user_id=free`)).status, 200)
   })
 
   test('a page of another site cannot ask questions with the cookies of its visitors', async () => {

@@ -1,18 +1,18 @@
 import { after } from 'node:test'
 import { type Frame, Stream } from '../service.ts'
-import { type ModelStandIn, modelServer } from '../standins/models.ts'
-import { type Api, edgeAndDatabase } from './harness.ts'
+import { type ModelStandIn, startModelServer } from '../standins/models.ts'
+import { type Api, startEdgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** Runs conversations with an edge, a worker, the real SDK and a stand-in for the provider. */
 
 /** Starts a worker for conversations on a database. The worker stops after the test file. */
-export async function startTalker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+export async function startChatWorker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'ai', env)
 }
 
 /** Returns settings that point to the stand-in. */
-export const modelEnv = (models: ModelStandIn): Record<string, string> => ({
+export const createModelEnv = (models: ModelStandIn): Record<string, string> => ({
   OPENAI_API_KEY: 'sk-test',
   OPENAI_BASE_URL: models.url,
   MISTRAL_API_KEY: 'key of mistral',
@@ -22,12 +22,12 @@ export const modelEnv = (models: ModelStandIn): Record<string, string> => ({
 })
 
 /** Starts an edge, a worker and a stand-in on a new database. */
-export async function startTalk(env: Readonly<Record<string, string>> = {}) {
-  const models = await modelServer()
+export async function startChatService(env: Readonly<Record<string, string>> = {}) {
+  const models = await startModelServer()
   after(() => models.stop())
-  const all = { ...modelEnv(models), ...env }
-  const database = await edgeAndDatabase({ env: all })
-  await startTalker(database.url, all)
+  const all = { ...createModelEnv(models), ...env }
+  const database = await startEdgeAndDatabase({ env: all })
+  await startChatWorker(database.url, all)
   return { models, env: all, ...database }
 }
 
@@ -49,7 +49,7 @@ export async function postStream(
   return new Stream(response, abort)
 }
 
-export async function getStream(
+export async function openStream(
   api: Api,
   path: string,
   headers: Readonly<Record<string, string>> = {},
@@ -70,5 +70,5 @@ export function joinChunks(frames: readonly Frame[]): string {
 }
 
 /** Reads the sequence numbers from frame ids, which start with the message id. */
-export const sequenceNumbers = (frames: readonly Frame[]): number[] =>
+export const sequenceNumbersOf = (frames: readonly Frame[]): number[] =>
   frames.map(({ id }) => Number(id.split('.')[1]))

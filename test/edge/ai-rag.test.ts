@@ -1,42 +1,42 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { CHAT, getStream, postStream, startTalk } from './ai-help.ts'
-import { keyOf } from './api-keys-help.ts'
-import { type Person, peopleOf } from './orgs-help.ts'
-import { folder, startIndexer, writeInto } from './rag-help.ts'
+import { CHAT, openStream, postStream, startChatService } from './ai-help.ts'
+import { createKey } from './api-keys-help.ts'
+import { createPeopleMaker, type Person } from './orgs-help.ts'
+import { createFolder, startIndexer, writeFiles } from './rag-help.ts'
 
-const root = folder()
+const root = createFolder()
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'ai,jobs,rag' }
-const { models, api, url, query } = await startTalk(env)
+const { models, api, url, query } = await startChatService(env)
 await startIndexer(url, env)
-writeInto(root, {
+writeFiles(root, {
   'facts/tides.md': '# Tides\n\nThe harbour closes two hours before low tide.\n',
   'facts/bread.txt': 'The bakery opens at five.\n',
 })
-const indexed = await api.post('/rag/index', { json: { path: 'facts', collection_name: 'facts' } })
-assert.equal(indexed.status, 200, indexed.text)
+const indexAnswer = await api.post('/rag/index', { json: { path: 'facts', collection_name: 'facts' } })
+assert.equal(indexAnswer.status, 200, indexAnswer.text)
 models.script = () => ({ pieces: ['Two hours before.'] })
-const asking = { message: 'When does the harbour close?', rag_collection: 'facts' }
-const told = (): string => JSON.stringify(models.asked.at(-1))
+const RAG_QUESTION = { message: 'When does the harbour close?', rag_collection: 'facts' }
+const lastModelRequest = (): string => JSON.stringify(models.asked.at(-1))
 
 describe('a chat with a collection', () => {
   test('sends the search results to the model and lists them', async () => {
-    const answer = await api.post(CHAT, { json: asking })
+    const answer = await api.post(CHAT, { json: RAG_QUESTION })
     assert.equal(answer.status, 200, answer.text)
     const [source, ...others] = answer.json.rag_sources
     assert.deepEqual(others, [])
     assert.equal(source.rank, 1)
     assert.match(source.content, /two hours before low tide/)
     assert.equal(source.metadata.source, 'facts/tides.md')
-    assert.match(told(), /\[1\] facts\/tides\.md, lines 1 to 3/)
-    assert.match(told(), /harbour closes two hours before low tide/)
+    assert.match(lastModelRequest(), /\[1\] facts\/tides\.md, lines 1 to 3/)
+    assert.match(lastModelRequest(), /harbour closes two hours before low tide/)
   })
 
   test('both kinds of stream list the results in the final frame', async () => {
-    const query = new URLSearchParams({ ...asking, rag_top_k: '1' })
+    const query = new URLSearchParams({ ...RAG_QUESTION, rag_top_k: '1' })
     for (const stream of [
-      await postStream(api, { ...asking, rag_top_k: 1 }),
-      await getStream(api, `${CHAT}/stream?${query}`),
+      await postStream(api, { ...RAG_QUESTION, rag_top_k: 1 }),
+      await openStream(api, `${CHAT}/stream?${query}`),
     ]) {
       const frames = await stream.waitForEnd()
       const final = frames.find(({ event }) => event === 'final')!
@@ -49,16 +49,16 @@ describe('a chat with a collection', () => {
   })
 
   test('reports an empty search, and nothing if no search was requested', async () => {
-    const none = await api.post(CHAT, { json: { ...asking, message: 'Zebras?' } })
+    const none = await api.post(CHAT, { json: { ...RAG_QUESTION, message: 'Zebras?' } })
     assert.deepEqual(none.json.rag_sources, [])
-    assert.match(told(), /Nothing was found on this in the collection facts/)
+    assert.match(lastModelRequest(), /Nothing was found on this in the collection facts/)
     const plain = await api.post(CHAT, { json: { message: 'Hello?' } })
     assert.equal('rag_sources' in plain.json, false)
-    assert.doesNotMatch(told(), /excerpts/)
+    assert.doesNotMatch(lastModelRequest(), /excerpts/)
   })
 
   test('cites document and page to callers who may see them', async () => {
-    const [owner, other] = (await peopleOf(api, query)(2)) as [Person, Person]
+    const [owner, other] = (await createPeopleMaker(api, query)(2)) as [Person, Person]
     const { token } = owner
     const { id } = (await api.upload(token, 'bytes', { fields: { title: 'The lease' } })).json
     await query(
@@ -74,7 +74,7 @@ describe('a chat with a collection', () => {
     assert.equal(answer.status, 200, answer.text)
     const [{ metadata }] = answer.json.rag_sources
     assert.deepEqual([metadata.document_id, metadata.file_name, metadata.page], [id, 'The lease', 2])
-    assert.ok(told().includes(`[1] The lease (document ${id}), page 2`), told())
+    assert.ok(lastModelRequest().includes(`[1] The lease (document ${id}), page 2`), lastModelRequest())
     for (const options of [{ json }, { json, token: other.token }])
       assert.deepEqual((await api.post(CHAT, options)).json, {
         detail: 'Collection not found',
@@ -83,30 +83,30 @@ describe('a chat with a collection', () => {
   })
 
   test('accepts only API keys that may read collections', async () => {
-    const [owner] = (await peopleOf(api, query)(1)) as [Person]
+    const [owner] = (await createPeopleMaker(api, query)(1)) as [Person]
     const keyed = async (...scopes: readonly string[]): Promise<string> =>
-      (await keyOf(api, owner, { scopes })).key
+      (await createKey(api, owner, { scopes })).key
     const token = await keyed('ai:write')
     const refusal = { detail: 'The API key lacks the scope rag:read', code: 'auth.scope' }
     for (const answer of [
-      await api.post(CHAT, { json: asking, token }),
-      await api.post(`${CHAT}/stream`, { json: asking, token }),
-      await api.get(`${CHAT}/stream?${new URLSearchParams(asking)}`, { token }),
+      await api.post(CHAT, { json: RAG_QUESTION, token }),
+      await api.post(`${CHAT}/stream`, { json: RAG_QUESTION, token }),
+      await api.get(`${CHAT}/stream?${new URLSearchParams(RAG_QUESTION)}`, { token }),
     ])
       assert.deepEqual([answer.status, answer.json], [403, refusal])
     assert.equal((await api.post(CHAT, { json: { message: 'Hello?' }, token })).status, 200)
-    const both = await api.post(CHAT, { json: asking, token: await keyed('ai:write', 'rag:read') })
+    const both = await api.post(CHAT, { json: RAG_QUESTION, token: await keyed('ai:write', 'rag:read') })
     assert.equal(both.json.rag_sources.length, 1)
   })
 
   test('rejects unknown collections and numbers out of range', async () => {
     for (const path of [CHAT, `${CHAT}/stream`]) {
-      const missing = await api.post(path, { json: { ...asking, rag_collection: 'none' } })
+      const missing = await api.post(path, { json: { ...RAG_QUESTION, rag_collection: 'none' } })
       assert.equal(missing.status, 404)
       assert.deepEqual(missing.json, { detail: 'Collection not found', code: 'rag.missing' })
       for (const rag_top_k of [0, 51, 1.5])
-        assert.equal((await api.post(path, { json: { ...asking, rag_top_k } })).status, 400)
-      assert.equal((await api.post(path, { json: { ...asking, rag_collection: 'a/b' } })).status, 400)
+        assert.equal((await api.post(path, { json: { ...RAG_QUESTION, rag_top_k } })).status, 400)
+      assert.equal((await api.post(path, { json: { ...RAG_QUESTION, rag_collection: 'a/b' } })).status, 400)
     }
   })
 })

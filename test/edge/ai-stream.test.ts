@@ -2,23 +2,23 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Frame, Stream } from '../service.ts'
 import { until } from '../until.ts'
-import { CHAT, getStream, joinChunks, postStream, sequenceNumbers, startTalk } from './ai-help.ts'
+import { CHAT, joinChunks, openStream, postStream, sequenceNumbersOf, startChatService } from './ai-help.ts'
 import { startEdge } from './harness.ts'
 
 /** Streamed answers. */
 
 // Must exceed the time for which a busy machine may stall this process. Otherwise every answer would time out.
 const TIMEOUT_SECONDS = '4'
-const { models, api, query, env, url } = await startTalk({ AI_TIMEOUT_SECONDS: TIMEOUT_SECONDS })
-const other = await startEdge(url, { env })
+const { models, api, query, env, url } = await startChatService({ AI_TIMEOUT_SECONDS: TIMEOUT_SECONDS })
+const otherEdge = await startEdge(url, { env })
 const admin = await api.register('admin@example.com')
 /** Cancels a job as the admin, because turns of anonymous callers have no owner. */
-const stop = (jobId: unknown) => api.call('DELETE', `/api/v1/jobs/${jobId}`, { token: admin.token })
-const slowly = { pieces: ['One', ' two', ' three', ' four'], betweenMs: 40 }
-const events = (stream: Stream): string[] => stream.frames.map(({ event }) => event)
-const stored = async (messageId: unknown) =>
+const cancelJob = (jobId: unknown) => api.call('DELETE', `/api/v1/jobs/${jobId}`, { token: admin.token })
+const SLOW_SCRIPT = { pieces: ['One', ' two', ' three', ' four'], betweenMs: 40 }
+const eventsOf = (stream: Stream): string[] => stream.frames.map(({ event }) => event)
+const readMessage = async (messageId: unknown) =>
   (await query('select status, content from ai_message where id = $1', [messageId]))[0]
-const say = async (
+const streamAnswer = async (
   script: ReturnType<typeof models.script>,
   json: object = {},
 ): Promise<readonly Frame[]> => {
@@ -29,7 +29,7 @@ const say = async (
 
 describe('POST /ai/chat/stream', () => {
   test('sends connect, chunks, final and complete, each with its fields', async () => {
-    const frames = await say(slowly)
+    const frames = await streamAnswer(SLOW_SCRIPT)
     const [connect, ...rest] = frames
     const { message_id, conversation_id, job_id } = connect!.data
     assert.deepEqual(
@@ -65,9 +65,9 @@ describe('POST /ai/chat/stream', () => {
     )
     assert.ok(Number(response_time_ms) >= 100 && !Number.isNaN(Date.parse(String(timestamp))))
     assert.deepEqual([frames.at(-1)!.event, frames.at(-1)!.data], ['complete', { status: 'completed' }])
-    assert.deepEqual(await stored(message_id), { status: 'complete', content: 'One two three four' })
-    const sorted = [...sequenceNumbers(frames)].sort((a, b) => a - b)
-    assert.deepEqual(sequenceNumbers(frames), [...new Set(sorted)])
+    assert.deepEqual(await readMessage(message_id), { status: 'complete', content: 'One two three four' })
+    const sorted = [...sequenceNumbersOf(frames)].sort((a, b) => a - b)
+    assert.deepEqual(sequenceNumbersOf(frames), [...new Set(sorted)])
     assert.deepEqual(models.asked.at(-1)!.body.stream_options, { include_usage: true })
   })
 
@@ -77,13 +77,13 @@ describe('POST /ai/chat/stream', () => {
       { reasoning_content: 'hm' },
       { tool_calls: [{ index: 0, function: { name: 'f', arguments: '{' } }] },
     ]
-    const frames = await say({ pieces: [text.slice(0, 17), text.slice(17)], bytesEach: 7, aside })
+    const frames = await streamAnswer({ pieces: [text.slice(0, 17), text.slice(17)], bytesEach: 7, aside })
     assert.equal(joinChunks(frames), text)
     assert.equal(frames.at(-2)!.data.content, text)
   })
 
   test('a character split across two pieces is joined', async () => {
-    const frames = await say({ pieces: ['a\ud83d', '\udc4db', '\0c\udc4d'] })
+    const frames = await streamAnswer({ pieces: ['a\ud83d', '\udc4db', '\0c\udc4d'] })
     assert.equal(joinChunks(frames), 'a👍bc\ufffd')
     assert.equal(frames.at(-2)!.data.content, 'a👍bc\ufffd')
   })
@@ -102,7 +102,7 @@ describe('POST /ai/chat/stream', () => {
   })
 
   test('a later failure sends an error event and ends the stream', async () => {
-    const frames = await say({ status: 401 })
+    const frames = await streamAnswer({ status: 401 })
     assert.deepEqual(
       frames.map(({ event }) => event),
       ['connect', 'error'],
@@ -122,7 +122,7 @@ describe('POST /ai/chat/stream', () => {
   ] as const) {
     test(`after the first piece nothing is retried: ${does}`, async () => {
       const before = models.asked.length
-      const frames = await say({ ...slowly, betweenMs: 5, breaks: { after: 2, does } })
+      const frames = await streamAnswer({ ...SLOW_SCRIPT, betweenMs: 5, breaks: { after: 2, does } })
       const { event, data } = frames.at(-1)!
       assert.equal(event, 'error')
       assert.match(String(data.detail), /^AI provider error: the answer was cut off: /)
@@ -130,7 +130,10 @@ describe('POST /ai/chat/stream', () => {
       assert.equal(models.asked.length, before + 1)
       // The message keeps the partial answer that its subscribers have seen.
       assert.equal(joinChunks(frames), 'One two')
-      assert.deepEqual(await stored(frames[0]!.data.message_id), { status: 'failed', content: 'One two' })
+      assert.deepEqual(await readMessage(frames[0]!.data.message_id), {
+        status: 'failed',
+        content: 'One two',
+      })
       const [used] = await query(
         'select success, estimated, output_tokens::int as output from ai_usage order by id desc limit 1',
       )
@@ -140,7 +143,7 @@ describe('POST /ai/chat/stream', () => {
 
   test('a failure before the first piece is retried without the client noticing', async () => {
     let tries = 0
-    models.script = () => (++tries === 1 ? { status: 503 } : slowly)
+    models.script = () => (++tries === 1 ? { status: 503 } : SLOW_SCRIPT)
     const stream = await postStream(api, { message: 'Hello?' })
     const frames = await stream.waitForEnd()
     assert.deepEqual(
@@ -157,13 +160,13 @@ describe('POST /ai/chat/stream', () => {
   })
 
   test('the same Idempotency-Key replays the same stream from its beginning', async () => {
-    models.script = () => slowly
+    models.script = () => SLOW_SCRIPT
     const asked = () => models.asked.filter(({ body }) => body.messages.at(-1)!.content === 'Again').length
     const headers = { 'idempotency-key': 'one stream' }
     const [one, two] = await Promise.all([
       postStream(api, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
       until('the first turn has started', () => asked() > 0).then(() =>
-        postStream(other, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
+        postStream(otherEdge, { message: 'Again' }, headers).then((stream) => stream.waitForEnd()),
       ),
     ])
     assert.deepEqual(two, one)
@@ -181,8 +184,8 @@ describe('POST /ai/chat/stream', () => {
 
 describe('GET /ai/chat/stream', () => {
   test('reads the question from the query', async () => {
-    models.script = () => slowly
-    const stream = await getStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
+    models.script = () => SLOW_SCRIPT
+    const stream = await openStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
     await stream.waitForEnd()
     assert.equal(joinChunks(stream.frames), 'One two three four')
     assert.equal(models.asked.at(-1)!.body.messages.at(-1)!.content, 'Hi')
@@ -197,49 +200,53 @@ describe('GET /ai/chat/stream', () => {
   })
 
   test('a client that reconnects resumes on any process and starts no other turn', async () => {
-    models.script = () => ({ ...slowly, pieces: [...'abcdefghijklmnop'], betweenMs: 30 })
+    models.script = () => ({ ...SLOW_SCRIPT, pieces: [...'abcdefghijklmnop'], betweenMs: 30 })
     const before = models.asked.length
     const path = `${CHAT}/stream?message=Hi`
     const seen: Frame[] = []
-    let stream = await getStream(api, path)
+    let stream = await openStream(api, path)
     for (let turn = 0; turn < 4; turn++) {
       // On a busy machine the answer may end before the last rounds. Those rounds reconnect to a finished stream.
       const hasChunk = () => stream.frames.some(({ event }) => event === 'chunk')
       await until('a chunk', () => hasChunk() || stream.ended)
       stream.close()
       seen.push(...stream.frames)
-      stream = await getStream(turn % 2 === 0 ? other : api, path, { 'last-event-id': seen.at(-1)!.id })
+      stream = await openStream(turn % 2 === 0 ? otherEdge : api, path, { 'last-event-id': seen.at(-1)!.id })
     }
     seen.push(...(await stream.waitForEnd()))
     assert.equal(joinChunks(seen), 'abcdefghijklmnop')
     assert.deepEqual(
-      sequenceNumbers(seen),
-      [...new Set(sequenceNumbers(seen))].sort((a, b) => a - b),
+      sequenceNumbersOf(seen),
+      [...new Set(sequenceNumbersOf(seen))].sort((a, b) => a - b),
     )
     assert.equal(models.asked.length, before + 1)
     // All frames are delivered, so the server answers 204, which makes an EventSource stop reconnecting.
     const again = await api.get(path, { headers: { 'last-event-id': seen.at(-1)!.id } })
     assert.equal(again.status, 204)
     // The client has seen `final` but not `complete`.
-    const rest = await (await getStream(api, path, { 'last-event-id': seen.at(-2)!.id })).waitForEnd()
+    const rest = await (await openStream(api, path, { 'last-event-id': seen.at(-2)!.id })).waitForEnd()
     assert.deepEqual(rest, [seen.at(-1)])
   })
 })
 
 describe('GET /ai/chat/stream/{message_id}', () => {
   test('all subscribers see the same frames, whenever they connect', async () => {
-    models.script = () => slowly
+    models.script = () => SLOW_SCRIPT
     const first = await postStream(api, { message: 'Hi' })
     await first.until('a chunk', (frames) => frames.length > 1)
     const path = `${CHAT}/stream/${first.frames[0]!.data.message_id}`
-    const readers = await Promise.all([getStream(api, path), getStream(other, path), getStream(other, path)])
+    const readers = await Promise.all([
+      openStream(api, path),
+      openStream(otherEdge, path),
+      openStream(otherEdge, path),
+    ])
     const all = await Promise.all([first, ...readers].map((stream) => stream.waitForEnd()))
-    const late = await (await getStream(other, path)).waitForEnd()
+    const late = await (await openStream(otherEdge, path)).waitForEnd()
     for (const frames of [...all.slice(1), late]) assert.deepEqual(frames, all[0])
   })
 
   test('403 for another user, 404 for an unknown answer, 400 for no id', async () => {
-    const [connect] = await say(slowly, { user_id: 'alice' })
+    const [connect] = await streamAnswer(SLOW_SCRIPT, { user_id: 'alice' })
     const path = `${CHAT}/stream/${connect!.data.message_id}`
     assert.equal((await api.get(path)).status, 403)
     assert.equal((await api.get(`${path}?user_id=alice`)).status, 200)
@@ -252,13 +259,13 @@ describe('GET /ai/chat/stream/{message_id}', () => {
 
 describe('stopping a turn', () => {
   test('closing the stream does not stop it', async () => {
-    models.script = () => slowly
+    models.script = () => SLOW_SCRIPT
     const stream = await postStream(api, { message: 'Hi' })
     await stream.until('a chunk', (frames) => frames.length > 1)
     stream.close()
     const id = stream.frames[0]!.data.message_id
-    await until('the turn is answered', async () => (await stored(id))!.status === 'complete')
-    assert.equal((await stored(id))!.content, 'One two three four')
+    await until('the turn is answered', async () => (await readMessage(id))!.status === 'complete')
+    assert.equal((await readMessage(id))!.content, 'One two three four')
   })
 
   test('DELETE of the job stops it, also after a resume, and keeps the partial answer', async () => {
@@ -268,18 +275,20 @@ describe('stopping a turn', () => {
     stream.close()
     const seen = [...stream.frames]
     const { message_id, job_id } = seen[0]!.data
-    const back = await getStream(other, `${CHAT}/stream/${message_id}`, { 'last-event-id': seen.at(-1)!.id })
+    const back = await openStream(otherEdge, `${CHAT}/stream/${message_id}`, {
+      'last-event-id': seen.at(-1)!.id,
+    })
     await back.until('another chunk', (frames) => frames.length > 0)
-    assert.equal((await stop(job_id)).status, 202)
+    assert.equal((await cancelJob(job_id)).status, 202)
     seen.push(...(await back.waitForEnd()))
     assert.deepEqual(
       [seen.at(-1)!.event, seen.at(-1)!.data],
       ['error', { detail: 'The answer was stopped', code: 'turn.stopped' }],
     )
-    const { status, content } = (await stored(message_id))!
+    const { status, content } = (await readMessage(message_id))!
     assert.deepEqual([status, content], ['stopped', joinChunks(seen)])
     await until('the request to the provider is closed', () => models.open === 0)
-    assert.deepEqual(events(back).at(-1), 'error')
+    assert.deepEqual(eventsOf(back).at(-1), 'error')
     const again = await api.get(`${CHAT}/stream/${message_id}`, {
       headers: { 'last-event-id': seen.at(-1)!.id },
     })
@@ -288,19 +297,19 @@ describe('stopping a turn', () => {
 
   test('a waiting turn is stopped without a request to the provider', async () => {
     // The first turn hangs for longer than the test waits for the second one.
-    models.script = () => ({ ...slowly, breaks: { after: 2, does: 'hang' } })
+    models.script = () => ({ ...SLOW_SCRIPT, breaks: { after: 2, does: 'hang' } })
     const first = await postStream(api, { message: 'Hi' })
     await first.until('connect', (frames) => frames.length > 0)
     const { conversation_id } = first.frames[0]!.data
     const before = models.asked.length
     const second = await postStream(api, { message: 'And?', conversation_id })
     await second.until('connect', (frames) => frames.length > 0)
-    await stop(second.frames[0]!.data.job_id)
+    await cancelJob(second.frames[0]!.data.job_id)
     assert.deepEqual(
       (await second.waitForEnd()).map(({ event }) => event),
       ['connect', 'error'],
     )
-    await stop(first.frames[0]!.data.job_id)
+    await cancelJob(first.frames[0]!.data.job_id)
     await first.waitForEnd()
     assert.ok(models.asked.length - before <= 1)
     const [used] = await query('select count(*)::int as n from ai_usage where message_id = $1', [

@@ -4,28 +4,28 @@ import type { Account, Answered, Api } from './harness.ts'
 export const KEYS = '/api/v1/auth/keys'
 
 /** Fields of a new key, each with a default. */
-export interface Wanted {
+export interface KeyFields {
   readonly name?: string
   readonly scopes?: readonly string[]
   readonly expires_at?: string
   readonly organization_id?: number
 }
 
-export const makeKey = (
+export const requestKey = (
   api: Api,
   { token }: Pick<Account, 'token'>,
-  wanted: Wanted = {},
+  wanted: KeyFields = {},
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answered> =>
   api.post(KEYS, { token, json: { name: 'a program', scopes: ['*:write'], ...wanted }, headers })
 
 /** Creates a key and returns it with its id. */
-export async function keyOf(
+export async function createKey(
   api: Api,
   account: Pick<Account, 'token'>,
-  wanted?: Wanted,
+  wanted?: KeyFields,
 ): Promise<{ id: string; key: string }> {
-  const answer = await makeKey(api, account, wanted)
+  const answer = await requestKey(api, account, wanted)
   assert.equal(answer.status, 201, answer.text)
   return answer.json
 }

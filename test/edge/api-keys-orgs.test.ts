@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { assertRefused, KEY_INVALID, me } from './accounts-help.ts'
-import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
-import { newEmail } from './harness.ts'
-import { newSlug, type Person, sharedOrgs } from './orgs-help.ts'
+import { assertRefused, getMe, KEY_INVALID } from './accounts-help.ts'
+import { createKey, deleteKey, KEYS, requestKey } from './api-keys-help.ts'
+import { createEmail } from './harness.ts'
+import { createSharedOrgs, createSlug, type Person } from './orgs-help.ts'
 
 /** Tests API keys of organizations, which reach no other organization. Only admins and owners manage them. */
 
-const world = await sharedOrgs()
+const world = await createSharedOrgs()
 const { api, call, org, query } = world
-const GONE = [401, KEY_INVALID] as const
-const RANK = [403, 'This requires the role admin or owner in the organization'] as const
-const OTHER = [
+const KEY_REJECTED = [401, KEY_INVALID] as const
+const RANK_TOO_LOW = [403, 'This requires the role admin or owner in the organization'] as const
+const OTHER_ORGANIZATION = [
   403,
   'This API key is limited to one organization: its routes, webhooks and audit trail',
 ] as const
@@ -19,16 +19,16 @@ const OTHER = [
 test('only admins and owners of the organization create and list its keys', async () => {
   const { id, owner, admin, member, outsider } = await org()
   const made = [
-    await keyOf(api, owner, { organization_id: id }),
-    await keyOf(api, admin, { organization_id: id }),
+    await createKey(api, owner, { organization_id: id }),
+    await createKey(api, admin, { organization_id: id }),
   ]
-  assertRefused(await makeKey(api, member, { organization_id: id }), ...RANK)
+  assertRefused(await requestKey(api, member, { organization_id: id }), ...RANK_TOO_LOW)
   assertRefused(
-    await makeKey(api, outsider, { organization_id: id }),
+    await requestKey(api, outsider, { organization_id: id }),
     403,
     'Only members of the organization may do this',
   )
-  assertRefused(await makeKey(api, owner, { organization_id: 999_999 }), 404, 'Organization not found')
+  assertRefused(await requestKey(api, owner, { organization_id: 999_999 }), 404, 'Organization not found')
   const list = (token: string, of = id) => api.get(`${KEYS}?organization_id=${of}`, { token })
   for (const { token } of [owner, admin]) {
     const answer = await list(token)
@@ -38,7 +38,7 @@ test('only admins and owners of the organization create and list its keys', asyn
     )
     assert.ok(!answer.text.includes('mill_live_'))
   }
-  assertRefused(await list(member.token), ...RANK)
+  assertRefused(await list(member.token), ...RANK_TOO_LOW)
   assertRefused(await list(outsider.token), 403, 'Only members of the organization may do this')
   assertRefused(await list(owner.token, 999_999), 404, 'Organization not found')
   // The creator also sees the key among their own keys.
@@ -52,21 +52,24 @@ test('only admins and owners of the organization create and list its keys', asyn
 test('a key of an organization reaches that organization only', async () => {
   const { id, owner } = await org()
   const elsewhere = await world.create(owner)
-  const { key } = await keyOf(api, owner, { organization_id: id })
+  const { key } = await createKey(api, owner, { organization_id: id })
   const by = { ...owner, token: key }
   assert.equal((await call(by, 'GET', `/${id}`)).status, 200)
   assert.equal((await call(by, 'GET', `/${id}/members`)).status, 200)
   assert.equal((await call(by, 'PATCH', `/${id}`, { query: { name: 'New' } })).status, 200)
   for (const path of [`/${elsewhere}`, `/${elsewhere}/members`, '', '/999999'])
-    assertRefused(await call(by, 'GET', path), ...OTHER, path)
-  assertRefused(await call(by, 'POST', '', { json: { name: 'A', slug: newSlug() } }), ...OTHER)
-  assert.equal((await me(api, key)).json.id, owner.id)
+    assertRefused(await call(by, 'GET', path), ...OTHER_ORGANIZATION, path)
+  assertRefused(
+    await call(by, 'POST', '', { json: { name: 'A', slug: createSlug() } }),
+    ...OTHER_ORGANIZATION,
+  )
+  assert.equal((await getMe(api, key)).json.id, owner.id)
 })
 
 test('a key of an organization cannot reach resources of its account', async () => {
   const { root } = world
   const id = await world.create(root)
-  const { key: token } = await keyOf(api, root, { organization_id: id })
+  const { key: token } = await createKey(api, root, { organization_id: id })
   const paths = [
     '/api/v1/documents',
     '/api/v1/jobs',
@@ -75,12 +78,12 @@ test('a key of an organization cannot reach resources of its account', async () 
     '/api/v1/ai/conversations',
   ]
   for (const path of [...paths, '/api/v1/webhooks'])
-    assertRefused(await api.get(path, { token }), ...OTHER, path)
-  assertRefused(await api.upload(token, 'x'), ...OTHER)
+    assertRefused(await api.get(path, { token }), ...OTHER_ORGANIZATION, path)
+  assertRefused(await api.upload(token, 'x'), ...OTHER_ORGANIZATION)
   const hook = { url: 'https://example.com/', events: ['job.done'] }
   const add = (json: object) => api.post('/api/v1/webhooks', { token, json })
-  assertRefused(await add(hook), ...OTHER)
-  assertRefused(await add({ ...hook, organization_id: 999_999 }), ...OTHER)
+  assertRefused(await add(hook), ...OTHER_ORGANIZATION)
+  assertRefused(await add({ ...hook, organization_id: 999_999 }), ...OTHER_ORGANIZATION)
   assert.equal((await add({ ...hook, organization_id: id })).status, 201)
   assert.equal((await api.get(`/api/v1/webhooks?organization_id=${id}`, { token })).json.length, 1)
   assert.equal((await call(root, 'DELETE', `/${id}`)).status, 204)
@@ -89,32 +92,32 @@ test('a key of an organization cannot reach resources of its account', async () 
 test('a key of an organization cannot accept invites to another', async () => {
   const [{ id, owner }, other] = [await org(), await org()]
   // The account gets this address only later, because registering with it would accept the invites immediately.
-  const email = newEmail('later')
+  const email = createEmail('later')
   const invite = async (to: number, by: Person): Promise<string> =>
     (await call(by, 'POST', `/${to}/invites`, { json: { email } })).json.token
   const [own, others] = [await invite(id, owner), await invite(other.id, other.owner)]
   await query('update account set email = $2 where id = $1', [owner.id, email])
-  api.serving.edge.accounts.forget(owner.id)
+  api.serving.edge.authenticator.forget(owner.id)
   const accept = async (token: string, invite: string) =>
     api.post('/api/v1/auth/accept-invite', { token, json: { token: invite } })
-  const { key } = await keyOf(api, owner, { organization_id: id })
-  assertRefused(await accept(key, others), ...OTHER)
+  const { key } = await createKey(api, owner, { organization_id: id })
+  assertRefused(await accept(key, others), ...OTHER_ORGANIZATION)
   assert.equal((await accept(key, own)).status, 200)
-  assert.equal((await accept((await keyOf(api, owner)).key, others)).status, 200)
+  assert.equal((await accept((await createKey(api, owner)).key, others)).status, 200)
 })
 
 test('a key of an organization reads only the audit trail of that organization', async () => {
   const { root } = world
   const elsewhere = await world.create(root)
   const own = await world.create(root)
-  const { key } = await keyOf(api, root, { organization_id: own })
+  const { key } = await createKey(api, root, { organization_id: own })
   const trail = (of: string) => api.get(`/api/v1/auth/audit${of}`, { token: key })
   for (const answer of [await trail(''), await trail(`?organization_id=${own}`)])
     assert.deepEqual(
       [...new Set(answer.json.events.map((event: { organization_id: number }) => event.organization_id))],
       [own],
     )
-  assertRefused(await trail(`?organization_id=${elsewhere}`), ...OTHER)
+  assertRefused(await trail(`?organization_id=${elsewhere}`), ...OTHER_ORGANIZATION)
   for (const id of [own, elsewhere]) assert.equal((await call(root, 'DELETE', `/${id}`)).status, 204)
 })
 
@@ -122,9 +125,9 @@ describe('a key of an organization is deleted', () => {
   test('by its creator, and by admins and owners, only', async () => {
     const { id, owner, admin, member, outsider } = await org()
     const keys = await Promise.all(
-      [admin, admin, owner].map((who) => keyOf(api, who, { organization_id: id })),
+      [admin, admin, owner].map((who) => createKey(api, who, { organization_id: id })),
     )
-    assertRefused(await deleteKey(api, member, keys[0]!.id), ...RANK)
+    assertRefused(await deleteKey(api, member, keys[0]!.id), ...RANK_TOO_LOW)
     assertRefused(
       await deleteKey(api, outsider, keys[0]!.id),
       403,
@@ -132,34 +135,34 @@ describe('a key of an organization is deleted', () => {
     )
     for (const [i, who] of [admin, owner, admin].entries())
       assert.equal((await deleteKey(api, who, keys[i]!.id)).status, 204)
-    for (const { key } of keys) assertRefused(await me(api, key), ...GONE)
+    for (const { key } of keys) assertRefused(await getMe(api, key), ...KEY_REJECTED)
   })
 
   test('when its account leaves or is removed, or the organization is deleted', async () => {
     const [left, removed, deleted] = [await org(), await org(), await org()]
     const made = {
-      left: await keyOf(api, left.admin, { organization_id: left.id }),
-      own: await keyOf(api, left.admin),
-      removed: await keyOf(api, removed.admin, { organization_id: removed.id }),
-      deleted: await keyOf(api, deleted.owner, { organization_id: deleted.id }),
+      left: await createKey(api, left.admin, { organization_id: left.id }),
+      own: await createKey(api, left.admin),
+      removed: await createKey(api, removed.admin, { organization_id: removed.id }),
+      deleted: await createKey(api, deleted.owner, { organization_id: deleted.id }),
     }
-    for (const { key } of Object.values(made)) assert.equal((await me(api, key)).status, 200)
+    for (const { key } of Object.values(made)) assert.equal((await getMe(api, key)).status, 200)
     await call(left.admin, 'DELETE', `/${left.id}/members/me`)
     await call(removed.owner, 'DELETE', `/${removed.id}/members/${removed.admin.id}`)
     await call(deleted.owner, 'DELETE', `/${deleted.id}`)
     const { edge } = api.serving
-    for (const { id } of [left.admin, removed.admin, deleted.owner]) edge.accounts.forget(id)
+    for (const { id } of [left.admin, removed.admin, deleted.owner]) edge.authenticator.forget(id)
     for (const which of ['left', 'removed', 'deleted'] as const)
-      assertRefused(await me(api, made[which].key), ...GONE, which)
-    assert.equal((await me(api, made.own.key)).status, 200)
+      assertRefused(await getMe(api, made[which].key), ...KEY_REJECTED, which)
+    assert.equal((await getMe(api, made.own.key)).status, 200)
   })
 
   test('but not when its account is demoted; the key then has the lower rank', async () => {
     const { id, owner, admin } = await org()
-    const { key } = await keyOf(api, admin, { organization_id: id })
+    const { key } = await createKey(api, admin, { organization_id: id })
     await call(owner, 'PATCH', `/${id}/members/${admin.id}`, { query: { role: 'member' } })
     const by = { ...admin, token: key }
     assert.equal((await call(by, 'GET', `/${id}`)).status, 200)
-    assertRefused(await call(by, 'GET', `/${id}/invites`), ...RANK)
+    assertRefused(await call(by, 'GET', `/${id}/invites`), ...RANK_TOO_LOW)
   })
 })

@@ -3,29 +3,29 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
-import { admittingScopes, allScopes } from '../../edge/pipeline/scopes.ts'
+import { listAdmittingScopes, listScopes } from '../../edge/pipeline/scopes.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { castOf } from './accounts-help.ts'
-import { keyOf } from './api-keys-help.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { createCast } from './accounts-help.ts'
+import { createKey } from './api-keys-help.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 import { operationOf } from './matrix-ask.ts'
 
 /** Tests the scopes of API keys on every declared operation. All keys belong to an admin, so only the scope decides. */
 
-const ROUTES = fileURLToPath(new URL('../../edge/routes', import.meta.url))
-const { api } = await edgeAndDatabase()
-const { admin } = await castOf(api)
+const ROUTES_FOLDER = fileURLToPath(new URL('../../edge/routes', import.meta.url))
+const { api } = await startEdgeAndDatabase()
+const { admin } = await createCast(api)
 const keys = new Map<string, string>()
-for (const scope of allScopes()) keys.set(scope, (await keyOf(api, admin, { scopes: [scope] })).key)
+for (const scope of listScopes()) keys.set(scope, (await createKey(api, admin, { scopes: [scope] })).key)
 
 const operations = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
-const guarded = operations.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public')
+const guardedOperations = operations.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public')
 
 /** Scopes that operations additionally need in another area. */
-const BEYOND: Readonly<Record<string, string>> = { 'POST /voice/transcriptions': 'documents:read' }
+const EXTRA_SCOPES: Readonly<Record<string, string>> = { 'POST /voice/transcriptions': 'documents:read' }
 
 /** Returns the detail of a 403 that precedes input validation, or null if the operation admits the scope. */
-async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<string | null> {
+async function findRefusal(area: Area, route: AnyRoute, scope: string): Promise<string | null> {
   const [method, pattern] = operationOf(area, route).split(' ') as [string, string]
   const path = pattern.replace(/:\w+/g, '999999999')
   const abort = new AbortController()
@@ -45,21 +45,21 @@ async function refusalOf(area: Area, route: AnyRoute, scope: string): Promise<st
   return response.status === 403 ? (JSON.parse(text) as { detail: string }).detail : null
 }
 
-const guardedAreas = [...new Set(guarded.map(({ area }) => area.name))].sort()
+const guardedAreas = [...new Set(guardedOperations.map(({ area }) => area.name))].sort()
 
 test('the scopes are exactly the areas that require a credential', () => {
   const scopes = ['*', ...guardedAreas].flatMap((area) => [`${area}:read`, `${area}:write`])
-  assert.deepEqual(allScopes(), scopes)
+  assert.deepEqual(listScopes(), scopes)
 })
 
 test('handlers require scopes of declared areas only', () => {
-  const files = readdirSync(ROUTES, { recursive: true, encoding: 'utf8' }).filter((file) =>
+  const files = readdirSync(ROUTES_FOLDER, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
   )
   const unknown: string[] = []
   let all = 0
   for (const file of files)
-    for (const [n, line] of readFileSync(`${ROUTES}/${file}`, 'utf8').split('\n').entries())
+    for (const [n, line] of readFileSync(`${ROUTES_FOLDER}/${file}`, 'utf8').split('\n').entries())
       for (const [, name] of line.matchAll(/requireScope\(\w+, '(\w+)'/g)) {
         all++
         if (!guardedAreas.includes(name!))
@@ -72,19 +72,19 @@ test('handlers require scopes of declared areas only', () => {
 })
 
 describe('each operation accepts its own scope and scopes that include it, and no other', () => {
-  for (const { area, route } of guarded.filter(({ route }) => route.needsSession !== true))
+  for (const { area, route } of guardedOperations.filter(({ route }) => route.needsSession !== true))
     test(operationOf(area, route), async () => {
       const name = operationOf(area, route)
-      const admitting = admittingScopes(area, route)
+      const admitting = listAdmittingScopes(area, route)
       const others = ['read', 'write'].flatMap((verb) => [
         `${area.name}:${verb}`,
         `*:${verb}`,
         `tasks:${verb}`,
       ])
       for (const scope of new Set([...others, 'jobs:read'])) {
-        const refusal = await refusalOf(area, route, scope)
-        const isIn = admitting.includes(scope) && (scope.startsWith('*') || BEYOND[name] === undefined)
-        const needed = admitting.includes(scope) ? BEYOND[name] : admitting[0]
+        const refusal = await findRefusal(area, route, scope)
+        const isIn = admitting.includes(scope) && (scope.startsWith('*') || EXTRA_SCOPES[name] === undefined)
+        const needed = admitting.includes(scope) ? EXTRA_SCOPES[name] : admitting[0]
         assert.equal(refusal, isIn ? null : `The API key lacks the scope ${needed}`, scope)
       }
     })
@@ -106,12 +106,12 @@ test('the challenge names a missing scope (RFC 6750, section 3.1)', async () => 
 })
 
 test('read scopes admit only operations without side effects or cost', () => {
-  const reading = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 4)
+  const reading = guardedOperations.filter(({ area, route }) => listAdmittingScopes(area, route).length === 4)
   assert.deepEqual(
     reading.filter(({ route }) => route.method !== 'get').map(({ area, route }) => operationOf(area, route)),
     ['POST /api/v1/comms/templates/:name/preview', 'POST /rag/search'],
   )
-  const writing = guarded.filter(({ area, route }) => admittingScopes(area, route).length === 2)
+  const writing = guardedOperations.filter(({ area, route }) => listAdmittingScopes(area, route).length === 2)
   assert.deepEqual(
     writing.filter(({ route }) => route.method === 'get').map(({ area, route }) => operationOf(area, route)),
     ['GET /api/v1/ai/chat/stream', 'GET /voice/preview/:voice_id'],
@@ -151,7 +151,7 @@ test('sign-in operations accept no key', async () => {
     'POST /api/v1/auth/users/import',
   ])
   for (const { area, route } of needing.filter(({ area, route }) => (route.auth ?? area.auth) !== 'public'))
-    assert.equal(await refusalOf(area, route, '*:write'), 'API keys may not do this; sign in instead')
+    assert.equal(await findRefusal(area, route, '*:write'), 'API keys may not do this; sign in instead')
 })
 
 test('a public operation treats a key like any caller', async () => {

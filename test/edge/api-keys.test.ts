@@ -5,25 +5,25 @@ import { apiKeyOf } from '../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
-import { assertRefused, KEY_INVALID, me, sharedCast, TOKEN_INVALID } from './accounts-help.ts'
-import { deleteKey, KEYS, keyOf, makeKey } from './api-keys-help.ts'
+import { assertRefused, getMe, getSharedCast, KEY_INVALID, TOKEN_INVALID } from './accounts-help.ts'
+import { createKey, deleteKey, KEYS, requestKey } from './api-keys-help.ts'
 import { PASSWORD, SECRET, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
-import { newSlug } from './orgs-help.ts'
+import { createLedger } from './ledger.ts'
+import { createSlug } from './orgs-help.ts'
 
 /** Tests the creation, one-time display, use and immediate revocation of API keys. */
 
-const { api, admin, newcomer, ...database } = await sharedCast()
+const { api, admin, newcomer, ...database } = await getSharedCast()
 const { query, url } = database
-const ledger = ledgerOf(database)
-const other = await startEdge(url)
-const GONE = [401, KEY_INVALID] as const
-const MISSING = [404, 'API key not found'] as const
+const ledger = createLedger(database)
+const otherEdge = await startEdge(url)
+const KEY_REJECTED = [401, KEY_INVALID] as const
+const KEY_MISSING = [404, 'API key not found'] as const
 
 describe('a new key', () => {
   test('is shown once and stored as a digest', async () => {
     const account = await newcomer()
-    const answer = await makeKey(api, account, {
+    const answer = await requestKey(api, account, {
       name: ' nightly import ',
       scopes: ['jobs:read', 'documents:write'],
     })
@@ -47,8 +47,8 @@ describe('a new key', () => {
     const account = await newcomer()
     const headers = { 'idempotency-key': randomUUID() }
     const [first, second] = [
-      await makeKey(api, account, {}, headers),
-      await makeKey(other, account, {}, headers),
+      await requestKey(api, account, {}, headers),
+      await requestKey(otherEdge, account, {}, headers),
     ]
     assert.equal(first.status, 201)
     assert.equal(second.text, first.text)
@@ -66,7 +66,7 @@ describe('a new key', () => {
     ])
     const detail =
       'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
-    assertRefused(await makeKey(api, account), 403, detail)
+    assertRefused(await requestKey(api, account), 403, detail)
     const withPassword = (password: string) =>
       api.post(KEYS, { token: account.token, json: { name: 'k', scopes: ['jobs:read'], password } })
     assertRefused(await withPassword('not it'), 400, 'The password or the code is incorrect')
@@ -93,7 +93,7 @@ describe('a new key', () => {
       [{ role: 'admin' }, 'body'],
     ]
     for (const [fields, where] of cases) {
-      const answer = await makeKey(api, account, fields)
+      const answer = await requestKey(api, account, fields)
       assert.equal(answer.status, 422, answer.text)
       assert.equal(answer.json.errors[0].loc.join('.').replace(/^body\./, ''), where)
     }
@@ -106,9 +106,9 @@ describe('a new key', () => {
        select gen_random_uuid(), $1, 'n', sha256(gen_random_uuid()::text::bytea), 'hint', '{jobs:read}' from generate_series(1, 99) n`,
       [account.id],
     )
-    const made = await Promise.all([makeKey(api, account), makeKey(other, account)])
+    const made = await Promise.all([requestKey(api, account), requestKey(otherEdge, account)])
     assert.deepEqual(made.map(({ status }) => status).sort(), [201, 429])
-    const refused = await makeKey(api, account)
+    const refused = await requestKey(api, account)
     assert.equal(refused.status, 429)
     assert.deepEqual(
       [refused.json.code, /100 API keys \(QUOTA_KEYS\)/.test(refused.json.detail)],
@@ -125,23 +125,23 @@ describe('an API key authenticates', () => {
   test('on every edge, immediately after its creation', async () => {
     const account = await newcomer()
     // Fill the account cache of the other edge before the key exists.
-    assert.equal((await me(other, account.token)).status, 200)
-    const { key } = await keyOf(api, account)
-    for (const edge of [other, api, other]) {
-      const answer = await me(edge, key)
+    assert.equal((await getMe(otherEdge, account.token)).status, 200)
+    const { key } = await createKey(api, account)
+    for (const edge of [otherEdge, api, otherEdge]) {
+      const answer = await getMe(edge, key)
       assert.deepEqual([answer.status, answer.json.id], [200, account.id])
     }
   })
 
   test('streams, uploads and jobs, which the account itself can then use', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account, { scopes: ['documents:write', 'jobs:read'] })
+    const { key } = await createKey(api, account, { scopes: ['documents:write', 'jobs:read'] })
     const uploaded = await api.upload(key, 'some text')
     assert.equal(uploaded.status, 201, uploaded.text)
     const read = await api.get(`/api/v1/documents/${uploaded.json.id}`, { token: account.token })
     assert.equal(read.status, 200)
     const job = await ledger.add(account.id)
-    const client = Object.assign(new Client(other.port), { token: key })
+    const client = Object.assign(new Client(otherEdge.port), { token: key })
     const stream = await client.stream(`/api/v1/jobs/${job}/events`)
     await stream.until('the first frame', (frames) => frames.length > 0)
     stream.close()
@@ -149,7 +149,7 @@ describe('an API key authenticates', () => {
 
   test('with the current role of the account', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account)
+    const { key } = await createKey(api, account)
     const users = () => api.get('/api/v1/auth/users', { token: key })
     assertRefused(await users(), 403, 'This requires the role moderator or admin')
     await api.call('PATCH', `/api/v1/auth/users/${account.id}/role?role=moderator`, { token: admin.token })
@@ -158,7 +158,7 @@ describe('an API key authenticates', () => {
 
   test('unless it is forged or malformed', async () => {
     const account = await newcomer()
-    const { id, key } = await keyOf(api, account)
+    const { id, key } = await createKey(api, account)
     const forged = [
       key.slice(0, -1),
       `${key}0`,
@@ -169,73 +169,73 @@ describe('an API key authenticates', () => {
       apiKeyOf(SECRET, randomUUID()),
       apiKeyOf('another secret, long enough to be one', id),
     ]
-    for (const text of forged) assertRefused(await me(api, text), ...GONE, text)
-    assertRefused(await me(api, id), 401, TOKEN_INVALID)
-    assert.equal((await me(api, key)).status, 200)
+    for (const text of forged) assertRefused(await getMe(api, text), ...KEY_REJECTED, text)
+    assertRefused(await getMe(api, id), 401, TOKEN_INVALID)
+    assert.equal((await getMe(api, key)).status, 200)
   })
 })
 
 describe('an API key becomes invalid immediately, on every edge', () => {
   test('when it is deleted, which also ends its streams', async () => {
     const account = await newcomer()
-    const { id, key } = await keyOf(api, account)
-    const kept = await keyOf(api, account)
-    for (const edge of [api, other]) assert.equal((await me(edge, key)).status, 200)
-    const client = Object.assign(new Client(other.port), { token: key })
+    const { id, key } = await createKey(api, account)
+    const kept = await createKey(api, account)
+    for (const edge of [api, otherEdge]) assert.equal((await getMe(edge, key)).status, 200)
+    const client = Object.assign(new Client(otherEdge.port), { token: key })
     const stream = await client.stream(`/api/v1/jobs/${await ledger.add(account.id)}/events`)
     await stream.until('the first frame', (frames) => frames.length > 0)
     assert.equal((await deleteKey(api, account, id)).status, 204)
-    assertRefused(await me(api, key), ...GONE)
-    await until('the other edge rejects it', async () => (await me(other, key)).status === 401)
+    assertRefused(await getMe(api, key), ...KEY_REJECTED)
+    await until('the other edge rejects it', async () => (await getMe(otherEdge, key)).status === 401)
     await stream.waitForEnd(10_000)
-    assert.equal((await me(other, kept.key)).status, 200)
-    assertRefused(await deleteKey(api, account, id), ...MISSING)
+    assert.equal((await getMe(otherEdge, kept.key)).status, 200)
+    assertRefused(await deleteKey(api, account, id), ...KEY_MISSING)
   })
 
   test('while its account is deactivated', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account)
+    const { key } = await createKey(api, account)
     const change = (what: string) =>
       api.call('PATCH', `/api/v1/auth/users/${account.id}/${what}`, { token: admin.token })
     await change('deactivate')
-    assertRefused(await me(api, key), ...GONE)
+    assertRefused(await getMe(api, key), ...KEY_REJECTED)
     await change('activate')
-    assert.equal((await me(api, key)).status, 200)
+    assert.equal((await getMe(api, key)).status, 200)
   })
 
   test('when its account is deleted', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account)
+    const { key } = await createKey(api, account)
     await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
-    assertRefused(await me(api, key), ...GONE)
+    assertRefused(await getMe(api, key), ...KEY_REJECTED)
   })
 
   test("when it expires, by the database's clock", async () => {
     const account = await newcomer()
     const expires_at = new Date(Date.now() + 3_600_000).toISOString()
-    const { id, key } = await keyOf(api, account, { expires_at })
-    assert.equal((await me(api, key)).status, 200)
+    const { id, key } = await createKey(api, account, { expires_at })
+    assert.equal((await getMe(api, key)).status, 200)
     await query(`update api_key set expires_at = now() + interval '50 ms' where id = $1`, [id])
-    api.serving.edge.accounts.forget(account.id)
-    await until('the key has expired', async () => (await me(api, key)).status === 401)
+    api.serving.edge.authenticator.forget(account.id)
+    await until('the key has expired', async () => (await getMe(api, key)).status === 401)
     // An expired key stays in the list until its deletion.
     assert.equal((await api.get(KEYS, { token: account.token })).json.length, 1)
   })
 
   test('but not when the password changes, which ends sessions', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account)
+    const { key } = await createKey(api, account)
     const json = { current_password: PASSWORD, new_password: 'another password' }
     await api.post('/api/v1/auth/change-password', { token: account.token, json })
-    assert.equal((await me(api, key)).status, 200)
+    assert.equal((await getMe(api, key)).status, 200)
   })
 })
 
 test('a key can be deleted by its account and by admins; others get 404', async () => {
   const [account, stranger] = [await newcomer(), await newcomer()]
-  const [one, two] = [await keyOf(api, account), await keyOf(api, account)]
+  const [one, two] = [await createKey(api, account), await createKey(api, account)]
   for (const id of [one.id, randomUUID(), 'nonsense', '1'])
-    assertRefused(await deleteKey(api, stranger, id), ...MISSING)
+    assertRefused(await deleteKey(api, stranger, id), ...KEY_MISSING)
   assert.equal((await deleteKey(api, account, one.id)).status, 204)
   assert.equal((await deleteKey(api, admin, two.id)).status, 204)
 })
@@ -243,8 +243,8 @@ test('a key can be deleted by its account and by admins; others get 404', async 
 test('the last use is recorded within a minute', async () => {
   const account = await newcomer()
   const edge = await startEdge(url)
-  const { key } = await keyOf(edge, account)
-  assert.equal((await me(edge, key)).status, 200)
+  const { key } = await createKey(edge, account)
+  assert.equal((await getMe(edge, key)).status, 200)
   const used = async () => (await api.get(KEYS, { token: account.token })).json[0].last_used_at
   assert.equal(await used(), null)
   // Stopping the edge flushes pending usage times.
@@ -254,8 +254,8 @@ test('the last use is recorded within a minute', async () => {
 
 test('audit events of requests with a key name the key', async () => {
   const account = await newcomer()
-  const { id, key } = await keyOf(api, account, { scopes: ['*:write'] })
-  const json = { name: 'Mill', slug: newSlug('mill') }
+  const { id, key } = await createKey(api, account, { scopes: ['*:write'] })
+  const json = { name: 'Mill', slug: createSlug('mill') }
   const created = await api.post('/api/v1/orgs', { token: key, json })
   assert.equal(created.status, 201, created.text)
   await deleteKey(api, account, id)

@@ -5,10 +5,10 @@ import { type JWTPayload, SignJWT } from 'jose'
 import { z } from 'zod'
 import { area, route } from '../../edge/pipeline/route.ts'
 import { until } from '../until.ts'
-import { type Answered, newEmail, SECRET, sharedEdge, startEdge } from './harness.ts'
+import { type Answered, createEmail, getSharedEdge, SECRET, startEdge } from './harness.ts'
 
 const Caller = z.object({ id: z.int(), role: z.string() })
-const show = (auth: 'user' | 'moderator' | 'admin' | 'public', path: string) =>
+const createShowRoute = (auth: 'user' | 'moderator' | 'admin' | 'public', path: string) =>
   route({
     method: 'get',
     path,
@@ -18,20 +18,20 @@ const show = (auth: 'user' | 'moderator' | 'admin' | 'public', path: string) =>
     handle: ({ caller }) => (caller === null ? null : { id: caller.id, role: caller.role }),
   })
 const { areas } = await import('../../edge/routes/index.ts')
-const who = area('who', '/who', { auth: 'user' }, [
-  show('user', ''),
-  show('moderator', '/moderator'),
-  show('admin', '/admin'),
-  show('public', '/public'),
+const whoArea = area('who', '/who', { auth: 'user' }, [
+  createShowRoute('user', ''),
+  createShowRoute('moderator', '/moderator'),
+  createShowRoute('admin', '/admin'),
+  createShowRoute('public', '/public'),
 ])
-const { url, query, admin } = await sharedEdge()
-const api = await startEdge(url, { areas: [...areas, who] })
+const { url, query, admin } = await getSharedEdge()
+const api = await startEdge(url, { areas: [...areas, whoArea] })
 // Stop the clock: cached accounts then change only through notifications or when a test moves the clock.
 const startedAt = Math.floor(performance.now())
-const clock = mock.method(performance, 'now', () => startedAt)
-const user = await api.register(newEmail())
-const changed = (id: number) => query(`select pg_notify('account_changed', $1)`, [String(id)])
-const bearer = (authorization: string) => api.get('/who', { headers: { authorization } })
+const frozenClock = mock.method(performance, 'now', () => startedAt)
+const user = await api.register(createEmail())
+const notifyChange = (id: number) => query(`select pg_notify('account_changed', $1)`, [String(id)])
+const callWithHeader = (authorization: string) => api.get('/who', { headers: { authorization } })
 
 function assertUnauthenticated(answer: Answered, what?: string): void {
   assert.equal(answer.status, 401, what)
@@ -52,7 +52,7 @@ function assertToken(answer: Answered, state: 'invalid' | 'expired', what?: stri
 }
 
 /** Creates a token like those of the edge, with the given changes. */
-function token(changes: {
+function createToken(changes: {
   claims?: JWTPayload
   alg?: string
   key?: string
@@ -78,7 +78,7 @@ function token(changes: {
 test('a bearer token authenticates its account', async () => {
   const answer = await api.get('/who', { token: user.token })
   assert.deepEqual([answer.status, answer.json], [200, { id: user.id, role: 'user' }])
-  assert.equal((await bearer(`bearer ${user.token}`)).status, 200, 'the scheme in any case')
+  assert.equal((await callWithHeader(`bearer ${user.token}`)).status, 200, 'the scheme in any case')
 })
 
 test('the session cookie authenticates, too, wherever it is among other cookies', async () => {
@@ -137,39 +137,39 @@ test('a malformed header is 401', async () => {
     'Bearer ..',
     `Bearer ${user.token}x`,
   ]) {
-    if (/^Bearer\b/.test(value)) assertToken(await bearer(value), 'invalid', value)
-    else assertUnauthenticated(await bearer(value), value)
+    if (/^Bearer\b/.test(value)) assertToken(await callWithHeader(value), 'invalid', value)
+    else assertUnauthenticated(await callWithHeader(value), value)
   }
 })
 
 test('an expired token is 401, even if it was cached while valid', async () => {
-  assertToken(await bearer(`Bearer ${await token({ expires: -120 })}`), 'expired')
-  const brief = await token({ expires: 60 })
-  assert.equal((await bearer(`Bearer ${brief}`)).status, 200)
+  assertToken(await callWithHeader(`Bearer ${await createToken({ expires: -120 })}`), 'expired')
+  const brief = await createToken({ expires: 60 })
+  assert.equal((await callWithHeader(`Bearer ${brief}`)).status, 200)
   const { exp } = JSON.parse(Buffer.from(brief.split('.')[1]!, 'base64url').toString())
   const endsAt = (exp + 60) * 1000
   const { healthCheck } = api.serving.edge
   const now = mock.method(healthCheck, 'now', () => endsAt - 1)
   try {
-    assert.equal((await bearer(`Bearer ${brief}`)).status, 200, 'clocks may be a minute apart')
+    assert.equal((await callWithHeader(`Bearer ${brief}`)).status, 200, 'clocks may be a minute apart')
     now.mock.mockImplementation(() => endsAt)
-    assertToken(await bearer(`Bearer ${brief}`), 'expired')
+    assertToken(await callWithHeader(`Bearer ${brief}`), 'expired')
   } finally {
     now.mock.restore()
   }
 })
 
 test('a token of another secret, issuer, audience or algorithm is 401', async () => {
-  assert.equal((await bearer(`Bearer ${await token({})}`)).status, 200, 'the forger works')
+  assert.equal((await callWithHeader(`Bearer ${await createToken({})}`)).status, 200, 'the forger works')
   const forged = {
-    secret: await token({ key: `${SECRET}!` }),
-    issuer: await token({ issuer: 'other' }),
-    audience: await token({ audience: 'other' }),
-    HS384: await token({ alg: 'HS384', key: SECRET }),
-    HS512: await token({ alg: 'HS512', key: SECRET.padEnd(64, '.') }),
+    secret: await createToken({ key: `${SECRET}!` }),
+    issuer: await createToken({ issuer: 'other' }),
+    audience: await createToken({ audience: 'other' }),
+    HS384: await createToken({ alg: 'HS384', key: SECRET }),
+    HS512: await createToken({ alg: 'HS512', key: SECRET.padEnd(64, '.') }),
   }
   for (const [what, value] of Object.entries(forged))
-    assertToken(await bearer(`Bearer ${value}`), 'invalid', what)
+    assertToken(await callWithHeader(`Bearer ${value}`), 'invalid', what)
 })
 
 test('an unsigned or modified token is 401', async () => {
@@ -186,7 +186,7 @@ test('an unsigned or modified token is 401', async () => {
     `${header}.${raised}.${signature}`,
     `${header}.${payload}.`,
   ]
-  for (const value of forged) assertToken(await bearer(`Bearer ${value}`), 'invalid', value)
+  for (const value of forged) assertToken(await callWithHeader(`Bearer ${value}`), 'invalid', value)
 })
 
 test('a validly signed token with unexpected claims is 401', async () => {
@@ -197,24 +197,34 @@ test('a validly signed token with unexpected claims is 401', async () => {
     { sid: 1 },
     { sid: 'x' },
   ] as JWTPayload[]) {
-    assertToken(await bearer(`Bearer ${await token({ claims })}`), 'invalid', JSON.stringify(claims))
+    assertToken(
+      await callWithHeader(`Bearer ${await createToken({ claims })}`),
+      'invalid',
+      JSON.stringify(claims),
+    )
   }
-  assertToken(await bearer(`Bearer ${await token({ expires: null })}`), 'invalid', 'no end')
+  assertToken(await callWithHeader(`Bearer ${await createToken({ expires: null })}`), 'invalid', 'no end')
 })
 
 test('a token of a deleted account is 401', async () => {
-  assertToken(await bearer(`Bearer ${await token({ claims: { sub: '2147483647' } })}`), 'invalid')
+  assertToken(
+    await callWithHeader(`Bearer ${await createToken({ claims: { sub: '2147483647' } })}`),
+    'invalid',
+  )
 })
 
 test('the role in the database decides, not that in the token', async () => {
-  assert.equal((await bearer(`Bearer ${await token({ claims: { role: 'admin' } })}`)).json.role, 'user')
-  const refused = await api.get('/who/admin', { token: await token({ claims: { role: 'admin' } }) })
+  assert.equal(
+    (await callWithHeader(`Bearer ${await createToken({ claims: { role: 'admin' } })}`)).json.role,
+    'user',
+  )
+  const refused = await api.get('/who/admin', { token: await createToken({ claims: { role: 'admin' } }) })
   assert.deepEqual(
     [refused.status, refused.json],
     [403, { detail: 'This requires the role admin', code: 'auth.forbidden' }],
   )
   await query(`update account set role = 'moderator' where id = $1`, [user.id])
-  await changed(user.id)
+  await notifyChange(user.id)
   await until(
     'the new role applies',
     async () => (await api.get('/who', { token: user.token })).json.role === 'moderator',
@@ -222,7 +232,7 @@ test('the role in the database decides, not that in the token', async () => {
   assert.equal((await api.get('/who/moderator', { token: user.token })).status, 200)
   assert.equal((await api.get('/who/admin', { token: user.token })).status, 403)
   await query(`update account set role = 'user' where id = $1`, [user.id])
-  await changed(user.id)
+  await notifyChange(user.id)
 })
 
 test('a role includes the lower ones', async () => {
@@ -240,10 +250,10 @@ test('a role includes the lower ones', async () => {
 })
 
 test('a notified deactivation makes the account 401 immediately, and an activation admits it again', async () => {
-  const victim = await api.register(newEmail('victim'))
+  const victim = await api.register(createEmail('victim'))
   assert.equal((await api.get('/who', { token: victim.token })).status, 200)
   await query('update account set is_active = false where id = $1', [victim.id])
-  await changed(victim.id)
+  await notifyChange(victim.id)
   await until(
     'the token is rejected',
     async () => (await api.get('/who', { token: victim.token })).status === 401,
@@ -251,7 +261,7 @@ test('a notified deactivation makes the account 401 immediately, and an activati
   assertToken(await api.get('/who', { token: victim.token }), 'invalid')
   assertToken(await api.get('/who', { headers: { cookie: `millrace_session=${victim.token}` } }), 'invalid')
   await query('update account set is_active = true where id = $1', [victim.id])
-  await changed(victim.id)
+  await notifyChange(victim.id)
   await until(
     'the token is accepted',
     async () => (await api.get('/who', { token: victim.token })).status === 200,
@@ -260,21 +270,21 @@ test('a notified deactivation makes the account 401 immediately, and an activati
 
 test('a notification about one account leaves others cached', async () => {
   const roleOf = async ({ token }: { token: string }) => (await api.get('/who', { token })).json.role
-  const [one, other] = [await api.register(newEmail('one')), await api.register(newEmail('other'))]
+  const [one, other] = [await api.register(createEmail('one')), await api.register(createEmail('other'))]
   assert.deepEqual([await roleOf(one), await roleOf(other)], ['user', 'user'])
   await query(`update account set role = 'moderator' where id = any($1)`, [[one.id, other.id]])
-  await changed(one.id)
+  await notifyChange(one.id)
   await until('the notified account is reread', async () => (await roleOf(one)) === 'moderator')
   assert.equal(await roleOf(other), 'user')
 })
 
 test('a deactivation without a notification applies within five seconds', async () => {
-  const victim = await api.register(newEmail('unannounced'))
+  const victim = await api.register(createEmail('unannounced'))
   assert.equal((await api.get('/who', { token: victim.token })).status, 200)
   await query('update account set is_active = false where id = $1', [victim.id])
-  clock.mock.mockImplementation(() => startedAt + 4_999)
+  frozenClock.mock.mockImplementation(() => startedAt + 4_999)
   assert.equal((await api.get('/who', { token: victim.token })).status, 200, 'the cache is used')
-  clock.mock.mockImplementation(() => startedAt + 5_000)
+  frozenClock.mock.mockImplementation(() => startedAt + 5_000)
   assertToken(await api.get('/who', { token: victim.token }), 'invalid')
 })
 

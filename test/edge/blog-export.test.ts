@@ -5,12 +5,12 @@ import { runInNewContext } from 'node:vm'
 import { fromBufferPromise } from 'yauzl'
 import { createArchive } from '../../tasks/archive.ts'
 import { until } from '../until.ts'
-import { BASE, blogWorld } from './blog-help.ts'
+import { BLOG_PATH, createBlog } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
-const { api, call, editor, write, publish, tag, query } = await blogWorld()
+const { api, call, editor, write, publish, tag, query } = await createBlog()
 
-async function filesOf(bytes: Buffer): Promise<Record<string, string>> {
+async function unpackFiles(bytes: Buffer): Promise<Record<string, string>> {
   const zip = await fromBufferPromise(bytes, { lazyEntries: true })
   const files: Record<string, string> = {}
   for await (const entry of zip.eachEntry()) {
@@ -24,7 +24,7 @@ async function filesOf(bytes: Buffer): Promise<Record<string, string>> {
 test('exports an empty blog', async () => {
   const json = await call(editor, 'GET', '/export', { query: { format: 'json' } })
   assert.deepEqual([json.status, json.text], [200, '[]'])
-  assert.deepEqual(await filesOf((await call(editor, 'GET', '/export')).bytes), {})
+  assert.deepEqual(await unpackFiles((await call(editor, 'GET', '/export')).bytes), {})
 })
 
 test('writes one Markdown file per post, named by its slug', async () => {
@@ -40,7 +40,7 @@ test('writes one Markdown file per post, named by its slug', async () => {
   const answer = await call(editor, 'GET', '/export')
   assert.equal(answer.headers['content-type'], 'application/zip')
   assert.equal(answer.headers['content-disposition'], 'attachment; filename="blog.zip"')
-  const files = await filesOf(answer.bytes)
+  const files = await unpackFiles(answer.bytes)
   assert.deepEqual(Object.keys(files), ['hello-world.md', 'draft.md'])
   assert.equal(
     files['hello-world.md'],
@@ -106,7 +106,7 @@ test('exports only posts of the requested status', async () => {
     )
     const zip = await call(editor, 'GET', '/export', { query: { status_filter } })
     assert.deepEqual(
-      Object.keys(await filesOf(zip.bytes)),
+      Object.keys(await unpackFiles(zip.bytes)),
       slugs.map((slug) => `${slug}.md`),
     )
   }
@@ -135,7 +135,7 @@ test('exports many posts of any size completely and in order, whatever the batch
     json.map(({ slug, content }: { slug: string; content: string }) => ({ slug, length: content.length })),
     rows,
   )
-  const files = await filesOf((await call(editor, 'GET', '/export')).bytes)
+  const files = await unpackFiles((await call(editor, 'GET', '/export')).bytes)
   assert.deepEqual(
     Object.keys(files),
     rows.map(({ slug }) => `${slug}.md`),
@@ -145,7 +145,7 @@ test('exports many posts of any size completely and in order, whatever the batch
 test('a client that disconnects ends the export, and the edge keeps serving', async () => {
   for (const format of ['json', 'markdown']) {
     const abort = new AbortController()
-    const response = await fetch(`http://127.0.0.1:${api.port}${BASE}/export?format=${format}`, {
+    const response = await fetch(`http://127.0.0.1:${api.port}${BLOG_PATH}/export?format=${format}`, {
       headers: { authorization: `Bearer ${editor.token}` },
       signal: abort.signal,
     })

@@ -4,17 +4,17 @@ import type { TestDatabase } from '../database.ts'
 import {
   type Answered,
   type Api,
+  createMultipart,
   type EdgeOptions,
-  edgeAndDatabase,
-  multipart,
-  sharedEdge,
+  getSharedEdge,
   startEdge,
+  startEdgeAndDatabase,
 } from './harness.ts'
-import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
+import { assertRefused, createPeopleMaker, type Person } from './orgs-help.ts'
 
 /** Creates blogs and editors, with short helpers that call the API. */
 
-export const BASE = '/api/v1/blog'
+export const BLOG_PATH = '/api/v1/blog'
 
 export interface Call {
   readonly query?: Readonly<Record<string, string | number>>
@@ -23,11 +23,11 @@ export interface Call {
 }
 
 /** Returns a helper that calls paths below /blog as an account, or without a credential. */
-export function callerOf(api: Api) {
+export function createCaller(api: Api) {
   return (who: { readonly token: string } | null, method: string, path: string, options: Call = {}) => {
     const { query = {}, json, headers } = options
     const text = new URLSearchParams(query as Readonly<Record<string, string>>).toString()
-    return api.call(method, `${BASE}${path}${text === '' ? '' : `?${text}`}`, {
+    return api.call(method, `${BLOG_PATH}${path}${text === '' ? '' : `?${text}`}`, {
       ...(who === null ? {} : { token: who.token }),
       ...(json === undefined ? {} : { json }),
       ...(headers === undefined ? {} : { headers }),
@@ -36,21 +36,24 @@ export function callerOf(api: Api) {
 }
 
 /** Creates a blog on a new edge and database for this test file. */
-export const blogWorld = async (options: EdgeOptions = {}) => blogOn(await edgeAndDatabase(options))
+export const createBlog = async (options: EdgeOptions = {}) =>
+  createBlogOn(await startEdgeAndDatabase(options))
 
 /**
  * Creates a blog on the shared edge or, with options, on another edge of its database. Slugs and tag names are shared
  * with other test files.
  */
-export async function sharedBlog(options?: EdgeOptions) {
-  const shared = await sharedEdge()
-  return blogOn(options === undefined ? shared : { ...shared, api: await startEdge(shared.url, options) })
+export async function createSharedBlog(options?: EdgeOptions) {
+  const shared = await getSharedEdge()
+  return createBlogOn(
+    options === undefined ? shared : { ...shared, api: await startEdge(shared.url, options) },
+  )
 }
 
-async function blogOn<Base extends { readonly api: Api } & TestDatabase>(base: Base) {
+async function createBlogOn<Base extends { readonly api: Api } & TestDatabase>(base: Base) {
   const { api, query } = base
-  const people = peopleOf(api, query)
-  const call = callerOf(api)
+  const people = createPeopleMaker(api, query)
+  const call = createCaller(api)
   const [editor] = (await people(1, 'moderator')) as [Person]
 
   /** Creates a post and returns the answer's JSON. */
@@ -83,8 +86,8 @@ export function importFile(
   bytes: string | Uint8Array,
   options: { readonly query?: string; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Promise<Answered> {
-  const { body, type } = multipart(bytes, { name })
-  return api.post(`${BASE}/import${options.query ?? ''}`, {
+  const { body, type } = createMultipart(bytes, { name })
+  return api.post(`${BLOG_PATH}/import${options.query ?? ''}`, {
     ...(who === null ? {} : { token: who.token }),
     body,
     headers: { 'content-type': type, ...options.headers },

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertCounted, blogWorld } from './blog-help.ts'
+import { assertCounted, createBlog } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
-const { call, editor, write, publish, tag, query } = await blogWorld()
+const { call, editor, write, publish, tag, query } = await createBlog()
 
-interface Listed {
+interface ListedPost {
   readonly id: number
   readonly title: string
   readonly status: string
@@ -16,14 +16,14 @@ const list = async (path: string, given: Record<string, string | number> = {}) =
   const answer = await call(path === '/posts' ? null : editor, 'GET', path, { query: given })
   assert.equal(answer.status, 200, answer.text)
   return answer.json as {
-    posts: Listed[]
+    posts: ListedPost[]
     total: number
     total_is_exact: boolean
     page: number
     page_size: number
   }
 }
-const titles = ({ posts }: { posts: readonly Listed[] }) => posts.map(({ title }) => title)
+const titlesOf = ({ posts }: { posts: readonly ListedPost[] }) => posts.map(({ title }) => title)
 
 test('an empty blog has empty lists', async () => {
   const none = { total: 0, total_is_exact: true, page: 1, next: null }
@@ -35,13 +35,13 @@ test('an empty blog has empty lists', async () => {
 
 test('published posts are sorted by publication, all posts by creation', async () => {
   for (const name of ['Red', 'Blue']) await tag(name)
-  const posts: Listed[] = []
+  const posts: ListedPost[] = []
   for (let i = 1; i <= 5; i++)
     posts.push(await write({ title: `P${i}`, tag_slugs: i % 2 ? ['red', 'blue'] : ['blue'] }))
   for (const i of [3, 1, 4]) await call(editor, 'POST', `/posts/${posts[i - 1]!.id}/publish`)
   await call(editor, 'POST', `/posts/${posts[4]!.id}/archive`)
-  assert.deepEqual(titles(await list('/posts')), ['P4', 'P1', 'P3'])
-  assert.deepEqual(titles(await list('/admin/posts')), ['P5', 'P4', 'P3', 'P2', 'P1'])
+  assert.deepEqual(titlesOf(await list('/posts')), ['P4', 'P1', 'P3'])
+  assert.deepEqual(titlesOf(await list('/admin/posts')), ['P5', 'P4', 'P3', 'P2', 'P1'])
   assert.equal((await list('/posts')).total, 3)
   assert.equal((await list('/admin/posts')).total, 5)
   const [first] = (await list('/posts')).posts
@@ -52,7 +52,7 @@ test('lists filter by status and tag', async () => {
   const of = async (path: string, given: Record<string, string>) => {
     const found = await list(path, given)
     assert.equal(found.total, found.posts.length)
-    return titles(found)
+    return titlesOf(found)
   }
   assert.deepEqual(await of('/posts', { tag: 'red' }), ['P1', 'P3'])
   assert.deepEqual(await of('/posts', { tag: 'blue' }), ['P4', 'P1', 'P3'])
@@ -72,14 +72,14 @@ test('lists have pages', async () => {
   ] as const) {
     for (let page = 1; page <= 4; page++) {
       const found = await list(path, { page, page_size: 2 })
-      assert.deepEqual(titles(found), all.slice(2 * page - 2, 2 * page))
+      assert.deepEqual(titlesOf(found), all.slice(2 * page - 2, 2 * page))
       assert.deepEqual(
         [found.total, found.total_is_exact, found.page, found.page_size],
         [all.length, true, page, 2],
       )
     }
     assert.equal((await list(path, { page_size: 100 })).page_size, 100)
-    assert.deepEqual(titles(await list(path, { page: 101, page_size: 100 })), [])
+    assert.deepEqual(titlesOf(await list(path, { page: 101, page_size: 100 })), [])
   }
 })
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deletePost } from '../../sql/blog.ts'
 import { waitForLock } from '../database.ts'
-import { assertCounted, assertField, sharedBlog } from './blog-help.ts'
-import { assertRefused, newSlug } from './orgs-help.ts'
+import { assertCounted, assertField, createSharedBlog } from './blog-help.ts'
+import { assertRefused, createSlug } from './orgs-help.ts'
 
-const { call, editor, write, tag, db, query, people } = await sharedBlog()
-const AT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+const { call, editor, write, tag, db, query, people } = await createSharedBlog()
+const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 test('a new post is a draft with all its fields', async () => {
   const answer = await call(editor, 'POST', '/posts', { json: { title: ' Hello, World! ' } })
@@ -27,7 +27,7 @@ test('a new post is a draft with all its fields', async () => {
     tags: [],
   })
   assert.ok(id > 0)
-  for (const at of [created_at, updated_at]) assert.match(at, AT)
+  for (const at of [created_at, updated_at]) assert.match(at, TIMESTAMP)
 })
 
 test('given fields are stored unchanged, and null counts as not given', async () => {
@@ -86,7 +86,7 @@ test('an image is an http or https URL or a path of the same site', async () => 
   }
 })
 
-const LONGEST = {
+const MAX_LENGTHS = {
   title: 200,
   slug: 220,
   excerpt: 500,
@@ -100,7 +100,7 @@ const LONGEST = {
 test('fields of maximum length are accepted, and longer ones are 422 with their location', async () => {
   const { id } = await write()
   const written = [id]
-  for (const [name, max] of Object.entries(LONGEST)) {
+  for (const [name, max] of Object.entries(MAX_LENGTHS)) {
     for (const character of name === 'slug'
       ? ['x']
       : name === 'content'
@@ -117,7 +117,7 @@ test('fields of maximum length are accepted, and longer ones are 422 with their 
       const made = await write({
         title: `Longest ${name} ${character}`,
         // A title without letters gives the slug `post`, which another test file needs.
-        ...(name === 'title' && character === '\u{1F600}' ? { slug: newSlug() } : {}),
+        ...(name === 'title' && character === '\u{1F600}' ? { slug: createSlug() } : {}),
         [name]: name === 'slug' ? 'y'.repeat(max) : longest,
       })
       assert.equal(made[name].length, longest.length)
@@ -130,7 +130,7 @@ test('fields of maximum length are accepted, and longer ones are 422 with their 
 
 test('values that are not text, unpaired surrogates, NUL and unknown fields are 422', async () => {
   const { id } = await write()
-  for (const name of Object.keys(LONGEST)) {
+  for (const name of Object.keys(MAX_LENGTHS)) {
     for (const value of [1, true, [], {}, 'a\0b', 'a\ud800b']) {
       assertField(await call(editor, 'PUT', `/posts/${id}`, { json: { [name]: value } }), name)
     }
@@ -220,7 +220,7 @@ test('every transition between draft, published and archived works and keeps the
   assert.equal(await seen(), 404)
   const published = await go('publish')
   assert.deepEqual([published.status, await seen()], ['published', 200])
-  assert.match(published.published_at, AT)
+  assert.match(published.published_at, TIMESTAMP)
   assert.deepEqual(await go('publish'), published, 'a repeat changes nothing')
   const archived = await go('archive')
   assert.deepEqual(

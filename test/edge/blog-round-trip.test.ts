@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { isSafeImageAddress, publicName } from '../../tasks/blog/public.ts'
+import { isSafeImageAddress, toPublicName } from '../../tasks/blog/public.ts'
 import { LONG, SEED } from '../runs.ts'
 import { createImports } from '../tasks/import-help.ts'
-import { callerOf } from './blog-help.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { createCaller } from './blog-help.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
 /** Exporting, importing into an empty blog and exporting again must give the same bytes. */
 
-const { api, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'none' } })
+const { api, ...database } = await startEdgeAndDatabase({ env: { AUTH_LEVEL: 'none' } })
 const { send, clear } = createImports(database)
-const call = callerOf(api)
+const call = createCaller(api)
 const { query } = database
-const POSTS = LONG ? 5000 : 100
+const POST_COUNT = LONG ? 5000 : 100
 
 // Text that could break front matter, Markdown, YAML, JSON or zip.
-const NASTY = [
+const HOSTILE_TEXTS = [
   '',
   ' ',
   '---',
@@ -80,24 +80,24 @@ const NASTY = [
   ' #',
   '\u0301',
 ]
-const piece = fc.oneof(
-  fc.constantFrom(...NASTY),
+const textPiece = fc.oneof(
+  fc.constantFrom(...HOSTILE_TEXTS),
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc.string({ maxLength: 20 }),
 )
-const storable = (text: string): string => text.toWellFormed().replaceAll('\0', '')
-const cut = (text: string, max: number): string => Array.from(text).slice(0, max).join('')
+const toStorableText = (text: string): string => text.toWellFormed().replaceAll('\0', '')
+const truncate = (text: string, max: number): string => Array.from(text).slice(0, max).join('')
 const text = (max: number, pieces = 4) =>
-  fc.array(piece, { maxLength: pieces }).map((all) => cut(storable(all.join('')), max))
-const maybe = (max: number) => fc.option(text(max), { nil: null })
-const instant = fc
+  fc.array(textPiece, { maxLength: pieces }).map((all) => truncate(toStorableText(all.join('')), max))
+const optionalText = (max: number) => fc.option(text(max), { nil: null })
+const arbitraryTime = fc
   .date({
     min: new Date('0001-01-01T00:00:00Z'),
     max: new Date('9999-12-31T23:59:59.999Z'),
     noInvalidDate: true,
   })
   .map((date) => date.toISOString())
-const slug = (max: number) =>
+const arbitrarySlug = (max: number) =>
   fc
     .oneof(
       fc.constantFrom(
@@ -126,23 +126,23 @@ const slug = (max: number) =>
 
 const post = fc
   .record({
-    title: text(200).map((title) => cut(title.trim(), 200).trim() || 'T'),
-    slug: slug(210),
+    title: text(200).map((title) => truncate(title.trim(), 200).trim() || 'T'),
+    slug: arbitrarySlug(210),
     content: fc.oneof(
       { weight: 20, arbitrary: text(100_000, 12) },
       { weight: 1, arbitrary: fc.constant('long '.repeat(50_000)) },
     ),
     status: fc.constantFrom('draft', 'published', 'archived'),
-    excerpt: maybe(500),
-    author_name: maybe(320).map((name) => publicName(name)),
-    seo_title: maybe(200),
-    seo_description: maybe(320),
-    hero_image_url: maybe(1023).map((rest) =>
+    excerpt: optionalText(500),
+    author_name: optionalText(320).map((name) => toPublicName(name)),
+    seo_title: optionalText(200),
+    seo_description: optionalText(320),
+    hero_image_url: optionalText(1023).map((rest) =>
       rest !== null && isSafeImageAddress(`/${rest}`) ? `/${rest}` : null,
     ),
-    created_at: instant,
-    updated_at: instant,
-    published_at: fc.option(instant, { nil: null }),
+    created_at: arbitraryTime,
+    updated_at: arbitraryTime,
+    published_at: fc.option(arbitraryTime, { nil: null }),
     tags: fc.uniqueArray(fc.nat(29), { maxLength: 5 }),
   })
   .map((made) => ({
@@ -151,9 +151,9 @@ const post = fc
   }))
 
 /** Inserts posts directly into the tables, like those of years of use. */
-async function write(): Promise<void> {
-  const posts = fc.sample(post, { numRuns: POSTS, seed: SEED })
-  const tags = fc.sample(fc.record({ name: text(70), slug: slug(90) }), { numRuns: 30, seed: SEED })
+async function insertPosts(): Promise<void> {
+  const posts = fc.sample(post, { numRuns: POST_COUNT, seed: SEED })
+  const tags = fc.sample(fc.record({ name: text(70), slug: arbitrarySlug(90) }), { numRuns: 30, seed: SEED })
   const rows = posts.map((one, i) => ({ ...one, slug: `${one.slug}-${i}` }))
   // Some slugs look like values in YAML or like file names.
   for (const [i, odd] of ['true', 'null', 'date', 'none', 'index', '2020', 'md'].entries())
@@ -180,10 +180,10 @@ async function exportBlog(format: string): Promise<Buffer> {
 }
 
 test('posts of every kind survive a zip and a JSON round trip', async () => {
-  await write()
+  await insertPosts()
   const [zip, json] = [await exportBlog('markdown'), await exportBlog('json')]
   const posts = JSON.parse(json.toString()) as Record<string, unknown>[]
-  assert.equal(posts.length, POSTS)
+  assert.equal(posts.length, POST_COUNT)
   for (const [name, bytes] of [
     ['blog.zip', zip],
     ['blog.json', json],
@@ -191,7 +191,7 @@ test('posts of every kind survive a zip and a JSON round trip', async () => {
     await clear()
     const { result, error } = await send(name, bytes)
     assert.equal(error, null, String(error?.detail ?? error?.stack))
-    assert.deepEqual(result, { created: POSTS, updated: 0, skipped: 0, failed: 0, errors: [] })
+    assert.deepEqual(result, { created: POST_COUNT, updated: 0, skipped: 0, failed: 0, errors: [] })
     // Compare posts first, so that a failure shows the first different post instead of all bytes.
     for (const [i, again] of (JSON.parse((await exportBlog('json')).toString()) as object[]).entries())
       assert.deepEqual(again, posts[i])
@@ -199,6 +199,6 @@ test('posts of every kind survive a zip and a JSON round trip', async () => {
     assert.ok((await exportBlog('markdown')).equals(zip), `${name}: the same archive`)
   }
   const again = await send('blog.zip', zip, { onConflict: 'overwrite' })
-  assert.deepEqual(again.result, { created: 0, updated: POSTS, skipped: 0, failed: 0, errors: [] })
+  assert.deepEqual(again.result, { created: 0, updated: POST_COUNT, skipped: 0, failed: 0, errors: [] })
   assert.ok((await exportBlog('json')).equals(json), 'written over itself it is the same')
 })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertField, sharedBlog } from './blog-help.ts'
+import { assertField, createSharedBlog } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'
 
-const { call, editor, write, publish, tag } = await sharedBlog()
+const { call, editor, write, publish, tag } = await createSharedBlog()
 
 test('titles in any script give readable slugs', async () => {
   const slugs: Readonly<Record<string, string>> = {

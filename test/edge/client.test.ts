@@ -7,23 +7,23 @@ import { describe, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { writeClient } from '../client/main.ts'
-import { newEmail, sharedEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
-import { newSlug } from './orgs-help.ts'
+import { createEmail, getSharedEdge } from './harness.ts'
+import { createLedger } from './ledger.ts'
+import { createSlug } from './orgs-help.ts'
 
 /** Generates, compiles and runs the package of `npm run client` against a service. */
 
 // The package is compiled during the test, so its types are unknown here. `use.ts` below checks them.
 // biome-ignore lint/suspicious/noExplicitAny: see above
-type Loose = any
-type Frame = { readonly event: string; readonly id: string; readonly data: Loose }
+type Untyped = any
+type Frame = { readonly event: string; readonly id: string; readonly data: Untyped }
 
 const run = promisify(execFile)
-const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
-const { api, ...database } = await sharedEdge()
+const MODULES_FOLDER = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const { api, ...database } = await getSharedEdge()
 const { query } = database
-const ledger = ledgerOf(database)
-const owner = await api.register(newEmail('owner'))
+const ledger = createLedger(database)
+const owner = await api.register(createEmail('owner'))
 const key = (
   await api.post('/api/v1/auth/keys', { token: owner.token, json: { name: 'client', scopes: ['*:write'] } })
 ).json.key as string
@@ -31,16 +31,16 @@ const key = (
 const folder = join(mkdtempSync(join(tmpdir(), 'millrace-client-')), 'package')
 await writeClient(folder)
 const files = readdirSync(folder).sort()
-symlinkSync(MODULES, join(folder, 'node_modules'))
+symlinkSync(MODULES_FOLDER, join(folder, 'node_modules'))
 const { createClient } = (await import(pathToFileURL(join(folder, 'dist/index.js')).href)) as {
-  createClient: (options: object) => Loose
+  createClient: (options: object) => Untyped
 }
 const baseUrl = `http://127.0.0.1:${api.port}`
-const clientWith = (options: object = {}) => createClient({ baseUrl, key, ...options })
-const client = clientWith()
+const createTestClient = (options: object = {}) => createClient({ baseUrl, key, ...options })
+const client = createTestClient()
 
 /** Returns a `fetch` that applies the next trick to each response. */
-const tampering = (...tricks: readonly ((response: Response) => Response)[]) => {
+const createTamperingFetch = (...tricks: readonly ((response: Response) => Response)[]) => {
   const seen: Request[] = []
   const send = async (input: unknown): Promise<Response> => {
     const trick = tricks[seen.length] ?? ((response) => response)
@@ -49,11 +49,11 @@ const tampering = (...tricks: readonly ((response: Response) => Response)[]) => 
   }
   return { seen, fetch: send as typeof fetch }
 }
-const lost = (): never => {
+const failConnection = (): never => {
   throw new TypeError('fetch failed')
 }
 /** Cuts the connection of a response after its first event. */
-const cutAfterOne = (response: Response): Response => {
+const cutAfterFirstEvent = (response: Response): Response => {
   let text = ''
   const decoder = new TextDecoder()
   const cut = new TransformStream<Uint8Array, Uint8Array>({
@@ -105,7 +105,7 @@ export const field = () => client.documents.upload(new Blob([]), { colour: 'red'
 export const needed = () => createClient({ key: 'k' })
 `,
   )
-  const tsc = join(MODULES, 'typescript-native/bin/tsc')
+  const tsc = join(MODULES_FOLDER, 'typescript-native/bin/tsc')
   await run(process.execPath, [tsc, '-p', program]).catch(({ stdout }) => assert.fail(String(stdout)))
 })
 
@@ -114,7 +114,7 @@ describe('the key', () => {
     const { data } = await client.GET('/api/v1/auth/me')
     assert.equal(data!.email, owner.email)
     let asked = 0
-    const other = clientWith({ key: async () => `${asked++ === 0 ? 'no.such.token' : key}` })
+    const other = createTestClient({ key: async () => `${asked++ === 0 ? 'no.such.token' : key}` })
     assert.equal((await other.GET('/api/v1/auth/me')).response.status, 401)
     assert.equal((await other.GET('/api/v1/auth/me')).data!.id, owner.id)
   })
@@ -126,11 +126,11 @@ describe('the key', () => {
 })
 
 describe('a request without an answer', () => {
-  const [slug, other] = [newSlug('mill'), newSlug('two')]
+  const [slug, other] = [createSlug('mill'), createSlug('two')]
 
   test('is retried with its key and takes effect once', async () => {
-    const { seen, fetch } = tampering(lost, lost)
-    const { data, response } = await clientWith({ fetch }).POST('/api/v1/orgs', {
+    const { seen, fetch } = createTamperingFetch(failConnection, failConnection)
+    const { data, response } = await createTestClient({ fetch }).POST('/api/v1/orgs', {
       body: { name: 'Mill', slug },
     })
     assert.equal(data!.slug, slug)
@@ -141,18 +141,18 @@ describe('a request without an answer', () => {
   })
 
   test('throws the error after the maximum retries', async () => {
-    const { seen, fetch } = tampering(lost, lost, lost)
-    await assert.rejects(clientWith({ fetch, retries: 1 }).GET('/api/v1/auth/me'), /fetch failed/)
+    const { seen, fetch } = createTamperingFetch(failConnection, failConnection, failConnection)
+    await assert.rejects(createTestClient({ fetch, retries: 1 }).GET('/api/v1/auth/me'), /fetch failed/)
     assert.equal(seen.length, 2)
   })
 
   test('is retried for a retryable status, but not after a refusal', async () => {
     const busy = () => new Response('{"detail":"busy"}', { status: 503, headers: { 'retry-after': '0' } })
-    const { seen, fetch } = tampering(busy, busy)
-    assert.equal((await clientWith({ fetch }).GET('/api/v1/auth/me')).data!.id, owner.id)
+    const { seen, fetch } = createTamperingFetch(busy, busy)
+    assert.equal((await createTestClient({ fetch }).GET('/api/v1/auth/me')).data!.id, owner.id)
     assert.equal(seen.length, 3)
-    const once = tampering()
-    const { error } = await clientWith({ fetch: once.fetch }).POST('/api/v1/orgs', {
+    const once = createTamperingFetch()
+    const { error } = await createTestClient({ fetch: once.fetch }).POST('/api/v1/orgs', {
       body: { name: 'Mill', slug },
     })
     assert.match(error!.detail, /slug|taken/i)
@@ -162,20 +162,20 @@ describe('a request without an answer', () => {
   test('waits for the first request with its key', async () => {
     const running = () =>
       new Response('{"detail":"running"}', { status: 409, headers: { 'retry-after': '0' } })
-    const { seen, fetch } = tampering(lost, running)
+    const { seen, fetch } = createTamperingFetch(failConnection, running)
     const body = { name: 'Two', slug: other }
-    const { data } = await clientWith({ fetch }).POST('/api/v1/orgs', { body })
+    const { data } = await createTestClient({ fetch }).POST('/api/v1/orgs', { body })
     assert.deepEqual([data!.slug, seen.length], [other, 3])
   })
 
   test('is not retried once aborted', async () => {
     const gone = new AbortController()
-    const { seen, fetch } = tampering(() => {
+    const { seen, fetch } = createTamperingFetch(() => {
       gone.abort(new Error('given up'))
-      return lost()
+      return failConnection()
     })
     await assert.rejects(
-      clientWith({ fetch }).GET('/api/v1/auth/me', { signal: gone.signal }),
+      createTestClient({ fetch }).GET('/api/v1/auth/me', { signal: gone.signal }),
       /fetch failed|given up/,
     )
     assert.equal(seen.length, 1)
@@ -211,8 +211,8 @@ describe('job events', () => {
     const id = await ledger.add(owner.id)
     await ledger.claim(id)
     await ledger.progress(id, 'Page 1 of 2', 1, 2)
-    const { seen, fetch } = tampering(cutAfterOne, cutAfterOne)
-    const stream = clientWith({ fetch }).jobs.events(id)
+    const { seen, fetch } = createTamperingFetch(cutAfterFirstEvent, cutAfterFirstEvent)
+    const stream = createTestClient({ fetch }).jobs.events(id)
     const first = await stream.next()
     await ledger.progress(id, 'Page 2 of 2', 2, 2)
     await ledger.finish(id, 'done', { result: null })
@@ -233,14 +233,14 @@ describe('job events', () => {
     const done = await ledger.addFinished(owner.id, 'done', { result: { n: 1 } })
     assert.deepEqual(await client.jobs.result(done), { n: 1 })
     const failed = await ledger.addFinished(owner.id, 'failed', { code: 'job.timeout', detail: 'Too slow' })
-    await assert.rejects(client.jobs.result(failed), (error: Loose) => {
+    await assert.rejects(client.jobs.result(failed), (error: Untyped) => {
       assert.deepEqual([error.name, error.message, error.state!.status], ['JobError', 'Too slow', 'failed'])
       return true
     })
   })
 
   test('of an unknown job are an error, and stop on abort', async () => {
-    await assert.rejects(client.jobs.result('none'), (error: Loose) => {
+    await assert.rejects(client.jobs.result('none'), (error: Untyped) => {
       assert.deepEqual([error.name, error.response.status], ['RequestError', 404])
       return true
     })
@@ -286,8 +286,8 @@ describe('an upload', () => {
   })
 
   test('is retried completely after a lost answer and stored once', async () => {
-    const { seen, fetch } = tampering(lost)
-    const document = await clientWith({ fetch }).documents.upload(new Blob([`${bytes}.`]), {
+    const { seen, fetch } = createTamperingFetch(failConnection)
+    const document = await createTestClient({ fetch }).documents.upload(new Blob([`${bytes}.`]), {
       filename: 'again.txt',
       onProgress: () => {},
     })
@@ -301,7 +301,7 @@ describe('an upload', () => {
   test('throws the reason if it is rejected', async () => {
     await assert.rejects(
       client.documents.upload(new Blob(['x']), { kind: 'x'.repeat(100) }),
-      (error: Loose) => {
+      (error: Untyped) => {
         assert.equal(error.response.status, 422)
         assert.match(error.message, /kind/)
         assert.ok(error.problem!.errors!.length > 0)

@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/commands.ts'
-import { testDatabase } from '../database.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createTestDatabase } from '../database.ts'
+import { createJobSettings } from '../job-settings.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase, PASSWORD } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { PASSWORD, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 import { enableTotp } from './totp-help.ts'
 
-const { api, ...database } = await edgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
-const ledger = ledgerOf(database)
-const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, jobSettings())
+const { api, ...database } = await startEdgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
+const ledger = createLedger(database)
+const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, createJobSettings())
 const signIn = (username: string, password: string) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
 /** True if a path answers with the status. Tests poll it, because edges learn of changes through notifications. */
-const answers = async (path: string, token: string, status: number): Promise<boolean> =>
+const hasStatus = async (path: string, token: string, status: number): Promise<boolean> =>
   (await api.get(path, { token })).status === status
-const passwordIn = (lines: readonly string[]): string => /^Password: (\S+)$/.exec(lines[1]!)![1]!
-const audited = async (kind: string): Promise<unknown> =>
+const parsePassword = (lines: readonly string[]): string => /^Password: (\S+)$/.exec(lines[1]!)![1]!
+const readAuditData = async (kind: string): Promise<unknown> =>
   (await database.query('select data from audit_event where kind = $1 order by id desc limit 1', [kind]))[0]
     ?.data
 
 test('create-admin creates an account with a random password and prints it once', async () => {
   const lines = await run('create-admin', ' New@Example.com')
   assert.equal(lines[0], 'new@example.com is a new admin')
-  const answer = await signIn('new@example.com', passwordIn(lines))
+  const answer = await signIn('new@example.com', parsePassword(lines))
   assert.equal(answer.status, 200)
   const { role } = (await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json
   assert.equal(role, 'admin')
-  assert.deepEqual(await audited('account.registered'), { by: 'command line', role: 'admin' })
+  assert.deepEqual(await readAuditData('account.registered'), { by: 'command line', role: 'admin' })
 })
 
 test('create-admin promotes an existing account immediately and keeps its password by default', async () => {
@@ -36,24 +36,24 @@ test('create-admin promotes an existing account immediately and keeps its passwo
   assert.equal((await api.get('/api/v1/auth/users', { token: ann.token })).status, 403)
   const kept = 'ann@example.com is now an admin; its password is unchanged (--new-password sets a new one)'
   assert.deepEqual(await run('create-admin', 'ann@example.com'), [kept, 'There are 2 active admins'])
-  await until('the edge sees the promotion', () => answers('/api/v1/auth/users', ann.token, 200))
+  await until('the edge sees the promotion', () => hasStatus('/api/v1/auth/users', ann.token, 200))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 200)
   const lines = await run('create-admin', 'ann@example.com', '--new-password')
   assert.equal(lines[0], 'ann@example.com is already an admin')
-  await until('earlier sessions have ended', () => answers('/api/v1/auth/me', ann.token, 401))
+  await until('earlier sessions have ended', () => hasStatus('/api/v1/auth/me', ann.token, 401))
   assert.equal((await signIn('ann@example.com', PASSWORD)).status, 401)
-  assert.equal((await signIn('ann@example.com', passwordIn(lines))).status, 200)
+  assert.equal((await signIn('ann@example.com', parsePassword(lines))).status, 200)
 })
 
 test('create-user creates an account that is never an admin, and rejects a taken address', async () => {
   const lines = await run('create-user', ' Uma@Example.com')
   assert.equal(lines[0], 'uma@example.com is a new user')
-  const answer = await signIn('uma@example.com', passwordIn(lines))
+  const answer = await signIn('uma@example.com', parsePassword(lines))
   const { role } = (await api.get('/api/v1/auth/me', { token: answer.json.access_token })).json
   assert.equal(role, 'user')
   await assert.rejects(run('create-user', 'uma@example.com'), /already exists/)
-  const empty = await testDatabase()
-  await runAdmin(['create-user', 'first@example.com'], empty.db, jobSettings())
+  const empty = await createTestDatabase()
+  await runAdmin(['create-user', 'first@example.com'], empty.db, createJobSettings())
   assert.deepEqual(await empty.query('select role from account'), [{ role: 'user' }])
 })
 
@@ -87,13 +87,13 @@ test('revoke-sessions ends all sessions and their access tokens', async () => {
     'Sessions of cyd@example.com revoked: 2',
   ])
   for (const token of [cyd.token, second])
-    await until('the session has ended', () => answers('/api/v1/auth/me', token, 401))
+    await until('the session has ended', () => hasStatus('/api/v1/auth/me', token, 401))
   assert.deepEqual(await run('revoke-sessions', 'cyd@example.com'), [
     'Sessions of cyd@example.com revoked: 0',
   ])
 })
 
-const fail = async (
+const addFailedJob = async (
   queue: string,
   more = {},
   code = 'internal',
@@ -108,11 +108,11 @@ const fail = async (
 
 let documents = 1000
 /** Returns job options with a new actor. */
-const newActor = () => ({ payload: { documentId: ++documents, force: true } })
+const createActor = () => ({ payload: { documentId: ++documents, force: true } })
 
 test('retry-failed retries each failed job once and skips those it cannot run', async () => {
-  const [one, two] = [await fail('documents'), await fail('other')]
-  await fail('documents', { name: 'gone.task' })
+  const [one, two] = [await addFailedJob('documents'), await addFailedJob('other')]
+  await addFailedJob('documents', { name: 'gone.task' })
   const again = async (id: string) =>
     (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
   assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs retried: 1'])
@@ -125,8 +125,8 @@ test('retry-failed filters jobs and can print their number only', async () => {
   const { token } = await api.register('dan@example.com')
   const { id: dan } = (await api.get('/api/v1/auth/me', { token })).json
   const began = new Date().toISOString()
-  for (const code of ['a.b', 'a.b', 'c.d']) await fail('flock', newActor(), code)
-  await fail('flock', newActor(), 'a.b', dan)
+  for (const code of ['a.b', 'a.b', 'c.d']) await addFailedJob('flock', createActor(), code)
+  await addFailedJob('flock', createActor(), 'a.b', dan)
   const count = async (...args: string[]) =>
     Number(
       /^Failed jobs that would be retried: (\d+)$/.exec(
@@ -150,18 +150,18 @@ test('retry-failed filters jobs and can print their number only', async () => {
 })
 
 test('retry-failed ends even if the retried jobs fail again immediately', async () => {
-  for (let n = 0; n < 3; n++) await fail('again', newActor())
+  for (let n = 0; n < 3; n++) await addFailedJob('again', createActor())
   const { db } = database
   let failing = 0
   const failingAgain = {
     ...db,
     transaction: async (work: Parameters<typeof db.transaction>[0]) => {
       const done = await db.transaction(work)
-      if (++failing < 20) await fail('again', newActor())
+      if (++failing < 20) await addFailedJob('again', createActor())
       return done
     },
   } as typeof db
-  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, jobSettings()), [
+  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, createJobSettings()), [
     'Failed jobs retried: 3',
   ])
 })

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { assertChallenge, castOf } from './accounts-help.ts'
-import { startOutside, startSender } from './comms-help.ts'
-import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
+import { assertChallenge, createCast } from './accounts-help.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { type Answered, type Api, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests who may send, on each route at each level of authentication, with the area open and closed. */
 
-const outside = await startOutside()
-const closed = { ...outside.env, OPEN_AREAS: 'ai' }
-const open = { ...outside.env, OPEN_AREAS: 'comms' }
-const { api: rbac, url, query } = await edgeAndDatabase({ env: { ...closed, AUTH_LEVEL: 'rbac' } })
-const { admin, moderator, user } = await castOf(rbac)
+const standIns = await startProviderStandIns()
+const closedEnv = { ...standIns.env, OPEN_AREAS: 'ai' }
+const openEnv = { ...standIns.env, OPEN_AREAS: 'comms' }
+const { api: rbac, url, query } = await startEdgeAndDatabase({ env: { ...closedEnv, AUTH_LEVEL: 'rbac' } })
+const { admin, moderator, user } = await createCast(rbac)
 const levels = {
   rbac,
-  basic: await startEdge(url, { env: { ...closed, AUTH_LEVEL: 'basic' } }),
-  none: await startEdge(url, { env: { ...closed, AUTH_LEVEL: 'none' } }),
-  'rbac, open': await startEdge(url, { env: { ...open, AUTH_LEVEL: 'rbac' } }),
-  'basic, open': await startEdge(url, { env: { ...open, AUTH_LEVEL: 'basic' } }),
-  'none, open': await startEdge(url, { env: { ...open, AUTH_LEVEL: 'none' } }),
+  basic: await startEdge(url, { env: { ...closedEnv, AUTH_LEVEL: 'basic' } }),
+  none: await startEdge(url, { env: { ...closedEnv, AUTH_LEVEL: 'none' } }),
+  'rbac, open': await startEdge(url, { env: { ...openEnv, AUTH_LEVEL: 'rbac' } }),
+  'basic, open': await startEdge(url, { env: { ...openEnv, AUTH_LEVEL: 'basic' } }),
+  'none, open': await startEdge(url, { env: { ...openEnv, AUTH_LEVEL: 'none' } }),
 }
 type Who = 'nobody' | 'user' | 'moderator' | 'admin' | 'bad token'
 const tokens: Readonly<Record<Who, string | undefined>> = {
@@ -29,21 +29,21 @@ const tokens: Readonly<Record<Who, string | undefined>> = {
 }
 
 let numbers = 0
-const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
+const createNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
 /** Method, path, body, and the status for an admitted caller that does not wait for the job. */
 const routes: readonly [string, string, () => object | undefined, number][] = [
   ['POST', '/email/send', () => ({ to: ['a@example.com'], subject: 's', text: 't' }), 202],
-  ['POST', '/sms/send', () => ({ to: newNumber(), body: 't' }), 202],
-  ['POST', '/call', () => ({ to: newNumber(), script_url: 'https://example.com/' }), 202],
+  ['POST', '/sms/send', () => ({ to: createNumber(), body: 't' }), 202],
+  ['POST', '/call', () => ({ to: createNumber(), script_url: 'https://example.com/' }), 202],
   ['GET', '/status', () => undefined, 200],
   ['GET', '/sends', () => undefined, 200],
   ['GET', '/domains', () => undefined, 202],
   ['POST', '/domains', () => ({ name: 'added.example' }), 202],
   ['POST', '/domains/example.com/check', () => undefined, 202],
 ]
-const NOT_WAITING = { prefer: 'respond-async' }
+const RESPOND_ASYNC = { prefer: 'respond-async' }
 
-function ask(
+function callAs(
   api: Api,
   who: Who,
   method: string,
@@ -60,27 +60,28 @@ function ask(
   })
 }
 
-const ALL = { nobody: 'ok', user: 'ok', moderator: 'ok', admin: 'ok', 'bad token': 'ok' } as const
+const ALL_ADMITTED = { nobody: 'ok', user: 'ok', moderator: 'ok', admin: 'ok', 'bad token': 'ok' } as const
 const expected: Readonly<Record<keyof typeof levels, Readonly<Record<Who, 'ok' | 401 | 403>>>> = {
   rbac: { nobody: 401, user: 403, moderator: 403, admin: 'ok', 'bad token': 401 },
-  basic: { ...ALL, nobody: 401, 'bad token': 401 },
-  none: ALL,
-  'rbac, open': { ...ALL, 'bad token': 401 },
-  'basic, open': { ...ALL, 'bad token': 401 },
-  'none, open': ALL,
+  basic: { ...ALL_ADMITTED, nobody: 401, 'bad token': 401 },
+  none: ALL_ADMITTED,
+  'rbac, open': { ...ALL_ADMITTED, 'bad token': 401 },
+  'basic, open': { ...ALL_ADMITTED, 'bad token': 401 },
+  'none, open': ALL_ADMITTED,
 }
-const at = Object.keys(levels) as (keyof typeof levels)[]
-const callersAt = (level: keyof typeof levels) => Object.entries(expected[level]) as [Who, 'ok' | 401 | 403][]
+const levelNames = Object.keys(levels) as (keyof typeof levels)[]
+const listCallers = (level: keyof typeof levels) =>
+  Object.entries(expected[level]) as [Who, 'ok' | 401 | 403][]
 
 // No worker runs yet, so a new job shows that the edge admitted its caller.
-for (const level of at) {
+for (const level of levelNames) {
   describe(level, () => {
     for (const [method, path, body, admitted] of routes) {
       test(`${method} ${path}`, async () => {
-        for (const [who, rule] of callersAt(level)) {
+        for (const [who, rule] of listCallers(level)) {
           const status = rule === 'ok' ? admitted : rule
           const before = await query('select count(*)::int as n from job')
-          const answer = await ask(levels[level], who, method, path, body(), NOT_WAITING)
+          const answer = await callAs(levels[level], who, method, path, body(), RESPOND_ASYNC)
           assert.equal(answer.status, status, `${who}: ${answer.text}`)
           if (status === 401) assertChallenge(answer, who)
           if (status === 403)
@@ -101,7 +102,7 @@ test('a message belongs to the account that it was sent for', async () => {
     ['rbac, open', 'user', user.id],
   ]
   for (const [level, who, owner] of owners) {
-    const answer = await ask(levels[level], who, 'POST', '/email/send', routes[0]![2](), NOT_WAITING)
+    const answer = await callAs(levels[level], who, 'POST', '/email/send', routes[0]![2](), RESPOND_ASYNC)
     const [row] = await query(
       'select s.owner_id, j.owner_id as job_owner from comms_send s join job j on j.id = s.job_id where j.id = $1',
       [answer.json.job_id],
@@ -113,7 +114,7 @@ test('a message belongs to the account that it was sent for', async () => {
 test("a page of another site cannot send with an admin's cookie", async () => {
   for (const [method, path, body] of routes.filter(([method]) => method === 'POST')) {
     const headers = { cookie: `millrace_session=${admin.token}`, origin: 'https://evil.example' }
-    assert.equal((await ask(rbac, 'nobody', method, path, body(), headers)).status, 403)
+    assert.equal((await callAs(rbac, 'nobody', method, path, body(), headers)).status, 403)
   }
 })
 
@@ -131,16 +132,16 @@ describe('without the settings of a provider', () => {
   ]
   for (const [what, env, paths, name] of cases) {
     test(`${what}: 503 names ${name.source}, and no job is added`, async () => {
-      const api = await startEdge(url, { env: { ...open, ...env } })
+      const api = await startEdge(url, { env: { ...openEnv, ...env } })
       const before = await query(
         'select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends',
       )
       for (const path of paths) {
         const body = routes.find((route) => route[0] === 'POST' && route[1] === path)![2]()
-        const answer = await ask(api, 'nobody', 'POST', path, body)
+        const answer = await callAs(api, 'nobody', 'POST', path, body)
         assert.deepEqual([answer.status, name.test(answer.json.detail)], [503, true], answer.text)
       }
-      if (what === 'domains') assert.equal((await ask(api, 'nobody', 'GET', '/domains')).status, 503)
+      if (what === 'domains') assert.equal((await callAs(api, 'nobody', 'GET', '/domains')).status, 503)
       assert.deepEqual(
         await query('select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends'),
         before,
@@ -151,11 +152,11 @@ describe('without the settings of a provider', () => {
   test('mail is 503 in production', async () => {
     const env = { NODE_ENV: 'production', DATABASE_URL: url, OPEN_AREAS: 'comms' }
     const api = await startEdge(url, { env })
-    const answer = await ask(api, 'nobody', 'POST', '/email/send', routes[0]![2]())
+    const answer = await callAs(api, 'nobody', 'POST', '/email/send', routes[0]![2]())
     assert.equal(answer.status, 503)
     assert.match(answer.json.detail, /EMAIL_PROVIDER_API_KEY.*EMAIL_SMTP_URL.*EMAIL_PROVIDER_FROM_EMAIL/)
     assert.equal(
-      (await ask(api, 'nobody', 'POST', '/email/send', { to: [] })).status,
+      (await callAs(api, 'nobody', 'POST', '/email/send', { to: [] })).status,
       422,
       'input comes first',
     )
@@ -164,12 +165,12 @@ describe('without the settings of a provider', () => {
 
 test('an admitted caller who waits gets the outcome on each route and level', async () => {
   await query('delete from job')
-  await startSender(url, closed)
+  await startMessageWorker(url, closedEnv)
   for (const [method, path, body] of routes)
-    assert.equal((await ask(rbac, 'admin', method, path, body())).status, 200, path)
-  for (const level of at) {
-    const [who] = callersAt(level).find(([, rule]) => rule === 'ok')!
+    assert.equal((await callAs(rbac, 'admin', method, path, body())).status, 200, path)
+  for (const level of levelNames) {
+    const [who] = listCallers(level).find(([, rule]) => rule === 'ok')!
     const [method, path, body] = routes[0]!
-    assert.equal((await ask(levels[level], who, method, path, body())).status, 200, `${level}, ${who}`)
+    assert.equal((await callAs(levels[level], who, method, path, body())).status, 200, `${level}, ${who}`)
   }
 })

@@ -1,31 +1,31 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { startOutside, startSender } from './comms-help.ts'
-import { type Answered, edgeAndDatabase } from './harness.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { type Answered, startEdgeAndDatabase } from './harness.ts'
 
 /**
  * Tests the behaviour that all channels share, with an edge, a worker, the real SDKs and stand-ins for the providers.
  */
 
-const outside = await startOutside()
-const { twilio, mail } = outside
-const env = { ...outside.env, OPEN_AREAS: 'comms,jobs' }
-const { api, url, query } = await edgeAndDatabase({ env })
-await startSender(url, env)
+const standIns = await startProviderStandIns()
+const { twilio, mail } = standIns
+const env = { ...standIns.env, OPEN_AREAS: 'comms,jobs' }
+const { api, url, query } = await startEdgeAndDatabase({ env })
+await startMessageWorker(url, env)
 
 let numbers = 0
-const newNumber = (): string => `+4917112${String(++numbers).padStart(5, '0')}`
+const createNumber = (): string => `+4917112${String(++numbers).padStart(5, '0')}`
 const post = (path: string, json: unknown, headers = {}): Promise<Answered> =>
   api.post(`/api/v1/comms${path}`, { json, headers })
-const lastSend = async () =>
+const readLastMessage = async () =>
   (await query('select * from comms_send order by created_at desc, id desc limit 1'))[0]!
 
 describe('every channel', () => {
   const routes: Readonly<Record<string, () => object>> = {
     '/email/send': () => ({ to: ['a@example.com'], subject: 's', text: 't' }),
-    '/sms/send': () => ({ to: newNumber(), body: 't' }),
-    '/call': () => ({ to: newNumber(), script_url: 'https://example.com/' }),
+    '/sms/send': () => ({ to: createNumber(), body: 't' }),
+    '/call': () => ({ to: createNumber(), script_url: 'https://example.com/' }),
   }
   const sent = (): number => mail.taken.length + twilio.taken.length
 
@@ -38,7 +38,7 @@ describe('every channel', () => {
         return json.status === 'done' && json
       })
       assert.match(job.result.status, /^(sent|queued)$/)
-      assert.equal((await lastSend()).job_id, answer.json.job_id)
+      assert.equal((await readLastMessage()).job_id, answer.json.job_id)
     })
 
     test(`${path} sends once per Idempotency-Key`, async () => {

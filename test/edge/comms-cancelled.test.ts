@@ -2,58 +2,58 @@ import assert from 'node:assert/strict'
 import net from 'node:net'
 import { after, test } from 'node:test'
 import { until } from '../until.ts'
-import { castOf } from './accounts-help.ts'
-import { startOutside, startSender } from './comms-help.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { createCast } from './accounts-help.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** A message with a running attempt can be cancelled until the provider may have received it. */
 
-const outside = await startOutside()
-const { mail, twilio } = outside
-const silent = net.createServer()
+const standIns = await startProviderStandIns()
+const { mail, twilio } = standIns
+const silentServer = net.createServer()
 const sockets = new Set<net.Socket>()
-silent.on('connection', (socket) => {
+silentServer.on('connection', (socket) => {
   sockets.add(socket)
   socket.on('error', () => {})
 })
-await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', () => resolve()))
+await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', () => resolve()))
 after(() => {
   for (const socket of sockets) socket.destroy()
-  silent.close()
+  silentServer.close()
 })
-const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
-const { api, url, query } = await edgeAndDatabase({ env })
-const { port } = silent.address() as net.AddressInfo
+const env = { ...standIns.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
+const { api, url, query } = await startEdgeAndDatabase({ env })
+const { port } = silentServer.address() as net.AddressInfo
 // At this server the SMTP client never gets a greeting.
-await startSender(url, { ...env, EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
-const { user } = await castOf(api)
+await startMessageWorker(url, { ...env, EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
+const { user } = await createCast(api)
 
 const cancel = (id: string) => api.call('DELETE', `/api/v1/comms/sends/${id}`, { token: user.token })
 const post = (path: string, json: object) => api.post(`/api/v1/comms${path}`, { json, token: user.token })
-const sends = (status: string) =>
+const readMessages = (status: string) =>
   query('select id, job_id from comms_send where status = $1 order by created_at desc', [status])
-const statusOfJob = async (id: unknown) =>
+const readJobStatus = async (id: unknown) =>
   (await query('select status from job where id = $1', [id]))[0]!.status
 
 test('mail waiting for its server is cancelled immediately, along with the waiting request', async () => {
   const waiting = post('/email/send', { to: ['a@example.com'], subject: 's', text: 't' })
   await until('its attempt has connected', () => sockets.size > 0)
-  const [one] = await sends('queued')
-  assert.equal(await statusOfJob(one!.job_id), 'running')
+  const [one] = await readMessages('queued')
+  assert.equal(await readJobStatus(one!.job_id), 'running')
   const answer = await cancel(one!.id as string)
   assert.deepEqual([answer.status, answer.json.status], [200, 'cancelled'])
   assertRefused(await waiting, 409, 'The job was cancelled')
-  assert.equal(await statusOfJob(one!.job_id), 'cancelled')
+  assert.equal(await readJobStatus(one!.job_id), 'cancelled')
   assert.equal(mail.requests, 0)
 })
 
 test('a text message that the provider may have received is not cancelled but sent', async () => {
   twilio.mode = () => 'hang before'
   const waiting = post('/sms/send', { to: '+14155552671', body: 't' })
-  const one = await until('its request is running', async () => (await sends('sending'))[0])
+  const one = await until('its request is running', async () => (await readMessages('sending'))[0])
   assertRefused(await cancel(one.id as string), 409, 'The message can no longer be cancelled: it is sending')
-  assert.equal(await statusOfJob(one.job_id), 'running')
+  assert.equal(await readJobStatus(one.job_id), 'running')
   const [row] = await query('select cancel_requested_at from job where id = $1', [one.job_id])
   assert.equal(row!.cancel_requested_at, null)
   const cancelling = api.call('DELETE', `/api/v1/jobs/${one.job_id}`, { token: user.token })

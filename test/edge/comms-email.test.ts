@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { startOutside, startSender } from './comms-help.ts'
-import { type Answered, edgeAndDatabase } from './harness.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { type Answered, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests mail with an edge, a worker, the real SDKs and stand-ins for the providers. */
 
-const outside = await startOutside()
-const { mail } = outside
-const env = { ...outside.env, OPEN_AREAS: 'comms,jobs' }
-const { api, url, query } = await edgeAndDatabase({ env })
-await startSender(url, env)
+const standIns = await startProviderStandIns()
+const { mail } = standIns
+const env = { ...standIns.env, OPEN_AREAS: 'comms,jobs' }
+const { api, url, query } = await startEdgeAndDatabase({ env })
+await startMessageWorker(url, env)
 
 const post = (path: string, json: unknown, headers = {}): Promise<Answered> =>
   api.post(`/api/v1/comms${path}`, { json, headers })
-const lastSend = async () =>
+const readLastMessage = async () =>
   (await query('select * from comms_send order by created_at desc, id desc limit 1'))[0]!
 
 describe('POST /comms/email/send', () => {
@@ -47,7 +47,7 @@ describe('POST /comms/email/send', () => {
       mail.raw.at(-1)!,
       /^From: other@example.com\r\nTo: a@example.com, B@example.com\r\nCc: c@example.com/m,
     )
-    const row = await lastSend()
+    const row = await readLastMessage()
     assert.deepEqual([row.id, row.status, row.recipients, row.requests], [id, 'sent', rest.to, 1])
   })
 
@@ -88,7 +88,7 @@ describe('POST /comms/email/send', () => {
       const answer = await send({ from_email })
       assert.equal(answer.status, 400)
       assert.match(answer.json.detail, /(new|other)\.example is not a verified domain/)
-      assert.equal((await lastSend()).status, 'failed')
+      assert.equal((await readLastMessage()).status, 'failed')
     }
   })
 

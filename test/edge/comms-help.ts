@@ -1,12 +1,18 @@
 import { after } from 'node:test'
 import type { TestDatabase } from '../database.ts'
-import { KEY, type ResendStandIn, resendDomain, resendServer, WEBHOOK_SECRET } from '../standins/resend.ts'
-import { type MailStandIn, mailServer } from '../standins/smtp.ts'
-import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
+import {
+  createResendDomain,
+  KEY,
+  type ResendStandIn,
+  startResend,
+  WEBHOOK_SECRET,
+} from '../standins/resend.ts'
+import { type MailStandIn, startMailServer } from '../standins/smtp.ts'
+import { startTwilio, type TwilioStandIn, twilioEnv } from '../standins/twilio.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** Stand-ins for the three providers, and the settings that point to them. */
-export interface Outside {
+export interface ProviderStandIns {
   readonly twilio: TwilioStandIn
   readonly resend: ResendStandIn
   readonly mail: MailStandIn
@@ -14,9 +20,9 @@ export interface Outside {
 }
 
 /** Starts the stand-ins with `example.com` as a verified domain. They stop after the test file. */
-export async function startOutside(): Promise<Outside> {
-  const [twilio, resend, mail] = await Promise.all([twilioServer(), resendServer(), mailServer()])
-  resend.domains.push(resendDomain('example.com'), resendDomain('new.example', 'pending'))
+export async function startProviderStandIns(): Promise<ProviderStandIns> {
+  const [twilio, resend, mail] = await Promise.all([startTwilio(), startResend(), startMailServer()])
+  resend.domains.push(createResendDomain('example.com'), createResendDomain('new.example', 'pending'))
   after(() => Promise.all([twilio.stop(), resend.stop(), mail.stop()]))
   const env = {
     ...twilioEnv(twilio.url),
@@ -40,6 +46,6 @@ export async function makeDue(query: TestDatabase['query'], id: string, ms = 0):
 }
 
 /** Starts a worker for messages on a database. The worker stops after the test file. */
-export async function startSender(url: string, env: Readonly<Record<string, string>>): Promise<void> {
+export async function startMessageWorker(url: string, env: Readonly<Record<string, string>>): Promise<void> {
   await startOwnWorker(url, 'comms', env)
 }

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { purge } from '../purge.ts'
-import { castOf } from './accounts-help.ts'
-import { startOutside, startSender } from './comms-help.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { runPurge } from '../purge.ts'
+import { createCast } from './accounts-help.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests the configuration report, the delivery status of messages, and domains. */
 
-const outside = await startOutside()
-const { resend } = outside
-const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
-const { api, url, query, db } = await edgeAndDatabase({ env })
-const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
-await startSender(url, env)
-const { admin, user, newcomer } = await castOf(api)
-const other = await newcomer()
+const standIns = await startProviderStandIns()
+const { resend } = standIns
+const env = { ...standIns.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
+const { api, url, query, db } = await startEdgeAndDatabase({ env })
+const openEdge = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
+await startMessageWorker(url, env)
+const { admin, user, newcomer } = await createCast(api)
+const otherAccount = await newcomer()
 
 const get = (path: string, token = admin.token) => api.get(`/api/v1/comms${path}`, { token })
 const post = (path: string, json?: object, token = admin.token) =>
@@ -71,14 +71,14 @@ describe('GET /comms/sends', () => {
     const mine = (await post('/email/send', email, user.token)).json.id
     await post('/sms/send', { to: '+14155552671', body: 't' }, user.token)
     const [text] = await query(`select id, provider_id from comms_send where channel = 'sms'`)
-    const nobodys = (await open.post('/api/v1/comms/email/send', { json: email })).json.id
+    const nobodys = (await openEdge.post('/api/v1/comms/email/send', { json: email })).json.id
     const ids = async (path: string, token: string) =>
       (await get(path, token)).json.map(({ id }: { id: string }) => id)
     assert.deepEqual(await ids('/sends', user.token), [nobodys, text!.id, mine])
     assert.deepEqual(await ids('/sends?channel=email', user.token), [nobodys, mine])
     assert.deepEqual(await ids('/sends?status=unknown', user.token), [])
     assert.deepEqual(await ids('/sends?limit=1', user.token), [nobodys])
-    assert.deepEqual(await ids('/sends', other.token), [nobodys])
+    assert.deepEqual(await ids('/sends', otherAccount.token), [nobodys])
     assert.deepEqual(await ids('/sends', admin.token), [nobodys, text!.id, mine])
 
     const pages: string[] = []
@@ -106,12 +106,12 @@ describe('GET /comms/sends', () => {
       attachments: [],
     })
     assert.ok(created_at <= requested_at && requested_at <= settled_at && job_id !== undefined)
-    const missing = await get(`/sends/${randomUUID()}`, other.token)
+    const missing = await get(`/sends/${randomUUID()}`, otherAccount.token)
     assert.deepEqual(
       [missing.status, missing.json],
       [404, { detail: 'Message not found', code: 'send.missing' }],
     )
-    assert.equal((await get(`/sends/${mine}`, other.token)).text, missing.text)
+    assert.equal((await get(`/sends/${mine}`, otherAccount.token)).text, missing.text)
     assert.equal((await get('/sends/nonsense')).status, 404)
   })
 
@@ -126,16 +126,20 @@ describe('GET /comms/sends', () => {
     const { id } = (await post('/email/send', email, account.token)).json
     const gone = await api.call('DELETE', `/api/v1/auth/users/${account.id}`, { token: admin.token })
     assert.equal(gone.status, 204)
-    await purge(db)
+    await runPurge(db)
     assert.deepEqual(await query('select owner_id, status from comms_send where id = $1', [id]), [
       { owner_id: null, status: 'sent' },
     ])
     const shown = async (path: string, token: string) =>
       (await get(path, token)).json.some((send: { id: string }) => send.id === id)
     for (const path of ['/sends', '/sends?status=sent', '/sends?channel=email&status=sent'])
-      assert.deepEqual([await shown(path, admin.token), await shown(path, other.token)], [true, false], path)
+      assert.deepEqual(
+        [await shown(path, admin.token), await shown(path, otherAccount.token)],
+        [true, false],
+        path,
+      )
     assert.equal((await get(`/sends/${id}`)).status, 200)
-    assert.equal((await get(`/sends/${id}`, other.token)).status, 404)
+    assert.equal((await get(`/sends/${id}`, otherAccount.token)).status, 404)
   })
 })
 

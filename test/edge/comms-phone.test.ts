@@ -1,27 +1,27 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { startOutside, startSender } from './comms-help.ts'
-import { type Answered, edgeAndDatabase } from './harness.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { type Answered, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests text messages and calls with an edge, a worker, the real SDKs and stand-ins for the providers. */
 
-const outside = await startOutside()
-const { twilio } = outside
-const env = { ...outside.env, OPEN_AREAS: 'comms,jobs' }
-const { api, url, query } = await edgeAndDatabase({ env })
-await startSender(url, env)
+const standIns = await startProviderStandIns()
+const { twilio } = standIns
+const env = { ...standIns.env, OPEN_AREAS: 'comms,jobs' }
+const { api, url, query } = await startEdgeAndDatabase({ env })
+await startMessageWorker(url, env)
 
-const TO = '+491711234567'
+const RECIPIENT = '+491711234567'
 let numbers = 0
-const newNumber = (): string => `+4917112${String(++numbers).padStart(5, '0')}`
+const createNumber = (): string => `+4917112${String(++numbers).padStart(5, '0')}`
 const post = (path: string, json: unknown, headers = {}): Promise<Answered> =>
   api.post(`/api/v1/comms${path}`, { json, headers })
-const lastSend = async () =>
+const readLastMessage = async () =>
   (await query('select * from comms_send order by created_at desc, id desc limit 1'))[0]!
 
 describe('POST /comms/sms/send', () => {
   const send = (more: object = {}): Promise<Answered> =>
-    post('/sms/send', { to: newNumber(), body: 'Hello', ...more })
+    post('/sms/send', { to: createNumber(), body: 'Hello', ...more })
 
   test('answers with the sid and the normalized number', async () => {
     const answer = await send({ to: ' +49 171 / 123-4567 ' })
@@ -30,11 +30,16 @@ describe('POST /comms/sms/send', () => {
       [answer.status, rest],
       [
         200,
-        { to: TO, status: 'queued', segments: 1, message: 'The provider accepted the message, in 1 part' },
+        {
+          to: RECIPIENT,
+          status: 'queued',
+          segments: 1,
+          message: 'The provider accepted the message, in 1 part',
+        },
       ],
     )
-    assert.deepEqual([twilio.taken.at(-1)!.sid, twilio.taken.at(-1)!.to], [sid, TO])
-    const row = await lastSend()
+    assert.deepEqual([twilio.taken.at(-1)!.sid, twilio.taken.at(-1)!.to], [sid, RECIPIENT])
+    const row = await readLastMessage()
     assert.deepEqual([row.id, row.provider_id], [id, sid])
   })
 
@@ -109,7 +114,7 @@ describe('POST /comms/sms/send', () => {
     twilio.mode = () => 'take'
     assert.deepEqual([answer.status, answer.json.sid, answer.json.status], [200, null, 'unknown'])
     assert.equal(twilio.requests, before + 1)
-    const { id } = await lastSend()
+    const { id } = await readLastMessage()
     const listed = await api.get('/api/v1/comms/sends?status=unknown&channel=sms')
     assert.deepEqual(
       listed.json.map((one: { id: string }) => one.id),
@@ -126,22 +131,22 @@ describe('POST /comms/sms/send', () => {
     const detail = 'The telephony provider could not be reached or failed: HTTP status 500'
     assert.deepEqual([answer.status, answer.json], [502, { detail, code: 'telephony.failed' }])
     assert.equal(twilio.requests, before + 3)
-    assert.equal((await lastSend()).status, 'failed')
+    assert.equal((await readLastMessage()).status, 'failed')
   })
 })
 
 describe('POST /comms/call', () => {
   const send = (more: object = {}): Promise<Answered> =>
-    post('/call', { to: newNumber(), script_url: 'https://example.com/script.xml', ...more })
+    post('/call', { to: createNumber(), script_url: 'https://example.com/script.xml', ...more })
 
   test('answers with the sid', async () => {
-    const answer = await send({ to: TO, timeout: 5 })
+    const answer = await send({ to: RECIPIENT, timeout: 5 })
     const { id, sid, ...rest } = answer.json
     assert.deepEqual(
       [answer.status, rest],
-      [200, { to: TO, status: 'queued', message: 'The provider accepted the call' }],
+      [200, { to: RECIPIENT, status: 'queued', message: 'The provider accepted the call' }],
     )
-    assert.equal((await lastSend()).id, id)
+    assert.equal((await readLastMessage()).id, id)
     const { parameters, sid: theirs } = twilio.taken.at(-1)!
     assert.deepEqual(
       [theirs, parameters.get('Url'), parameters.get('Timeout')],

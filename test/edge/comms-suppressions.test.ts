@@ -1,44 +1,44 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { mailEvent, signedEvent } from '../standins/resend.ts'
-import { castOf } from './accounts-help.ts'
-import { startOutside, startSender } from './comms-help.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { createMailEvent, createSignedEvent } from '../standins/resend.ts'
+import { createCast } from './accounts-help.ts'
+import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** Permanent bounces and spam complaints must suppress an address until an admin lifts the suppression. */
 
-const outside = await startOutside()
-const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
-const { api, url, query } = await edgeAndDatabase({ env })
-await startSender(url, env)
-const { admin, user } = await castOf(api)
+const standIns = await startProviderStandIns()
+const env = { ...standIns.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
+const { api, url, query } = await startEdgeAndDatabase({ env })
+await startMessageWorker(url, env)
+const { admin, user } = await createCast(api)
 const PATH = '/api/v1/comms/suppressions'
 
 const send = (more: object) =>
   api.post('/api/v1/comms/email/send', { token: user.token, json: { subject: 's', text: 't', ...more } })
 const list = async () => (await api.get(PATH, { token: admin.token })).json
-const lift = (address: string, token = admin.token) =>
+const liftSuppression = (address: string, token = admin.token) =>
   api.call('DELETE', `${PATH}/${encodeURIComponent(address)}`, { token })
-const tell = (type: string, more: Parameters<typeof mailEvent>[1] & object, id?: string) =>
+const deliverEvent = (type: string, more: Parameters<typeof createMailEvent>[1] & object, id?: string) =>
   api.post(
     '/api/v1/comms/webhooks/resend',
-    signedEvent(mailEvent(type, more), id === undefined ? {} : { id }),
+    createSignedEvent(createMailEvent(type, more), id === undefined ? {} : { id }),
   )
 /** Sends mail to an address, then delivers a provider event about the mail. Returns the id of the message. */
 async function sendAndReport(to: string, type: string, more: object = {}, event?: string): Promise<string> {
   const { id } = (await send({ to: [to] })).json
-  assert.equal((await tell(type, { id, to, ...more }, event)).status, 200)
+  assert.equal((await deliverEvent(type, { id, to, ...more }, event)).status, 200)
   return id
 }
 
-const PERMANENT = { bounce: { type: 'Permanent', subType: 'General' } }
+const PERMANENT_BOUNCE = { bounce: { type: 'Permanent', subType: 'General' } }
 const detailOf = (addresses: string): string =>
   `Mail to ${addresses} is suppressed after a permanent bounce or a spam complaint. An admin can lift the suppression.`
 
 describe('an address is suppressed', () => {
   for (const [what, type, more, reason] of [
-    ['whose server has refused mail for good', 'email.bounced', PERMANENT, 'bounced'],
+    ['whose server has refused mail for good', 'email.bounced', PERMANENT_BOUNCE, 'bounced'],
     ['that the provider suppresses', 'email.suppressed', {}, 'bounced'],
     ['whose owner calls it spam', 'email.complained', {}, 'complained'],
   ] as const)
@@ -54,7 +54,7 @@ describe('an address is suppressed', () => {
         { to: ['b@example.com'], bcc: ['ada@Example.com'] },
       ])
         assertRefused(await send(fields), 409, detailOf('ada@example.com'))
-      assert.equal((await lift('ADA@example.com')).status, 204)
+      assert.equal((await liftSuppression('ADA@example.com')).status, 204)
       assert.deepEqual(await list(), [])
       assert.equal((await send({ to: ['ada@example.com'] })).status, 200)
     })
@@ -72,30 +72,30 @@ describe('an address is suppressed', () => {
 
   test('but not if the event names several addresses', async () => {
     const { id } = (await send({ to: ['a@example.com', 'b@example.com'] })).json
-    await tell('email.complained', { id, to: ['a@example.com', 'b@example.com'] })
+    await deliverEvent('email.complained', { id, to: ['a@example.com', 'b@example.com'] })
     assert.deepEqual(await list(), [])
   })
 })
 
 test('a rejected request leaves no message or job and names every suppressed address', async () => {
   await sendAndReport('x@example.com', 'email.complained')
-  await sendAndReport('y@example.com', 'email.bounced', PERMANENT)
+  await sendAndReport('y@example.com', 'email.bounced', PERMANENT_BOUNCE)
   const rows = () =>
     query('select (select count(*) from comms_send) as sends, (select count(*) from job) as jobs')
   const before = await rows()
   const answer = await send({ to: ['y@example.com', 'x@example.com', 'z@example.com'] })
   assertRefused(answer, 409, detailOf('x@example.com, y@example.com'))
   assert.deepEqual(await rows(), before)
-  for (const address of ['x@example.com', 'y@example.com']) await lift(address)
+  for (const address of ['x@example.com', 'y@example.com']) await liftSuppression(address)
 })
 
 test('lifting a suppression is audited, and a repeated event does not restore it', async () => {
   const event = 'msg_again'
   const id = await sendAndReport('carl@example.com', 'email.complained', {}, event)
-  await lift('carl@example.com')
-  await tell('email.complained', { id, to: 'carl@example.com' }, event)
+  await liftSuppression('carl@example.com')
+  await deliverEvent('email.complained', { id, to: 'carl@example.com' }, event)
   assert.deepEqual(await list(), [])
-  assertRefused(await lift('carl@example.com'), 404, 'Mail to this address is not suppressed')
+  assertRefused(await liftSuppression('carl@example.com'), 404, 'Mail to this address is not suppressed')
   const audited = await query(
     `select actor_id, data from audit_event where kind = 'suppression.lifted' and data ->> 'address' = 'carl@example.com'`,
   )
@@ -117,7 +117,7 @@ test('only admins list suppressions, in pages', async () => {
     ['1', '3', '2', '5', '4'].map((name) => `${name}@example.com`),
   )
   assert.equal((await api.get(PATH, { token: user.token })).status, 403)
-  assert.equal((await lift('1@example.com', user.token)).status, 403)
+  assert.equal((await liftSuppression('1@example.com', user.token)).status, 403)
   for (const query of ['limit=0', 'limit=1001', 'cursor=x'])
     assert.equal((await api.get(`${PATH}?${query}`, { token: admin.token })).status, 422)
 })

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { castOf } from './accounts-help.ts'
-import { makeDue, startOutside, startSender } from './comms-help.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { createCast } from './accounts-help.ts'
+import { makeDue, startMessageWorker, startProviderStandIns } from './comms-help.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** Admins manage templates, senders use them, and sent messages keep their rendered text. */
 
-const outside = await startOutside()
-const { mail, twilio } = outside
-const env = { ...outside.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
-const { api, url, query } = await edgeAndDatabase({ env })
-await startSender(url, env)
-const { admin, moderator, user } = await castOf(api)
+const standIns = await startProviderStandIns()
+const { mail, twilio } = standIns
+const env = { ...standIns.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
+const { api, url, query } = await startEdgeAndDatabase({ env })
+await startMessageWorker(url, env)
+const { admin, moderator, user } = await createCast(api)
 const PATH = '/api/v1/comms/templates'
 
 const call = (method: string, path: string, json?: object, token = admin.token, headers = {}) =>
@@ -23,16 +23,16 @@ const send = (path: string, json: object, token = user.token) =>
   api.post(`/api/v1/comms${path}`, { token, json })
 const contentOf = (raw: string) => raw.slice(raw.indexOf('\r\n\r\n') + 4)
 
-const WELCOME = {
+const WELCOME_TEMPLATE = {
   channel: 'email',
   subject: 'Welcome, {{name}}',
   text: 'Hello {{name}} of {{place}}',
   html: '<p>Hello {{name}} of {{place}}</p>',
   variables: [{ name: 'name' }, { name: 'place', default: 'nowhere' }],
 }
-const CODE = { channel: 'sms', text: 'Your code is {{code}}', variables: [{ name: 'code' }] }
+const CODE_TEMPLATE = { channel: 'sms', text: 'Your code is {{code}}', variables: [{ name: 'code' }] }
 let names = 0
-const made = async (fields: object = WELCOME): Promise<string> => {
+const createTemplate = async (fields: object = WELCOME_TEMPLATE): Promise<string> => {
   const name = `template-${++names}`
   const answer = await call('POST', '', { name, ...fields })
   assert.equal(answer.status, 201, answer.text)
@@ -41,19 +41,19 @@ const made = async (fields: object = WELCOME): Promise<string> => {
 
 describe('managing templates', () => {
   test('adds, shows, replaces and deletes them, with audit events', async () => {
-    const added = await call('POST', '', { name: 'welcome', ...WELCOME })
+    const added = await call('POST', '', { name: 'welcome', ...WELCOME_TEMPLATE })
     const { created_at, ...rest } = added.json
-    assert.deepEqual([added.status, rest], [201, { name: 'welcome', ...WELCOME, updated_at: null }])
+    assert.deepEqual([added.status, rest], [201, { name: 'welcome', ...WELCOME_TEMPLATE, updated_at: null }])
     assert.deepEqual((await call('GET', '/welcome', undefined, user.token)).json, added.json)
-    const replaced = await call('PUT', '/welcome', CODE)
+    const replaced = await call('PUT', '/welcome', CODE_TEMPLATE)
     const { updated_at, ...code } = replaced.json
-    assert.deepEqual(code, { name: 'welcome', ...CODE, subject: null, html: null, created_at })
+    assert.deepEqual(code, { name: 'welcome', ...CODE_TEMPLATE, subject: null, html: null, created_at })
     assert.ok(updated_at >= created_at)
     assert.equal((await call('DELETE', '/welcome')).status, 204)
     const detail = 'There is no template named welcome'
     for (const [method, path, json] of [
       ['GET', '/welcome', undefined],
-      ['PUT', '/welcome', CODE],
+      ['PUT', '/welcome', CODE_TEMPLATE],
       ['DELETE', '/welcome', undefined],
       ['POST', '/welcome/preview', {}],
     ] as const)
@@ -70,10 +70,10 @@ describe('managing templates', () => {
   })
 
   test('is limited to admins; all senders may read and preview', async () => {
-    const name = await made()
+    const name = await createTemplate()
     for (const token of [user.token, moderator.token]) {
-      assert.equal((await call('POST', '', { name: 'mine', ...CODE }, token)).status, 403)
-      assert.equal((await call('PUT', `/${name}`, CODE, token)).status, 403)
+      assert.equal((await call('POST', '', { name: 'mine', ...CODE_TEMPLATE }, token)).status, 403)
+      assert.equal((await call('PUT', `/${name}`, CODE_TEMPLATE, token)).status, 403)
       assert.equal((await call('DELETE', `/${name}`, undefined, token)).status, 403)
       assert.equal((await call('GET', '', undefined, token)).status, 200)
       assert.equal((await call('POST', `/${name}/preview`, { variables: { name: 'x' } }, token)).status, 200)
@@ -82,11 +82,12 @@ describe('managing templates', () => {
   })
 
   test('adds a name once, also concurrently and with a key', async () => {
-    const json = { name: 'once', ...CODE }
+    const json = { name: 'once', ...CODE_TEMPLATE }
     const all = await Promise.all(Array.from({ length: 5 }, () => call('POST', '', json)))
     assert.deepEqual(all.map(({ status }) => status).sort(), [201, 409, 409, 409, 409])
     assertRefused(await call('POST', '', json), 409, 'A template with this name already exists')
-    const keyed = () => call('POST', '', { name: 'keyed', ...CODE }, admin.token, { 'idempotency-key': 'k' })
+    const keyed = () =>
+      call('POST', '', { name: 'keyed', ...CODE_TEMPLATE }, admin.token, { 'idempotency-key': 'k' })
     const first = await keyed()
     assert.deepEqual([first.status, (await keyed()).text], [201, first.text])
   })
@@ -111,20 +112,20 @@ describe('managing templates', () => {
     ['a text that is too long', { text: 'x'.repeat(1_000_001) }, ['text']],
   ] as const)
     test(`422 for ${what}`, async () => {
-      const answer = await call('POST', '', { name: 'refused', ...WELCOME, ...more })
+      const answer = await call('POST', '', { name: 'refused', ...WELCOME_TEMPLATE, ...more })
       assert.equal(answer.status, 422, answer.text)
       assert.deepEqual(answer.json.errors[0].loc.map(String), ['body', ...loc])
     })
 
   test('lists by name, in pages, without the content', async () => {
     await query('delete from comms_template')
-    for (const name of ['c', 'a', 'b']) await call('POST', '', { name, ...WELCOME })
+    for (const name of ['c', 'a', 'b']) await call('POST', '', { name, ...WELCOME_TEMPLATE })
     const seen: string[] = []
     let path: string | undefined = `${PATH}?limit=2`
     while (path !== undefined) {
       const { headers, json } = await api.get(path, { token: user.token })
       for (const one of json)
-        assert.deepEqual([one.text, one.html, one.subject], [undefined, undefined, WELCOME.subject])
+        assert.deepEqual([one.text, one.html, one.subject], [undefined, undefined, WELCOME_TEMPLATE.subject])
       seen.push(...json.map(({ name }: { name: string }) => name))
       path = /^<(.+)>; rel="next"$/.exec(String(headers.link ?? ''))?.[1]
     }
@@ -136,7 +137,7 @@ describe('managing templates', () => {
 
 describe('a preview', () => {
   test('renders the message and sends nothing', async () => {
-    const [email, sms] = [await made(), await made(CODE)]
+    const [email, sms] = [await createTemplate(), await createTemplate(CODE_TEMPLATE)]
     const before = await query('select count(*)::int as n from comms_send')
     const shown = await call('POST', `/${email}/preview`, { variables: { name: '<Ada>' } })
     assert.deepEqual(shown.json, {
@@ -152,7 +153,7 @@ describe('a preview', () => {
   })
 
   test('names missing values', async () => {
-    const answer = await call('POST', `/${await made()}/preview`, {})
+    const answer = await call('POST', `/${await createTemplate()}/preview`, {})
     assert.deepEqual(
       [answer.status, answer.json.detail, answer.json.errors[0].loc],
       [422, 'variables.name: is required by the template', ['body', 'variables', 'name']],
@@ -164,7 +165,7 @@ describe('a message from a template', () => {
   const to = ['a@example.com']
 
   test('is sent with its values and names its template', async () => {
-    const name = await made()
+    const name = await createTemplate()
     const answer = await send('/email/send', {
       to,
       template: name,
@@ -180,18 +181,22 @@ describe('a message from a template', () => {
   })
 
   test('counts the parts of a text message after rendering', async () => {
-    const name = await made(CODE)
+    const name = await createTemplate(CODE_TEMPLATE)
     const json = { to: '+14155550001', template: name, variables: { code: '1'.repeat(160) } }
     assert.equal((await send('/sms/send', json)).json.segments, 2)
     assert.equal(twilio.taken.at(-1)!.content, `Your code is ${'1'.repeat(160)}`)
   })
 
   test('keeps its text when scheduled, even if the template changes', async () => {
-    const name = await made()
+    const name = await createTemplate()
     const send_at = new Date(Date.now() + 3_600_000).toISOString()
     const json = { to, template: name, variables: { name: 'Bob' }, send_at }
     const { id } = (await send('/email/send', json)).json
-    await call('PUT', `/${name}`, { ...WELCOME, subject: 'Changed', variables: WELCOME.variables })
+    await call('PUT', `/${name}`, {
+      ...WELCOME_TEMPLATE,
+      subject: 'Changed',
+      variables: WELCOME_TEMPLATE.variables,
+    })
     await call('DELETE', `/${name}`)
     await makeDue(query, id)
     const raw = await until('the message arrives', () => mail.raw.find((one) => one.includes(id)))
@@ -238,7 +243,7 @@ describe('a message from a template', () => {
     ['a template that there is not', { template: 'missing' }, 404, 'There is no template named missing'],
   ] as const)
     test(`is rejected with ${what}`, async () => {
-      const template = await made()
+      const template = await createTemplate()
       const before = await query(
         'select (select count(*) from job) as jobs, (select count(*) from comms_send) as sends',
       )
@@ -250,7 +255,7 @@ describe('a message from a template', () => {
     })
 
   test('is rejected for a template of another channel, or with values but no template', async () => {
-    const [email, sms] = [await made(), await made(CODE)]
+    const [email, sms] = [await createTemplate(), await createTemplate(CODE_TEMPLATE)]
     assertRefused(await send('/email/send', { to, template: sms }), 422, 'template: is for sms')
     assertRefused(
       await send('/sms/send', { to: '+14155550002', template: email }),
@@ -272,7 +277,7 @@ describe('a message from a template', () => {
   })
 
   test('counts as another request if its values differ under the same key', async () => {
-    const template = await made()
+    const template = await createTemplate()
     const headers = { 'idempotency-key': randomUUID() }
     const post = (name: string) =>
       api.post('/api/v1/comms/email/send', {

@@ -2,51 +2,54 @@ import assert from 'node:assert/strict'
 import { createHmac, randomUUID } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
 import { validateRequest } from 'twilio/lib/webhooks/webhooks.js'
-import { beginRequest, type Channel, insertSend, markSent } from '../../sql/comms.ts'
-import { mailEvent, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
-import { signedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
-import { sharedEdge, startEdge } from './harness.ts'
+import { beginSendRequest, type Channel, insertSend, markSent } from '../../sql/comms.ts'
+import { createMailEvent, createSignedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
+import { createSignedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
+import { getSharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** Provider events about messages must be accepted with a valid signature and otherwise rejected the same way. */
 
-const BASE = 'https://mill.example.com/base'
+const BASE_URL = 'https://mill.example.com/base'
 const env = {
   ...twilioEnv('http://127.0.0.1:9'),
   EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
-  PUBLIC_BASE_URL: BASE,
+  PUBLIC_BASE_URL: BASE_URL,
 }
-const { url, db, query } = await sharedEdge()
+const { url, db, query } = await getSharedEdge()
 const api = await startEdge(url, { env })
-const bare = await startEdge(url, { env: { PUBLIC_BASE_URL: BASE } })
-const TWILIO = '/api/v1/comms/webhooks/twilio'
-const RESEND = '/api/v1/comms/webhooks/resend'
-const INVALID = 'The event is malformed, or its signature is invalid or expired'
+const unconfiguredEdge = await startEdge(url, { env: { PUBLIC_BASE_URL: BASE_URL } })
+const TWILIO_PATH = '/api/v1/comms/webhooks/twilio'
+const RESEND_PATH = '/api/v1/comms/webhooks/resend'
+const INVALID_EVENT = 'The event is malformed, or its signature is invalid or expired'
 
 /** Inserts a message that its provider has accepted. */
 async function addSentMessage(channel: Channel, providerId: string | null): Promise<string> {
   const id = randomUUID()
   await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['x'], message: { to: 'x' } }))
-  await db.one(beginRequest(id, { id, attempt: 1 }, false))
+  await db.one(beginSendRequest(id, { id, attempt: 1 }, false))
   await db.one(markSent(id, { providerId, status: 'queued', detail: null }))
   return id
 }
-const row = async (id: string) =>
+const readMessage = async (id: string) =>
   (
     await query(
       'select status, provider_id, provider_status, error_code, detail from comms_send where id = $1',
       [id],
     )
   )[0]!
-const statusOf = async (id: string) => (await row(id)).status
+const readStatus = async (id: string) => (await readMessage(id)).status
 
 describe('a callback of the telephony provider', () => {
   const call = (parameters: Readonly<Record<string, string>>, search = '', token = TOKEN, to = api) =>
-    to.post(`${TWILIO}${search}`, signedCallback(`${BASE}${TWILIO}${search}`, parameters, token))
+    to.post(
+      `${TWILIO_PATH}${search}`,
+      createSignedCallback(`${BASE_URL}${TWILIO_PATH}${search}`, parameters, token),
+    )
 
   test("is signed as the provider's SDK expects", () => {
-    const { headers } = signedCallback(`${BASE}?a=b`, { B: '2', A: '1 &' })
-    assert.ok(validateRequest(TOKEN, headers['x-twilio-signature']!, `${BASE}?a=b`, { A: '1 &', B: '2' }))
+    const { headers } = createSignedCallback(`${BASE_URL}?a=b`, { B: '2', A: '1 &' })
+    assert.ok(validateRequest(TOKEN, headers['x-twilio-signature']!, `${BASE_URL}?a=b`, { A: '1 &', B: '2' }))
   })
 
   for (const [given, status, code] of [
@@ -64,7 +67,7 @@ describe('a callback of the telephony provider', () => {
       const id = await addSentMessage('sms', sid)
       const answer = await call({ MessageSid: sid, MessageStatus: given, ErrorCode: '30003' })
       assert.deepEqual([answer.status, answer.json], [200, { received: 'true' }])
-      const { detail, ...found } = await row(id)
+      const { detail, ...found } = await readMessage(id)
       const moved = status === 'sent' ? 'queued' : given
       assert.deepEqual(found, { status, provider_id: sid, provider_status: moved, error_code: code })
       const reason = `The carrier failed to deliver the message: ${given} (error 30003)`
@@ -81,16 +84,16 @@ describe('a callback of the telephony provider', () => {
       const sid = `CA${randomUUID()}`
       const id = await addSentMessage('call', sid)
       assert.equal((await call({ CallSid: sid, CallStatus: given })).status, 200)
-      assert.equal(await statusOf(id), status)
+      assert.equal(await readStatus(id), status)
     })
 
   test('finds a message whose provider id is not stored yet', async () => {
     const id = randomUUID()
     await db.run(insertSend({ id, channel: 'sms', ownerId: null, jobId: id, recipients: ['x'], message: {} }))
-    await db.one(beginRequest(id, { id, attempt: 1 }, false))
+    await db.one(beginSendRequest(id, { id, attempt: 1 }, false))
     const told = { MessageSid: `SM${id}`, MessageStatus: 'delivered' }
     assert.equal((await call(told, `?send_id=${id}`)).status, 200)
-    assert.deepEqual([await statusOf(id), (await row(id)).provider_id], ['delivered', `SM${id}`])
+    assert.deepEqual([await readStatus(id), (await readMessage(id)).provider_id], ['delivered', `SM${id}`])
   })
 
   test('changes nothing for an unknown message', async () => {
@@ -104,32 +107,32 @@ describe('a callback of the telephony provider', () => {
     const sid = `SM${randomUUID()}`
     const id = await addSentMessage('sms', sid)
     const told = { MessageSid: sid, MessageStatus: 'delivered' }
-    const { body, headers } = signedCallback(`${BASE}${TWILIO}`, told)
+    const { body, headers } = createSignedCallback(`${BASE_URL}${TWILIO_PATH}`, told)
     const requests = [
-      [TWILIO, { form: told }],
-      [TWILIO, { form: told, headers: { 'x-twilio-signature': 'x' } }],
-      [TWILIO, signedCallback(`${BASE}${TWILIO}`, told, 'another token')],
-      [TWILIO, signedCallback(`https://other.example.com${TWILIO}`, told)],
-      [TWILIO, { body: body.replace('delivered', 'undelivered'), headers }],
-      [TWILIO, { body: `${body}&ErrorCode=1`, headers }],
-      [`${TWILIO}?send_id=${id}`, { body, headers }],
+      [TWILIO_PATH, { form: told }],
+      [TWILIO_PATH, { form: told, headers: { 'x-twilio-signature': 'x' } }],
+      [TWILIO_PATH, createSignedCallback(`${BASE_URL}${TWILIO_PATH}`, told, 'another token')],
+      [TWILIO_PATH, createSignedCallback(`https://other.example.com${TWILIO_PATH}`, told)],
+      [TWILIO_PATH, { body: body.replace('delivered', 'undelivered'), headers }],
+      [TWILIO_PATH, { body: `${body}&ErrorCode=1`, headers }],
+      [`${TWILIO_PATH}?send_id=${id}`, { body, headers }],
     ] as const
-    for (const [path, options] of requests) assertRefused(await api.post(path, options), 400, INVALID)
-    assert.equal(await statusOf(id), 'sent')
+    for (const [path, options] of requests) assertRefused(await api.post(path, options), 400, INVALID_EVENT)
+    assert.equal(await readStatus(id), 'sent')
     // A repeated signed event must change nothing.
-    for (let n = 0; n < 2; n++) assert.equal((await api.post(TWILIO, { body, headers })).status, 200)
-    assert.equal(await statusOf(id), 'delivered')
+    for (let n = 0; n < 2; n++) assert.equal((await api.post(TWILIO_PATH, { body, headers })).status, 200)
+    assert.equal(await readStatus(id), 'delivered')
   })
 
   test('is rejected if telephony is not configured', async () => {
-    const answer = await call({ MessageSid: 'SM1', MessageStatus: 'sent' }, '', TOKEN, bare)
+    const answer = await call({ MessageSid: 'SM1', MessageStatus: 'sent' }, '', TOKEN, unconfiguredEdge)
     assertRefused(answer, 503, /TELEPHONY_AUTH_TOKEN/)
   })
 })
 
 describe('an event of the email provider', () => {
-  const tell = (event: object, options: Parameters<typeof signedEvent>[1] = {}) =>
-    api.post(RESEND, signedEvent(event, options))
+  const tell = (event: object, options: Parameters<typeof createSignedEvent>[1] = {}) =>
+    api.post(RESEND_PATH, createSignedEvent(event, options))
   /** Stops the edge's clock at a whole second and returns that second. */
   const stopClock = (t: TestContext): number => {
     const now = Math.floor(Date.now() / 1000) * 1000
@@ -162,9 +165,9 @@ describe('an event of the email provider', () => {
   ] as const)
     test(`${type} ${JSON.stringify(more)}`, async () => {
       const id = await addSentMessage('email', null)
-      const answer = await tell(mailEvent(type, { id, ...more }))
+      const answer = await tell(createMailEvent(type, { id, ...more }))
       assert.deepEqual([answer.status, answer.json], [200, { received: 'true' }])
-      const found = await row(id)
+      const found = await readMessage(id)
       assert.deepEqual([found.status, found.detail], [status, detail])
       assert.equal(found.error_code, status === 'failed' ? 'email.undelivered' : null)
     })
@@ -177,27 +180,32 @@ describe('an event of the email provider', () => {
     ]
     for (const facts of named) {
       const [id, emailId] = [await addSentMessage('email', null), randomUUID()]
-      await tell(mailEvent('email.sent', { emailId, ...facts(id) }))
-      assert.equal((await row(id)).provider_id, emailId)
-      await tell(mailEvent('email.complained', { emailId }))
-      await tell(mailEvent('email.delivered', { emailId }))
-      assert.equal(await statusOf(id), 'complained')
+      await tell(createMailEvent('email.sent', { emailId, ...facts(id) }))
+      assert.equal((await readMessage(id)).provider_id, emailId)
+      await tell(createMailEvent('email.complained', { emailId }))
+      await tell(createMailEvent('email.delivered', { emailId }))
+      assert.equal(await readStatus(id), 'complained')
     }
   })
 
   test('changes nothing for an unknown message', async () => {
     const before = await query('select * from comms_send order by id')
     for (const id of [undefined, randomUUID(), 'x'])
-      assert.equal((await tell(mailEvent('email.delivered', id === undefined ? {} : { id }))).status, 200)
+      assert.equal(
+        (await tell(createMailEvent('email.delivered', id === undefined ? {} : { id }))).status,
+        200,
+      )
     assert.deepEqual(await query('select * from comms_send order by id'), before)
   })
 
   test('is accepted if any signature is valid, up to the time tolerance', async (t) => {
-    const event = mailEvent('email.delivered')
-    const { body, headers } = signedEvent(event)
-    const wrong = signedEvent(event, { secret: `whsec_${Buffer.from('another secret').toString('base64')}` })
+    const event = createMailEvent('email.delivered')
+    const { body, headers } = createSignedEvent(event)
+    const wrong = createSignedEvent(event, {
+      secret: `whsec_${Buffer.from('another secret').toString('base64')}`,
+    })
     const both = `${wrong.headers['svix-signature']} v2,x ${headers['svix-signature']}`
-    const answer = await api.post(RESEND, { body, headers: { ...headers, 'svix-signature': both } })
+    const answer = await api.post(RESEND_PATH, { body, headers: { ...headers, 'svix-signature': both } })
     assert.equal(answer.status, 200)
     const now = stopClock(t)
     for (const seconds of [-300, 300])
@@ -207,8 +215,8 @@ describe('an event of the email provider', () => {
   test('is rejected without a valid signature', async (t) => {
     const now = stopClock(t)
     const id = await addSentMessage('email', null)
-    const event = mailEvent('email.delivered', { id })
-    const { body, headers } = signedEvent(event)
+    const event = createMailEvent('email.delivered', { id })
+    const { body, headers } = createSignedEvent(event)
     const right = headers['svix-signature']!
     const hex = createHmac('sha256', Buffer.from(WEBHOOK_SECRET.slice(6), 'base64'))
       .update(`${headers['svix-id']}.${headers['svix-timestamp']}.${body}`)
@@ -223,28 +231,33 @@ describe('an event of the email provider', () => {
       'of another id': with_({ 'svix-id': 'msg_other' }),
       'of another time': with_({ 'svix-timestamp': String(Number(headers['svix-timestamp']) - 1) }),
       'of no time': with_({ 'svix-timestamp': 'now' }),
-      'by another secret': signedEvent(event, { secret: `whsec_${Buffer.from('other').toString('base64')}` }),
-      late: signedEvent(event, { at: now - 301_000 }),
-      early: signedEvent(event, { at: now + 301_000 }),
+      'by another secret': createSignedEvent(event, {
+        secret: `whsec_${Buffer.from('other').toString('base64')}`,
+      }),
+      late: createSignedEvent(event, { at: now - 301_000 }),
+      early: createSignedEvent(event, { at: now + 301_000 }),
       'of other bytes': { body: `${body} `, headers },
       'of another state': { body: body.replace('delivered', 'complained'), headers },
-      'of a body without a type': signedEvent({ data: {} }),
-      'of a body without a message': signedEvent({ type: 'email.delivered', data: {} }),
-      'of a huge body': signedEvent({ ...event, padding: 'x'.repeat(1_048_576) }),
+      'of a body without a type': createSignedEvent({ data: {} }),
+      'of a body without a message': createSignedEvent({ type: 'email.delivered', data: {} }),
+      'of a huge body': createSignedEvent({ ...event, padding: 'x'.repeat(1_048_576) }),
     }
     for (const [what, options] of Object.entries(requests)) {
-      const answer = await api.post(RESEND, options)
+      const answer = await api.post(RESEND_PATH, options)
       assert.deepEqual(
         [answer.status, answer.json],
-        [400, { detail: INVALID, code: 'send.event_invalid' }],
+        [400, { detail: INVALID_EVENT, code: 'send.event_invalid' }],
         what,
       )
     }
-    assert.equal(await statusOf(id), 'sent')
+    assert.equal(await readStatus(id), 'sent')
   })
 
   test('is rejected without a configured secret', async () => {
-    const answer = await bare.post(RESEND, signedEvent(mailEvent('email.delivered')))
+    const answer = await unconfiguredEdge.post(
+      RESEND_PATH,
+      createSignedEvent(createMailEvent('email.delivered')),
+    )
     assertRefused(answer, 503, /EMAIL_PROVIDER_WEBHOOK_SECRET/)
   })
 })

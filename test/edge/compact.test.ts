@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compactJson } from '../../edge/http/compact.ts'
-import { runs } from '../runs.ts'
-import { sharedBlog } from './blog-help.ts'
-import { ledgerOf } from './ledger.ts'
-import { newSlug } from './orgs-help.ts'
+import { createRunOptions } from '../runs.ts'
+import { createSharedBlog } from './blog-help.ts'
+import { createLedger } from './ledger.ts'
+import { createSlug } from './orgs-help.ts'
 
 /** All JSON must have the format of JSON.stringify, whichever part produces it. */
 
-const { api, call, editor, write, publish, tag, admin, ...database } = await sharedBlog()
+const { api, call, editor, write, publish, tag, admin, ...database } = await createSharedBlog()
 const { query } = database
-const ledger = ledgerOf(database)
+const ledger = createLedger(database)
 
 function assertCompact(text: string, what: string): void {
   assert.equal(text, JSON.stringify(JSON.parse(text)), what)
@@ -27,7 +27,7 @@ describe('compact JSON', () => {
         for (const indent of [0, 1, ' \n'])
           assert.equal(compactJson(JSON.stringify(both, null, indent)), JSON.stringify(both))
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 
@@ -47,10 +47,10 @@ describe('compact JSON', () => {
 })
 
 test('answers and frames contain no white space between tokens', async () => {
-  const one = await tag(newSlug('one tag'))
-  const another = await tag(`Another "tag" : , ${newSlug()}`)
+  const one = await tag(createSlug('one tag'))
+  const another = await tag(`Another "tag" : , ${createSlug()}`)
   const post = await publish({
-    title: `A : "title", with all ${newSlug()}`,
+    title: `A : "title", with all ${createSlug()}`,
     tag_slugs: [one.slug, another.slug],
   })
   await write({ excerpt: null })
@@ -67,7 +67,7 @@ test('answers and frames contain no white space between tokens', async () => {
   await ledger.addFinished(editor.id, 'failed', { code: 'internal', detail: 'it, "failed" : so' })
   const org = await api.post('/api/v1/orgs', {
     token: editor.token,
-    json: { name: 'A : b', slug: newSlug('a-b') },
+    json: { name: 'A : b', slug: createSlug('a-b') },
   })
   assertCompact(document.text, 'an upload')
   assertCompact(org.text, 'an organization')

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newEmail, sharedEdge } from './harness.ts'
+import { createEmail, getSharedEdge } from './harness.ts'
 
 /** A page of another site must not make its visitors spend money through a GET, such as an image or a link. */
 
-const { api } = await sharedEdge()
-const { token } = await api.register(newEmail())
+const { api } = await getSharedEdge()
+const { token } = await api.register(createEmail())
 const PATHS = ['/voice/preview/alloy', '/api/v1/ai/chat/stream?message=hello']
-const foreign = [
+const foreignHeaders = [
   { origin: 'https://evil.example' },
   { origin: 'null' },
   { 'sec-fetch-site': 'cross-site' },
@@ -15,7 +15,7 @@ const foreign = [
   { 'sec-fetch-site': 'same-site' },
   { 'sec-fetch-site': 'cross-site', cookie: `millrace_session=${token}` },
 ]
-const own = [
+const ownHeaders = [
   {},
   { origin: `http://127.0.0.1:${api.port}` },
   { 'sec-fetch-site': 'same-origin' },
@@ -26,7 +26,7 @@ const own = [
 
 for (const path of PATHS) {
   test(`GET ${path} is rejected from another site, with and without a cookie`, async () => {
-    for (const headers of foreign) {
+    for (const headers of foreignHeaders) {
       const { status, json } = await api.get(path, { headers })
       assert.deepEqual(
         [status, json],
@@ -38,7 +38,7 @@ for (const path of PATHS) {
 
   test(`GET ${path} is accepted from the own origin, from programs, and with a bearer token`, async () => {
     // 503 shows that the request passed the origin check, because no provider key is configured.
-    for (const headers of own)
+    for (const headers of ownHeaders)
       assert.equal((await api.get(path, { headers })).status, 503, JSON.stringify(headers))
   })
 }

@@ -4,12 +4,13 @@ import { test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
 import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
 /** The alert rules and the dashboard in `deploy` must use only metrics of `/metrics`. */
 
-const { api, db, query } = await edgeAndDatabase()
-const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const { api, db, query } = await startEdgeAndDatabase()
+const readProjectFile = (path: string): string =>
+  readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
 interface Rule {
   readonly alert: string
@@ -18,7 +19,7 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>
 }
 const rules = (
-  parseYaml(fileAt('deploy/prometheus/alerts.yml')) as { groups: { rules: Rule[] }[] }
+  parseYaml(readProjectFile('deploy/prometheus/alerts.yml')) as { groups: { rules: Rule[] }[] }
 ).groups.flatMap((group) => group.rules)
 
 interface Panel {
@@ -27,16 +28,16 @@ interface Panel {
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
   readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[]
 }
-const { panels } = JSON.parse(fileAt('deploy/grafana/millrace.json')) as { panels: Panel[] }
+const { panels } = JSON.parse(readProjectFile('deploy/grafana/millrace.json')) as { panels: Panel[] }
 
 // Metrics of Prometheus itself and of an edge with a replica, which this edge does not have.
-const ELSEWHERE = ['up', 'replica_used', 'replica_behind_bytes', 'slow_reads_total']
-const WORDS = new Set(
+const EXTERNAL_METRICS = ['up', 'replica_used', 'replica_behind_bytes', 'slow_reads_total']
+const PROMQL_WORDS = new Set(
   'sum max by on rate increase absent histogram_quantile topk and or le instance'.split(' '),
 )
 
 /** Returns the metrics in an expression, each with its labels. */
-function metricsIn(expr: string): { name: string; labels: string[] }[] {
+function parseMetrics(expr: string): { name: string; labels: string[] }[] {
   const plain = expr.replace(/"[^"]*"/g, '""').replace(/\[[^\]]*\]/g, '')
   const grouped = plain.replace(/\b(?:by|on) \([^)]*\)/g, '')
   return [...grouped.matchAll(/([a-z_]{2,})(?:\{([^}]*)\})?/g)]
@@ -44,7 +45,7 @@ function metricsIn(expr: string): { name: string; labels: string[] }[] {
       name: name!,
       labels: [...labels.matchAll(/([a-z_]+)=/g)].map(([, label]) => label!),
     }))
-    .filter(({ name }) => !WORDS.has(name))
+    .filter(({ name }) => !PROMQL_WORDS.has(name))
 }
 
 test('every expression uses existing metrics and labels', async () => {
@@ -86,10 +87,10 @@ test('every expression uses existing metrics and labels', async () => {
     ...rules.map(({ expr }) => expr),
     ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
   ]
-  const named = expressions.flatMap(metricsIn)
+  const named = expressions.flatMap(parseMetrics)
   assert.ok(named.length > 40)
   for (const { name, labels } of named) {
-    if (ELSEWHERE.includes(name)) continue
+    if (EXTERNAL_METRICS.includes(name)) continue
     const known = labelsOf.get(name)
     assert.ok(known !== undefined, `${name} is not in /metrics`)
     for (const label of labels) assert.ok(known.has(label), `${name} has no label ${label}`)

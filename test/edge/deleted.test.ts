@@ -3,19 +3,20 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { assertRefused, login, me, refresh, TOKEN_INVALID } from './accounts-help.ts'
+import { assertRefused, getMe, logIn, refreshSession, TOKEN_INVALID } from './accounts-help.ts'
 import { PASSWORD } from './harness.ts'
-import { orgsWorld, type Person } from './orgs-help.ts'
+import { createOrgs, type Person } from './orgs-help.ts'
 
 /** Deleted accounts and organizations must disappear for every caller before a worker has pruned their rows. */
 
-const { api, call, create, org, roles, people, db, query } = await orgsWorld()
+const { api, call, create, org, roles, people, db, query } = await createOrgs()
 const admin = await api.register('admin@example.com')
 const USERS = '/api/v1/auth/users'
 const NO_USER = 'User not found'
 const remove = async (id: number): Promise<void> =>
   assert.equal((await api.call('DELETE', `${USERS}/${id}`, { token: admin.token })).status, 204)
-const purges = () => query(`select status, owner_id from job where name = 'accounts.purge' order by id`)
+const readPurgeJobs = () =>
+  query(`select status, owner_id from job where name = 'accounts.purge' order by id`)
 const idsIn = (list: readonly { id?: number; user_id?: number }[]) =>
   list.map(({ id, user_id }) => user_id ?? id)
 
@@ -50,9 +51,9 @@ describe('a deleted account', () => {
     for (const kind of ['reset', 'verify'] as const)
       await db.one(insertMailedToken(randomUUID(), account.id, kind, digestOf(kind), 60))
     await remove(account.id)
-    assertRefused(await me(api, account.token), 401, TOKEN_INVALID)
-    assertRefused(await login(api, account.email), 401, 'Incorrect email or password')
-    assert.equal((await refresh(api, account.refresh)).status, 401)
+    assertRefused(await getMe(api, account.token), 401, TOKEN_INVALID)
+    assertRefused(await logIn(api, account.email), 401, 'Incorrect email or password')
+    assert.equal((await refreshSession(api, account.refresh)).status, 401)
     const headers = { cookie: `millrace_refresh=${account.refresh}` }
     assert.equal((await api.post('/api/v1/auth/logout', { headers })).status, 401)
     const reset = { token: 'reset', new_password: 'a new password' }
@@ -72,7 +73,7 @@ describe('a deleted account', () => {
     await remove(id)
     const again = await api.register(email)
     assert.notEqual(again.id, id)
-    assert.equal((await login(api, email, PASSWORD)).status, 200)
+    assert.equal((await logIn(api, email, PASSWORD)).status, 200)
   })
 
   test('is not a member and cannot become one', async () => {
@@ -97,10 +98,10 @@ describe('a deleted account', () => {
   })
 
   test('is purged by a job without an owner, also after deleting itself', async () => {
-    const [before, [one]] = [(await purges()).length, (await people(1, 'admin')) as [Person]]
+    const [before, [one]] = [(await readPurgeJobs()).length, (await people(1, 'admin')) as [Person]]
     const answer = await api.call('DELETE', `${USERS}/${one.id}`, { token: one.token })
     assert.equal(answer.status, 204)
-    assert.deepEqual((await purges()).slice(before), [{ status: 'queued', owner_id: null }])
+    assert.deepEqual((await readPurgeJobs()).slice(before), [{ status: 'queued', owner_id: null }])
     const seen = async (token: string): Promise<boolean> =>
       (await api.get('/api/v1/jobs', { token })).json.some(
         ({ name }: { name: string }) => name === 'accounts.purge',
@@ -167,8 +168,8 @@ describe('a deleted organization', () => {
   })
 
   test('is purged by a job without an owner', async () => {
-    const before = (await purges()).length
+    const before = (await readPurgeJobs()).length
     await gone()
-    assert.deepEqual((await purges()).slice(before), [{ status: 'queued', owner_id: null }])
+    assert.deepEqual((await readPurgeJobs()).slice(before), [{ status: 'queued', owner_id: null }])
   })
 })

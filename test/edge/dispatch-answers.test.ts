@@ -3,16 +3,16 @@ import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import pino from 'pino'
 import { z } from 'zod'
-import { area, json, route } from '../../edge/pipeline/route.ts'
+import { answerJson, area, route } from '../../edge/pipeline/route.ts'
 import { fail } from '../../sql/errors.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const lines: string[] = []
 const log = pino({ level: 'info', base: null }, { write: (line: string) => void lines.push(line) })
 /** Returns the access-log lines. The log also has lines about the health of the edge. */
-const answered = () => lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'Answered')
-const text = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
-const throwing = (path: string, work: () => never) =>
+const parseAccessLog = () => lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'Answered')
+const jsonOfSize = (bytes: number): string => JSON.stringify('x'.repeat(bytes - 2))
+const createThrowingRoute = (path: string, work: () => never) =>
   route({ method: 'get', path, summary: 'throws', response: z.string(), handle: work })
 const areas = [
   area('t', '', { auth: 'public' }, [
@@ -22,16 +22,16 @@ const areas = [
       summary: 'sized',
       params: z.object({ bytes: z.string() }),
       response: z.string(),
-      handle: ({ params }) => json(text(Number(params.bytes))),
+      handle: ({ params }) => answerJson(jsonOfSize(Number(params.bytes))),
     }),
-    throwing('/throws', () => {
+    createThrowingRoute('/throws', () => {
       throw new Error('password=hunter2 in select * from account')
     }),
-    throwing('/type', () => (undefined as unknown as { x: { y: never } }).x.y),
-    throwing('/string', () => {
+    createThrowingRoute('/type', () => (undefined as unknown as { x: { y: never } }).x.y),
+    createThrowingRoute('/string', () => {
       throw 'a bare string'
     }),
-    throwing('/busy', () => {
+    createThrowingRoute('/busy', () => {
       throw fail('database.busy', {}, { cause: new Error('hunter2') })
     }),
     route({
@@ -52,42 +52,42 @@ const areas = [
     route({ method: 'delete', path: '/gone', summary: 'nothing', handle: () => undefined }),
   ]),
 ]
-const { api, url } = await edgeAndDatabase({ areas, log })
-const sized = (bytes: number, acceptEncoding?: string, method = 'GET') =>
+const { api, url } = await startEdgeAndDatabase({ areas, log })
+const getSized = (bytes: number, acceptEncoding?: string, method = 'GET') =>
   api.call(method, `/sized/${bytes}`, {
     headers: acceptEncoding === undefined ? {} : { 'accept-encoding': acceptEncoding },
   })
 
 test('compresses JSON of 1 KiB or more with gzip if accepted', async () => {
-  const answer = await sized(1024, 'gzip')
+  const answer = await getSized(1024, 'gzip')
   assert.equal(answer.headers['content-encoding'], 'gzip')
   assert.equal(answer.headers.vary, 'accept-encoding')
   assert.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
   assert.equal(answer.headers['content-length'], String(answer.bytes.length))
   assert.ok(answer.bytes.length < 200)
-  assert.equal(gunzipSync(answer.bytes).toString(), text(1024))
+  assert.equal(gunzipSync(answer.bytes).toString(), jsonOfSize(1024))
 })
 
 test('compresses with brotli if accepted', async () => {
-  const answer = await sized(50_000, 'gzip, deflate, br')
+  const answer = await getSized(50_000, 'gzip, deflate, br')
   assert.equal(answer.headers['content-encoding'], 'br')
   assert.equal(answer.headers.vary, 'accept-encoding')
-  assert.equal(brotliDecompressSync(answer.bytes).toString(), text(50_000))
+  assert.equal(brotliDecompressSync(answer.bytes).toString(), jsonOfSize(50_000))
 })
 
 test('sends less than 1 KiB uncompressed and without Vary', async () => {
-  const answer = await sized(1023, 'gzip, br')
+  const answer = await getSized(1023, 'gzip, br')
   assert.equal(answer.headers['content-encoding'], undefined)
   assert.equal(answer.headers.vary, undefined)
-  assert.equal(answer.text, text(1023))
+  assert.equal(answer.text, jsonOfSize(1023))
 })
 
 test('sends an uncompressed answer with Vary if no coding is accepted', async () => {
   for (const header of [undefined, '', 'identity', 'deflate', 'zstd']) {
-    const answer = await sized(2000, header)
+    const answer = await getSized(2000, header)
     assert.equal(answer.headers['content-encoding'], undefined, header)
     assert.equal(answer.headers.vary, 'accept-encoding')
-    assert.equal(answer.text, text(2000))
+    assert.equal(answer.text, jsonOfSize(2000))
   }
 })
 
@@ -112,13 +112,13 @@ test('honours weights: zero forbids, the highest wins, a star covers unnamed cod
     'gzip;q=nonsense': undefined,
   }
   for (const [header, coding] of Object.entries(expected)) {
-    assert.equal((await sized(2000, header)).headers['content-encoding'], coding, header)
+    assert.equal((await getSized(2000, header)).headers['content-encoding'], coding, header)
   }
 })
 
 test('HEAD of a compressed answer has the same length as GET', async () => {
-  const get = await sized(3000, 'br')
-  const head = await sized(3000, 'br', 'HEAD')
+  const get = await getSized(3000, 'br')
+  const head = await getSized(3000, 'br', 'HEAD')
   assert.deepEqual([head.headers['content-length'], head.bytes.length], [String(get.bytes.length), 0])
   assert.equal(head.headers['content-encoding'], 'br')
 })
@@ -133,7 +133,7 @@ test('an exception is a 500 with only the request id, and the log has the except
   const logged = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'A request failed')
   assert.equal(logged.requestId, 'req-42')
   assert.match(logged.err.message, /hunter2/)
-  assert.ok(answered().some(({ status, requestId }) => status === 500 && requestId === 'req-42'))
+  assert.ok(parseAccessLog().some(({ status, requestId }) => status === 500 && requestId === 'req-42'))
 })
 
 test('any thrown value gives the same answer, and the next request succeeds', async () => {
@@ -143,7 +143,7 @@ test('any thrown value gives the same answer, and the next request succeeds', as
     assert.match(answer.json.detail, /^Internal error \(request [\w-]+\)$/)
     assert.deepEqual(Object.keys(answer.json), ['detail', 'code'])
   }
-  assert.equal((await sized(10)).status, 200)
+  assert.equal((await getSized(10)).status, 200)
 })
 
 test('overload is a 503 with Retry-After', async () => {
@@ -166,10 +166,10 @@ test('204 has no body, no length and no type', async () => {
 
 test('reads, writes and refusals log one line with their request id', async () => {
   lines.length = 0
-  const read = await sized(10)
+  const read = await getSized(10)
   await api.post('/posted', { json: {}, headers: { 'x-request-id': 'w-1' } })
   await api.get('/nothing', { headers: { 'x-request-id': 'w-2' } })
-  const logged = answered().map(({ requestId, method, path, status, address }) => [
+  const logged = parseAccessLog().map(({ requestId, method, path, status, address }) => [
     requestId,
     method,
     path,
@@ -191,7 +191,7 @@ test('behind a trusted proxy the log has the client address from the proxy', asy
   await proxied.get('/nothing', { headers })
   await api.get('/nothing', { headers })
   assert.deepEqual(
-    answered().map(({ address }) => address),
+    parseAccessLog().map(({ address }) => address),
     ['203.0.113.7', '127.0.0.1'],
   )
 })

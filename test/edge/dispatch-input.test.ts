@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { invalid } from '../../edge/pipeline/input.ts'
+import { failInvalidField } from '../../edge/pipeline/input.ts'
 import { area, route } from '../../edge/pipeline/route.ts'
 import { count, RowId } from '../../edge/pipeline/schemas.ts'
-import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
+import { type Answered, type Api, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const Body = z.strictObject({
   name: z.string().min(2),
   size: z.int().max(10).default(1),
   tags: z.array(z.string()).optional(),
 })
-const echo = ({ body }: { body: unknown }) => body
+const echoBody = ({ body }: { body: unknown }) => body
 const List = z.object({ page: count({ min: 1, max: 5, fallback: 1 }), kind: z.string().optional() })
 const routes = [
   route({
@@ -20,7 +20,7 @@ const routes = [
     summary: 'json',
     body: Body,
     response: z.looseObject({}),
-    handle: echo as never,
+    handle: echoBody as never,
   }),
   route({
     method: 'post',
@@ -29,7 +29,7 @@ const routes = [
     bodyType: 'form',
     body: z.object({ name: z.string().min(2) }),
     response: z.looseObject({}),
-    handle: echo as never,
+    handle: echoBody as never,
   }),
   route({
     method: 'get',
@@ -62,7 +62,7 @@ const routes = [
     summary: 'refuses',
     response: z.string(),
     handle: () => {
-      throw invalid('header', 'x-thing', 'must be nice', 'custom')
+      throw failInvalidField('header', 'x-thing', 'must be nice', 'custom')
     },
   }),
 ]
@@ -71,7 +71,7 @@ const areas = [
   area('lenient', '/b', { auth: 'public', invalidStatus: 400 }, routes),
 ]
 const LIMIT = 2000
-const { api, url } = await edgeAndDatabase({ areas, env: { MAX_JSON_BYTES: String(LIMIT) } })
+const { api, url } = await startEdgeAndDatabase({ areas, env: { MAX_JSON_BYTES: String(LIMIT) } })
 
 function assertProblems(answer: Answered, status: number, locations: unknown[][]): void {
   assert.equal(answer.status, status, answer.text)

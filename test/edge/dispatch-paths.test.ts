@@ -4,13 +4,13 @@ import { z } from 'zod'
 import { createMatcher } from '../../edge/pipeline/match.ts'
 import { area, route } from '../../edge/pipeline/route.ts'
 import { Client } from './fixtures/raw.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
-const ok = () => ({ ok: true })
+const respondOk = () => ({ ok: true })
 const Ok = z.object({ ok: z.boolean() })
-const things = area('things', '/things', { auth: 'public' }, [
-  route({ method: 'get', path: '', summary: 'all', response: Ok, handle: ok }),
-  route({ method: 'post', path: '', summary: 'make', response: Ok, status: 201, handle: ok }),
+const thingsArea = area('things', '/things', { auth: 'public' }, [
+  route({ method: 'get', path: '', summary: 'all', response: Ok, handle: respondOk }),
+  route({ method: 'post', path: '', summary: 'make', response: Ok, status: 201, handle: respondOk }),
   route({
     method: 'get',
     path: '/special',
@@ -34,12 +34,12 @@ const things = area('things', '/things', { auth: 'public' }, [
     handle: () => undefined,
   }),
 ])
-const ALLOWED = 'https://app.example.com'
-const { api, url } = await edgeAndDatabase({
-  areas: [things],
-  env: { CORS_ORIGINS: `${ALLOWED},https://b.example` },
+const ALLOWED_ORIGIN = 'https://app.example.com'
+const { api, url } = await startEdgeAndDatabase({
+  areas: [thingsArea],
+  env: { CORS_ORIGINS: `${ALLOWED_ORIGIN},https://b.example` },
 })
-const noCors = await startEdge(url, { areas: [things] })
+const noCorsEdge = await startEdge(url, { areas: [thingsArea] })
 
 test('an unknown path is 404 with a detail and a request id', async () => {
   for (const path of ['/nothing', '/', '/things/a/b', '/Things', '//things']) {
@@ -76,19 +76,21 @@ test('HEAD of a path without GET is 405', async () => {
 
 test('an unknown method is 405', async (t) => {
   const client = await Client.connect(t, api.port)
-  const { text } = await client.send('FROBNICATE /things HTTP/1.1\r\nHost: localhost\r\n\r\n').has('\r\n\r\n')
+  const { text } = await client
+    .send('FROBNICATE /things HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    .waitForText('\r\n\r\n')
   assert.match(text, /^HTTP\/1\.1 405 /)
   assert.match(text, /\r\nallow: GET, POST, HEAD, OPTIONS\r\n/)
 })
 
 test('OPTIONS is 204 with the methods of the path, and 404 for an unknown path', async () => {
-  const answer = await noCors.call('OPTIONS', '/things/x')
+  const answer = await noCorsEdge.call('OPTIONS', '/things/x')
   assert.deepEqual(
     [answer.status, answer.headers.allow, answer.bytes.length],
     [204, 'GET, DELETE, HEAD, OPTIONS', 0],
   )
   assert.equal(answer.headers['access-control-allow-origin'], undefined)
-  assert.equal((await noCors.call('OPTIONS', '/nothing')).status, 404)
+  assert.equal((await noCorsEdge.call('OPTIONS', '/nothing')).status, 404)
 })
 
 test('a literal segment takes precedence over a parameter', async () => {
@@ -109,8 +111,8 @@ test('a parameter is percent-decoded, and invalid encoding is 400', async () => 
 })
 
 test('a page of an allowed origin may read answers, with credentials', async () => {
-  const answer = await api.get('/things', { headers: { origin: ALLOWED } })
-  assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
+  const answer = await api.get('/things', { headers: { origin: ALLOWED_ORIGIN } })
+  assert.equal(answer.headers['access-control-allow-origin'], ALLOWED_ORIGIN)
   assert.equal(answer.headers['access-control-allow-credentials'], 'true')
   assert.match(answer.headers['access-control-expose-headers'] as string, /x-request-id/)
   assert.match(answer.headers.vary as string, /origin/)
@@ -119,7 +121,7 @@ test('a page of an allowed origin may read answers, with credentials', async () 
 test('a page of another origin may not read answers, which vary by Origin', async () => {
   for (const origin of [
     'https://evil.example',
-    `${ALLOWED}.evil.example`,
+    `${ALLOWED_ORIGIN}.evil.example`,
     'null',
     'http://app.example.com',
     '',
@@ -134,16 +136,16 @@ test('a page of another origin may not read answers, which vary by Origin', asyn
 
 test('allowed pages can read refusals, too', async () => {
   for (const path of ['/nothing', '/things/%zz']) {
-    const answer = await api.get(path, { headers: { origin: ALLOWED } })
-    assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
+    const answer = await api.get(path, { headers: { origin: ALLOWED_ORIGIN } })
+    assert.equal(answer.headers['access-control-allow-origin'], ALLOWED_ORIGIN)
   }
 })
 
 test('a preflight of an allowed origin gets methods, headers and a max age', async () => {
-  const headers = { origin: ALLOWED, 'access-control-request-method': 'POST' }
+  const headers = { origin: ALLOWED_ORIGIN, 'access-control-request-method': 'POST' }
   const answer = await api.call('OPTIONS', '/things', { headers })
   assert.equal(answer.status, 204)
-  assert.equal(answer.headers['access-control-allow-origin'], ALLOWED)
+  assert.equal(answer.headers['access-control-allow-origin'], ALLOWED_ORIGIN)
   assert.equal(answer.headers['access-control-allow-credentials'], 'true')
   assert.equal(answer.headers['access-control-allow-methods'], 'GET, POST, HEAD, OPTIONS')
   const allowed = (answer.headers['access-control-allow-headers'] as string).split(', ')
@@ -166,7 +168,7 @@ test('HEAD has the headers of GET and no body', async (t) => {
     .send(
       'HEAD /things HTTP/1.1\r\nHost: localhost\r\n\r\nGET /things/next HTTP/1.1\r\nHost: localhost\r\n\r\n',
     )
-    .has('"next"')
+    .waitForText('"next"')
   const [head = '', next = ''] = text.split('\r\n\r\n', 2)
   assert.match(head, /^HTTP\/1\.1 200 OK\r\n/)
   assert.match(head.toLowerCase(), new RegExp(`\r\ncontent-length: ${get.bytes.length}(\r\n|$)`))

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import { test } from 'node:test'
 import { UNTYPED_PREFIX } from '../blobs.ts'
-import { newEmail, sharedEdge, type UploadOptions } from './harness.ts'
+import { createEmail, getSharedEdge, type UploadOptions } from './harness.ts'
 
-const { api, query } = await sharedEdge()
-const { token } = await api.register(newEmail('owner'))
+const { api, query } = await getSharedEdge()
+const { token } = await api.register(createEmail('owner'))
 const bytes = Buffer.concat([UNTYPED_PREFIX, randomBytes(700_000)])
 const SIZE = bytes.length
 const { id, sha256 } = (await api.upload(token, bytes, { name: 'data.bin' })).json
@@ -125,7 +125,7 @@ test('If-Range serves the range if the ETag matches, otherwise the whole content
   }
 })
 
-const announced = async (content: string | Uint8Array, options: UploadOptions) => {
+const readContentHeaders = async (content: string | Uint8Array, options: UploadOptions) => {
   const document = (await api.upload(token, content, options)).json
   const { headers } = await get({}, document.id, 'HEAD')
   return {
@@ -152,7 +152,7 @@ test('safe types are shown inline, other types are downloads, and sniffing and s
     [UNTYPED_PREFIX, 'a.exe', /^application\/octet-stream$/, 'attachment'],
   ]
   for (const [content, name, type, disposition] of cases) {
-    const answer = await announced(content, { name })
+    const answer = await readContentHeaders(content, { name })
     assert.match(answer.type as string, type, name)
     if (disposition !== 'any') assert.equal(answer.disposition.split(';')[0], disposition, name)
     else assert.ok(answer.disposition.startsWith('attachment') || answer.type === 'text/plain; charset=utf-8')
@@ -162,7 +162,7 @@ test('safe types are shown inline, other types are downloads, and sniffing and s
 })
 
 test('a document type that can run scripts is always a download, whatever the source of its type', async () => {
-  const { document } = await announced('<p>older row</p>', { name: 'old.html' })
+  const { document } = await readContentHeaders('<p>older row</p>', { name: 'old.html' })
   for (const type of [
     'text/html',
     'image/svg+xml',
@@ -187,13 +187,13 @@ test('a title in any script reaches the client, quoted so that it cannot break t
     ['🙂', '__.txt', '%F0%9F%99%82.txt'],
   ]
   for (const [title, ascii, extended] of titles) {
-    const { disposition } = await announced(`content of ${title}`, { fields: { title } })
+    const { disposition } = await readContentHeaders(`content of ${title}`, { fields: { title } })
     assert.equal(disposition, `inline; filename="${ascii}"; filename*=UTF-8''${extended}`, title)
   }
 })
 
 test('missing bytes are 502', async () => {
-  const { document } = await announced('soon gone', {})
+  const { document } = await readContentHeaders('soon gone', {})
   await query(`delete from blob where sha256 = decode($1, 'hex')`, [document.sha256])
   const answer = await get({}, document.id)
   assert.deepEqual(
@@ -207,7 +207,7 @@ test('a missing first chunk is 502; a later one cuts the connection, because the
     [0, /^502 /],
     [1, /^cut$/],
   ] as const) {
-    const { document } = await announced(randomBytes(600_000), { name: 'torn.bin' })
+    const { document } = await readContentHeaders(randomBytes(600_000), { name: 'torn.bin' })
     await query(
       `delete from blob_chunk where ordinal = $2 and blob_id = (select id from blob where sha256 = decode($1, 'hex'))`,
       [document.sha256, ordinal],

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newEmail, sharedEdge, type UploadOptions } from './harness.ts'
+import { createEmail, getSharedEdge, type UploadOptions } from './harness.ts'
 
 interface Document {
   readonly id: number
   readonly title: string
 }
 
-const { api, query, admin } = await sharedEdge()
-const [ann, bob] = [await api.register(newEmail('ann')), await api.register(newEmail('bob'))]
+const { api, query, admin } = await getSharedEdge()
+const [ann, bob] = [await api.register(createEmail('ann')), await api.register(createEmail('bob'))]
 const upload = async (token: string, title: string, fields: UploadOptions['fields'] = {}): Promise<number> =>
   (await api.upload(token, `content of ${title}`, { fields: { title, ...fields } })).json.id
 const list = async (search = '', token = ann.token) => {
@@ -16,7 +16,7 @@ const list = async (search = '', token = ann.token) => {
   assert.equal(answer.status, 200, answer.text)
   return answer.json as { items: Document[]; total: number; page: number; page_size: number }
 }
-const titles = async (search = '', token = ann.token): Promise<string[]> =>
+const listTitles = async (search = '', token = ann.token): Promise<string[]> =>
   (await list(search, token)).items.map(({ title }) => title)
 
 /** Returns the titles of a list, following cursors with one document per page. */
@@ -32,24 +32,24 @@ async function followTitles(search: string, token = ann.token): Promise<string[]
   return found
 }
 
-const ids = new Map<string, number>()
+const idsByTitle = new Map<string, number>()
 for (const [title, kind, note] of [
   ['Annual report', 'report', 'the harbour office'],
   ['Invoice 7', 'invoice', 'paid in full'],
   ['Invoice 8', 'invoice', ''],
   ['Contract', 'contract', 'signed by the harbour office'],
 ] as const)
-  ids.set(title, await upload(ann.token, title, { kind, note }))
+  idsByTitle.set(title, await upload(ann.token, title, { kind, note }))
 await upload(bob.token, 'Not for Ann', { kind: 'invoice' })
 for (const [title, tags] of [
   ['Invoice 7', ['2024', 'paid']],
   ['Contract', ['2024']],
 ] as const)
-  await query('update document set tags = $2 where id = $1', [ids.get(title), tags])
+  await query('update document set tags = $2 where id = $1', [idsByTitle.get(title), tags])
 await query(
   `insert into document_page (document_id, page_number, status, method, text, job_id)
    values ($1, 1, 'read', 'text_layer', 'The winter supplies have arrived', gen_random_uuid())`,
-  [ids.get('Annual report')],
+  [idsByTitle.get('Annual report')],
 )
 
 test('lists own documents, newest first, with totals', async () => {
@@ -61,12 +61,12 @@ test('lists own documents, newest first, with totals', async () => {
   )
   assert.deepEqual(
     items[0],
-    (await api.get(`/api/v1/documents/${ids.get('Contract')}`, { token: ann.token })).json,
+    (await api.get(`/api/v1/documents/${idsByTitle.get('Contract')}`, { token: ann.token })).json,
   )
 })
 
 test('another owner and an admin see only their own documents', async () => {
-  assert.deepEqual(await titles('', bob.token), ['Not for Ann'])
+  assert.deepEqual(await listTitles('', bob.token), ['Not for Ann'])
   const setRole = async (role: string): Promise<void> => {
     const path = `/api/v1/auth/users/${bob.id}/role?role=${role}`
     assert.equal((await api.call('PATCH', path, { token: admin.token })).status, 200)
@@ -74,14 +74,14 @@ test('another owner and an admin see only their own documents', async () => {
   await setRole('admin')
   try {
     assert.equal((await api.get('/api/v1/auth/me', { token: bob.token })).json.role, 'admin')
-    assert.deepEqual(await titles('', bob.token), ['Not for Ann'])
+    assert.deepEqual(await listTitles('', bob.token), ['Not for Ann'])
   } finally {
     await setRole('user')
   }
 })
 
 test('an owner without documents gets an empty page', async () => {
-  const { token } = await api.register(newEmail('nobody'))
+  const { token } = await api.register(createEmail('nobody'))
   assert.deepEqual(await list('', token), {
     items: [],
     total: 0,
@@ -131,7 +131,7 @@ test('page and page_size have limits', async () => {
 })
 
 test('a cursor works after titles of maximum length in any script', async () => {
-  const cat = await api.register(newEmail('cat'))
+  const cat = await api.register(createEmail('cat'))
   const longest = ['\u6b63'.repeat(300), '"'.repeat(300), `a${'\u0001'.repeat(298)}z`, 'z']
   for (const title of longest) await upload(cat.token, title, { note: 'kept' })
   for (const search of ['sort=title', 'sort=-title', 'sort=title&search=kept'])
@@ -140,7 +140,7 @@ test('a cursor works after titles of maximum length in any script', async () => 
 
 test('a cursor continues in the order of the list, by date or by relevance', async () => {
   for (const search of ['', 'tag=2024', 'search=invoice', 'search=the']) {
-    const all = await titles(`?page_size=200&${search}`)
+    const all = await listTitles(`?page_size=200&${search}`)
     assert.deepEqual(await followTitles(search), all)
     assert.ok(all.length > 1)
   }
@@ -150,24 +150,24 @@ test('a cursor continues in the order of the list, by date or by relevance', asy
 })
 
 test('filters by kind and tag, also combined', async () => {
-  assert.deepEqual(await titles('?kind=invoice'), ['Invoice 8', 'Invoice 7'])
-  assert.deepEqual(await titles('?tag=2024'), ['Contract', 'Invoice 7'])
-  assert.deepEqual(await titles('?tag=2024&kind=invoice'), ['Invoice 7'])
-  assert.deepEqual(await titles('?kind=Invoice'), [], 'a kind is not a search')
+  assert.deepEqual(await listTitles('?kind=invoice'), ['Invoice 8', 'Invoice 7'])
+  assert.deepEqual(await listTitles('?tag=2024'), ['Contract', 'Invoice 7'])
+  assert.deepEqual(await listTitles('?tag=2024&kind=invoice'), ['Invoice 7'])
+  assert.deepEqual(await listTitles('?kind=Invoice'), [], 'a kind is not a search')
   assert.equal((await list('?kind=invoice&page_size=1')).total, 2, 'the total counts what the filter leaves')
 })
 
 test('repeated tags select documents with all of them', async () => {
-  assert.deepEqual(await titles('?tag=2024&tag=paid'), ['Invoice 7'])
-  assert.deepEqual(await titles('?tag=2024&tag=2024'), ['Contract', 'Invoice 7'])
-  assert.deepEqual(await titles('?tag=2024&tag=none'), [])
-  assert.deepEqual(await titles('?tag=2024&tag=paid&search=invoice'), ['Invoice 7'])
+  assert.deepEqual(await listTitles('?tag=2024&tag=paid'), ['Invoice 7'])
+  assert.deepEqual(await listTitles('?tag=2024&tag=2024'), ['Contract', 'Invoice 7'])
+  assert.deepEqual(await listTitles('?tag=2024&tag=none'), [])
+  assert.deepEqual(await listTitles('?tag=2024&tag=paid&search=invoice'), ['Invoice 7'])
   const many = Array.from({ length: 21 }, (_, n) => `tag=${n}`).join('&')
   assert.equal((await api.get(`/api/v1/documents?${many}`, { token: ann.token })).status, 422)
 })
 
 test('sorts by title, date or creation, in both directions; `from` and `to` accept days', async () => {
-  const { id, token } = await api.register(newEmail('sorter'))
+  const { id, token } = await api.register(createEmail('sorter'))
   for (const [title, document_date] of [
     ['beta', '2026-03-01'],
     ['Alpha', '2026-01-31'],
@@ -179,7 +179,7 @@ test('sorts by title, date or creation, in both directions; `from` and `to` acce
     `update document set received_at = '2026-02-10T23:30:00Z' where title = 'gamma' and owner_id = $1`,
     [id],
   )
-  const sorted = (sort: string, more = '') => titles(`?sort=${sort}${more}`, token)
+  const sorted = (sort: string, more = '') => listTitles(`?sort=${sort}${more}`, token)
   assert.deepEqual(await sorted('received_at'), ['beta', 'Alpha', 'gamma', 'alpha'])
   assert.deepEqual(await sorted('-received_at'), ['alpha', 'gamma', 'Alpha', 'beta'])
   assert.deepEqual(await sorted('title'), ['Alpha', 'alpha', 'beta', 'gamma'])
@@ -188,11 +188,11 @@ test('sorts by title, date or creation, in both directions; `from` and `to` acce
   assert.deepEqual(await sorted('-document_date'), ['alpha', 'beta', 'gamma', 'Alpha'])
   assert.deepEqual(await sorted('title', '&from=2026-02-10'), ['alpha', 'beta', 'gamma'])
   assert.deepEqual(await sorted('title', '&to=2026-02-10'), ['Alpha', 'gamma'])
-  assert.deepEqual(await titles('?from=2026-03-01&to=2026-03-01', token), ['alpha', 'beta'])
-  assert.deepEqual(await titles('?from=2026-03-02', token), [])
+  assert.deepEqual(await listTitles('?from=2026-03-01&to=2026-03-01', token), ['alpha', 'beta'])
+  assert.deepEqual(await listTitles('?from=2026-03-02', token), [])
   assert.deepEqual(await sorted('title', '&search=alpha'), ['Alpha', 'alpha'])
   assert.deepEqual(await sorted('-document_date', '&search=alpha'), ['alpha', 'Alpha'])
-  assert.deepEqual(await titles('?search=alpha&to=2026-02-01', token), ['Alpha'])
+  assert.deepEqual(await listTitles('?search=alpha&to=2026-02-01', token), ['Alpha'])
   for (const sort of ['title', '-title', 'document_date', '-document_date', 'title&search=alpha'])
     assert.deepEqual(await followTitles(`sort=${sort}`, token), await sorted(sort), sort)
   for (const [search, name] of [
@@ -209,7 +209,7 @@ test('sorts by title, date or creation, in both directions; `from` and `to` acce
 })
 
 test('filters by tags in every order, whichever tag is rarer', async () => {
-  const { token } = await api.register(newEmail('tagger'))
+  const { token } = await api.register(createEmail('tagger'))
   for (const [title, kind, document_date, tags] of [
     ['beta', 'letter', '2026-03-01', ['often', 'seldom']],
     ['Alpha', 'letter', '2026-01-31', ['often']],
@@ -236,7 +236,7 @@ test('filters by tags in every order, whichever tag is rarer', async () => {
     ] as const) {
       assert.deepEqual(await followTitles(`sort=${sort}&${search}`, token), expected, `${sort} ${search}`)
       assert.deepEqual(
-        await titles(`?sort=-${sort}&${search}`, token),
+        await listTitles(`?sort=-${sort}&${search}`, token),
         expected.toReversed(),
         `-${sort} ${search}`,
       )
@@ -246,13 +246,13 @@ test('filters by tags in every order, whichever tag is rarer', async () => {
 })
 
 test('searches titles, notes, tags and the text of pages', async () => {
-  assert.deepEqual(await titles('?search=invoice'), ['Invoice 8', 'Invoice 7'])
-  assert.deepEqual((await titles('?search=harbour')).sort(), ['Annual report', 'Contract'])
-  assert.deepEqual(await titles('?search=paid%20-full'), [])
-  assert.deepEqual(await titles('?search=paid'), ['Invoice 7'])
-  assert.deepEqual(await titles('?search=WINTER%20supplies'), ['Annual report'])
-  assert.deepEqual(await titles('?search=%22signed%20by%22'), ['Contract'])
-  assert.deepEqual(await titles('?search=invoice&tag=paid'), ['Invoice 7'])
+  assert.deepEqual(await listTitles('?search=invoice'), ['Invoice 8', 'Invoice 7'])
+  assert.deepEqual((await listTitles('?search=harbour')).sort(), ['Annual report', 'Contract'])
+  assert.deepEqual(await listTitles('?search=paid%20-full'), [])
+  assert.deepEqual(await listTitles('?search=paid'), ['Invoice 7'])
+  assert.deepEqual(await listTitles('?search=WINTER%20supplies'), ['Annual report'])
+  assert.deepEqual(await listTitles('?search=%22signed%20by%22'), ['Contract'])
+  assert.deepEqual(await listTitles('?search=invoice&tag=paid'), ['Invoice 7'])
 })
 
 test('an empty search is ignored, and no words or operators cause an error', async () => {
@@ -268,10 +268,10 @@ test('an empty search is ignored, and no words or operators cause an error', asy
 
 test('superseded documents are hidden by default', async () => {
   await query('update document set supersedes_id = $1 where id = $2', [
-    ids.get('Invoice 7'),
-    ids.get('Invoice 8'),
+    idsByTitle.get('Invoice 7'),
+    idsByTitle.get('Invoice 8'),
   ])
-  assert.deepEqual(await titles('?kind=invoice'), ['Invoice 8'])
+  assert.deepEqual(await listTitles('?kind=invoice'), ['Invoice 8'])
   const { items, total } = await list('?kind=invoice&include_superseded=true')
   assert.equal(total, 2)
   const [newer, older] = items as (Document & {
@@ -284,7 +284,7 @@ test('superseded documents are hidden by default', async () => {
     ['?tag=paid&include_superseded=true', ['Invoice 7']],
     ['?tag=paid&kind=invoice&include_superseded=true', ['Invoice 7']],
   ] as const) {
-    assert.deepEqual(await titles(search), expected, search)
+    assert.deepEqual(await listTitles(search), expected, search)
     assert.equal((await list(search)).total, expected.length, search)
   }
   assert.equal(
@@ -295,7 +295,8 @@ test('superseded documents are hidden by default', async () => {
 
 test('a deleted document is in no list, and the one that it superseded returns', async () => {
   assert.equal(
-    (await api.call('DELETE', `/api/v1/documents/${ids.get('Invoice 8')}`, { token: ann.token })).status,
+    (await api.call('DELETE', `/api/v1/documents/${idsByTitle.get('Invoice 8')}`, { token: ann.token }))
+      .status,
     204,
   )
   const { items, total } = await list('?kind=invoice')

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { newEmail, sharedEdge } from './harness.ts'
+import { createEmail, getSharedEdge } from './harness.ts'
 
-const { api, query } = await sharedEdge()
+const { api, query } = await getSharedEdge()
 const PATH = '/api/v1/documents'
-const owner = await api.register(newEmail('owner'))
-const other = await api.register(newEmail('other'))
+const owner = await api.register(createEmail('owner'))
+const other = await api.register(createEmail('other'))
 let count = 0
 
-async function document(token = owner.token, fields: Record<string, string> = {}): Promise<number> {
+async function createDocument(token = owner.token, fields: Record<string, string> = {}): Promise<number> {
   const answer = await api.upload(token, `Text number ${++count}`, { fields })
   assert.equal(answer.status, 201)
   return answer.json.id as number
@@ -19,7 +19,7 @@ const get = async (id: number) => (await api.get(`${PATH}/${id}`, { token: owner
 
 describe('changing a document', () => {
   test('changes exactly the given fields', async () => {
-    const id = await document(owner.token, { title: 'Before', note: 'stays' })
+    const id = await createDocument(owner.token, { title: 'Before', note: 'stays' })
     const before = await get(id)
     const changes = {
       title: ' After ',
@@ -38,7 +38,7 @@ describe('changing a document', () => {
   })
 
   test('null clears optional fields and leaves required ones unchanged', async () => {
-    const id = await document(owner.token, { note: 'n', channel: 'c', document_date: '2024-01-01' })
+    const id = await createDocument(owner.token, { note: 'n', channel: 'c', document_date: '2024-01-01' })
     const cleared = await patch(id, { note: null, channel: null, document_date: null, supersedes_id: null })
     const { note, channel, document_date, supersedes_id } = cleared.json
     assert.deepEqual([note, channel, document_date, supersedes_id], [null, null, null, null])
@@ -49,14 +49,14 @@ describe('changing a document', () => {
   })
 
   test('without fields changes nothing', async () => {
-    const id = await document()
+    const id = await createDocument()
     const before = await get(id)
     const answer = await patch(id, {})
     assert.deepEqual([answer.status, answer.json], [200, before])
   })
 
   test('rejects invalid values and changes nothing', async () => {
-    const id = await document()
+    const id = await createDocument()
     const before = await get(id)
     const bad = [
       { title: '' },
@@ -79,7 +79,7 @@ describe('changing a document', () => {
   })
 
   test("missing, deleted and other owners' documents give the same 404", async () => {
-    const [foreign, deleted] = [await document(other.token), await document()]
+    const [foreign, deleted] = [await createDocument(other.token), await createDocument()]
     await api.call('DELETE', `${PATH}/${deleted}`, { token: owner.token })
     for (const id of [foreign, deleted, 999_999]) {
       for (const changes of [{ title: 'x' }, {}]) {
@@ -97,7 +97,7 @@ describe('changing a document', () => {
 
 describe('protection', () => {
   test('a protected document cannot be deleted until its protection is removed', async () => {
-    const id = await document()
+    const id = await createDocument()
     await patch(id, { protected: true })
     const refused = await api.call('DELETE', `${PATH}/${id}`, { token: owner.token })
     assert.equal(refused.status, 409)
@@ -115,7 +115,7 @@ describe('supersession', () => {
     )
 
   test('a superseded document leaves the default list, names its successor, and can return', async () => {
-    const [old, young] = [await document(), await document()]
+    const [old, young] = [await createDocument(), await createDocument()]
     const answer = await patch(young, { supersedes_id: old })
     assert.deepEqual([answer.status, answer.json.supersedes_id], [200, old])
     assert.equal((await get(old)).superseded_by_id, young)
@@ -127,13 +127,18 @@ describe('supersession', () => {
   })
 
   test('repeating a supersession changes nothing', async () => {
-    const [old, young] = [await document(), await document()]
+    const [old, young] = [await createDocument(), await createDocument()]
     for (let i = 0; i < 2; i++) assert.equal((await patch(young, { supersedes_id: old })).status, 200)
   })
 
   test('superseding itself, a missing, deleted, foreign or taken document, or in a cycle is 400 with the reason', async () => {
-    const [a, b, c, d] = [await document(), await document(), await document(), await document()]
-    const [foreign, deleted] = [await document(other.token), await document()]
+    const [a, b, c, d] = [
+      await createDocument(),
+      await createDocument(),
+      await createDocument(),
+      await createDocument(),
+    ]
+    const [foreign, deleted] = [await createDocument(other.token), await createDocument()]
     await api.call('DELETE', `${PATH}/${deleted}`, { token: owner.token })
     await patch(b, { supersedes_id: a })
     await patch(c, { supersedes_id: b })
@@ -153,7 +158,7 @@ describe('supersession', () => {
   })
 
   test('deleting the successor lists the older document again, which can then be superseded', async () => {
-    const [old, young, next] = [await document(), await document(), await document()]
+    const [old, young, next] = [await createDocument(), await createDocument(), await createDocument()]
     await patch(young, { supersedes_id: old })
     await api.call('DELETE', `${PATH}/${young}`, { token: owner.token })
     assert.equal((await get(old)).superseded_by_id, null)
@@ -161,7 +166,7 @@ describe('supersession', () => {
   })
 
   test('a document whose superseded document was deleted can be changed', async () => {
-    const [old, young] = [await document(), await document()]
+    const [old, young] = [await createDocument(), await createDocument()]
     await patch(young, { supersedes_id: old })
     await api.call('DELETE', `${PATH}/${old}`, { token: owner.token })
     const answer = await patch(young, { title: 'still mine' })
@@ -170,11 +175,11 @@ describe('supersession', () => {
 
   test('concurrent supersessions of one document, or of each other, let exactly one succeed', async () => {
     for (let round = 0; round < 8; round++) {
-      const target = await document()
-      const rivals = await Promise.all(Array.from({ length: 5 }, () => document()))
+      const target = await createDocument()
+      const rivals = await Promise.all(Array.from({ length: 5 }, () => createDocument()))
       const answers = await Promise.all(rivals.map((id) => patch(id, { supersedes_id: target })))
       assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400, 400, 400, 400])
-      const [a, b] = [await document(), await document()]
+      const [a, b] = [await createDocument(), await createDocument()]
       const both = await Promise.all([patch(a, { supersedes_id: b }), patch(b, { supersedes_id: a })])
       assert.deepEqual(both.map(({ status }) => status).sort(), [200, 400])
     }

@@ -3,33 +3,36 @@ import { createHash, randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import net from 'node:net'
 import { after, describe, test } from 'node:test'
-import { storeKinds, UNTYPED_PREFIX } from '../blobs.ts'
-import { testDatabase } from '../database.ts'
+import { createStoreKinds, UNTYPED_PREFIX } from '../blobs.ts'
+import { createTestDatabase } from '../database.ts'
 import { startS3 } from '../s3.ts'
 import { until } from '../until.ts'
-import { type Api, multipart, startEdge } from './harness.ts'
+import { type Api, createMultipart, startEdge } from './harness.ts'
 
 /** HTTP uploads and downloads must behave the same with every blob store. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { query } = database
-const kinds = await storeKinds(database)
-const LIMIT = 7_000_000
-const edges = new Map<string, Api>()
+const storeKindList = await createStoreKinds(database)
+const MAX_BYTES = 7_000_000
+const edgesByStore = new Map<string, Api>()
 // Edges that write to one store and read from all.
-const elsewhere = new Map<string, Api>()
-for (const { name, env } of kinds) {
-  edges.set(name, await startEdge(database.url, { env: { ...env, MAX_UPLOAD_BYTES: String(LIMIT) } }))
-  const all = { ...kinds[2]!.env, ...env, BLOB_STORE: env.BLOB_STORE ?? 'postgres' }
-  elsewhere.set(name, await startEdge(database.url, { env: all }))
+const edgesReadingAll = new Map<string, Api>()
+for (const { name, env } of storeKindList) {
+  edgesByStore.set(
+    name,
+    await startEdge(database.url, { env: { ...env, MAX_UPLOAD_BYTES: String(MAX_BYTES) } }),
+  )
+  const all = { ...storeKindList[2]!.env, ...env, BLOB_STORE: env.BLOB_STORE ?? 'postgres' }
+  edgesReadingAll.set(name, await startEdge(database.url, { env: all }))
 }
-const { token } = await edges.get('postgres')!.register('owner@example.com')
-const unfinished = async () =>
+const { token } = await edgesByStore.get('postgres')!.register('owner@example.com')
+const countUnfinishedBlobs = async () =>
   (await query('select count(*)::int as n from blob where sha256 is null and not deleted'))[0]!.n
 
-for (const kind of kinds) {
+for (const kind of storeKindList) {
   describe(`documents in a store of kind ${kind.name}`, { concurrency: false }, () => {
-    const api = edges.get(kind.name)!
+    const api = edgesByStore.get(kind.name)!
     // Larger than one 5 MiB part of an S3 upload.
     const bytes = Buffer.concat([UNTYPED_PREFIX, randomBytes(6_000_000)])
     let id = 0
@@ -49,7 +52,7 @@ for (const kind of kinds) {
         [answer.json.sha256],
       )
       assert.deepEqual(row, { store: kind.env.BLOB_STORE ?? 'postgres', upload_id: null, deleted: false })
-      assert.deepEqual([await kind.count(), await unfinished()], [1, 0])
+      assert.deepEqual([await kind.count(), await countUnfinishedBlobs()], [1, 0])
     })
 
     test('can be read completely and by range', async () => {
@@ -91,14 +94,14 @@ for (const kind of kinds) {
     test('are rejected without a trace if empty, too large or invalid', async () => {
       const before = await kind.count()
       assert.equal((await api.upload(token, '')).status, 400)
-      assert.equal((await api.upload(token, randomBytes(LIMIT + 1))).status, 413)
+      assert.equal((await api.upload(token, randomBytes(MAX_BYTES + 1))).status, 413)
       assert.equal((await api.upload(token, 'x', { fields: { kind: 'k'.repeat(33) } })).status, 422)
-      assert.deepEqual([await kind.count(), await unfinished()], [before, 0])
+      assert.deepEqual([await kind.count(), await countUnfinishedBlobs()], [before, 0])
     })
 
     test('leave nothing behind when the client disconnects during the upload', async () => {
       const before = await kind.count()
-      const { body, type } = multipart(randomBytes(LIMIT - 1000))
+      const { body, type } = createMultipart(randomBytes(MAX_BYTES - 1000))
       const socket = net.connect(api.port, '127.0.0.1')
       socket.write(
         `POST /api/v1/documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`,
@@ -108,12 +111,12 @@ for (const kind of kinds) {
       socket.destroy()
       await until(
         'no bytes are stored',
-        async () => (await kind.count()) === before && (await unfinished()) === 0,
+        async () => (await kind.count()) === before && (await countUnfinishedBlobs()) === 0,
       )
     })
 
     test('are 502 when their bytes are lost, and work again after another upload', async () => {
-      await kind.lose()
+      await kind.deleteAll()
       for (const [method, headers] of [
         ['GET', {}],
         ['HEAD', {}],
@@ -136,7 +139,7 @@ for (const kind of kinds) {
     test('can be read by edges that write to another store, and share bytes with uploads there', async () => {
       const text = `stored in ${kind.name}`
       const { json } = await api.upload(token, text)
-      for (const [name, other] of elsewhere) {
+      for (const [name, other] of edgesReadingAll) {
         const content = await other.get(`/api/v1/documents/${json.id}/content`, { token })
         assert.deepEqual([content.status, content.text], [200, text], name)
         assert.equal((await other.upload(token, text)).status, 200)
@@ -151,13 +154,13 @@ for (const kind of kinds) {
 }
 
 test('stored files are readable by the service only', async () => {
-  const file = kinds.find(({ name }) => name === 'file')!
+  const file = storeKindList.find(({ name }) => name === 'file')!
   assert.equal(statSync(file.env.BLOB_STORE!.slice('file:'.length)).isDirectory(), true)
   await query(`update blob set key = gen_random_uuid() where store like 'file:%'`)
   const [row] = await query(
     `select d.id from document d join blob b using (sha256) where b.store like 'file:%' limit 1`,
   )
-  const answer = await edges.get('file')!.get(`/api/v1/documents/${row!.id}/content`, { token })
+  const answer = await edgesByStore.get('file')!.get(`/api/v1/documents/${row!.id}/content`, { token })
   assert.equal(answer.status, 502)
 })
 
@@ -177,7 +180,7 @@ describe('a store that does not respond', { concurrency: false }, async () => {
       assert.equal(answer.status, 503)
       assert.notEqual(answer.headers['retry-after'], undefined)
     }
-    assert.equal(await unfinished(), 0)
+    assert.equal(await countUnfinishedBlobs(), 0)
     server.failing = false
     const content = await api.get(`/api/v1/documents/${json.id}/content`, { token })
     assert.deepEqual([content.status, content.text], [200, 'before the outage'])

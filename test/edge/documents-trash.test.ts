@@ -3,26 +3,26 @@ import { describe, test } from 'node:test'
 import { lockDigest } from '../../sql/blobs.ts'
 import { insertDocument } from '../../sql/documents.ts'
 import { until } from '../until.ts'
-import { multipart, newEmail, sharedEdge, startEdge } from './harness.ts'
+import { createEmail, createMultipart, getSharedEdge, startEdge } from './harness.ts'
 
 /** Deleted documents can be restored for a while, except after permanent deletion. */
 
-const { api, url, db, query } = await sharedEdge()
-const withoutTrash = await startEdge(url, { env: { TRASH_DAYS: '0' } })
-const open = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const { api, url, db, query } = await getSharedEdge()
+const noTrashEdge = await startEdge(url, { env: { TRASH_DAYS: '0' } })
+const noAuthEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const PATH = '/api/v1/documents'
-const MISSING = [404, { detail: 'Document not found', code: 'document.missing' }]
-const somebody = async (): Promise<string> => (await api.register(newEmail())).token
-const owner = await somebody()
+const DOCUMENT_MISSING = [404, { detail: 'Document not found', code: 'document.missing' }]
+const registerAccount = async (): Promise<string> => (await api.register(createEmail())).token
+const owner = await registerAccount()
 let count = 0
 const add = async (token = owner, fields: Record<string, string> = {}): Promise<number> =>
   (await api.upload(token, `Text number ${++count}`, { fields })).json.id
-const at = (id: number | string, rest = ''): string => `${PATH}/${id}${rest}`
+const documentPath = (id: number | string, rest = ''): string => `${PATH}/${id}${rest}`
 const get = (path: string, token = owner) => api.get(path, { token })
-const remove = (id: number, rest = '', token = owner) => api.call('DELETE', at(id, rest), { token })
-const permanently = (id: number, token = owner) => remove(id, '?permanent=true', token)
-const restore = (id: number | string, token = owner) => api.post(at(id, '/restore'), { token })
-const patch = (id: number, json: unknown) => api.call('PATCH', at(id), { token: owner, json })
+const remove = (id: number, rest = '', token = owner) => api.call('DELETE', documentPath(id, rest), { token })
+const deletePermanently = (id: number, token = owner) => remove(id, '?permanent=true', token)
+const restore = (id: number | string, token = owner) => api.post(documentPath(id, '/restore'), { token })
+const patch = (id: number, json: unknown) => api.call('PATCH', documentPath(id), { token: owner, json })
 const expire = (id: number) => query('update document set expires_at = now() where id = $1', [id])
 
 interface Trashed {
@@ -35,21 +35,21 @@ interface Listed {
   readonly total: number
   readonly next: string | null
 }
-async function trash(token = owner, more = ''): Promise<Listed> {
+async function listTrash(token = owner, more = ''): Promise<Listed> {
   const answer = await get(`${PATH}?trashed=true&page_size=200${more}`, token)
   assert.equal(answer.status, 200, answer.text)
   return answer.json
 }
 const idsOf = ({ items }: Listed): number[] => items.map(({ id }) => id)
-const trashed = async (token = owner): Promise<number[]> => idsOf(await trash(token))
+const listTrashIds = async (token = owner): Promise<number[]> => idsOf(await listTrash(token))
 
 describe('the trash list', () => {
   test('shows a deleted document unchanged, with its deletion time and restore deadline', async () => {
-    const token = await somebody()
+    const token = await registerAccount()
     const id = await add(token, { title: 'a "quoted" title', note: 'n' })
-    const { json: before } = await get(at(id), token)
+    const { json: before } = await get(documentPath(id), token)
     assert.equal((await remove(id, '', token)).status, 204)
-    const { items, ...rest } = await trash(token)
+    const { items, ...rest } = await listTrash(token)
     assert.deepEqual(rest, { total: 1, total_is_exact: true, page: 1, page_size: 200, next: null })
     const { deleted_at, expires_at, ...document } = items[0]!
     assert.deepEqual(document, before)
@@ -58,11 +58,11 @@ describe('the trash list', () => {
   })
 
   test('is sorted by deletion, latest first, in pages and by cursor, without expired documents', async () => {
-    const token = await somebody()
+    const token = await registerAccount()
     const [a, b, c, d] = [await add(token), await add(token), await add(token), await add(token)]
     for (const id of [b, d, c, a]) await remove(id, '', token)
     await expire(d)
-    const all = await trash(token)
+    const all = await listTrash(token)
     assert.deepEqual([idsOf(all), all.total], [[a, c, b], 3])
     const second = (await get(`${PATH}?trashed=true&page=2&page_size=2`, token)).json
     assert.deepEqual([idsOf(second), second.total], [[b], 3])
@@ -76,7 +76,7 @@ describe('the trash list', () => {
   })
 
   test('rejects cursors of other lists, and its own are rejected there', async () => {
-    const token = await somebody()
+    const token = await registerAccount()
     const ids = [await add(token), await add(token), await add(token), await add(token)]
     for (const id of ids.slice(2)) await remove(id, '', token)
     for (const [from, to] of [
@@ -90,11 +90,12 @@ describe('the trash list', () => {
   })
 
   test('filters by kind and tag, and includes superseded documents', async () => {
-    const token = await somebody()
+    const token = await registerAccount()
     const [old, young] = [await add(token, { kind: 'letter' }), await add(token, { kind: 'letter' })]
     const other = await add(token)
-    for (const id of [old, other]) await api.post(at(id, '/tags'), { token, json: { label: 'red' } })
-    await api.call('PATCH', at(young), { token, json: { supersedes_id: old } })
+    for (const id of [old, other])
+      await api.post(documentPath(id, '/tags'), { token, json: { label: 'red' } })
+    await api.call('PATCH', documentPath(young), { token, json: { supersedes_id: old } })
     for (const id of [old, young, other]) await remove(id, '', token)
     for (const [filter, expected] of [
       ['', [other, young, old]],
@@ -104,7 +105,7 @@ describe('the trash list', () => {
       ['&tag=red&kind=letter', [old]],
       ['&tag=blue', []],
     ] as const) {
-      const some = await trash(token, filter)
+      const some = await listTrash(token, filter)
       assert.deepEqual([idsOf(some), some.total], [expected, expected.length], filter)
     }
   })
@@ -119,9 +120,9 @@ describe('the trash list', () => {
 
 describe('restoring a document', () => {
   test('restores its pages, tags and search index', async () => {
-    const token = await somebody()
+    const token = await registerAccount()
     const id = await add(token, { title: 'Report' })
-    await api.post(at(id, '/tags'), { token, json: { label: 'red' } })
+    await api.post(documentPath(id, '/tags'), { token, json: { label: 'red' } })
     await query(
       `insert into document_page (document_id, page_number, status, method, text, job_id)
        values ($1, 1, 'read', 'text_layer', 'winter supplies', gen_random_uuid())`,
@@ -130,7 +131,14 @@ describe('restoring a document', () => {
     const views = () =>
       Promise.all(
         [
-          ...[at(id), at(id, '/content'), at(id, '/pages'), at(id, '/pages/1'), `${PATH}/tags`, PATH],
+          ...[
+            documentPath(id),
+            documentPath(id, '/content'),
+            documentPath(id, '/pages'),
+            documentPath(id, '/pages/1'),
+            `${PATH}/tags`,
+            PATH,
+          ],
           ...['search=report', 'search=winter', 'search=%22winter+supplies%22', 'tag=red'].map(
             (filter) => `${PATH}?${filter}`,
           ),
@@ -143,22 +151,22 @@ describe('restoring a document', () => {
     const answer = await restore(id, token)
     assert.deepEqual([answer.status, answer.text], [200, before[0]![1]])
     assert.deepEqual(await views(), before)
-    assert.deepEqual(await trashed(token), [])
+    assert.deepEqual(await listTrashIds(token), [])
   })
 
   test("gives the same 404 for live, missing, expired and other owners' documents", async () => {
-    const other = await somebody()
+    const other = await registerAccount()
     const [live, expired, foreign] = [await add(), await add(), await add(other)]
     await remove(foreign, '', other)
     await remove(expired)
     await expire(expired)
     for (const id of [live, expired, foreign, 999_999]) {
       const answer = await restore(id)
-      assert.deepEqual([answer.status, answer.json], MISSING)
+      assert.deepEqual([answer.status, answer.json], DOCUMENT_MISSING)
     }
-    assert.deepEqual(await trashed(other), [foreign])
+    assert.deepEqual(await listTrashIds(other), [foreign])
     assert.equal((await restore('x')).status, 422)
-    assert.equal((await api.post(at(foreign, '/restore'))).status, 401)
+    assert.equal((await api.post(documentPath(foreign, '/restore'))).status, 401)
   })
 
   test('happens once, and repetitions under an Idempotency-Key get the same answer', async () => {
@@ -168,8 +176,8 @@ describe('restoring a document', () => {
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(9).fill(404)])
     await remove(id)
     const options = { token: owner, headers: { 'idempotency-key': 'restored once' } }
-    const first = await api.post(at(id, '/restore'), options)
-    const again = await api.post(at(id, '/restore'), options)
+    const first = await api.post(documentPath(id, '/restore'), options)
+    const again = await api.post(documentPath(id, '/restore'), options)
     assert.deepEqual([first.status, again.status, again.text], [200, 200, first.text])
   })
 
@@ -182,7 +190,7 @@ describe('restoring a document', () => {
     const refused = await restore(first)
     assert.equal(refused.status, 409)
     assert.match(refused.json.detail, /uploaded again/)
-    assert.ok((await trashed()).includes(first))
+    assert.ok((await listTrashIds()).includes(first))
     await remove(second)
     assert.equal((await restore(first)).status, 200)
     assert.equal((await restore(second)).status, 409)
@@ -229,7 +237,7 @@ describe('supersession after a restore', () => {
     return { old, young }
   }
   const of = async (id: number): Promise<unknown> => {
-    const { supersedes_id, superseded_by_id } = (await get(at(id))).json
+    const { supersedes_id, superseded_by_id } = (await get(documentPath(id))).json
     return { supersedes_id, superseded_by_id }
   }
 
@@ -283,19 +291,24 @@ describe('permanent deletion', () => {
     const [live, deleted] = [await add(), await add()]
     await remove(deleted)
     for (const id of [live, deleted]) {
-      const answer = await permanently(id)
+      const answer = await deletePermanently(id)
       assert.deepEqual([answer.status, answer.bytes.length], [204, 0])
-      assert.ok(!(await trashed()).includes(id))
-      for (const gone of [await get(at(id)), await restore(id), await permanently(id), await remove(id)])
-        assert.deepEqual([gone.status, gone.json], MISSING)
+      assert.ok(!(await listTrashIds()).includes(id))
+      for (const gone of [
+        await get(documentPath(id)),
+        await restore(id),
+        await deletePermanently(id),
+        await remove(id),
+      ])
+        assert.deepEqual([gone.status, gone.json], DOCUMENT_MISSING)
     }
   })
 
   test('is allowed to the owner only; after it the document is missing from the trash', async () => {
     const id = await add()
     await remove(id)
-    for (const answer of [await permanently(id, await somebody()), await remove(id)])
-      assert.deepEqual([answer.status, answer.json], MISSING)
+    for (const answer of [await deletePermanently(id, await registerAccount()), await remove(id)])
+      assert.deepEqual([answer.status, answer.json], DOCUMENT_MISSING)
     assert.equal((await restore(id)).status, 200)
     assert.equal((await remove(id, '?permanent=perhaps')).status, 422)
   })
@@ -303,19 +316,19 @@ describe('permanent deletion', () => {
   test('is rejected for a protected document', async () => {
     const id = await add()
     await patch(id, { protected: true })
-    const answer = await permanently(id)
+    const answer = await deletePermanently(id)
     assert.equal(answer.status, 409)
     assert.match(answer.json.detail, /protected/)
-    assert.equal((await get(at(id))).status, 200)
+    assert.equal((await get(documentPath(id))).status, 200)
   })
 
   test('is final, whatever runs concurrently', async () => {
     for (let round = 0; round < 10; round++) {
       const id = await add()
       await remove(id)
-      const [gone, again] = await Promise.all([permanently(id), permanently(id), restore(id)])
+      const [gone, again] = await Promise.all([deletePermanently(id), deletePermanently(id), restore(id)])
       assert.deepEqual([gone.status, again.status].sort(), [204, 404])
-      for (const answer of [await get(at(id)), await restore(id)]) assert.equal(answer.status, 404)
+      for (const answer of [await get(documentPath(id)), await restore(id)]) assert.equal(answer.status, 404)
     }
   })
 })
@@ -323,19 +336,19 @@ describe('permanent deletion', () => {
 describe('other settings', () => {
   test('with TRASH_DAYS=0 a deleted document is gone immediately', async () => {
     const id = await add()
-    assert.equal((await withoutTrash.call('DELETE', at(id), { token: owner })).status, 204)
-    assert.ok(!(await trashed()).includes(id))
+    assert.equal((await noTrashEdge.call('DELETE', documentPath(id), { token: owner })).status, 204)
+    assert.ok(!(await listTrashIds()).includes(id))
     assert.equal((await restore(id)).status, 404)
   })
 
   test('with AUTH_LEVEL=none documents in the trash have no owner', async () => {
-    const nobodys = async () => idsOf((await open.get(`${PATH}?trashed=true`)).json)
+    const nobodys = async () => idsOf((await noAuthEdge.get(`${PATH}?trashed=true`)).json)
     const before = await nobodys()
-    const { body, type } = multipart('of nobody')
-    const { id } = (await open.post(PATH, { body, headers: { 'content-type': type } })).json
-    await open.call('DELETE', at(id))
+    const { body, type } = createMultipart('of nobody')
+    const { id } = (await noAuthEdge.post(PATH, { body, headers: { 'content-type': type } })).json
+    await noAuthEdge.call('DELETE', documentPath(id))
     assert.deepEqual(await nobodys(), [id, ...before])
     assert.equal((await restore(id)).status, 404)
-    assert.equal((await open.post(at(id, '/restore'))).status, 200)
+    assert.equal((await noAuthEdge.post(documentPath(id, '/restore'))).status, 200)
   })
 })

@@ -4,28 +4,35 @@ import net from 'node:net'
 import { test } from 'node:test'
 import { UNTYPED_PREFIX } from '../blobs.ts'
 import { until } from '../until.ts'
-import { type Answered, multipart, newEmail, sharedEdge, startEdge, type UploadOptions } from './harness.ts'
+import {
+  type Answered,
+  createEmail,
+  createMultipart,
+  getSharedEdge,
+  startEdge,
+  type UploadOptions,
+} from './harness.ts'
 
-const LIMIT = 600_000
-const { url, query } = await sharedEdge()
-const api = await startEdge(url, { env: { MAX_UPLOAD_BYTES: String(LIMIT) } })
-const [ann, bob] = [await api.register(newEmail('ann')), await api.register(newEmail('bob'))]
+const MAX_BYTES = 600_000
+const { url, query } = await getSharedEdge()
+const api = await startEdge(url, { env: { MAX_UPLOAD_BYTES: String(MAX_BYTES) } })
+const [ann, bob] = [await api.register(createEmail('ann')), await api.register(createEmail('bob'))]
 const upload = (bytes: string | Uint8Array, options?: UploadOptions, token = ann.token) =>
   api.upload(token, bytes, options)
-const blobs = async () =>
+const countBlobs = async () =>
   (await query('select sha256 is null as unfinished, count(*)::int as n from blob group by 1')) as {
     unfinished: boolean
     n: number
   }[]
 let count = 0
-const fresh = (): string => `document number ${++count}`
+const newContent = (): string => `document number ${++count}`
 
 /** Asserts that a rejected upload leaves nothing behind. */
 async function assertNothingLeft(work: () => Promise<unknown>): Promise<void> {
-  const before = await blobs()
+  const before = await countBlobs()
   const documents = await query('select count(*) from document')
   await work()
-  assert.deepEqual(await blobs(), before)
+  assert.deepEqual(await countBlobs(), before)
   assert.deepEqual(await query('select count(*) from document'), documents)
   assert.deepEqual(
     await query('select 1 from blob_chunk c where not exists (select from blob b where b.id = c.blob_id)'),
@@ -42,7 +49,7 @@ function assertField(answer: Answered, field: string): void {
 }
 
 test('an upload creates a document with all its fields', async () => {
-  const text = fresh()
+  const text = newContent()
   const answer = await upload(text, { name: 'notes.txt' })
   assert.equal(answer.status, 201)
   const { id, received_at, created_at, ...document } = answer.json
@@ -79,10 +86,10 @@ test('form fields are stored in any order, and an empty field counts as missing'
     channel: 'inbox',
     note: ' a\nnote ',
   }
-  const { json } = await upload(fresh(), { fields })
+  const { json } = await upload(newContent(), { fields })
   const { title, kind, document_date, source, channel, note } = json
   assert.deepEqual({ title, kind, document_date, source, channel, note }, { ...fields, title: 'A title' })
-  const empty = await upload(fresh(), {
+  const empty = await upload(newContent(), {
     name: 'e.txt',
     fields: { title: '', kind: '', document_date: '', source: '', channel: '', note: '' },
   })
@@ -125,14 +132,15 @@ test('a field beyond its limit is rejected by name, and nothing is stored', asyn
   }
   await assertNothingLeft(async () => {
     for (const [field, values] of Object.entries(wrong)) {
-      for (const value of values) assertField(await upload(fresh(), { fields: { [field]: value } }), field)
+      for (const value of values)
+        assertField(await upload(newContent(), { fields: { [field]: value } }), field)
     }
   })
 })
 
 test('an unknown field is rejected by name, and nothing is stored', async () => {
   await assertNothingLeft(async () => {
-    const answer = await upload(fresh(), { fields: { titel: 'x' } })
+    const answer = await upload(newContent(), { fields: { titel: 'x' } })
     assert.deepEqual(answer.json.errors, [
       {
         loc: ['body'],
@@ -153,13 +161,13 @@ test('fields of maximum length are stored', async () => {
     channel: 'c'.repeat(100),
     note: 'n'.repeat(10_000),
   }
-  const { status, json } = await upload(fresh(), { fields })
+  const { status, json } = await upload(newContent(), { fields })
   assert.equal(status, 201)
   for (const [field, value] of Object.entries(fields)) assert.equal(json[field], value)
 })
 
 test('identical bytes of one owner give the existing document with 200', async () => {
-  const text = fresh()
+  const text = newContent()
   const first = await upload(text, { fields: { title: 'first' } })
   const again = await upload(text, { name: 'other.txt', fields: { title: 'second' } })
   assert.deepEqual([first.status, again.status], [201, 200])
@@ -168,7 +176,7 @@ test('identical bytes of one owner give the existing document with 200', async (
 })
 
 test('another owner gets a separate document with the same stored bytes', async () => {
-  const text = fresh()
+  const text = newContent()
   const [one, two] = [await upload(text), await upload(text, {}, bob.token)]
   assert.deepEqual([one.status, two.status], [201, 201])
   assert.notEqual(one.json.id, two.json.id)
@@ -241,7 +249,7 @@ test('a form without a file is 422 at `file`', async () => {
 test('a body that is not a form is 415, and a malformed form 400', async () => {
   assert.equal((await api.post('/api/v1/documents', { token: ann.token, json: { file: 'x' } })).status, 415)
   assert.equal((await api.post('/api/v1/documents', { token: ann.token })).status, 415)
-  const { body, type } = multipart(fresh())
+  const { body, type } = createMultipart(newContent())
   await assertNothingLeft(async () => {
     const cut = await api.post('/api/v1/documents', {
       token: ann.token,
@@ -259,20 +267,20 @@ test('a body that is not a form is 415, and a malformed form 400', async () => {
 })
 
 test('a file of exactly MAX_UPLOAD_BYTES is stored; a larger one is 413 and leaves nothing behind', async () => {
-  assert.equal((await upload(randomBytes(LIMIT))).status, 201)
+  assert.equal((await upload(randomBytes(MAX_BYTES))).status, 201)
   await assertNothingLeft(async () => {
-    const answer = await upload(randomBytes(LIMIT + 1))
+    const answer = await upload(randomBytes(MAX_BYTES + 1))
     assert.deepEqual(
       [answer.status, answer.json],
-      [413, { detail: `The body is larger than the limit of ${LIMIT} bytes`, code: 'request.too_large' }],
+      [413, { detail: `The body is larger than the limit of ${MAX_BYTES} bytes`, code: 'request.too_large' }],
     )
-    assert.equal((await upload(randomBytes(LIMIT + 3_000_000))).status, 413)
+    assert.equal((await upload(randomBytes(MAX_BYTES + 3_000_000))).status, 413)
   })
 })
 
 test('a client that disconnects during the upload leaves nothing behind', async () => {
   await assertNothingLeft(async () => {
-    const { body, type } = multipart(randomBytes(500_000))
+    const { body, type } = createMultipart(randomBytes(500_000))
     const socket = net.connect(api.port, '127.0.0.1')
     const head = `POST /api/v1/documents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${ann.token}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`
     socket.write(head)
@@ -299,12 +307,12 @@ test('paths and control characters are removed from the file name for the title'
     ['', 'Untitled'],
     ['..', 'Untitled'],
   ] as const) {
-    assert.equal((await upload(fresh(), { name })).json.title, title, name)
+    assert.equal((await upload(newContent(), { name })).json.title, title, name)
   }
 })
 
 test('an upload requires an account', async () => {
   await assertNothingLeft(async () => {
-    assert.equal((await upload(fresh(), {}, 'nonsense')).status, 401)
+    assert.equal((await upload(newContent(), {}, 'nonsense')).status, 401)
   })
 })

@@ -2,66 +2,67 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { digestOf, emailChangeTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'
-import { login, me, refresh } from './accounts-help.ts'
-import { type Account, type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
-import { type Mailed, mailbox } from './mailbox.ts'
+import { getMe, logIn, refreshSession } from './accounts-help.ts'
+import { type Account, type Answered, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createMailbox, type Mail } from './mailbox.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** An account changes its address once both addresses have confirmed the change. */
 
-const base = await edgeAndDatabase({
+const base = await startEdgeAndDatabase({
   env: { RATE_LIMIT_PASSWORD_RESET: '0', RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' },
 })
 const { api, url, query } = base
-const mails = mailbox(base)
+const readMails = createMailbox(base)
 const admin = await api.register('admin@example.com')
 let count = 0
-const address = (): string => `next${++count}@example.com`
-const newcomer = (): Promise<Account> => api.register(`person${++count}@example.com`)
+const newAddress = (): string => `next${++count}@example.com`
+const registerAccount = (): Promise<Account> => api.register(`person${++count}@example.com`)
 const BAD_TOKEN = 'The token is invalid or has expired'
 
-const ask = (who: Account, email: string, more: object = { password: PASSWORD }, headers = {}) =>
+const requestChange = (who: Account, email: string, more: object = { password: PASSWORD }, headers = {}) =>
   api.post('/api/v1/auth/me/email', { token: who.token, json: { email, ...more }, headers })
-const pending = (who: Account) => api.get('/api/v1/auth/me/email', { token: who.token })
+const getPendingChange = (who: Account) => api.get('/api/v1/auth/me/email', { token: who.token })
 const cancel = (who: Account) => api.call('DELETE', '/api/v1/auth/me/email', { token: who.token })
 const confirm = (token: string, headers = {}) =>
   api.post('/api/v1/auth/email-change/confirm', { json: { token }, headers })
 const refuse = (token: string) => api.post('/api/v1/auth/email-change/refuse', { json: { token } })
-const emailOf = async (id: number) => (await query('select email from account where id = $1', [id]))[0]!.email
-const trail = (id: number) =>
+const readEmail = async (id: number) =>
+  (await query('select email from account where id = $1', [id]))[0]!.email
+const readAuditEvents = (id: number) =>
   query(`select kind, actor_id, data from audit_event where account_id = $1 and kind ~ 'email' order by id`, [
     id,
   ])
 
 /** Requests a change and returns the tokens that both addresses received. */
-async function beginChange(who: Account, email = address()) {
-  await mails()
-  const answer = await ask(who, email)
+async function beginChange(who: Account, email = newAddress()) {
+  await readMails()
+  const answer = await requestChange(who, email)
   assert.equal(answer.status, 201, answer.text)
-  const got = await mails()
-  const of = (to: string): Mailed => got.find((mail) => mail.to === to)!
+  const got = await readMails()
+  const of = (to: string): Mail => got.find((mail) => mail.to === to)!
   return { email, old: of(who.email).token, new: of(email).token, got }
 }
 
 describe('requesting an email change', () => {
   test('mails both addresses and changes nothing yet', async () => {
-    const who = await newcomer()
-    await mails()
-    const email = address()
-    const answer = await ask(who, ` ${email.toUpperCase()} `)
+    const who = await registerAccount()
+    await readMails()
+    const email = newAddress()
+    const answer = await requestChange(who, ` ${email.toUpperCase()} `)
     assert.equal(answer.status, 201)
     assert.equal(answer.headers['cache-control'], 'no-store')
     const { created_at, expires_at, ...fields } = answer.json
     assert.deepEqual(fields, { email, old_confirmed: false, new_confirmed: false })
     assert.equal(Date.parse(expires_at) - Date.parse(created_at), 24 * 3_600_000)
-    assert.deepEqual((await pending(who)).json, answer.json)
-    const got = await mails()
+    assert.deepEqual((await getPendingChange(who)).json, answer.json)
+    const got = await readMails()
     assert.deepEqual(got.map(({ to, subject }) => [to, subject]).sort(), [
       [email, 'Confirm your new address'],
       [who.email, 'Confirm your email address change'],
     ])
-    assert.equal(await emailOf(who.id), who.email)
-    assert.deepEqual(await trail(who.id), [
+    assert.equal(await readEmail(who.id), who.email)
+    assert.deepEqual(await readAuditEvents(who.id), [
       { kind: 'account.email_change_requested', actor_id: who.id, data: { email } },
     ])
     const [row] = await query('select * from email_change where account_id = $1', [who.id])
@@ -74,41 +75,41 @@ describe('requesting an email change', () => {
   })
 
   test('gives the same answer for a taken address and notifies its owner', async () => {
-    const [who, other] = [await newcomer(), await newcomer()]
-    await mails()
+    const [who, other] = [await registerAccount(), await registerAccount()]
+    await readMails()
     const seen = ({ status, headers, json }: Answered) => {
       const { 'x-request-id': _, date: __, 'content-length': ___, ...rest } = headers
       const { email: ____, created_at: _____, expires_at: ______, ...said } = json
       return { status, rest, said }
     }
-    const free = seen(await ask(who, address()))
-    await mails()
-    const taken = await ask(who, other.email)
+    const free = seen(await requestChange(who, newAddress()))
+    await readMails()
+    const taken = await requestChange(who, other.email)
     assert.deepEqual(seen(taken), free)
-    assert.deepEqual((await pending(who)).json, taken.json)
-    const got = await mails()
+    assert.deepEqual((await getPendingChange(who)).json, taken.json)
+    const got = await readMails()
     assert.deepEqual(got.map(({ to, subject, token }) => [to, subject, token === '']).sort(), [
       [who.email, 'Confirm your email address change', false],
       [other.email, 'Your address already has an account', true],
     ])
     assert.equal((await confirm(got.find(({ to }) => to === who.email)!.token)).status, 200)
-    assert.equal(await emailOf(who.id), who.email)
+    assert.equal(await readEmail(who.id), who.email)
   })
 
   test('requires the password and counts wrong ones as failed logins', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     for (let i = 0; i < 5; i++)
       assertRefused(
-        await ask(who, address(), { password: 'wrong' }),
+        await requestChange(who, newAddress(), { password: 'wrong' }),
         400,
         'The password or the code is incorrect',
       )
     assertRefused(
-      await ask(who, address()),
+      await requestChange(who, newAddress()),
       403,
       'This account is locked after too many failed logins; try again later',
     )
-    assert.equal((await login(api, who.email)).status, 403)
+    assert.equal((await logIn(api, who.email)).status, 403)
     const kinds = await query(
       `select kind, count(*)::int as n from audit_event where account_id = $1 and kind ~ 'failed|locked' group by 1 order by 1`,
       [who.id],
@@ -117,47 +118,47 @@ describe('requesting an email change', () => {
       { kind: 'account.locked', n: 1 },
       { kind: 'account.sign_in_failed', n: 7 },
     ])
-    assertRefused(await pending(who), 404, 'No email change is pending')
+    assertRefused(await getPendingChange(who), 404, 'No email change is pending')
   })
 
   test("accepts a sign-in within the last ten minutes by the database's clock instead", async () => {
-    const who = await newcomer()
-    assert.equal((await ask(who, address(), {})).status, 201)
-    assert.equal((await ask(who, address(), { password: null })).status, 201)
+    const who = await registerAccount()
+    assert.equal((await requestChange(who, newAddress(), {})).status, 201)
+    assert.equal((await requestChange(who, newAddress(), { password: null })).status, 201)
     const age = (minutes: number) =>
       query(`update session set created_at = now() - make_interval(mins => $2) where account_id = $1`, [
         who.id,
         minutes,
       ])
     await age(9)
-    assert.equal((await ask(who, address(), {})).status, 201)
+    assert.equal((await requestChange(who, newAddress(), {})).status, 201)
     await age(11)
     const detail =
       'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
-    assertRefused(await ask(who, address(), {}), 403, detail)
-    const again = await refresh(api, who.refresh)
+    assertRefused(await requestChange(who, newAddress(), {}), 403, detail)
+    const again = await refreshSession(api, who.refresh)
     const refreshed = { ...who, token: again.json.access_token }
-    assertRefused(await ask(refreshed, address(), {}), 403, detail)
-    const signedIn = { ...who, token: (await login(api, who.email)).json.access_token }
-    assert.equal((await ask(signedIn, address(), {})).status, 201)
-    assert.equal((await ask(who, address())).status, 201)
+    assertRefused(await requestChange(refreshed, newAddress(), {}), 403, detail)
+    const signedIn = { ...who, token: (await logIn(api, who.email)).json.access_token }
+    assert.equal((await requestChange(signedIn, newAddress(), {})).status, 201)
+    assert.equal((await requestChange(who, newAddress())).status, 201)
   })
 
   test('is rejected for API keys and anonymous callers', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const key = await api.post('/api/v1/auth/keys', {
       token: who.token,
       json: { name: 'k', scopes: ['*:write'] },
     })
     const program = { ...who, token: key.json.key }
-    for (const call of [ask(program, address()), pending(program), cancel(program)])
+    for (const call of [requestChange(program, newAddress()), getPendingChange(program), cancel(program)])
       assertRefused(await call, 403, 'API keys may not do this; sign in instead')
     const nobody = { ...who, token: '' }
-    for (const call of [ask(nobody, address()), pending(nobody), cancel(nobody)])
+    for (const call of [requestChange(nobody, newAddress()), getPendingChange(nobody), cancel(nobody)])
       assertRefused(await call, 401)
     const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
     const path = '/api/v1/auth/me/email'
-    const json = { email: address() }
+    const json = { email: newAddress() }
     for (const proof of [{}, { password: PASSWORD }])
       assertRefused(
         await none.post(path, { json: { ...json, ...proof } }),
@@ -169,25 +170,29 @@ describe('requesting an email change', () => {
   })
 
   test('is rejected for an invalid or unchanged address', async () => {
-    const who = await newcomer()
-    assertRefused(await ask(who, who.email.toUpperCase()), 400, 'The account already uses this address')
+    const who = await registerAccount()
+    assertRefused(
+      await requestChange(who, who.email.toUpperCase()),
+      400,
+      'The account already uses this address',
+    )
     for (const email of ['', 'nobody', 'a@b', `${'a'.repeat(320)}@example.com`, 'a\u0000@example.com'])
-      assertRefused(await ask(who, email), 422)
+      assertRefused(await requestChange(who, email), 422)
     for (const more of [{ password: '' }, { password: 7 }, { password: 'x'.repeat(1025) }, { role: 'admin' }])
-      assertRefused(await ask(who, address(), more), 422)
-    assertRefused(await pending(who), 404)
+      assertRefused(await requestChange(who, newAddress(), more), 422)
+    assertRefused(await getPendingChange(who), 404)
   })
 
   test('has the same rate limits as a password reset', async () => {
     const limited = await startEdge(url, { env: { RATE_LIMIT_PASSWORD_RESET: '2/60' } })
-    const who = await newcomer()
+    const who = await registerAccount()
     const statuses: number[] = []
     for (let i = 0; i < 3; i++)
       statuses.push(
         (
           await limited.post('/api/v1/auth/me/email', {
             token: who.token,
-            json: { email: address(), password: PASSWORD },
+            json: { email: newAddress(), password: PASSWORD },
           })
         ).status,
       )
@@ -195,7 +200,7 @@ describe('requesting an email change', () => {
   })
 
   test('replaces an earlier request and invalidates its tokens, even if mailed later', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const first = await beginChange(who)
     assert.equal((await confirm(first.old)).status, 200)
     const second = await beginChange(who)
@@ -203,21 +208,24 @@ describe('requesting an email change', () => {
       assertRefused(await confirm(token), 400, BAD_TOKEN)
       assertRefused(await refuse(token), 400, BAD_TOKEN)
     }
-    const { json } = await pending(who)
+    const { json } = await getPendingChange(who)
     assert.deepEqual([json.email, json.old_confirmed, json.new_confirmed], [second.email, false, false])
-    await ask(who, address())
-    await ask(who, second.email)
-    assert.equal((await mails()).length, 2, 'and what was replaced before it was mailed is not mailed')
+    await requestChange(who, newAddress())
+    await requestChange(who, second.email)
+    assert.equal((await readMails()).length, 2, 'and what was replaced before it was mailed is not mailed')
   })
 
   test('takes effect once per Idempotency-Key', async () => {
-    const who = await newcomer()
-    await mails()
-    const email = address()
+    const who = await registerAccount()
+    await readMails()
+    const email = newAddress()
     const key = { 'idempotency-key': 'change' }
-    const answers = [await ask(who, email, undefined, key), await ask(who, email, undefined, key)]
+    const answers = [
+      await requestChange(who, email, undefined, key),
+      await requestChange(who, email, undefined, key),
+    ]
     assert.deepEqual([answers[1]!.status, answers[1]!.json], [201, answers[0]!.json])
-    assert.equal((await mails()).length, 2)
+    assert.equal((await readMails()).length, 2)
   })
 })
 
@@ -227,7 +235,7 @@ describe('confirming an email change', () => {
     ['new', 'old'],
   ] as const)
     test(`changes the address after confirmation by first the ${order[0]}, then the ${order[1]} address`, async () => {
-      const who = await newcomer()
+      const who = await registerAccount()
       const change = await beginChange(who)
       const first = await confirm(change[order[0]])
       assert.deepEqual(
@@ -235,18 +243,18 @@ describe('confirming an email change', () => {
         [200, { detail: 'Confirmed; the address changes once the other address confirms it, too' }],
       )
       assertRefused(await confirm(change[order[0]]), 400, BAD_TOKEN)
-      const { json } = await pending(who)
+      const { json } = await getPendingChange(who)
       assert.deepEqual([json.old_confirmed, json.new_confirmed], [order[0] === 'old', order[0] === 'new'])
-      assert.equal(await emailOf(who.id), who.email)
+      assert.equal(await readEmail(who.id), who.email)
       const last = await confirm(change[order[1]])
       assert.deepEqual([last.status, last.json], [200, { detail: 'The email address has been changed' }])
-      const now = (await me(api, who.token)).json
+      const now = (await getMe(api, who.token)).json
       assert.deepEqual([now.email, now.is_verified], [change.email, true])
-      assertRefused(await pending(who), 404)
-      assert.equal((await login(api, who.email)).status, 401)
-      assert.equal((await login(api, change.email)).status, 200)
+      assertRefused(await getPendingChange(who), 404)
+      assert.equal((await logIn(api, who.email)).status, 401)
+      assert.equal((await logIn(api, change.email)).status, 200)
       for (const side of order) assertRefused(await confirm(change[side]), 400, BAD_TOKEN)
-      assert.deepEqual((await trail(who.id)).slice(1), [
+      assert.deepEqual((await readAuditEvents(who.id)).slice(1), [
         ...order.map((by) => ({
           kind: 'account.email_change_confirmed',
           actor_id: who.id,
@@ -257,19 +265,19 @@ describe('confirming an email change', () => {
     })
 
   test('ends every session except the requesting one, and invalidates mail to the previous address', async () => {
-    const who = await newcomer()
-    const other = await login(api, who.email)
+    const who = await registerAccount()
+    const other = await logIn(api, who.email)
     await api.post('/api/v1/auth/password-reset/request', { json: { email: who.email } })
-    const stale = (await mails()).filter(({ to }) => to === who.email).map(({ token }) => token)
+    const stale = (await readMails()).filter(({ to }) => to === who.email).map(({ token }) => token)
     assert.equal(stale.length, 2, 'a verification and a reset')
     const change = await beginChange(who)
     await confirm(change.old)
-    assert.equal((await me(api, other.json.access_token)).status, 200)
+    assert.equal((await getMe(api, other.json.access_token)).status, 200)
     await confirm(change.new)
-    assert.equal((await me(api, who.token)).status, 200)
-    assert.equal((await refresh(api, who.refresh)).status, 200)
-    assert.equal((await me(api, other.json.access_token)).status, 401)
-    assert.equal((await refresh(api, other.cookie('millrace_refresh'))).status, 401)
+    assert.equal((await getMe(api, who.token)).status, 200)
+    assert.equal((await refreshSession(api, who.refresh)).status, 200)
+    assert.equal((await getMe(api, other.json.access_token)).status, 401)
+    assert.equal((await refreshSession(api, other.cookie('millrace_refresh'))).status, 401)
     for (const token of stale) {
       assertRefused(await api.post('/api/v1/auth/verify-email', { json: { token } }), 400, BAD_TOKEN)
       const json = { token, new_password: 'another password' }
@@ -278,19 +286,20 @@ describe('confirming an email change', () => {
   })
 
   test('does not revive the requesting session if it has ended', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const change = await beginChange(who)
     const json = { current_password: PASSWORD, new_password: 'another password' }
-    const other = await login(api, who.email)
+    const other = await logIn(api, who.email)
     await api.post('/api/v1/auth/change-password', { token: other.json.access_token, json })
     await confirm(change.old)
     await confirm(change.new)
-    for (const token of [who.token, other.json.access_token]) assert.equal((await me(api, token)).status, 401)
-    assert.equal((await login(api, change.email, 'another password')).status, 200)
+    for (const token of [who.token, other.json.access_token])
+      assert.equal((await getMe(api, token)).status, 401)
+    assert.equal((await logIn(api, change.email, 'another password')).status, 200)
   })
 
   test('rejects an expired token, a token of another kind or side, and a malformed one', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const change = await beginChange(who)
     const [{ id }] = (await query('select id from email_change where account_id = $1', [who.id])) as [
       { id: string },
@@ -308,31 +317,34 @@ describe('confirming an email change', () => {
     assert.equal((await confirm(change.old)).status, 200)
     await query('update email_change set expires_at = now() where id = $1', [id])
     for (const call of [confirm, refuse]) assertRefused(await call(change.new), 400, BAD_TOKEN)
-    assertRefused(await pending(who), 404)
+    assertRefused(await getPendingChange(who), 404)
     assertRefused(await cancel(who), 404)
-    assert.equal(await emailOf(who.id), who.email)
+    assert.equal(await readEmail(who.id), who.email)
   })
 
   test('happens once when each token is sent ten times concurrently', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const change = await beginChange(who)
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => confirm(i % 2 ? change.old : change.new)),
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, ...Array(18).fill(400)])
-    assert.equal((await trail(who.id)).filter(({ kind }) => kind === 'account.email_changed').length, 1)
-    assert.equal(await emailOf(who.id), change.email)
+    assert.equal(
+      (await readAuditEvents(who.id)).filter(({ kind }) => kind === 'account.email_changed').length,
+      1,
+    )
+    assert.equal(await readEmail(who.id), change.email)
   })
 
   test('takes effect once per Idempotency-Key', async () => {
-    const change = await beginChange(await newcomer())
+    const change = await beginChange(await registerAccount())
     const key = { 'idempotency-key': 'confirm' }
     const answers = [await confirm(change.old, key), await confirm(change.old, key)]
     assert.deepEqual([answers[1]!.status, answers[1]!.json], [200, answers[0]!.json])
   })
 
   test('is rejected if the account is deleted or deactivated', async () => {
-    const [gone, off] = [await newcomer(), await newcomer()]
+    const [gone, off] = [await registerAccount(), await registerAccount()]
     const [one, two] = [await beginChange(gone), await beginChange(off)]
     await confirm(one.old)
     const asAdmin = (method: string, path: string) =>
@@ -349,7 +361,7 @@ describe('confirming an email change', () => {
 describe('refusing and cancelling', () => {
   for (const side of ['old', 'new'] as const)
     test(`the token of the ${side} address cancels the change`, async () => {
-      const who = await newcomer()
+      const who = await registerAccount()
       const change = await beginChange(who)
       await confirm(change.old)
       const answer = await refuse(change[side])
@@ -358,8 +370,8 @@ describe('refusing and cancelling', () => {
         assertRefused(await confirm(token), 400, BAD_TOKEN)
         assertRefused(await refuse(token), 400, BAD_TOKEN)
       }
-      assertRefused(await pending(who), 404)
-      assert.deepEqual((await trail(who.id)).at(-1), {
+      assertRefused(await getPendingChange(who), 404)
+      assert.deepEqual((await readAuditEvents(who.id)).at(-1), {
         kind: 'account.email_change_refused',
         actor_id: null,
         data: { email: change.email, by: side },
@@ -367,13 +379,13 @@ describe('refusing and cancelling', () => {
     })
 
   test('DELETE cancels the change', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const change = await beginChange(who)
     const answer = await cancel(who)
     assert.deepEqual([answer.status, answer.text], [204, ''])
     assertRefused(await cancel(who), 404, 'No email change is pending')
     assertRefused(await confirm(change.new), 400, BAD_TOKEN)
-    assert.deepEqual((await trail(who.id)).at(-1), {
+    assert.deepEqual((await readAuditEvents(who.id)).at(-1), {
       kind: 'account.email_change_cancelled',
       actor_id: who.id,
       data: { email: change.email },
@@ -382,14 +394,14 @@ describe('refusing and cancelling', () => {
 
   test('a cancellation and a confirmation may race: one wins completely', async () => {
     for (let round = 0; round < 8; round++) {
-      const who = await newcomer()
+      const who = await registerAccount()
       const change = await beginChange(who)
       await confirm(change.old)
       const [done, ended] = await Promise.all([
         confirm(change.new),
         round % 2 ? refuse(change.old) : cancel(who),
       ])
-      const changed = (await emailOf(who.id)) === change.email
+      const changed = (await readEmail(who.id)) === change.email
       assert.deepEqual([done.status === 200, ended.status < 300], [changed, !changed])
     }
   })
@@ -397,27 +409,27 @@ describe('refusing and cancelling', () => {
 
 describe('an address that two accounts request', () => {
   test('goes to the first confirmed change; the other account is notified and its change ends', async () => {
-    const [one, two] = [await newcomer(), await newcomer()]
-    const email = address()
+    const [one, two] = [await registerAccount(), await registerAccount()]
+    const email = newAddress()
     const [first, second] = [await beginChange(one, email), await beginChange(two, email)]
     for (const token of [first.old, first.new, second.new]) assert.equal((await confirm(token)).status, 200)
     assertRefused(await confirm(second.old), 400, 'An account with this email already exists')
     assertRefused(await confirm(second.old), 400, BAD_TOKEN)
-    assertRefused(await pending(two), 404)
-    assert.deepEqual([await emailOf(one.id), await emailOf(two.id)], [email, two.email])
-    assert.equal((await me(api, two.token)).status, 200, 'it stays signed in')
+    assertRefused(await getPendingChange(two), 404)
+    assert.deepEqual([await readEmail(one.id), await readEmail(two.id)], [email, two.email])
+    assert.equal((await getMe(api, two.token)).status, 200, 'it stays signed in')
   })
 
   test('goes to one of them if both confirm concurrently', async () => {
     for (let round = 0; round < 6; round++) {
-      const all = await Promise.all(Array.from({ length: 3 }, newcomer))
-      const email = address()
+      const all = await Promise.all(Array.from({ length: 3 }, registerAccount))
+      const email = newAddress()
       const changes: { old: string; new: string }[] = []
       for (const who of all) changes.push(await beginChange(who, email))
       for (const change of changes) await confirm(change.new)
       const answers = await Promise.all(changes.map((change) => confirm(change.old)))
       assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400, 400])
-      const emails = await Promise.all(all.map(({ id }) => emailOf(id)))
+      const emails = await Promise.all(all.map(({ id }) => readEmail(id)))
       assert.deepEqual(
         emails.map((one) => one === email),
         answers.map(({ status }) => status === 200),
@@ -427,7 +439,7 @@ describe('an address that two accounts request', () => {
 
   test('goes to one of them if one registers with it, without a deadlock', async () => {
     for (let round = 0; round < 8; round++) {
-      const who = await newcomer()
+      const who = await registerAccount()
       const change = await beginChange(who)
       await confirm(change.old)
       const [changed, registered] = await Promise.all([
@@ -444,7 +456,7 @@ describe('an address that two accounts request', () => {
   })
 
   test('is free again when an account gives it up', async () => {
-    const who = await newcomer()
+    const who = await registerAccount()
     const change = await beginChange(who)
     await confirm(change.old)
     await confirm(change.new)
@@ -470,10 +482,10 @@ describe('invites to the new address', () => {
     )[0]?.role
 
   test('are accepted with the change, and existing members keep their role', async () => {
-    const [owner, who] = [await newcomer(), await newcomer()]
+    const [owner, who] = [await registerAccount(), await registerAccount()]
     const [one, two] = [await organization(owner), await organization(owner)]
     await invite(owner, two, who.email)
-    const email = address()
+    const email = newAddress()
     const made = [await invite(owner, one, email, 'admin'), await invite(owner, two, email, 'admin')]
     const change = await beginChange(who, email)
     await confirm(change.new)
@@ -492,10 +504,10 @@ describe('invites to the new address', () => {
   })
 
   test('make the account a member even if sent during the change', async () => {
-    const owner = await newcomer()
+    const owner = await registerAccount()
     const id = await organization(owner)
     for (let round = 0; round < 8; round++) {
-      const who = await newcomer()
+      const who = await registerAccount()
       const change = await beginChange(who)
       await confirm(change.old)
       const [changed, made] = await Promise.all([confirm(change.new), invite(owner, id, change.email)])
@@ -509,10 +521,13 @@ describe('invites to the new address', () => {
 
 test('every edge sees the new address immediately', async () => {
   const other = await startEdge(url)
-  const who = await newcomer()
-  assert.equal((await me(other, who.token)).json.email, who.email)
+  const who = await registerAccount()
+  assert.equal((await getMe(other, who.token)).json.email, who.email)
   const change = await beginChange(who)
   await confirm(change.old)
   await confirm(change.new)
-  await until('the other edge sees it', async () => (await me(other, who.token)).json.email === change.email)
+  await until(
+    'the other edge sees it',
+    async () => (await getMe(other, who.token)).json.email === change.email,
+  )
 })

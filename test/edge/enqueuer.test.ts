@@ -6,10 +6,10 @@ import type { JobSpec } from '../../sql/jobs.ts'
 
 /** Requests that arrive together must share a statement. */
 
-const jobs = (...ids: string[]): JobSpec[] => ids.map((id) => ({ id }) as JobSpec)
+const createJobs = (...ids: string[]): JobSpec[] => ids.map((id) => ({ id }) as JobSpec)
 
 /** Creates a database that records the ids of each statement and rejects statements with the id `bad`. */
-function database(gate: Promise<unknown> = Promise.resolve()) {
+function createDatabase(gate: Promise<unknown> = Promise.resolve()) {
   const statements: string[][] = []
   const any = async ({ values }: { values: readonly unknown[] }) => {
     const ids = (JSON.parse(String(values[0])) as { id: string }[]).map(({ id }) => id)
@@ -29,11 +29,11 @@ function database(gate: Promise<unknown> = Promise.resolve()) {
 const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)
 
 test('requests in one event-loop turn share a statement, and each gets its own jobs', async () => {
-  const { statements, marked, enqueuer } = database()
+  const { statements, marked, enqueuer } = createDatabase()
   const answers = await Promise.all([
-    enqueuer.add(jobs('a')),
-    enqueuer.add(jobs('b', 'c')),
-    enqueuer.add(jobs('d')),
+    enqueuer.add(createJobs('a')),
+    enqueuer.add(createJobs('b', 'c')),
+    enqueuer.add(createJobs('d')),
   ])
   assert.deepEqual(answers.map(idsOf), [['a'], ['b', 'c'], ['d']])
   assert.deepEqual(statements, [['a', 'b', 'c', 'd']])
@@ -42,22 +42,22 @@ test('requests in one event-loop turn share a statement, and each gets its own j
 
 test('requests that arrive during a statement share the next one', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const { statements, enqueuer } = database(promise)
-  const first = enqueuer.add(jobs('a'))
+  const { statements, enqueuer } = createDatabase(promise)
+  const first = enqueuer.add(createJobs('a'))
   await new Promise(setImmediate)
   await new Promise(setImmediate)
-  const others = [enqueuer.add(jobs('b')), enqueuer.add(jobs('c'))]
+  const others = [enqueuer.add(createJobs('b')), enqueuer.add(createJobs('c'))]
   resolve()
   await Promise.all([first, ...others])
   assert.deepEqual(statements, [['a'], ['b', 'c']])
 })
 
 test('a rejected request gets its error, and the others are added', async () => {
-  const { statements, enqueuer } = database()
+  const { statements, enqueuer } = createDatabase()
   const ends = await Promise.allSettled([
-    enqueuer.add(jobs('a')),
-    enqueuer.add(jobs('bad')),
-    enqueuer.add(jobs('c')),
+    enqueuer.add(createJobs('a')),
+    enqueuer.add(createJobs('bad')),
+    enqueuer.add(createJobs('c')),
   ])
   assert.deepEqual(
     ends.map(({ status }) => status),
@@ -67,11 +67,11 @@ test('a rejected request gets its error, and the others are added', async () => 
 })
 
 test('a statement has a maximum size, and a larger request gets its own statement', async () => {
-  const { statements, enqueuer } = database()
-  const many = jobs(...Array.from({ length: 600 }, (_, n) => `m${n}`))
+  const { statements, enqueuer } = createDatabase()
+  const many = createJobs(...Array.from({ length: 600 }, (_, n) => `m${n}`))
   await Promise.all([
     enqueuer.add(many),
-    ...Array.from({ length: 600 }, (_, n) => enqueuer.add(jobs(`s${n}`))),
+    ...Array.from({ length: 600 }, (_, n) => enqueuer.add(createJobs(`s${n}`))),
   ])
   assert.deepEqual(
     statements.map(({ length }) => length),
@@ -82,11 +82,11 @@ test('a statement has a maximum size, and a larger request gets its own statemen
 for (const code of ['database.down', 'database.too_slow', 'database.busy'] satisfies ErrorCode[])
   test(`${code} rejects all waiting requests immediately without a retry`, async () => {
     const { promise, reject } = Promise.withResolvers<void>()
-    const { statements, marked, enqueuer } = database(promise)
-    const together = [enqueuer.add(jobs('a')), enqueuer.add(jobs('b'))]
+    const { statements, marked, enqueuer } = createDatabase(promise)
+    const together = [enqueuer.add(createJobs('a')), enqueuer.add(createJobs('b'))]
     await new Promise(setImmediate)
     await new Promise(setImmediate)
-    const behind = enqueuer.add(jobs('c'))
+    const behind = enqueuer.add(createJobs('c'))
     reject(fail(code))
     for (const one of [...together, behind]) await assert.rejects(one, { code })
     assert.deepEqual([statements, marked], [[['a', 'b']], []])
@@ -99,7 +99,7 @@ test('an outage during the individual retries ends them', async () => {
     throw statements.length === 1 ? new Error('refused') : fail('database.too_slow')
   }
   const enqueuer = createEnqueuer({ db: { any } as never, publisher: { notify: () => {} }, waitingQuota: 0 })
-  const all = ['a', 'b', 'c'].map((id) => enqueuer.add(jobs(id)))
+  const all = ['a', 'b', 'c'].map((id) => enqueuer.add(createJobs(id)))
   for (const one of all) await assert.rejects(one, { code: 'database.too_slow' })
   assert.deepEqual(statements, [3, 1])
 })

@@ -7,9 +7,9 @@ import { createPasswords, type Passwords } from '../../edge/passwords.ts'
 import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { type TestDatabase, testDatabase } from '../database.ts'
+import { createTestDatabase, type TestDatabase } from '../database.ts'
 import { listenOn, listenOnFreePort } from '../free-port.ts'
-import { sharedByFiles, stopAfterFile } from '../services.ts'
+import { shareByFiles, stopAfterFile } from '../services.ts'
 
 /** Runs an edge in this process, with a client that exposes raw answers. */
 
@@ -130,7 +130,7 @@ export class Api {
   }
 
   async upload(token: string, bytes: string | Uint8Array, options: UploadOptions = {}): Promise<Answered> {
-    const { body, type } = multipart(bytes, options)
+    const { body, type } = createMultipart(bytes, options)
     return this.post('/api/v1/documents', {
       token,
       body,
@@ -167,7 +167,7 @@ export interface UploadOptions {
 }
 
 /** Builds a multipart form with the fields before the file. */
-export function multipart(
+export function createMultipart(
   bytes: string | Uint8Array,
   options: UploadOptions = {},
 ): { body: Buffer; type: string } {
@@ -197,13 +197,13 @@ export interface EdgeOptions {
   /** True if password hashing has its production cost. Default false. */
   readonly realPasswords?: boolean
   /** Wraps the password functions, for example to observe their calls. */
-  readonly watchPasswords?: (passwords: Passwords) => Passwords
+  readonly wrapPasswords?: (passwords: Passwords) => Passwords
 }
 
-const silent = await createLog('silent', 'edge')
+const silentLog = await createLog('silent', 'edge')
 
 // All requests of a test come from one address, so rate limits are off by default.
-const UNLIMITED = {
+const NO_RATE_LIMITS = {
   RATE_LIMIT_LOGIN: '0',
   RATE_LIMIT_REGISTER: '0',
   RATE_LIMIT_PASSWORD_RESET: '0',
@@ -211,13 +211,20 @@ const UNLIMITED = {
 }
 
 // Long read timeouts, so that the edge does not abort reads that are slow because the machine stalls.
-const PATIENT = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
+const LONG_READ_TIMEOUTS = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
 // Long for the same reason: on a stalled machine the database looks silent.
-const SILENCE_MS = 30_000
+const HEALTH_TIMEOUT_MS = 30_000
 
 /** Serves an edge on a free port until the end of the test file. Call this at the top of the file, not in a hook. */
 export async function startEdge(url: string, options: EdgeOptions = {}): Promise<Api> {
-  const given = { NODE_ENV: 'test', PORT: '0', SECRET_KEY: SECRET, ...UNLIMITED, ...PATIENT, ...options.env }
+  const given = {
+    NODE_ENV: 'test',
+    PORT: '0',
+    SECRET_KEY: SECRET,
+    ...NO_RATE_LIMITS,
+    ...LONG_READ_TIMEOUTS,
+    ...options.env,
+  }
   const settings = parseSettings(given)
   const serving = await serveEdge(
     {
@@ -225,10 +232,10 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       databaseUrl: url,
       directUrl: url,
       secretKey: SECRET,
-      log: options.log ?? silent,
-      healthTimeoutMs: SILENCE_MS,
+      log: options.log ?? silentLog,
+      healthTimeoutMs: HEALTH_TIMEOUT_MS,
       ...(options.areas === undefined ? {} : { areas: options.areas }),
-      ...(options.realPasswords ? {} : { passwords: options.watchPasswords?.(passwords) ?? passwords }),
+      ...(options.realPasswords ? {} : { passwords: options.wrapPasswords?.(passwords) ?? passwords }),
     },
     { exclusive: true, waitsForClients: options.lingers ?? false },
   )
@@ -240,34 +247,34 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
 }
 
 /** Creates a database and starts an edge on it. */
-export async function edgeAndDatabase(options: EdgeOptions = {}): Promise<{ api: Api } & TestDatabase> {
-  const database = await testDatabase()
+export async function startEdgeAndDatabase(options: EdgeOptions = {}): Promise<{ api: Api } & TestDatabase> {
+  const database = await createTestDatabase()
   return { api: await startEdge(database.url, options), ...database }
 }
 
 /**
  * Returns an edge with default settings and its database, shared by all files of this process that call it. The
  * database has rows of other files, so use new accounts for isolation. `admin` is the only admin. Register other
- * accounts with `newEmail()`.
+ * accounts with `createEmail()`.
  */
-export const sharedEdge = sharedByFiles(async () => {
-  const base = await edgeAndDatabase()
-  const admin = await base.api.register(newEmail('admin'))
+export const getSharedEdge = shareByFiles(async () => {
+  const base = await startEdgeAndDatabase()
+  const admin = await base.api.register(createEmail('admin'))
   return { ...base, admin }
 })
 
 /** Returns an address that no other test file uses. */
-export const newEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`
+export const createEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`
 
 /** A connection to PostgreSQL that tests can cut. `url` leads through it. */
-export interface Line {
+export interface CuttableConnection {
   readonly url: string
   cut(): Promise<void>
   restore(): Promise<void>
 }
 
 /** Starts a proxy in front of the database's socket. */
-export async function cuttableLine(url: string): Promise<Line> {
+export async function createCuttableConnection(url: string): Promise<CuttableConnection> {
   const [, user, folder, port0, name] = /^postgresql:\/\/([^@]+)@([^:]+):(\d+)\/(.+)$/.exec(url)!
   const file = `${decodeURIComponent(folder!)}/.s.PGSQL.${port0}`
   const open = new Set<net.Socket>()

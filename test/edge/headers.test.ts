@@ -1,35 +1,35 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { freePort } from '../free-port.ts'
-import { edgeAndDatabase, newEmail, startEdge } from './harness.ts'
+import { findFreePort } from '../free-port.ts'
+import { createEmail, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Every kind of answer must have its security headers. */
 
-const metricsPort = await freePort()
-const { api, url } = await edgeAndDatabase({ env: { METRICS_PORT: String(metricsPort) } })
-const secure = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://mill.example.com' } })
-const local = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://localhost' } })
-const { token } = await api.register(newEmail())
+const metricsPort = await findFreePort()
+const { api, url } = await startEdgeAndDatabase({ env: { METRICS_PORT: String(metricsPort) } })
+const httpsEdge = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://mill.example.com' } })
+const localhostEdge = await startEdge(url, { env: { PUBLIC_BASE_URL: 'https://localhost' } })
+const { token } = await api.register(createEmail())
 const { etag } = (await api.get('/docs')).headers
 
-const HOST = 'Host: localhost\r\n'
+const HOST_HEADER = 'Host: localhost\r\n'
 /** Maps each raw request to the expected start of its status line. */
-const ANSWERS: Readonly<Record<string, string>> = {
-  [`GET /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
-  [`HEAD /health HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
-  [`GET /docs HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
-  [`GET /docs HTTP/1.1\r\n${HOST}If-None-Match: ${etag}\r\n\r\n`]: '304 Not Modified',
-  [`GET /pages/page.css HTTP/1.1\r\n${HOST}\r\n`]: '200 OK',
-  [`GET /api/v1/jobs/events HTTP/1.1\r\n${HOST}Authorization: Bearer ${token}\r\n\r\n`]: '200 OK',
-  [`GET /api/v1/auth/me HTTP/1.1\r\n${HOST}\r\n`]: '401 Unauthorized',
-  [`GET /nowhere HTTP/1.1\r\n${HOST}\r\n`]: '404 Not Found',
-  [`OPTIONS /health HTTP/1.1\r\n${HOST}\r\n`]: '204 No Content',
-  [`POST /health HTTP/1.1\r\n${HOST}${HOST}\r\n`]: '400 Bad Request',
-  [`PUT /health HTTP/1.1\r\n${HOST}Content-Length: 1000000\r\n\r\n`]: '405 Method Not Allowed',
+const STATUS_BY_REQUEST: Readonly<Record<string, string>> = {
+  [`GET /health HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
+  [`HEAD /health HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
+  [`GET /docs HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
+  [`GET /docs HTTP/1.1\r\n${HOST_HEADER}If-None-Match: ${etag}\r\n\r\n`]: '304 Not Modified',
+  [`GET /pages/page.css HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
+  [`GET /api/v1/jobs/events HTTP/1.1\r\n${HOST_HEADER}Authorization: Bearer ${token}\r\n\r\n`]: '200 OK',
+  [`GET /api/v1/auth/me HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '401 Unauthorized',
+  [`GET /nowhere HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '404 Not Found',
+  [`OPTIONS /health HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '204 No Content',
+  [`POST /health HTTP/1.1\r\n${HOST_HEADER}${HOST_HEADER}\r\n`]: '400 Bad Request',
+  [`PUT /health HTTP/1.1\r\n${HOST_HEADER}Content-Length: 1000000\r\n\r\n`]: '405 Method Not Allowed',
 }
 
 /** Returns the values of a header in the head of a raw response. */
-const valuesOf = (answer: string, name: string): string[] =>
+const headerValuesOf = (answer: string, name: string): string[] =>
   answer
     .split('\r\n\r\n', 1)[0]!
     .split('\r\n')
@@ -38,22 +38,22 @@ const valuesOf = (answer: string, name: string): string[] =>
     .map(([, value]) => value)
 
 test('every answer forbids sniffing, has its keep-alive timeout, and does not name its server', async () => {
-  for (const [request, status] of Object.entries(ANSWERS)) {
+  for (const [request, status] of Object.entries(STATUS_BY_REQUEST)) {
     const answer = await api.raw(request)
     assert.ok(answer.startsWith(`HTTP/1.1 ${status}\r\n`), answer)
-    assert.deepEqual(valuesOf(answer, 'x-content-type-options'), ['nosniff'], request)
-    assert.deepEqual(valuesOf(answer, 'keep-alive'), ['timeout=7'], request)
+    assert.deepEqual(headerValuesOf(answer, 'x-content-type-options'), ['nosniff'], request)
+    assert.deepEqual(headerValuesOf(answer, 'keep-alive'), ['timeout=7'], request)
     for (const name of ['server', 'uwebsockets', 'strict-transport-security'])
-      assert.deepEqual(valuesOf(answer, name), [], request)
+      assert.deepEqual(headerValuesOf(answer, name), [], request)
   }
 })
 
 test('every answer of a service with an https address has HSTS, except on localhost', async () => {
-  for (const request of Object.keys(ANSWERS)) {
-    const answer = await secure.raw(request)
-    assert.deepEqual(valuesOf(answer, 'strict-transport-security'), ['max-age=31536000'], request)
+  for (const request of Object.keys(STATUS_BY_REQUEST)) {
+    const answer = await httpsEdge.raw(request)
+    assert.deepEqual(headerValuesOf(answer, 'strict-transport-security'), ['max-age=31536000'], request)
   }
-  assert.equal((await local.get('/health')).headers['strict-transport-security'], undefined)
+  assert.equal((await localhostEdge.get('/health')).headers['strict-transport-security'], undefined)
 })
 
 test('answers of the metrics port have HSTS, too', async () => {

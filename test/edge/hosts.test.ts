@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isServedHost } from '../../tasks/addresses.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 
-const { api, url } = await edgeAndDatabase()
-const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: url }
-const asked = async (edge: Api, host: string, path = '/api/v1/tasks') =>
+const { api, url } = await startEdgeAndDatabase()
+const PRODUCTION_ENV = { NODE_ENV: 'production', DATABASE_URL: url }
+const requestStatus = async (edge: Api, host: string, path = '/api/v1/tasks') =>
   (await edge.get(path, { headers: { host } })).status
 
 /** Returns the hosts of the list that an edge with these settings serves. */
@@ -55,12 +55,12 @@ describe('an edge on a loopback address', () => {
     })
     assert.equal((await api.register('first@example.com')).role, 'admin')
     for (const path of ['/', '/docs', '/openapi.json', '/monitor', '/api/v1/tasks', '/nothing'])
-      assert.equal(await asked(api, 'evil.example', path), 421, path)
+      assert.equal(await requestStatus(api, 'evil.example', path), 421, path)
   })
 
   test('answers probes for any host', async () => {
     for (const path of ['/health', '/ready', '/metrics'])
-      assert.equal(await asked(api, 'evil.example', path), 200, path)
+      assert.equal(await requestStatus(api, 'evil.example', path), 200, path)
   })
 })
 
@@ -70,11 +70,11 @@ describe('an edge that other machines can reach', () => {
 
   test('serves only the host of PUBLIC_BASE_URL in production', async () => {
     const hosts = ['mill.example.com', 'localhost', '127.0.0.1', 'evil.example']
-    assert.deepEqual(filterServed({ ...PRODUCTION, ...host, ...base }, ...hosts), ['mill.example.com'])
-    const edge = await startEdge(url, { env: { ...PRODUCTION, ...host, ...base } })
-    assert.equal(await asked(edge, 'mill.example.com'), 401)
-    assert.equal(await asked(edge, 'localhost'), 421)
-    assert.equal(await asked(edge, '10.0.0.7:8000', '/ready'), 200)
+    assert.deepEqual(filterServed({ ...PRODUCTION_ENV, ...host, ...base }, ...hosts), ['mill.example.com'])
+    const edge = await startEdge(url, { env: { ...PRODUCTION_ENV, ...host, ...base } })
+    assert.equal(await requestStatus(edge, 'mill.example.com'), 401)
+    assert.equal(await requestStatus(edge, 'localhost'), 421)
+    assert.equal(await requestStatus(edge, '10.0.0.7:8000', '/ready'), 200)
   })
 
   test('serves any host in development', () => {
@@ -82,7 +82,7 @@ describe('an edge that other machines can reach', () => {
   })
 
   test('serves ALLOWED_HOSTS instead, where a star matches all subdomains', () => {
-    const env = { ...PRODUCTION, ...host, ...base, ALLOWED_HOSTS: 'API.example.com, *.apps.example.com' }
+    const env = { ...PRODUCTION_ENV, ...host, ...base, ALLOWED_HOSTS: 'API.example.com, *.apps.example.com' }
     const right = ['api.example.com', 'a.apps.example.com', 'a.b.apps.example.com']
     assert.deepEqual(
       filterServed(env, ...right, 'apps.example.com', 'mill.example.com', 'xapi.example.com'),
@@ -95,7 +95,7 @@ describe('an edge that other machines can reach', () => {
     const start = (more: object) =>
       parseSettings({
         SECRET_KEY: 'a secret for tests, long enough to be one',
-        ...PRODUCTION,
+        ...PRODUCTION_ENV,
         ...host,
         ...more,
       })

@@ -8,19 +8,19 @@ import { until } from '../until.ts'
 
 /** Tests the hub with an in-memory ledger whose reads may return late. */
 
-const JOB = '00000000-0000-4000-8000-000000000001'
+const JOB_ID = '00000000-0000-4000-8000-000000000001'
 
 /**
  * Creates a ledger with the given number of events per job. With `gated`, each read waits until the test opens its
  * gate.
  */
-function ledger(events: Record<string, number>, gated = false) {
+function createLedger(events: Record<string, number>, gated = false) {
   const gates: (() => void)[] = []
   const readings: number[][] = []
   const reader = {
     texts: async (_: unknown, [ids, cursors]: [string[], number[]]) => {
       const lines = ids.flatMap((id, i) =>
-        Array.from({ length: events[id]! - cursors[i]! }, (_, n) => line(id, cursors[i]! + n + 1)),
+        Array.from({ length: events[id]! - cursors[i]! }, (_, n) => formatLine(id, cursors[i]! + n + 1)),
       )
       readings.push(cursors)
       if (gated) await new Promise<void>((resolve) => gates.push(resolve))
@@ -28,24 +28,24 @@ function ledger(events: Record<string, number>, gated = false) {
     },
   } as unknown as Reader
   const onError = (error: unknown): void => assert.fail(String(error))
-  const hub = createHub({ reader, lists: reader, now: Date.now, visibilityHorizon: Date.now, onError })
+  const hub = createHub({ reader, listReader: reader, now: Date.now, visibilityHorizon: Date.now, onError })
   return { hub, readings, gates, events }
 }
 
-const line = (id: string, seq: number) => `${id}\t${seq}\tstatus\trunning\t\t{"n":${seq}}`
+const formatLine = (id: string, seq: number) => `${id}\t${seq}\tstatus\trunning\t\t{"n":${seq}}`
 
-function collector() {
+function createCollector() {
   const seen: number[] = []
   return { seen, push: (events: readonly JobEvent[]) => void seen.push(...events.map(({ seq }) => seq)) }
 }
 
 test('a subscriber that joins during a read for others misses no event after its cursor', async () => {
-  const { hub, gates } = ledger({ [JOB]: 12 }, true)
-  const early = collector()
-  hub.watchJob(JOB, 10, early.push)
+  const { hub, gates } = createLedger({ [JOB_ID]: 12 }, true)
+  const early = createCollector()
+  hub.watchJob(JOB_ID, 10, early.push)
   await until('the first reading', () => gates.length === 1)
-  const late = collector()
-  hub.watchJob(JOB, 5, late.push)
+  const late = createCollector()
+  hub.watchJob(JOB_ID, 5, late.push)
   gates[0]!()
   await until('the second reading', () => gates.length === 2)
   assert.deepEqual(early.seen, [11, 12])
@@ -58,8 +58,10 @@ test('a subscriber that joins during a read for others misses no event after its
 })
 
 test('a burst for many subscribers yields to the event loop between parts and keeps its order', async () => {
-  const jobs = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${JOB.slice(0, -2)}${10 + i}`, 3]))
-  const { hub, readings } = ledger(jobs)
+  const jobs = Object.fromEntries(
+    Array.from({ length: 50 }, (_, i) => [`${JOB_ID.slice(0, -2)}${10 + i}`, 3]),
+  )
+  const { hub, readings } = createLedger(jobs)
   const SLOW_MS = 1
   let turns = 0
   const count = setInterval(() => turns++, 0)
@@ -80,9 +82,9 @@ test('a burst for many subscribers yields to the event loop between parts and ke
 })
 
 test("waiting for a job's end returns immediately after all waits were stopped", async () => {
-  const { hub } = ledger({ [JOB]: 0 })
+  const { hub } = createLedger({ [JOB_ID]: 0 })
   const ends: (JobEvent | null)[] = []
-  const wait = () => void hub.waitForTerminal(JOB, 60_000).then((end) => ends.push(end))
+  const wait = () => void hub.waitForTerminal(JOB_ID, 60_000).then((end) => ends.push(end))
   wait()
   hub.stopWaiting()
   wait()

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { fingerprintOf } from '../../edge/pipeline/idempotency.ts'
-import { invalid } from '../../edge/pipeline/input.ts'
+import { computeFingerprint } from '../../edge/pipeline/idempotency.ts'
+import { failInvalidField } from '../../edge/pipeline/input.ts'
 import { Answer, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { type Answered, edgeAndDatabase, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { type Answered, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 let effects = 0
 let gate: {
@@ -15,13 +15,13 @@ let gate: {
   readonly opens: PromiseWithResolvers<void>
 } | null = null
 const Count = z.object({ count: z.int() })
-const failures: Readonly<Record<string, () => Error>> = {
+const FAILURES: Readonly<Record<string, () => Error>> = {
   500: () => new Error('unforeseen'),
   503: () => fail('database.busy'),
   409: () => fail('document.protected'),
-  422: () => invalid('body', 'n', 'is not to my liking', 'custom'),
+  422: () => failInvalidField('body', 'n', 'is not to my liking', 'custom'),
 }
-const counting = route({
+const countingRoute = route({
   method: 'post',
   path: '/count',
   summary: 'counts',
@@ -44,7 +44,7 @@ const counting = route({
       })
     }),
 })
-const failing = route({
+const failingRoute = route({
   method: 'post',
   path: '/fails/:how',
   summary: 'fails',
@@ -54,13 +54,13 @@ const failing = route({
   handle: ({ params, transaction }) =>
     transaction(async () => {
       effects++
-      throw failures[params.how]!()
+      throw FAILURES[params.how]!()
     }),
 })
-const keyed = area('keyed', '/k', { auth: 'user' }, [
-  counting,
-  failing,
-  route({ ...(counting as object), path: '/other' } as never),
+const keyedArea = area('keyed', '/k', { auth: 'user' }, [
+  countingRoute,
+  failingRoute,
+  route({ ...(countingRoute as object), path: '/other' } as never),
   route({
     method: 'post',
     path: '/plain',
@@ -109,14 +109,14 @@ const keyed = area('keyed', '/k', { auth: 'user' }, [
     handle: () => ({ count: ++effects }),
   }),
 ])
-const lenient = area('lenient', '/l', { auth: 'user', invalidStatus: 400 }, [failing])
-const open = area('tasks', '/o', { auth: 'open' }, [counting])
-const { api, query, url } = await edgeAndDatabase({ areas: [...areas, keyed, lenient] })
-const anonymous = await startEdge(url, { areas: [open], env: { TRUST_PROXY: 'true' } })
+const lenientArea = area('lenient', '/l', { auth: 'user', invalidStatus: 400 }, [failingRoute])
+const openArea = area('tasks', '/o', { auth: 'open' }, [countingRoute])
+const { api, query, url } = await startEdgeAndDatabase({ areas: [...areas, keyedArea, lenientArea] })
+const anonymousEdge = await startEdge(url, { areas: [openArea], env: { TRUST_PROXY: 'true' } })
 await query('create table effect (n int)')
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
 let lastKey = 0
-const newKey = (): string => `key-${++lastKey}`
+const createKey = (): string => `key-${++lastKey}`
 const post = (path: string, key: string, json: unknown = {}, token = ann.token) =>
   api.post(path, { token, json, headers: { 'idempotency-key': key } })
 
@@ -127,7 +127,7 @@ function assertReplay(again: Answered, first: Answered): void {
 }
 
 test('the same key and request replay the first answer without a second effect', async () => {
-  const key = newKey()
+  const key = createKey()
   const first = await post('/k/count', key, { n: 1 })
   assert.equal(first.status, 201)
   const before = effects
@@ -140,7 +140,7 @@ test('the same key and request replay the first answer without a second effect',
 })
 
 test('cookies are neither stored nor replayed', async () => {
-  const key = newKey()
+  const key = createKey()
   assert.deepEqual((await post('/k/count', key)).cookies, ['secret=1'])
   assert.deepEqual((await post('/k/count', key)).cookies, [])
   const [row] = await query('select headers::text as headers from idempotency_key where key = $1', [key])
@@ -154,7 +154,7 @@ test('a replayed answer is marked, refusals too; the first is not', async () => 
     ['/k/fails/409', 409],
     ['/k/notes-and-refuses', 409],
   ] as const) {
-    const key = newKey()
+    const key = createKey()
     const answers = [await post(path, key), await post(path, key), await post(path, key)]
     assert.deepEqual(
       answers.map(({ status, headers }) => [status, headers['idempotent-replayed']]),
@@ -171,13 +171,13 @@ test('a replayed answer is marked, refusals too; the first is not', async () => 
 test('requests without a key, or to routes without effects, always run', async () => {
   const before = effects
   for (let i = 0; i < 2; i++) await api.post('/k/count', { token: ann.token, json: {} })
-  const key = newKey()
+  const key = createKey()
   for (let i = 0; i < 2; i++) await post('/k/plain', key)
   assert.equal(effects, before + 4)
 })
 
 test('the same key with another body or query is 422 in the usual format', async () => {
-  const key = newKey()
+  const key = createKey()
   await post('/k/count', key, { n: 1 })
   const before = effects
   for (const answer of [await post('/k/count', key, { n: 2 }), await post('/k/count?x=1', key, { n: 1 })]) {
@@ -194,7 +194,7 @@ test('the same key with another body or query is 422 in the usual format', async
 test('a request during the first one is 409, and afterwards gets the first answer', async () => {
   const { entered, opens } = { entered: Promise.withResolvers<void>(), opens: Promise.withResolvers<void>() }
   gate = { entered, opens }
-  const key = newKey()
+  const key = createKey()
   const first = post('/k/count', key)
   await entered.promise
   const second = await post('/k/count', key)
@@ -212,7 +212,7 @@ test('a request during the first one is 409, and afterwards gets the first answe
 })
 
 test('one of twenty concurrent requests takes effect; the others get 409 or its answer', async () => {
-  const key = newKey()
+  const key = createKey()
   const before = effects
   const answers = await Promise.all(Array.from({ length: 20 }, () => post('/k/count', key)))
   assert.equal(effects, before + 1)
@@ -221,7 +221,7 @@ test('one of twenty concurrent requests takes effect; the others get 409 or its 
 })
 
 test('the same key of another caller or on another route is independent', async () => {
-  const key = newKey()
+  const key = createKey()
   const counts = [
     await post('/k/count', key),
     await post('/k/count', key, {}, bob.token),
@@ -234,7 +234,7 @@ test('the same key of another caller or on another route is independent', async 
 test("an anonymous caller's key belongs to its address", async () => {
   const from = async (address: string) => {
     const headers = { 'idempotency-key': 'shared', 'x-forwarded-for': address }
-    const answer = await anonymous.post('/o/count', { headers, json: {} })
+    const answer = await anonymousEdge.post('/o/count', { headers, json: {} })
     return answer.json.count
   }
   const first = await from('192.0.2.1')
@@ -247,7 +247,7 @@ test("an anonymous caller's key belongs to its address", async () => {
 })
 
 test('a key is valid for 24 hours', async () => {
-  const key = newKey()
+  const key = createKey()
   const first = await post('/k/count', key, { n: 1 })
   const age = (interval: string) =>
     query(`update idempotency_key set created_at = now() - $2::interval where key = $1`, [key, interval])
@@ -266,7 +266,7 @@ test('a returned refusal keeps its writes, a thrown one does not, and both are r
     ['/k/notes-and-refuses', 1],
     ['/k/writes-and-refuses', 0],
   ] as const) {
-    const [key, before, already] = [newKey(), effects, await written()]
+    const [key, before, already] = [createKey(), effects, await written()]
     const first = await post(path, key)
     assert.equal(first.status, 409)
     assertReplay(await post(path, key), first)
@@ -275,7 +275,7 @@ test('a returned refusal keeps its writes, a thrown one does not, and both are r
 })
 
 test('a route that has its effect outside its transaction is detected', async () => {
-  assert.equal((await post('/k/beside', newKey())).status, 500)
+  assert.equal((await post('/k/beside', createKey())).status, 500)
 })
 
 test('every POST accepts a key or declares why repetition is harmless', () => {
@@ -291,7 +291,7 @@ test('every POST accepts a key or declares why repetition is harmless', () => {
 
 test('a transient failure releases the key', async () => {
   for (const how of ['500', '503']) {
-    const key = newKey()
+    const key = createKey()
     const before = effects
     for (let i = 1; i <= 2; i++) {
       assert.equal((await post(`/k/fails/${how}`, key)).status, Number(how))
@@ -307,7 +307,7 @@ test('a refusal is replayed like any other answer, with all its problems', async
     ['/k/fails/422', 422],
     ['/l/fails/422', 400],
   ] as const) {
-    const key = newKey()
+    const key = createKey()
     const first = await post(path, key)
     assert.equal(first.status, status)
     const before = effects
@@ -317,13 +317,13 @@ test('a refusal is replayed like any other answer, with all its problems', async
 })
 
 test('input rejected before any effect uses up no key', async () => {
-  const key = newKey()
+  const key = createKey()
   assert.equal((await post('/k/count', key, { n: 'x' })).status, 422)
   assert.equal((await post('/k/count', key, { n: 1 })).status, 201)
 })
 
 test('an answer without a body is replayed without one', async () => {
-  const key = newKey()
+  const key = createKey()
   const before = effects
   for (let i = 0; i < 2; i++) {
     const answer = await post('/k/silent', key)
@@ -365,7 +365,7 @@ test('the stored request fingerprint reveals nothing about its password', async 
   const headers = { 'content-type': 'application/json', 'idempotency-key': 'told' }
   assert.equal((await api.post(path, { body, headers })).status, 200)
   const [kept] = await query(`select fingerprint from idempotency_key where key = 'told'`)
-  const of = (secretKey: string) => fingerprintOf(secretKey, 'POST', path, '', Buffer.from(body))
+  const of = (secretKey: string) => computeFingerprint(secretKey, 'POST', path, '', Buffer.from(body))
   assert.deepEqual(Buffer.from(kept!.fingerprint as Uint8Array), of(SECRET))
   assert.notDeepEqual(of(SECRET), of(`${SECRET}!`), 'a guess needs the key of the deployment')
 })

@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import { type AnyRoute, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { sharedEdge, startEdge } from './harness.ts'
+import { getSharedEdge, startEdge } from './harness.ts'
 
 /** Every route must reject JSON with unpaired surrogates, NUL, excessive depth or too many items. */
 
 const Any = z.looseObject({})
-const echo = area('echo', '/echo', { auth: 'public' }, [
+const echoArea = area('echo', '/echo', { auth: 'public' }, [
   route({
     method: 'post',
     path: '/any',
@@ -18,32 +18,32 @@ const echo = area('echo', '/echo', { auth: 'public' }, [
     handle: ({ body }) => body,
   }),
 ])
-const { url } = await sharedEdge()
-const api = await startEdge(url, { areas: [...areas, echo], env: { AUTH_LEVEL: 'none' } })
-const type = { 'content-type': 'application/json' }
+const { url } = await getSharedEdge()
+const api = await startEdge(url, { areas: [...areas, echoArea], env: { AUTH_LEVEL: 'none' } })
+const JSON_HEADERS = { 'content-type': 'application/json' }
 
-const CANDIDATES = ['1', '0198c5a0-0000-7000-8000-000000000000', 'x', 'default']
+const CANDIDATE_PARAMETERS = ['1', '0198c5a0-0000-7000-8000-000000000000', 'x', 'default']
 
 /** Returns a path that the route's parameter schema accepts. */
-function pathOf(prefix: string, { path, params }: AnyRoute): string {
+function createPath(prefix: string, { path, params }: AnyRoute): string {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
   const filled = names.reduce<Record<string, string>[]>(
-    (sets, name) => sets.flatMap((set) => CANDIDATES.map((value) => ({ ...set, [name]: value }))),
+    (sets, name) => sets.flatMap((set) => CANDIDATE_PARAMETERS.map((value) => ({ ...set, [name]: value }))),
     [{}],
   )
   const good = filled.find((set) => params === undefined || params.safeParse(set).success)
-  assert.ok(good !== undefined, `${prefix}${path} takes none of ${CANDIDATES}`)
+  assert.ok(good !== undefined, `${prefix}${path} takes none of ${CANDIDATE_PARAMETERS}`)
   return prefix + path.replace(/:(\w+)/g, (_, name: string) => good[name]!)
 }
 
 const operations = areas.flatMap(({ prefix, routes, invalidStatus }) =>
   routes
     .filter(({ body, bodyType = 'json' }) => body !== undefined && bodyType === 'json')
-    .map((declared) => ({ declared, path: pathOf(prefix, declared), invalidStatus })),
+    .map((declared) => ({ declared, path: createPath(prefix, declared), invalidStatus })),
 )
 
 /** Returns a body with all fields of the type and an unpaired surrogate in every string. */
-function poisonedBody(body: z.ZodType): string {
+function createPoisonedBody(body: z.ZodType): string {
   interface Schema {
     readonly $ref?: string
     readonly $defs?: Readonly<Record<string, Schema>>
@@ -60,13 +60,13 @@ test('every operation with JSON rejects an unpaired surrogate', async () => {
   assert.ok(operations.length > 30, `${operations.length} operations`)
   for (const { declared, path, invalidStatus } of operations) {
     const bodies = [
-      poisonedBody(declared.body!),
+      createPoisonedBody(declared.body!),
       '{"\\udc00":1}',
       '{"deep":[{"er":"\\udbff\\ud83d"}]}',
       '"\\ud800"',
     ]
     for (const body of bodies) {
-      const answer = await api.call(declared.method.toUpperCase(), path, { body, headers: type })
+      const answer = await api.call(declared.method.toUpperCase(), path, { body, headers: JSON_HEADERS })
       const what = `${declared.method} ${path} ${body}: ${answer.text}`
       assert.equal(answer.status, invalidStatus, what)
       for (const { loc, msg } of answer.json.errors) {
@@ -79,7 +79,7 @@ test('every operation with JSON rejects an unpaired surrogate', async () => {
 
 test('the error has its location; for keys, that of their object', async () => {
   const body = '{"fine":"\\ud83d\\ude00","bad":["a","\\ud83d"],"in":{"\\ude00":1,"nul\\u0000":2}}'
-  const { status, json } = await api.post('/echo/any', { body, headers: type })
+  const { status, json } = await api.post('/echo/any', { body, headers: JSON_HEADERS })
   assert.equal(status, 422)
   assert.deepEqual(json.errors, [
     { loc: ['body', 'bad', 1], msg: 'must not contain an unpaired surrogate', type: 'invalid_format' },
@@ -94,7 +94,7 @@ test('the error has its location; for keys, that of their object', async () => {
 
 test('complete characters are accepted, and invalid bytes in a query are replaced', async () => {
   const body = '{"a":"\\ud83d\\ude00 \u{1f600} ä"}'
-  assert.deepEqual((await api.post('/echo/any', { body, headers: type })).json, { a: '😀 😀 ä' })
+  assert.deepEqual((await api.post('/echo/any', { body, headers: JSON_HEADERS })).json, { a: '😀 😀 ä' })
   // Bytes that are not UTF-8 become U+FFFD in a query. A path with such bytes is rejected.
   assert.equal((await api.get('/api/v1/blog/posts?tag=%ED%A0%80')).status, 200)
   assert.equal((await api.get('/api/v1/blog/posts/%ED%A0%80')).status, 400)
@@ -102,9 +102,9 @@ test('complete characters are accepted, and invalid bytes in a query are replace
 
 test('a body deeper than 64 levels is rejected', async () => {
   const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
-  assert.equal((await api.post('/echo/any', { body: nested(64), headers: type })).status, 200)
+  assert.equal((await api.post('/echo/any', { body: nested(64), headers: JSON_HEADERS })).status, 200)
   for (const depth of [65, 1000, 400_000]) {
-    const { status, json } = await api.post('/echo/any', { body: nested(depth), headers: type })
+    const { status, json } = await api.post('/echo/any', { body: nested(depth), headers: JSON_HEADERS })
     assert.deepEqual(
       [status, json.errors],
       [422, [{ loc: ['body', 'a'], msg: 'must not be nested more than 64 levels deep', type: 'too_big' }]],
@@ -114,13 +114,13 @@ test('a body deeper than 64 levels is rejected', async () => {
 
 test('a body with more than 10,000 keys and items is rejected', async () => {
   const list = (items: number): string => JSON.stringify({ a: Array.from({ length: items }, () => 0) })
-  assert.equal((await api.post('/echo/any', { body: list(9_999), headers: type })).status, 200)
+  assert.equal((await api.post('/echo/any', { body: list(9_999), headers: JSON_HEADERS })).status, 200)
   for (const body of [
     list(10_000),
     list(500_000),
     JSON.stringify({ ...Array.from({ length: 10_001 }, () => []) }),
   ]) {
-    const { status, json } = await api.post('/echo/any', { body, headers: type })
+    const { status, json } = await api.post('/echo/any', { body, headers: JSON_HEADERS })
     assert.deepEqual(
       [status, json.errors],
       [
@@ -134,7 +134,7 @@ test('a body with more than 10,000 keys and items is rejected', async () => {
 test("an error has at most 100 locations with keys of at most 100 characters, to limit the answer's size", async () => {
   const flaws = Object.fromEntries(Array.from({ length: 4900 }, (_, n) => [`a${n}`, '\0']))
   const body = JSON.stringify({ ['k'.repeat(100_000)]: flaws })
-  const { status, text, json } = await api.post('/api/v1/auth/register', { body, headers: type })
+  const { status, text, json } = await api.post('/api/v1/auth/register', { body, headers: JSON_HEADERS })
   assert.equal(status, 422)
   assert.ok(text.length < 50_000, `${text.length} characters`)
   assert.equal(json.errors.length, 100)

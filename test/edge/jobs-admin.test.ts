@@ -1,50 +1,50 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { type Answered, edgeAndDatabase } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { type Answered, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** Tests job search, failure counts and bulk actions. */
 
-const { api, ...database } = await edgeAndDatabase()
+const { api, ...database } = await startEdgeAndDatabase()
 const { query } = database
-const ledger = ledgerOf(database)
+const ledger = createLedger(database)
 const admin = await api.register('admin@example.com')
 const ann = await api.register('ann@example.com')
-const token = { token: admin.token }
+const adminToken = { token: admin.token }
 const JOBS = '/api/v1/jobs'
 
 const search = async (params: Record<string, string> = {}): Promise<Answered> =>
   // Search one queue only, because jobs of other queues send mail to the accounts of the test.
-  api.get(`${JOBS}/search?${new URLSearchParams({ queue: 'documents', ...params })}`, token)
-const found = async (params: Record<string, string> = {}): Promise<string[]> => {
+  api.get(`${JOBS}/search?${new URLSearchParams({ queue: 'documents', ...params })}`, adminToken)
+const searchJobIds = async (params: Record<string, string> = {}): Promise<string[]> => {
   const { status, json, text } = await search(params)
   assert.equal(status, 200, text)
   return json.jobs.map(({ job_id }: { job_id: string }) => job_id)
 }
 
-const waiting = await ledger.add(ann.id)
-const running = await ledger.add(admin.id)
-await ledger.claim(running)
-await ledger.progress(running, 'Page 3 of 9: 100 % "done"', 3, 9)
-const failed = await ledger.add(ann.id)
-await ledger.claim(failed)
-await ledger.finish(failed, 'failed', { code: 'document.missing', detail: 'Document not found' })
-const done = await ledger.add(ann.id)
-await ledger.claim(done)
-await ledger.finish(done, 'done')
-const all = [done, failed, running, waiting]
+const waitingJob = await ledger.add(ann.id)
+const runningJob = await ledger.add(admin.id)
+await ledger.claim(runningJob)
+await ledger.progress(runningJob, 'Page 3 of 9: 100 % "done"', 3, 9)
+const failedJob = await ledger.add(ann.id)
+await ledger.claim(failedJob)
+await ledger.finish(failedJob, 'failed', { code: 'document.missing', detail: 'Document not found' })
+const doneJob = await ledger.add(ann.id)
+await ledger.claim(doneJob)
+await ledger.finish(doneJob, 'done')
+const allJobs = [doneJob, failedJob, runningJob, waitingJob]
 
 describe('searching jobs', () => {
   test('returns all jobs, newest or oldest first, with the fields of the list', async () => {
-    assert.deepEqual(await found(), all)
-    assert.deepEqual(await found({ sort: 'created_at' }), all.toReversed())
+    assert.deepEqual(await searchJobIds(), allJobs)
+    assert.deepEqual(await searchJobIds({ sort: 'created_at' }), allJobs.toReversed())
     const { json } = await search({ status: 'failed' })
     const [{ created_at, started_at, finished_at, ...job }] = json.jobs
     for (const time of [created_at, started_at, finished_at]) assert.match(time, /Z$/)
     assert.deepEqual(job, {
-      job_id: failed,
+      job_id: failedJob,
       name: 'documents.extract',
       queue: 'documents',
       owner_id: ann.id,
@@ -62,29 +62,29 @@ describe('searching jobs', () => {
   test('filters by every field, alone and combined', async () => {
     const [{ created_at: at }] = (await search({ status: 'running' })).json.jobs
     for (const [params, ids] of [
-      [{ status: 'queued' }, [waiting]],
-      [{ queue: 'documents' }, all],
+      [{ status: 'queued' }, [waitingJob]],
+      [{ queue: 'documents' }, allJobs],
       [{ queue: 'voice' }, []],
-      [{ task: 'documents.extract' }, all],
+      [{ task: 'documents.extract' }, allJobs],
       [{ task: 'documents' }, []],
-      [{ code: 'document.missing' }, [failed]],
-      [{ owner_id: String(ann.id) }, [done, failed, waiting]],
-      [{ owner_id: String(ann.id), status: 'done' }, [done]],
-      [{ search: 'PAGE 3' }, [running]],
-      [{ search: '100 % "' }, [running]],
-      [{ search: 'not found' }, [failed]],
+      [{ code: 'document.missing' }, [failedJob]],
+      [{ owner_id: String(ann.id) }, [doneJob, failedJob, waitingJob]],
+      [{ owner_id: String(ann.id), status: 'done' }, [doneJob]],
+      [{ search: 'PAGE 3' }, [runningJob]],
+      [{ search: '100 % "' }, [runningJob]],
+      [{ search: 'not found' }, [failedJob]],
       [{ search: '_age' }, []],
       [{ from: new Date(Date.parse(at) + 60_000).toISOString() }, []],
-      [{ to: new Date(Date.parse(at) + 60_000).toISOString() }, all],
+      [{ to: new Date(Date.parse(at) + 60_000).toISOString() }, allJobs],
       [{ request_id: 'none' }, []],
     ] as const)
-      assert.deepEqual(await found(params as never), ids, JSON.stringify(params))
+      assert.deepEqual(await searchJobIds(params as never), ids, JSON.stringify(params))
   })
 
   test('returns consecutive pages', async () => {
     for (const [sort, ids] of [
-      ['-created_at', all],
-      ['created_at', all.toReversed()],
+      ['-created_at', allJobs],
+      ['created_at', allJobs.toReversed()],
     ] as const) {
       const seen: string[] = []
       for (let next: string | null = ''; next !== null; ) {
@@ -123,8 +123,8 @@ describe('searching jobs', () => {
       ['-waited', [four, three, one, two]],
       ['-attempts', [two, one, three, four]],
     ] as const) {
-      assert.deepEqual(await found({ sort, ...mine }), ids, sort)
-      assert.deepEqual(await found({ sort, ...mine, status: 'running' }), [one])
+      assert.deepEqual(await searchJobIds({ sort, ...mine }), ids, sort)
+      assert.deepEqual(await searchJobIds({ sort, ...mine, status: 'running' }), [one])
       const seen: string[] = []
       let added: string | null = null
       for (let next: string | null = ''; next !== null; ) {
@@ -159,7 +159,7 @@ describe('searching jobs', () => {
 
 describe('failure statistics', () => {
   const failures = async (params: Record<string, string> = {}) =>
-    (await api.get(`${JOBS}/failures?${new URLSearchParams(params)}`, token)).json
+    (await api.get(`${JOBS}/failures?${new URLSearchParams(params)}`, adminToken)).json
 
   test('count failures by task and code, with the latest failure and times', async () => {
     for (const code of ['document.missing', 'job.timeout']) {
@@ -178,7 +178,7 @@ describe('failure statistics', () => {
       retried: 0,
       last_detail: 'It was document.missing',
     })
-    assert.ok(first_at < last_at && last_job_id !== failed)
+    assert.ok(first_at < last_at && last_job_id !== failedJob)
     assert.deepEqual([history.length, history.at(-1)], [24, 2])
     assert.deepEqual([other.code, other.jobs], ['job.timeout', 1])
   })
@@ -190,15 +190,15 @@ describe('failure statistics', () => {
     assert.equal((await failures({ seconds: '60' })).groups.length, 1)
     assert.equal((await failures({ seconds: '120' })).groups.length, 2)
     for (const seconds of ['59', '604801', 'x'])
-      assert.equal((await api.get(`${JOBS}/failures?seconds=${seconds}`, token)).status, 422)
+      assert.equal((await api.get(`${JOBS}/failures?seconds=${seconds}`, adminToken)).status, 422)
   })
 })
 
 describe('bulk actions', () => {
-  const bulk = (json: unknown) => api.post(`${JOBS}/bulk`, { ...token, json })
+  const bulk = (json: unknown) => api.post(`${JOBS}/bulk`, { ...adminToken, json })
   const result = (id: string) =>
     until('the action has ended', async () => {
-      const { json } = await api.get(`${JOBS}/${id}`, token)
+      const { json } = await api.get(`${JOBS}/${id}`, adminToken)
       return json.status === 'done' && json.result
     })
   const states = async (ids: readonly string[]) =>
@@ -244,7 +244,7 @@ describe('bulk actions', () => {
     const gone = await bulk({ action: 'delete', filter: { status: 'cancelled', owner_id: ann.id } })
     assert.equal((await result(gone.json.job_id)).done >= 12, true)
     assert.deepEqual(await states(again), [])
-    assert.deepEqual(await states([running]), ['1 running'], 'what has not ended is not deleted')
+    assert.deepEqual(await states([runningJob]), ['1 running'], 'what has not ended is not deleted')
   })
 
   test('record an audit event with the filter', async () => {

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { newEmail, sharedEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { createEmail, getSharedEdge } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
-const { api, admin, ...database } = await sharedEdge()
-const ledger = ledgerOf(database)
-const [ann, bob] = [await api.register(newEmail('ann')), await api.register(newEmail('bob'))]
+const { api, admin, ...database } = await getSharedEdge()
+const ledger = createLedger(database)
+const [ann, bob] = [await api.register(createEmail('ann')), await api.register(createEmail('bob'))]
 const retry = (id: string, token?: string, headers = {}) =>
   api.post(`/api/v1/jobs/${id}/retry`, { headers, ...(token === undefined ? {} : { token }) })
-const row = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
+const readJob = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
 
-const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
+const CRASH_ERROR = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 // Far above existing document ids, because a retry joins a live job of its document.
 let documents = 1_000_000_000
 /** Inserts a failed job that can be retried. */
@@ -22,23 +22,23 @@ async function addFailedJob(
   const payload = { documentId: ++documents, force: true }
   const id = await ledger.add(ownerId, { payload, actor: `document:${documents}`, ...more })
   await ledger.claim(id)
-  await ledger.finish(id, 'failed', CRASHED)
+  await ledger.finish(id, 'failed', CRASH_ERROR)
   return id
 }
 
 test('a new job repeats the failed one, which stays unchanged', async () => {
   const id = await addFailedJob(ann.id)
-  const before = await row(id)
+  const before = await readJob(id)
   const answer = await retry(id, ann.token)
   assert.equal(answer.status, 202, answer.text)
   const { job_id, status, retry_of, attempts, error } = answer.json
   assert.deepEqual([status, retry_of, attempts, error], ['queued', id, 0, null])
   assert.equal(answer.headers.location, `/api/v1/jobs/${job_id}`)
-  const again = await row(job_id)
+  const again = await readJob(job_id)
   for (const field of ['name', 'queue', 'owner_id', 'payload', 'max_tries'])
     assert.deepEqual(again[field], before[field], field)
   assert.equal(again.mailbox, before.mailbox)
-  assert.deepEqual(await row(id), before)
+  assert.deepEqual(await readJob(id), before)
   assert.equal((await ledger.claim(job_id)) > 0, true, 'workers take it')
   await ledger.finish(job_id, 'done', { result: null })
 })
@@ -56,7 +56,7 @@ test('a retry that fails can be retried by its own id', async () => {
   const id = await addFailedJob(ann.id)
   const first = (await retry(id, ann.token)).json.job_id
   await ledger.claim(first)
-  await ledger.finish(first, 'failed', CRASHED)
+  await ledger.finish(first, 'failed', CRASH_ERROR)
   const second = (await retry(first, ann.token)).json
   assert.equal(second.retry_of, first)
   assert.equal((await retry(id, ann.token)).json.job_id, first)
@@ -108,7 +108,7 @@ test('owners and admins may retry; others get 404, and jobs without an owner are
   assert.equal((await retry(own)).status, 404, 'without a credential, in an open area')
   const byAdmin = await retry(own, admin.token)
   assert.deepEqual([byAdmin.status, byAdmin.json.retry_of], [202, own])
-  assert.equal((await row(byAdmin.json.job_id)).owner_id, ann.id)
+  assert.equal((await readJob(byAdmin.json.job_id)).owner_id, ann.id)
   const nobodys = await addFailedJob(null)
   for (const token of [ann.token, undefined]) {
     const answer = await retry(nobodys, token)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Stream } from '../service.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
-const { api, ...database } = await edgeAndDatabase()
-const ledger = ledgerOf(database)
+const { api, ...database } = await startEdgeAndDatabase()
+const ledger = createLedger(database)
 const admin = await api.register('admin@example.com')
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
 const get = (path = '', token?: string) =>
@@ -16,40 +16,40 @@ const list = async (search = '', token?: string): Promise<string[]> => {
   return answer.json.map(({ job_id }: { job_id: string }) => job_id)
 }
 const cancel = (id: string, token = ann.token) => api.call('DELETE', `/api/v1/jobs/${id}`, { token })
-const UNKNOWN = '01900000-0000-7000-8000-000000000000'
+const UNKNOWN_ID = '01900000-0000-7000-8000-000000000000'
 
 // The jobs are created in this order, so their ids grow.
-const done = await ledger.addFinished(ann.id)
-const failed = await ledger.addFinished(ann.id, 'failed', {
+const doneJob = await ledger.addFinished(ann.id)
+const failedJob = await ledger.addFinished(ann.id, 'failed', {
   code: 'job.crashed',
   detail: 'The worker thread crashed while running the job',
 })
-const cancelled = await ledger.addFinished(ann.id, 'cancelled', {})
+const cancelledJob = await ledger.addFinished(ann.id, 'cancelled', {})
 const queuedFirst = await ledger.add(ann.id)
-const running = await ledger.add(ann.id)
+const runningJob = await ledger.add(ann.id)
 const queuedLast = await ledger.add(ann.id)
 const runningLast = await ledger.add(ann.id)
-await ledger.claim(running)
-await ledger.progress(running, 'Page 3 of 9', 3, 9)
+await ledger.claim(runningJob)
+await ledger.progress(runningJob, 'Page 3 of 9', 3, 9)
 await ledger.claim(runningLast)
-const foreign = await ledger.add(bob.id)
-const nobodys = await ledger.add(null)
+const otherOwnersJob = await ledger.add(bob.id)
+const ownerlessJob = await ledger.add(null)
 
 test('lists running, then waiting, then ended jobs, each oldest first', async () => {
-  const own = (await list('', ann.token)).filter((id) => id !== nobodys)
-  assert.deepEqual(own, [runningLast, running, queuedFirst, queuedLast, cancelled, failed, done])
+  const own = (await list('', ann.token)).filter((id) => id !== ownerlessJob)
+  assert.deepEqual(own, [runningLast, runningJob, queuedFirst, queuedLast, cancelledJob, failedJob, doneJob])
 })
 
 test('filters by status, and rejects an unknown one with 422', async () => {
   for (const [status, ids] of Object.entries({
-    running: [runningLast, running],
-    done: [done],
-    failed: [failed],
-    cancelled: [cancelled],
+    running: [runningLast, runningJob],
+    done: [doneJob],
+    failed: [failedJob],
+    cancelled: [cancelledJob],
   })) {
     assert.deepEqual(await list(`?status=${status}`, ann.token), ids, status)
   }
-  assert.deepEqual(await list('?status=queued', ann.token), [queuedFirst, queuedLast, nobodys])
+  assert.deepEqual(await list('?status=queued', ann.token), [queuedFirst, queuedLast, ownerlessJob])
   for (const status of ['sent', 'RUNNING', '', 'x']) {
     const answer = await get(`?status=${status}`, ann.token)
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'status']], status)
@@ -57,10 +57,10 @@ test('filters by status, and rejects an unknown one with 422', async () => {
 })
 
 test('sorting uses the order of creation, regardless of state and caller', async () => {
-  const added = [done, failed, cancelled, queuedFirst, running, queuedLast, runningLast]
-  const all = [...added, foreign, nobodys]
+  const added = [doneJob, failedJob, cancelledJob, queuedFirst, runningJob, queuedLast, runningLast]
+  const all = [...added, otherOwnersJob, ownerlessJob]
   for (const [token, seen] of [
-    [ann.token, [...added, nobodys]],
+    [ann.token, [...added, ownerlessJob]],
     [admin.token, all],
   ] as const) {
     // Ignore the jobs that send mail to new accounts, which admins also see.
@@ -69,12 +69,12 @@ test('sorting uses the order of creation, regardless of state and caller', async
     assert.deepEqual(await known('?sort=-created_at'), seen.toReversed())
     assert.deepEqual(await known('?sort=-created_at&limit=2'), seen.toReversed().slice(0, 2))
   }
-  for (const [status, ids] of Object.entries({ running: [running, runningLast], failed: [failed] }))
+  for (const [status, ids] of Object.entries({ running: [runningJob, runningLast], failed: [failedJob] }))
     assert.deepEqual(await list(`?sort=created_at&status=${status}`, ann.token), ids)
 })
 
 test('a limit truncates the list and has a valid range', async () => {
-  assert.deepEqual(await list('?limit=3', ann.token), [runningLast, running, queuedFirst])
+  assert.deepEqual(await list('?limit=3', ann.token), [runningLast, runningJob, queuedFirst])
   assert.equal((await list('?limit=1000', ann.token)).length, 8)
   for (const limit of ['0', '1001', '-1', 'x'])
     assert.equal((await get(`?limit=${limit}`, ann.token)).status, 422, limit)
@@ -113,11 +113,11 @@ test('lists one hundred jobs by default', async () => {
 })
 
 test('a job shows all its public fields', async () => {
-  const answer = await get(`/${running}`, ann.token)
+  const answer = await get(`/${runningJob}`, ann.token)
   assert.equal(answer.status, 200)
   const { created_at, started_at, ...job } = answer.json
   assert.deepEqual(job, {
-    job_id: running,
+    job_id: runningJob,
     name: 'documents.extract',
     queue: 'documents',
     status: 'running',
@@ -138,10 +138,10 @@ test('a waiting job has no start, and an ended one has its result or error', asy
     [waiting.status, waiting.started_at, waiting.attempts, waiting.progress],
     ['queued', null, 0, null],
   )
-  const good = (await get(`/${done}`, ann.token)).json
+  const good = (await get(`/${doneJob}`, ann.token)).json
   assert.deepEqual([good.status, good.result, good.error], ['done', { read: 1, unread: 0, skipped: 0 }, null])
   assert.ok(good.finished_at >= good.started_at)
-  const bad = (await get(`/${failed}`, ann.token)).json
+  const bad = (await get(`/${failedJob}`, ann.token)).json
   assert.deepEqual(
     [bad.status, bad.result, bad.error],
     ['failed', null, { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }],
@@ -164,34 +164,35 @@ test('the payload and internals are hidden', async () => {
     'started_at',
     'status',
   ]
-  assert.deepEqual(Object.keys((await get(`/${running}`, ann.token)).json).sort(), fields)
+  assert.deepEqual(Object.keys((await get(`/${runningJob}`, ann.token)).json).sort(), fields)
 })
 
 test('own jobs and jobs without an owner are visible; others are the same 404 as missing ones', async () => {
-  const missing = await get(`/${UNKNOWN}`, ann.token)
+  const missing = await get(`/${UNKNOWN_ID}`, ann.token)
   assert.deepEqual([missing.status, missing.json], [404, { detail: 'Job not found', code: 'job.missing' }])
-  for (const path of [`/${foreign}`, `/${foreign}/events`]) {
+  for (const path of [`/${otherOwnersJob}`, `/${otherOwnersJob}/events`]) {
     const answer = await get(path, ann.token)
     assert.deepEqual([answer.status, answer.text], [404, missing.text])
   }
-  assert.equal((await get(`/${nobodys}`, ann.token)).status, 200)
-  assert.deepEqual((await list('', bob.token)).sort(), [foreign, nobodys].sort())
+  assert.equal((await get(`/${ownerlessJob}`, ann.token)).status, 200)
+  assert.deepEqual((await list('', bob.token)).sort(), [otherOwnersJob, ownerlessJob].sort())
 })
 
 test('an admin sees every job', async () => {
   const all = await database.query('select id from job')
   assert.deepEqual((await list('', admin.token)).sort(), all.map(({ id }) => id).sort())
-  for (const id of [running, foreign, nobodys]) assert.equal((await get(`/${id}`, admin.token)).status, 200)
+  for (const id of [runningJob, otherOwnersJob, ownerlessJob])
+    assert.equal((await get(`/${id}`, admin.token)).status, 200)
 })
 
 test('an anonymous caller sees jobs without an owner if the area is open', async () => {
-  assert.deepEqual(await list(), [nobodys])
-  assert.equal((await get(`/${nobodys}`)).status, 200)
-  assert.equal((await get(`/${running}`)).status, 404)
+  assert.deepEqual(await list(), [ownerlessJob])
+  assert.equal((await get(`/${ownerlessJob}`)).status, 200)
+  assert.equal((await get(`/${runningJob}`)).status, 404)
 })
 
 test('an id that is not a UUID is 404 like any missing one', async () => {
-  for (const id of ['1', 'x', UNKNOWN.slice(1), `${UNKNOWN}0`, '%27']) {
+  for (const id of ['1', 'x', UNKNOWN_ID.slice(1), `${UNKNOWN_ID}0`, '%27']) {
     for (const path of [`/${id}`, `/${id}/events`])
       assert.equal((await get(path, ann.token)).status, 404, path)
     assert.equal((await cancel(id)).status, 404)
@@ -233,7 +234,7 @@ test('callers cannot cancel jobs that they cannot see, and admins may cancel all
   assert.equal((await cancel(id, bob.token)).status, 404)
   assert.equal((await get(`/${id}`, ann.token)).json.status, 'queued')
   assert.equal((await cancel(id, admin.token)).status, 202)
-  assert.equal((await cancel(UNKNOWN)).status, 404)
+  assert.equal((await cancel(UNKNOWN_ID)).status, 404)
 })
 
 test('only admins cancel and retry jobs without an owner', async () => {

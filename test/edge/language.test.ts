@@ -6,13 +6,13 @@ import { test } from 'node:test'
 
 const ROOT = new URL('../../', import.meta.url)
 const FILES = '{*.md,{edge,sql,tasks,workers,test,deploy}/**/*.{ts,js,sql,css,html,md}}'
-const OPENINGS =
+const BANNED_OPENINGS =
   /^(What|Whatever|Whether|Who|Whoever|Whose|How|Of|Those that|Those who|That|Which)\b(?!.*\?$)/
-const WORDS =
+const BANNED_WORDS =
   /\b(mend(s|ed|ing)?|at once|anew|amid|for ever|as long as|switch(es|ed)? off|beside|(is|are|was|were|be) (told|had)|known of|put back|sent? again|told|nobody)\b/i
 /** Names that the glossary replaced. */
-const NAMES = /feelPulse|housekeep|spareJobs|repairJobs|sendAgain|switched_?off|settledUntil/i
-const TOKENS: Readonly<Record<string, RegExp>> = {
+const BANNED_NAMES = /feelPulse|housekeep|spareJobs|repairJobs|sendAgain|switched_?off|settledUntil/i
+const TOKEN_PATTERNS: Readonly<Record<string, RegExp>> = {
   ts: /'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|\/\*[\s\S]*?\*\/|(?:\/\/[^\n]*\n[ \t]*)*\/\/[^\n]*/g,
   sql: /(?:--[^\n]*\n[ \t]*)*--[^\n]*|'(?:''|[^'])*'/g,
   css: /\/\*[\s\S]*?\*\//g,
@@ -20,21 +20,21 @@ const TOKENS: Readonly<Record<string, RegExp>> = {
 }
 
 /** Comments of a source file; paragraphs, list items and table cells of a Markdown file. */
-function passagesOf(file: string, text: string): string[] {
+function extractPassages(file: string, text: string): string[] {
   if (file.endsWith('.md'))
     return text.replace(/```[\s\S]*?```|<[^>]*>|^#.*/gm, '').split(/\n\n|\n *[-*|] |\n *\d+\. |\|/)
-  const tokens = text.match(TOKENS[file.split('.').pop()!.replace('js', 'ts')]!) ?? []
+  const tokens = text.match(TOKEN_PATTERNS[file.split('.').pop()!.replace('js', 'ts')]!) ?? []
   return tokens.filter((token) => !/^['"`]/.test(token))
 }
 
-function sentencesOf(passage: string): string[] {
+function splitSentences(passage: string): string[] {
   const marks = /^\s*(\/\*\*?|\*\/|\*|\/\/|--|<!--)( |$)|\*\/|-->/gm
   const text = passage.replace(marks, '').replace(/\s+/g, ' ')
   return text.trim().split(/(?<=[.!?:])\s+(?=[A-Z`(])|(?:^|\s)- /)
 }
 
-function faultOf(sentence: string): string | null {
-  const word = OPENINGS.exec(sentence) ?? WORDS.exec(sentence.replace(/`[^`]*`/g, ''))
+function findFault(sentence: string): string | null {
+  const word = BANNED_OPENINGS.exec(sentence) ?? BANNED_WORDS.exec(sentence.replace(/`[^`]*`/g, ''))
   if (word !== null) return `"${word[0]}"`
   const count = sentence.split(/\s+/).filter((part) => /\w/.test(part)).length
   return count > 25 ? `${count} words` : null
@@ -47,14 +47,14 @@ test('comments and Markdown are plain English', () => {
   })
   const faults = files.flatMap((file) => {
     const text = readFileSync(new URL(file, ROOT), 'utf8')
-    const sentences = passagesOf(file, text).flatMap(sentencesOf)
-    const name = NAMES.exec(file + text)
-    const faulty = sentences.filter((sentence) => faultOf(sentence) !== null)
+    const sentences = extractPassages(file, text).flatMap(splitSentences)
+    const name = BANNED_NAMES.exec(file + text)
+    const faulty = sentences.filter((sentence) => findFault(sentence) !== null)
     return [
-      ...faulty.map((sentence) => `${file}: ${faultOf(sentence)}: ${sentence}`),
+      ...faulty.map((sentence) => `${file}: ${findFault(sentence)}: ${sentence}`),
       ...(name === null ? [] : [`${file}: the name ${name[0]}`]),
     ]
   })
   assert.deepEqual(faults, [])
-  assert.notEqual(faultOf('What it does.'), null)
+  assert.notEqual(findFault('What it does.'), null)
 })

@@ -4,13 +4,13 @@ import { describe, mock, test } from 'node:test'
 import { z } from 'zod'
 import { area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { login, sharedCast } from './accounts-help.ts'
-import { deleteKey, KEYS, keyOf } from './api-keys-help.ts'
-import { multipart, startEdge } from './harness.ts'
+import { getSharedCast, logIn } from './accounts-help.ts'
+import { createKey, deleteKey, KEYS } from './api-keys-help.ts'
+import { createMultipart, startEdge } from './harness.ts'
 
 /** Tests requests whose caller loses access while the body arrives. */
 
-const who = area('who', '/who', { auth: 'user' }, [
+const whoArea = area('who', '/who', { auth: 'user' }, [
   route({
     method: 'post',
     path: '',
@@ -31,10 +31,10 @@ const who = area('who', '/who', { auth: 'user' }, [
     handle: ({ caller }) => ({ id: caller?.id ?? null }),
   }),
 ])
-const { url, query, admin, newcomer } = await sharedCast()
-const api = await startEdge(url, { areas: [...areas, who] })
+const { url, query, admin, newcomer } = await getSharedCast()
+const api = await startEdge(url, { areas: [...areas, whoArea] })
 const USERS = '/api/v1/auth/users'
-const NAME = { name: 'whoever' }
+const NAME_BODY = { name: 'whoever' }
 
 const setRole = async (id: number, role: string): Promise<void> => {
   const answer = await api.call('PATCH', `${USERS}/${id}/role?role=${role}`, { token: admin.token })
@@ -44,27 +44,27 @@ const deactivate = async (id: number): Promise<void> => {
   const answer = await api.call('PATCH', `${USERS}/${id}/deactivate`, { token: admin.token })
   assert.equal(answer.status, 200, answer.text)
 }
-const ofRole = async (role: string) => {
+const createAccountWithRole = async (role: string) => {
   const account = await newcomer()
   await setRole(account.id, role)
   return account
 }
 
 // Wait until the edge has authenticated the request, which it does when the head arrives.
-const { accounts } = api.serving.edge
-const authenticate = mock.method(accounts, 'authenticate')
+const { authenticator } = api.serving.edge
+const authenticateSpy = mock.method(authenticator, 'authenticate')
 
-interface Late {
+interface LateRequest {
   readonly method?: string
   readonly path: string
   readonly token: string
   readonly json?: unknown
-  readonly form?: ReturnType<typeof multipart>
+  readonly form?: ReturnType<typeof createMultipart>
 }
 
 /** Sends half of a body, and the rest once the edge has the head and `meanwhile` has finished. */
-async function late(
-  { method = 'POST', path, token, json, form }: Late,
+async function sendLate(
+  { method = 'POST', path, token, json, form }: LateRequest,
   meanwhile: () => Promise<unknown>,
 ): Promise<{ status: number; text: string }> {
   const body = form?.body ?? Buffer.from(JSON.stringify(json))
@@ -74,9 +74,9 @@ async function late(
     'content-length': body.length,
   }
   const admitted = new Promise<void>((resolve) => {
-    authenticate.mock.mockImplementationOnce((request) => {
+    authenticateSpy.mock.mockImplementationOnce((request) => {
       resolve()
-      return Object.getPrototypeOf(accounts).authenticate.call(accounts, request)
+      return Object.getPrototypeOf(authenticator).authenticate.call(authenticator, request)
     })
   })
   const request = http.request({ host: '127.0.0.1', port: api.port, method, path, headers })
@@ -96,8 +96,8 @@ async function late(
 
 describe('a request with a late body', () => {
   test('has no effect if its account is deactivated meanwhile', async () => {
-    const [rogue, friend] = [await ofRole('admin'), await newcomer()]
-    const answer = await late(
+    const [rogue, friend] = [await createAccountWithRole('admin'), await newcomer()]
+    const answer = await sendLate(
       {
         method: 'PATCH',
         path: `${USERS}/${friend.id}/role`,
@@ -112,15 +112,16 @@ describe('a request with a late body', () => {
   })
 
   test('has the rights of the role at completion', async () => {
-    const [rogue, friend] = [await ofRole('admin'), await newcomer()]
+    const [rogue, friend] = [await createAccountWithRole('admin'), await newcomer()]
     const path = `${USERS}/${friend.id}/role`
-    const answer = await late({ method: 'PATCH', path, token: rogue.token, json: { role: 'admin' } }, () =>
-      setRole(rogue.id, 'moderator'),
+    const answer = await sendLate(
+      { method: 'PATCH', path, token: rogue.token, json: { role: 'admin' } },
+      () => setRole(rogue.id, 'moderator'),
     )
     assert.equal(answer.status, 403, answer.text)
     const [role] = await query('select role from account where id = $1', [friend.id])
     assert.deepEqual(role, { role: 'user' })
-    const still = await late({ path: '/who', token: rogue.token, json: NAME }, () =>
+    const still = await sendLate({ path: '/who', token: rogue.token, json: NAME_BODY }, () =>
       setRole(rogue.id, 'user'),
     )
     assert.deepEqual([still.status, still.text], [200, '{"role":"user"}'])
@@ -129,8 +130,8 @@ describe('a request with a late body', () => {
   test('creates no key if its session has ended', async () => {
     const account = await newcomer()
     const json = { name: 'late', scopes: ['*:write'] }
-    const answer = await late({ path: KEYS, token: account.token, json }, async () => {
-      const token = (await login(api, account.email)).json.access_token
+    const answer = await sendLate({ path: KEYS, token: account.token, json }, async () => {
+      const token = (await logIn(api, account.email)).json.access_token
       assert.equal((await api.call('DELETE', '/api/v1/auth/sessions', { token })).status, 204)
     })
     assert.equal(answer.status, 401, answer.text)
@@ -139,15 +140,17 @@ describe('a request with a late body', () => {
 
   test('is rejected if its API key is deleted meanwhile', async () => {
     const account = await newcomer()
-    const { id, key } = await keyOf(api, account)
-    const answer = await late({ path: '/who', token: key, json: NAME }, () => deleteKey(api, account, id))
+    const { id, key } = await createKey(api, account)
+    const answer = await sendLate({ path: '/who', token: key, json: NAME_BODY }, () =>
+      deleteKey(api, account, id),
+    )
     assert.equal(answer.status, 401, answer.text)
   })
 
   test('becomes anonymous for a public operation if its account is deactivated meanwhile', async () => {
     const account = await newcomer()
     const send = (meanwhile: () => Promise<unknown>) =>
-      late({ path: '/who/public', token: account.token, json: NAME }, meanwhile)
+      sendLate({ path: '/who/public', token: account.token, json: NAME_BODY }, meanwhile)
     assert.equal((await send(async () => {})).text, `{"id":${account.id}}`)
     const answer = await send(() => deactivate(account.id))
     assert.deepEqual([answer.status, answer.text], [200, '{"id":null}'])
@@ -155,8 +158,8 @@ describe('a request with a late body', () => {
 
   test('succeeds if its account stays valid', async () => {
     const account = await newcomer()
-    const answer = await late({ path: '/who', token: account.token, json: NAME }, async () =>
-      accounts.forget(account.id),
+    const answer = await sendLate({ path: '/who', token: account.token, json: NAME_BODY }, async () =>
+      authenticator.forget(account.id),
     )
     assert.deepEqual([answer.status, answer.text], [200, '{"role":"user"}'])
   })
@@ -171,8 +174,8 @@ describe('a late file is rejected without a trace', () => {
   test('as a document', async () => {
     const account = await newcomer()
     const before = await stored()
-    const form = multipart(`of ${account.email}`)
-    const answer = await late({ path: '/api/v1/documents', token: account.token, form }, () =>
+    const form = createMultipart(`of ${account.email}`)
+    const answer = await sendLate({ path: '/api/v1/documents', token: account.token, form }, () =>
       deactivate(account.id),
     )
     assert.equal(answer.status, 401, answer.text)
@@ -180,11 +183,11 @@ describe('a late file is rejected without a trace', () => {
   })
 
   test('as an import', async () => {
-    const editor = await ofRole('moderator')
+    const editor = await createAccountWithRole('moderator')
     const before = await stored()
-    const form = multipart('# A post', { name: 'a.md' })
+    const form = createMultipart('# A post', { name: 'a.md' })
     const path = '/api/v1/blog/import?background=true'
-    const answer = await late({ path, token: editor.token, form }, () => setRole(editor.id, 'user'))
+    const answer = await sendLate({ path, token: editor.token, form }, () => setRole(editor.id, 'user'))
     assert.equal(answer.status, 403, answer.text)
     assert.deepEqual(await stored(), before)
   })

@@ -28,7 +28,7 @@ export interface Ledger {
   isQuiet: boolean
 }
 
-export function ledgerOf({ query }: TestDatabase): Ledger {
+export function createLedger({ query }: TestDatabase): Ledger {
   const attempts = new Map<string, { attempt: number; n: number }>()
   const changed = async (id: string): Promise<void> => {
     if (!ledger.isQuiet) await ledger.notify(id)

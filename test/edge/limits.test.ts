@@ -1,45 +1,50 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
+import { type Answered, type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const LIMITS = { RATE_LIMIT_LOGIN: '3/60', RATE_LIMIT_REGISTER: '2/60', RATE_LIMIT_PASSWORD_RESET: '4/60' }
-const { api, url, query } = await edgeAndDatabase({ env: { ...LIMITS, TRUST_PROXY: 'true' } })
-const other = await startEdge(url, { env: { ...LIMITS, TRUST_PROXY: 'true' } })
-const direct = await startEdge(url, { env: LIMITS })
-const short = await startEdge(url, { env: { RATE_LIMIT_PASSWORD_RESET: '2/1', TRUST_PROXY: 'true' } })
-const off = await startEdge(url, { env: { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_PASSWORD_RESET: '0' } })
+const { api, url, query } = await startEdgeAndDatabase({ env: { ...LIMITS, TRUST_PROXY: 'true' } })
+const otherEdge = await startEdge(url, { env: { ...LIMITS, TRUST_PROXY: 'true' } })
+const directEdge = await startEdge(url, { env: LIMITS })
+const shortLimitEdge = await startEdge(url, {
+  env: { RATE_LIMIT_PASSWORD_RESET: '2/1', TRUST_PROXY: 'true' },
+})
+const unlimitedEdge = await startEdge(url, { env: { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_PASSWORD_RESET: '0' } })
 
 let count = 0
-const email = (): string => `limit${++count}@example.com`
+const createEmail = (): string => `limit${++count}@example.com`
 /** Returns a client address that has sent no request yet. */
-const newAddress = (): string => `198.51.${count >> 8}.${++count & 255}`
-const from = (address: string) => ({ 'x-forwarded-for': address })
+const createAddress = (): string => `198.51.${count >> 8}.${++count & 255}`
+const forwardedFrom = (address: string) => ({ 'x-forwarded-for': address })
 
-const ASK: Record<string, { max: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
+const REQUESTS: Record<string, { max: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
   token: {
     max: 3,
     ask: (edge, address) =>
       edge.post('/api/v1/auth/token', {
-        form: { username: email(), password: PASSWORD },
-        headers: from(address),
+        form: { username: createEmail(), password: PASSWORD },
+        headers: forwardedFrom(address),
       }),
   },
   register: {
     max: 2,
     ask: (edge, address) =>
       edge.post('/api/v1/auth/register', {
-        json: { email: email(), password: PASSWORD },
-        headers: from(address),
+        json: { email: createEmail(), password: PASSWORD },
+        headers: forwardedFrom(address),
       }),
   },
   'password-reset/request': {
     max: 4,
     ask: (edge, address) =>
-      edge.post('/api/v1/auth/password-reset/request', { json: { email: email() }, headers: from(address) }),
+      edge.post('/api/v1/auth/password-reset/request', {
+        json: { email: createEmail() },
+        headers: forwardedFrom(address),
+      }),
   },
 }
-const reset = ASK['password-reset/request']!.ask
+const reset = REQUESTS['password-reset/request']!.ask
 
 function assertLimited(answer: Answered): number {
   assert.equal(answer.status, 429)
@@ -56,52 +61,52 @@ function assertLimited(answer: Answered): number {
 }
 
 describe('rate limits', () => {
-  for (const [path, { max, ask }] of Object.entries(ASK)) {
+  for (const [path, { max, ask }] of Object.entries(REQUESTS)) {
     test(`POST /auth/${path} accepts ${max} requests, then gives 429 with Retry-After on every edge`, async () => {
-      const address = newAddress()
-      for (let i = 0; i < max; i++) assert.notEqual((await ask(i % 2 ? api : other, address)).status, 429)
-      for (const edge of [api, other, api]) assert.ok(assertLimited(await ask(edge, address)) > 50)
-      assert.notEqual((await ask(api, newAddress())).status, 429, 'others are not held up')
+      const address = createAddress()
+      for (let i = 0; i < max; i++) assert.notEqual((await ask(i % 2 ? api : otherEdge, address)).status, 429)
+      for (const edge of [api, otherEdge, api]) assert.ok(assertLimited(await ask(edge, address)) > 50)
+      assert.notEqual((await ask(api, createAddress())).status, 429, 'others are not held up')
     })
   }
 
   test('each route has its own limit', async () => {
-    const address = newAddress()
-    for (let i = 0; i < 3; i++) await ASK.register!.ask(api, address)
-    assert.equal((await ASK.register!.ask(api, address)).status, 429)
-    assert.equal((await ASK.token!.ask(api, address)).status, 401)
+    const address = createAddress()
+    for (let i = 0; i < 3; i++) await REQUESTS.register!.ask(api, address)
+    assert.equal((await REQUESTS.register!.ask(api, address)).status, 429)
+    assert.equal((await REQUESTS.token!.ask(api, address)).status, 401)
     assert.equal((await reset(api, address)).status, 200)
   })
 
   test('invalid requests count, and rejected ones do no work', async () => {
-    const address = newAddress()
+    const address = createAddress()
     for (let i = 0; i < 2; i++) {
       const bad = await api.post('/api/v1/auth/register', {
         body: '{',
-        headers: { ...from(address), 'content-type': 'application/json' },
+        headers: { ...forwardedFrom(address), 'content-type': 'application/json' },
       })
       assert.equal(bad.status, 400)
     }
     const [before] = await query('select count(*)::int as n from account')
-    assertLimited(await ASK.register!.ask(api, address))
+    assertLimited(await REQUESTS.register!.ask(api, address))
     assert.deepEqual(await query('select count(*)::int as n from account'), [before])
   })
 
   test('exactly the limit of 40 concurrent requests on two edges succeeds', async () => {
-    const address = newAddress()
+    const address = createAddress()
     const answers = await Promise.all(
-      Array.from({ length: 40 }, (_, i) => reset(i % 2 ? api : other, address)),
+      Array.from({ length: 40 }, (_, i) => reset(i % 2 ? api : otherEdge, address)),
     )
     assert.equal(answers.filter(({ status }) => status === 200).length, 4)
     for (const answer of answers.filter(({ status }) => status !== 200)) assertLimited(answer)
   })
 
   test('a request after Retry-After succeeds', async () => {
-    const address = newAddress()
+    const address = createAddress()
     const admitted: { readonly askedAt: number; readonly answeredAt: number }[] = []
     const ask = async (): Promise<Answered> => {
       const askedAt = performance.now()
-      const answer = await reset(short, address)
+      const answer = await reset(shortLimitEdge, address)
       if (answer.status === 200) admitted.push({ askedAt, answeredAt: performance.now() })
       return answer
     }
@@ -118,12 +123,12 @@ describe('rate limits', () => {
   })
 
   test('0 disables a limit', async () => {
-    const answers = await Promise.all(Array.from({ length: 45 }, () => reset(off, '')))
+    const answers = await Promise.all(Array.from({ length: 45 }, () => reset(unlimitedEdge, '')))
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
   })
 
   test('other routes have no limits', async () => {
-    for (let i = 0; i < 40; i++) assert.equal((await direct.get('/api/v1/auth/me')).status, 401)
+    for (let i = 0; i < 40; i++) assert.equal((await directEdge.get('/api/v1/auth/me')).status, 401)
   })
 })
 
@@ -133,7 +138,7 @@ describe('the client of a request', () => {
     let passed = 0
     for (const one of headers) {
       const answer = await edge.post('/api/v1/auth/password-reset/request', {
-        json: { email: email() },
+        json: { email: createEmail() },
         headers: one,
       })
       if (answer.status === 200) passed++
@@ -143,21 +148,23 @@ describe('the client of a request', () => {
   }
 
   test('behind a trusted proxy is the last address in X-Forwarded-For', async () => {
-    const address = newAddress()
-    const spoofed = Array.from({ length: 6 }, (_, i) => from(`203.0.113.${i}, 10.0.0.${i},${address}`))
+    const address = createAddress()
+    const spoofed = Array.from({ length: 6 }, (_, i) =>
+      forwardedFrom(`203.0.113.${i}, 10.0.0.${i},${address}`),
+    )
     assert.equal(await countAdmitted(api, spoofed), 4)
     assert.equal(
       await countAdmitted(
         api,
-        Array.from({ length: 6 }, () => from(`${address}, ${newAddress()}`)),
+        Array.from({ length: 6 }, () => forwardedFrom(`${address}, ${createAddress()}`)),
       ),
       6,
     )
   })
 
   test('is found if the proxy adds a second header line', async () => {
-    const address = newAddress()
-    const body = JSON.stringify({ email: email() })
+    const address = createAddress()
+    const body = JSON.stringify({ email: createEmail() })
     const statuses: string[] = []
     for (let i = 0; i < 6; i++) {
       const text = await api.raw(
@@ -172,8 +179,8 @@ describe('the client of a request', () => {
     await query('truncate request_limit')
     assert.equal(
       await countAdmitted(
-        direct,
-        Array.from({ length: 6 }, () => from(newAddress())),
+        directEdge,
+        Array.from({ length: 6 }, () => forwardedFrom(createAddress())),
       ),
       4,
     )
@@ -187,8 +194,8 @@ describe('the client of a request', () => {
       '2001:DB8:7:7:ffff::',
       '2001:db8:7:7::9',
     ]
-    assert.equal(await countAdmitted(api, six.map(from)), 4)
-    assert.equal(await countAdmitted(api, [from('2001:db8:7:8::1')]), 1)
+    assert.equal(await countAdmitted(api, six.map(forwardedFrom)), 4)
+    assert.equal(await countAdmitted(api, [forwardedFrom('2001:db8:7:8::1')]), 1)
     const four = [
       '203.0.113.99',
       '::ffff:203.0.113.99',
@@ -196,25 +203,29 @@ describe('the client of a request', () => {
       '[::ffff:cb00:7163]:5',
       '203.0.113.99',
     ]
-    assert.equal(await countAdmitted(api, four.map(from)), 4)
+    assert.equal(await countAdmitted(api, four.map(forwardedFrom)), 4)
   })
 
   test('is one shared client for all headers without an address', async () => {
     assert.equal(
       await countAdmitted(
         api,
-        Array.from({ length: 5 }, () => from('unknown')),
+        Array.from({ length: 5 }, () => forwardedFrom('unknown')),
       ),
       4,
     )
     const empty = ['', ' ', ',', ', ', ' , ']
     await query('truncate request_limit')
-    assert.equal(await countAdmitted(other, empty.map(from)), 4, 'without an address it is the connection’s')
+    assert.equal(
+      await countAdmitted(otherEdge, empty.map(forwardedFrom)),
+      4,
+      'without an address it is the connection’s',
+    )
   })
 
   test('has the same address in the audit trail', async () => {
-    const address = newAddress()
-    const { status, headers } = await reset(off, address)
+    const address = createAddress()
+    const { status, headers } = await reset(unlimitedEdge, address)
     assert.equal(status, 200)
     const forwarded = await reset(api, address)
     const rows = await query('select request_id, address from audit_event where request_id = any($1)', [

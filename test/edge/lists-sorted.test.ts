@@ -2,22 +2,24 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { areas } from '../../edge/routes/index.ts'
-import { type Answered, edgeAndDatabase } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { type Answered, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
 /**
  * In all searchable lists `from`, `to` and `sort` have the same meaning. Following a cursor in any order must read each
  * row once, even while rows are added and removed.
  */
 
-const { api, query, ...database } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'basic', OPEN_AREAS: 'ai' } })
-const ledger = ledgerOf({ query, ...database })
+const { api, query, ...database } = await startEdgeAndDatabase({
+  env: { AUTH_LEVEL: 'basic', OPEN_AREAS: 'ai' },
+})
+const ledger = createLedger({ query, ...database })
 const admin = await api.register('admin@example.com')
 const ann = await api.register('ann@example.com')
 
 // Three rows share each minute, so that ids break ties.
-const at = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, Math.floor(n / 3))).toISOString()
-const MANY = Array.from({ length: 12 }, (_, n) => n)
+const timeOf = (n: number): string => new Date(Date.UTC(2026, 0, 1, 0, Math.floor(n / 3))).toISOString()
+const ROW_NUMBERS = Array.from({ length: 12 }, (_, n) => n)
 
 /** A list under test, with requests and functions that add and remove a row. */
 interface SortedList {
@@ -31,8 +33,8 @@ interface SortedList {
   readonly remove: (id: string | number) => Promise<unknown>
 }
 
-const array = ({ json }: Answered) => json
-const idOf = async (text: string, values: unknown[]): Promise<string | number> =>
+const readArray = ({ json }: Answered) => json
+const insertRow = async (text: string, values: unknown[]): Promise<string | number> =>
   Object.values((await query(text, values))[0]!)[0] as string | number
 
 const [customer] = await query(
@@ -44,13 +46,13 @@ const LISTS: Readonly<Record<string, SortedList>> = {
   accounts: {
     path: '/api/v1/auth/users?search=person',
     token: admin.token,
-    items: array,
+    items: readArray,
     sorts: ['created_at', 'email', 'last_login'],
     time: 'created_at',
     add: (n) =>
-      idOf(
+      insertRow(
         `insert into account (email, password_hash, created_at, last_login) values ($1, 'x', $2, $3) returning id`,
-        [`person${(n * 7) % 13}.${n}@example.com`, at(n), n % 3 === 0 ? null : at((n * 5) % 11)],
+        [`person${(n * 7) % 13}.${n}@example.com`, timeOf(n), n % 3 === 0 ? null : timeOf((n * 5) % 11)],
       ),
     remove: (id) =>
       query(
@@ -65,21 +67,23 @@ const LISTS: Readonly<Record<string, SortedList>> = {
     sorts: ['at'],
     time: 'at',
     add: (n) =>
-      idOf(`insert into audit_event (at, kind) values ($1, 'member.added') returning id::int`, [at(n)]),
+      insertRow(`insert into audit_event (at, kind) values ($1, 'member.added') returning id::int`, [
+        timeOf(n),
+      ]),
     // Audit events cannot be deleted.
     remove: async () => {},
   },
   sends: {
     path: '/api/v1/comms/sends?channel=sms',
     token: ann.token,
-    items: array,
+    items: readArray,
     sorts: ['created_at'],
     time: 'created_at',
     add: (n) =>
-      idOf(
+      insertRow(
         `insert into comms_send (id, channel, owner_id, job_id, recipients, message, created_at)
          values ($1, 'sms', $2, $1, '{x}', '{}', $3) returning id`,
-        [randomUUID(), ann.id, at(n)],
+        [randomUUID(), ann.id, timeOf(n)],
       ),
     remove: (id) => query('delete from comms_send where id = $1', [id]),
   },
@@ -90,7 +94,7 @@ const LISTS: Readonly<Record<string, SortedList>> = {
     sorts: ['created_at', 'amount'],
     time: 'created_at',
     add: (n) =>
-      idOf(
+      insertRow(
         `insert into payment_transaction (customer_id, facts) values ($1, jsonb_build_object('money',
            jsonb_build_array('', jsonb_build_object('amount', $2::int, 'currency', 'usd')), 'outcome', jsonb_build_array('', $3::text),
            'created', jsonb_build_array('', $4::int), 'payment_intent', jsonb_build_array('', $5::text))) returning id::int`,
@@ -98,7 +102,7 @@ const LISTS: Readonly<Record<string, SortedList>> = {
           customer!.id,
           100 * ((n * 7) % 5),
           n % 4 === 0 ? 'failed' : 'succeeded',
-          Date.parse(at(n)) / 1000,
+          Date.parse(timeOf(n)) / 1000,
           `pi_${n}`,
         ],
       ),
@@ -107,14 +111,14 @@ const LISTS: Readonly<Record<string, SortedList>> = {
   conversations: {
     path: '/api/v1/ai/conversations',
     token: ann.token,
-    items: array,
+    items: readArray,
     sorts: ['updated_at'],
     time: 'updated_at',
     add: (n) =>
-      idOf(
+      insertRow(
         `insert into ai_conversation (id, user_id, owner_id, title, provider, model, updated_at)
          values ($1, $2, $3, 't', 'openai', 'm', $4) returning id`,
-        [randomUUID(), String(ann.id), ann.id, at(n)],
+        [randomUUID(), String(ann.id), ann.id, timeOf(n)],
       ),
     remove: (id) => query('delete from ai_conversation where id = $1', [id]),
   },
@@ -126,7 +130,7 @@ const LISTS: Readonly<Record<string, SortedList>> = {
     time: 'created_at',
     add: async (n) => {
       const id = await (n % 3 === 0 ? ledger.addFinished(ann.id) : ledger.add(ann.id))
-      await query('update job set created_at = $2 where id = $1', [id, at(n)])
+      await query('update job set created_at = $2 where id = $1', [id, timeOf(n)])
       return id
     },
     remove: (id) => query('delete from job where id = $1', [id]),
@@ -159,7 +163,7 @@ const idsOf = (rows: readonly Record<string, unknown>[]): unknown[] => rows.map(
 for (const [name, list] of Object.entries(LISTS))
   describe(name, async () => {
     const ids: (string | number)[] = []
-    for (const n of MANY) ids.push(await list.add(n))
+    for (const n of ROW_NUMBERS) ids.push(await list.add(n))
     // Restrict lists to one day, which excludes other rows, such as the events of the registrations above.
     const DAY = 'from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z'
     const get = (search: string): Promise<Answered> =>
@@ -197,7 +201,7 @@ for (const [name, list] of Object.entries(LISTS))
 
     test('without `sort` the default order applies', async () => {
       const plain = await followList(list, DAY, 100)
-      assert.equal(plain.length, MANY.length)
+      assert.equal(plain.length, ROW_NUMBERS.length)
       if (name !== 'jobs') assert.deepEqual(plain, await followList(list, `${DAY}&sort=-${list.time}`, 100))
     })
 
@@ -209,7 +213,7 @@ for (const [name, list] of Object.entries(LISTS))
           await followList(list, `${whole}&sort=-${sort}`, 100),
         ]
         assert.deepEqual(down, up.toReversed())
-        assert.equal(new Set(idsOf(up)).size, MANY.length)
+        assert.equal(new Set(idsOf(up)).size, ROW_NUMBERS.length)
         const values = up.map((row) => row[sort === 'updated_at' ? 'last_activity' : sort] ?? '')
         assert.deepEqual(values, values.toSorted(compare))
       })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { edgeAndDatabase } from './harness.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
-const { api } = await edgeAndDatabase()
+const { api } = await startEdgeAndDatabase()
 const admin = await api.register('admin@example.com')
 for (const name of ['ann', 'bob', 'cyd', 'dan']) await api.register(`${name}@example.com`)
 
@@ -63,18 +63,18 @@ test('`limit` is another name of `page_size`', async () => {
   )
 })
 
-const encoded = (value: string): string => Buffer.from(value).toString('base64url')
+const encodeCursor = (value: string): string => Buffer.from(value).toString('base64url')
 for (const [what, cursor] of [
   ['nothing', ''],
   ['no base64url', '!!'],
-  ['no JSON', encoded('[1')],
-  ['no array', encoded('{"length":1,"0":1}')],
-  ['too many values', encoded('["2026-01-01T00:00:00Z",1,2]')],
-  ['a value of another type', encoded('["2026-01-01T00:00:00Z","5"]')],
-  ['a time that no database has', encoded('["0000-01-01T00:00:00Z",5]')],
-  ['a time of a zone that no database has', encoded('["2026-01-01T00:00:00+23:00",5]')],
-  ['a number that is too large', encoded('["2026-01-01T00:00:00Z",1e300]')],
-  ['a very long one', encoded(`[${'1'.repeat(2000)}]`)],
+  ['no JSON', encodeCursor('[1')],
+  ['no array', encodeCursor('{"length":1,"0":1}')],
+  ['too many values', encodeCursor('["2026-01-01T00:00:00Z",1,2]')],
+  ['a value of another type', encodeCursor('["2026-01-01T00:00:00Z","5"]')],
+  ['a time that no database has', encodeCursor('["0000-01-01T00:00:00Z",5]')],
+  ['a time of a zone that no database has', encodeCursor('["2026-01-01T00:00:00+23:00",5]')],
+  ['a number that is too large', encodeCursor('["2026-01-01T00:00:00Z",1e300]')],
+  ['a very long one', encodeCursor(`[${'1'.repeat(2000)}]`)],
 ])
   test(`a cursor of ${what} is rejected`, async () => {
     const { status, json } = await get(`/audit?cursor=${cursor}`)
@@ -90,7 +90,7 @@ for (const [what, path, cursor, expected] of [
   ['a part that the list does not have', 'jobs?', '[1e15,"2026-01-01T00:00:00Z",1]', 200],
 ] as const)
   test(`a cursor of ${what} causes no server error`, async () => {
-    const { status } = await api.get(`/api/v1/${path}cursor=${encoded(cursor)}`, { token: admin.token })
+    const { status } = await api.get(`/api/v1/${path}cursor=${encodeCursor(cursor)}`, { token: admin.token })
     assert.equal(status, expected)
   })
 

@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { purge } from '../purge.ts'
-import { castOf } from './accounts-help.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { runPurge } from '../purge.ts'
+import { createCast } from './accounts-help.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests access to the catalog and the current model at each level, with the area open and closed. */
 
-const { api: rbac, url, query, db } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
-const { admin, moderator, user } = await castOf(rbac)
-const people = {
+const {
+  api: rbac,
+  url,
+  query,
+  db,
+} = await startEdgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
+const { admin, moderator, user } = await createCast(rbac)
+const tokensByCaller = {
   nobody: undefined,
   user: user.token,
   moderator: moderator.token,
@@ -16,7 +21,7 @@ const people = {
   'bad token': 'nonsense',
 }
 
-const reads = [
+const readPaths = [
   '/status',
   '/vendors',
   '/modalities',
@@ -24,23 +29,23 @@ const reads = [
   '/current',
   '/prices?vendor=openai&model_id=gpt-4.1',
 ]
-const writes: readonly [string, string, object | undefined][] = [
+const writeRequests: readonly [string, string, object | undefined][] = [
   ['POST', '/current', { model: 'gpt-4.1' }],
   ['DELETE', '/current', undefined],
   ['POST', '/sync?background=true', undefined],
 ]
 
-const OPEN = { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 }
-const CLOSED = { ...OPEN, nobody: 401 }
-const ADMIN = { nobody: 401, user: 403, moderator: 403, admin: 200, 'bad token': 401 }
-const ALL = { ...OPEN, 'bad token': 200 }
+const OPEN_STATUSES = { nobody: 200, user: 200, moderator: 200, admin: 200, 'bad token': 401 }
+const CLOSED_STATUSES = { ...OPEN_STATUSES, nobody: 401 }
+const ADMIN_STATUSES = { nobody: 401, user: 403, moderator: 403, admin: 200, 'bad token': 401 }
+const NO_AUTH_STATUSES = { ...OPEN_STATUSES, 'bad token': 200 }
 const levels: readonly [string, string, string, object, object][] = [
-  ['rbac', 'rbac', 'ai', CLOSED, ADMIN],
-  ['rbac, open', 'rbac', 'llm', OPEN, ADMIN],
-  ['basic', 'basic', 'ai', CLOSED, ADMIN],
-  ['basic, open', 'basic', 'llm', OPEN, ADMIN],
-  ['none', 'none', 'ai', ALL, ALL],
-  ['none, open', 'none', 'llm', ALL, ALL],
+  ['rbac', 'rbac', 'ai', CLOSED_STATUSES, ADMIN_STATUSES],
+  ['rbac, open', 'rbac', 'llm', OPEN_STATUSES, ADMIN_STATUSES],
+  ['basic', 'basic', 'ai', CLOSED_STATUSES, ADMIN_STATUSES],
+  ['basic, open', 'basic', 'llm', OPEN_STATUSES, ADMIN_STATUSES],
+  ['none', 'none', 'ai', NO_AUTH_STATUSES, NO_AUTH_STATUSES],
+  ['none, open', 'none', 'llm', NO_AUTH_STATUSES, NO_AUTH_STATUSES],
 ]
 
 for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
@@ -48,7 +53,7 @@ for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
     const api = await startEdge(url, { env: { AUTH_LEVEL, OPEN_AREAS } })
     const statuses = async (method: string, path: string, json?: object) => {
       const found: Record<string, number> = {}
-      for (const [who, token] of Object.entries(people)) {
+      for (const [who, token] of Object.entries(tokensByCaller)) {
         const options = { ...(token === undefined ? {} : { token }), ...(json === undefined ? {} : { json }) }
         const answer = await api.call(method, `/llm${path}`, options)
         if (answer.status === 403)
@@ -58,8 +63,8 @@ for (const [name, AUTH_LEVEL, OPEN_AREAS, read, write] of levels)
       }
       return found
     }
-    for (const path of reads) test(path, async () => assert.deepEqual(await statuses('GET', path), read))
-    for (const [method, path, json] of writes)
+    for (const path of readPaths) test(path, async () => assert.deepEqual(await statuses('GET', path), read))
+    for (const [method, path, json] of writeRequests)
       test(`${method} ${path}`, async () => assert.deepEqual(await statuses(method, path, json), write))
   })
 
@@ -75,7 +80,7 @@ test('the current model shows who chose it until that account is deleted', async
   assert.ok(
     (await rbac.call('DELETE', `/api/v1/auth/users/${newcomer.id}`, { token: admin.token })).status < 300,
   )
-  await purge(db)
+  await runPurge(db)
   assert.equal(await by(), null)
 })
 

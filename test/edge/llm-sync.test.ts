@@ -1,18 +1,23 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { sync } from '../../tasks/llm/sync.ts'
+import { syncCatalog } from '../../tasks/llm/sync.ts'
 import { enqueue } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
-import { listedModel, listedVendor, modelsDevServer, plausibleList } from '../standins/models-dev.ts'
+import { createJobSettings } from '../job-settings.ts'
+import {
+  createListedModel,
+  createListedVendor,
+  createPlausibleList,
+  startModelsDev,
+} from '../standins/models-dev.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** A sync of the model list must apply all of it, or nothing with a reason. */
 
-const server = await modelsDevServer()
+const server = await startModelsDev()
 const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }
-const { api, db, query, url } = await edgeAndDatabase({ env })
+const { api, db, query, url } = await startEdgeAndDatabase({ env })
 await startOwnWorker(url, 'system', env)
 
 const serve = (list: unknown): void => {
@@ -22,7 +27,7 @@ const serve = (list: unknown): void => {
 const reply = (answer: typeof server.answer): void => {
   server.answer = answer
 }
-const catalog = () =>
+const readCatalog = () =>
   query(`select v.name, m.*, (select json_agg(p order by valid_from) from llm_price p
     where p.vendor = m.vendor and p.model_id = m.model_id) as prices
     from llm_vendor v join llm_model m on m.vendor = v.id order by m.vendor, m.model_id`)
@@ -39,13 +44,13 @@ describe('before the first sync', () => {
   })
 
   test('an invalid answer changes nothing and gives a reason', async () => {
-    const before = await catalog()
+    const before = await readCatalog()
     const cases: readonly [string, () => void, string, boolean][] = [
       ['no JSON', () => serve('<html>'), 'rejected: it is not JSON', true],
       ['no UTF-8', () => reply((r) => r.end(Buffer.from([0x7b, 0xff]))), 'rejected: it is not UTF-8', true],
       [
         'cut in the middle',
-        () => serve(JSON.stringify(plausibleList()).slice(0, 1000)),
+        () => serve(JSON.stringify(createPlausibleList()).slice(0, 1000)),
         'rejected: it is not JSON',
         true,
       ],
@@ -53,7 +58,7 @@ describe('before the first sync', () => {
       [
         'one bad price in it',
         () => {
-          const list = plausibleList()
+          const list = createPlausibleList()
           list.else!.models['vendor/model'].cost.input = -1
           serve(list)
         },
@@ -98,13 +103,13 @@ describe('before the first sync', () => {
       assert.equal(status.refused_at === null, !noted)
       assert.equal(status.source, 'built-in')
     }
-    assert.deepEqual(await catalog(), before)
+    assert.deepEqual(await readCatalog(), before)
   })
 })
 
 describe('a synced list', () => {
   test('replaces the built-in one as a whole', async () => {
-    serve(plausibleList())
+    serve(createPlausibleList())
     const answer = await read()
     assert.equal(answer.status, 200, answer.text)
     const enabled = await query('select count(*)::int as n from llm_model where not disabled')
@@ -131,28 +136,28 @@ describe('a synced list', () => {
   })
 
   test('changes nothing when repeated', async () => {
-    const before = await catalog()
+    const before = await readCatalog()
     const none = { vendors: 7, models: 25, added: 0, gone: 0, repriced: 0 }
     assert.deepEqual((await read()).json.changes, none)
-    assert.deepEqual(await catalog(), before)
+    assert.deepEqual(await readCatalog(), before)
   })
 
   test('is rejected if it lacks most models of a provider, unless forced', async () => {
-    const list = plausibleList()
-    list.mistral = listedVendor('mistral', listedModel('mistral-1'))
+    const list = createPlausibleList()
+    list.mistral = createListedVendor('mistral', createListedModel('mistral-1'))
     serve(list)
-    const before = await catalog()
+    const before = await readCatalog()
     const answer = await read()
     assert.equal(answer.status, 502)
     assert.match(answer.json.detail, /it lacks 3 of the 4 models of mistral/)
-    assert.deepEqual(await catalog(), before)
+    assert.deepEqual(await readCatalog(), before)
     assert.equal((await read('?force=true')).json.changes.gone, 3)
     assert.equal((await api.get('/llm/status')).json.refusal, null)
   })
 
   test('adds changed prices to their history', async () => {
     await query(`update llm_price set valid_from = '2026-01-01'`)
-    const list = plausibleList()
+    const list = createPlausibleList()
     list.openai!.models['openai-1'].cost = { input: 3, output: 0.6 }
     serve(list)
     assert.equal((await read()).json.changes.repriced, 1)
@@ -173,10 +178,10 @@ describe('a synced list', () => {
 })
 
 describe('the scheduled sync', () => {
-  afterEach(() => serve(plausibleList()))
+  afterEach(() => serve(createPlausibleList()))
   const tick = async (): Promise<Record<string, unknown>> => {
-    const options = { ownerId: null, settings: jobSettings(1) }
-    const { jobId } = await db.transaction((tx) => enqueue(tx, sync, {}, options))
+    const options = { ownerId: null, settings: createJobSettings(1) }
+    const { jobId } = await db.transaction((tx) => enqueue(tx, syncCatalog, {}, options))
     const job = () => query('select status, result, error_detail from job where id = $1', [jobId])
     // No notification wakes the worker for this job, so it finds the job by polling within a second.
     await until('the job ends', async () => ['done', 'failed'].includes(String((await job())[0]!.status)))

@@ -1,25 +1,25 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { applyList, type ListedModel } from '../../sql/llm.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests the catalog API, first with the built-in catalog, then with a custom one. */
 
 const env = { AUTH_LEVEL: 'none' }
-const { api, db, query, url } = await edgeAndDatabase({ env })
-const SIX = ['anthropic', 'cohere', 'google', 'groq', 'mistral', 'openai']
+const { api, db, query, url } = await startEdgeAndDatabase({ env })
+const PROVIDERS = ['anthropic', 'cohere', 'google', 'groq', 'mistral', 'openai']
 
 interface Entry {
   readonly [field: string]: unknown
   readonly model_id: string
   readonly vendor: string
 }
-const models = async (search = ''): Promise<Entry[]> => {
+const listModels = async (search = ''): Promise<Entry[]> => {
   const answer = await api.get(`/llm/models${search}`)
   assert.equal(answer.status, 200, answer.text)
   return answer.json
 }
-const ids = async (search: string) => (await models(search)).map(({ model_id }) => model_id)
+const listModelIds = async (search: string) => (await listModels(search)).map(({ model_id }) => model_id)
 
 describe('the built-in catalog', () => {
   test('has the expected counts', async () => {
@@ -47,18 +47,18 @@ describe('the built-in catalog', () => {
     const vendors = (await api.get('/llm/vendors')).json
     assert.deepEqual(
       vendors.map(({ name }: Entry) => name),
-      SIX,
+      PROVIDERS,
     )
     assert.deepEqual(vendors[5], { name: 'openai', title: 'OpenAI', model_count: 51 })
     for (const { name, model_count } of vendors)
-      assert.equal((await models(`?vendor=${name}&limit=200`)).length, model_count)
+      assert.equal((await listModels(`?vendor=${name}&limit=200`)).length, model_count)
     const modalities = (await api.get('/llm/modalities')).json
     assert.deepEqual(
       modalities.map(({ modality }: Entry) => modality),
       ['text', 'image', 'audio', 'video'],
     )
     for (const { modality, model_count } of modalities)
-      assert.equal((await models(`?modality=${modality}&limit=200`)).length, model_count)
+      assert.equal((await listModels(`?modality=${modality}&limit=200`)).length, model_count)
   })
 
   test('has the facts that providers publish', async () => {
@@ -76,7 +76,7 @@ describe('the built-in catalog', () => {
       ['cohere', 'command-a-03-2025', 256_000, 2.5, 10, '2025-03-13'],
     ]
     for (const [vendor, model_id, context_window, input_price, output_price, released_on] of facts) {
-      const found = (await models(`?vendor=${vendor}&pattern=${model_id}&limit=200`)).find(
+      const found = (await listModels(`?vendor=${vendor}&pattern=${model_id}&limit=200`)).find(
         (model) => model.model_id === model_id,
       )
       const { title, max_output, modalities, disabled, ...rest } = found!
@@ -86,7 +86,7 @@ describe('the built-in catalog', () => {
   })
 
   test('has each default model', async () => {
-    for (const provider of SIX) {
+    for (const provider of PROVIDERS) {
       const { json } = await (await startEdge(url, { env: { ...env, AI_PROVIDER: provider } })).get(
         '/llm/current',
       )
@@ -97,7 +97,7 @@ describe('the built-in catalog', () => {
   })
 })
 
-const listed = (model_id: string, more: Partial<ListedModel> = {}): ListedModel => ({
+const createListedModel = (model_id: string, more: Partial<ListedModel> = {}): ListedModel => ({
   vendor: 'openai',
   model_id,
   title: model_id.toUpperCase(),
@@ -115,16 +115,16 @@ const listed = (model_id: string, more: Partial<ListedModel> = {}): ListedModel 
 
 describe('a custom catalog', () => {
   const OURS = [
-    listed('a%b', { released_on: '2026-01-05' }),
-    listed('a_b', { released_on: '2026-01-04' }),
-    listed('axb', { released_on: '2026-01-03', title: 'Größe \\ 100% *' }),
-    listed('sees', { released_on: null, input_modalities: ['text', 'image'], price: null }),
-    listed('speaks', { vendor: 'groq', output_modalities: ['audio'] }),
-    listed('gone', { disabled: true, released_on: '2026-02-01' }),
-    listed('same', { vendor: 'mistral', released_on: '2025-01-01' }),
-    listed('same', { released_on: '2025-01-01' }),
-    listed('same', { vendor: 'else', released_on: '2025-01-01' }),
-    listed('vector-embed', { family: 'gemini', released_on: '2025-01-01' }),
+    createListedModel('a%b', { released_on: '2026-01-05' }),
+    createListedModel('a_b', { released_on: '2026-01-04' }),
+    createListedModel('axb', { released_on: '2026-01-03', title: 'Größe \\ 100% *' }),
+    createListedModel('sees', { released_on: null, input_modalities: ['text', 'image'], price: null }),
+    createListedModel('speaks', { vendor: 'groq', output_modalities: ['audio'] }),
+    createListedModel('gone', { disabled: true, released_on: '2026-02-01' }),
+    createListedModel('same', { vendor: 'mistral', released_on: '2025-01-01' }),
+    createListedModel('same', { released_on: '2025-01-01' }),
+    createListedModel('same', { vendor: 'else', released_on: '2025-01-01' }),
+    createListedModel('vector-embed', { family: 'gemini', released_on: '2025-01-01' }),
   ]
   const vendors = ['openai', 'groq', 'mistral', 'else'].map((id) => ({ id, name: id }))
   const apply = (day: string | null) =>
@@ -133,7 +133,7 @@ describe('a custom catalog', () => {
   test('is read', async () => {
     await query('truncate llm_vendor, llm_model, llm_price, llm_current')
     await apply('2026-01-01')
-    assert.deepEqual(await models('?pattern=a%25b'), [
+    assert.deepEqual(await listModels('?pattern=a%25b'), [
       {
         model_id: 'a%b',
         vendor: 'openai',
@@ -161,7 +161,7 @@ describe('a custom catalog', () => {
   })
 
   test('lists the latest first, then by vendor; undated models last', async () => {
-    const order = (await models()).map(({ vendor, model_id }) => `${vendor}/${model_id}`)
+    const order = (await listModels()).map(({ vendor, model_id }) => `${vendor}/${model_id}`)
     assert.deepEqual(order, [
       'openai/a%b',
       'openai/a_b',
@@ -173,24 +173,24 @@ describe('a custom catalog', () => {
       'openai/vector-embed',
       'openai/sees',
     ])
-    assert.deepEqual(await ids('?limit=2'), ['a%b', 'a_b'])
+    assert.deepEqual(await listModelIds('?limit=2'), ['a%b', 'a_b'])
   })
 
   test('has filters', async () => {
-    assert.deepEqual(await ids('?pattern=A_B'), ['a_b'], 'no wildcard, either case')
-    assert.deepEqual(await ids('?pattern=%25'), ['a%b', 'axb'], 'id or title')
-    assert.deepEqual(await ids(`?pattern=${encodeURIComponent('GRÖSSE')}`), [])
-    assert.deepEqual(await ids(`?pattern=${encodeURIComponent('größe \\ 100% *')}`), ['axb'])
-    assert.deepEqual(await ids(`?pattern=${encodeURIComponent("' or 1=1 --")}`), [])
-    assert.equal((await ids('?pattern=')).length, 9)
-    assert.deepEqual(await ids('?vendor=GROQ'), ['speaks'])
-    assert.deepEqual(await ids('?vendor=nobody'), [])
-    assert.equal((await ids('?vendor=')).length, 9)
-    assert.deepEqual(await ids('?modality=image'), ['sees'])
-    assert.deepEqual(await ids('?modality=audio&vendor=openai'), [])
-    assert.deepEqual(await ids('?include_disabled=true&limit=1'), ['gone'])
-    assert.equal((await ids('?include_disabled=false')).includes('gone'), false)
-    const sees = (await models('?pattern=sees'))[0]!
+    assert.deepEqual(await listModelIds('?pattern=A_B'), ['a_b'], 'no wildcard, either case')
+    assert.deepEqual(await listModelIds('?pattern=%25'), ['a%b', 'axb'], 'id or title')
+    assert.deepEqual(await listModelIds(`?pattern=${encodeURIComponent('GRÖSSE')}`), [])
+    assert.deepEqual(await listModelIds(`?pattern=${encodeURIComponent('größe \\ 100% *')}`), ['axb'])
+    assert.deepEqual(await listModelIds(`?pattern=${encodeURIComponent("' or 1=1 --")}`), [])
+    assert.equal((await listModelIds('?pattern=')).length, 9)
+    assert.deepEqual(await listModelIds('?vendor=GROQ'), ['speaks'])
+    assert.deepEqual(await listModelIds('?vendor=nobody'), [])
+    assert.equal((await listModelIds('?vendor=')).length, 9)
+    assert.deepEqual(await listModelIds('?modality=image'), ['sees'])
+    assert.deepEqual(await listModelIds('?modality=audio&vendor=openai'), [])
+    assert.deepEqual(await listModelIds('?include_disabled=true&limit=1'), ['gone'])
+    assert.equal((await listModelIds('?include_disabled=false')).includes('gone'), false)
+    const sees = (await listModels('?pattern=sees'))[0]!
     assert.deepEqual([sees.input_price, sees.output_price, sees.released_on], [null, null, null])
   })
 
@@ -244,7 +244,7 @@ describe('a custom catalog', () => {
       },
       { valid_from: '2026-01-01', input_price: 0.1, output_price: 0.3, ...none, tiers: [] },
     ])
-    assert.equal((await models('?pattern=a%25b'))[0]!.input_price, null, 'of today')
+    assert.equal((await listModels('?pattern=a%25b'))[0]!.input_price, null, 'of today')
     assert.deepEqual((await of('openai', 'sees')).json, [])
     for (const answer of [await of('openai', 'none'), await of('none', 'a%b')]) {
       assert.equal(answer.status, 404)
@@ -256,7 +256,7 @@ describe('a custom catalog', () => {
   test('ignores future prices', async () => {
     await query(`insert into llm_price (vendor, model_id, valid_from, input, output)
       values ('groq', 'speaks', (now() at time zone 'UTC')::date + 1, 77, 77)`)
-    assert.equal((await models('?vendor=groq'))[0]!.input_price, 0.1)
+    assert.equal((await listModels('?vendor=groq'))[0]!.input_price, 0.1)
   })
 })
 
@@ -359,7 +359,7 @@ describe('the current model', () => {
 
   test('stays with its prices when a later list lacks it', async () => {
     await choose({ model: 'axb' })
-    const rest = { vendors: [{ id: 'openai', name: 'openai' }], models: [listed('new')] }
+    const rest = { vendors: [{ id: 'openai', name: 'openai' }], models: [createListedModel('new')] }
     await db.one(applyList(rest, 'https://list.example'))
     const { model, input_price } = (await api.get('/llm/current')).json
     assert.deepEqual([model, input_price], ['axb', 0.1])

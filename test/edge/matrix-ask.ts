@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { AnyRoute, Area } from '../../edge/pipeline/route.ts'
-import type { Ask } from './matrix-requests.ts'
+import type { RequestParts } from './matrix-requests.ts'
 import type { Person } from './orgs-help.ts'
 
 /** Builds the requests of `matrix-requests.ts`. */
@@ -9,9 +9,9 @@ export const operationOf = ({ prefix }: Area, { method, path }: AnyRoute): strin
   `${method.toUpperCase()} ${`${prefix}${path}` || '/'}`
 
 /** Builds the HTTP request for an operation as a caller. The request does not wait for a job. */
-export function requestOf(
+export function buildRequest(
   operation: string,
-  ask: Ask,
+  ask: RequestParts,
   who: Pick<Person, 'token'> | null,
 ): { path: string; init: RequestInit } {
   const [method, pattern] = operation.split(' ') as [string, string]

@@ -3,7 +3,7 @@
  * format is that of `matrix-table.ts`. `open-` callers use a development edge, and `basic-` callers one with
  * `AUTH_LEVEL=basic` without open areas. `none-nobody` uses one with `AUTH_LEVEL=none`.
  */
-export const LEVELS = `
+export const LEVEL_RULES = `
                                                      open-nobody open-other basic-nobody basic-other none-nobody
 GET    /api/v1/blog/admin/posts                           401   403   401   200   200
 POST   /api/v1/blog/posts                                 401   403   401   201   201

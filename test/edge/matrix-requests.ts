@@ -1,95 +1,100 @@
 import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
-import { event, signature } from '../payment-events.ts'
-import { mailEvent, signedEvent } from '../standins/resend.ts'
+import { createEvent, signEvent } from '../payment-events.ts'
+import { createMailEvent, createSignedEvent } from '../standins/resend.ts'
 import { recording } from '../standins/transcriptions.ts'
-import { signedCallback } from '../standins/twilio.ts'
-import { multipart, PASSWORD } from './harness.ts'
-import type { World } from './matrix-world.ts'
+import { createSignedCallback } from '../standins/twilio.ts'
+import { createMultipart, PASSWORD } from './harness.ts'
+import type { RowFactory } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
 /** Builds a valid request with new rows for each operation and case. Operations that need no input are not listed. */
 
-export interface Ask {
+export interface RequestParts {
   readonly params?: Readonly<Record<string, string | number>>
   readonly query?: Readonly<Record<string, string | number>>
   readonly json?: unknown
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
 }
-type Make = (world: World, caller: Person | null) => Ask | Promise<Ask>
+type MakeRequest = (world: RowFactory, caller: Person | null) => RequestParts | Promise<RequestParts>
 
-const json = (value: unknown): Ask => ({ json: value })
-const upload = (bytes: string | Uint8Array, name: string): Ask => {
-  const { body, type } = multipart(bytes, { name })
+const json = (value: unknown): RequestParts => ({ json: value })
+const upload = (bytes: string | Uint8Array, name: string): RequestParts => {
+  const { body, type } = createMultipart(bytes, { name })
   return { body, headers: { 'content-type': type } }
 }
-const form = (fields: Readonly<Record<string, string>>): Ask => ({
+const formBody = (fields: Readonly<Record<string, string>>): RequestParts => ({
   body: new URLSearchParams(fields).toString(),
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
 })
 /** Adds the refresh cookie of a new session; anonymous callers get none. */
-const refreshing: Make = async (world, caller) =>
+const withRefreshCookie: MakeRequest = async (world, caller) =>
   caller === null
     ? {}
     : { headers: { cookie: `millrace_refresh=${(await world.session(caller.id)).refresh}` } }
 
-const account: Make = async (world) => ({ params: { user_id: (await world.account()).id } })
-const post: Make = async (world) => ({ params: { post: (await world.post()).id } })
-const tag: Make = async (world) => ({ params: { tag_id: await world.tag() } })
-const document: Make = async (world) => ({ params: { id: await world.document() } })
-const trashed: Make = async (world) => ({ params: { id: await world.trashed() } })
-const page: Make = async (world) => ({ params: { id: await world.document(), number: 1 } })
-const job: Make = async (world) => ({ params: { job_id: await world.task(world.owner.id) } })
-const conversation: Make = async (world) => ({
+const account: MakeRequest = async (world) => ({ params: { user_id: (await world.account()).id } })
+const post: MakeRequest = async (world) => ({ params: { post: (await world.post()).id } })
+const tag: MakeRequest = async (world) => ({ params: { tag_id: await world.tag() } })
+const document: MakeRequest = async (world) => ({ params: { id: await world.document() } })
+const trashed: MakeRequest = async (world) => ({ params: { id: await world.createTrashedDocument() } })
+const page: MakeRequest = async (world) => ({ params: { id: await world.document(), number: 1 } })
+const job: MakeRequest = async (world) => ({ params: { job_id: await world.task(world.owner.id) } })
+const conversation: MakeRequest = async (world) => ({
   params: { conversation_id: (await world.conversation()).id },
 })
-const transcription: Make = async (world) => ({ params: { transcription_id: await world.transcription() } })
-const ofOwner: Make = (world) => ({ query: { user_id: world.owner.id } })
-const collection: Make = async (world) => ({ params: { name: await world.collection() } })
-const ownCollection: Make = async (world) => ({ params: { name: await world.ownCollection() } })
-const template: Make = async (world) => ({ params: { name: await world.template() } })
-const org: Make = async (world) => ({ params: { org_id: await world.org() } })
+const transcription: MakeRequest = async (world) => ({
+  params: { transcription_id: await world.transcription() },
+})
+const ownersRequest: MakeRequest = (world) => ({ query: { user_id: world.owner.id } })
+const collection: MakeRequest = async (world) => ({ params: { name: await world.collection() } })
+const ownCollection: MakeRequest = async (world) => ({ params: { name: await world.ownCollection() } })
+const template: MakeRequest = async (world) => ({ params: { name: await world.template() } })
+const org: MakeRequest = async (world) => ({ params: { org_id: await world.createOrg() } })
 const member =
-  (role = 'member'): Make =>
+  (role = 'member'): MakeRequest =>
   async (world) => {
-    const org_id = await world.org()
-    return { params: { org_id, user_id: await world.joined(org_id, role) } }
+    const org_id = await world.createOrg()
+    return { params: { org_id, user_id: await world.addMember(org_id, role) } }
   }
-const pendingInvite: Make = async (world) => {
-  const org_id = await world.org()
+const pendingInvite: MakeRequest = async (world) => {
+  const org_id = await world.createOrg()
   return { params: { org_id, invite_id: (await world.invite(org_id)).id } }
 }
-const and =
-  (make: Make, more: Ask | ((world: World, caller: Person | null) => Ask | Promise<Ask>)): Make =>
+const combine =
+  (
+    make: MakeRequest,
+    more: RequestParts | ((world: RowFactory, caller: Person | null) => RequestParts | Promise<RequestParts>),
+  ): MakeRequest =>
   async (world, caller) => ({
     ...(await make(world, caller)),
     ...(typeof more === 'function' ? await more(world, caller) : more),
   })
-const role = (given: string): Ask => ({ query: { role: given } })
-const newMember = (given?: string) => async (world: World) => ({
+const role = (given: string): RequestParts => ({ query: { role: given } })
+const newMember = (given?: string) => async (world: RowFactory) => ({
   query: { user_id: (await world.account()).id, ...(given === undefined ? {} : { role: given }) },
 })
-const newMembers = (given?: string) => async (world: World) =>
+const newMembers = (given?: string) => async (world: RowFactory) =>
   json({ user_ids: [(await world.account()).id], role: given })
-const webhook = (sign: boolean) => (): Ask => {
+const webhook = (sign: boolean) => (): RequestParts => {
   // An unknown event type adds no job, so the request waits for none.
-  const body = JSON.stringify(event('of.nothing', { id: 'x' }))
-  const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signature(body) }) }
+  const body = JSON.stringify(createEvent('of.nothing', { id: 'x' }))
+  const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signEvent(body) }) }
   return { body, headers }
 }
-const callback = (token: string): Ask =>
-  signedCallback(
+const callback = (token: string): RequestParts =>
+  createSignedCallback(
     `${PUBLIC_BASE_URL}/api/v1/comms/webhooks/twilio`,
     { MessageSid: 'SM1', MessageStatus: 'sent' },
     token,
   )
 
-const endpoint: Make = async (world) => ({ params: { endpoint_id: await world.webhook() } })
-const endpointDelivery: Make = async (world) => ({ params: await world.webhookDelivery() })
-const webhooks: Record<string, Make> = {
+const endpoint: MakeRequest = async (world) => ({ params: { endpoint_id: await world.webhook() } })
+const endpointDelivery: MakeRequest = async (world) => ({ params: await world.webhookDelivery() })
+const webhooks: Record<string, MakeRequest> = {
   'POST /api/v1/webhooks': () => json({ url: 'https://example.com/', events: ['job.done'] }),
   'GET /api/v1/webhooks/:endpoint_id': endpoint,
-  'PATCH /api/v1/webhooks/:endpoint_id': and(endpoint, json({ description: 'mine' })),
+  'PATCH /api/v1/webhooks/:endpoint_id': combine(endpoint, json({ description: 'mine' })),
   'DELETE /api/v1/webhooks/:endpoint_id': endpoint,
   'POST /api/v1/webhooks/:endpoint_id/secret': endpoint,
   'POST /api/v1/webhooks/:endpoint_id/challenge': endpoint,
@@ -98,85 +103,91 @@ const webhooks: Record<string, Make> = {
   'POST /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send': endpointDelivery,
 }
 
-const passkey: Make = async (world) => ({ params: { passkey_id: (await world.passkey(world.owner)).id } })
-const securedBy: Make = async (world, caller) =>
-  json({ password: PASSWORD, recovery_code: await world.totp(caller, true) })
+const passkey: MakeRequest = async (world) => ({
+  params: { passkey_id: (await world.passkey(world.owner)).id },
+})
+const withProofOfIdentity: MakeRequest = async (world, caller) =>
+  json({ password: PASSWORD, recovery_code: await world.setUpTotp(caller, true) })
 
 const BCRYPT = `$2b$04$${'a'.repeat(53)}`
-const changingEmail: Make = async (world, caller) => {
-  if (caller !== null) await world.emailChange(caller.id)
+const confirmEmailChange: MakeRequest = async (world, caller) => {
+  if (caller !== null) await world.createEmailChange(caller.id)
   return {}
 }
 
-const accounts: Record<string, Make> = {
+const accounts: Record<string, MakeRequest> = {
   'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
   'POST /api/v1/auth/token': async (world) =>
-    form({ username: (await world.account()).email, password: PASSWORD }),
-  'POST /api/v1/auth/refresh': refreshing,
-  'POST /api/v1/auth/logout': refreshing,
+    formBody({ username: (await world.account()).email, password: PASSWORD }),
+  'POST /api/v1/auth/refresh': withRefreshCookie,
+  'POST /api/v1/auth/logout': withRefreshCookie,
   'GET /api/v1/auth/me/export/:id': async (world) => ({ params: { id: await world.export() } }),
   'DELETE /api/v1/auth/me': async (world, caller) => {
     if (caller?.id === world.admin.id) await world.account('admin')
-    await world.totp(caller, null)
+    await world.setUpTotp(caller, null)
     return json({ password: PASSWORD })
   },
   'POST /api/v1/auth/me/email': async (world, caller) => {
-    await world.forget('email_change')
-    await world.totp(caller, null)
+    await world.deleteRows('email_change')
+    await world.setUpTotp(caller, null)
     return json({ email: `${world.name()}@example.com`, password: PASSWORD })
   },
   'POST /api/v1/auth/me/export': async (world) => {
-    await world.forget("job where name = 'accounts.export'")
+    await world.deleteRows("job where name = 'accounts.export'")
     return {}
   },
-  'GET /api/v1/auth/me/email': changingEmail,
-  'DELETE /api/v1/auth/me/email': changingEmail,
+  'GET /api/v1/auth/me/email': confirmEmailChange,
+  'DELETE /api/v1/auth/me/email': confirmEmailChange,
   'POST /api/v1/auth/email-change/confirm': async (world) =>
-    json({ token: await world.emailChange((await world.account()).id) }),
+    json({ token: await world.createEmailChange((await world.account()).id) }),
   'POST /api/v1/auth/email-change/refuse': async (world) =>
-    json({ token: await world.emailChange((await world.account()).id) }),
+    json({ token: await world.createEmailChange((await world.account()).id) }),
   'DELETE /api/v1/auth/sessions/:session_id': async (world) => ({
     params: { session_id: (await world.session(world.owner.id)).id },
   }),
   'POST /api/v1/auth/keys': async (world, caller) => {
-    await world.totp(caller, null)
+    await world.setUpTotp(caller, null)
     return json({ name: 'a program', scopes: ['documents:read'], password: PASSWORD })
   },
   'DELETE /api/v1/auth/keys/:key_id': async (world) => ({
     params: { key_id: await world.apiKey(world.owner.id) },
   }),
   'POST /api/v1/auth/totp': async (world, caller) => {
-    await world.totp(caller, null)
+    await world.setUpTotp(caller, null)
     return json({ password: PASSWORD })
   },
-  'POST /api/v1/auth/totp/confirm': async (world, caller) => json({ code: await world.totp(caller, false) }),
-  'POST /api/v1/auth/totp/recovery-codes': securedBy,
-  'DELETE /api/v1/auth/totp': securedBy,
+  'POST /api/v1/auth/totp/confirm': async (world, caller) =>
+    json({ code: await world.setUpTotp(caller, false) }),
+  'POST /api/v1/auth/totp/recovery-codes': withProofOfIdentity,
+  'DELETE /api/v1/auth/totp': withProofOfIdentity,
   'DELETE /api/v1/auth/users/:user_id/totp': async (world) => {
     const person = await world.account()
-    await world.totp(person, true)
+    await world.setUpTotp(person, true)
     return { params: { user_id: person.id } }
   },
   'POST /api/v1/auth/passkeys/sign-in': async (world) =>
-    json({ credential: await world.signedPasskey(world.owner) }),
+    json({ credential: await world.signWithPasskey(world.owner) }),
   'POST /api/v1/auth/passkeys/options': () => json({ password: PASSWORD }),
   'POST /api/v1/auth/passkeys': async (world, caller) => json({ credential: await world.newPasskey(caller) }),
-  'PATCH /api/v1/auth/passkeys/:passkey_id': and(passkey, json({ name: 'mine' })),
+  'PATCH /api/v1/auth/passkeys/:passkey_id': combine(passkey, json({ name: 'mine' })),
   'DELETE /api/v1/auth/passkeys/:passkey_id': async (world, caller) => {
-    await world.totp(caller, null)
+    await world.setUpTotp(caller, null)
     return { ...(await passkey(world, caller)), ...json({ password: PASSWORD }) }
   },
   'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
-    json({ token: await world.mailed('reset', (await world.account()).id), new_password: PASSWORD }),
+    json({
+      token: await world.createMailedToken('reset', (await world.account()).id),
+      new_password: PASSWORD,
+    }),
   'POST /api/v1/auth/change-password': async (world, caller) => {
-    await world.totp(caller, null)
+    await world.setUpTotp(caller, null)
     return json({ current_password: PASSWORD, new_password: PASSWORD })
   },
   'POST /api/v1/auth/verify-email': async (world) =>
-    json({ token: await world.mailed('verify', (await world.account()).id) }),
+    json({ token: await world.createMailedToken('verify', (await world.account()).id) }),
   'POST /api/v1/auth/accept-invite': async (world) =>
-    json({ token: (await world.invite(await world.org(), world.owner.email)).token }),
+    json({ token: (await world.invite(await world.createOrg(), world.owner.email)).token }),
   'POST /api/v1/auth/users/import': (world) =>
     json({ accounts: [{ email: `${world.name()}@example.com`, password_hash: BCRYPT }] }),
   'GET /api/v1/auth/users/:user_id': account,
@@ -186,57 +197,61 @@ const accounts: Record<string, Make> = {
   }),
   'PATCH /api/v1/auth/users/:user_id/deactivate': account,
   'PATCH /api/v1/auth/users/:user_id/activate': account,
-  'PATCH /api/v1/auth/users/:user_id/role': and(account, json({ role: 'moderator' })),
+  'PATCH /api/v1/auth/users/:user_id/role': combine(account, json({ role: 'moderator' })),
   "PATCH /api/v1/auth/users/:user_id/role #one's own": (world, caller) => ({
     params: { user_id: (caller ?? world.owner).id },
     json: { role: 'admin' },
   }),
   'GET /api/v1/auth/users/:user_id/quotas': account,
-  'PATCH /api/v1/auth/users/:user_id/quotas': and(account, json({ keys: 100 })),
+  'PATCH /api/v1/auth/users/:user_id/quotas': combine(account, json({ keys: 100 })),
   'DELETE /api/v1/auth/users/:user_id': account,
 }
 
 const queue =
   (isPaused: boolean) =>
-  async (world: World): Promise<Ask> => ({ params: { queue: await world.queue(isPaused) } })
+  async (world: RowFactory): Promise<RequestParts> => ({ params: { queue: await world.queue(isPaused) } })
 
-const worker = async (world: World): Promise<Ask> => ({ params: { worker_id: await world.worker() } })
+const worker = async (world: RowFactory): Promise<RequestParts> => ({
+  params: { worker_id: await world.worker() },
+})
 
-const queues: Record<string, Make> = {
+const queues: Record<string, MakeRequest> = {
   'POST /api/v1/workers/:worker_id/drain': worker,
   'POST /api/v1/workers/:worker_id/resume': worker,
   'POST /api/v1/jobs/bulk': () => json({ action: 'cancel', filter: { task: 'none.such' } }),
-  'PATCH /api/v1/queues/:queue': and(queue(false), json({ limit: 5 })),
+  'PATCH /api/v1/queues/:queue': combine(queue(false), json({ limit: 5 })),
   'POST /api/v1/queues/:queue/pause': queue(false),
   'POST /api/v1/queues/:queue/resume': queue(true),
 }
 
-const organizations: Record<string, Make> = {
+const organizations: Record<string, MakeRequest> = {
   'POST /api/v1/orgs': (world) => json({ name: 'Acme', slug: world.name() }),
   'GET /api/v1/orgs/:org_id': org,
-  'PATCH /api/v1/orgs/:org_id': and(org, { query: { name: 'Acme & Sons' } }),
-  'PATCH /api/v1/orgs/:org_id #slug': and(org, (world) => ({ query: { slug: world.name() } })),
+  'PATCH /api/v1/orgs/:org_id': combine(org, { query: { name: 'Acme & Sons' } }),
+  'PATCH /api/v1/orgs/:org_id #slug': combine(org, (world) => ({ query: { slug: world.name() } })),
   'DELETE /api/v1/orgs/:org_id': org,
-  'POST /api/v1/orgs/:org_id/transfer-ownership': and(org, (world) => json({ user_id: world.member.id })),
+  'POST /api/v1/orgs/:org_id/transfer-ownership': combine(org, (world) => json({ user_id: world.member.id })),
   'GET /api/v1/orgs/:org_id/members': org,
   'GET /api/v1/orgs/:org_id/members/details': org,
-  'POST /api/v1/orgs/:org_id/members': and(org, newMember()),
-  'POST /api/v1/orgs/:org_id/members #as admin': and(org, newMember('admin')),
-  'POST /api/v1/orgs/:org_id/members #as owner': and(org, newMember('owner')),
-  'POST /api/v1/orgs/:org_id/members/bulk': and(org, newMembers()),
-  'POST /api/v1/orgs/:org_id/members/bulk #as owner': and(org, newMembers('owner')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id': and(member(), role('admin')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id #to owner': and(member(), role('owner')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id #an admin': and(member('admin'), role('member')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id #an owner': and(member('owner'), role('member')),
+  'POST /api/v1/orgs/:org_id/members': combine(org, newMember()),
+  'POST /api/v1/orgs/:org_id/members #as admin': combine(org, newMember('admin')),
+  'POST /api/v1/orgs/:org_id/members #as owner': combine(org, newMember('owner')),
+  'POST /api/v1/orgs/:org_id/members/bulk': combine(org, newMembers()),
+  'POST /api/v1/orgs/:org_id/members/bulk #as owner': combine(org, newMembers('owner')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id': combine(member(), role('admin')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #to owner': combine(member(), role('owner')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #an admin': combine(member('admin'), role('member')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #an owner': combine(member('owner'), role('member')),
   'DELETE /api/v1/orgs/:org_id/members/me': org,
   'DELETE /api/v1/orgs/:org_id/members/:user_id': member(),
   'DELETE /api/v1/orgs/:org_id/members/:user_id #an owner': member('owner'),
-  'POST /api/v1/orgs/:org_id/invites': and(org, (world) => json({ email: `${world.name()}@example.com` })),
-  'POST /api/v1/orgs/:org_id/invites #as owner': and(org, (world) =>
+  'POST /api/v1/orgs/:org_id/invites': combine(org, (world) =>
+    json({ email: `${world.name()}@example.com` }),
+  ),
+  'POST /api/v1/orgs/:org_id/invites #as owner': combine(org, (world) =>
     json({ email: `${world.name()}@example.com`, role: 'owner' }),
   ),
-  'POST /api/v1/orgs/:org_id/invites #who has an account': and(org, async (world) =>
+  'POST /api/v1/orgs/:org_id/invites #who has an account': combine(org, async (world) =>
     json({ email: (await world.account()).email }),
   ),
   'GET /api/v1/orgs/:org_id/invites': org,
@@ -244,37 +259,37 @@ const organizations: Record<string, Make> = {
   'POST /api/v1/orgs/:org_id/invites/:invite_id/resend': pendingInvite,
 }
 
-const blog: Record<string, Make> = {
+const blog: Record<string, MakeRequest> = {
   'GET /api/v1/blog/posts/:post': async (world) => ({ params: { post: (await world.post()).slug } }),
   'GET /api/v1/blog/posts/:post #a draft': async (world) => ({
     params: { post: (await world.post('draft')).slug },
   }),
   'POST /api/v1/blog/posts': (world) => json({ title: world.name() }),
-  'PUT /api/v1/blog/posts/:post': and(post, json({ title: 'Another' })),
+  'PUT /api/v1/blog/posts/:post': combine(post, json({ title: 'Another' })),
   'POST /api/v1/blog/posts/:post/publish': post,
   'POST /api/v1/blog/posts/:post/archive': post,
   'DELETE /api/v1/blog/posts/:post': post,
   'POST /api/v1/blog/tags': (world) => json({ name: world.name() }),
-  'PUT /api/v1/blog/tags/:tag_id': and(tag, (world) => json({ name: world.name() })),
+  'PUT /api/v1/blog/tags/:tag_id': combine(tag, (world) => json({ name: world.name() })),
   'DELETE /api/v1/blog/tags/:tag_id': tag,
   'POST /api/v1/blog/import': () => upload('---\ntitle: A post\n---\nText', 'post.md'),
 }
 
-const documents: Record<string, Make> = {
+const documents: Record<string, MakeRequest> = {
   'POST /api/v1/documents': (world) => upload(`text ${world.name()}`, 'file.txt'),
   'GET /api/v1/documents/:id': document,
-  'PATCH /api/v1/documents/:id': and(document, json({ title: 'Another' })),
+  'PATCH /api/v1/documents/:id': combine(document, json({ title: 'Another' })),
   "PATCH /api/v1/documents/:id #supersede the owner's": async (world, caller) => ({
     params: { id: await world.document(caller ?? world.owner) },
     json: { supersedes_id: await world.document() },
   }),
   'DELETE /api/v1/documents/:id': document,
-  'DELETE /api/v1/documents/:id #from the trash': and(trashed, { query: { permanent: 'true' } }),
+  'DELETE /api/v1/documents/:id #from the trash': combine(trashed, { query: { permanent: 'true' } }),
   'POST /api/v1/documents/bulk': async (world) => ({
     json: { action: 'tag', ids: [await world.document()], label: 'red' },
   }),
   'POST /api/v1/documents/:id/restore': trashed,
-  'POST /api/v1/documents/:id/tags': and(document, json({ label: 'red' })),
+  'POST /api/v1/documents/:id/tags': combine(document, json({ label: 'red' })),
   'DELETE /api/v1/documents/:id/tags/:label': async (world) => ({
     params: { id: await world.document(), label: 'blue' },
   }),
@@ -286,7 +301,7 @@ const documents: Record<string, Make> = {
   'GET /api/v1/documents/:id/pages/:number/image': page,
 }
 
-const jobs: Record<string, Make> = {
+const jobs: Record<string, MakeRequest> = {
   'GET /api/v1/jobs/:job_id': job,
   "GET /api/v1/jobs/:job_id #nobody's": async (world) => ({ params: { job_id: await world.task(null) } }),
   'DELETE /api/v1/jobs/:job_id': job,
@@ -312,7 +327,7 @@ const jobs: Record<string, Make> = {
   }),
 }
 
-const outside: Record<string, Make> = {
+const providerRequests: Record<string, MakeRequest> = {
   'POST /api/v1/comms/email/send': () => json({ to: ['ada@example.com'], subject: 'Hm', text: 'Hello' }),
   'POST /api/v1/comms/sms/send': () => json({ to: '+14155550123', body: 'Hello' }),
   'POST /api/v1/comms/call': () => json({ to: '+14155550123', script_url: 'https://example.com/call' }),
@@ -327,13 +342,13 @@ const outside: Record<string, Make> = {
   'POST /api/v1/comms/templates': (world) =>
     json({ name: world.name(), channel: 'sms', text: 'Hello {{name}}', variables: [{ name: 'name' }] }),
   'GET /api/v1/comms/templates/:name': template,
-  'PUT /api/v1/comms/templates/:name': and(template, json({ channel: 'sms', text: 'Hello' })),
+  'PUT /api/v1/comms/templates/:name': combine(template, json({ channel: 'sms', text: 'Hello' })),
   'DELETE /api/v1/comms/templates/:name': template,
-  'POST /api/v1/comms/templates/:name/preview': and(template, json({})),
+  'POST /api/v1/comms/templates/:name/preview': combine(template, json({})),
   'POST /api/v1/comms/webhooks/twilio': () => callback('token'),
   'POST /api/v1/comms/webhooks/twilio #unsigned': () => callback('another token'),
-  'POST /api/v1/comms/webhooks/resend': () => signedEvent(mailEvent('email.delivered')),
-  'POST /api/v1/comms/webhooks/resend #unsigned': () => json(mailEvent('email.delivered')),
+  'POST /api/v1/comms/webhooks/resend': () => createSignedEvent(createMailEvent('email.delivered')),
+  'POST /api/v1/comms/webhooks/resend #unsigned': () => json(createMailEvent('email.delivered')),
   'POST /api/v1/payment/checkout': () => json({ price_id: 'price_1', mode: 'payment' }),
   'GET /api/v1/payment/transactions/:id': async (world) => ({ params: { id: await world.transaction() } }),
   'POST /api/v1/payment/refund/:id': async (world) => ({
@@ -348,7 +363,7 @@ const outside: Record<string, Make> = {
   'POST /api/v1/payment/webhook #unsigned': webhook(false),
 }
 
-const models: Record<string, Make> = {
+const models: Record<string, MakeRequest> = {
   'GET /llm/prices': () => ({ query: { vendor: 'openai', model_id: 'gpt-4.1' } }),
   'POST /llm/current': () => json({ model: 'gpt-4.1' }),
   'POST /api/v1/ai/chat': () => json({ message: 'Hm?' }),
@@ -360,13 +375,13 @@ const models: Record<string, Make> = {
   'GET /api/v1/ai/chat/stream/:message_id': async (world) => ({
     params: { message_id: (await world.conversation()).message },
   }),
-  'GET /api/v1/ai/conversations #of the owner': ofOwner,
+  'GET /api/v1/ai/conversations #of the owner': ownersRequest,
   'GET /api/v1/ai/conversations/:conversation_id': conversation,
-  'GET /api/v1/ai/conversations/:conversation_id #named': and(conversation, ofOwner),
-  'PATCH /api/v1/ai/conversations/:conversation_id': and(conversation, json({ title: 'Hm' })),
+  'GET /api/v1/ai/conversations/:conversation_id #named': combine(conversation, ownersRequest),
+  'PATCH /api/v1/ai/conversations/:conversation_id': combine(conversation, json({ title: 'Hm' })),
   'DELETE /api/v1/ai/conversations/:conversation_id': conversation,
   'PATCH /api/v1/ai/agents/:slug': () => ({ params: { slug: 'assistant' }, json: { temperature: 1 } }),
-  'GET /api/v1/ai/usage/stats #of the owner': ofOwner,
+  'GET /api/v1/ai/usage/stats #of the owner': ownersRequest,
   'GET /voice/catalog/tts/:provider_id/models': () => ({ params: { provider_id: 'openai' } }),
   'GET /voice/catalog/tts/:provider_id/voices': () => ({ params: { provider_id: 'openai' } }),
   'GET /voice/catalog/stt/:provider_id/models': () => ({ params: { provider_id: 'openai' } }),
@@ -389,7 +404,7 @@ const models: Record<string, Make> = {
   'DELETE /rag/collections/:name #documents': ownCollection,
 }
 
-const pages: Record<string, Make> = {
+const pages: Record<string, MakeRequest> = {
   'GET /monitor/jobs/:job_id': job,
   'GET /monitor/documents/:id': document,
   'GET /pages/:file': () => ({ params: { file: 'page.css' } }),
@@ -398,7 +413,7 @@ const pages: Record<string, Make> = {
   'GET /metrics #with METRICS_TOKEN': () => ({ headers: { authorization: `Bearer ${METRICS_TOKEN}` } }),
 }
 
-export const REQUESTS: Readonly<Record<string, Make>> = {
+export const REQUESTS: Readonly<Record<string, MakeRequest>> = {
   ...accounts,
   ...webhooks,
   ...queues,
@@ -406,7 +421,7 @@ export const REQUESTS: Readonly<Record<string, Make>> = {
   ...blog,
   ...documents,
   ...jobs,
-  ...outside,
+  ...providerRequests,
   ...models,
   ...pages,
 }

@@ -7,7 +7,7 @@
  * Rules for `AUTH_LEVEL=rbac` in production without open areas. Owned rows belong to `owner`, and `other` is another
  * user.
  */
-export const ACCESS = `
+export const ACCESS_RULES = `
                                                        nobody owner other moderator admin
 POST   /api/v1/auth/register                              200   200   200   200   200
 POST   /api/v1/auth/token                                 200   200   200   200   200
@@ -261,7 +261,7 @@ GET    /docs/:file                                        200   200   200   200 
  * Rules for the roles of an organization in the same deployment. `outsider` and holders of system roles are not
  * members.
  */
-export const RANKS = `
+export const RANK_RULES = `
                                                           nobody owner org-admin member outsider moderator admin
 GET    /api/v1/orgs/:org_id                                  401   200   200   200   403   403   403
 PATCH  /api/v1/orgs/:org_id                                  401   200   200   403   403   403   403

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { userHandleOf } from '../../edge/passkeys.ts'
-import { beginEmailChange, type Side } from '../../sql/accounts/email-changes.ts'
+import { type AddressSide, beginEmailChange } from '../../sql/accounts/email-changes.ts'
 import { insertExport } from '../../sql/accounts/exports.ts'
 import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
@@ -13,34 +13,40 @@ import { insertTemplate } from '../../sql/templates.ts'
 import { insertTranscription } from '../../sql/voice/transcriptions.ts'
 import {
   digestOf,
+  digestRecoveryCode,
   emailChangeTokenOf,
   inviteTokenOf,
   mailedTokenOf,
-  recoveryDigestOf,
   totpSecretOf,
 } from '../../tasks/accounts/tokens.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import type { TestDatabase } from '../database.ts'
 import { PUBLIC_BASE_URL } from '../every-service.ts'
 import { Authenticator } from '../passkeys.ts'
-import { disputeObject, event, intentObject, subscriptionObject, type TestEvent } from '../payment-events.ts'
+import {
+  createEvent,
+  disputeObject,
+  intentObject,
+  subscriptionObject,
+  type TestEvent,
+} from '../payment-events.ts'
 import { recording } from '../standins/transcriptions.ts'
-import { codeOf, stepNow } from '../totp.ts'
+import { computeCode, computeCurrentStep } from '../totp.ts'
 import { type Api, PASSWORD, SECRET } from './harness.ts'
-import { type Ledger, ledgerOf } from './ledger.ts'
+import { createLedger, type Ledger } from './ledger.ts'
 import type { Person } from './orgs-help.ts'
 
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 )
-const CRASHED = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
+const CRASH_ERROR = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
 
 /**
  * Creates the rows that a request needs, which belong to the owner. Every call creates new rows, so that tests can send
  * destructive requests.
  */
-export class World {
+export class RowFactory {
   private readonly api: Api
   private readonly database: TestDatabase
   private readonly ledger: Ledger
@@ -56,12 +62,12 @@ export class World {
   private constructor(api: Api, database: TestDatabase) {
     this.api = api
     this.database = database
-    this.ledger = ledgerOf(database)
+    this.ledger = createLedger(database)
     this.ledger.isQuiet = true
   }
 
-  static async make(api: Api, database: TestDatabase): Promise<World> {
-    const world = new World(api, database)
+  static async make(api: Api, database: TestDatabase): Promise<RowFactory> {
+    const world = new RowFactory(api, database)
     world.hash = await api.serving.edge.passwords.hash(PASSWORD)
     for (const who of ['owner', 'other', 'moderator', 'admin', 'orgAdmin', 'member'] as const)
       world[who] = await world.account(who === 'moderator' || who === 'admin' ? who : 'user')
@@ -88,11 +94,11 @@ export class World {
       this.hash,
       role,
     )
-    return { id, email, token: await this.api.serving.edge.accounts.sign({ id, role }, randomUUID()) }
+    return { id, email, token: await this.api.serving.edge.authenticator.sign({ id, role }, randomUUID()) }
   }
 
   /** Creates an organization with an account of each role. */
-  async org(): Promise<number> {
+  async createOrg(): Promise<number> {
     const id = await this.insert(`organization (name, slug) values ('Acme', $1)`, this.name())
     await this.database.query(
       `insert into organization_member (organization_id, user_id, role)
@@ -103,7 +109,7 @@ export class World {
   }
 
   /** Adds a new account to an organization and returns its id. */
-  async joined(org_id: number, role = 'member'): Promise<number> {
+  async addMember(org_id: number, role = 'member'): Promise<number> {
     const { id } = await this.account()
     await this.insert(
       'organization_member (organization_id, user_id, role) values ($1, $2, $3)',
@@ -123,7 +129,7 @@ export class World {
     return { id, token: inviteTokenOf(SECRET, id, email) }
   }
 
-  async mailed(kind: MailedKind, accountId: number): Promise<string> {
+  async createMailedToken(kind: MailedKind, accountId: number): Promise<string> {
     const id = uuidv7()
     const token = mailedTokenOf(SECRET, kind, id)
     await this.database.db.one(insertMailedToken(id, accountId, kind, digestOf(token), 3600))
@@ -131,9 +137,9 @@ export class World {
   }
 
   /** Creates a pending address change and returns the token for the current address. */
-  async emailChange(accountId: number): Promise<string> {
+  async createEmailChange(accountId: number): Promise<string> {
     const id = uuidv7()
-    const digest = (side: Side) => digestOf(emailChangeTokenOf(SECRET, side, id))
+    const digest = (side: AddressSide) => digestOf(emailChangeTokenOf(SECRET, side, id))
     const change = { id, accountId, email: `${this.name()}@example.com`, sessionId: null }
     const digests = { old: digest('old'), new: digest('new') }
     await this.database.db.one(beginEmailChange({ ...change, digests, lifetimeSeconds: 3600 }))
@@ -141,7 +147,7 @@ export class World {
   }
 
   /** Deletes rows of a kind that an account can have only once. */
-  async forget(rows: string): Promise<void> {
+  async deleteRows(rows: string): Promise<void> {
     await this.database.query(`delete from ${rows}`)
   }
 
@@ -191,16 +197,16 @@ export class World {
    * Sets up one-time codes of an account: confirmed, pending, or none if `isOn` is null. Returns the code for the next
    * step.
    */
-  async totp(who: Person | null, isOn: boolean | null): Promise<string> {
+  async setUpTotp(who: Person | null, isOn: boolean | null): Promise<string> {
     const [id, code] = [uuidv7(), randomUUID()]
     await this.database.query('delete from account_totp where account_id = $1', [who?.id ?? 0])
     if (isOn !== null && who !== null)
       await this.database.query(
         `insert into account_totp (id, account_id, confirmed_at, recovery_codes)
          values ($1, $2, case when $3 then now() end, array[$4::bytea])`,
-        [id, who.id, isOn, recoveryDigestOf(code)],
+        [id, who.id, isOn, digestRecoveryCode(code)],
       )
-    return isOn ? code : codeOf(totpSecretOf(SECRET, id), stepNow())
+    return isOn ? code : computeCode(totpSecretOf(SECRET, id), computeCurrentStep())
   }
 
   /** Deletes the account's passkeys, then returns an authenticator's response that creates one. */
@@ -218,7 +224,7 @@ export class World {
   }
 
   /** Returns an authenticator's response that signs an account in. */
-  async signedPasskey(who: Person): Promise<object> {
+  async signWithPasskey(who: Person): Promise<object> {
     const { device } = await this.passkey(who)
     return device.get(await this.challenge(null))
   }
@@ -310,7 +316,7 @@ export class World {
     return id
   }
 
-  async trashed(): Promise<number> {
+  async createTrashedDocument(): Promise<number> {
     const id = await this.document()
     await this.api.call('DELETE', `/api/v1/documents/${id}`, { token: this.owner.token })
     return id
@@ -321,7 +327,7 @@ export class World {
     const more = { payload: { documentId, force: true }, actor: `document:${documentId}` }
     const id = await this.ledger.add(ownerId, more)
     await this.ledger.claim(id)
-    await this.ledger.finish(id, 'failed', CRASHED)
+    await this.ledger.finish(id, 'failed', CRASH_ERROR)
     return id
   }
 
@@ -362,19 +368,19 @@ export class World {
   }
 
   async transaction(name = this.name()): Promise<number> {
-    await this.hear(event('payment_intent.succeeded', intentObject({ name, customer: 'cus_owner' })))
+    await this.hear(createEvent('payment_intent.succeeded', intentObject({ name, customer: 'cus_owner' })))
     return this.find('payment_transaction', 'provider_payment_intent_id', `pi_${name}`)
   }
 
   async subscription(name = this.name()): Promise<number> {
     const object = subscriptionObject({ name, customer: 'cus_owner' })
-    await this.hear(event('customer.subscription.created', object))
+    await this.hear(createEvent('customer.subscription.created', object))
     return this.find('payment_subscription', 'provider_subscription_id', `sub_${name}`)
   }
 
   async dispute(name = this.name()): Promise<number> {
     await this.transaction(name)
-    await this.hear(event('charge.dispute.created', disputeObject({ name }, 'needs_response')))
+    await this.hear(createEvent('charge.dispute.created', disputeObject({ name }, 'needs_response')))
     return this.find('payment_dispute', 'provider_dispute_id', `du_${name}`)
   }
 

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { areas } from '../../edge/routes/index.ts'
-import { testDatabase } from '../database.ts'
-import { SERVICES } from '../every-service.ts'
-import { assertListed, lineOf } from '../listed.ts'
+import { createTestDatabase } from '../database.ts'
+import { ALL_SERVICES_ENV } from '../every-service.ts'
+import { assertListed, findLine } from '../listed.ts'
 import { type Api, startEdge } from './harness.ts'
-import { operationOf, requestOf } from './matrix-ask.ts'
-import { LEVELS } from './matrix-levels.ts'
-import { type Ask, REQUESTS } from './matrix-requests.ts'
-import { ACCESS, RANKS } from './matrix-table.ts'
-import { World } from './matrix-world.ts'
+import { buildRequest, operationOf } from './matrix-ask.ts'
+import { LEVEL_RULES } from './matrix-levels.ts'
+import { REQUESTS, type RequestParts } from './matrix-requests.ts'
+import { ACCESS_RULES, RANK_RULES } from './matrix-table.ts'
+import { RowFactory } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
 /**
@@ -17,36 +17,36 @@ import type { Person } from './orgs-help.ts'
  * rows.
  */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { url } = database
-const production = { ...SERVICES, NODE_ENV: 'production', DATABASE_URL: url }
-const rbac = await startEdge(url, { env: production })
-const open = await startEdge(url, { env: SERVICES })
-const basic = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'basic' } })
-const none = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'none' } })
-const world = await World.make(rbac, database)
+const production = { ...ALL_SERVICES_ENV, NODE_ENV: 'production', DATABASE_URL: url }
+const rbacEdge = await startEdge(url, { env: production })
+const openEdge = await startEdge(url, { env: ALL_SERVICES_ENV })
+const basicEdge = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'basic' } })
+const noAuthEdge = await startEdge(url, { env: { ...production, AUTH_LEVEL: 'none' } })
+const world = await RowFactory.make(rbacEdge, database)
 
 interface Caller {
   readonly api: Api
   readonly who: Person | null
 }
 const CALLERS: Readonly<Record<string, Caller>> = {
-  nobody: { api: rbac, who: null },
-  owner: { api: rbac, who: world.owner },
-  other: { api: rbac, who: world.other },
-  outsider: { api: rbac, who: world.other },
-  moderator: { api: rbac, who: world.moderator },
-  admin: { api: rbac, who: world.admin },
-  'org-admin': { api: rbac, who: world.orgAdmin },
-  member: { api: rbac, who: world.member },
-  'open-nobody': { api: open, who: null },
-  'open-other': { api: open, who: world.other },
-  'basic-nobody': { api: basic, who: null },
-  'basic-other': { api: basic, who: world.other },
-  'none-nobody': { api: none, who: null },
+  nobody: { api: rbacEdge, who: null },
+  owner: { api: rbacEdge, who: world.owner },
+  other: { api: rbacEdge, who: world.other },
+  outsider: { api: rbacEdge, who: world.other },
+  moderator: { api: rbacEdge, who: world.moderator },
+  admin: { api: rbacEdge, who: world.admin },
+  'org-admin': { api: rbacEdge, who: world.orgAdmin },
+  member: { api: rbacEdge, who: world.member },
+  'open-nobody': { api: openEdge, who: null },
+  'open-other': { api: openEdge, who: world.other },
+  'basic-nobody': { api: basicEdge, who: null },
+  'basic-other': { api: basicEdge, who: world.other },
+  'none-nobody': { api: noAuthEdge, who: null },
 }
 
-interface Line {
+interface RuleLine {
   /** Method and path as declared. */
   readonly operation: string
   /** The operation, followed by the name of the case if it has one. */
@@ -55,7 +55,7 @@ interface Line {
 }
 
 /** Parses a table, whose first line names the callers. */
-function linesOf(table: string): Line[] {
+function parseLines(table: string): RuleLine[] {
   const [head, ...rest] = table.trim().split('\n')
   const names = head!.trim().split(/\s+/)
   return rest.map((text) => {
@@ -80,9 +80,9 @@ interface Outcome {
 }
 
 /** Sends a request and reads only the head of a stream. */
-async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<Outcome> {
+async function send({ api, who }: Caller, operation: string, ask: RequestParts): Promise<Outcome> {
   const abort = new AbortController()
-  const { path, init } = requestOf(operation, ask, who)
+  const { path, init } = buildRequest(operation, ask, who)
   const response = await fetch(`http://127.0.0.1:${api.port}${path}`, { ...init, signal: abort.signal })
   const { status } = response
   const type = response.headers.get('content-type')
@@ -96,12 +96,12 @@ async function send({ api, who }: Caller, operation: string, ask: Ask): Promise<
 /**
  * Returns the same request for a missing row, which is named by the first parameter, or by the first field of the body.
  */
-const askForMissing = ({ params, ...ask }: Ask): Ask =>
+const askForMissing = ({ params, ...ask }: RequestParts): RequestParts =>
   params === undefined
-    ? { ...ask, json: missingIn(ask.json as object) }
-    : { ...ask, params: missingIn(params) }
+    ? { ...ask, json: replaceFirstValue(ask.json as object) }
+    : { ...ask, params: replaceFirstValue(params) }
 
-const missingIn = <T extends object>(named: T): T => {
+const replaceFirstValue = <T extends object>(named: T): T => {
   const [name, value] = Object.entries(named)[0]!
   const missing =
     typeof value === 'number'
@@ -122,7 +122,7 @@ function assertProblem(body: { readonly code: string }): void {
  * Sends the requests of a line as each caller. A 404 must equal the 404 of a missing row. Only the first caller with a
  * 404 is compared, because the body of a 404 does not depend on the caller.
  */
-async function check(line: Line): Promise<void> {
+async function check(line: RuleLine): Promise<void> {
   const got: Record<string, string> = {}
   let isCompared = false
   for (const [name, expected] of Object.entries(line.expected)) {
@@ -141,14 +141,19 @@ async function check(line: Line): Promise<void> {
   assert.deepEqual(got, line.expected)
 }
 
-const declared = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
-const tables = { ACCESS: linesOf(ACCESS), RANKS: linesOf(RANKS), LEVELS: linesOf(LEVELS) }
+const declaredRoutes = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
+const tables = {
+  ACCESS: parseLines(ACCESS_RULES),
+  RANKS: parseLines(RANK_RULES),
+  LEVELS: parseLines(LEVEL_RULES),
+}
 
 test('every operation has a line, and every line and request has an operation', () => {
-  const inTables = (...lines: readonly Line[]) => [...new Set(lines.map(({ operation }) => operation))].sort()
-  const operations = declared.map(({ area, route }) => operationOf(area, route))
+  const inTables = (...lines: readonly RuleLine[]) =>
+    [...new Set(lines.map(({ operation }) => operation))].sort()
+  const operations = declaredRoutes.map(({ area, route }) => operationOf(area, route))
   assertListed(operations, inTables(...tables.ACCESS, ...tables.RANKS), [
-    lineOf('test/edge/matrix-table.ts', 'export const ACCESS'),
+    findLine('test/edge/matrix-table.ts', 'export const ACCESS'),
   ])
   const names = new Set(Object.values(tables).flatMap((lines) => lines.map(({ name }) => name)))
   assert.deepEqual(
@@ -158,7 +163,7 @@ test('every operation has a line, and every line and request has an operation', 
 })
 
 test('every operation whose rule depends on the deployment has a line in LEVELS', () => {
-  const depends = declared.filter(({ area, route }) => {
+  const depends = declaredRoutes.filter(({ area, route }) => {
     const auth = route.auth ?? area.auth
     return ['open', 'operator', 'editor'].includes(auth)
   })
@@ -197,7 +202,7 @@ describe('other deployments', () => {
 })
 
 // Statuses of operations that need a real account or credential, or name a row of another account.
-const WITHOUT: Readonly<Record<string, number>> = {
+const NO_AUTH_STATUSES: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/refresh': 401,
   'DELETE /api/v1/auth/sessions/:session_id': 404,
   'POST /api/v1/auth/change-password': 409,
@@ -223,8 +228,8 @@ const WITHOUT: Readonly<Record<string, number>> = {
   'DELETE /api/v1/orgs/:org_id/members/me': 404,
 }
 
-const guards = new Map(
-  declared.map(({ area, route }) => [
+const guardsByOperation = new Map(
+  declaredRoutes.map(({ area, route }) => [
     operationOf(area, route),
     `${area.name} ${route.auth ?? area.auth} ${route.needsSession === true}`,
   ]),
@@ -234,14 +239,15 @@ const guards = new Map(
  * Returns the rule of a line: its area, the declared guard of its route, and the status per caller (`ok` for a
  * success).
  */
-const ruleOf = ({ operation, expected }: Line): string =>
-  [guards.get(operation), ...Object.values(expected).map((status) => (status < '300' ? 'ok' : status))].join(
-    ' ',
-  )
+const ruleOf = ({ operation, expected }: RuleLine): string =>
+  [
+    guardsByOperation.get(operation),
+    ...Object.values(expected).map((status) => (status < '300' ? 'ok' : status)),
+  ].join(' ')
 
 /** Returns the first line of each rule. */
-function oneOfEachRule(lines: readonly Line[]): Set<Line> {
-  const seen = new Map<string, Line>()
+function pickOnePerRule(lines: readonly RuleLine[]): Set<RuleLine> {
+  const seen = new Map<string, RuleLine>()
   for (const line of lines) if (!seen.has(ruleOf(line))) seen.set(ruleOf(line), line)
   return new Set(seen.values())
 }
@@ -255,25 +261,25 @@ describe('AUTH_LEVEL=none requires no credential', () => {
   const lines = [...tables.ACCESS, ...tables.RANKS].filter(
     ({ name, operation }) => !differing.has(name) && !operation.endsWith('/metrics'),
   )
-  const chosen = oneOfEachRule(lines.filter(({ name }) => WITHOUT[name] === undefined))
+  const chosen = pickOnePerRule(lines.filter(({ name }) => NO_AUTH_STATUSES[name] === undefined))
 
   test('every special status belongs to a line', () => {
     const names = new Set(lines.map(({ name }) => name))
     assert.deepEqual(
-      Object.keys(WITHOUT).filter((name) => !names.has(name)),
+      Object.keys(NO_AUTH_STATUSES).filter((name) => !names.has(name)),
       [],
     )
   })
 
   for (const line of lines) {
     const { name, operation, expected } = line
-    if (WITHOUT[name] === undefined && !chosen.has(line)) continue
+    if (NO_AUTH_STATUSES[name] === undefined && !chosen.has(line)) continue
     test(name, async () => {
       const ask = (await REQUESTS[name]?.(world, null)) ?? {}
       const { status, body } = await send(CALLERS['none-nobody']!, operation, ask)
       // Every caller is admin and owns all organizations and payments. Rows of an account still belong to it alone.
       const as = /\/orgs\/:org_id|\/payment\//.test(operation) ? expected.owner : expected.admin
-      assert.equal(status, WITHOUT[name] ?? Number(as), body)
+      assert.equal(status, NO_AUTH_STATUSES[name] ?? Number(as), body)
     })
   }
 })

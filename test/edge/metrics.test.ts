@@ -5,43 +5,49 @@ import { createMatcher } from '../../edge/pipeline/match.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf } from '../../workers/attempts/tally.ts'
-import { freePort } from '../free-port.ts'
+import { findFreePort } from '../free-port.ts'
 import { until } from '../until.ts'
-import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
+import { type Api, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests access to the metrics, their size, and how often the edge computes them. */
 
-const { api, url, db, query } = await edgeAndDatabase()
-const metricsText = () => api.get('/metrics')
+const { api, url, db, query } = await startEdgeAndDatabase()
+const getMetrics = () => api.get('/metrics')
 const TOKEN = 'Metrics-token.0123456789'
 const PRODUCTION = { NODE_ENV: 'production', DATABASE_URL: 'postgresql://unused' }
 const lines: string[] = []
 const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
 
-const metricsPort = await freePort()
-const closed = await startEdge(url, { env: PRODUCTION, log })
-const guarded = await startEdge(url, { env: { ...PRODUCTION, METRICS_TOKEN: TOKEN } })
-const apart = await startEdge(url, { env: { ...PRODUCTION, METRICS_PORT: String(metricsPort) } })
+const metricsPort = await findFreePort()
+const closedEdge = await startEdge(url, { env: PRODUCTION, log })
+const guardedEdge = await startEdge(url, { env: { ...PRODUCTION, METRICS_TOKEN: TOKEN } })
+const separatePortEdge = await startEdge(url, { env: { ...PRODUCTION, METRICS_PORT: String(metricsPort) } })
 
-const status = async (edge: Api, authorization?: string): Promise<number> =>
+const requestStatus = async (edge: Api, authorization?: string): Promise<number> =>
   (await edge.get('/metrics', { headers: authorization === undefined ? {} : { authorization } })).status
 
 test('in production without a token or port there are no metrics, and the startup log says so', async () => {
-  assert.deepEqual([await status(closed), await status(closed, `Bearer ${TOKEN}`)], [404, 404])
+  assert.deepEqual(
+    [await requestStatus(closedEdge), await requestStatus(closedEdge, `Bearer ${TOKEN}`)],
+    [404, 404],
+  )
   assert.equal(lines.filter((line) => line.includes('set METRICS_TOKEN or METRICS_PORT')).length, 1)
 })
 
 test('with a token only its bearer reads the metrics', async () => {
   assert.deepEqual(
-    [await status(guarded, `Bearer ${TOKEN}`), await status(guarded, `bearer ${TOKEN}`)],
+    [
+      await requestStatus(guardedEdge, `Bearer ${TOKEN}`),
+      await requestStatus(guardedEdge, `bearer ${TOKEN}`),
+    ],
     [200, 200],
   )
   for (const wrong of [undefined, `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`, TOKEN])
-    assert.equal(await status(guarded, wrong), 401, wrong)
+    assert.equal(await requestStatus(guardedEdge, wrong), 401, wrong)
 })
 
 test('a metrics port serves only the metrics, and the main port none', async () => {
-  assert.equal(await status(apart), 404)
+  assert.equal(await requestStatus(separatePortEdge), 404)
   const at = `http://127.0.0.1:${metricsPort}`
   const answer = await fetch(`${at}/metrics`)
   assert.equal(answer.status, 200)
@@ -51,13 +57,13 @@ test('a metrics port serves only the metrics, and the main port none', async () 
   assert.equal((await fetch(`${at}/metrics`, { method: 'POST' })).status, 404)
 })
 
-interface Family {
+interface MetricFamily {
   readonly type: string
   readonly samples: readonly string[]
 }
 
 /** Parses the metric families of a text, keyed by name. */
-function familiesOf(text: string): ReadonlyMap<string, Family> {
+function parseFamilies(text: string): ReadonlyMap<string, MetricFamily> {
   const families = new Map<string, { type: string; samples: string[] }>()
   let helped = ''
   for (const line of text.split('\n').filter(Boolean)) {
@@ -77,7 +83,7 @@ function familiesOf(text: string): ReadonlyMap<string, Family> {
 
 test('names and types follow the rules of promtool', async () => {
   await api.get('/nowhere')
-  for (const [name, { type, samples }] of familiesOf((await metricsText()).text)) {
+  for (const [name, { type, samples }] of parseFamilies((await getMetrics()).text)) {
     assert.equal(name.endsWith('_total'), type === 'counter', `${name} is a ${type}`)
     assert.doesNotMatch(name, /_(count|sum|bucket|ms|milliseconds|kilobytes)$/)
     assert.ok(!/counter|gauge|histogram|summary/.test(name), name)
@@ -103,10 +109,10 @@ test('worker metrics cover every task by outcome', async () => {
   await query(`insert into worker_lease (id, name, queues, threads, busy, memory_bytes, expires_at)
     values (gen_random_uuid(), 'host/1', '{ai}', 8, 5, 1000000, now() + interval '1 hour')`)
   const text = await until('the metrics are in the text', async () => {
-    const { text } = await metricsText()
+    const { text } = await getMetrics()
     return text.includes('jobs_ended_total{') && text
   })
-  familiesOf(text)
+  parseFamilies(text)
   for (const line of [
     'jobs_ended_total{queue="ai",task="ai.chat",outcome="done"} 3',
     'jobs_ended_total{queue="ai",task="ai.chat",outcome="failed"} 3',
@@ -137,7 +143,7 @@ test('worker metrics cover every task by outcome', async () => {
 test('refusals are counted by code', async () => {
   await api.get('/api/v1/jobs/nonsense', { headers: { authorization: 'Bearer nonsense' } })
   await until('the refusal is counted', async () =>
-    /^http_refusals_total\{code="[a-z._]+"\} \d/m.test((await metricsText()).text),
+    /^http_refusals_total\{code="[a-z._]+"\} \d/m.test((await getMetrics()).text),
   )
 })
 
@@ -155,7 +161,7 @@ test('reads within a second get the same bytes, compressed or not', async () => 
 })
 
 test('the text stays under 300 KB after any requests', async () => {
-  const { metrics } = guarded.serving.edge
+  const { metrics } = guardedEdge.serving.edge
   const { entries } = createMatcher(areas)
   assert.ok(entries.length > 140)
   for (let round = 0; round < 1000; round++) {
@@ -168,7 +174,7 @@ test('the text stays under 300 KB after any requests', async () => {
         metrics.recordResponse(entry, method, status, 123.456789)
   const authorization = `Bearer ${TOKEN}`
   for (;;) {
-    const { bytes, text } = await guarded.get('/metrics', { headers: { authorization } })
+    const { bytes, text } = await guardedEdge.get('/metrics', { headers: { authorization } })
     // Skip a text that was cached before these calls and lacks the new series.
     if (!text.includes('method="other"')) continue
     assert.ok(bytes.length < 300_000, `${bytes.length} bytes`)

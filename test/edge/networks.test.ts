@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { networkOf } from '../../tasks/addresses.ts'
+import { networkKeyOf } from '../../tasks/addresses.ts'
 import { parseSettings, SettingsError } from '../../tasks/settings.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 describe('the network of an address', () => {
   const SAME: readonly (readonly [what: string, ...addresses: string[]])[] = [
@@ -35,20 +35,20 @@ describe('the network of an address', () => {
 
   for (const [what, ...addresses] of SAME) {
     test(`${what} is the same in every notation`, () => {
-      assert.equal(new Set(addresses.map(networkOf)).size, 1, addresses.map(networkOf).join(' '))
+      assert.equal(new Set(addresses.map(networkKeyOf)).size, 1, addresses.map(networkKeyOf).join(' '))
     })
   }
 
   test('other addresses have other networks', () => {
-    assert.equal(new Set(SAME.map(([, address]) => networkOf(address!))).size, SAME.length)
+    assert.equal(new Set(SAME.map(([, address]) => networkKeyOf(address!))).size, SAME.length)
   })
 
   test('is readable for addresses and short for any other header text', () => {
-    assert.equal(networkOf('192.0.2.1'), '192.0.2.1')
-    assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
-    const long = networkOf('x'.repeat(10_000))
+    assert.equal(networkKeyOf('192.0.2.1'), '192.0.2.1')
+    assert.equal(networkKeyOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+    const long = networkKeyOf('x'.repeat(10_000))
     assert.ok(long.length < 30 && !long.includes('xxx'))
-    assert.notEqual(networkOf('x'.repeat(10_001)), long)
+    assert.notEqual(networkKeyOf('x'.repeat(10_001)), long)
   })
 
   test('is valid text for PostgreSQL, whatever the input', () => {
@@ -62,10 +62,10 @@ describe('the network of an address', () => {
     )
     fc.assert(
       fc.property(address, (one) => {
-        const network = networkOf(one)
+        const network = networkKeyOf(one)
         assert.match(network, /^[\x20-\x7e]{1,50}$/)
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 
@@ -77,10 +77,10 @@ describe('the network of an address', () => {
       fc.property(groups, host, fc.nat({ max: 63 }), (one, other, bit) => {
         // Avoid the ranges that represent IPv4 addresses.
         one[0] = 0x2000 | (one[0]! & 0x1fff)
-        assert.equal(networkOf(text(one)), networkOf(text([...one.slice(0, 4), ...other])))
+        assert.equal(networkKeyOf(text(one)), networkKeyOf(text([...one.slice(0, 4), ...other])))
         const flipped = one.slice()
         flipped[bit >> 4]! ^= 1 << (bit & 15)
-        assert.notEqual(networkOf(text(one)), networkOf(text(flipped)))
+        assert.notEqual(networkKeyOf(text(one)), networkKeyOf(text(flipped)))
       }),
     )
   })

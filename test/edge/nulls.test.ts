@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { parsePart } from '../../edge/pipeline/input.ts'
 import { type AnyRoute, type Area, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { sharedEdge, startEdge } from './harness.ts'
+import { getSharedEdge, startEdge } from './harness.ts'
 
 /** In the body of every operation `null` for an optional field must mean "not given". */
 
@@ -13,7 +13,7 @@ interface Operation {
   readonly requestBody?: { readonly content: Record<string, { schema: Schema; example?: unknown }> }
 }
 
-const { api, url } = await sharedEdge()
+const { api, url } = await getSharedEdge()
 const reference = (await api.get('/openapi.json')).json as {
   paths: Record<string, Record<string, Operation>>
   components: { schemas: Record<string, Schema> }
@@ -27,12 +27,12 @@ const bodies = areas.flatMap((area) =>
     return [{ name: `${route.method} ${pathOf(area, route)}`, route, schema, example: example as Schema }]
   }),
 )
-const resolved = (schema: Schema): Schema =>
+const resolveRef = (schema: Schema): Schema =>
   typeof schema.$ref === 'string' ? reference.components.schemas[schema.$ref.split('/').at(-1)!]! : schema
-const takesNull = (schema: Schema): boolean =>
+const isNullable = (schema: Schema): boolean =>
   schema.type === 'null' ||
   (Array.isArray(schema.type) && schema.type.includes('null')) ||
-  (Array.isArray(schema.anyOf) && schema.anyOf.some((one) => takesNull(resolved(one as Schema)))) ||
+  (Array.isArray(schema.anyOf) && schema.anyOf.some((one) => isNullable(resolveRef(one as Schema)))) ||
   (schema.type === undefined && schema.anyOf === undefined && schema.$ref === undefined)
 
 /** Returns the parsed body, or the locations of its errors. */
@@ -44,8 +44,8 @@ function parseBody({ body }: AnyRoute, value: unknown): unknown {
   }
 }
 
-function optionalsOf({ schema, example }: (typeof bodies)[number]) {
-  const { properties = {}, required = [] } = resolved(schema) as {
+function listOptionals({ schema, example }: (typeof bodies)[number]) {
+  const { properties = {}, required = [] } = resolveRef(schema) as {
     properties?: Record<string, Schema>
     required?: readonly string[]
   }
@@ -53,16 +53,16 @@ function optionalsOf({ schema, example }: (typeof bodies)[number]) {
   return { names, properties, full: Object.fromEntries(Object.entries(example ?? {})) as Schema }
 }
 
-const without = (body: Schema, name: string) =>
+const omitField = (body: Schema, name: string) =>
   Object.fromEntries(Object.entries(body).filter(([key]) => key !== name))
 
 test('null for an optional field parses as if absent, unless null has its own meaning', () => {
   let checked = 0
   for (const body of bodies) {
-    const { names, full } = optionalsOf(body)
+    const { names, full } = listOptionals(body)
     const shape = body.route.body as unknown as { shape?: Record<string, z.ZodType> }
     for (const name of names) {
-      const [given, absent] = [{ ...full, [name]: null }, without(full, name)].map((one) =>
+      const [given, absent] = [{ ...full, [name]: null }, omitField(full, name)].map((one) =>
         parseBody(body.route, one),
       )
       const own = shape.shape?.[name]?.safeParse(null).success === true
@@ -80,8 +80,8 @@ test('null for an optional field parses as if absent, unless null has its own me
 
 test('the reference declares every optional body field nullable', () => {
   for (const body of bodies) {
-    const { names, properties } = optionalsOf(body)
-    for (const name of names) assert.ok(takesNull(properties[name]!), `${body.name}: ${name}`)
+    const { names, properties } = listOptionals(body)
+    for (const name of names) assert.ok(isNullable(properties[name]!), `${body.name}: ${name}`)
   }
 })
 

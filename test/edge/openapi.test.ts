@@ -4,7 +4,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { type AnyRoute, type Area, isJobBacked } from '../../edge/pipeline/route.ts'
 import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { sharedEdge, startEdge } from './harness.ts'
+import { getSharedEdge, startEdge } from './harness.ts'
 
 interface Operation {
   readonly summary: string
@@ -36,16 +36,16 @@ interface Reference {
   }
 }
 
-const { url } = await sharedEdge()
+const { url } = await getSharedEdge()
 const api = await startEdge(url, {
   env: { PUBLIC_BASE_URL: 'https://api.example.com/', PROJECT_NAME: 'mill' },
 })
 const answer = await api.get('/openapi.json')
 const reference = answer.json as Reference
-const all = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
+const allRoutes = areas.flatMap((area) => area.routes.map((route) => ({ area, route })))
 const pathOf = (area: Area, route: AnyRoute) =>
   `${area.prefix}${route.path}`.replace(/:(\w+)/g, '{$1}') || '/'
-const operationOf = ({ area, route }: { area: Area; route: AnyRoute }) =>
+const findOperation = ({ area, route }: { area: Area; route: AnyRoute }) =>
   reference.paths[pathOf(area, route)]![route.method]!
 
 test('is valid OpenAPI 3.1', async () => {
@@ -62,20 +62,20 @@ test('lists exactly the routes of the service', () => {
   )
   assert.deepEqual(
     listed.sort(),
-    all.map(({ area, route }) => `${route.method} ${pathOf(area, route)}`).sort(),
+    allRoutes.map(({ area, route }) => `${route.method} ${pathOf(area, route)}`).sort(),
   )
 })
 
 test('every operation has a summary and a unique id', () => {
-  const ids = all.map((item) => operationOf(item).operationId)
+  const ids = allRoutes.map((item) => findOperation(item).operationId)
   assert.equal(new Set(ids).size, ids.length)
-  for (const item of all) assert.ok(operationOf(item).summary.length > 3)
+  for (const item of allRoutes) assert.ok(findOperation(item).summary.length > 3)
 })
 
 test('every operation lists all statuses of its errors', () => {
-  for (const item of all) {
+  for (const item of allRoutes) {
     const { route, area } = item
-    const { responses } = operationOf(item)
+    const { responses } = findOperation(item)
     const name = `${route.method} ${pathOf(area, route)}`
     for (const code of route.errors ?? []) assert.ok(responses[statusOf(code)], `${name}: ${code}`)
     const auth = route.auth ?? area.auth
@@ -92,8 +92,8 @@ test('every operation lists all statuses of its errors', () => {
 })
 
 test('every refusal is a Problem', () => {
-  for (const item of all) {
-    for (const [status, { content }] of Object.entries(operationOf(item).responses)) {
+  for (const item of allRoutes) {
+    for (const [status, { content }] of Object.entries(findOperation(item).responses)) {
       if (Number(status) < 400 || content === undefined) continue
       assert.equal(content['application/json']?.schema.$ref, '#/components/schemas/Problem')
     }
@@ -101,20 +101,22 @@ test('every refusal is a Problem', () => {
 })
 
 test('successes have the declared status, and a body exactly if there is one', () => {
-  const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
+  const extract = findOperation(allRoutes.find(({ route }) => route.path === '/:id/extract')!)
   assert.deepEqual(
     Object.keys(extract.responses).filter((status) => status < '300'),
     ['200', '202'],
   )
-  const upload = operationOf(
-    all.find(({ area, route }) => area.name === 'documents' && route.method === 'post' && route.path === '')!,
+  const upload = findOperation(
+    allRoutes.find(
+      ({ area, route }) => area.name === 'documents' && route.method === 'post' && route.path === '',
+    )!,
   )
   assert.ok(
     upload.responses[201]?.content?.['application/json'] &&
       upload.responses[200]?.content?.['application/json'],
   )
-  const remove = operationOf(
-    all.find(({ area, route }) => area.name === 'documents' && route.method === 'delete')!,
+  const remove = findOperation(
+    allRoutes.find(({ area, route }) => area.name === 'documents' && route.method === 'delete')!,
   )
   assert.equal(remove.responses[204]?.content, undefined)
 })
@@ -157,8 +159,10 @@ test('every $ref resolves within the document', () => {
 })
 
 test('input limits are documented', () => {
-  const list = operationOf(
-    all.find(({ area, route }) => area.name === 'documents' && route.method === 'get' && route.path === '')!,
+  const list = findOperation(
+    allRoutes.find(
+      ({ area, route }) => area.name === 'documents' && route.method === 'get' && route.path === '',
+    )!,
   )
   const names = list.parameters!.map(({ name, required }) => [name, required])
   assert.deepEqual(names, [
@@ -181,7 +185,7 @@ test('input limits are documented', () => {
     described.slice(1, 3).map(({ schema }) => schema.description),
     ['Rows per page: 1 to 200, default 50', 'Alias of `page_size`'],
   )
-  const extract = operationOf(all.find(({ route }) => route.path === '/:id/extract')!)
+  const extract = findOperation(allRoutes.find(({ route }) => route.path === '/:id/extract')!)
   const language = extract.parameters!.find(({ name }) => name === 'language') as unknown as {
     schema: { maxLength: number; pattern: string }
   }

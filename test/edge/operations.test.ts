@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { blockThread, until } from '../until.ts'
-import { edgeAndDatabase } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
-const { api, ...database } = await edgeAndDatabase()
-const ledger = ledgerOf(database)
+const { api, ...database } = await startEdgeAndDatabase()
+const ledger = createLedger(database)
 const { token, id } = await api.register('owner@example.com')
 
 test('/health is constant and needs no credential', async () => {
@@ -19,7 +19,7 @@ test('/health is constant and needs no credential', async () => {
  * Waits for a `/ready` report with a status that shows no clock offset. A process that was stalled for a second
  * measures a wrong offset until the next check.
  */
-const readiness = (status: number) =>
+const waitForReadiness = (status: number) =>
   until(`/ready is ${status}`, async () => {
     const answer = await api.get('/ready')
     return answer.status === status && answer.json.clock_offset_seconds === 0 && answer.json
@@ -34,7 +34,7 @@ test('/ready reports that the database is available and migrated', async () => {
     writable: true,
     clock_offset_seconds: 0,
   }
-  assert.deepEqual(await readiness(200), ready)
+  assert.deepEqual(await waitForReadiness(200), ready)
 })
 
 test('/ready is 503 without migrations, recorded or not', async () => {
@@ -48,9 +48,9 @@ test('/ready is 503 without migrations, recorded or not', async () => {
   }
   const rows = await database.query('delete from migration returning name, applied_at')
   try {
-    assert.deepEqual(await readiness(503), unready)
+    assert.deepEqual(await waitForReadiness(503), unready)
     await database.query('alter table migration rename to elsewhere')
-    assert.deepEqual(await readiness(503), { ...unready, admin: null })
+    assert.deepEqual(await waitForReadiness(503), { ...unready, admin: null })
     await database.query('alter table elsewhere rename to migration')
   } finally {
     for (const row of rows)
@@ -72,7 +72,7 @@ test('/ready accepts a database answer that arrived while the process was stalle
 })
 
 /** Waits until `/metrics` contains a part and returns the text, which may be a second old. */
-async function metricsWith(part: string | RegExp): Promise<string> {
+async function waitForMetric(part: string | RegExp): Promise<string> {
   let text = ''
   const holds = async (): Promise<boolean> => {
     text = (await api.get('/metrics')).text
@@ -88,7 +88,7 @@ test('/metrics counts requests by operation and status class', async () => {
   await api.get('/no/such/path')
   const { status, headers } = await api.get('/metrics')
   assert.equal(status, 200)
-  const text = await metricsWith('documents/:id",status="4xx"} 2')
+  const text = await waitForMetric('documents/:id",status="4xx"} 2')
   assert.match(headers['content-type'] as string, /^text\/plain; version=0\.0\.4/)
   const series = (labels: string) =>
     new RegExp(`^http_requests_total\\{${labels}\\} (\\d+)$`, 'm').exec(text)?.[1]
@@ -102,7 +102,7 @@ test('/metrics shows jobs by queue and state, streams, watchers and connections'
   await ledger.add(id)
   await ledger.claim(await ledger.add(id))
   await ledger.addFinished(id)
-  const text = await metricsWith('status="running"} 1')
+  const text = await waitForMetric('status="running"} 1')
   assert.match(text, /^jobs\{queue="documents",status="queued"\} 1$/m)
   assert.match(text, /^jobs\{queue="documents",status="running"\} 1$/m)
   assert.match(text, /^job_queue_oldest_seconds\{queue="documents"\} \d+(\.\d+)?$/m)
@@ -125,15 +125,15 @@ test('the metric of open streams rises and falls', async () => {
     signal: leave.signal,
   })
   assert.equal((await reading).status, 200)
-  await metricsWith(/^sse_clients 1$/m)
+  await waitForMetric(/^sse_clients 1$/m)
   leave.abort()
-  await metricsWith(/^sse_clients 0$/m)
+  await waitForMetric(/^sse_clients 0$/m)
 })
 
 test('clients cannot add series: unknown methods count as one', async () => {
   for (const method of ['AAA', 'BBB', 'CCC'])
     await api.raw(`${method} /health HTTP/1.1\r\nHost: localhost\r\n\r\n`, 20)
-  const text = await metricsWith('method="other",route="none",status="4xx"} 3')
+  const text = await waitForMetric('method="other",route="none",status="4xx"} 3')
   assert.doesNotMatch(text, /AAA|BBB|CCC/)
 })
 

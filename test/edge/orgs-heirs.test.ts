@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newEmail } from './harness.ts'
-import { assertRefused, newSlug, type Person, sharedOrgs } from './orgs-help.ts'
+import { createEmail } from './harness.ts'
+import { assertRefused, createSharedOrgs, createSlug, type Person } from './orgs-help.ts'
 
 /** Tests the effect of account deletion on organizations. */
 
-const { api, people, call, create, org, roles, trail, query, root } = await sharedOrgs()
+const { api, people, call, create, org, roles, trail, query, root } = await createSharedOrgs()
 const remove = (person: Person) =>
   api.call('DELETE', `/api/v1/auth/users/${person.id}`, { token: root.token })
-const exists = async (id: number): Promise<boolean> =>
+const organizationExists = async (id: number): Promise<boolean> =>
   (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
 test('an organization of a single owner passes to the highest-ranked member, with an audit event', async () => {
@@ -27,11 +27,11 @@ test('an organization of a single owner passes to the highest-ranked member, wit
 
 test('an organization without other members is deleted, with an audit event', async () => {
   const [owner] = await people(1)
-  const slug = newSlug('alone')
+  const slug = createSlug('alone')
   const id = await create(owner!, { slug })
-  await call(owner!, 'POST', `/${id}/invites`, { json: { email: newEmail('never') } })
+  await call(owner!, 'POST', `/${id}/invites`, { json: { email: createEmail('never') } })
   assert.equal((await remove(owner!)).status, 204)
-  assert.equal(await exists(id), false)
+  assert.equal(await organizationExists(id), false)
   assert.deepEqual((await trail(id)).at(-1), {
     kind: 'organization.deleted',
     actor_id: root.id,
@@ -52,7 +52,7 @@ test('an organization with another owner stays unchanged', async () => {
 
 test('invites outlive their sender', async () => {
   const { id, owner, admin } = await org()
-  const email = newEmail('later')
+  const email = createEmail('later')
   await call(admin, 'POST', `/${id}/invites`, { json: { email } })
   await remove(admin)
   const { json } = await call(owner, 'GET', `/${id}/invites`)
@@ -83,7 +83,7 @@ test('concurrent deletion of all members deletes the organization', async () => 
       answers.map(({ status }) => status),
       [204, 204, 204],
     )
-    assert.equal(await exists(id), false)
+    assert.equal(await organizationExists(id), false)
   }
 })
 
@@ -93,13 +93,13 @@ test('an owner remains when an account is deleted during its promotion, leave, i
     const answers = await Promise.all([
       call(owner, 'POST', `/${id}/members`, { query: { user_id: outsider.id, role: 'owner' } }),
       call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: admin.id } }),
-      call(owner, 'POST', `/${id}/invites`, { json: { email: newEmail('guest') } }),
+      call(owner, 'POST', `/${id}/invites`, { json: { email: createEmail('guest') } }),
       remove(round % 2 ? outsider : owner),
       remove(admin),
       call(member, 'DELETE', `/${id}/members/me`),
     ])
     for (const answer of answers) assert.ok(answer.status < 500, answer.text)
     const left = Object.values(await roles(id))
-    assert.ok(left.includes('owner') || !(await exists(id)), `round ${round}: ${left}`)
+    assert.ok(left.includes('owner') || !(await organizationExists(id)), `round ${round}: ${left}`)
   }
 })

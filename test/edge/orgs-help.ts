@@ -5,11 +5,11 @@ import type { TestDatabase } from '../database.ts'
 import {
   type Answered,
   type Api,
+  createEmail,
   type EdgeOptions,
-  edgeAndDatabase,
-  newEmail,
-  sharedEdge,
+  getSharedEdge,
   startEdge,
+  startEdgeAndDatabase,
 } from './harness.ts'
 
 /** Creates people and their organizations without the cost of password hashing. */
@@ -29,31 +29,32 @@ export interface Call {
 export type Roles = Readonly<Record<number, string>>
 
 /** Creates a helper for organizations on a new edge and database of this test file. */
-export const orgsWorld = async (options: EdgeOptions = {}) => worldOn(await edgeAndDatabase(options))
+export const createOrgs = async (options: EdgeOptions = {}) =>
+  createOrgsOn(await startEdgeAndDatabase(options))
 
 /** Returns a helper for organizations on the shared edge, and its admin, who belongs to none of them. */
-export async function sharedOrgs() {
-  const shared = await sharedEdge()
-  return { ...worldOn(shared), root: shared.admin as Person }
+export async function createSharedOrgs() {
+  const shared = await getSharedEdge()
+  return { ...createOrgsOn(shared), root: shared.admin as Person }
 }
 
 /** Returns a helper for organizations on an edge with other settings and the shared database. */
-export async function orgsOnShared(options: EdgeOptions) {
-  const { url, db, query } = await sharedEdge()
-  return worldOn({ api: await startEdge(url, options), url, db, query })
+export async function createOrgsOnShared(options: EdgeOptions) {
+  const { url, db, query } = await getSharedEdge()
+  return createOrgsOn({ api: await startEdge(url, options), url, db, query })
 }
 
-export const newSlug = (name = 'acme'): string => `${name}-${randomBytes(6).toString('hex')}`
+export const createSlug = (name = 'acme'): string => `${name}-${randomBytes(6).toString('hex')}`
 
-function worldOn(base: { readonly api: Api } & TestDatabase) {
+function createOrgsOn(base: { readonly api: Api } & TestDatabase) {
   const { api, query } = base
-  const people = peopleOf(api, query)
+  const people = createPeopleMaker(api, query)
 
   /** Calls a path below /orgs as an account; null sends no credential. */
   const call = (who: Person | null, method: string, path: string, { query, json, headers }: Call = {}) =>
     api.call(
       method,
-      `/api/v1/orgs${path}${query === undefined ? '' : `?${new URLSearchParams(stringly(query))}`}`,
+      `/api/v1/orgs${path}${query === undefined ? '' : `?${new URLSearchParams(stringifyValues(query))}`}`,
       {
         ...(who === null ? {} : { token: who.token }),
         ...(json === undefined ? {} : { json }),
@@ -62,7 +63,7 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
     )
 
   const create = async (who: Person | null, fields: object = {}): Promise<number> => {
-    const json = { name: 'Acme', slug: newSlug(), ...fields }
+    const json = { name: 'Acme', slug: createSlug(), ...fields }
     const answer = await call(who, 'POST', '', { json })
     assert.equal(answer.status, 201, answer.text)
     return answer.json.id
@@ -99,16 +100,16 @@ function worldOn(base: { readonly api: Api } & TestDatabase) {
   return { ...base, people, call, create, org, roles, trail, last }
 }
 
-const stringly = (given: Readonly<Record<string, string | number>>): Record<string, string> =>
+const stringifyValues = (given: Readonly<Record<string, string | number>>): Record<string, string> =>
   Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)]))
 
 /** Returns a function that inserts signed-in accounts into the database. */
-export function peopleOf(
+export function createPeopleMaker(
   api: Api,
   query: (text: string, values?: readonly unknown[]) => Promise<Record<string, unknown>[]>,
 ) {
   return async (n: number, role = 'user'): Promise<Person[]> => {
-    const emails = Array.from({ length: n }, () => newEmail('person'))
+    const emails = Array.from({ length: n }, () => createEmail('person'))
     const rows = await query(
       `insert into account (email, password_hash, full_name, role) select given, 'x', 'N ' || given, $2 from unnest($1::text[]) given returning id, email`,
       [emails, role],
@@ -133,7 +134,7 @@ export async function signInAs(
   role = 'user',
   session: string = randomUUID(),
 ): Promise<Person> {
-  return { id, email, token: await api.serving.edge.accounts.sign({ id, role }, session) }
+  return { id, email, token: await api.serving.edge.authenticator.sign({ id, role }, session) }
 }
 
 /** Asserts the status and body of a refusal. */
@@ -149,9 +150,9 @@ export function assertRefused(answer: Answered, status: number, detail?: string 
 
 export const MISSING = 'Organization not found'
 export const NOT_MEMBER = 'Only members of the organization may do this'
-export const LOW = 'This requires the role admin or owner in the organization'
-export const OWNERS = 'This requires the role owner in the organization'
-export const RANK = 'You cannot grant a role above your own, or change a member who ranks above you'
+export const RANK_TOO_LOW = 'This requires the role admin or owner in the organization'
+export const OWNERS_ONLY = 'This requires the role owner in the organization'
+export const RANK_EXCEEDED = 'You cannot grant a role above your own, or change a member who ranks above you'
 export const LAST_OWNER =
   'An organization must have an owner; transfer ownership first, or delete the organization'
-export const ROLE = 'The role must be owner, admin or member'
+export const ROLE_INVALID = 'The role must be owner, admin or member'

@@ -1,41 +1,41 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isInviteToken } from '../../tasks/accounts/tokens.ts'
-import { newEmail, PASSWORD, SECRET, sharedEdge } from './harness.ts'
+import { createEmail, getSharedEdge, PASSWORD, SECRET } from './harness.ts'
 import {
   assertRefused,
-  LOW,
+  createOrgsOnShared,
   MISSING,
   NOT_MEMBER,
-  orgsOnShared,
   type Person,
-  RANK,
-  ROLE,
+  RANK_EXCEEDED,
+  RANK_TOO_LOW,
+  ROLE_INVALID,
 } from './orgs-help.ts'
 
-const { admin: root } = await sharedEdge()
-const { api, people, call, org, roles, trail, last, query } = await orgsOnShared({
+const { admin: root } = await getSharedEdge()
+const { api, people, call, org, roles, trail, last, query } = await createOrgsOnShared({
   env: { INVITE_TOKEN_DAYS: '3' },
 })
-const address = (): string => newEmail('invited')
+const createAddress = (): string => createEmail('invited')
 const invite = (who: Person, id: number, email: unknown, role?: unknown) =>
   call(who, 'POST', `/${id}/invites`, { json: { email, role } })
 const revoke = (who: Person, id: number, invite: number) => call(who, 'DELETE', `/${id}/invites/${invite}`)
 const resend = (who: Person | null, id: number, invite: number | string, headers = {}) =>
   call(who, 'POST', `/${id}/invites/${invite}/resend`, { headers })
-const pending = async (who: Person, id: number): Promise<string[]> =>
+const listPendingTokens = async (who: Person, id: number): Promise<string[]> =>
   (await call(who, 'GET', `/${id}/invites`)).json.map((one: { email: string }) => one.email)
-const statuses = (id: number) =>
+const readStatuses = (id: number) =>
   query('select status, email from organization_invite where organization_id = $1 order by id', [id])
 const expire = (invite: number) =>
   query(`update organization_invite set expires_at = now() - interval '1 s' where id = $1`, [invite])
-const jobs = (invite: number) =>
+const readMailJobs = (invite: number) =>
   query(`select name, queue, owner_id, payload from job where payload ->> 'invite_id' = $1`, [String(invite)])
 
 /** Asserts that a request is rejected for an invite that is missing or no longer pending. */
 async function assertPendingOnly(ask: typeof revoke) {
   const [{ id, owner, outsider }, other] = [await org(), await org()]
-  const made = async () => (await invite(owner, id, address())).json.id as number
+  const made = async () => (await invite(owner, id, createAddress())).json.id as number
   const [revoked, expired, here] = [await made(), await made(), await made()]
   await revoke(owner, id, revoked)
   await expire(expired)
@@ -51,7 +51,7 @@ async function assertPendingOnly(ask: typeof revoke) {
 describe('POST /orgs/{org_id}/invites', () => {
   test('invites an address without an account by mail', async () => {
     const { id, admin } = await org()
-    const email = newEmail('new.person')
+    const email = createEmail('new.person')
     const answer = await invite(admin, id, ` ${email.toUpperCase()} `)
     assert.equal(answer.status, 201)
     const { id: row, token, created_at, expires_at, ...fields } = answer.json
@@ -65,7 +65,7 @@ describe('POST /orgs/{org_id}/invites', () => {
     assert.equal(Date.parse(expires_at) - Date.parse(created_at), 3 * 86_400_000)
     assert.equal(answer.headers['cache-control'], 'no-store')
     const payload = { invite_id: row }
-    assert.deepEqual(await jobs(row), [
+    assert.deepEqual(await readMailJobs(row), [
       { name: 'accounts.invite', queue: 'accounts', owner_id: null, payload },
     ])
     assert.deepEqual(await last(id), {
@@ -79,7 +79,7 @@ describe('POST /orgs/{org_id}/invites', () => {
 
   test('stores no token, even for an Idempotency-Key, which returns it again', async () => {
     const { id, owner } = await org()
-    const request = { json: { email: address() }, headers: { 'idempotency-key': 'invite' } }
+    const request = { json: { email: createAddress() }, headers: { 'idempotency-key': 'invite' } }
     const [{ json }, again] = [
       await call(owner, 'POST', `/${id}/invites`, request),
       await call(owner, 'POST', `/${id}/invites`, request),
@@ -104,8 +104,8 @@ describe('POST /orgs/{org_id}/invites', () => {
         ['member.added', admin.id, outsider.id],
       ],
     )
-    assert.equal((await jobs(answer.json.id)).length, 1)
-    assert.deepEqual(await pending(admin, id), [])
+    assert.equal((await readMailJobs(answer.json.id)).length, 1)
+    assert.deepEqual(await listPendingTokens(admin, id), [])
     const [row] = await query('select accepted_at, invited_by from organization_invite where id = $1', [
       answer.json.id,
     ])
@@ -116,7 +116,7 @@ describe('POST /orgs/{org_id}/invites', () => {
   test('rejects members and pending invites with 400; another organization may still invite', async () => {
     const [{ id, owner, member }, other] = [await org(), await org()]
     assertRefused(await invite(owner, id, member.email), 400, 'The user is already a member')
-    const email = address()
+    const email = createAddress()
     assert.equal((await invite(owner, id, email)).status, 201)
     assertRefused(
       await invite(owner, id, ` ${email.toUpperCase()}`),
@@ -128,14 +128,14 @@ describe('POST /orgs/{org_id}/invites', () => {
 
   test('accepts an address with an expired, revoked or used invite', async () => {
     const { id, owner } = await org()
-    const email = address()
+    const email = createAddress()
     await expire((await invite(owner, id, email)).json.id)
     const second = await invite(owner, id, email)
     assert.equal(second.status, 201)
     assert.equal((await revoke(owner, id, second.json.id)).status, 204)
     assert.equal((await invite(owner, id, email)).status, 201)
     assert.deepEqual(
-      (await statuses(id)).map(({ status }) => status),
+      (await readStatuses(id)).map(({ status }) => status),
       ['expired', 'revoked', 'pending'],
     )
     const [one] = await people(1)
@@ -147,7 +147,7 @@ describe('POST /orgs/{org_id}/invites', () => {
 
   test('does not invite an account that already has a pending invite', async () => {
     const { id, owner } = await org()
-    const email = address()
+    const email = createAddress()
     await invite(owner, id, email)
     // Insert the account without registration, like the deployment's own admin.
     await query(`insert into account (email, password_hash) values ($1, 'x')`, [email])
@@ -156,7 +156,7 @@ describe('POST /orgs/{org_id}/invites', () => {
 
   test('twenty concurrent requests for one address create one invite', async () => {
     const { id, owner, admin } = await org()
-    const email = address()
+    const email = createAddress()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => invite(i % 2 ? owner : admin, id, email)),
     )
@@ -166,10 +166,10 @@ describe('POST /orgs/{org_id}/invites', () => {
 
   test("allows roles up to the caller's own and rejects unknown ones with 400", async () => {
     const { id, owner, admin } = await org()
-    assertRefused(await invite(admin, id, address(), 'owner'), 403, RANK)
-    assertRefused(await invite(owner, id, address(), 'root'), 400, ROLE)
+    assertRefused(await invite(admin, id, createAddress(), 'owner'), 403, RANK_EXCEEDED)
+    assertRefused(await invite(owner, id, createAddress(), 'root'), 400, ROLE_INVALID)
     for (const role of ['owner', 'admin', 'member']) {
-      const answer = await invite(owner, id, address(), role)
+      const answer = await invite(owner, id, createAddress(), role)
       assert.deepEqual([answer.status, answer.json.role], [201, role])
     }
   })
@@ -178,19 +178,24 @@ describe('POST /orgs/{org_id}/invites', () => {
     const { id, owner } = await org()
     for (const email of [undefined, '', 'nobody', 'a@b', 7, `${'a'.repeat(320)}@example.com`])
       assertRefused(await invite(owner, id, email), 422)
-    assertRefused(await invite(owner, id, address(), 7), 422)
+    assertRefused(await invite(owner, id, createAddress(), 7), 422)
     assertRefused(
-      await call(owner, 'POST', `/${id}/invites`, { json: { email: address(), status: 'accepted' } }),
+      await call(owner, 'POST', `/${id}/invites`, { json: { email: createAddress(), status: 'accepted' } }),
       422,
     )
-    assert.deepEqual(await statuses(id), [])
+    assert.deepEqual(await readStatuses(id), [])
   })
 })
 
 describe('GET /orgs/{org_id}/invites', () => {
   test('lists pending invites with their tokens, oldest first', async () => {
     const { id, owner, admin, outsider } = await org()
-    const [first, second, third, fourth] = [address(), address(), address(), address()]
+    const [first, second, third, fourth] = [
+      createAddress(),
+      createAddress(),
+      createAddress(),
+      createAddress(),
+    ]
     const made = await invite(owner, id, first)
     const revoked = await invite(owner, id, second)
     const expired = await invite(owner, id, third)
@@ -201,7 +206,7 @@ describe('GET /orgs/{org_id}/invites', () => {
     const answer = await call(admin, 'GET', `/${id}/invites`)
     assert.equal(answer.status, 200)
     assert.deepEqual(answer.json[0], made.json)
-    assert.deepEqual(await pending(owner, id), [first, fourth])
+    assert.deepEqual(await listPendingTokens(owner, id), [first, fourth])
     assert.equal(answer.headers['cache-control'], 'no-store')
     const page = await call(owner, 'GET', `/${id}/invites`, { query: { page: 2, page_size: 1 } })
     assert.equal(page.json[0].email, fourth)
@@ -211,7 +216,7 @@ describe('GET /orgs/{org_id}/invites', () => {
 describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
   test('revokes a pending invite', async () => {
     const { id, owner, admin } = await org()
-    const email = address()
+    const email = createAddress()
     const { id: row } = (await invite(owner, id, email)).json
     const answer = await revoke(admin, id, row)
     assert.deepEqual([answer.status, answer.text], [204, ''])
@@ -221,7 +226,7 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
       account_id: null,
       data: { invite: row, email },
     })
-    assert.deepEqual(await pending(owner, id), [])
+    assert.deepEqual(await listPendingTokens(owner, id), [])
   })
 
   test('is 400 for an invite that is no longer pending and 404 for a missing one', async () => {
@@ -232,8 +237,8 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
 
   test('does not let admins revoke invites that only owners may create', async () => {
     const { id, owner, admin } = await org()
-    const { id: row } = (await invite(owner, id, address(), 'owner')).json
-    assertRefused(await revoke(admin, id, row), 403, RANK)
+    const { id: row } = (await invite(owner, id, createAddress(), 'owner')).json
+    assertRefused(await revoke(admin, id, row), 403, RANK_EXCEEDED)
     assert.equal((await revoke(owner, id, row)).status, 204)
   })
 })
@@ -241,7 +246,7 @@ describe('DELETE /orgs/{org_id}/invites/{invite_id}', () => {
 describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
   test('mails the invite again with the same token and a new expiry; its creation time stays', async () => {
     const { id, owner, admin } = await org()
-    const made = (await invite(owner, id, address())).json
+    const made = (await invite(owner, id, createAddress())).json
     await query(
       `update organization_invite set created_at = now() - interval '2 days', expires_at = now() + interval '1 hour' where id = $1`,
       [made.id],
@@ -253,7 +258,7 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
     assert.deepEqual(fields, before)
     assert.equal(Math.round((Date.parse(expires_at) - Date.parse(created_at)) / 86_400_000), 5)
     assert.equal(answer.headers['cache-control'], 'no-store')
-    assert.equal((await jobs(made.id)).length, 2, 'a mail of its own')
+    assert.equal((await readMailJobs(made.id)).length, 2, 'a mail of its own')
     assert.deepEqual(await last(id), {
       kind: 'invite.resent',
       actor_id: admin.id,
@@ -265,11 +270,11 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
 
   test('takes effect once per Idempotency-Key, and the stored answer has no token', async () => {
     const { id, owner } = await org()
-    const made = (await invite(owner, id, address())).json
+    const made = (await invite(owner, id, createAddress())).json
     const key = { 'idempotency-key': 'resend' }
     const answers = [await resend(owner, id, made.id, key), await resend(owner, id, made.id, key)]
     for (const { status, json } of answers) assert.deepEqual([status, json.token], [200, made.token])
-    assert.equal((await jobs(made.id)).length, 2)
+    assert.equal((await readMailJobs(made.id)).length, 2)
     const kept = await query('select 1 from idempotency_key where strpos(idempotency_key::text, $1) > 0', [
       made.token,
     ])
@@ -280,20 +285,20 @@ describe('POST /orgs/{org_id}/invites/{invite_id}/resend', () => {
     const { owner, id, revoked, expired, accepted, here } = await assertPendingOnly(resend)
     for (const bad of ['x', '0', '-1', '1e9', '99999999999999999999'])
       assertRefused(await resend(owner, id, bad), 422)
-    for (const one of [revoked, expired, here, accepted]) assert.equal((await jobs(one)).length, 1)
+    for (const one of [revoked, expired, here, accepted]) assert.equal((await readMailJobs(one)).length, 1)
   })
 
   test('does not let admins resend invites that only owners may create', async () => {
     const { id, owner, admin } = await org()
-    const { id: row } = (await invite(owner, id, address(), 'owner')).json
-    assertRefused(await resend(admin, id, row), 403, RANK)
+    const { id: row } = (await invite(owner, id, createAddress(), 'owner')).json
+    assertRefused(await resend(admin, id, row), 403, RANK_EXCEEDED)
     assert.equal((await resend(owner, id, row)).status, 200)
   })
 
   test('does not revive an invite that is concurrently revoked or accepted by registration', async () => {
     const { id, owner, admin } = await org()
     for (let round = 0; round < 8; round++) {
-      const made = (await invite(owner, id, address())).json
+      const made = (await invite(owner, id, createAddress())).json
       const register = () =>
         api.post('/api/v1/auth/register', { json: { email: made.email, password: PASSWORD } })
       const [again, over] = await Promise.all([
@@ -321,15 +326,15 @@ test('checks for an unknown organization, membership, rank and input, in this or
     assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
     for (const who of [outsider, root])
       assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
-    assertRefused(await call(member, method, `/${id}${path}`, request), 403, LOW)
+    assertRefused(await call(member, method, `/${id}${path}`, request), 403, RANK_TOO_LOW)
     assertRefused(await call(null, method, `/${id}${path}`, request), 401)
   }
   assert.equal((await trail(id)).length, 1, 'nothing was done')
 })
 
 describe('RATE_LIMIT_INVITE', async () => {
-  const limited = await orgsOnShared({ env: { RATE_LIMIT_INVITE: '3/3600' } })
-  const ask = (who: Person, id: number, email = address()) =>
+  const limited = await createOrgsOnShared({ env: { RATE_LIMIT_INVITE: '3/3600' } })
+  const ask = (who: Person, id: number, email = createAddress()) =>
     limited.call(who, 'POST', `/${id}/invites`, { json: { email } })
 
   test('limits an account across organizations, including revoked invites', async () => {
@@ -338,7 +343,7 @@ describe('RATE_LIMIT_INVITE', async () => {
     const before = await mails()
     const { id, owner, admin } = await limited.org()
     const second = await limited.create(owner)
-    const email = address()
+    const email = createAddress()
     const first = await ask(owner, id, email)
     assert.equal(first.status, 201)
     assert.equal((await limited.call(owner, 'DELETE', `/${id}/invites/${first.json.id}`)).status, 204)
@@ -366,6 +371,7 @@ describe('RATE_LIMIT_INVITE', async () => {
     for (let i = 0; i < 5; i++) assert.equal((await ask(root, id)).status, 201)
     assert.equal((await limited.call(root, 'DELETE', `/${id}`)).status, 204)
     const free = await org()
-    for (let i = 0; i < 21; i++) assert.equal((await invite(free.owner, free.id, address())).status, 201)
+    for (let i = 0; i < 21; i++)
+      assert.equal((await invite(free.owner, free.id, createAddress())).status, 201)
   })
 })

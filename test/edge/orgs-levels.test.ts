@@ -1,21 +1,29 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
-import { newEmail, SECRET, sharedEdge } from './harness.ts'
-import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsOnShared, RANK } from './orgs-help.ts'
+import { createEmail, getSharedEdge, SECRET } from './harness.ts'
+import {
+  assertRefused,
+  createOrgsOnShared,
+  MISSING,
+  NOT_MEMBER,
+  OWNERS_ONLY,
+  RANK_EXCEEDED,
+  RANK_TOO_LOW,
+} from './orgs-help.ts'
 
 describe('AUTH_LEVEL=basic: the same rules', async () => {
-  const { admin: root } = await sharedEdge()
-  const { call, org } = await orgsOnShared({ env: { AUTH_LEVEL: 'basic' } })
+  const { admin: root } = await getSharedEdge()
+  const { call, org } = await createOrgsOnShared({ env: { AUTH_LEVEL: 'basic' } })
 
   test('for members and their ranks', async () => {
     const { id, owner, admin, member, outsider } = await org()
     assertRefused(await call(null, 'GET', `/${id}`), 401)
     assertRefused(await call(outsider, 'GET', `/${id}`), 403, NOT_MEMBER)
-    assertRefused(await call(member, 'PATCH', `/${id}`, { query: { name: 'x' } }), 403, LOW)
-    assertRefused(await call(admin, 'DELETE', `/${id}`), 403, OWNERS)
+    assertRefused(await call(member, 'PATCH', `/${id}`, { query: { name: 'x' } }), 403, RANK_TOO_LOW)
+    assertRefused(await call(admin, 'DELETE', `/${id}`), 403, OWNERS_ONLY)
     const role = { query: { role: 'owner' } }
-    assertRefused(await call(admin, 'PATCH', `/${id}/members/${member.id}`, role), 403, RANK)
+    assertRefused(await call(admin, 'PATCH', `/${id}/members/${member.id}`, role), 403, RANK_EXCEEDED)
     assert.equal((await call(owner, 'DELETE', `/${id}`)).status, 204)
   })
 
@@ -30,7 +38,7 @@ describe('AUTH_LEVEL=basic: the same rules', async () => {
 })
 
 describe('AUTH_LEVEL=none: every caller may do everything as an owner without membership', async () => {
-  const { api, people, call, create, roles, trail, query } = await orgsOnShared({
+  const { api, people, call, create, roles, trail, query } = await createOrgsOnShared({
     env: { AUTH_LEVEL: 'none' },
   })
 
@@ -75,7 +83,7 @@ describe('AUTH_LEVEL=none: every caller may do everything as an owner without me
 
   test('invites can be created and revoked, but not accepted', async () => {
     const id = await create(null)
-    const email = newEmail('guest')
+    const email = createEmail('guest')
     const made = await call(null, 'POST', `/${id}/invites`, { json: { email, role: 'owner' } })
     assert.equal(made.status, 201)
     const token = inviteTokenOf(SECRET, made.json.id, email)

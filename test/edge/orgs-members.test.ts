@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { newEmail } from './harness.ts'
-import { assertRefused, MISSING, NOT_MEMBER, type Person, RANK, ROLE, sharedOrgs } from './orgs-help.ts'
+import { createEmail } from './harness.ts'
+import {
+  assertRefused,
+  createSharedOrgs,
+  MISSING,
+  NOT_MEMBER,
+  type Person,
+  RANK_EXCEEDED,
+  ROLE_INVALID,
+} from './orgs-help.ts'
 
-const { people, call, org, roles, trail, last, query, root } = await sharedOrgs()
+const { people, call, org, roles, trail, last, query, root } = await createSharedOrgs()
 const add = (who: Person, id: number, user_id: number, role?: string) =>
   call(who, 'POST', `/${id}/members`, { query: { user_id, ...(role === undefined ? {} : { role }) } })
-const bulk = (who: Person, id: number, user_ids: unknown, role?: unknown) =>
+const addMembers = (who: Person, id: number, user_ids: unknown, role?: unknown) =>
   call(who, 'POST', `/${id}/members/bulk`, { json: { user_ids, role } })
 
 describe('member lists', () => {
@@ -57,7 +65,7 @@ describe('member lists', () => {
     await query(
       `with new as (insert into account (email, password_hash) select n || $2, 'x' from generate_series(1, 1097) n returning id)
        insert into organization_member (organization_id, user_id, role) select $1, id, 'member' from new`,
-      [id, newEmail('many')],
+      [id, createEmail('many')],
     )
     for (const path of ['members', 'members/details']) {
       assert.equal((await call(owner, 'GET', `/${id}/${path}`)).json.length, 1000)
@@ -102,7 +110,7 @@ describe('POST /orgs/{org_id}/members', () => {
     assertRefused(await add(owner, id, member.id), 400, 'The user is already a member')
     assertRefused(await add(owner, id, 999_999), 404, 'User not found')
     for (const role of ['root', '', 'Owner', 'moderator'])
-      assertRefused(await add(owner, id, outsider.id, role), 400, ROLE)
+      assertRefused(await add(owner, id, outsider.id, role), 400, ROLE_INVALID)
     assertRefused(await call(owner, 'POST', `/${id}/members`), 422)
     assertRefused(await call(owner, 'POST', `/${id}/members`, { query: { user_id: 'x' } }), 422)
     assert.equal((await trail(id)).length, 1)
@@ -110,7 +118,7 @@ describe('POST /orgs/{org_id}/members', () => {
 
   test("rejects roles above the caller's own", async () => {
     const { id, admin, outsider } = await org()
-    assertRefused(await add(admin, id, outsider.id, 'owner'), 403, RANK)
+    assertRefused(await add(admin, id, outsider.id, 'owner'), 403, RANK_EXCEEDED)
     assert.equal((await add(admin, id, outsider.id, 'admin')).status, 201)
   })
 
@@ -129,7 +137,7 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
     const { id, owner, admin, member, outsider } = await org()
     const [one, two] = await people(2)
     const given = [two!.id, member.id, one!.id, outsider.id, two!.id, owner.id]
-    const answer = await bulk(admin, id, given, 'admin')
+    const answer = await addMembers(admin, id, given, 'admin')
     assert.equal(answer.status, 201)
     assert.deepEqual(
       answer.json.map((row: { user_id: number; role: string }) => [row.user_id, row.role]),
@@ -141,15 +149,15 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
       events.map(({ kind, account_id, data }) => [kind, account_id, data]),
       [outsider, one!, two!].map((person) => ['member.added', person.id, { role: 'admin' }]),
     )
-    const again = await bulk(owner, id, given)
+    const again = await addMembers(owner, id, given)
     assert.deepEqual([again.status, again.json], [201, []])
-    assert.deepEqual((await bulk(owner, id, [])).json, [])
+    assert.deepEqual((await addMembers(owner, id, [])).json, [])
     assert.equal((await trail(id)).length, 4)
   })
 
   test('rejects unknown ids with 400, names them, and adds no users', async () => {
     const { id, owner, outsider } = await org()
-    const answer = await bulk(owner, id, [999_998, outsider.id, 888_888, 999_998])
+    const answer = await addMembers(owner, id, [999_998, outsider.id, 888_888, 999_998])
     assertRefused(answer, 400, 'Unknown user ids: 888888, 999998')
     assert.equal((await roles(id))[outsider.id], undefined)
     assert.equal((await trail(id)).length, 1)
@@ -157,12 +165,12 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
 
   test('rejects an unknown role with 400, a higher one with 403, and an invalid list with 422', async () => {
     const { id, owner, admin, outsider } = await org()
-    assertRefused(await bulk(owner, id, [outsider.id], 'root'), 400, ROLE)
-    assertRefused(await bulk(admin, id, [outsider.id], 'owner'), 403, RANK)
+    assertRefused(await addMembers(owner, id, [outsider.id], 'root'), 400, ROLE_INVALID)
+    assertRefused(await addMembers(admin, id, [outsider.id], 'owner'), 403, RANK_EXCEEDED)
     const bad = [undefined, outsider.id, ['x'], [0], [1.5], [2 ** 31], Array(1001).fill(outsider.id)]
-    for (const ids of bad) assertRefused(await bulk(owner, id, ids), 422)
-    assertRefused(await bulk(owner, id, [outsider.id], 7), 422)
-    const max = await bulk(owner, id, Array(1000).fill(outsider.id))
+    for (const ids of bad) assertRefused(await addMembers(owner, id, ids), 422)
+    assertRefused(await addMembers(owner, id, [outsider.id], 7), 422)
+    const max = await addMembers(owner, id, Array(1000).fill(outsider.id))
     assert.deepEqual([max.status, max.json.length], [201, 1])
   })
 
@@ -170,7 +178,7 @@ describe('POST /orgs/{org_id}/members/bulk', () => {
     const { id, owner, admin } = await org()
     const ids = (await people(30)).map((person) => person.id)
     const answers = await Promise.all(
-      Array.from({ length: 10 }, (_, i) => bulk(i % 2 ? owner : admin, id, ids.slice(i, i + 20))),
+      Array.from({ length: 10 }, (_, i) => addMembers(i % 2 ? owner : admin, id, ids.slice(i, i + 20))),
     )
     const added = answers.flatMap(({ json }) => json.map((row: { user_id: number }) => row.user_id))
     assert.deepEqual(

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { TestDatabase } from '../database.ts'
-import { purge } from '../purge.ts'
+import { runPurge } from '../purge.ts'
 import { type Answered, type Api, PASSWORD } from './harness.ts'
-import { type Person, peopleOf, signInAs } from './orgs-help.ts'
+import { createPeopleMaker, type Person, signInAs } from './orgs-help.ts'
 import { createObserver, type TrailEvent } from './orgs-observer.ts'
 
 /** Simulates accounts that change organizations at random and concurrently, and checks invariants. */
 
-const pick = fc.nat({ max: 1000 })
-const role = fc.constantFrom('owner', 'admin', 'member')
+const arbitraryIndex = fc.nat({ max: 1000 })
+const arbitraryRole = fc.constantFrom('owner', 'admin', 'member')
 const KINDS = [
   ['add', 6],
   ['bulk', 2],
@@ -30,38 +30,38 @@ const KINDS = [
 type Kind = (typeof KINDS)[number][0]
 
 /** A random operation. Its numbers index the accounts and organizations that exist when it runs. */
-export const operation = fc.record({
+export const arbitraryOperation = fc.record({
   kind: fc.oneof(...KINDS.map(([kind, weight]) => ({ weight, arbitrary: fc.constant<Kind>(kind) }))),
-  actor: pick,
-  org: pick,
-  target: pick,
-  role,
+  actor: arbitraryIndex,
+  org: arbitraryIndex,
+  target: arbitraryIndex,
+  role: arbitraryRole,
 })
-export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
+export type Operation = typeof arbitraryOperation extends fc.Arbitrary<infer T> ? T : never
 
-interface Done {
+interface SentRequest {
   readonly operation: string
   readonly status: number
   readonly requestId: string
 }
 
-const GUESTS = 4
-const FEWEST = 5
-const LOOK_EVERY = 6
+const GUEST_COUNT = 4
+const MIN_ACCOUNTS = 5
+const CHECK_INTERVAL = 6
 let worlds = 0
 
-export async function createWorld({ db, query }: TestDatabase, apis: readonly Api[]) {
+export async function createModel({ db, query }: TestDatabase, apis: readonly Api[]) {
   const world = ++worlds
-  const newPeople = peopleOf(apis[0]!, query)
+  const newPeople = createPeopleMaker(apis[0]!, query)
   const [[root], people] = [await newPeople(1, 'admin'), await newPeople(8)]
   const emails = new Map(people.map(({ id, email }) => [id, email]))
   const orgs: number[] = []
   const invites: { org: number; id: number; token: string }[] = []
-  const done: Done[] = []
+  const done: SentRequest[] = []
   let count = 0
 
   const at = <T>(list: readonly T[], n: number): T | undefined => list[n % list.length]
-  const guest = (n: number): string => `guest${n % GUESTS}.w${world}@example.com`
+  const guest = (n: number): string => `guest${n % GUEST_COUNT}.w${world}@example.com`
 
   const request = async (
     who: Person | null,
@@ -147,7 +147,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
       case 'register':
         return register(guest(op.target))
       case 'deleteAccount':
-        return people.length > FEWEST && deleteAccount(target)
+        return people.length > MIN_ACCOUNTS && deleteAccount(target)
     }
   }
 
@@ -168,8 +168,8 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
   const live = async (operations: readonly Operation[]): Promise<void> => {
     for (const [i, one] of operations.entries()) {
       await run(one)
-      if (i % LOOK_EVERY > 0) continue
-      await purge(db)
+      if (i % CHECK_INTERVAL > 0) continue
+      await runPurge(db)
       assert.deepEqual(await violations(), [])
     }
   }
@@ -179,7 +179,7 @@ export async function createWorld({ db, query }: TestDatabase, apis: readonly Ap
    * trail.
    */
   const check = async (): Promise<{ requests: number; successes: number }> => {
-    await purge(db)
+    await runPurge(db)
     assert.deepEqual(await violations(), [])
     const trail = (await query('select * from audit_event order by id')) as unknown as TrailEvent[]
     const noted = new Set(trail.map((event) => event.request_id))

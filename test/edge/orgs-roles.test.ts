@@ -3,17 +3,17 @@ import { describe, test } from 'node:test'
 import {
   assertRefused,
   type Call,
+  createSharedOrgs,
   LAST_OWNER,
-  LOW,
   MISSING,
   NOT_MEMBER,
   type Person,
-  RANK,
-  ROLE,
-  sharedOrgs,
+  RANK_EXCEEDED,
+  RANK_TOO_LOW,
+  ROLE_INVALID,
 } from './orgs-help.ts'
 
-const { call, org, roles, trail, last, root } = await sharedOrgs()
+const { call, org, roles, trail, last, root } = await createSharedOrgs()
 const promote = (who: Person, id: number, user: number, role: string) =>
   call(who, 'PATCH', `/${id}/members/${user}`, { query: { role } })
 const remove = (who: Person, id: number, user: number | 'me') => call(who, 'DELETE', `/${id}/members/${user}`)
@@ -46,17 +46,17 @@ describe('PATCH /orgs/{org_id}/members/{user_id}', () => {
     const { id, owner, member, outsider } = await org()
     for (const user of [outsider.id, 999_999])
       assertRefused(await promote(owner, id, user, 'admin'), 404, 'Member not found')
-    assertRefused(await promote(owner, id, member.id, 'root'), 400, ROLE)
+    assertRefused(await promote(owner, id, member.id, 'root'), 400, ROLE_INVALID)
     assertRefused(await call(owner, 'PATCH', `/${id}/members/${member.id}`), 422)
     assertRefused(await call(owner, 'PATCH', `/${id}/members/x`, { query: { role: 'admin' } }), 422)
   })
 
   test('admins cannot appoint or change owners', async () => {
     const { id, owner, admin, member } = await org()
-    assertRefused(await promote(admin, id, member.id, 'owner'), 403, RANK)
-    assertRefused(await promote(admin, id, admin.id, 'owner'), 403, RANK)
+    assertRefused(await promote(admin, id, member.id, 'owner'), 403, RANK_EXCEEDED)
+    assertRefused(await promote(admin, id, admin.id, 'owner'), 403, RANK_EXCEEDED)
     for (const role of ['owner', 'admin', 'member'])
-      assertRefused(await promote(admin, id, owner.id, role), 403, RANK)
+      assertRefused(await promote(admin, id, owner.id, role), 403, RANK_EXCEEDED)
   })
 
   test('the last owner stays; of two co-owners only one can step down', async () => {
@@ -173,7 +173,7 @@ test('checks for an unknown organization, membership, rank and input, in this or
     assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
     for (const who of [outsider, root])
       assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
-    assertRefused(await call(member, method, `/${id}${path}`, request), 403, LOW)
+    assertRefused(await call(member, method, `/${id}${path}`, request), 403, RANK_TOO_LOW)
     assertRefused(await call(null, method, `/${id}${path}`, request), 401)
   }
   assert.equal((await trail(id)).length, 1, 'nothing was done')

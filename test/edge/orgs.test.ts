@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { purge } from '../purge.ts'
-import { assertRefused, LOW, MISSING, NOT_MEMBER, OWNERS, orgsWorld } from './orgs-help.ts'
+import { runPurge } from '../purge.ts'
+import { assertRefused, createOrgs, MISSING, NOT_MEMBER, OWNERS_ONLY, RANK_TOO_LOW } from './orgs-help.ts'
 
-const { people, call, create, org, roles, trail, last, query, db } = await orgsWorld()
+const { people, call, create, org, roles, trail, last, query, db } = await createOrgs()
 const [root] = await people(1, 'admin')
 const [moderator] = await people(1, 'moderator')
-const FIELDS = ['created_at', 'description', 'id', 'is_active', 'name', 'slug', 'updated_at']
-const names = (answer: { json: { name: string }[] }) => answer.json.map(({ name }) => name)
+const ORG_FIELDS = ['created_at', 'description', 'id', 'is_active', 'name', 'slug', 'updated_at']
+const namesOf = (answer: { json: { name: string }[] }) => answer.json.map(({ name }) => name)
 
 describe('POST /orgs', () => {
   test('makes the caller the owner', async () => {
@@ -17,7 +17,7 @@ describe('POST /orgs', () => {
     })
     assert.equal(answer.status, 201)
     const { id, created_at, ...fields } = answer.json
-    assert.deepEqual(Object.keys(answer.json).sort(), FIELDS)
+    assert.deepEqual(Object.keys(answer.json).sort(), ORG_FIELDS)
     assert.deepEqual(fields, {
       name: 'Acme, Inc.',
       slug: 'acme',
@@ -133,10 +133,10 @@ describe('organization lists', () => {
     )
     const answer = await call(one!, 'GET', '')
     assert.equal(answer.status, 200)
-    assert.deepEqual(names(answer), ['joined', 'second', 'first'])
+    assert.deepEqual(namesOf(answer), ['joined', 'second', 'first'])
     assert.deepEqual(answer.json[2], (await call(one!, 'GET', `/${ids[0]}`)).json)
     const page = await call(one!, 'GET', '', { query: { page: 2, page_size: 1 } })
-    assert.deepEqual(names(page), ['second'])
+    assert.deepEqual(namesOf(page), ['second'])
     assert.deepEqual((await call((await people(1))[0]!, 'GET', '')).json, [])
     assertRefused(await call(null, 'GET', ''), 401)
   })
@@ -146,7 +146,7 @@ describe('organization lists', () => {
     const all = await call(root!, 'GET', '/all')
     assert.equal(all.status, 200)
     assert.equal(all.json[0].id, id, 'newest first')
-    assert.deepEqual(Object.keys(all.json[0]).sort(), FIELDS)
+    assert.deepEqual(Object.keys(all.json[0]).sort(), ORG_FIELDS)
     const memberships = await call(root!, 'GET', '/memberships')
     assert.equal(memberships.status, 200)
     const { slug, name } = all.json[0]
@@ -223,7 +223,7 @@ describe('a single organization', () => {
     const { id, owner, admin, member } = await org()
     const to = (slug: string, more = {}) => ({ query: { slug, ...more } })
     for (const who of [admin, member])
-      assertRefused(await call(who, 'PATCH', `/${id}`, to('theirs', { name: 'N' })), 403, OWNERS)
+      assertRefused(await call(who, 'PATCH', `/${id}`, to('theirs', { name: 'N' })), 403, OWNERS_ONLY)
     const before = (await call(owner, 'GET', `/${id}`)).json
     const moved = await call(owner, 'PATCH', `/${id}`, to('moved'))
     assert.equal(moved.status, 200)
@@ -279,7 +279,7 @@ describe('a single organization', () => {
     assert.deepEqual([answer.status, answer.text], [204, ''])
     assertRefused(await call(owner, 'GET', `/${id}`), 404, MISSING)
     assertRefused(await call(owner, 'DELETE', `/${id}`), 404, MISSING)
-    await purge(db)
+    await runPurge(db)
     assert.deepEqual(await roles(id), {})
     assert.deepEqual(await query('select id from organization_invite where organization_id = $1', [id]), [])
     assert.equal((await last(id))!.kind, 'organization.deleted')
@@ -288,16 +288,16 @@ describe('a single organization', () => {
   test('checks for an unknown organization, membership and rank, in this order', async () => {
     const { id, admin, member, outsider, owner } = await org()
     const routes = [
-      ['PATCH', '', LOW, { query: { name: 'x' } }],
-      ['DELETE', '', OWNERS, {}],
-      ['POST', '/transfer-ownership', OWNERS, { json: { user_id: admin.id } }],
+      ['PATCH', '', RANK_TOO_LOW, { query: { name: 'x' } }],
+      ['DELETE', '', OWNERS_ONLY, {}],
+      ['POST', '/transfer-ownership', OWNERS_ONLY, { json: { user_id: admin.id } }],
     ] as const
     for (const [method, path, low, request] of routes) {
       assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
       for (const who of [outsider, root!])
         assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
       assertRefused(await call(member, method, `/${id}${path}`, request), 403, low)
-      if (low === OWNERS) assertRefused(await call(admin, method, `/${id}${path}`, request), 403, low)
+      if (low === OWNERS_ONLY) assertRefused(await call(admin, method, `/${id}${path}`, request), 403, low)
       assertRefused(await call(null, method, `/${id}${path}`, request), 401)
       for (const bad of ['0', '-1', 'x', '99999999999'])
         assertRefused(await call(owner, method, `/${bad}${path}`, request), 422)
@@ -321,7 +321,7 @@ describe('POST /orgs/{org_id}/transfer-ownership', () => {
     assertRefused(
       await call(owner, 'POST', `/${id}/transfer-ownership`, { json: { user_id: admin.id } }),
       403,
-      OWNERS,
+      OWNERS_ONLY,
     )
   })
 

@@ -4,32 +4,32 @@ import { createOverview, followOverview, type Part } from '../../edge/streams/ov
 import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
 import { createReader } from '../../sql/reader.ts'
 import { Client, type Stream } from '../service.ts'
-import { ledgerOf as rows } from '../sql/ledger-help.ts'
+import { createLedgerHelp as rows } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
-const { api, ...database } = await edgeAndDatabase()
-const ledger = ledgerOf(database)
-const workers = rows(database)
+const { api, ...database } = await startEdgeAndDatabase()
+const ledger = createLedger(database)
+const workerRows = rows(database)
 const admin = await api.register('admin@example.com')
 const ann = await api.register('ann@example.com')
 const PATH = '/api/v1/jobs/overview/events'
 
 type Item = Record<string, unknown>
 
-async function open(port = api.port, token = admin.token): Promise<Stream> {
+async function openOverview(port = api.port, token = admin.token): Promise<Stream> {
   const client = new Client(port)
   client.token = token
   return client.stream(PATH)
 }
-const last = (stream: Stream, event: string): Item[] =>
+const lastItems = (stream: Stream, event: string): Item[] =>
   (stream.frames.findLast((frame) => frame.event === event)?.data.items ?? []) as Item[]
-const job = (stream: Stream, event: string, id: string): Item | undefined =>
-  last(stream, event).find((item) => item.job_id === id)
+const findJob = (stream: Stream, event: string, id: string): Item | undefined =>
+  lastItems(stream, event).find((item) => item.job_id === id)
 
 test('starts with all parts and sends a part again when it changes', async (t) => {
-  const stream = await open()
+  const stream = await openOverview()
   t.after(() => stream.close())
   await stream.until('all parts', (frames) => frames.length >= 5)
   assert.deepEqual(
@@ -37,14 +37,14 @@ test('starts with all parts and sends a part again when it changes', async (t) =
     ['queues', 'workers', 'running', 'waiting', 'failed'],
   )
   const id = await ledger.add(ann.id)
-  await stream.until('the job waits', () => job(stream, 'waiting', id) !== undefined)
-  const documents = () => last(stream, 'queues').find(({ queue }) => queue === 'documents')!
+  await stream.until('the job waits', () => findJob(stream, 'waiting', id) !== undefined)
+  const documents = () => lastItems(stream, 'queues').find(({ queue }) => queue === 'documents')!
   assert.deepEqual([documents().queued, documents().running], [1, 0])
   assert.match(String(documents().oldest_at), /Z$/)
   await ledger.claim(id)
   await ledger.progress(id, 'Page 3 of 9', 3, 9)
-  await stream.until('the job runs', () => job(stream, 'running', id)?.label === 'Page 3 of 9')
-  const { started_at, ...running } = job(stream, 'running', id)!
+  await stream.until('the job runs', () => findJob(stream, 'running', id)?.label === 'Page 3 of 9')
+  const { started_at, ...running } = findJob(stream, 'running', id)!
   assert.deepEqual(running, {
     job_id: id,
     name: 'documents.extract',
@@ -56,13 +56,13 @@ test('starts with all parts and sends a part again when it changes', async (t) =
     worker: 'test',
   })
   assert.match(String(started_at), /Z$/)
-  assert.deepEqual([job(stream, 'waiting', id), documents().running], [undefined, 1])
+  assert.deepEqual([findJob(stream, 'waiting', id), documents().running], [undefined, 1])
   await api.call('DELETE', `/api/v1/jobs/${id}`, { token: admin.token })
-  await stream.until('the job is being cancelled', () => job(stream, 'running', id)?.cancelling === true)
+  await stream.until('the job is being cancelled', () => findJob(stream, 'running', id)?.cancelling === true)
   await ledger.finish(id, 'failed', { code: 'internal', detail: 'It broke' })
-  await stream.until('the job has failed', () => job(stream, 'failed', id) !== undefined)
-  assert.deepEqual(job(stream, 'failed', id)!.error, { code: 'internal', detail: 'It broke' })
-  assert.equal(job(stream, 'running', id), undefined)
+  await stream.until('the job has failed', () => findJob(stream, 'failed', id) !== undefined)
+  assert.deepEqual(findJob(stream, 'failed', id)!.error, { code: 'internal', detail: 'It broke' })
+  assert.equal(findJob(stream, 'running', id), undefined)
 })
 
 test('a failed job names its retry', async (t) => {
@@ -70,20 +70,20 @@ test('a failed job names its retry', async (t) => {
   const id = await ledger.add(ann.id, { payload })
   await ledger.claim(id)
   await ledger.finish(id, 'failed', { code: 'internal', detail: 'x' })
-  const stream = await open()
+  const stream = await openOverview()
   t.after(() => stream.close())
-  await stream.until('the job has failed', () => job(stream, 'failed', id)?.retried_by === null)
+  await stream.until('the job has failed', () => findJob(stream, 'failed', id)?.retried_by === null)
   const { json } = await api.post(`/api/v1/jobs/${id}/retry`, { token: admin.token })
-  await stream.until('the job has its retry', () => job(stream, 'failed', id)?.retried_by === json.job_id)
+  await stream.until('the job has its retry', () => findJob(stream, 'failed', id)?.retried_by === json.job_id)
 })
 
 test('workers appear with their lease, threads, memory and liveness', async (t) => {
-  const stream = await open()
+  const stream = await openOverview()
   t.after(() => stream.close())
-  const lease = await workers.lease()
+  const lease = await workerRows.lease()
   await database.query('update worker_lease set memory_bytes = 1000, threads = 7 where id = $1', [lease])
   await database.query(`select pg_notify('worker_changed', '')`)
-  const worker = () => last(stream, 'workers').find(({ id }) => id === lease)
+  const worker = () => lastItems(stream, 'workers').find(({ id }) => id === lease)
   await stream.until('the worker appears', () => worker()?.threads === 7)
   const { started_at, expires_at, ...shown } = worker()!
   assert.deepEqual(shown, {
@@ -99,7 +99,7 @@ test('workers appear with their lease, threads, memory and liveness', async (t) 
   })
   assert.ok(String(expires_at) > String(started_at))
   assert.ok(
-    last(stream, 'queues').some((item) => item.queue === 'test' && item.queued === 0),
+    lastItems(stream, 'queues').some((item) => item.queue === 'test' && item.queued === 0),
     'its queues show, too, though nothing is in them',
   )
   await database.query('delete from worker_lease where id = $1', [lease])
@@ -128,15 +128,15 @@ test('unchanged parts are not sent, and a failed read is repeated', async () => 
   const stop = overview.watch((parts) => seen.push(...parts))
   await until('all parts', () => seen.length >= 5)
   const quiet = seen.length
-  overview.notified()
+  overview.scheduleRead()
   down = true
   await until('a failed read', () => {
-    overview.notified()
+    overview.scheduleRead()
     return errors.length > 0
   })
   const id = await ledger.add(ann.id)
   down = false
-  overview.notified()
+  overview.scheduleRead()
   await until('the change', () => seen.some(({ event, data }) => event === 'waiting' && data.includes(id)))
   assert.deepEqual(
     seen
@@ -157,8 +157,8 @@ test('a slow subscriber gets the complete latest state, never a backlog', () => 
       pushes.push(push)
       return () => {}
     },
-    whole: () => whole,
-    notified: () => {},
+    allParts: () => whole,
+    scheduleRead: () => {},
     close: () => {},
   }
   const sent: (readonly SseFrame[])[] = []

@@ -1,6 +1,6 @@
 import { connect } from '../../sql/driver.ts'
 import { createLog } from '../../tasks/log.ts'
-import { schedule } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
 import { stopAfterFile } from '../services.ts'
@@ -8,7 +8,7 @@ import { SECRET } from './harness.ts'
 
 /** Runs a worker in the test process. */
 
-const silent = await createLog('silent', 'worker')
+const silentLog = await createLog('silent', 'worker')
 
 // A tenth of the production value.
 const RETRY_MS = 100
@@ -23,12 +23,12 @@ export async function startOwnWorker(
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> {
   const settings = parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, WORKER_QUEUES: queues, ...env })
-  await pauseSchedule(url)
+  await pauseSchedules(url)
   const worker = await startWorker({
     settings,
     databaseUrl: url,
     directUrl: url,
-    log: silent,
+    log: silentLog,
     retryMs: RETRY_MS,
   })
   let stopping: Promise<void> | null = null
@@ -41,12 +41,12 @@ export async function startOwnWorker(
 }
 
 /** Pauses all schedules, because a scheduled run could take the rows that a test prepared for its own run. */
-async function pauseSchedule(url: string): Promise<void> {
+async function pauseSchedules(url: string): Promise<void> {
   const client = await connect({ url, applicationName: 'test-schedule' })
   await client.query(
     `insert into schedule_control (identifier, paused_at) select unnest($1::text[]), now()
      on conflict (identifier) do update set paused_at = excluded.paused_at`,
-    [schedule.map(({ identifier }) => identifier)],
+    [scheduleEntries.map(({ identifier }) => identifier)],
   )
   await client.end()
 }

@@ -2,25 +2,25 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import {
-  inviteEmail,
-  newAddressEmail,
-  oldAddressEmail,
-  resetEmail,
-  verificationEmail,
+  composeInviteEmail,
+  composeNewAddressEmail,
+  composeOldAddressEmail,
+  composePasswordResetEmail,
+  composeVerificationEmail,
 } from '../../tasks/accounts/emails.ts'
-import { sharedEdge } from './harness.ts'
+import { getSharedEdge } from './harness.ts'
 
-const { api } = await sharedEdge()
-const to = { email: 'a@example.com', full_name: null }
+const { api } = await getSharedEdge()
+const recipient = { email: 'a@example.com', full_name: null }
 const invite = { email: 'a@example.com', organization: 'Mill', role: 'member', invitedBy: null }
 
 test('every link in mail leads to an existing page and keeps its token out of requests', async () => {
   const emails = [
-    verificationEmail(to, 'http://mill.example.com', 'a-token', 24),
-    resetEmail(to, 'http://mill.example.com', 'a-token', 60),
-    inviteEmail(invite, 'http://mill.example.com', 'a-token', 14),
-    oldAddressEmail({ name: null, address: 'b@c' }, 'http://mill.example.com', 'a-token', 24),
-    newAddressEmail('b@c', 'http://mill.example.com', 'a-token', 24),
+    composeVerificationEmail(recipient, 'http://mill.example.com', 'a-token', 24),
+    composePasswordResetEmail(recipient, 'http://mill.example.com', 'a-token', 60),
+    composeInviteEmail(invite, 'http://mill.example.com', 'a-token', 14),
+    composeOldAddressEmail({ name: null, address: 'b@c' }, 'http://mill.example.com', 'a-token', 24),
+    composeNewAddressEmail('b@c', 'http://mill.example.com', 'a-token', 24),
   ]
   for (const mail of emails) {
     const [link, ...others] = mail.text.match(/http:\S+/g)!.map((url) => new URL(url)) as [URL]
@@ -46,8 +46,8 @@ test('the script knows each page and calls existing routes', async () => {
     assert.notEqual((await api.post(path!, { json: {} })).status, 404, path)
 })
 
-const FOLDER = new URL('../../edge/pages/', import.meta.url)
-const files = globSync('**/*.{js,css,svg,html}', { cwd: FOLDER })
+const PAGES_FOLDER = new URL('../../edge/pages/', import.meta.url)
+const files = globSync('**/*.{js,css,svg,html}', { cwd: PAGES_FOLDER })
 const scripts = files.filter((file) => file.endsWith('.js'))
 
 test('the public pages describe the service and link to the other pages', async () => {
@@ -71,25 +71,27 @@ test('every part of a page is served, and all its imports and links resolve', as
   for (const file of files.filter((name) => !name.endsWith('.html') && !name.startsWith('docs.')))
     assert.equal((await api.get(`/pages/${file}`)).status, 200, file)
   for (const file of scripts) {
-    for (const [, target] of readFileSync(new URL(file, FOLDER), 'utf8').matchAll(
+    for (const [, target] of readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(
       /(?:from |import\()'(\.[^']+)'/g,
     ))
       assert.ok(files.includes(`monitor/${target!.slice(2)}`), `${file}: ${target}`)
   }
   for (const file of files.filter((name) => name.endsWith('.html'))) {
-    for (const [, path] of readFileSync(new URL(file, FOLDER), 'utf8').matchAll(/(?:src|href)="(\/[^"]*)"/g))
+    for (const [, path] of readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(
+      /(?:src|href)="(\/[^"]*)"/g,
+    ))
       assert.equal((await api.get(path!)).status, 200, `${file}: ${path}`)
   }
 })
 
 test('no page has inline scripts, styles or handlers, or names another host', async () => {
   for (const file of files.filter((name) => name.endsWith('.html'))) {
-    const text = readFileSync(new URL(file, FOLDER), 'utf8')
+    const text = readFileSync(new URL(file, PAGES_FOLDER), 'utf8')
     assert.doesNotMatch(text, /<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:|https?:/, file)
   }
   for (const file of scripts)
     assert.doesNotMatch(
-      readFileSync(new URL(file, FOLDER), 'utf8').replaceAll('http://www.w3.org/2000/svg', ''),
+      readFileSync(new URL(file, PAGES_FOLDER), 'utf8').replaceAll('http://www.w3.org/2000/svg', ''),
       /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|https?:|setAttribute\('style'/,
       file,
     )
@@ -102,7 +104,9 @@ test('the monitor calls existing routes', async () => {
   const reference = (await api.get('/openapi.json')).json as { paths: Record<string, unknown> }
   const called = scripts
     .filter((file) => file.startsWith('monitor/'))
-    .flatMap((file) => [...readFileSync(new URL(file, FOLDER), 'utf8').matchAll(/['`](\/api\/v1\/[^'`?]*)/g)])
+    .flatMap((file) => [
+      ...readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(/['`](\/api\/v1\/[^'`?]*)/g),
+    ])
     .map(([, path]) => path!.replace(/\$\{[^}]*\}/g, 'x'))
   assert.ok(called.length > 10)
   const known = Object.keys(reference.paths).map(

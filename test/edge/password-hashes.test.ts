@@ -3,29 +3,35 @@ import { createHash } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import bcrypt from 'bcryptjs'
 import fc from 'fast-check'
-import { hashProblem } from '../../edge/password-hashes.ts'
+import { findHashProblem } from '../../edge/password-hashes.ts'
 import { createPasswords } from '../../edge/passwords.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Tests the accepted formats of imported password hashes, and the verification of their passwords. */
 
 const passwords = createPasswords({ concurrency: 2, cost: { memoryCost: 64, timeCost: 1 } })
 after(() => passwords.close())
 
-const bytes = (length: number): string => Buffer.alloc(length, 7).toString('base64').replace(/=+$/, '')
-const argon2 = (parameters: string, { salt = bytes(16), hash = bytes(32), kind = 'id', v = '$v=19' } = {}) =>
-  `$argon2${kind}${v}$${parameters}$${salt}$${hash}`
-const scrypt = (parameters: string, { salt = bytes(16), hash = bytes(32) } = {}) =>
+const base64OfLength = (length: number): string =>
+  Buffer.alloc(length, 7).toString('base64').replace(/=+$/, '')
+const formatArgon2 = (
+  parameters: string,
+  { salt = base64OfLength(16), hash = base64OfLength(32), kind = 'id', v = '$v=19' } = {},
+) => `$argon2${kind}${v}$${parameters}$${salt}$${hash}`
+const formatScrypt = (parameters: string, { salt = base64OfLength(16), hash = base64OfLength(32) } = {}) =>
   `$scrypt$${parameters}$${salt}$${hash}`
-const pbkdf2 = (digest: string, iterations: number, { salt = bytes(16), hash = bytes(32) } = {}) =>
-  `$pbkdf2-${digest}$${iterations}$${salt}$${hash}`
-const bcryptOf = (cost: string, kind = '2b') => `$${kind}$${cost}$${'a'.repeat(53)}`
+const formatPbkdf2 = (
+  digest: string,
+  iterations: number,
+  { salt = base64OfLength(16), hash = base64OfLength(32) } = {},
+) => `$pbkdf2-${digest}$${iterations}$${salt}$${hash}`
+const formatBcrypt = (cost: string, kind = '2b') => `$${kind}$${cost}$${'a'.repeat(53)}`
 
 // The hashes come from the tests of phc-winner-argon2, RFC 7914, Openwall's crypt_blowfish and passlib. Django 5.2
 // generated the others.
-const LONG =
+const LONG_PASSWORD =
   '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789chars after 72 are ignored'
-const KNOWN = [
+const KNOWN_HASHES = [
   ['password', '$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$wWKIMhR9lyDFvRz9YTZweHKfbftvj+qf+YFY4NeBbtA'],
   ['password', '$argon2i$m=256,t=2,p=1$c29tZXNhbHQ$/U3YPXYsSb3q9XxHvc0MLxur+GP960kN9j7emXX8zwY'],
   ['password', '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4'],
@@ -34,7 +40,7 @@ const KNOWN = [
     '$scrypt$ln=14,r=8,p=1$U29kaXVtQ2hsb3JpZGU$cCO9yzr9c0hGHAbNgf046/2o+7qQT44+qbVD9lRdofLVQylVYT8Pz2LUlwUkKpr55h6F3A1lHkDfzwF7RVdYhw',
   ],
   ['U*U', '$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW'],
-  [LONG, '$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui'],
+  [LONG_PASSWORD, '$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui'],
   ['password', '$pbkdf2-sha256$1212$4vjV83LKPjQzk31VI4E0Vw$hsYF68OiOUPdDZ1Fg.fJPeq1h/gXXY7acBp9/6c.tmQ'],
   [
     'password',
@@ -50,19 +56,19 @@ const KNOWN = [
 ] as const
 
 describe('a known hash verifies its password', () => {
-  for (const [password, stored] of KNOWN)
+  for (const [password, stored] of KNOWN_HASHES)
     test(stored.slice(0, 40), async () => {
-      assert.equal(hashProblem(stored), null)
+      assert.equal(findHashProblem(stored), null)
       assert.equal(await passwords.verify(stored, password), true)
       for (const wrong of [`x${password}`, password.slice(1), '', password.replace(/\w/, '~')])
         assert.equal(await passwords.verify(stored, wrong), false, wrong)
     })
 
   test('a bcrypt hash verifies under each prefix', async () => {
-    const [, stored] = KNOWN[4]
+    const [, stored] = KNOWN_HASHES[4]
     for (const kind of ['$2a$', '$2b$', '$2y$']) {
       const same = stored.replace('$2a$', kind)
-      assert.equal(hashProblem(same), null)
+      assert.equal(findHashProblem(same), null)
       assert.equal(await passwords.verify(same, 'U*U'), true)
       assert.equal(await passwords.verify(same, 'u*u'), false)
     }
@@ -71,67 +77,70 @@ describe('a known hash verifies its password', () => {
 
 describe('the most expensive accepted hash verifies', () => {
   for (const stored of [
-    bcryptOf('12'),
-    argon2('m=65536,t=3,p=4'),
-    scrypt('ln=15,r=8,p=1'),
-    pbkdf2('sha256', 1_200_000),
-    pbkdf2('sha512', 600_000),
+    formatBcrypt('12'),
+    formatArgon2('m=65536,t=3,p=4'),
+    formatScrypt('ln=15,r=8,p=1'),
+    formatPbkdf2('sha256', 1_200_000),
+    formatPbkdf2('sha512', 600_000),
   ])
-    test(stored.slice(0, 40), () => assert.equal(hashProblem(stored), null))
+    test(stored.slice(0, 40), () => assert.equal(findHashProblem(stored), null))
 })
 
 describe('too expensive hashes are rejected', () => {
   for (const [stored, problem] of [
-    [bcryptOf('03'), 'the cost of bcrypt must be 4 to 12'],
-    [bcryptOf('13'), 'the cost of bcrypt must be 4 to 12'],
-    [`bcrypt$${bcryptOf('13')}`, 'the cost of bcrypt must be 4 to 12'],
-    [`bcrypt_sha256$${bcryptOf('31')}`, 'the cost of bcrypt must be 4 to 12'],
-    [argon2('m=4194304,t=1,p=1'), 'm of argon2 must be 8 p to 65536'],
-    [argon2('m=65537,t=1,p=1'), 'm of argon2 must be 8 p to 65536'],
-    [`argon2${argon2('m=102400,t=2,p=8')}`, 'm of argon2 must be 8 p to 65536'],
-    [argon2('m=7,t=1,p=1'), 'm of argon2 must be 8 p to 65536'],
-    [argon2('m=64,t=4294967295,p=1'), 't of argon2 must be 1 to 3'],
-    [argon2('m=64,t=0,p=1'), 't of argon2 must be 1 to 3'],
-    [argon2('m=65536,t=4,p=1'), 't of argon2 must be 1 to 3'],
-    [argon2('m=65536,t=1,p=17'), 'p of argon2 must be 1 to 16'],
-    [argon2('m=65536,t=1,p=0'), 'p of argon2 must be 1 to 16'],
-    [scrypt('ln=31,r=8,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
-    [scrypt('ln=9999999999,r=8,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
-    [scrypt('ln=16,r=4,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
-    [scrypt('ln=0,r=8,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
-    [scrypt('ln=10,r=65,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
-    [scrypt('ln=15,r=9,p=1'), 'scrypt: 2^ln r p / 8 must be 32768 or less'],
-    [scrypt('ln=15,r=8,p=2'), 'scrypt: 2^ln r p / 8 must be 32768 or less'],
-    [scrypt('ln=10,r=8,p=2147483648'), 'p of scrypt must be 1 to 16'],
-    [pbkdf2('sha256', 0), 'sha256 iterations must be 1 to 1200000'],
-    [pbkdf2('sha256', 1_200_001), 'sha256 iterations must be 1 to 1200000'],
-    [pbkdf2('sha512', 600_001), 'sha512 iterations must be 1 to 600000'],
-    [`pbkdf2_sha256$9999999999$${bytes(16)}$${bytes(32)}=`, 'sha256 iterations must be 1 to 1200000'],
+    [formatBcrypt('03'), 'the cost of bcrypt must be 4 to 12'],
+    [formatBcrypt('13'), 'the cost of bcrypt must be 4 to 12'],
+    [`bcrypt$${formatBcrypt('13')}`, 'the cost of bcrypt must be 4 to 12'],
+    [`bcrypt_sha256$${formatBcrypt('31')}`, 'the cost of bcrypt must be 4 to 12'],
+    [formatArgon2('m=4194304,t=1,p=1'), 'm of argon2 must be 8 p to 65536'],
+    [formatArgon2('m=65537,t=1,p=1'), 'm of argon2 must be 8 p to 65536'],
+    [`argon2${formatArgon2('m=102400,t=2,p=8')}`, 'm of argon2 must be 8 p to 65536'],
+    [formatArgon2('m=7,t=1,p=1'), 'm of argon2 must be 8 p to 65536'],
+    [formatArgon2('m=64,t=4294967295,p=1'), 't of argon2 must be 1 to 3'],
+    [formatArgon2('m=64,t=0,p=1'), 't of argon2 must be 1 to 3'],
+    [formatArgon2('m=65536,t=4,p=1'), 't of argon2 must be 1 to 3'],
+    [formatArgon2('m=65536,t=1,p=17'), 'p of argon2 must be 1 to 16'],
+    [formatArgon2('m=65536,t=1,p=0'), 'p of argon2 must be 1 to 16'],
+    [formatScrypt('ln=31,r=8,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
+    [formatScrypt('ln=9999999999,r=8,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
+    [formatScrypt('ln=16,r=4,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
+    [formatScrypt('ln=0,r=8,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
+    [formatScrypt('ln=10,r=65,p=1'), 'scrypt: ln must be 1 to 15, r 1 to 64'],
+    [formatScrypt('ln=15,r=9,p=1'), 'scrypt: 2^ln r p / 8 must be 32768 or less'],
+    [formatScrypt('ln=15,r=8,p=2'), 'scrypt: 2^ln r p / 8 must be 32768 or less'],
+    [formatScrypt('ln=10,r=8,p=2147483648'), 'p of scrypt must be 1 to 16'],
+    [formatPbkdf2('sha256', 0), 'sha256 iterations must be 1 to 1200000'],
+    [formatPbkdf2('sha256', 1_200_001), 'sha256 iterations must be 1 to 1200000'],
+    [formatPbkdf2('sha512', 600_001), 'sha512 iterations must be 1 to 600000'],
+    [
+      `pbkdf2_sha256$9999999999$${base64OfLength(16)}$${base64OfLength(32)}=`,
+      'sha256 iterations must be 1 to 1200000',
+    ],
   ] as const)
-    test(stored.slice(0, 40), () => assert.equal(hashProblem(stored), problem))
+    test(stored.slice(0, 40), () => assert.equal(findHashProblem(stored), problem))
 })
 
 describe('hashes and salts of unsuitable lengths are rejected', () => {
   const SHORT = 'the salt must have 8 to 48 bytes, and the hash 16 to 64'
   const SPELLED = 'salt and hash must be canonical Base 64'
   for (const make of [
-    (parts: object) => argon2('m=64,t=1,p=1', parts),
-    (parts: object) => scrypt('ln=4,r=8,p=1', parts),
-    (parts: object) => pbkdf2('sha256', 1000, parts),
+    (parts: object) => formatArgon2('m=64,t=1,p=1', parts),
+    (parts: object) => formatScrypt('ln=4,r=8,p=1', parts),
+    (parts: object) => formatPbkdf2('sha256', 1000, parts),
   ]) {
     test(make({}).slice(0, 12), () => {
-      assert.equal(hashProblem(make({})), null)
+      assert.equal(findHashProblem(make({})), null)
       for (const parts of [
-        { hash: bytes(1) },
-        { hash: bytes(15) },
-        { hash: bytes(65) },
-        { salt: bytes(7) },
-        { salt: bytes(49) },
+        { hash: base64OfLength(1) },
+        { hash: base64OfLength(15) },
+        { hash: base64OfLength(65) },
+        { salt: base64OfLength(7) },
+        { salt: base64OfLength(49) },
       ])
-        assert.equal(hashProblem(make(parts)), SHORT, JSON.stringify(parts))
+        assert.equal(findHashProblem(make(parts)), SHORT, JSON.stringify(parts))
       // Encode the same bytes differently: the last Base64 character has unused bits.
-      for (const parts of [{ hash: `${bytes(32).slice(0, -1)}d` }, { salt: 'AAAAAAAAAAAAB' }])
-        assert.equal(hashProblem(make(parts)), SPELLED, JSON.stringify(parts))
+      for (const parts of [{ hash: `${base64OfLength(32).slice(0, -1)}d` }, { salt: 'AAAAAAAAAAAAB' }])
+        assert.equal(findHashProblem(make(parts)), SPELLED, JSON.stringify(parts))
     })
   }
 })
@@ -143,7 +152,7 @@ test('a Django hash has its own Base64 and salt format', () => {
     [`pbkdf2_sha256$1000$seasalt$${hash}`, 'the salt must have 8 to 48 bytes, and the hash 16 to 64'],
     [`pbkdf2_sha256$1000$saltsalt$${hash.slice(0, -1)}`, 'salt and hash must be canonical Base 64'],
   ] as const)
-    assert.equal(hashProblem(stored), problem, stored)
+    assert.equal(findHashProblem(stored), problem, stored)
 })
 
 test('other formats are rejected', () => {
@@ -155,37 +164,37 @@ test('other formats are rejected', () => {
     '$6$rounds=5000$usesomesillystri$KqJWpanXZHKq2BOB43TSaYhEWsQ1Lr5QNyPCDH/Tp.6',
     'pbkdf2_sha1$260000$saltsaltsalt$KtjXeLvLdsxkCFb78VrOY09vTvLN6L5f9p8=',
     'pbkdf2_sha256$1212$salt$salt$KtjXeLvLdsxkCFb78VrOY09vTvLN6L5f9p8+PVSVtBw=',
-    pbkdf2('sha1', 1000),
-    pbkdf2('sha256', 1000, { salt: `${bytes(16)}=` }),
+    formatPbkdf2('sha1', 1000),
+    formatPbkdf2('sha256', 1000, { salt: `${base64OfLength(16)}=` }),
     'scrypt$16384$salt$8$5$KtjXeLvLdsxkCFb78VrOY09vTvLN6L5f9p8+PVSVtBw=',
-    `argon2$${bcryptOf('10')}`,
-    `bcrypt${bcryptOf('10')}`,
-    `bcrypt_sha256$${argon2('m=64,t=1,p=1')}`,
-    `bcrypt$bcrypt$${bcryptOf('10')}`,
-    bcryptOf('10', '2x'),
-    bcryptOf('10', '2'),
-    bcryptOf('1'),
-    `${bcryptOf('10')}a`,
-    `${bcryptOf('10')}\n`,
-    ` ${bcryptOf('10')}`,
-    argon2('m=64,t=1,p=1', { v: '$v=18' }),
-    argon2('m=64,t=1,p=1', { kind: 'x' }),
-    argon2('m=64,t=1,p=1,keyid=AAAA'),
-    argon2('t=1,m=64,p=1'),
-    argon2('m=-64,t=1,p=1'),
-    argon2('m=64,t=1,p=1', { hash: `${bytes(32)}=` }),
-    scrypt('n=16384,r=8,p=1'),
-    scrypt('ln=4,r=8,p=1', { salt: '' }),
+    `argon2$${formatBcrypt('10')}`,
+    `bcrypt${formatBcrypt('10')}`,
+    `bcrypt_sha256$${formatArgon2('m=64,t=1,p=1')}`,
+    `bcrypt$bcrypt$${formatBcrypt('10')}`,
+    formatBcrypt('10', '2x'),
+    formatBcrypt('10', '2'),
+    formatBcrypt('1'),
+    `${formatBcrypt('10')}a`,
+    `${formatBcrypt('10')}\n`,
+    ` ${formatBcrypt('10')}`,
+    formatArgon2('m=64,t=1,p=1', { v: '$v=18' }),
+    formatArgon2('m=64,t=1,p=1', { kind: 'x' }),
+    formatArgon2('m=64,t=1,p=1,keyid=AAAA'),
+    formatArgon2('t=1,m=64,p=1'),
+    formatArgon2('m=-64,t=1,p=1'),
+    formatArgon2('m=64,t=1,p=1', { hash: `${base64OfLength(32)}=` }),
+    formatScrypt('n=16384,r=8,p=1'),
+    formatScrypt('ln=4,r=8,p=1', { salt: '' }),
   ])
-    assert.match(hashProblem(stored)!, /^must be a hash of/, stored)
+    assert.match(findHashProblem(stored)!, /^must be a hash of/, stored)
 })
 
 test('a wrong password fails for every accepted hash without an error', async () => {
   const small = fc.record({
     kind: fc.constantFrom('id', 'i', 'd'),
     v: fc.constantFrom('', '$v=16', '$v=19'),
-    salt: fc.integer({ min: 8, max: 48 }).map(bytes),
-    hash: fc.integer({ min: 16, max: 64 }).map(bytes),
+    salt: fc.integer({ min: 8, max: 48 }).map(base64OfLength),
+    hash: fc.integer({ min: 16, max: 64 }).map(base64OfLength),
     p: fc.integer({ min: 1, max: 16 }),
     t: fc.integer({ min: 1, max: 3 }),
     ln: fc.integer({ min: 1, max: 8 }),
@@ -194,15 +203,15 @@ test('a wrong password fails for every accepted hash without an error', async ()
   await fc.assert(
     fc.asyncProperty(small, fc.string({ unit: 'binary' }), async ({ p, t, ln, r, ...parts }, password) => {
       for (const stored of [
-        argon2(`m=${8 * p},t=${t},p=${p}`, parts),
-        scrypt(`ln=${ln},r=${r},p=${p}`, parts),
-        bcryptOf('04'),
+        formatArgon2(`m=${8 * p},t=${t},p=${p}`, parts),
+        formatScrypt(`ln=${ln},r=${r},p=${p}`, parts),
+        formatBcrypt('04'),
       ]) {
-        assert.equal(hashProblem(stored), null, stored)
+        assert.equal(findHashProblem(stored), null, stored)
         assert.equal(await passwords.verify(stored, password), false, stored)
       }
     }),
-    runs(20),
+    createRunOptions(20),
   )
 })
 
@@ -220,7 +229,7 @@ describe('at sign-in', () => {
   })
 
   test('an argon2 hash with other parameters is replaced, and ours is kept', async () => {
-    const [, stored] = KNOWN[2]
+    const [, stored] = KNOWN_HASHES[2]
     assert.match((await passwords.verifyAndRehash(stored, 'password')).rehashed!, OWN)
     const own = await passwords.hash('password')
     assert.deepEqual(await passwords.verifyAndRehash(own, 'password'), { matches: true, rehashed: null })

@@ -10,7 +10,7 @@ const passwords = createPasswords({ concurrency: 2 })
 after(() => passwords.close())
 
 /** Returns the nice values of this process's threads. */
-const niceness = (): number[] =>
+const readNiceness = (): number[] =>
   readdirSync('/proc/self/task').map((thread) => {
     const text = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8')
     return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[16])
@@ -98,7 +98,7 @@ describe('passwords', () => {
   test('only its threads run at a lower priority', {
     skip: process.platform !== 'linux',
   }, async () => {
-    const gentle = (): number => niceness().filter((nice) => nice > getPriority(0)).length
+    const gentle = (): number => readNiceness().filter((nice) => nice > getPriority(0)).length
     const before = gentle()
     const fresh = createPasswords({ concurrency: 2 })
     const foreign = fresh.verify(bcrypt.hashSync('one', 4), 'one')

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { event, intentObject } from '../payment-events.ts'
+import { createEvent, intentObject } from '../payment-events.ts'
 import { until } from '../until.ts'
-import { ledgerOf } from './ledger.ts'
+import { createLedger } from './ledger.ts'
 import { assertRefused } from './orgs-help.ts'
-import { sharedPayments } from './payments-rows.ts'
+import { getSharedPayments } from './payments-rows.ts'
 
-const world = await sharedPayments()
-const { query, send } = world
-const ledger = ledgerOf(world)
+const payments = await getSharedPayments()
+const { query, send } = payments
+const ledger = createLedger(payments)
 
 /** Waits for the job of an event and claims it. */
 const claimJobOf = async (id: string, count: number): Promise<string> => {
@@ -22,13 +22,13 @@ const claimJobOf = async (id: string, count: number): Promise<string> => {
 }
 
 test('an event whose job fails during the request is 500, and a repetition adds another job', async (t) => {
-  const { hub } = world.api.serving.edge
+  const { hub } = payments.api.serving.edge
   const terminal = hub.waitForTerminal.bind(hub)
   // Extend the wait of two seconds, which is too short on a busy machine.
   t.mock.method(hub, 'waitForTerminal', (id: string, _: number, signal?: AbortSignal) =>
     terminal(id, 60_000, signal),
   )
-  const given = event('payment_intent.succeeded', intentObject({ name: 'unlucky' }))
+  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'unlucky' }))
   const first = send(given)
   await ledger.finish(await claimJobOf(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
   assertRefused(await first, 500, /^Internal error/)
@@ -38,7 +38,7 @@ test('an event whose job fails during the request is 500, and a repetition adds 
 })
 
 test('an event whose job takes long is acknowledged after two seconds, because it is stored', async () => {
-  const given = event('payment_intent.succeeded', intentObject({ name: 'slow' }))
+  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'slow' }))
   const startedAt = performance.now()
   assert.equal((await send(given)).status, 200)
   const seconds = (performance.now() - startedAt) / 1000

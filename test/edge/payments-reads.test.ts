@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { AuditEvent } from '../../sql/audit.ts'
 import { deleteAndPurge } from '../../tasks/accounts/deletion.ts'
-import { jobSettings } from '../job-settings.ts'
-import { chargeObject, event, subscriptionObject } from '../payment-events.ts'
-import { purge } from '../purge.ts'
+import { createJobSettings } from '../job-settings.ts'
+import { chargeObject, createEvent, subscriptionObject } from '../payment-events.ts'
+import { runPurge } from '../purge.ts'
 import { assertChallenge, TOKEN_INVALID } from './accounts-help.ts'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
-import { DAY, NOW, paid, paymentRows } from './payments-rows.ts'
+import { createPaidEvent, createPayments, DAY, NOW } from './payments-rows.ts'
 
 const { admin, ann, api, bob, call, db, env, eve, everything, get, link, people, query, tell, url } =
-  await paymentRows()
-const basic = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
+  await createPayments()
+const basicEdge = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'basic' } })
 
-const deleted = (email: string): AuditEvent => ({
+const createDeletionEvent = (email: string): AuditEvent => ({
   kind: 'account.deleted',
   actorId: null,
   accountId: null,
@@ -23,7 +23,7 @@ const deleted = (email: string): AuditEvent => ({
   data: { email },
 })
 
-const NO_PAGES = { total: 0, total_is_exact: true, next: null, page: 1, page_size: 20 }
+const EMPTY_PAGE = { total: 0, total_is_exact: true, next: null, page: 1, page_size: 20 }
 
 for (const list of ['transactions', 'subscriptions', 'disputes', 'disputes?status=open'])
   test(`${list} can be followed by page and by cursor`, async () => {
@@ -103,7 +103,7 @@ describe('transactions', () => {
   test('of guests and other accounts are hidden; without authentication all are visible', async () => {
     assert.equal((await get(bob, '/transactions')).total, 1)
     for (const who of [eve, admin])
-      assert.deepEqual(await get(who, '/transactions'), { transactions: [], ...NO_PAGES })
+      assert.deepEqual(await get(who, '/transactions'), { transactions: [], ...EMPTY_PAGE })
     assert.equal((await everything('/transactions')).total, 10)
   })
 
@@ -122,7 +122,7 @@ describe('subscriptions', () => {
       [2, ['past_due', 'active']],
     )
     assert.equal((await get(ann, '/subscriptions?status=active')).total, 1)
-    assert.deepEqual(await get(ann, '/subscriptions?status=canceled'), { subscriptions: [], ...NO_PAGES })
+    assert.deepEqual(await get(ann, '/subscriptions?status=canceled'), { subscriptions: [], ...EMPTY_PAGE })
     assert.equal((await everything('/subscriptions?status=trialing')).total, 1)
     assertRefused(await call(ann, 'GET', '/subscriptions?status=paused'), 422)
   })
@@ -135,7 +135,7 @@ describe('disputes', () => {
     assert.deepEqual(await states(''), ['warning_issued', 'won', 'under_review', 'needs_response'])
     assert.deepEqual(await states('?status=open'), ['warning_issued', 'under_review', 'needs_response'])
     assert.deepEqual(await states('?status=won'), ['won'])
-    assert.deepEqual(await get(ann, '/disputes?status=lost'), { disputes: [], ...NO_PAGES })
+    assert.deepEqual(await get(ann, '/disputes?status=lost'), { disputes: [], ...EMPTY_PAGE })
     assert.equal((await get(bob, '/disputes?status=lost')).total, 1)
     assertRefused(await call(ann, 'GET', '/disputes?status=closed'), 422)
   })
@@ -205,7 +205,7 @@ test('everything except the webhook requires an active account, at every level',
   ] as const
   const [gone] = await people(1)
   await query('update account set is_active = false where id = $1', [gone!.id])
-  for (const edge of [api, basic]) {
+  for (const edge of [api, basicEdge]) {
     for (const [method, path] of routes) {
       for (const token of [undefined, 'forged', gone!.token]) {
         const answer = await edge.call(method, `/api/v1/payment${path}`, token === undefined ? {} : { token })
@@ -215,15 +215,15 @@ test('everything except the webhook requires an active account, at every level',
     }
     assertRefused(await edge.post('/api/v1/payment/webhook', { body: '{}' }), 400, 'Invalid payload')
   }
-  assert.equal((await basic.get('/api/v1/payment/transactions', { token: ann.token })).json.total, 8)
+  assert.equal((await basicEdge.get('/api/v1/payment/transactions', { token: ann.token })).json.total, 8)
 })
 
 test('payments of a deleted account stay without an owner', async () => {
   const [who] = await people(1)
   await link(who!, 'leaver')
   await tell(
-    paid('leaving', 'leaver'),
-    event(
+    createPaidEvent('leaving', 'leaver'),
+    createEvent(
       'customer.subscription.created',
       subscriptionObject({ name: 'leaving', customer: 'cus_leaver' }, { status: 'canceled' }),
     ),
@@ -232,15 +232,15 @@ test('payments of a deleted account stay without an owner', async () => {
   const before = await everything('/transactions')
   // The deletion job does the same after its call to the provider.
   await db.transaction((tx) =>
-    deleteAndPurge(tx, who!.id, deleted, { requestId: null, settings: jobSettings(1) }),
+    deleteAndPurge(tx, who!.id, createDeletionEvent, { requestId: null, settings: createJobSettings(1) }),
   )
-  await purge(db)
+  await runPurge(db)
   assert.deepEqual(await query('select from account where id = $1', [who!.id]), [])
   assert.deepEqual(await everything('/transactions'), before)
   assert.deepEqual(
     await query(`select user_id from payment_customer where provider_customer_id = 'cus_leaver'`),
     [{ user_id: null }],
   )
-  await tell(event('charge.refunded', chargeObject({ name: 'leaving', customer: 'cus_leaver' }, 100)))
+  await tell(createEvent('charge.refunded', chargeObject({ name: 'leaving', customer: 'cus_leaver' }, 100)))
   assert.equal((await everything('/transactions?status=partially_refunded')).total, 2)
 })

@@ -3,8 +3,8 @@ import { applyChanges } from '../../sql/payment-changes.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import {
   chargeObject,
+  createEvent,
   disputeObject,
-  event,
   intentObject,
   invoiceObject,
   refundObject,
@@ -12,8 +12,8 @@ import {
   type TestEvent,
   warningObject,
 } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
-import { sharedByFiles } from '../services.ts'
+import { startPaymentsWorld } from '../payments-world.ts'
+import { shareByFiles } from '../services.ts'
 import { startEdge } from './harness.ts'
 import type { Person } from './orgs-help.ts'
 
@@ -21,12 +21,12 @@ export const DAY = 86_400
 export const NOW = Math.floor(Date.now() / 1000)
 
 /** Creates the event of a successful payment. */
-export const paid = (name: string, customer: string, more: object = {}): TestEvent =>
-  event('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
+export const createPaidEvent = (name: string, customer: string, more: object = {}): TestEvent =>
+  createEvent('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
 
 /** Creates payments of two people and a guest in a new database, with helpers that read them. */
-export async function paymentRows() {
-  const world = await paymentsWorld({ worker: false })
+export async function createPayments() {
+  const world = await startPaymentsWorld({ worker: false })
   const { call, db, link, people, url, env } = world
   const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
   const [ann, bob, eve] = (await people(3)) as [Person, Person, Person]
@@ -51,32 +51,32 @@ export async function paymentRows() {
 }
 
 /** Shared by the files of this process that do not change the payment totals. */
-export const sharedPayments = sharedByFiles(paymentRows)
+export const getSharedPayments = shareByFiles(createPayments)
 
 // Ann has a payment in each state, a subscription, and disputes. Bob has one of each. A guest's payment has no owner.
 const HISTORY: readonly TestEvent[] = [
-  paid('a1', 'ann', { at: NOW - 3 * DAY, amount: 1000 }),
-  paid('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),
-  event(
+  createPaidEvent('a1', 'ann', { at: NOW - 3 * DAY, amount: 1000 }),
+  createPaidEvent('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),
+  createEvent(
     'charge.refunded',
     chargeObject({ name: 'a2', customer: 'cus_ann', at: NOW - 2 * DAY, amount: 2000 }, 500, {
       refunds: { data: [refundObject('a2', 1, 500, NOW - DAY + 1)] },
     }),
   ),
-  paid('a3', 'ann', { at: NOW - DAY, amount: 3000 }),
-  event(
+  createPaidEvent('a3', 'ann', { at: NOW - DAY, amount: 3000 }),
+  createEvent(
     'charge.refunded',
     chargeObject({ name: 'a3', customer: 'cus_ann', at: NOW - DAY, amount: 3000 }, 3000),
   ),
-  event(
+  createEvent(
     'payment_intent.payment_failed',
     intentObject({ name: 'a4', customer: 'cus_ann', at: NOW - 40 * DAY }),
   ),
-  event(
+  createEvent(
     'payment_intent.payment_failed',
     intentObject({ name: 'a5', customer: 'cus_ann', at: NOW - 41 * DAY }, { status: 'canceled' }),
   ),
-  event('checkout.session.completed', {
+  createEvent('checkout.session.completed', {
     id: 'cs_a6',
     mode: 'payment',
     payment_status: 'unpaid',
@@ -86,25 +86,25 @@ const HISTORY: readonly TestEvent[] = [
     payment_intent: 'pi_a6',
     created: NOW - 42 * DAY,
   }),
-  event(
+  createEvent(
     'invoice.paid',
     invoiceObject({ name: 'a7', customer: 'cus_ann', at: NOW, amount: 700, currency: 'eur' }, true),
   ),
-  event('customer.subscription.created', subscriptionObject({ name: 'a8', customer: 'cus_ann' })),
-  event(
+  createEvent('customer.subscription.created', subscriptionObject({ name: 'a8', customer: 'cus_ann' })),
+  createEvent(
     'customer.subscription.created',
     subscriptionObject({ name: 'a9', customer: 'cus_ann' }, { status: 'past_due' }),
   ),
-  event('charge.dispute.created', disputeObject({ name: 'a1' }, 'needs_response')),
-  event('charge.dispute.created', disputeObject({ name: 'a2' }, 'under_review')),
-  event('charge.dispute.closed', disputeObject({ name: 'a3' }, 'won')),
-  event('radar.early_fraud_warning.created', warningObject({ name: 'a1' })),
-  paid('b1', 'bob', { at: NOW - 60, amount: 9000 }),
-  event(
+  createEvent('charge.dispute.created', disputeObject({ name: 'a1' }, 'needs_response')),
+  createEvent('charge.dispute.created', disputeObject({ name: 'a2' }, 'under_review')),
+  createEvent('charge.dispute.closed', disputeObject({ name: 'a3' }, 'won')),
+  createEvent('radar.early_fraud_warning.created', warningObject({ name: 'a1' })),
+  createPaidEvent('b1', 'bob', { at: NOW - 60, amount: 9000 }),
+  createEvent(
     'customer.subscription.created',
     subscriptionObject({ name: 'b2', customer: 'cus_bob' }, { status: 'trialing' }),
   ),
-  event('charge.dispute.created', disputeObject({ name: 'b1', amount: 9000 }, 'lost')),
-  paid('guest', 'guest', { at: NOW - 30, amount: 50 }),
-  event('charge.dispute.created', disputeObject({ name: 'unknown' }, 'needs_response')),
+  createEvent('charge.dispute.created', disputeObject({ name: 'b1', amount: 9000 }, 'lost')),
+  createPaidEvent('guest', 'guest', { at: NOW - 30, amount: 50 }),
+  createEvent('charge.dispute.created', disputeObject({ name: 'unknown' }, 'needs_response')),
 ]

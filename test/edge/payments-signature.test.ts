@@ -1,70 +1,77 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { event, intentObject, mac, signature, type TestEvent, WEBHOOK_SECRET } from '../payment-events.ts'
+import {
+  computeMac,
+  createEvent,
+  intentObject,
+  signEvent,
+  type TestEvent,
+  WEBHOOK_SECRET,
+} from '../payment-events.ts'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
-import { sharedPayments } from './payments-rows.ts'
+import { getSharedPayments } from './payments-rows.ts'
 
 /** Invalid provider events must all be rejected the same way and leave no row. */
 
-const { api, query, send, url, env } = await sharedPayments()
+const { api, query, send, url, env } = await getSharedPayments()
 const PATH = '/api/v1/payment/webhook'
-const given: TestEvent = event('payment_intent.succeeded', intentObject({ name: 'forged' }), {
+const testEvent: TestEvent = createEvent('payment_intent.succeeded', intentObject({ name: 'forged' }), {
   id: 'evt_forged',
 })
-const body = JSON.stringify(given)
+const body = JSON.stringify(testEvent)
 const now = (): number => Math.floor(Date.now() / 1000)
-const good = (): string => mac(body, WEBHOOK_SECRET, now())
-const bad = mac(body, 'whsec_other', now())
+const createSignature = (): string => computeMac(body, WEBHOOK_SECRET, now())
+const wrongSignature = computeMac(body, 'whsec_other', now())
 
-const headers: readonly [what: string, () => string][] = [
+const badSignatures: readonly [what: string, () => string][] = [
   ['without a signature', () => ''],
   ['with a signature that is none', () => 'x'],
-  ['signed with another secret', () => signature(body, { secret: 'whsec_other' })],
-  ['signed 301 s ago', () => signature(body, { at: now() - 301 })],
-  ['signed without a time', () => `v1=${good()}`],
-  ['signed at another time', () => `t=${now() - 1},v1=${good()}`],
-  ['with two signatures, neither right', () => `t=${now()},v1=${bad},v1=${bad}`],
-  ['with a signature of another scheme', () => `t=${now()},v0=${good()}`],
+  ['signed with another secret', () => signEvent(body, { secret: 'whsec_other' })],
+  ['signed 301 s ago', () => signEvent(body, { at: now() - 301 })],
+  ['signed without a time', () => `v1=${createSignature()}`],
+  ['signed at another time', () => `t=${now() - 1},v1=${createSignature()}`],
+  ['with two signatures, neither right', () => `t=${now()},v1=${wrongSignature},v1=${wrongSignature}`],
+  ['with a signature of another scheme', () => `t=${now()},v0=${createSignature()}`],
   ['with an empty signature', () => `t=${now()},v1=`],
-  ['with half a signature', () => `t=${now()},v1=${good().slice(0, 32)}`],
+  ['with half a signature', () => `t=${now()},v1=${createSignature().slice(0, 32)}`],
 ]
-for (const [what, header] of headers)
+for (const [what, header] of badSignatures)
   test(`a request ${what}`, async () => {
-    const answer = await send(given, header())
+    const answer = await send(testEvent, header())
     assertRefused(answer, 400, 'Invalid payload')
   })
 
-const signed: readonly [what: string, string | Buffer][] = [
+const badBodies: readonly [what: string, string | Buffer][] = [
   ['empty', ''],
   ['not JSON', '{"id": "evt_broken"'],
   ['not an object', '"evt"'],
   ['null', 'null'],
-  ['without an id', JSON.stringify({ ...given, id: undefined })],
-  ['with an id that is no text', JSON.stringify({ ...given, id: 5 })],
-  ['without a type', JSON.stringify({ ...given, type: undefined })],
-  ['without a time', JSON.stringify({ ...given, created: 'now' })],
-  ['without an object', JSON.stringify({ ...given, data: {} })],
+  ['without an id', JSON.stringify({ ...testEvent, id: undefined })],
+  ['with an id that is no text', JSON.stringify({ ...testEvent, id: 5 })],
+  ['without a type', JSON.stringify({ ...testEvent, type: undefined })],
+  ['without a time', JSON.stringify({ ...testEvent, created: 'now' })],
+  ['without an object', JSON.stringify({ ...testEvent, data: {} })],
   ['thin', JSON.stringify({ id: 'evt_thin', object: 'v2.core.event', type: 'x', created: '2026-01-01' })],
   [
     'nested deep',
-    `${JSON.stringify({ ...given, data: { object: {} } }).slice(0, -3)}"a":${'['.repeat(5000)}${']'.repeat(5000)}}}}`,
+    `${JSON.stringify({ ...testEvent, data: { object: {} } }).slice(0, -3)}"a":${'['.repeat(5000)}${']'.repeat(5000)}}}}`,
   ],
-  ['huge', JSON.stringify({ ...given, padding: 'x'.repeat(1_048_576) })],
+  ['huge', JSON.stringify({ ...testEvent, padding: 'x'.repeat(1_048_576) })],
 ]
-for (const [what, text] of signed)
+for (const [what, text] of badBodies)
   test(`a body that is ${what}, though signed`, async () => {
     const answer = await api.post(PATH, {
       body: text,
-      headers: { 'stripe-signature': signature(String(text)) },
+      headers: { 'stripe-signature': signEvent(String(text)) },
     })
     assertRefused(answer, 400, 'Invalid payload')
   })
 
 test('a body that differs from the signed bytes', async () => {
-  for (const changed of [body.replace('2000', '3000'), `${body} `, JSON.stringify(given, null, 1)])
+  for (const changed of [body.replace('2000', '3000'), `${body} `, JSON.stringify(testEvent, null, 1)])
     assertRefused(
-      await api.post(PATH, { body: changed, headers: { 'stripe-signature': signature(body) } }),
+      await api.post(PATH, { body: changed, headers: { 'stripe-signature': signEvent(body) } }),
       400,
       'Invalid payload',
     )
@@ -80,11 +87,11 @@ test('rejected requests leave no row', async () => {
 
 test('one valid signature with any known secret is enough, because secrets rotate', async () => {
   // This event type adds no job.
-  const other = event('customer.created', { id: 'cus_1' })
+  const other = createEvent('customer.created', { id: 'cus_1' })
   const text = JSON.stringify(other)
   const signed = (...secrets: readonly string[]): string => {
     const at = now()
-    return [`t=${at}`, ...secrets.map((secret) => `v1=${mac(text, secret, at)}`)].join(',')
+    return [`t=${at}`, ...secrets.map((secret) => `v1=${computeMac(text, secret, at)}`)].join(',')
   }
   const wrong = (n: number): string[] => Array.from({ length: n }, (_, i) => `whsec_${i}`)
   const accepted = { received: 'true' }
@@ -93,7 +100,7 @@ test('one valid signature with any known secret is enough, because secrets rotat
     signed('whsec_new', WEBHOOK_SECRET),
     signed(WEBHOOK_SECRET, WEBHOOK_SECRET),
     signed(...wrong(9), WEBHOOK_SECRET),
-    `${signed(WEBHOOK_SECRET)},v1=${bad},v1=`,
+    `${signed(WEBHOOK_SECRET)},v1=${wrongSignature},v1=`,
   ])
     assert.deepEqual((await send(other, header)).json, accepted, header)
   // The edge checks at most ten signatures.

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
-import { DAY, NOW, sharedPayments } from './payments-rows.ts'
+import { DAY, getSharedPayments, NOW } from './payments-rows.ts'
 
-const { ann, call, eve, everything, get, url } = await sharedPayments()
-const bare = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
+const { ann, call, eve, everything, get, url } = await getSharedPayments()
+const unconfiguredEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
 
 describe('the summary', () => {
   test("counts the caller's payments in the most used currency", async () => {
@@ -31,7 +31,7 @@ describe('the summary', () => {
   })
 
   test('reports whether a provider is configured, and never its key', async () => {
-    const { enabled, is_test_mode } = (await bare.get('/api/v1/payment/status')).json
+    const { enabled, is_test_mode } = (await unconfiguredEdge.get('/api/v1/payment/status')).json
     assert.deepEqual([enabled, is_test_mode], [false, false])
     const live = await startEdge(url, { env: { AUTH_LEVEL: 'none', STRIPE_SECRET_KEY: 'sk_live_1' } })
     const answer = await live.get('/api/v1/payment/status')

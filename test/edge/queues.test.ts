@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { figuresOf, percentile, type Span } from '../../edge/routes/queues/figures.ts'
+import { createFigureCalculator, percentile, type TallySpan } from '../../edge/routes/queues/figures.ts'
 import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf } from '../../workers/attempts/tally.ts'
-import { edgeAndDatabase } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
-const { api, ...database } = await edgeAndDatabase()
+const { api, ...database } = await startEdgeAndDatabase()
 const { db, query } = database
-const ledger = ledgerOf(database)
+const ledger = createLedger(database)
 const admin = await api.register('admin@example.com')
 const PATH = '/api/v1/queues'
-const token = { token: admin.token }
-const times = (seconds: number, count = 1): number[] =>
+const adminToken = { token: admin.token }
+const createHistogram = (seconds: number, count = 1): number[] =>
   Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, n) => (n === bucketOf(seconds) ? count : 0))
-const queue = async (name: string, window = '10m') => {
-  const { status, json } = await api.get(`${PATH}?window=${window}`, token)
+const getQueue = async (name: string, window = '10m') => {
+  const { status, json } = await api.get(`${PATH}?window=${window}`, adminToken)
   assert.equal(status, 200)
   return json.queues.find((one: { queue: string }) => one.queue === name)
 }
-const events = () =>
+const readEvents = () =>
   query(`select kind, actor_id, data from audit_event where kind like 'queue.%' order by id`)
 
 test('lists every queue, even unused ones', async () => {
-  const { json } = await api.get(PATH, token)
+  const { json } = await api.get(PATH, adminToken)
   assert.deepEqual([json.window, json.span_seconds], ['10m', 10])
   const names = json.queues.map((one: { queue: string }) => one.queue)
   assert.deepEqual(names, [...names].sort())
   assert.ok(names.includes('documents') && names.includes('voice'))
-  assert.deepEqual(await queue('voice'), {
+  assert.deepEqual(await getQueue('voice'), {
     queue: 'voice',
     queued: 0,
     running: 0,
@@ -49,7 +49,7 @@ test('lists every queue, even unused ones', async () => {
 test('shows depth, age and statistics of ended jobs for each window', async () => {
   await ledger.add(admin.id)
   const of = { queue: 'documents', name: 'documents.extract', attempts: 4, run_seconds: 8, wait_seconds: 2 }
-  const each = { runs: times(2, 4), waits: times(0.5, 4) }
+  const each = { runs: createHistogram(2, 4), waits: createHistogram(0.5, 4) }
   await db.run(
     addTallies(
       [
@@ -66,7 +66,7 @@ test('shows depth, age and statistics of ended jobs for each window', async () =
     ['24h', 72],
     ['7d', 84],
   ] as const) {
-    const found = await queue('documents', window)
+    const found = await getQueue('documents', window)
     assert.deepEqual([found.queued, found.running], [1, 0])
     assert.match(found.oldest_at, /Z$/)
     assert.deepEqual([found.ended, found.failed, found.repeated], [8, 4, 4])
@@ -82,21 +82,21 @@ test('shows depth, age and statistics of ended jobs for each window', async () =
 })
 
 test('a pause shows who and when, is stored once, and adds an audit event', async () => {
-  const first = await api.post(`${PATH}/ai/pause`, token)
+  const first = await api.post(`${PATH}/ai/pause`, adminToken)
   assert.equal(first.status, 200)
   const { paused_at, ...rest } = first.json
   assert.match(paused_at, /Z$/)
   assert.deepEqual(rest, { queue: 'ai', paused_by: admin.id, limit: null })
-  assert.deepEqual((await api.post(`${PATH}/ai/pause`, token)).json, first.json)
-  assert.equal((await queue('ai')).paused_at, paused_at)
-  const resumed = await api.post(`${PATH}/ai/resume`, token)
+  assert.deepEqual((await api.post(`${PATH}/ai/pause`, adminToken)).json, first.json)
+  assert.equal((await getQueue('ai')).paused_at, paused_at)
+  const resumed = await api.post(`${PATH}/ai/resume`, adminToken)
   assert.deepEqual(resumed.json, { queue: 'ai', paused_at: null, paused_by: null, limit: null })
-  await api.post(`${PATH}/ai/resume`, token)
-  const limited = await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit: 5 } })
+  await api.post(`${PATH}/ai/resume`, adminToken)
+  const limited = await api.call('PATCH', `${PATH}/ai`, { ...adminToken, json: { limit: 5 } })
   assert.deepEqual(limited.json, { queue: 'ai', paused_at: null, paused_by: null, limit: 5 })
-  await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit: 5 } })
-  await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit: null } })
-  assert.deepEqual(await events(), [
+  await api.call('PATCH', `${PATH}/ai`, { ...adminToken, json: { limit: 5 } })
+  await api.call('PATCH', `${PATH}/ai`, { ...adminToken, json: { limit: null } })
+  assert.deepEqual(await readEvents(), [
     { kind: 'queue.paused', actor_id: admin.id, data: { queue: 'ai' } },
     { kind: 'queue.resumed', actor_id: admin.id, data: { queue: 'ai' } },
     { kind: 'queue.limited', actor_id: admin.id, data: { queue: 'ai', limit: 5 } },
@@ -106,20 +106,20 @@ test('a pause shows who and when, is stored once, and adds an audit event', asyn
 
 test('an unknown queue is 404 with the known names, and an invalid limit or window is rejected', async () => {
   for (const answer of [
-    await api.post(`${PATH}/nowhere/pause`, token),
-    await api.post(`${PATH}/nowhere/resume`, token),
-    await api.call('PATCH', `${PATH}/nowhere`, { ...token, json: { limit: 1 } }),
+    await api.post(`${PATH}/nowhere/pause`, adminToken),
+    await api.post(`${PATH}/nowhere/resume`, adminToken),
+    await api.call('PATCH', `${PATH}/nowhere`, { ...adminToken, json: { limit: 1 } }),
   ]) {
     assert.equal(answer.status, 404)
     assert.match(answer.json.detail, /^There is no queue named nowhere; the queues are accounts, ai, /)
   }
   for (const limit of [0, -1, 1.5, 'many', 1_000_001, undefined])
     assert.equal(
-      (await api.call('PATCH', `${PATH}/ai`, { ...token, json: { limit } })).status,
+      (await api.call('PATCH', `${PATH}/ai`, { ...adminToken, json: { limit } })).status,
       422,
       `${limit}`,
     )
-  assert.equal((await api.get(`${PATH}?window=2h`, token)).status, 422)
+  assert.equal((await api.get(`${PATH}?window=2h`, adminToken)).status, 422)
 })
 
 test('draining and resuming a worker names who requested it', async () => {
@@ -128,8 +128,12 @@ test('draining and resuming a worker names who requested it', async () => {
     { id: string },
   ]
   const path = `/api/v1/workers/${id}`
-  assert.deepEqual((await api.post(`${path}/drain`, token)).json, { id, name: 'host/1', drained: true })
-  assert.deepEqual((await api.post(`${path}/resume`, token)).json, { id, name: 'host/1', drained: false })
+  assert.deepEqual((await api.post(`${path}/drain`, adminToken)).json, { id, name: 'host/1', drained: true })
+  assert.deepEqual((await api.post(`${path}/resume`, adminToken)).json, {
+    id,
+    name: 'host/1',
+    drained: false,
+  })
   assert.deepEqual(
     await query(`select kind, actor_id, data from audit_event where kind like 'worker.%' order by id`),
     [
@@ -139,22 +143,22 @@ test('draining and resuming a worker names who requested it', async () => {
   )
   await query('delete from worker_lease where id = $1', [id])
   for (const unknown of [id, 'nonsense'])
-    assert.equal((await api.post(`/api/v1/workers/${unknown}/drain`, token)).status, 404)
+    assert.equal((await api.post(`/api/v1/workers/${unknown}/drain`, adminToken)).status, 404)
 })
 
 describe('queue statistics', () => {
-  const span = (of: number, outcome: Span[2], attempts: number, seconds = 1): Span => [
+  const span = (of: number, outcome: TallySpan[2], attempts: number, seconds = 1): TallySpan => [
     'a',
     of,
     outcome,
     attempts,
-    times(seconds, attempts),
-    times(seconds, attempts),
+    createHistogram(seconds, attempts),
+    createHistogram(seconds, attempts),
   ]
 
   test('cover only their window and queue', () => {
     const last = 1000
-    const figures = figuresOf(
+    const figures = createFigureCalculator(
       [
         span(last, 'done', 1),
         span(last - 59, 'failed', 2),
@@ -180,6 +184,6 @@ describe('queue statistics', () => {
       const found = percentile(counts, seconds.length, part)
       assert.ok(found / exact < 1.6 && exact / found < 1.6, `${part}: ${found} for ${exact}`)
     }
-    assert.equal(percentile(times(5e6), 1, 0.5), 10_000)
+    assert.equal(percentile(createHistogram(5e6), 1, 0.5), 10_000)
   })
 })

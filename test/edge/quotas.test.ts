@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { QUOTA_NAMES } from '../../sql/quotas.ts'
-import { type Account, type Answered, newEmail, sharedEdge, startEdge } from './harness.ts'
+import { type Account, type Answered, createEmail, getSharedEdge, startEdge } from './harness.ts'
 
 /** Tests refusals by quota, and how accounts see and admins change quotas. */
 
-const { api: plain, admin, url, query } = await sharedEdge()
+const { api: plain, admin, url, query } = await getSharedEdge()
 const QUOTAS = {
   documents: 3,
   bytes: 1000,
@@ -19,13 +19,13 @@ const env = Object.fromEntries(
   Object.entries(QUOTAS).map(([kind, n]) => [`QUOTA_${kind.toUpperCase()}`, String(n)]),
 )
 const api = await startEdge(url, { env: { ...env, OPENAI_API_KEY: 'sk-test' } })
-const newcomer = (): Promise<Account> => plain.register(newEmail())
+const registerAccount = (): Promise<Account> => plain.register(createEmail())
 
-async function quotasOf(account: Pick<Account, 'token'>, path = '/api/v1/auth/me/quotas') {
+async function readQuotas(account: Pick<Account, 'token'>, path = '/api/v1/auth/me/quotas') {
   const answer = await api.get(path, { token: account.token })
   assert.equal(answer.status, 200, answer.text)
-  type Use = { kind: string; used: number; quota: number | null; own: number | null; setting: string }
-  return new Map((answer.json.quotas as Use[]).map((use) => [use.kind, use]))
+  type QuotaUse = { kind: string; used: number; quota: number | null; own: number | null; setting: string }
+  return new Map((answer.json.quotas as QuotaUse[]).map((use) => [use.kind, use]))
 }
 
 function assertExceeded(answer: Answered, kind: keyof typeof QUOTAS, status = 429): void {
@@ -34,7 +34,7 @@ function assertExceeded(answer: Answered, kind: keyof typeof QUOTAS, status = 42
 }
 
 /** Functions that create the n-th item of a kind for an account. */
-const MAKING: Readonly<
+const CREATORS: Readonly<
   Partial<Record<keyof typeof QUOTAS, (account: Account, n: number) => Promise<Answered>>>
 > = {
   documents: ({ token }, n) => api.upload(token, `document ${n}`),
@@ -52,17 +52,17 @@ const MAKING: Readonly<
     }),
 }
 
-for (const [kind, make] of Object.entries(MAKING) as [
+for (const [kind, make] of Object.entries(CREATORS) as [
   keyof typeof QUOTAS,
-  NonNullable<(typeof MAKING)['keys']>,
+  NonNullable<(typeof CREATORS)['keys']>,
 ][])
   test(`${kind}: concurrent requests cannot exceed the quota, and refusals name it`, async () => {
-    const account = await newcomer()
+    const account = await registerAccount()
     const answers = await Promise.all(Array.from({ length: QUOTAS[kind] + 3 }, (_, n) => make(account, n)))
     const [made, refused] = [0, 1].map((no) => answers.filter(({ status }) => Number(status >= 400) === no))
     assert.equal(made!.length, QUOTAS[kind], JSON.stringify(answers.map(({ text }) => text)))
     for (const answer of refused!) assertExceeded(answer, kind)
-    assert.deepEqual((await quotasOf(account)).get(kind), {
+    assert.deepEqual((await readQuotas(account)).get(kind), {
       kind,
       used: QUOTAS[kind],
       quota: QUOTAS[kind],
@@ -73,7 +73,7 @@ for (const [kind, make] of Object.entries(MAKING) as [
 
 describe('the quota of bytes', () => {
   test('rejects a file that would exceed it, with 413 if the file alone is larger', async () => {
-    const { token } = await newcomer()
+    const { token } = await registerAccount()
     assert.equal((await api.upload(token, 'a'.repeat(600))).status, 201)
     assertExceeded(await api.upload(token, 'b'.repeat(600)), 'bytes')
     assertExceeded(await api.upload(token, 'c'.repeat(1001)), 'bytes', 413)
@@ -87,22 +87,22 @@ describe('the quota of bytes', () => {
 })
 
 test('jobs of one request are added together or not at all', async () => {
-  const account = await newcomer()
+  const account = await registerAccount()
   const enqueue = (count: number) =>
     api.post('/api/v1/tasks/enqueue', {
       token: account.token,
       json: { queue_type: 'load_test', task_name: 'io_simulation_task', args: {}, count },
     })
   assertExceeded(await enqueue(3), 'waiting_jobs')
-  assert.equal((await quotasOf(account)).get('waiting_jobs')!.used, 0)
+  assert.equal((await readQuotas(account)).get('waiting_jobs')!.used, 0)
   assert.equal((await enqueue(2)).status, 202)
 })
 
 test('an account sees all its quotas, and an admin has none', async () => {
-  const own = await quotasOf(await newcomer())
+  const own = await readQuotas(await registerAccount())
   assert.deepEqual([...own.keys()], QUOTA_NAMES)
   assert.equal(own.get('pages')!.quota, 10_000_000)
-  for (const { quota } of (await quotasOf(admin)).values()) assert.equal(quota, null)
+  for (const { quota } of (await readQuotas(admin)).values()) assert.equal(quota, null)
   assert.equal((await api.get('/api/v1/auth/me/quotas')).status, 401)
 })
 
@@ -112,16 +112,16 @@ describe('an admin', () => {
     api.call('PATCH', path(of), { token: who.token, json })
 
   test('sets and removes quotas of an account, with audit events', async () => {
-    const account = await newcomer()
+    const account = await registerAccount()
     assert.equal((await change(admin, account, { keys: 2, organizations: 0 })).status, 204)
-    const given = await quotasOf(admin, path(account))
+    const given = await readQuotas(admin, path(account))
     assert.deepEqual([given.get('keys')!.quota, given.get('keys')!.own], [2, 2])
     assert.deepEqual([given.get('organizations')!.quota, given.get('organizations')!.own], [null, 0])
-    for (const n of [1, 2]) assert.equal((await MAKING.keys!(account, n)).status, 201)
-    assertExceeded(await MAKING.keys!(account, 3), 'keys')
-    for (const n of [1, 2]) assert.equal((await MAKING.organizations!(account, n)).status, 201)
+    for (const n of [1, 2]) assert.equal((await CREATORS.keys!(account, n)).status, 201)
+    assertExceeded(await CREATORS.keys!(account, 3), 'keys')
+    for (const n of [1, 2]) assert.equal((await CREATORS.organizations!(account, n)).status, 201)
     assert.equal((await change(admin, account, { keys: null })).status, 204)
-    assert.deepEqual((await quotasOf(account)).get('keys')!.quota, 1)
+    assert.deepEqual((await readQuotas(account)).get('keys')!.quota, 1)
     const events = await query(
       `select data from audit_event where kind = 'account.quotas_changed' and account_id = $1 order by id`,
       [account.id],
@@ -130,7 +130,7 @@ describe('an admin', () => {
   })
 
   test('is required, as is an existing account', async () => {
-    const account = await newcomer()
+    const account = await registerAccount()
     assert.equal((await change(account, account, { keys: 9 })).status, 403)
     assert.equal((await api.get(path(account), { token: account.token })).status, 403)
     assert.equal((await change(admin, { id: 999_999_999 }, { keys: 9 })).status, 404)

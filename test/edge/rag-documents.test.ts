@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { keyOf } from './api-keys-help.ts'
+import { createKey } from './api-keys-help.ts'
 import { startEdge } from './harness.ts'
-import { assertRefused, type Person, peopleOf } from './orgs-help.ts'
-import { ragWorld } from './rag-help.ts'
+import { assertRefused, createPeopleMaker, type Person } from './orgs-help.ts'
+import { startRag } from './rag-help.ts'
 
 /** Tests the ownership of document collections and their updates when documents change. */
 
-const { api, url, write, index, query } = await ragWorld()
-const people = peopleOf(api, query)
-const [owner, other] = (await people(2)) as [Person, Person]
-const [admin] = (await people(1, 'admin')) as [Person]
-const closed = await startEdge(url, { env: { OPEN_AREAS: 'jobs' } })
+const { api, url, write, index, query } = await startRag()
+const createPeople = createPeopleMaker(api, query)
+const [owner, other] = (await createPeople(2)) as [Person, Person]
+const [admin] = (await createPeople(1, 'admin')) as [Person]
+const closedEdge = await startEdge(url, { env: { OPEN_AREAS: 'jobs' } })
 
 let count = 0
 /** Creates a document with extracted pages. */
@@ -26,7 +26,7 @@ async function add(who: Person, title: string, ...pages: readonly string[]): Pro
   )
   return uploaded.json.id
 }
-const collect = (who: Person, collection_name: string, documents: object = {}) =>
+const indexCollection = (who: Person, collection_name: string, documents: object = {}) =>
   index({ collection_name, documents }, { token: who.token })
 interface Result {
   readonly content: string
@@ -37,7 +37,7 @@ const search = (who: Person | null, collection_name: string, words: string, more
     json: { collection_name, query: words, ...more },
     ...(who === null ? {} : { token: who.token }),
   })
-const found = async (
+const findResults = async (
   who: Person,
   collection: string,
   words: string,
@@ -47,23 +47,23 @@ const found = async (
   assert.equal(answer.status, 200, answer.text)
   return answer.json.results
 }
-const contents = async (who: Person, collection: string, words: string): Promise<string[]> =>
-  (await found(who, collection, words)).map(({ content }) => content).sort()
-const follows = (collection: string, words: string, expected: readonly string[]): Promise<unknown> =>
+const findContents = async (who: Person, collection: string, words: string): Promise<string[]> =>
+  (await findResults(who, collection, words)).map(({ content }) => content).sort()
+const waitForContents = (collection: string, words: string, expected: readonly string[]): Promise<unknown> =>
   until(`${collection} to contain ${expected.join(' and ') || 'nothing'}`, async () => {
-    const seen = await contents(owner, collection, words)
+    const seen = await findContents(owner, collection, words)
     return JSON.stringify(seen) === JSON.stringify(expected)
   })
-const at = (id: number, rest = ''): string => `/api/v1/documents/${id}${rest}`
+const documentPath = (id: number, rest = ''): string => `/api/v1/documents/${id}${rest}`
 
 describe('a collection of documents', () => {
   test('finds pages, with document and title', async () => {
     const lease = await add(owner, 'The lease', 'The rent is due monthly.', 'Cats are allowed.')
     await add(other, 'Theirs', 'The rent of others.')
-    const indexed = await collect(owner, 'contracts')
+    const indexed = await indexCollection(owner, 'contracts')
     assert.equal(indexed.status, 200, indexed.text)
     assert.deepEqual([indexed.json.documents_added, indexed.json.total_chunks], [1, 2])
-    const [hit, ...more] = await found(owner, 'contracts', 'cat')
+    const [hit, ...more] = await findResults(owner, 'contracts', 'cat')
     assert.deepEqual(more, [])
     assert.equal(hit!.content, 'Cats are allowed.')
     const { source, document_id, file_name, extension, format, page } = hit!.metadata
@@ -78,12 +78,15 @@ describe('a collection of documents', () => {
         page: 2,
       },
     )
-    assert.equal((await found(owner, 'contracts', 'lease')).length, 2, 'by its title, too')
+    assert.equal((await findResults(owner, 'contracts', 'lease')).length, 2, 'by its title, too')
     assert.equal(
-      (await found(owner, 'contracts', 'rent', { filter_metadata: { document_id: lease } })).length,
+      (await findResults(owner, 'contracts', 'rent', { filter_metadata: { document_id: lease } })).length,
       1,
     )
-    assert.equal((await found(owner, 'contracts', 'rent', { filter_metadata: { document_id: 0 } })).length, 0)
+    assert.equal(
+      (await findResults(owner, 'contracts', 'rent', { filter_metadata: { document_id: 0 } })).length,
+      0,
+    )
     const info = await api.get('/rag/collections/contracts', { token: owner.token })
     assert.deepEqual(info.json.metadata, {
       documents: { tag: null, kind: null, ids: null, search: null },
@@ -94,8 +97,8 @@ describe('a collection of documents', () => {
 
   test('is visible to its owner and admins only', async () => {
     await add(owner, 'A secret', 'secret words')
-    await collect(owner, 'secret')
-    assert.deepEqual(await contents(admin, 'secret', 'secret'), ['secret words'])
+    await indexCollection(owner, 'secret')
+    assert.deepEqual(await findContents(admin, 'secret', 'secret'), ['secret words'])
     for (const who of [other, null]) {
       const options = who === null ? {} : { token: who.token }
       assertRefused(await search(who, 'secret', 'secret'), 404, 'Collection not found')
@@ -112,24 +115,24 @@ describe('a collection of documents', () => {
     await add(owner, 'For the key', 'read by programs')
     const by = async (...scopes: readonly string[]): Promise<Person> => ({
       ...owner,
-      token: (await keyOf(api, owner, { scopes })).key,
+      token: (await createKey(api, owner, { scopes })).key,
     })
-    const refused = await collect(await by('rag:write'), 'of a key')
+    const refused = await indexCollection(await by('rag:write'), 'of a key')
     assertRefused(refused, 403, 'The API key lacks the scope documents:read')
     assertRefused(await search(owner, 'of a key', 'programs'), 404, 'Collection not found')
     const both = await by('rag:write', 'documents:read')
-    assert.equal((await collect(both, 'of a key')).status, 200)
-    assert.deepEqual(await contents(both, 'of a key', 'programs'), ['read by programs'])
+    assert.equal((await indexCollection(both, 'of a key')).status, 200)
+    assert.deepEqual(await findContents(both, 'of a key', 'programs'), ['read by programs'])
   })
 
   test('has a name per owner', async () => {
     write({ 'plain/a.txt': 'plain words' })
-    await collect(owner, 'mine')
+    await indexCollection(owner, 'mine')
     await index({ path: 'plain', collection_name: 'plain' }, { token: admin.token })
     for (const answer of [
-      await collect(other, 'mine'),
-      await collect(admin, 'mine'),
-      await collect(owner, 'plain'),
+      await indexCollection(other, 'mine'),
+      await indexCollection(admin, 'mine'),
+      await indexCollection(owner, 'plain'),
       await index({ path: 'plain', collection_name: 'mine' }, { token: admin.token }),
     ])
       assertRefused(answer, 409, 'Another collection has this name')
@@ -137,35 +140,35 @@ describe('a collection of documents', () => {
 
   test('can be deleted by its owner or an admin, which frees the name', async () => {
     for (const who of [owner, admin]) {
-      await collect(owner, 'short')
+      await indexCollection(owner, 'short')
       const { status } = await api.call('DELETE', '/rag/collections/short', { token: who.token })
       assert.equal(status, 200)
       assertRefused(await search(owner, 'short', 'words'), 404, 'Collection not found')
     }
-    assert.equal((await collect(other, 'short')).status, 200)
+    assert.equal((await indexCollection(other, 'short')).status, 200)
   })
 
   test('can be indexed again with another selection', async () => {
     const [a, b] = [await add(owner, 'First', 'apples'), await add(owner, 'Second', 'more apples')]
-    await collect(owner, 'chosen', { ids: [a, b] })
-    assert.equal((await found(owner, 'chosen', 'apples')).length, 2)
-    const again = await collect(owner, 'chosen', { ids: [b] })
+    await indexCollection(owner, 'chosen', { ids: [a, b] })
+    assert.equal((await findResults(owner, 'chosen', 'apples')).length, 2)
+    const again = await indexCollection(owner, 'chosen', { ids: [b] })
     assert.deepEqual([again.json.documents_unchanged, again.json.documents_removed], [1, 1])
-    assert.deepEqual(await contents(owner, 'chosen', 'apples'), ['more apples'])
+    assert.deepEqual(await findContents(owner, 'chosen', 'apples'), ['more apples'])
   })
 
   test('requires documents of the caller, and admin rights for files', async () => {
     const body = { collection_name: 'x', documents: {} }
     assertRefused(await index(body), 401)
-    assertRefused(await closed.post('/rag/index', { json: body }), 401)
+    assertRefused(await closedEdge.post('/rag/index', { json: body }), 401)
     const files = { collection_name: 'x', path: '.' }
-    assertRefused(await closed.post('/rag/index', { json: files, token: owner.token }), 403)
-    assert.equal((await closed.post('/rag/index', { json: body, token: owner.token })).status, 200)
+    assertRefused(await closedEdge.post('/rag/index', { json: files, token: owner.token }), 403)
+    assert.equal((await closedEdge.post('/rag/index', { json: body, token: owner.token })).status, 200)
     write({ 'plain/a.txt': 'plain words' })
     await index({ path: 'plain', collection_name: 'of files' }, { token: admin.token })
     const path = '/rag/collections/of%20files'
-    assertRefused(await closed.call('DELETE', path, { token: owner.token }), 403)
-    assert.equal((await closed.call('DELETE', path, { token: admin.token })).status, 200)
+    assertRefused(await closedEdge.call('DELETE', path, { token: owner.token }), 403)
+    assert.equal((await closedEdge.call('DELETE', path, { token: admin.token })).status, 200)
   })
 
   test('requires either files or documents', async () => {
@@ -197,45 +200,45 @@ describe('a collection is updated', { concurrency: true }, () => {
   test('when its documents are tagged', async () => {
     const a = await add(owner, 'Figs', 'figs ripen')
     const b = await add(owner, 'Figs too', 'figs dry')
-    const tag = (id: number) => api.post(at(id, '/tags'), { json: { label: 'fig' }, token })
+    const tag = (id: number) => api.post(documentPath(id, '/tags'), { json: { label: 'fig' }, token })
     await tag(a)
-    await collect(owner, 'figs', { tag: 'fig' })
-    assert.deepEqual(await contents(owner, 'figs', 'figs'), ['figs ripen'])
+    await indexCollection(owner, 'figs', { tag: 'fig' })
+    assert.deepEqual(await findContents(owner, 'figs', 'figs'), ['figs ripen'])
     await tag(b)
-    await follows('figs', 'figs', ['figs dry', 'figs ripen'])
-    await api.call('DELETE', at(a, '/tags/fig'), { token })
-    await follows('figs', 'figs', ['figs dry'])
+    await waitForContents('figs', 'figs', ['figs dry', 'figs ripen'])
+    await api.call('DELETE', documentPath(a, '/tags/fig'), { token })
+    await waitForContents('figs', 'figs', ['figs dry'])
   })
 
   test('when its documents change', async () => {
     const id = await add(owner, 'Sharon fruit', 'soft when ripe')
-    await collect(owner, 'fruit', { ids: [id] })
-    await api.call('PATCH', at(id), { json: { title: 'Persimmons' }, token })
-    await follows('fruit', 'persimmons', ['soft when ripe'])
+    await indexCollection(owner, 'fruit', { ids: [id] })
+    await api.call('PATCH', documentPath(id), { json: { title: 'Persimmons' }, token })
+    await waitForContents('fruit', 'persimmons', ['soft when ripe'])
   })
 
   test('when its documents are deleted and restored', async () => {
     const id = await add(owner, 'Dates', 'dates are sweet')
-    await collect(owner, 'dates', { ids: [id] })
-    assert.deepEqual(await contents(owner, 'dates', 'dates'), ['dates are sweet'])
-    assert.equal((await api.call('DELETE', at(id), { token })).status, 204)
-    assert.deepEqual(await contents(owner, 'dates', 'dates'), [], 'at once, before it is indexed')
+    await indexCollection(owner, 'dates', { ids: [id] })
+    assert.deepEqual(await findContents(owner, 'dates', 'dates'), ['dates are sweet'])
+    assert.equal((await api.call('DELETE', documentPath(id), { token })).status, 204)
+    assert.deepEqual(await findContents(owner, 'dates', 'dates'), [], 'at once, before it is indexed')
     await until('the collection to be indexed', async () => {
       const { json } = await api.get('/rag/collections/dates', { token })
       return json.document_count === 0
     })
-    assert.equal((await api.post(at(id, '/restore'), { token })).status, 200)
-    await follows('dates', 'dates', ['dates are sweet'])
-    assert.equal((await api.call('DELETE', at(id, '?permanent=true'), { token })).status, 204)
-    assert.deepEqual(await contents(owner, 'dates', 'dates'), [])
+    assert.equal((await api.post(documentPath(id, '/restore'), { token })).status, 200)
+    await waitForContents('dates', 'dates', ['dates are sweet'])
+    assert.equal((await api.call('DELETE', documentPath(id, '?permanent=true'), { token })).status, 204)
+    assert.deepEqual(await findContents(owner, 'dates', 'dates'), [])
   })
 
   test('only for documents that it contains', async () => {
     const [a, b] = [await add(owner, 'One', 'one'), await add(owner, 'Two', 'two')]
-    const [who] = (await people(1)) as [Person]
-    await collect(owner, 'one', { ids: [a] })
-    await api.call('PATCH', at(b), { json: { note: 'n' }, token: owner.token })
-    assertRefused(await api.call('PATCH', at(a), { json: { note: 'n' }, token: who.token }), 404)
+    const [who] = (await createPeople(1)) as [Person]
+    await indexCollection(owner, 'one', { ids: [a] })
+    await api.call('PATCH', documentPath(b), { json: { note: 'n' }, token: owner.token })
+    assertRefused(await api.call('PATCH', documentPath(a), { json: { note: 'n' }, token: who.token }), 404)
     const jobs = await query(
       `select count(*)::int as n from job where name = 'rag.refresh_documents' and payload ->> 'name' = 'one'`,
     )

@@ -3,14 +3,14 @@ import { describe, test } from 'node:test'
 import { MODEL, writeModel } from '../model.ts'
 import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
-import { folder, ragWorld } from './rag-help.ts'
+import { createFolder, startRag } from './rag-help.ts'
 
 /** Tests collections with vectors of a real model, which runs on its own thread. */
 
-const models = folder()
-writeModel(models)
-const LOCAL = { RAG_EMBEDDINGS: 'local', RAG_MODEL_DIR: models, RAG_MODEL: MODEL }
-const { api, write, index, search, query, url, root } = await ragWorld(LOCAL)
+const modelFolder = createFolder()
+writeModel(modelFolder)
+const LOCAL_MODEL_ENV = { RAG_EMBEDDINGS: 'local', RAG_MODEL_DIR: modelFolder, RAG_MODEL: MODEL }
+const { api, write, index, search, query, url, root } = await startRag(LOCAL_MODEL_ENV)
 write({
   'v/car.txt': 'A car stands in the street.',
   'v/cat.txt': 'A cat sleeps on the roof.',
@@ -18,7 +18,7 @@ write({
   'v/other.txt': 'Nothing that the model knows.',
 })
 
-const found = async (words: string, more: object = {}) => {
+const findResults = async (words: string, more: object = {}) => {
   const answer = await search(words, { collection_name: 'v', ...more })
   assert.equal(answer.status, 200, answer.text)
   return answer.json.results as {
@@ -45,7 +45,7 @@ describe('a collection with vectors', () => {
   })
 
   test('finds results by meaning and reports it', async () => {
-    const [first, second] = await found('automobile')
+    const [first, second] = await findResults('automobile')
     assert.equal(first!.metadata.file_name, 'car.txt')
     assert.deepEqual(first!.metadata.signals, ['vector'])
     assert.deepEqual([first!.metadata.lexical_rank, first!.metadata.vector_rank], [null, 1])
@@ -53,14 +53,14 @@ describe('a collection with vectors', () => {
   })
 
   test('ranks results found by both words and meaning first', async () => {
-    const [first] = await found('a car or vehicle')
+    const [first] = await findResults('a car or vehicle')
     assert.equal(first!.metadata.file_name, 'car.txt')
     assert.deepEqual(first!.metadata.signals, ['lexical', 'vector'])
     assert.equal(first!.score, 1)
   })
 
   test('filters before it ranks', async () => {
-    const hits = await found('automobile', { top_k: 1, filter_metadata: { extension: 'md' } })
+    const hits = await findResults('automobile', { top_k: 1, filter_metadata: { extension: 'md' } })
     assert.deepEqual(
       hits.map(({ metadata }) => metadata.file_name),
       ['bread.md'],
@@ -75,16 +75,16 @@ describe('a collection with vectors', () => {
     const after = await vectors()
     assert.equal(after.length, 4)
     assert.equal(after.filter((row) => before.some((old) => old.file_id === row.file_id)).length, 3)
-    assert.equal((await found('vessel'))[0]!.metadata.file_name, 'cat.txt')
+    assert.equal((await findResults('vessel'))[0]!.metadata.file_name, 'cat.txt')
   })
 
   test('without vectors gets them in the next run', async () => {
     await query(`delete from rag_vector`)
     await query(`update rag_collection set embedding_model = null, dimensions = null, version = version + 1`)
-    assert.deepEqual(await found('feline'), [])
+    assert.deepEqual(await findResults('feline'), [])
     assert.equal((await index({ path: 'v', collection_name: 'v' })).json.documents_unchanged, 4)
-    assert.equal((await found('loaf'))[0]!.metadata.file_name, 'bread.md')
-    assert.equal((await found('bakery'))[0]!.metadata.signals[0], 'vector')
+    assert.equal((await findResults('loaf'))[0]!.metadata.file_name, 'bread.md')
+    assert.equal((await findResults('bakery'))[0]!.metadata.signals[0], 'vector')
   })
 
   test('with vectors of another model than the configured one is searched by words only', async () => {

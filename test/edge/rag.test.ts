@@ -3,11 +3,11 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { ragWorld } from './rag-help.ts'
+import { startRag } from './rag-help.ts'
 
 /** Tests the routes for indexing, search and deletion. */
 
-const { api, write, index, search, query, root } = await ragWorld()
+const { api, write, index, search, query, root } = await startRag()
 
 write({
   'notes/tea.md':
@@ -19,7 +19,7 @@ write({
   'odd.bin': 'no extension that is read',
   'zeros.txt': new Uint8Array(64),
 })
-const first = await index({ path: '.', collection_name: 'all' })
+const firstIndex = await index({ path: '.', collection_name: 'all' })
 
 interface Result {
   readonly content: string
@@ -27,14 +27,14 @@ interface Result {
   readonly rank: number
   readonly metadata: Readonly<Record<string, unknown>>
 }
-const found = async (words: string, more: object = {}): Promise<Result[]> => {
+const findResults = async (words: string, more: object = {}): Promise<Result[]> => {
   const answer = await search(words, { collection_name: 'all', ...more })
   assert.equal(answer.status, 200, answer.text)
   return answer.json.results
 }
-const sources = async (words: string, more: object = {}): Promise<unknown[]> =>
-  (await found(words, more)).map(({ metadata }) => metadata.source)
-const counts = (answer: typeof first): unknown[] => {
+const findSources = async (words: string, more: object = {}): Promise<unknown[]> =>
+  (await findResults(words, more)).map(({ metadata }) => metadata.source)
+const countsOf = (answer: typeof firstIndex): unknown[] => {
   assert.equal(answer.status, 200, answer.text)
   const { documents_added, documents_unchanged, documents_removed, total_documents } = answer.json
   return [documents_added, documents_unchanged, documents_removed, total_documents]
@@ -42,8 +42,8 @@ const counts = (answer: typeof first): unknown[] => {
 
 describe('indexing and searching', () => {
   test('indexes a folder as a collection and reports skipped files', () => {
-    assert.equal(first.status, 200, first.text)
-    const { duration_ms, ...rest } = first.json
+    assert.equal(firstIndex.status, 200, firstIndex.text)
+    const { duration_ms, ...rest } = firstIndex.json
     assert.ok(duration_ms >= 0)
     assert.deepEqual(rest, {
       collection_name: 'all',
@@ -89,35 +89,35 @@ describe('indexing and searching', () => {
   })
 
   test('finds parts of names in code, and page text without scripts', async () => {
-    assert.deepEqual(await sources('drain'), ['src/pool.ts'])
-    assert.deepEqual(await sources('drainPool'), ['src/pool.ts'])
-    assert.deepEqual(await sources('tides'), ['page.html'])
-    assert.deepEqual(await sources('hidden'), [])
-    assert.deepEqual(await sources('the of and'), [], 'words that say nothing')
+    assert.deepEqual(await findSources('drain'), ['src/pool.ts'])
+    assert.deepEqual(await findSources('drainPool'), ['src/pool.ts'])
+    assert.deepEqual(await findSources('tides'), ['page.html'])
+    assert.deepEqual(await findSources('hidden'), [])
+    assert.deepEqual(await findSources('the of and'), [], 'words that say nothing')
   })
 
   test('filters by equality before it ranks', async () => {
     const words = 'tea coffee owls ships pool'
-    assert.equal((await found(words)).length, 4)
-    assert.deepEqual(await sources(words, { top_k: 1, filter_metadata: { extension: 'html' } }), [
+    assert.equal((await findResults(words)).length, 4)
+    assert.deepEqual(await findSources(words, { top_k: 1, filter_metadata: { extension: 'html' } }), [
       'page.html',
     ])
-    assert.deepEqual(await sources(words, { filter_metadata: { format: 'text', start_line: 1 } }), [
+    assert.deepEqual(await findSources(words, { filter_metadata: { format: 'text', start_line: 1 } }), [
       'notes/birds.txt',
     ])
-    assert.deepEqual(await sources(words, { filter_metadata: { start_line: '1' } }), [])
-    assert.deepEqual(await sources(words, { filter_metadata: { constructor: 'x' } }), [])
-    assert.equal((await found(words, { filter_metadata: {} })).length, 4)
-    assert.equal((await found(words, { filter_metadata: null })).length, 4)
+    assert.deepEqual(await findSources(words, { filter_metadata: { start_line: '1' } }), [])
+    assert.deepEqual(await findSources(words, { filter_metadata: { constructor: 'x' } }), [])
+    assert.equal((await findResults(words, { filter_metadata: {} })).length, 4)
+    assert.equal((await findResults(words, { filter_metadata: null })).length, 4)
   })
 
   test('requires a quoted phrase if it occurs anywhere', async () => {
-    assert.deepEqual(await sources('"boiling water" tea owls'), ['notes/tea.md'])
-    assert.ok((await sources('"owls boiling" snow')).includes('notes/birds.txt'))
+    assert.deepEqual(await findSources('"boiling water" tea owls'), ['notes/tea.md'])
+    assert.ok((await findSources('"owls boiling" snow')).includes('notes/birds.txt'))
   })
 
   test('scores descend, and ranks start at 1', async () => {
-    const results = await found('tea coffee owls ships pool water')
+    const results = await findResults('tea coffee owls ships pool water')
     assert.deepEqual(
       results.map(({ rank }) => rank),
       [1, 2, 3, 4],
@@ -215,15 +215,15 @@ describe('collections', () => {
   test('a second run indexes new files and removes deleted ones', async () => {
     write({ 'more/a.md': 'Apples ripen.\n', 'more/b.md': 'Bees hum.\n', 'more/c.md': 'Cats purr.\n' })
     const body = { path: 'more', collection_name: 'more' }
-    assert.deepEqual(counts(await index(body)), [3, 0, 0, 3])
+    assert.deepEqual(countsOf(await index(body)), [3, 0, 0, 3])
     const rows = () => query(`select id::int from rag_file where source like 'more/%' order by source`)
     const before = await rows()
-    assert.deepEqual(counts(await index(body)), [0, 3, 0, 3])
+    assert.deepEqual(countsOf(await index(body)), [0, 3, 0, 3])
     assert.deepEqual(await rows(), before, 'what has not changed is not written')
 
     write({ 'more/b.md': 'Bees dance.\n', 'more/d.md': 'Dogs bark.\n' })
     rmSync(join(root, 'more/c.md'))
-    assert.deepEqual(counts(await index(body)), [2, 1, 1, 3])
+    assert.deepEqual(countsOf(await index(body)), [2, 1, 1, 3])
     const after = await rows()
     assert.equal(after[0]!.id, before[0]!.id)
     for (const [words, source] of [
@@ -233,17 +233,17 @@ describe('collections', () => {
       ['barks', ['more/d.md']],
       ['ripe apples', ['more/a.md']],
     ] as const)
-      assert.deepEqual(await sources(words, { collection_name: 'more' }), source)
+      assert.deepEqual(await findSources(words, { collection_name: 'more' }), source)
   })
 
   test('a run keeps the files outside its path', async () => {
     write({ 'left/l.txt': 'Lions roar.', 'right/r.txt': 'Ravens call.', 'right/s.txt': 'Seals dive.' })
     const both = { collection_name: 'both' }
-    assert.deepEqual(counts(await index({ path: 'left', ...both })), [1, 0, 0, 1])
-    assert.deepEqual(counts(await index({ path: 'right', ...both })), [2, 0, 0, 3])
-    assert.deepEqual(counts(await index({ path: 'right/r.txt', ...both })), [0, 1, 0, 3])
+    assert.deepEqual(countsOf(await index({ path: 'left', ...both })), [1, 0, 0, 1])
+    assert.deepEqual(countsOf(await index({ path: 'right', ...both })), [2, 0, 0, 3])
+    assert.deepEqual(countsOf(await index({ path: 'right/r.txt', ...both })), [0, 1, 0, 3])
     assert.deepEqual(
-      counts(
+      countsOf(
         await index({ path: '.', extensions: ['.TXT'], exclude_patterns: ['right', '!*.key'], ...both }),
       ),
       [1, 1, 2, 2],
@@ -254,7 +254,7 @@ describe('collections', () => {
   test('deletion takes effect immediately and removes the rows soon after', async () => {
     write({ 'gone/g.md': 'Geese fly south.\n' })
     await index({ path: 'gone', collection_name: 'gone bird' })
-    assert.deepEqual(await sources('geese', { collection_name: 'gone bird' }), ['gone/g.md'])
+    assert.deepEqual(await findSources('geese', { collection_name: 'gone bird' }), ['gone/g.md'])
     const answer = await api.call('DELETE', '/rag/collections/gone%20bird')
     assert.equal(answer.status, 200)
     assert.deepEqual(answer.json, { deleted: true, collection_name: 'gone bird' })
@@ -266,7 +266,7 @@ describe('collections', () => {
       query(`select 1 from rag_collection where name = 'gone bird' union all select 1 from rag_file where source like 'gone/%'
         union all select 1 from rag_chunk where content like 'Geese%'`)
     await until('the rows are gone', async () => (await rows()).length === 0)
-    assert.deepEqual(counts(await index({ path: 'gone', collection_name: 'gone bird' })), [1, 0, 0, 1])
+    assert.deepEqual(countsOf(await index({ path: 'gone', collection_name: 'gone bird' })), [1, 0, 0, 1])
   })
 
   test('a background run is a job, and the same key returns the same job', async () => {

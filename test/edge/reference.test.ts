@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import openapiTS, { astToString } from 'openapi-typescript'
-import { edgeAndDatabase } from './harness.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
 /** Checks the OpenAPI reference with third-party tools: a linter, a client generator, a compiler. */
 
 const run = promisify(execFile)
-const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
-const { api } = await edgeAndDatabase({ env: { PUBLIC_BASE_URL: 'https://mill.test' } })
+const MODULES_FOLDER = fileURLToPath(new URL('../../node_modules', import.meta.url))
+const { api } = await startEdgeAndDatabase({ env: { PUBLIC_BASE_URL: 'https://mill.test' } })
 const source = (await api.get('/openapi.json')).text
 const folder = mkdtempSync(join(tmpdir(), 'millrace-client-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -116,7 +116,7 @@ test('no default is an object, because openapi-python-client then omits the oper
   assert.deepEqual(found, [])
 })
 
-const CLIENT = `
+const CLIENT_SOURCE = `
 import createClient from 'openapi-fetch'
 import type { components, paths } from './api.ts'
 
@@ -165,7 +165,7 @@ console.log(JSON.stringify({
 }))
 `
 
-const CONFIG = {
+const LINT_CONFIG = {
   compilerOptions: {
     target: 'es2024',
     module: 'nodenext',
@@ -181,13 +181,13 @@ const CONFIG = {
 test('a generated client compiles, rejects invalid calls, and runs', async () => {
   // Make request fields with a default optional: the generator marks them as required by default.
   const types = astToString(await openapiTS(source, { defaultNonNullable: false }))
-  symlinkSync(MODULES, join(folder, 'node_modules'))
+  symlinkSync(MODULES_FOLDER, join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(CONFIG))
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(LINT_CONFIG))
   writeFileSync(join(folder, 'api.ts'), types)
-  writeFileSync(join(folder, 'client.ts'), CLIENT)
+  writeFileSync(join(folder, 'client.ts'), CLIENT_SOURCE)
   assert.ok(readFileSync(join(folder, 'api.ts'), 'utf8').length > 50_000)
-  const tsc = join(MODULES, 'typescript-native/bin/tsc')
+  const tsc = join(MODULES_FOLDER, 'typescript-native/bin/tsc')
   await run(process.execPath, [tsc, '-p', folder]).catch(({ stdout }) => assert.fail(String(stdout)))
   const options = { cwd: folder }
   const args = ['--disable-warning=ExperimentalWarning', 'client.ts', `http://127.0.0.1:${api.port}`]

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { nextRun } from '../../tasks/cron.ts'
-import { schedule } from '../../tasks/schedule.ts'
-import { assertRefused, castOf } from './accounts-help.ts'
-import { type Answered, edgeAndDatabase, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { computeNextRun } from '../../tasks/cron.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
+import { assertRefused, createCast } from './accounts-help.ts'
+import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
-const { api, ...database } = await edgeAndDatabase()
+const { api, ...database } = await startEdgeAndDatabase()
 const { query, url } = database
-const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
-const ledger = ledgerOf(database)
-const { admin, moderator, user, newcomer } = await castOf(api)
+const noAuthEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const ledger = createLedger(database)
+const { admin, moderator, user, newcomer } = await createCast(api)
 const SCHEDULES = '/api/v1/schedules'
 
 interface Schedule {
@@ -31,9 +31,9 @@ async function list(): Promise<Schedule[]> {
 const read = async (name: string): Promise<Schedule> => (await list()).find((each) => each.name === name)!
 const act = (name: string, what: string, headers = {}, token = admin.token): Promise<Answered> =>
   api.post(`${SCHEDULES}/${name}/${what}`, { token, headers })
-const jobsOf = async (task: string): Promise<string[]> =>
+const readJobIds = async (task: string): Promise<string[]> =>
   (await query('select id from job where name = $1 order by ordinal', [task])).map(({ id }) => id as string)
-const trail = (requestId: string) =>
+const readAuditEvents = (requestId: string) =>
   query(`select kind, actor_id, account_id, data from audit_event where request_id = $1 order by id`, [
     requestId,
   ])
@@ -41,7 +41,7 @@ const trail = (requestId: string) =>
 test('lists every entry by name, with its next run', async () => {
   const before = new Date()
   const found = await list()
-  const expected = schedule.map(({ identifier, match, task }) => ({
+  const expected = scheduleEntries.map(({ identifier, match, task }) => ({
     name: identifier,
     cron: match,
     task: task.name,
@@ -55,7 +55,7 @@ test('lists every entry by name, with its next run', async () => {
   )
   for (const { cron, next_run_at } of found)
     assert.ok(
-      [before, new Date()].some((at) => nextRun(cron as string, at).toISOString() === next_run_at),
+      [before, new Date()].some((at) => computeNextRun(cron as string, at).toISOString() === next_run_at),
       `${cron}: ${next_run_at}`,
     )
 })
@@ -63,7 +63,7 @@ test('lists every entry by name, with its next run', async () => {
 test('a run returns its job, which becomes the last one, with its outcome', async () => {
   const answer = await act('blog-retag', 'run')
   assert.equal(answer.status, 202, answer.text)
-  const [id, ...more] = await jobsOf('blog.retag')
+  const [id, ...more] = await readJobIds('blog.retag')
   assert.deepEqual([answer.json.job_id, more], [id, []])
   assert.equal(answer.headers.location, `/api/v1/jobs/${id}`)
   assert.deepEqual(answer.json, (await api.get(`/api/v1/jobs/${id}`, { token: admin.token })).json)
@@ -89,7 +89,7 @@ test('a run joins a live job if its task does', async () => {
   const first = (await act('collect', 'run')).json.job_id
   const second = await act('collect', 'run')
   assert.deepEqual([second.status, second.json.job_id], [202, first])
-  assert.deepEqual(await jobsOf('documents.collect'), [first])
+  assert.deepEqual(await readJobIds('documents.collect'), [first])
 })
 
 test('a paused entry has no next run, shows who paused it and when, and can still be run', async () => {
@@ -127,9 +127,9 @@ test('each action takes effect once per Idempotency-Key', async () => {
     [repeated.status, repeated.json, repeated.headers.location],
     [run.status, run.json, run.headers.location],
   )
-  assert.equal((await jobsOf('rag.purge')).length, 1)
+  assert.equal((await readJobIds('rag.purge')).length, 1)
   await act('rag-purge', 'run')
-  assert.equal((await jobsOf('rag.purge')).length, 2, 'without one, as often as it is asked for')
+  assert.equal((await readJobIds('rag.purge')).length, 2, 'without one, as often as it is asked for')
 
   const paused = await act('rag-purge', 'pause', key('pause'))
   await act('rag-purge', 'resume')
@@ -144,7 +144,7 @@ test('each change has one audit event', async () => {
     await act(name, what, { 'x-request-id': id })
     const data = { schedule: name }
     const events = expected.map((kind) => ({ kind, actor_id: admin.id, account_id: null, data }))
-    assert.deepEqual(await trail(id), events, `${what} ${name}`)
+    assert.deepEqual(await readAuditEvents(id), events, `${what} ${name}`)
   }
   await told('run', ['schedule.run'])
   await told('pause', ['schedule.paused'])
@@ -172,12 +172,12 @@ test('only admins list and change them', async () => {
       assertRefused(await api.call(method, path, { token }), 403, 'This requires the role admin', path)
     assertRefused(await api.call(method, path), 401, 'Not authenticated', path)
   }
-  assert.deepEqual(await jobsOf('payments.reconcile'), [])
+  assert.deepEqual(await readJobIds('payments.reconcile'), [])
 })
 
 test('without authentication a pause names no account', async () => {
-  const answer = await none.post(`${SCHEDULES}/payments/pause`)
+  const answer = await noAuthEdge.post(`${SCHEDULES}/payments/pause`)
   assert.equal(answer.status, 200, answer.text)
   assert.deepEqual([answer.json.paused_at === null, answer.json.paused_by], [false, null])
-  assert.equal((await none.get(SCHEDULES)).json.length, schedule.length)
+  assert.equal((await noAuthEdge.get(SCHEDULES)).json.length, scheduleEntries.length)
 })

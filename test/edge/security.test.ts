@@ -5,12 +5,12 @@ import { test } from 'node:test'
 /** The ASVS table in `edge/SECURITY.md` must name existing files and count its rows correctly. */
 
 const ROOT = new URL('../../', import.meta.url)
-const text = readFileSync(new URL('edge/SECURITY.md', ROOT), 'utf8')
-const rows = text
+const securityText = readFileSync(new URL('edge/SECURITY.md', ROOT), 'utf8')
+const rows = securityText
   .split('\n')
   .filter((line) => /^\| \d+\.\d+\.\d+ \|/.test(line))
   .map((line) => line.split('|').map((cell) => cell.trim()))
-const FILE = /`([\w.-]+(?:\/[\w.*-]+)+\.\w+)`/g
+const FILE_PATTERN = /`([\w.-]+(?:\/[\w.*-]+)+\.\w+)`/g
 
 test('every row has a state and a unique requirement, and fulfilled ones name a test', () => {
   assert.ok(rows.length > 200)
@@ -25,13 +25,13 @@ test('every row has a state and a unique requirement, and fulfilled ones name a 
 test('the counts in the introduction match the rows', () => {
   const count = (state: string) => rows.filter((row) => row[3] === state).length
   const [, held, none, open] = /(\d+) are `held`, (\d+) are `n\/a` and (\d+) are `open`/
-    .exec(text)!
+    .exec(securityText)!
     .map(Number)
   assert.deepEqual([held, none, open], ['held', 'n/a', 'open'].map(count))
 })
 
 test('every named file exists', () => {
-  const named = [...text.matchAll(FILE)].map(([, file]) => file!)
+  const named = [...securityText.matchAll(FILE_PATTERN)].map(([, file]) => file!)
   assert.ok(named.length > 200)
   assert.deepEqual(
     [...new Set(named)].filter((file) => !existsSync(new URL(file, ROOT))),
@@ -40,14 +40,14 @@ test('every named file exists', () => {
 })
 
 /** Patterns that no file of the service may contain, keyed by requirement. */
-const FORBIDDEN: Readonly<Record<string, RegExp>> = {
+const FORBIDDEN_PATTERNS: Readonly<Record<string, RegExp>> = {
   '1.2.5: no command runs in a shell': /\bshell: *true|[^.\w](exec|execSync)\(/,
   '12.3.2: certificates of servers are validated': /rejectUnauthorized|NODE_TLS_REJECT_UNAUTHORIZED/,
   '14.3.3: browsers store nothing': /\b(localStorage|sessionStorage|indexedDB)\b/,
   '6.2.7: passwords may be pasted': /onpaste|addEventListener\('paste'/,
 }
 
-for (const [what, pattern] of Object.entries(FORBIDDEN))
+for (const [what, pattern] of Object.entries(FORBIDDEN_PATTERNS))
   test(what, () => {
     const files = globSync('{edge,sql,tasks,workers}/**/*.{ts,js,html}', { cwd: ROOT.pathname })
     assert.ok(files.length > 400)

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type BodyWriter, HeaderBlock, type Responder } from '../../edge/http/server.ts'
-import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
+import { Client, pollUntil, readResidentMiB, request, serve, startChild } from './fixtures/raw.ts'
 
-const OK = { status: 200, headers: [] }
+const OK_HEAD = { status: 200, headers: [] }
 // All tests share this process, so a test that crashes it also fails the later ones.
-const running = await child({ after })
+const serverProcess = await startChild({ after })
 
 test('a handler that returns without an answer leaves the process and connection alive', async (t) => {
-  const client = await Client.connect(t, running.port)
+  const client = await Client.connect(t, serverProcess.port)
   client.send(request('GET /silent'))
-  const other = await Client.connect(t, running.port)
-  await other.send(`${request('GET /silent')}no request\r\n\r\n`).isClosed()
-  assert.deepEqual([running.exited(), client.closed], [false, false])
+  const other = await Client.connect(t, serverProcess.port)
+  await other.send(`${request('GET /silent')}no request\r\n\r\n`).waitForClose()
+  assert.deepEqual([serverProcess.exited(), client.closed], [false, false])
 })
 
 test('a synchronous throw and a rejection are 500', async (t) => {
   for (const path of ['/throws', '/rejects']) {
-    const client = await Client.connect(t, running.port)
-    await client.send(request(`GET ${path}`)).has('{"detail":"Internal error","code":"internal"}')
+    const client = await Client.connect(t, serverProcess.port)
+    await client.send(request(`GET ${path}`)).waitForText('{"detail":"Internal error","code":"internal"}')
     assert.match(
       client.text,
       /^HTTP\/1.1 500 Internal Server Error\r\ncontent-type: application\/json; charset=utf-8\r\n/,
     )
-    assert.equal(running.exited(), false)
+    assert.equal(serverProcess.exited(), false)
   }
 })
 
@@ -32,17 +32,17 @@ test('handler errors are passed to onError', async (t) => {
     throw new Error('secret')
   })
   const client = await Client.connect(t, port)
-  await client.send(request('GET /')).has('500')
+  await client.send(request('GET /')).waitForText('500')
   assert.deepEqual([errors.map(String), client.text.includes('secret')], [['Error: secret'], false])
 })
 
 test('an answer survives a later throw', async (t) => {
   const { port, errors } = await serve(t, (_, responder) => {
-    responder.send({ ...OK, body: 'answered' })
+    responder.send({ ...OK_HEAD, body: 'answered' })
     throw new Error('later')
   })
   const client = await Client.connect(t, port)
-  await client.send(request('GET /')).has('answered')
+  await client.send(request('GET /')).waitForText('answered')
   assert.deepEqual([errors.length, client.text.includes('500')], [1, false])
 })
 
@@ -59,46 +59,46 @@ test('onClose: all listeners run when the client disconnects, although uWS allow
   })
   const client = await Client.connect(t, port)
   client.send(request('GET /'))
-  await until(() => kept !== undefined, 'the handler runs')
-  assert.equal(kept?.done, false)
+  await pollUntil(() => kept !== undefined, 'the handler runs')
+  assert.equal(kept?.isDone, false)
   client.socket.destroy()
-  await until(() => called.length === 2, 'the listeners are called')
+  await pollUntil(() => called.length === 2, 'the listeners are called')
   kept?.onClose(() => called.push('too late'))
-  await until(() => called.length === 3, 'a late listener is called')
-  assert.deepEqual([called, kept?.done, errors.length], [['first', 'last', 'too late'], true, 1])
+  await pollUntil(() => called.length === 3, 'a late listener is called')
+  assert.deepEqual([called, kept?.isDone, errors.length], [['first', 'last', 'too late'], true, 1])
 })
 
 test('onClose does not run for a client that received its answer', async (t) => {
   const called: string[] = []
   const { port, server } = await serve(t, (seen, responder) => {
     responder.onClose(() => called.push(seen.path))
-    if (seen.path !== '/waits') responder.send({ ...OK, body: 'end' })
+    if (seen.path !== '/waits') responder.send({ ...OK_HEAD, body: 'end' })
   })
   const client = await Client.connect(t, port)
-  await client.send(request('GET /answered')).has('end')
+  await client.send(request('GET /answered')).waitForText('end')
   client.send(request('GET /waits'))
   client.socket.end()
-  await until(() => called.length > 0, 'the other one is called')
+  await pollUntil(() => called.length > 0, 'the other one is called')
   server.close()
   assert.deepEqual(called, ['/waits'])
 })
 
 test('a second answer, or one after a disconnect, has no effect', async (t) => {
-  const client = await Client.connect(t, running.port)
-  await client.send(request('GET /late?1')).has('late')
-  const gone = await Client.connect(t, running.port)
+  const client = await Client.connect(t, serverProcess.port)
+  await client.send(request('GET /late?1')).waitForText('late')
+  const gone = await Client.connect(t, serverProcess.port)
   gone.send(request('GET /late?30'))
   gone.socket.end()
-  const next = await Client.connect(t, running.port)
-  await next.send(request('GET /late?60')).has('late')
-  assert.deepEqual([running.exited(), client.text.includes('again')], [false, false])
+  const next = await Client.connect(t, serverProcess.port)
+  await next.send(request('GET /late?60')).waitForText('late')
+  assert.deepEqual([serverProcess.exited(), client.text.includes('again')], [false, false])
 })
 
 test('an answer after await is one packet, without a uWS warning', async (t) => {
-  const client = await Client.connect(t, running.port)
-  await client.send(request('GET /late?5')).has('late')
+  const client = await Client.connect(t, serverProcess.port)
+  await client.send(request('GET /late?5')).waitForText('late')
   assert.equal(client.arrivals.length, 1)
-  assert.equal(running.stderr(), '')
+  assert.equal(serverProcess.stderr(), '')
 })
 
 test('control characters in headers are rejected', async (t) => {
@@ -114,7 +114,7 @@ test('control characters in headers are rejected', async (t) => {
       responder.send({ status: 200, headers: [header] }),
     )
     const client = await Client.connect(t, port)
-    await client.send(request('GET /')).has('Internal error')
+    await client.send(request('GET /')).waitForText('Internal error')
     assert.deepEqual([errors.length, client.text.includes('200 OK')], [1, false])
     assert.throws(() => new HeaderBlock([header]))
   }
@@ -134,19 +134,19 @@ test('constant and custom headers are sent in order, with tabs and non-ASCII tex
     }),
   )
   const client = await Client.connect(t, port)
-  await client.send(request('GET /')).has('end')
+  await client.send(request('GET /')).waitForText('end')
   const text = Buffer.concat(client.arrivals).toString()
   assert.match(text, /^HTTP\/1.1 201 Created\r\nx-constant: 1\r\nx-own: a\tb\r\nx-far: ü\r\n/)
 })
 
 test('HEAD has the length of the body without the body, and the connection stays open', async (t) => {
   const { port } = await serve(t, (seen, responder) =>
-    responder.send({ ...OK, body: 'öne', head: seen.method === 'HEAD' }),
+    responder.send({ ...OK_HEAD, body: 'öne', isHead: seen.method === 'HEAD' }),
   )
   const client = await Client.connect(t, port)
-  await client.send(request('HEAD /')).has('\r\n\r\n')
+  await client.send(request('HEAD /')).waitForText('\r\n\r\n')
   assert.match(client.text, /Content-Length: 4\r\n/)
-  await client.send(request('GET /')).has('ne')
+  await client.send(request('GET /')).waitForText('ne')
   assert.equal(client.text.match(/Content-Length: 4/g)?.length, 2)
 })
 
@@ -155,24 +155,24 @@ test('204 and 304 have no body or length, and the connection stays open', async 
     responder.send({ status: Number(seen.path.slice(1)), headers: [] }),
   )
   const client = await Client.connect(t, port)
-  await client.send(request('GET /204')).has('204 No Content')
-  await client.send(request('GET /304')).has('304 Not Modified')
+  await client.send(request('GET /204')).waitForText('204 No Content')
+  await client.send(request('GET /304')).waitForText('304 Not Modified')
   assert.doesNotMatch(client.text, /Content-Length/)
-  await client.send(request('GET /200')).has('Content-Length: 0')
+  await client.send(request('GET /200')).waitForText('Content-Length: 0')
 })
 
 test('an answer of 10 MB arrives completely', async (t) => {
   const text = 'x'.repeat(10_000_000)
-  const { port } = await serve(t, (_, responder) => responder.send({ ...OK, body: text }))
+  const { port } = await serve(t, (_, responder) => responder.send({ ...OK_HEAD, body: text }))
   const answer = await fetch(`http://127.0.0.1:${port}/`)
   assert.equal(await answer.text(), text)
 })
 
 test('a huge answer is sent at the pace of a slow client, with constant memory', async (t) => {
-  const client = await Client.connect(t, running.port)
+  const client = await Client.connect(t, serverProcess.port)
   client.socket.pause()
   client.send(request('GET /pieces'))
-  const before = await residentMiB(running.pid)
+  const before = await readResidentMiB(serverProcess.pid)
   let max = before
   let size = 0
   client.socket.removeAllListeners('data')
@@ -183,19 +183,19 @@ test('a huge answer is sent at the pace of a slow client, with constant memory',
     client.socket.resume()
     await new Promise((resolve) => setTimeout(resolve, 2))
     client.socket.pause()
-    max = Math.max(max, await residentMiB(running.pid))
+    max = Math.max(max, await readResidentMiB(serverProcess.pid))
   }
   assert.ok(max - before < 20, `100 MiB of answer added ${(max - before).toFixed(1)} MiB`)
 })
 
 test('pieces arrive in order, with the announced length', async (t) => {
   const { port } = await serve(t, async (_, responder) => {
-    const body = responder.body({ status: 200, headers: [['content-type', 'text/plain']] }, 6)
+    const body = responder.beginBody({ status: 200, headers: [['content-type', 'text/plain']] }, 6)
     for (const part of ['ab', '', 'cd', 'ef']) await body.write(Buffer.from(part))
   })
   const answer = await fetch(`http://127.0.0.1:${port}/`)
   assert.deepEqual([answer.headers.get('content-length'), await answer.text()], ['6', 'abcdef'])
-  const { port: other } = await serve(t, (_, responder) => void responder.body(OK, 0))
+  const { port: other } = await serve(t, (_, responder) => void responder.beginBody(OK_HEAD, 0))
   assert.equal(await (await fetch(`http://127.0.0.1:${other}/`)).text(), '')
 })
 
@@ -203,32 +203,34 @@ test('a disconnect rejects the waiting piece and later ones', async (t) => {
   const codes: string[] = []
   let body: BodyWriter | undefined
   const { port } = await serve(t, async (_, responder) => {
-    body = responder.body(OK, 2 ** 30)
+    body = responder.beginBody(OK_HEAD, 2 ** 30)
     await body.write(new Uint8Array(2 ** 26)).catch((error) => codes.push(error.code))
     await body.write(new Uint8Array(1)).catch((error) => codes.push(error.code))
   })
   const client = await Client.connect(t, port)
   client.socket.pause()
   client.send(request('GET /'))
-  await until(() => body !== undefined, 'the body is begun')
+  await pollUntil(() => body !== undefined, 'the body is begun')
   client.socket.destroy()
-  await until(() => codes.length === 2, 'both writes fail')
+  await pollUntil(() => codes.length === 2, 'both writes fail')
   assert.deepEqual(codes, ['request.incomplete', 'request.incomplete'])
 })
 
 test('a failing body cuts the connection, so that the client notices', async (t) => {
   const { port } = await serve(t, async (_, responder) => {
-    await responder.body(OK, 100).write(new Uint8Array(50))
+    await responder.beginBody(OK_HEAD, 100).write(new Uint8Array(50))
     throw new Error('half-way')
   })
   const client = await Client.connect(t, port)
-  await client.send(request('GET /')).isClosed()
+  await client.send(request('GET /')).waitForClose()
   assert.match(client.text, /Content-Length: 100/)
 })
 
 test('more bytes than announced are rejected', async (t) => {
-  const { port, errors } = await serve(t, (_, responder) => responder.body(OK, 3).write(new Uint8Array(4)))
+  const { port, errors } = await serve(t, (_, responder) =>
+    responder.beginBody(OK_HEAD, 3).write(new Uint8Array(4)),
+  )
   const client = await Client.connect(t, port)
-  await client.send(request('GET /')).isClosed()
+  await client.send(request('GET /')).waitForClose()
   assert.match(String(errors), /exceeds its Content-Length of 3 bytes/)
 })

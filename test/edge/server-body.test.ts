@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Handler, Responder } from '../../edge/http/server.ts'
 import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { Failure } from '../../sql/errors.ts'
-import { Client, request, serve, until } from './fixtures/raw.ts'
+import { Client, pollUntil, request, serve } from './fixtures/raw.ts'
 
-const MAX = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 function reply(responder: Responder, body: string, status = 200): void {
   responder.send({ status, headers: [], body: `${body}|` })
@@ -17,14 +17,14 @@ function reply(responder: Responder, body: string, status = 200): void {
 /** Reads the body and answers with its text or the error code. */
 const echo: Handler = async (incoming, responder) => {
   try {
-    reply(responder, Buffer.from(await incoming.body.bytes(MAX)).toString('latin1'))
+    reply(responder, Buffer.from(await incoming.body.readBytes(MAX_BYTES)).toString('latin1'))
   } catch (error) {
     if (!(error instanceof Failure)) throw error
     reply(responder, error.code, statusOf(error.code))
   }
 }
 
-const LARGE = { 'content-length': String(64 * MAX) }
+const LARGE_BODY_HEADERS = { 'content-length': String(64 * MAX_BYTES) }
 
 test('a body requested after await is complete', async (t) => {
   const { port } = await serve(t, async (incoming, responder) => {
@@ -32,15 +32,15 @@ test('a body requested after await is complete', async (t) => {
     await echo(incoming, responder)
   })
   const client = await Client.connect(t, port)
-  await client.send(request('POST /', {}, 'all of it')).has('all of it|')
+  await client.send(request('POST /', {}, 'all of it')).waitForText('all of it|')
 })
 
 test('stored chunks are copies that stay valid', async (t) => {
   const chunks: Uint8Array[] = []
   const { port } = await serve(t, async (incoming, responder) => {
-    await incoming.body.stream((chunk) => {
+    await incoming.body.streamTo((chunk) => {
       chunks.push(chunk)
-    }, MAX)
+    }, MAX_BYTES)
     reply(responder, chunks.map((chunk) => Buffer.from(chunk).toString()).join('+'))
   })
   const client = await Client.connect(t, port)
@@ -48,9 +48,9 @@ test('stored chunks are copies that stay valid', async (t) => {
   for (const part of ['ab', 'cd', 'ef']) {
     const before = chunks.length
     client.send(part)
-    await until(() => chunks.length > before, 'the part arrives')
+    await pollUntil(() => chunks.length > before, 'the part arrives')
   }
-  await client.has('ab+cd+ef|')
+  await client.waitForText('ab+cd+ef|')
 })
 
 test('chunks arrive in order, and a slow sink gets one at a time', async (t) => {
@@ -58,21 +58,21 @@ test('chunks arrive in order, and a slow sink gets one at a time', async (t) => 
   let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
     const parts: Uint8Array[] = []
-    const size = await incoming.body.stream(async (chunk) => {
+    const size = await incoming.body.streamTo(async (chunk) => {
       max = Math.max(max, ++atOnce)
       await delay(1)
       parts.push(chunk)
       atOnce--
-    }, 64 * MAX)
+    }, 64 * MAX_BYTES)
     const whole = Buffer.concat(parts)
     const ordered = Array.from({ length: size / 4 }, (_, i) => whole.readUInt32LE(i * 4) === i).every(Boolean)
     reply(responder, `${size} ${ordered}`)
   })
-  const body = Buffer.from(Uint32Array.from({ length: 2 * MAX }, (_, i) => i).buffer)
+  const body = Buffer.from(Uint32Array.from({ length: 2 * MAX_BYTES }, (_, i) => i).buffer)
   const client = await Client.connect(t, port)
   client.send(request('POST /', { 'content-length': String(body.length) }))
   client.socket.write(body)
-  await client.has(`${body.length} true|`)
+  await client.waitForText(`${body.length} true|`)
   assert.equal(max, 1)
 })
 
@@ -82,16 +82,16 @@ test('reads a chunked body, an empty one and none', async (t) => {
   client.send(
     `${request('POST /', { 'transfer-encoding': 'chunked' })}5\r\nhello\r\n6\r\n there\r\n0\r\n\r\n`,
   )
-  await client.has('hello there|')
-  await client.send(request('POST /', { 'content-length': '0' })).has('\r\n\r\n|')
-  await client.send(request('DELETE /')).has('\r\n\r\n|HTTP/1.1 200 OK')
+  await client.waitForText('hello there|')
+  await client.send(request('POST /', { 'content-length': '0' })).waitForText('\r\n\r\n|')
+  await client.send(request('DELETE /')).waitForText('\r\n\r\n|HTTP/1.1 200 OK')
 })
 
 test('a Content-Length over the limit is rejected immediately, and the client gets the 413', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   // The client sends none of the body, so the server cannot have waited for it.
-  await client.send(request('POST /', LARGE)).has('request.too_large|')
+  await client.send(request('POST /', LARGE_BODY_HEADERS)).waitForText('request.too_large|')
   assert.match(
     client.text,
     /^HTTP\/1.1 413 Payload Too Large\r\nContent-Length: 18\r\nConnection: close\r\n\r\n/,
@@ -113,19 +113,22 @@ test('a client that sends everything before it reads gets an early answer withou
       failed = error
     })
     client.socket.pause()
-    client.send(request(line, { ...LARGE, connection }))
-    const piece = Buffer.alloc(MAX)
+    client.send(request(line, { ...LARGE_BODY_HEADERS, connection }))
+    const piece = Buffer.alloc(MAX_BYTES)
     for (let i = 0; i < 64; i++) await new Promise((resolve) => client.socket.write(piece, resolve))
     client.socket.resume()
-    await client.has('request.too_large|')
-    await client.isClosed()
+    await client.waitForText('request.too_large|')
+    await client.waitForClose()
     assert.equal(failed, undefined, `${line} ${connection}`)
   }
 })
 
 test("Node's fetch gets the 413", async (t) => {
   const { port } = await serve(t, echo)
-  const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: Buffer.alloc(8 * MAX) })
+  const answer = await fetch(`http://127.0.0.1:${port}/`, {
+    method: 'POST',
+    body: Buffer.alloc(8 * MAX_BYTES),
+  })
   assert.deepEqual([answer.status, await answer.text()], [413, 'request.too_large|'])
 })
 
@@ -133,14 +136,14 @@ test('chunks over the limit are rejected during the upload, and the client gets 
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
   client.send(request('POST /', { 'transfer-encoding': 'chunked' }))
-  const piece = `${MAX.toString(16)}\r\n${'x'.repeat(MAX)}\r\n`
-  await client.send(piece + piece).has('413')
+  const piece = `${MAX_BYTES.toString(16)}\r\n${'x'.repeat(MAX_BYTES)}\r\n`
+  await client.send(piece + piece).waitForText('413')
 })
 
 test('a body of exactly the limit is accepted', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
-  await client.send(request('POST /', {}, 'x'.repeat(MAX))).has('x|')
+  await client.send(request('POST /', {}, 'x'.repeat(MAX_BYTES))).waitForText('x|')
 })
 
 test('a small unread body keeps its connection open', async (t) => {
@@ -150,21 +153,21 @@ test('a small unread body keeps its connection open', async (t) => {
     answered++
   })
   const client = await Client.connect(t, port)
-  await client.send(request('POST /', {}, 'x'.repeat(1000))).has('refused|')
+  await client.send(request('POST /', {}, 'x'.repeat(1000))).waitForText('refused|')
   client.arrivals.length = 0
   client.send(request('POST /', { 'content-length': '1000' }))
-  await until(() => answered === 2, 'the answer precedes the body')
-  await client.send('x'.repeat(1000)).has('refused|')
+  await pollUntil(() => answered === 2, 'the answer precedes the body')
+  await client.send('x'.repeat(1000)).waitForText('refused|')
   assert.equal(client.closed, false)
 })
 
 test('a large unread body closes the connection once it has arrived', async (t) => {
   const { port } = await serve(t, (_, responder) => reply(responder, 'refused', 401))
   const client = await Client.connect(t, port)
-  await client.send(request('POST /', { 'content-length': String(MAX) })).has('refused|')
+  await client.send(request('POST /', { 'content-length': String(MAX_BYTES) })).waitForText('refused|')
   assert.match(client.text, /Connection: close/)
   assert.equal(client.closed, false)
-  await client.send('x'.repeat(MAX)).isClosed()
+  await client.send('x'.repeat(MAX_BYTES)).waitForClose()
 })
 
 test('an answer before a large body arrives, even when part of the body comes with the head', async (t) => {
@@ -178,7 +181,7 @@ test('an answer before a large body arrives, even when part of the body comes wi
     `${chunked}x`,
   ]) {
     const client = await Client.connect(t, port)
-    await client.send(text).isClosed()
+    await client.send(text).waitForClose()
     assert.match(client.text, /^HTTP\/1.1 401 .*\r\nConnection: close\r\n\r\nrefused\|/s)
   }
 })
@@ -188,18 +191,18 @@ test('a body faster than its reader goes through a file, complete and in order',
   let max = 0
   const { port } = await serve(t, async (incoming, responder) => {
     const hash = createHash('sha256')
-    await incoming.body.stream(async (chunk) => {
+    await incoming.body.streamTo(async (chunk) => {
       hash.update(chunk)
       max = Math.max(max, countTempFiles())
       await new Promise(setImmediate)
-    }, 64 * MAX)
+    }, 64 * MAX_BYTES)
     reply(responder, hash.digest('hex'))
   })
-  const body = randomBytes(48 * MAX)
+  const body = randomBytes(48 * MAX_BYTES)
   const client = await Client.connect(t, port)
   client.send(request('POST /', { 'content-length': String(body.length) }))
   client.socket.write(body)
-  await client.has(`${createHash('sha256').update(body).digest('hex')}|`)
+  await client.waitForText(`${createHash('sha256').update(body).digest('hex')}|`)
   assert.equal(countTempFiles(), before)
   t.diagnostic(`${max - before} file`)
 })
@@ -222,16 +225,16 @@ test('an unread body is held back, and is complete when read later', async (t) =
     await new Promise<void>((resolve) => {
       read = resolve
     })
-    const size = await incoming.body.stream(() => {}, 64 * MAX)
+    const size = await incoming.body.streamTo(() => {}, 64 * MAX_BYTES)
     reply(responder, String(size))
   })
   const client = await Client.connect(t, port)
   const other = await Client.connect(t, port)
-  client.send(request('POST /', { 'content-length': String(32 * MAX) }))
-  const piece = Buffer.alloc(MAX / 16)
+  client.send(request('POST /', { 'content-length': String(32 * MAX_BYTES) }))
+  const piece = Buffer.alloc(MAX_BYTES / 16)
   let sent = 0
   const send = (): void => {
-    if (sent < 32 * MAX)
+    if (sent < 32 * MAX_BYTES)
       client.socket.write(piece, () => {
         sent += piece.length
         send()
@@ -243,12 +246,12 @@ test('an unread body is held back, and is complete when read later', async (t) =
     const before = sent
     const answers = other.arrivals.length
     other.send(request('GET /'))
-    await until(() => other.arrivals.length > answers, 'the other is answered')
+    await pollUntil(() => other.arrivals.length > answers, 'the other is answered')
     rounds = sent === before ? rounds + 1 : 0
   }
-  assert.ok(sent < 16 * MAX, 'most of it waits at the client')
+  assert.ok(sent < 16 * MAX_BYTES, 'most of it waits at the client')
   read?.()
-  await client.has(`${32 * MAX}|`)
+  await client.waitForText(`${32 * MAX_BYTES}|`)
 })
 
 test('a disconnect rejects the read', async (t) => {
@@ -256,41 +259,43 @@ test('a disconnect rejects the read', async (t) => {
   let reading = false
   const { port } = await serve(t, async (incoming) => {
     reading = true
-    await incoming.body.bytes(MAX).catch((error: Failure) => {
+    await incoming.body.readBytes(MAX_BYTES).catch((error: Failure) => {
       code = error.code
     })
   })
   const client = await Client.connect(t, port)
   client.send(`${request('POST /', { 'content-length': '100' })}some`)
-  await until(() => reading, 'the handler reads')
+  await pollUntil(() => reading, 'the handler reads')
   client.socket.destroy()
-  await until(() => code !== '', 'the reading fails')
+  await pollUntil(() => code !== '', 'the reading fails')
   assert.equal(code, 'request.incomplete')
 })
 
 test('an error in a sink ends the read with that error, and the client gets an answer', async (t) => {
   const { port, errors } = await serve(t, async (incoming) => {
-    await incoming.body.stream(() => {
+    await incoming.body.streamTo(() => {
       throw new Error('the disk is full')
-    }, 64 * MAX)
+    }, 64 * MAX_BYTES)
   })
   const client = await Client.connect(t, port)
-  await client.send(`${request('POST /', LARGE)}some`).has('{"detail":"Internal error","code":"internal"}')
+  await client
+    .send(`${request('POST /', LARGE_BODY_HEADERS)}some`)
+    .waitForText('{"detail":"Internal error","code":"internal"}')
   assert.match(String(errors), /the disk is full/)
 })
 
 test('a body can be read once', async (t) => {
   const { port, errors } = await serve(t, async (incoming, responder) => {
     await echo(incoming, responder)
-    await incoming.body.bytes(MAX)
+    await incoming.body.readBytes(MAX_BYTES)
   })
   const client = await Client.connect(t, port)
-  await client.send(request('POST /', {}, 'once')).has('once|')
-  await until(() => errors.length === 1, 'the second reading fails')
+  await client.send(request('POST /', {}, 'once')).waitForText('once|')
+  await pollUntil(() => errors.length === 1, 'the second reading fails')
 })
 
 test('an invalid Content-Length is 400', async (t) => {
   const { port } = await serve(t, echo)
   const client = await Client.connect(t, port)
-  await client.send(`${request('POST /', { 'content-length': '12x' })}some`).has('400 Bad Request')
+  await client.send(`${request('POST /', { 'content-length': '12x' })}some`).waitForText('400 Bad Request')
 })

@@ -9,12 +9,12 @@ import { until } from '../until.ts'
 
 /** Bodies of unknown length must arrive at the client's pace, and be cut off if they cannot be completed. */
 
-type Write = (writer: ChunkWriter) => Promise<void>
-const routes = new Map<string, Write>()
+type WriteBody = (writer: ChunkWriter) => Promise<void>
+const routes = new Map<string, WriteBody>()
 const outcomes = new Map<string, unknown>()
 const server = createServer(
   async (request, responder) => {
-    const writer = responder.chunks({ status: 200, headers: [['content-type', 'text/plain']] })
+    const writer = responder.beginChunks({ status: 200, headers: [['content-type', 'text/plain']] })
     await routes.get(request.path)!(writer).then(
       () => outcomes.set(request.path, 'written'),
       (error) => outcomes.set(request.path, error.code ?? error.message),
@@ -26,7 +26,7 @@ const { port } = await server.listen({ host: '127.0.0.1', port: 0, exclusive: tr
 after(() => server.close())
 
 let count = 0
-const at = (write: Write): string => {
+const addRoute = (write: WriteBody): string => {
   const path = `/${++count}`
   routes.set(path, write)
   return path
@@ -48,7 +48,7 @@ test('pieces of every size arrive completely and in order', async () => {
   ] as const) {
     const pieces = sizes.map((size) => randomBytes(size))
     const body = await get(
-      at(async (writer) => {
+      addRoute(async (writer) => {
         for (const piece of pieces) {
           await writer.write(piece)
           // Overwrite the piece, which the caller owns again after `write`.
@@ -63,7 +63,7 @@ test('pieces of every size arrive completely and in order', async () => {
 
 test('a piece may be reused once written', async () => {
   const body = await get(
-    at(async (writer) => {
+    addRoute(async (writer) => {
       const piece = Buffer.alloc(3000)
       for (let i = 0; i < 50; i++) await writer.write(piece.fill(i))
       writer.end()
@@ -76,7 +76,7 @@ test('a slow client slows the writer and gets everything', async () => {
   const total = 400
   const piece = randomBytes(65_536)
   let written = 0
-  const path = at(async (writer) => {
+  const path = addRoute(async (writer) => {
     for (; written < total; written++) await writer.write(piece)
     writer.end()
   })
@@ -117,7 +117,7 @@ test('a slow client slows the writer and gets everything', async () => {
 })
 
 test('the writer learns of a disconnect', async () => {
-  const path = at(async (writer) => {
+  const path = addRoute(async (writer) => {
     for (;;) await writer.write(randomBytes(65_536))
   })
   const socket = net.connect(port, '127.0.0.1')
@@ -129,7 +129,7 @@ test('the writer learns of a disconnect', async () => {
 })
 
 test('an aborted body cuts the connection, so that the client notices', async () => {
-  const path = at(async (writer) => {
+  const path = addRoute(async (writer) => {
     await writer.write(randomBytes(100_000))
     writer.abort()
     writer.abort()
@@ -138,7 +138,7 @@ test('an aborted body cuts the connection, so that the client notices', async ()
 })
 
 test('accepts one piece at a time', async () => {
-  const path = at(async (writer) => {
+  const path = addRoute(async (writer) => {
     const big = randomBytes(30_000_000)
     const first = writer.write(big)
     await assert.rejects(writer.write(big), /before the previous write finished/)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
-import { addressText, type EdgeRequest, type Handler, HEADERS } from '../../edge/http/server.ts'
-import { Client, child, request, serve } from './fixtures/raw.ts'
+import { type EdgeRequest, formatAddress, type Handler, HEADERS } from '../../edge/http/server.ts'
+import { Client, request, serve, startChild } from './fixtures/raw.ts'
 
-const running = await child({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
+const serverProcess = await startChild({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
 
 /** Answers with the request's data in a later turn, when uWS's own request object is no longer valid. */
-const echo: Handler = async (seen, responder) => {
+const echoRequest: Handler = async (seen, responder) => {
   await new Promise(setImmediate)
   const headers = Object.fromEntries(
     HEADERS.map((name) => [name, seen.header(name)]).filter(([, value]) => value),
@@ -20,7 +20,7 @@ const echo: Handler = async (seen, responder) => {
   })
 }
 
-function seenIn(client: Client): {
+function parseSeen(client: Client): {
   method: string
   path: string
   query: string
@@ -31,11 +31,11 @@ function seenIn(client: Client): {
 }
 
 test('request data stays available after a return or await', async (t) => {
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   const client = await Client.connect(t, port)
   const headers = { Authorization: 'Bearer abc', Cookie: 'a=b; c=d', 'X-Not-Listed': 'no', Accept: '*/*' }
-  await client.send(request('GET /a/b?x=1', headers)).has('}\n')
-  assert.deepEqual(seenIn(client), {
+  await client.send(request('GET /a/b?x=1', headers)).waitForText('}\n')
+  assert.deepEqual(parseSeen(client), {
     method: 'GET',
     path: '/a/b',
     query: 'x=1',
@@ -45,18 +45,18 @@ test('request data stays available after a return or await', async (t) => {
 })
 
 test('the first value of a repeated header applies', async (t) => {
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   const client = await Client.connect(t, port)
   const text = 'GET / HTTP/1.1\r\nhost: test\r\naccept: one\r\naccept: two\r\n\r\n'
-  await client.send(text).has('}\n')
-  assert.deepEqual(seenIn(client).headers, { host: 'test', accept: 'one' })
+  await client.send(text).waitForText('}\n')
+  assert.deepEqual(parseSeen(client).headers, { host: 'test', accept: 'one' })
 })
 
 test('a request with ambiguous framing is 400, and the last on its connection', async (t) => {
   const seen: string[] = []
-  const { port, errors } = await serve(t, ({ path, misframed }, responder) => {
-    if (!misframed) seen.push(path)
-    responder.send({ status: misframed ? 400 : 200, headers: [], body: 'answered' })
+  const { port, errors } = await serve(t, ({ path, isMisframed }, responder) => {
+    if (!isMisframed) seen.push(path)
+    responder.send({ status: isMisframed ? 400 : 200, headers: [], body: 'answered' })
   })
   const chunked = '3\r\nabc\r\n0\r\n\r\n'
   const wrong: Readonly<Record<string, string>> = {
@@ -79,9 +79,9 @@ test('a request with ambiguous framing is 400, and the last on its connection', 
   const answersOf = async (rest: string, next: string, isLate: boolean): Promise<string> => {
     const client = await Client.connect(t, port)
     client.send(`POST /wrong HTTP/1.1\r\n${rest}${isLate ? '' : next}`)
-    await client.has('\r\n\r\nanswered')
+    await client.waitForText('\r\n\r\nanswered')
     if (isLate) client.send(next)
-    await client.isClosed()
+    await client.waitForClose()
     return client.text
   }
   const all = Object.entries(wrong).flatMap(([what, rest]) =>
@@ -100,7 +100,7 @@ test('a request with ambiguous framing is 400, and the last on its connection', 
     'accept: b\r\n\r\n',
   ]) {
     const client = await Client.connect(t, port)
-    await client.send(`POST /wrong HTTP/1.1\r\n${rest}${request('GET /smuggled')}`).isClosed()
+    await client.send(`POST /wrong HTTP/1.1\r\n${rest}${request('GET /smuggled')}`).waitForClose()
     assert.match(client.text, /^HTTP\/1.1 400 /)
   }
   assert.deepEqual([seen, errors], [[], []])
@@ -110,37 +110,37 @@ test('a request with ambiguous framing is 400, and the last on its connection', 
     'host:\r\n\r\n',
   ]) {
     const client = await Client.connect(t, port)
-    await client.send(`POST /right HTTP/1.1\r\n${rest}`).has('answered')
+    await client.send(`POST /right HTTP/1.1\r\n${rest}`).waitForText('answered')
   }
 })
 
 test('the query arrives raw and in order', async (t) => {
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   const client = await Client.connect(t, port)
-  await client.send(request('GET /q?b=%20&a=1+2&b=%zz&=&a')).has('}\n')
-  assert.equal(seenIn(client).query, 'b=%20&a=1+2&b=%zz&=&a')
+  await client.send(request('GET /q?b=%20&a=1+2&b=%zz&=&a')).waitForText('}\n')
+  assert.equal(parseSeen(client).query, 'b=%20&a=1+2&b=%zz&=&a')
 })
 
 test('a missing query is empty, as is one after a bare question mark', async (t) => {
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   for (const line of ['GET /q', 'GET /q?']) {
     const client = await Client.connect(t, port)
-    await client.send(request(line)).has('}\n')
-    assert.equal(seenIn(client).query, '')
+    await client.send(request(line)).waitForText('}\n')
+    assert.equal(parseSeen(client).query, '')
   }
 })
 
 test('percent-encoded and malformed paths arrive raw', async (t) => {
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   for (const path of ['/a%20b', '/a%2Fb', '/a%zz%', '/%E4%B8', '//a//../b']) {
     const client = await Client.connect(t, port)
-    await client.send(request(`GET ${path}`)).has('}\n')
-    assert.equal(seenIn(client).path, path)
+    await client.send(request(`GET ${path}`)).waitForText('}\n')
+    assert.equal(parseSeen(client).path, path)
   }
 })
 
 test('every method and any path reach the handler', async (t) => {
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   for (const method of [
     'GET',
     'OPTIONS',
@@ -153,48 +153,48 @@ test('every method and any path reach the handler', async (t) => {
     'propfind',
   ]) {
     const client = await Client.connect(t, port)
-    await client.send(request(`${method} /anything`)).has('}\n')
-    assert.equal(seenIn(client).method, method.toUpperCase())
+    await client.send(request(`${method} /anything`)).waitForText('}\n')
+    assert.equal(parseSeen(client).method, method.toUpperCase())
   }
   const head = await Client.connect(t, port)
-  await head.send(request('HEAD /anything')).has('200 OK')
+  await head.send(request('HEAD /anything')).waitForText('200 OK')
 })
 
 test('headers over 4096 bytes are rejected with 431, and the setting raises the limit', async (t) => {
   const large = request('GET /late', { cookie: 'x'.repeat(5000) })
-  const { port } = await serve(t, echo)
+  const { port } = await serve(t, echoRequest)
   const refused = await Client.connect(t, port)
-  await refused.send(large).has('431')
-  const accepted = await Client.connect(t, running.port)
-  await accepted.send(large).has('late')
+  await refused.send(large).waitForText('431')
+  const accepted = await Client.connect(t, serverProcess.port)
+  await accepted.send(large).waitForText('late')
 })
 
 test('a pipelined request during a pending one closes the connection, and the server survives', async (t) => {
-  const client = await Client.connect(t, running.port)
-  await client.send(request('GET /late?50') + request('GET /late?1')).isClosed()
-  const next = await Client.connect(t, running.port)
-  await next.send(request('GET /late?1')).has('late')
-  assert.equal(running.exited(), false)
+  const client = await Client.connect(t, serverProcess.port)
+  await client.send(request('GET /late?50') + request('GET /late?1')).waitForClose()
+  const next = await Client.connect(t, serverProcess.port)
+  await next.send(request('GET /late?1')).waitForText('late')
+  assert.equal(serverProcess.exited(), false)
 })
 
 test('an IPv4 address is dotted, even from an IPv6 socket', async (t) => {
   for (const host of ['127.0.0.1', '::']) {
-    const { port } = await serve(t, echo, host)
+    const { port } = await serve(t, echoRequest, host)
     const client = await Client.connect(t, port)
-    await client.send(request('GET /')).has('}\n')
-    assert.equal(seenIn(client).address, '127.0.0.1')
+    await client.send(request('GET /')).waitForText('}\n')
+    assert.equal(parseSeen(client).address, '127.0.0.1')
   }
 })
 
 test('an IPv6 address is compressed', async (t) => {
-  const { port } = await serve(t, echo, '::1')
+  const { port } = await serve(t, echoRequest, '::1')
   const client = await Client.connect(t, port, '::1')
-  await client.send(request('GET /')).has('}\n')
-  assert.equal(seenIn(client).address, '::1')
+  await client.send(request('GET /')).waitForText('}\n')
+  assert.equal(parseSeen(client).address, '::1')
 })
 
 test('addresses follow RFC 5952', () => {
-  const text = (hex: string) => addressText(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
+  const text = (hex: string) => formatAddress(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
   assert.equal(text('0a 00 00 01'), '10.0.0.1')
   assert.equal(text('2001 0db8 0000 0000 0001 0000 0000 0001'), '2001:db8::1:0:0:1')
   assert.equal(text('2001 0db8 0000 0001 0001 0001 0001 0001'), '2001:db8:0:1:1:1:1:1')
@@ -212,7 +212,7 @@ test('the address stays available after the answer if it was read before, and is
     responder.send({ status: 200, headers: [], body: 'end' })
   })
   const client = await Client.connect(t, port)
-  await client.send(request('GET /read') + request('GET /not')).has('end')
+  await client.send(request('GET /read') + request('GET /not')).waitForText('end')
   assert.deepEqual([kept[0]?.address, kept[1]?.address], ['127.0.0.1', ''])
 })
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { commonHeaders } from '../../edge/http/reply.ts'
+import { buildCommonHeaders } from '../../edge/http/reply.ts'
 import type { EventSink } from '../../edge/http/server.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { Client, request, serve, until } from './fixtures/raw.ts'
+import { Client, pollUntil, request, serve } from './fixtures/raw.ts'
 
 // Longer than the timer of uWS, which is 10 s in steps of 4 s. All tests run concurrently.
 const BEYOND_TIMER_MS = 12_500
@@ -14,7 +14,7 @@ describe('requests longer than the 10 s timer of uWS', { concurrency: true }, ()
     const size = 8 * 1024 * 1024
     let first = true
     const { port, errors } = await serve(t, async (incoming, responder) => {
-      const total = await incoming.body.stream(async () => {
+      const total = await incoming.body.streamTo(async () => {
         if (first) await delay(BEYOND_TIMER_MS)
         first = false
       }, size)
@@ -23,7 +23,7 @@ describe('requests longer than the 10 s timer of uWS', { concurrency: true }, ()
     const client = await Client.connect(t, port)
     client.send(request('POST /', { 'content-length': String(size) }))
     client.socket.write(Buffer.alloc(size))
-    await client.has(`${size} bytes`, 60_000)
+    await client.waitForText(`${size} bytes`, 60_000)
     assert.deepEqual(errors, [])
   })
 
@@ -32,13 +32,13 @@ describe('requests longer than the 10 s timer of uWS', { concurrency: true }, ()
     const { port } = await serve(t, async (incoming, responder) => {
       // Read late, so that the socket is paused once its buffer is full.
       await delay(200)
-      await incoming.body.bytes(size)
+      await incoming.body.readBytes(size)
       await delay(BEYOND_TIMER_MS)
       responder.send({ status: 200, headers: [], body: 'worked' })
     })
     const client = await Client.connect(t, port)
     client.send(request('POST /', {}, 'x'.repeat(size)))
-    await client.has('worked', 60_000)
+    await client.waitForText('worked', 60_000)
   })
 
   test('a client that reads none of a large answer is disconnected within 15 s', async (t) => {
@@ -56,20 +56,20 @@ describe('requests longer than the 10 s timer of uWS', { concurrency: true }, ()
     const client = await Client.connect(t, port)
     client.socket.pause()
     client.send(request('GET /'))
-    await until(() => closedAfter !== null, 'it is closed', 60_000)
+    await pollUntil(() => closedAfter !== null, 'it is closed', 60_000)
     assert.ok(closedAfter! < 15, `after ${closedAfter} s`)
   })
 
   test('an idle connection stays open longer than the announced keep-alive', async (t) => {
-    const [, promised] = commonHeaders(parseSettings({})).find(([name]) => name === 'keep-alive')!
+    const [, promised] = buildCommonHeaders(parseSettings({})).find(([name]) => name === 'keep-alive')!
     const { port } = await serve(t, (_, responder) => responder.send({ status: 200, headers: [], body: 'x' }))
     // The timer of uWS ticks every 4 s.
     const idle = Array.from({ length: 8 }, async (_, i) => {
       await delay(i * 500)
       const client = await Client.connect(t, port)
-      await client.send(request('GET /')).has('x')
+      await client.send(request('GET /')).waitForText('x')
       const from = performance.now()
-      await client.isClosed(60_000)
+      await client.waitForClose(60_000)
       return (performance.now() - from) / 1000
     })
     const shortest = Math.min(...(await Promise.all(idle)))
@@ -82,7 +82,7 @@ describe('requests longer than the 10 s timer of uWS', { concurrency: true }, ()
     await Promise.all(
       headers.map(async (header) => {
         const client = await Client.connect(t, port)
-        await client.send(`GET / HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`).isClosed(60_000)
+        await client.send(`GET / HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`).waitForClose(60_000)
         assert.equal(client.text, '')
       }),
     )
@@ -91,20 +91,20 @@ describe('requests longer than the 10 s timer of uWS', { concurrency: true }, ()
   test('idle and previously slow event streams stay open', async (t) => {
     const sinks = new Map<string, EventSink>()
     const { port } = await serve(t, (seen, responder) => {
-      sinks.set(seen.path, responder.events({ status: 200, headers: [] }))
+      sinks.set(seen.path, responder.openEvents({ status: 200, headers: [] }))
     })
     const idle = await Client.connect(t, port)
-    await idle.send(request('GET /idle')).has(':\n\n')
+    await idle.send(request('GET /idle')).waitForText(':\n\n')
     const slow = await Client.connect(t, port)
-    await slow.send(request('GET /slow')).has(':\n\n')
+    await slow.send(request('GET /slow')).waitForText(':\n\n')
     slow.socket.pause()
     assert.equal(sinks.get('/slow')?.write(`${'x'.repeat(16 * 1024 * 1024)}tail`), false)
     slow.socket.resume()
-    await slow.has('tail')
-    await until(() => sinks.get('/slow')?.writable === true, 'it is writable again')
+    await slow.waitForText('tail')
+    await pollUntil(() => sinks.get('/slow')?.isWritable === true, 'it is writable again')
     await delay(BEYOND_TIMER_MS)
     for (const sink of sinks.values()) sink.end('still open')
-    await idle.has('still open')
-    await slow.has('still open')
+    await idle.waitForText('still open')
+    await slow.waitForText('still open')
   })
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Spill } from '../../edge/http/spill.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 test('bytes leave in arrival order for any sequence of push and shift', async () => {
   const step = fc.oneof(fc.constant('shift' as const), fc.uint8Array({ maxLength: 50 }))
@@ -24,7 +24,7 @@ test('bytes leave in arrival order for any sequence of push and shift', async ()
       spill.close()
       assert.deepEqual(got, given)
     }),
-    runs(50),
+    createRunOptions(50),
   )
 })
 

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventSink } from '../../edge/http/server.ts'
-import { Client, request, serve, until } from './fixtures/raw.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { Client, pollUntil, request, serve } from './fixtures/raw.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
-const { api } = await edgeAndDatabase()
-const BODY = 'x'.repeat(370_000)
+const { api } = await startEdgeAndDatabase()
+const LARGE_BODY = 'x'.repeat(370_000)
 
 test('a client that sends 5,000 requests without reading is disconnected after few answers', async (t) => {
   let answered = 0
   const { port, errors } = await serve(t, (_, responder) => {
     answered++
-    responder.send({ status: 200, headers: [], body: BODY })
+    responder.send({ status: 200, headers: [], body: LARGE_BODY })
   })
   const client = await Client.connect(t, port)
   client.socket.pause()
   client.send(request('GET /').repeat(5_000))
   client.socket.resume()
-  await client.isClosed()
+  await client.waitForClose()
   // At most as many answers as fit in the kernel's buffers.
   assert.ok(answered < 100, `${answered} were answered`)
   assert.deepEqual(errors, [])
@@ -32,10 +32,10 @@ test('a new request while the previous answer is blocked closes the connection',
   const client = await Client.connect(t, port)
   client.socket.pause()
   client.send(request('GET /'))
-  await until(() => asked === 1, 'it is asked')
+  await pollUntil(() => asked === 1, 'it is asked')
   client.send(request('GET /'))
   client.socket.resume()
-  await client.isClosed()
+  await client.waitForClose()
   assert.equal(asked, 1)
 })
 
@@ -51,7 +51,7 @@ test('an answer that is read late arrives completely, and the connection stays o
     await new Promise((resolve) => setTimeout(resolve, 50))
     client.socket.resume()
     const whole = (): number => client.arrivals.reduce((sum, { length }) => sum + length, 0)
-    await until(() => whole() > 16 * 1024 * 1024, 'it is there')
+    await pollUntil(() => whole() > 16 * 1024 * 1024, 'it is there')
     const [head, body] = Buffer.concat(client.arrivals).toString('latin1').split('\r\n\r\n') as [
       string,
       string,
@@ -63,7 +63,7 @@ test('an answer that is read late arrives completely, and the connection stays o
     )
     client.arrivals.length = 0
   }
-  await client.send(request('GET /last')).has('\r\n\r\nlast')
+  await client.send(request('GET /last')).waitForText('\r\n\r\nlast')
   assert.deepEqual(errors, [])
 })
 
@@ -71,19 +71,19 @@ test('answers without a body do not accumulate for a client that never reads', a
   let answered = 0
   const { port } = await serve(t, (seen, responder) => {
     answered++
-    responder.send({ status: seen.method === 'HEAD' ? 200 : 204, headers: [], body: 'body', head: true })
+    responder.send({ status: seen.method === 'HEAD' ? 200 : 204, headers: [], body: 'body', isHead: true })
   })
   for (const line of ['HEAD /', 'OPTIONS /']) {
     answered = 0
     const client = await Client.connect(t, port)
     client.send(request(line).repeat(20_000))
-    await client.isClosed()
+    await client.waitForClose()
     assert.ok(answered <= 1024, `${answered} were answered`)
     // The reset discards the earlier answers. A client that stops at the limit gets `Connection: close`.
     answered = 0
     const polite = await Client.connect(t, port)
     polite.send(request(line).repeat(1024))
-    await polite.has('\r\nConnection: close\r\n\r\n')
+    await polite.waitForText('\r\nConnection: close\r\n\r\n')
     assert.equal(answered, 1024)
   }
 })
@@ -91,22 +91,22 @@ test('answers without a body do not accumulate for a client that never reads', a
 test('a stream that ends before it is read accepts no further request', async (t) => {
   const sinks: EventSink[] = []
   const { port } = await serve(t, (_, responder) => {
-    sinks.push(responder.events({ status: 200, headers: [] }))
+    sinks.push(responder.openEvents({ status: 200, headers: [] }))
   })
   const slow = await Client.connect(t, port)
-  await slow.send(request('GET /')).has(':\n\n')
+  await slow.send(request('GET /')).waitForText(':\n\n')
   slow.socket.pause()
   sinks[0]!.end(`${'x'.repeat(16 * 1024 * 1024)}tail`)
   slow.socket.resume()
-  await slow.has('tail')
-  await slow.has('\r\n0\r\n\r\n')
-  await slow.send(request('GET /')).has(':\n\n')
-  await until(() => sinks.length === 2, 'the connection lives on')
+  await slow.waitForText('tail')
+  await slow.waitForText('\r\n0\r\n\r\n')
+  await slow.send(request('GET /')).waitForText(':\n\n')
+  await pollUntil(() => sinks.length === 2, 'the connection lives on')
   slow.socket.pause()
   sinks[1]!.end('x'.repeat(16 * 1024 * 1024))
   slow.send(request('GET /'))
   slow.socket.resume()
-  await slow.isClosed()
+  await slow.waitForClose()
   assert.equal(sinks.length, 2)
 })
 

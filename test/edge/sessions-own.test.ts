@@ -1,18 +1,26 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { assertRefused, login, me, refresh, sessionOf, sharedCast, TOKEN_INVALID } from './accounts-help.ts'
+import {
+  assertRefused,
+  getMe,
+  getSharedCast,
+  logIn,
+  refreshSession,
+  sessionIdOf,
+  TOKEN_INVALID,
+} from './accounts-help.ts'
 import { type Answered, PASSWORD, startEdge } from './harness.ts'
 
 /** Tests how an account lists and revokes its own sessions and changes its password. */
 
-const { api, query, url, admin, newcomer } = await sharedCast()
+const { api, query, url, admin, newcomer } = await getSharedCast()
 const SESSIONS = '/api/v1/auth/sessions'
 const list = (token: string) => api.get(SESSIONS, { token })
-const end = (id: string, token: string) => api.call('DELETE', `${SESSIONS}/${id}`, { token })
+const endSession = (id: string, token: string) => api.call('DELETE', `${SESSIONS}/${id}`, { token })
 const change = (token: string, current_password: string, new_password: string) =>
   api.post('/api/v1/auth/change-password', { token, json: { current_password, new_password } })
-const MISSING = 'Session not found'
+const SESSION_MISSING = 'Session not found'
 
 test("lists the caller's sessions with origin, start and a marker for the current one", async () => {
   const { email, token } = await newcomer()
@@ -27,24 +35,24 @@ test("lists the caller's sessions with origin, start and a marker for the curren
   const { id, created_at, expires_at, last_used_at, ...rest } = phone
   assert.deepEqual(rest, { ...nowhere, user_agent: 'a phone', device: null, is_current: false })
   assert.ok(id !== own.id && created_at === last_used_at && expires_at > created_at)
-  assert.deepEqual([own.user_agent, own.is_current, own.id], [null, true, sessionOf(token)])
+  assert.deepEqual([own.user_agent, own.is_current, own.id], [null, true, sessionIdOf(token)])
   assert.ok(Date.parse(own.expires_at) - Date.parse(own.created_at) > 13 * 86_400_000)
 })
 
 test('lists only live sessions of the caller, newest first, in pages', async () => {
   const account = await newcomer()
-  const logins = [await login(api, account.email), await login(api, account.email)]
+  const logins = [await logIn(api, account.email), await logIn(api, account.email)]
   await api.post('/api/v1/auth/logout', { token: logins[0]!.json.access_token })
   const idsOf = (answer: Answered): string[] => answer.json.map(({ id }: { id: string }) => id)
   const ids = async () => idsOf(await list(account.token))
-  const [first, last] = [sessionOf(account.token), sessionOf(logins[1]!.json.access_token)]
+  const [first, last] = [sessionIdOf(account.token), sessionIdOf(logins[1]!.json.access_token)]
   assert.deepEqual(await ids(), [last, first])
   const page = await api.get(`${SESSIONS}?limit=1`, { token: account.token })
   assert.deepEqual(idsOf(page), [last])
   const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
   const second = await api.get(next, { token: account.token })
   assert.deepEqual([idsOf(second), second.headers.link], [[first], undefined])
-  await refresh(api, account.refresh)
+  await refreshSession(api, account.refresh)
   assert.deepEqual(await ids(), [last, first])
   await query(`update refresh_token set expires_at = now() where session_id = $1`, [last])
   assert.deepEqual(await ids(), [first])
@@ -93,7 +101,7 @@ test('records the last use with its address, at the latest at shutdown', async (
   })
   const began = signedIn.json.access_token
   const mine = async () =>
-    (await list(token)).json.find((session: { id: string }) => session.id === sessionOf(began))
+    (await list(token)).json.find((session: { id: string }) => session.id === sessionIdOf(began))
   const { address, place, last_address, last_place } = await mine()
   assert.deepEqual(
     [address, place, last_address, last_place],
@@ -145,17 +153,17 @@ test('ignores address and location headers of the client', async () => {
 
 test('ending all other sessions takes effect immediately and keeps the current one', async () => {
   const { id, email, token } = await newcomer()
-  const elsewhere = await login(api, email)
+  const elsewhere = await logIn(api, email)
   const stranger = await newcomer()
   const endOthers = () => api.call('DELETE', SESSIONS, { token })
   for (const answer of [await endOthers(), await endOthers()]) assert.equal(answer.status, 204)
-  assertRefused(await me(api, elsewhere.json.access_token), 401, TOKEN_INVALID)
-  assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
+  assertRefused(await getMe(api, elsewhere.json.access_token), 401, TOKEN_INVALID)
+  assert.equal((await refreshSession(api, elsewhere.cookie('millrace_refresh'))).status, 401)
   assert.deepEqual(
     (await list(token)).json.map((session: { id: string }) => session.id),
-    [sessionOf(token)],
+    [sessionIdOf(token)],
   )
-  assert.equal((await me(api, stranger.token)).status, 200)
+  assert.equal((await getMe(api, stranger.token)).status, 200)
   const trail = await api.get(`/api/v1/auth/audit?account_id=${id}&kind=session.ended`, {
     token: admin.token,
   })
@@ -167,28 +175,28 @@ test('ending all other sessions takes effect immediately and keeps the current o
 
 test('ending a session invalidates its access token immediately and keeps the others', async () => {
   const { email, token } = await newcomer()
-  const elsewhere = await login(api, email)
-  const answer = await end(sessionOf(elsewhere.json.access_token), token)
+  const elsewhere = await logIn(api, email)
+  const answer = await endSession(sessionIdOf(elsewhere.json.access_token), token)
   assert.deepEqual([answer.status, answer.text], [204, ''])
-  assertRefused(await me(api, elsewhere.json.access_token), 401, TOKEN_INVALID)
-  assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
+  assertRefused(await getMe(api, elsewhere.json.access_token), 401, TOKEN_INVALID)
+  assert.equal((await refreshSession(api, elsewhere.cookie('millrace_refresh'))).status, 401)
   assert.equal((await list(token)).json.length, 1)
-  assertRefused(await end(sessionOf(elsewhere.json.access_token), token), 404, MISSING)
+  assertRefused(await endSession(sessionIdOf(elsewhere.json.access_token), token), 404, SESSION_MISSING)
 })
 
 test('the current session can be ended', async () => {
   const { token } = await newcomer()
-  assert.equal((await end(sessionOf(token), token)).status, 204)
+  assert.equal((await endSession(sessionIdOf(token), token)).status, 204)
   assert.equal((await list(token)).status, 401)
 })
 
 test("other accounts', unknown and invalid ids give the same 404 and change nothing", async () => {
   const [one, two] = [await newcomer(), await newcomer()]
-  for (const id of [sessionOf(two.token), randomUUID(), 'x', '1', `${sessionOf(one.token)}0`]) {
-    assertRefused(await end(id, one.token), 404, MISSING, id)
-    assertRefused(await end(id, admin.token), 404, MISSING, id)
+  for (const id of [sessionIdOf(two.token), randomUUID(), 'x', '1', `${sessionIdOf(one.token)}0`]) {
+    assertRefused(await endSession(id, one.token), 404, SESSION_MISSING, id)
+    assertRefused(await endSession(id, admin.token), 404, SESSION_MISSING, id)
   }
-  for (const { token } of [one, two]) assert.equal((await me(api, token)).status, 200)
+  for (const { token } of [one, two]) assert.equal((await getMe(api, token)).status, 200)
 })
 
 test('is 401 without a credential', async () => {
@@ -204,25 +212,25 @@ test('is 401 without a credential', async () => {
 test('a page of another site cannot end sessions or change passwords', async () => {
   const { token } = await newcomer()
   const headers = { cookie: `millrace_session=${token}`, origin: 'https://evil.example' }
-  const ended = await api.call('DELETE', `${SESSIONS}/${sessionOf(token)}`, { headers })
+  const ended = await api.call('DELETE', `${SESSIONS}/${sessionIdOf(token)}`, { headers })
   const json = { current_password: PASSWORD, new_password: 'another password' }
   const changed = await api.post('/api/v1/auth/change-password', { headers, json })
   assert.deepEqual([ended.status, changed.status], [403, 403])
-  assert.equal((await me(api, token)).status, 200)
+  assert.equal((await getMe(api, token)).status, 200)
 })
 
 test('a password change requires the current one and ends all other sessions', async () => {
   const { email, token, refresh: cookie } = await newcomer()
-  const elsewhere = await login(api, email)
+  const elsewhere = await logIn(api, email)
   const answer = await change(token, PASSWORD, 'another password')
   assert.deepEqual([answer.status, Object.keys(answer.json)], [200, ['detail']])
   assert.equal(answer.headers['cache-control'], 'no-store')
-  assert.equal((await login(api, email)).status, 401)
-  assert.equal((await login(api, email, 'another password')).status, 200)
-  assert.equal((await me(api, elsewhere.json.access_token)).status, 401)
-  assert.equal((await refresh(api, elsewhere.cookie('millrace_refresh'))).status, 401)
-  assert.equal((await me(api, token)).status, 200)
-  assert.equal((await refresh(api, cookie)).status, 200, 'the one that changed it goes on')
+  assert.equal((await logIn(api, email)).status, 401)
+  assert.equal((await logIn(api, email, 'another password')).status, 200)
+  assert.equal((await getMe(api, elsewhere.json.access_token)).status, 401)
+  assert.equal((await refreshSession(api, elsewhere.cookie('millrace_refresh'))).status, 401)
+  assert.equal((await getMe(api, token)).status, 200)
+  assert.equal((await refreshSession(api, cookie)).status, 200, 'the one that changed it goes on')
 })
 
 test('a wrong current password is 400, an invalid new one 422, and nothing changes', async () => {
@@ -241,7 +249,7 @@ test('a wrong current password is 400, an invalid new one 422, and nothing chang
     const answer = await change(token, current, next)
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['body', field]])
   }
-  assert.equal((await login(api, email)).status, 200)
+  assert.equal((await logIn(api, email)).status, 200)
 })
 
 test('wrong current passwords lock the account, including its login, with 403', async () => {
@@ -249,8 +257,8 @@ test('wrong current passwords lock the account, including its login, with 403', 
   for (let i = 0; i < 5; i++) assert.equal((await change(token, 'a guess', 'another password')).status, 400)
   const locked = 'This account is locked after too many failed logins; try again later'
   assertRefused(await change(token, PASSWORD, 'another password'), 403, locked)
-  assertRefused(await login(api, email), 403, locked)
-  assert.equal((await me(api, token)).status, 200, 'who is in stays in')
+  assertRefused(await logIn(api, email), 403, locked)
+  assert.equal((await getMe(api, token)).status, 200, 'who is in stays in')
 })
 
 test('one of two concurrent changes from one password succeeds', async () => {
@@ -259,5 +267,5 @@ test('one of two concurrent changes from one password succeeds', async () => {
   const answers = await Promise.all(wanted.map((next) => change(token, PASSWORD, next)))
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400])
   const won = wanted[answers.findIndex(({ status }) => status === 200)]!
-  assert.equal((await login(api, email, won)).status, 200)
+  assert.equal((await logIn(api, email, won)).status, 200)
 })

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { areas } from '../../edge/routes/index.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { type Api, multipart, startEdge } from './harness.ts'
-import { peopleOf } from './orgs-help.ts'
+import { type Api, createMultipart, startEdge } from './harness.ts'
+import { createPeopleMaker } from './orgs-help.ts'
 
 /** A slow read must not delay other requests. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 // Far longer than the test takes.
 const api = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '600' } })
-const hasty = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '1' } })
-const people = peopleOf(api, query)
+const hastyEdge = await startEdge(url, { env: { LIST_TIMEOUT_SECONDS: '1' } })
+const createPeople = createPeopleMaker(api, query)
 
 test('every list route is declared as a list', () => {
   const listing = areas.flatMap(({ prefix, routes }) =>
@@ -27,8 +27,8 @@ test('every list route is declared as a list', () => {
 })
 
 test('while lists wait, reads by key succeed, and lists are rejected after their limit', async () => {
-  const [who] = await people(1)
-  const { body, type } = multipart('kept')
+  const [who] = await createPeople(1)
+  const { body, type } = createMultipart('kept')
   const headers = { 'content-type': type }
   const uploaded = await api.call('POST', '/api/v1/documents', { token: who!.token, body, headers })
   assert.equal(uploaded.status, 201, uploaded.text)
@@ -47,7 +47,7 @@ test('while lists wait, reads by key succeed, and lists are rejected after their
   assert.equal(document.status, 200, 'while the lists still wait')
   const waiting = await query(`select from pg_locks where relation = 'blog_tag'::regclass and not granted`)
   assert.ok(waiting.length > 0)
-  for (const answer of await Promise.all(Array.from({ length: 5 }, () => tags(hasty)))) {
+  for (const answer of await Promise.all(Array.from({ length: 5 }, () => tags(hastyEdge)))) {
     assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'])
     assert.match(answer.json.detail, /exceeded its time limit|overloaded/)
   }

@@ -5,16 +5,16 @@ import { isDeepStrictEqual } from 'node:util'
 import pg from 'pg'
 import pino from 'pino'
 import { z } from 'zod'
-import { area, json, route } from '../../edge/pipeline/route.ts'
+import { answerJson, area, route } from '../../edge/pipeline/route.ts'
 import { areas as allAreas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Slow statements must be logged with their route. */
 
-interface Line {
+interface LogLine {
   readonly msg: string
   readonly level: number
   readonly statement: string
@@ -25,25 +25,25 @@ interface Line {
 }
 
 const WARN = 40
-const logTo = (lines: Line[]): pino.Logger => {
+const createLogInto = (lines: LogLine[]): pino.Logger => {
   const write = (text: string): void => {
-    const line = JSON.parse(text) as Line
+    const line = JSON.parse(text) as LogLine
     if (line.msg === 'Slow statement') lines.push(line)
   }
   return pino({ level: 'warn' }, { write })
 }
-const lines: Line[] = []
-const none: Line[] = []
+const lines: LogLine[] = []
+const silentLines: LogLine[] = []
 /** Returns the lines of these statements only, because on a stalled machine others may be slow, too. */
-const linesOf = (...statements: readonly string[]): Line[] =>
+const findLines = (...statements: readonly string[]): LogLine[] =>
   lines.filter(({ statement }) => statements.includes(statement))
 
-const Ms = z.object({ ms: z.coerce.number() })
-const sleeping: ReadStatement<[ms: number]> = {
+const MsParameter = z.object({ ms: z.coerce.number() })
+const sleepStatement: ReadStatement<[ms: number]> = {
   name: 'sleeps',
   text: `select pg_sleep($1::float8 / 1000)::text`,
 }
-const get = { method: 'get', params: Ms, response: z.string(), summary: 'sleeps' } as const
+const get = { method: 'get', params: MsParameter, response: z.string(), summary: 'sleeps' } as const
 const areas = [
   ...allAreas.filter(({ name }) => name === 'rag'),
   area('t', '', { auth: 'public' }, [
@@ -51,8 +51,8 @@ const areas = [
       ...get,
       path: '/read/:ms',
       handle: async ({ params, edge }) => {
-        await edge.reader.text(sleeping, [params.ms])
-        return json('"read"')
+        await edge.reader.text(sleepStatement, [params.ms])
+        return answerJson('"read"')
       },
     }),
     route({
@@ -60,8 +60,8 @@ const areas = [
       path: '/list/:ms',
       reads: 'list',
       handle: async ({ params, reader }) => {
-        await reader.text(sleeping, [params.ms])
-        return json('"listed"')
+        await reader.text(sleepStatement, [params.ms])
+        return answerJson('"listed"')
       },
     }),
     route({
@@ -72,15 +72,23 @@ const areas = [
           tx.any(sql.type(noRows)`
             select pg_sleep(${params.ms / 1000})::text as slept, 'more than eighty characters, of which none is a value'`),
         )
-        return json('"written"')
+        return answerJson('"written"')
       },
     }),
   ]),
 ]
 const env = { SLOW_QUERY_MS: '150', READ_TIMEOUT_SECONDS: '60' }
-const { api, url, query } = await edgeAndDatabase({ areas, log: logTo(lines), env })
-const strict = await startEdge(url, { areas, log: logTo(lines), env: { ...env, READ_TIMEOUT_SECONDS: '1' } })
-const silent = await startEdge(url, { areas, log: logTo(none), env: { ...env, SLOW_QUERY_MS: '0' } })
+const { api, url, query } = await startEdgeAndDatabase({ areas, log: createLogInto(lines), env })
+const strictEdge = await startEdge(url, {
+  areas,
+  log: createLogInto(lines),
+  env: { ...env, READ_TIMEOUT_SECONDS: '1' },
+})
+const silentEdge = await startEdge(url, {
+  areas,
+  log: createLogInto(silentLines),
+  env: { ...env, SLOW_QUERY_MS: '0' },
+})
 
 for (const [kind, statement] of [
   ['read', 'sleeps'],
@@ -91,8 +99,8 @@ for (const [kind, statement] of [
     lines.length = 0
     const headers = { 'x-request-id': `${kind}-1` }
     assert.equal((await api.get(`/${kind}/200`, { headers })).status, 200)
-    await until('the slow statement is logged', () => linesOf(statement).length > 0)
-    const [line, ...others] = linesOf(statement)
+    await until('the slow statement is logged', () => findLines(statement).length > 0)
+    const [line, ...others] = findLines(statement)
     assert.deepEqual(others, [])
     assert.ok(line!.ms >= 150 && line!.ms < 10_000, String(line!.ms))
     assert.deepEqual(
@@ -104,10 +112,10 @@ for (const [kind, statement] of [
 test('a slow batch of reads logs a line for each statement name', async () => {
   lines.length = 0
   const { reader } = api.serving.edge
-  const other = { ...sleeping, name: 'another' }
+  const other = { ...sleepStatement, name: 'another' }
   const told = () =>
-    linesOf('sleeps', 'another').map(({ statement, together, route }) => [statement, together, route])
-  await Promise.all([200, 0, 0].map((ms, n) => reader.text(n === 0 ? sleeping : other, [ms])))
+    findLines('sleeps', 'another').map(({ statement, together, route }) => [statement, together, route])
+  await Promise.all([200, 0, 0].map((ms, n) => reader.text(n === 0 ? sleepStatement : other, [ms])))
   await until('the lines of both reads', () => told().length > 0)
   assert.deepEqual(told(), [
     ['sleeps', 3, undefined],
@@ -117,7 +125,10 @@ test('a slow batch of reads logs a line for each statement name', async () => {
   // slow.
   await until('a waiting statement is not slow', async () => {
     lines.length = 0
-    await Promise.all([reader.text(sleeping, [200]), setImmediate().then(() => reader.text(other, [0]))])
+    await Promise.all([
+      reader.text(sleepStatement, [200]),
+      setImmediate().then(() => reader.text(other, [0])),
+    ])
     // The answer to this read comes after the earlier lines.
     await reader.text(other, [0])
     return isDeepStrictEqual(told(), [['sleeps', undefined, undefined]])
@@ -148,14 +159,15 @@ test('a statement that exceeds its time limit is slow, too', async () => {
   // Repeat: a read that shared a batch with one of the edge's own reads is logged without a route.
   await until('the slow statement is logged', async () => {
     lines.length = 0
-    assert.equal((await strict.get('/read/5000')).status, 503)
+    assert.equal((await strictEdge.get('/read/5000')).status, 503)
     // PostgreSQL sends the error separately, so the batch ends and is timed a moment after the answer.
-    await until('the slow statement is logged', () => linesOf('sleeps').length > 0)
-    return linesOf('sleeps')[0]!.route === 'GET /read/:ms'
+    await until('the slow statement is logged', () => findLines('sleeps').length > 0)
+    return findLines('sleeps')[0]!.route === 'GET /read/:ms'
   })
 })
 
 test('with 0 no statement is slow', async () => {
-  for (const kind of ['read', 'list', 'write']) assert.equal((await silent.get(`/${kind}/200`)).status, 200)
-  assert.deepEqual(none, [])
+  for (const kind of ['read', 'list', 'write'])
+    assert.equal((await silentEdge.get(`/${kind}/200`)).status, 200)
+  assert.deepEqual(silentLines, [])
 })

@@ -2,21 +2,27 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Client, type Stream } from '../service.ts'
 import { until } from '../until.ts'
-import { castOf, login } from './accounts-help.ts'
-import { type Account, type Api, cuttableLine, edgeAndDatabase, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { createCast, logIn } from './accounts-help.ts'
+import {
+  type Account,
+  type Api,
+  createCuttableConnection,
+  startEdge,
+  startEdgeAndDatabase,
+} from './harness.ts'
+import { createLedger } from './ledger.ts'
 
 /** A stream must end on every edge process when its subscriber loses access, and the reconnect must be rejected. */
 
-const { api, ...database } = await edgeAndDatabase()
-const other = await startEdge(database.url, { env: { OPEN_AREAS: 'ai' } })
-const ledger = ledgerOf(database)
-const { admin, newcomer } = await castOf(api)
+const { api, ...database } = await startEdgeAndDatabase()
+const otherEdge = await startEdge(database.url, { env: { OPEN_AREAS: 'ai' } })
+const ledger = createLedger(database)
+const { admin, newcomer } = await createCast(api)
 const change = (id: number, what: string) =>
   api.call('PATCH', `/api/v1/auth/users/${id}/${what}`, { token: admin.token })
 
 /** Opens both kinds of stream and waits for their first frames. */
-async function openStreams(t: TestContext, { id, token }: Account, edge: Api = other): Promise<Stream[]> {
+async function openStreams(t: TestContext, { id, token }: Account, edge: Api = otherEdge): Promise<Stream[]> {
   const job = await ledger.add(id)
   const client = Object.assign(new Client(edge.port), { token })
   const streams = await Promise.all(
@@ -53,7 +59,7 @@ test('a deletion ends the streams of the account', async (t) => {
 
 test('the end of a session ends its streams only', async (t) => {
   const account = await newcomer()
-  const elsewhere = { ...account, token: (await login(api, account.email)).json.access_token }
+  const elsewhere = { ...account, token: (await logIn(api, account.email)).json.access_token }
   const [own, foreign] = [await openStreams(t, account), await openStreams(t, elsewhere)]
   const sessions = (await api.get('/api/v1/auth/sessions', { token: account.token })).json
   const { id } = sessions.find(({ is_current }: { is_current: boolean }) => !is_current)
@@ -67,7 +73,7 @@ test('changes that affect no permissions keep all streams open', async (t) => {
   const streams = [...(await openStreams(t, account)), ...(await openStreams(t, bystander))]
   await change(account.id, 'role?role=user')
   await api.call('PATCH', `/api/v1/auth/users/${account.id}?full_name=X`, { token: account.token })
-  await login(other, account.email)
+  await logIn(otherEdge, account.email)
   await api.post('/api/v1/auth/logout', { token: account.token })
   const job = await ledger.add(account.id)
   await streams[0]!.until('a later frame', (frames) => frames.some(({ data }) => data.job_id === job))
@@ -93,7 +99,7 @@ test('a demoted admin receives no further jobs of others', async (t) => {
 })
 
 test('changes during a lost database connection end streams after the reconnect', async (t) => {
-  const line = await cuttableLine(database.url)
+  const line = await createCuttableConnection(database.url)
   const edge = await startEdge(line.url)
   const [victim, bystander] = [await newcomer(), await newcomer()]
   const [gone, kept] = [await openStreams(t, victim, edge), await openStreams(t, bystander, edge)]

@@ -6,24 +6,24 @@ import { areas } from '../../edge/routes/index.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
 import { Client as Raw, request } from './fixtures/raw.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
 /** Comments must keep streams open until their process stops. */
 
 // An edge starts its intervals with itself. From here on the test triggers them.
 mock.timers.enable({ apis: ['setInterval'] })
-const { api, ...database } = await edgeAndDatabase()
-const ledger = ledgerOf(database)
+const { api, ...database } = await startEdgeAndDatabase()
+const ledger = createLedger(database)
 // Register an admin first, who would also see the job for its own verification mail.
 await api.register('admin@example.com')
 const { token, id: owner } = await api.register('owner@example.com')
-const clientOf = (port: number): Client => Object.assign(new Client(port), { token })
+const createClient = (port: number): Client => Object.assign(new Client(port), { token })
 const id = await ledger.add(owner)
 
 test('a comment every 15 seconds keeps an idle stream open', async (t) => {
   for (const path of ['/api/v1/jobs/events', `/api/v1/jobs/${id}/events`]) {
-    const stream = await clientOf(api.port).stream(path)
+    const stream = await createClient(api.port).stream(path)
     t.after(() => stream.close())
     await stream.until('the first frame', (frames) => frames.length === 1)
     const before = stream.comments
@@ -43,8 +43,8 @@ test('a comment every 15 seconds keeps an idle stream open', async (t) => {
 test('a lost notification is recovered within five seconds, on both kinds of stream', async (t) => {
   const job = await ledger.add(owner)
   const [one, all] = [
-    await clientOf(api.port).stream(`/api/v1/jobs/${job}/events`),
-    await clientOf(api.port).stream('/api/v1/jobs/events'),
+    await createClient(api.port).stream(`/api/v1/jobs/${job}/events`),
+    await createClient(api.port).stream('/api/v1/jobs/events'),
   ]
   t.after(() => {
     one.close()
@@ -65,7 +65,7 @@ test('a lost notification is recovered within five seconds, on both kinds of str
 
 test('a stopping process ends its streams and asks clients to reconnect soon', async () => {
   const stopping = await startEdge(database.url)
-  const stream = await clientOf(stopping.port).stream(`/api/v1/jobs/${id}/events`)
+  const stream = await createClient(stopping.port).stream(`/api/v1/jobs/${id}/events`)
   await stream.until('the first frame', (frames) => frames.length === 1)
   const raw = stopping.raw(
     `GET /api/v1/jobs/${id}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`,
@@ -87,7 +87,7 @@ test('a stopping process ends its streams and asks clients to reconnect soon', a
 test('a stopping process answers accepted connections once and redirects stream clients', async (t) => {
   const stopping = await startEdge(database.url, { lingers: true })
   const [asking, reading] = [await Raw.connect(t, stopping.port), await Raw.connect(t, stopping.port)]
-  for (const client of [asking, reading]) await client.send(request('GET /health')).has('"ok"')
+  for (const client of [asking, reading]) await client.send(request('GET /health')).waitForText('"ok"')
   let stopped = false
   const stop = stopping.serving.stop().then(() => {
     stopped = true
@@ -102,11 +102,11 @@ test('a stopping process answers accepted connections once and redirects stream 
       () => true,
     ),
   )
-  await asking.send(request('GET /health')).has('Connection: close')
-  await asking.isClosed()
+  await asking.send(request('GET /health')).waitForText('Connection: close')
+  await asking.waitForClose()
   assert.equal(stopped, false, 'it waits for the other')
   const authorization = `Bearer ${token}`
-  await reading.send(request(`GET /api/v1/jobs/${id}/events`, { authorization })).has('\r\n0\r\n\r\n')
+  await reading.send(request(`GET /api/v1/jobs/${id}/events`, { authorization })).waitForText('\r\n0\r\n\r\n')
   assert.match(reading.text, /\r\nConnection: close\r\n[\s\S]*retry: 1000/)
   assert.doesNotMatch(reading.text, /event: status/)
   reading.socket.end()
@@ -117,11 +117,11 @@ test('a stream resumes on another process', async (t) => {
   const [first, second] = [await startEdge(database.url), await startEdge(database.url)]
   const job = await ledger.add(owner)
   await ledger.claim(job)
-  const before = await clientOf(first.port).stream(`/api/v1/jobs/${job}/events`)
+  const before = await createClient(first.port).stream(`/api/v1/jobs/${job}/events`)
   await before.until('the job runs', (frames) => frames.length === 1)
   await first.serving.stop()
   await ledger.progress(job, 'meanwhile')
-  const after = await clientOf(second.port).stream(`/api/v1/jobs/${job}/events`, {
+  const after = await createClient(second.port).stream(`/api/v1/jobs/${job}/events`, {
     'last-event-id': before.lastId,
   })
   t.after(() => after.close())

@@ -2,68 +2,68 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import pg from 'pg'
 import { Client, type Stream } from '../service.ts'
-import { edgeAndDatabase } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
 /** Tests the stream with the frames of all jobs that the caller may see. */
 
 // Stop the 5 s polling interval. In this file an edge polls only after a notification.
 mock.timers.enable({ apis: ['setInterval'] })
-const { api, ...database } = await edgeAndDatabase()
-const ledger = ledgerOf(database)
+const { api, ...database } = await startEdgeAndDatabase()
+const ledger = createLedger(database)
 const admin = await api.register('admin@example.com')
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
-const open = (token = ann.token, lastSeen?: string): Promise<Stream> => {
+const openStream = (token = ann.token, lastSeen?: string): Promise<Stream> => {
   const client = new Client(api.port)
   client.token = token
   return client.stream('/api/v1/jobs/events', lastSeen === undefined ? {} : { 'last-event-id': lastSeen })
 }
-const of = (stream: Stream, id: string) => stream.frames.filter(({ data }) => data.job_id === id)
-const statuses = (stream: Stream, id: string) => of(stream, id).map(({ data }) => data.status)
+const framesOf = (stream: Stream, id: string) => stream.frames.filter(({ data }) => data.job_id === id)
+const statusesOf = (stream: Stream, id: string) => framesOf(stream, id).map(({ data }) => data.status)
 
 /**
  * Waits until all earlier events have reached the streams, because frames come in event order. The first job may still
  * be in a stream's initial state, and the second comes after it.
  */
 async function settle(...streams: readonly Stream[]): Promise<void> {
-  for (const _ of ['begun', 'followed']) await reached(await ledger.addFinished(null), streams)
+  for (const _ of ['begun', 'followed']) await waitForMarker(await ledger.addFinished(null), streams)
 }
 
 /** Waits until the edge has polled and the stream has the resulting frames. */
-async function poll(stream: Stream): Promise<void> {
+async function waitForPoll(stream: Stream): Promise<void> {
   ledger.isQuiet = true
   const marker = await ledger.addFinished(null)
   ledger.isQuiet = false
   await ledger.notify('*')
-  await reached(marker, [stream])
+  await waitForMarker(marker, [stream])
 }
 
-const reached = (marker: string, streams: readonly Stream[]): Promise<unknown> =>
+const waitForMarker = (marker: string, streams: readonly Stream[]): Promise<unknown> =>
   Promise.all(
-    streams.map((stream) => stream.until('the marker', () => statuses(stream, marker).includes('done'))),
+    streams.map((stream) => stream.until('the marker', () => statusesOf(stream, marker).includes('done'))),
   )
 
 test('starts with the live jobs in their current state, without ended ones', async (t) => {
   const ended = await ledger.addFinished(ann.id)
   // Wait for this stream first: pending notifications would otherwise reach the new stream, although their jobs have
   // finished.
-  const earlier = await open()
+  const earlier = await openStream()
   await settle(earlier)
   earlier.close()
   const waiting = await ledger.add(ann.id)
   const running = await ledger.add(ann.id)
   await ledger.claim(running)
   await ledger.progress(running, 'Page 1 of 2', 1, 2)
-  const stream = await open()
+  const stream = await openStream()
   t.after(() => stream.close())
   assert.equal(stream.response.headers.get('content-type'), 'text/event-stream; charset=utf-8')
   await stream.until('both jobs', (frames) => frames.length === 2)
   await settle(stream)
   assert.deepEqual(
-    [statuses(stream, waiting), statuses(stream, running), statuses(stream, ended)],
+    [statusesOf(stream, waiting), statusesOf(stream, running), statusesOf(stream, ended)],
     [['queued'], ['running'], []],
   )
-  assert.deepEqual(of(stream, running)[0]!.data, {
+  assert.deepEqual(framesOf(stream, running)[0]!.data, {
     job_id: running,
     status: 'running',
     label: 'Page 1 of 2',
@@ -73,12 +73,12 @@ test('starts with the live jobs in their current state, without ended ones', asy
   await api.call('DELETE', `/api/v1/jobs/${waiting}`, { token: ann.token })
   await stream.until(
     'both jobs ended',
-    () => statuses(stream, waiting).at(-1) === 'cancelled' && statuses(stream, running).at(-1) === 'done',
+    () => statusesOf(stream, waiting).at(-1) === 'cancelled' && statusesOf(stream, running).at(-1) === 'done',
   )
 })
 
 test('sends new jobs, changes and one terminal frame for each, and continues', async (t) => {
-  const stream = await open()
+  const stream = await openStream()
   t.after(() => stream.close())
   const ids = [await ledger.add(ann.id), await ledger.add(ann.id), await ledger.add(ann.id)]
   for (const [i, id] of ids.entries()) {
@@ -92,12 +92,15 @@ test('sends new jobs, changes and one terminal frame for each, and continues', a
     await ledger.notify(id)
   }
   const last = ['failed', 'done', 'done']
-  await stream.until('all jobs ended', () => ids.every((id, i) => statuses(stream, id).at(-1) === last[i]))
+  await stream.until('all jobs ended', () => ids.every((id, i) => statusesOf(stream, id).at(-1) === last[i]))
   await ledger.notify(ids.join(' '))
   await settle(stream)
   for (const id of ids) {
-    assert.equal(statuses(stream, id).filter((status) => status === 'done' || status === 'failed').length, 1)
-    const seen = statuses(stream, id)
+    assert.equal(
+      statusesOf(stream, id).filter((status) => status === 'done' || status === 'failed').length,
+      1,
+    )
+    const seen = statusesOf(stream, id)
     assert.deepEqual(
       seen,
       [...seen].sort(
@@ -107,16 +110,16 @@ test('sends new jobs, changes and one terminal frame for each, and continues', a
       ),
     )
   }
-  assert.deepEqual(of(stream, ids[1]!).at(-1)!.data.result, { i: 1 })
+  assert.deepEqual(framesOf(stream, ids[1]!).at(-1)!.data.result, { i: 1 })
   assert.equal(stream.ended, false)
 })
 
 test('each caller sees only visible jobs', async (t) => {
   const streams = {
-    ann: await open(),
-    bob: await open(bob.token),
-    admin: await open(admin.token),
-    nobody: await open(''),
+    ann: await openStream(),
+    bob: await openStream(bob.token),
+    admin: await openStream(admin.token),
+    nobody: await openStream(''),
   }
   t.after(() => {
     for (const stream of Object.values(streams)) stream.close()
@@ -126,12 +129,12 @@ test('each caller sees only visible jobs', async (t) => {
     bobs: await ledger.add(bob.id),
     nobodys: await ledger.add(null),
   }
-  const later = await Promise.all(Object.values(streams).map(() => open(ann.token)))
+  const later = await Promise.all(Object.values(streams).map(() => openStream(ann.token)))
   for (const id of Object.values(jobs)) {
     await ledger.claim(id)
     await ledger.finish(id, 'done', { result: null })
   }
-  const ended = (stream: Stream, id: string) => statuses(stream, id).includes('done')
+  const ended = (stream: Stream, id: string) => statusesOf(stream, id).includes('done')
   await streams.admin.until('all three jobs', () =>
     Object.values(jobs).every((id) => ended(streams.admin, id)),
   )
@@ -144,7 +147,7 @@ test('each caller sees only visible jobs', async (t) => {
   for (const stream of later) stream.close()
   const sees = (stream: Stream) =>
     Object.entries(jobs)
-      .filter(([, id]) => of(stream, id).length > 0)
+      .filter(([, id]) => framesOf(stream, id).length > 0)
       .map(([name]) => name)
   assert.deepEqual(
     Object.fromEntries(Object.entries(streams).map(([name, stream]) => [name, sees(stream)])),
@@ -159,10 +162,10 @@ test('each caller sees only visible jobs', async (t) => {
 })
 
 test('ids increase, and a client that resumes gets the jobs that ended meanwhile', async () => {
-  const [first, witness] = [await open(), await open()]
+  const [first, witness] = [await openStream(), await openStream()]
   const id = await ledger.add(ann.id)
   await ledger.claim(id)
-  await first.until('the job runs', () => statuses(first, id).includes('running'))
+  await first.until('the job runs', () => statusesOf(first, id).includes('running'))
   first.close()
   const ids = first.frames.map((frame) => Number(frame.id))
   assert.deepEqual(
@@ -170,19 +173,19 @@ test('ids increase, and a client that resumes gets the jobs that ended meanwhile
     [...ids].sort((a, b) => a - b),
   )
   await ledger.finish(id, 'done', { result: 7 })
-  await witness.until('its end', () => statuses(witness, id).includes('done'))
+  await witness.until('its end', () => statusesOf(witness, id).includes('done'))
   witness.close()
-  const [again, fresh] = [await open(ann.token, first.lastId), await open()]
-  await again.until('its end', () => statuses(again, id).includes('done'))
-  assert.deepEqual(statuses(again, id), ['done'])
+  const [again, fresh] = [await openStream(ann.token, first.lastId), await openStream()]
+  await again.until('its end', () => statusesOf(again, id).includes('done'))
+  assert.deepEqual(statusesOf(again, id), ['done'])
   await settle(again, fresh)
-  assert.deepEqual(statuses(fresh, id), [], 'which is no news to who was not here before')
+  assert.deepEqual(statusesOf(fresh, id), [], 'which is no news to who was not here before')
   again.close()
   fresh.close()
 })
 
 test('a client that resumes gets an end that was in progress at the last frame', async (t) => {
-  const [stream, witness] = [await open(), await open()]
+  const [stream, witness] = [await openStream(), await openStream()]
   const id = await ledger.add(ann.id)
   const attempt = await ledger.claim(id)
   const worker = new pg.Client({ connectionString: database.url })
@@ -193,22 +196,22 @@ test('a client that resumes gets an end that was in progress at the last frame',
     JSON.stringify([{ id, attempt, outcome: 'done' }]),
   ])
   const other = await ledger.addFinished(ann.id)
-  await stream.until('another end', () => statuses(stream, other).includes('done'))
+  await stream.until('another end', () => statusesOf(stream, other).includes('done'))
   stream.close()
   await worker.query('commit')
   await ledger.notify(id)
-  await witness.until('its end', () => statuses(witness, id).includes('done'))
+  await witness.until('its end', () => statusesOf(witness, id).includes('done'))
   witness.close()
-  const again = await open(ann.token, stream.lastId)
+  const again = await openStream(ann.token, stream.lastId)
   t.after(() => again.close())
-  await again.until('its end', () => statuses(again, id).includes('done'))
+  await again.until('its end', () => statusesOf(again, id).includes('done'))
 })
 
 test('a notification with too many ids to list reaches the stream of all jobs, too', async (t) => {
-  const stream = await open()
+  const stream = await openStream()
   t.after(() => stream.close())
   const ids = await Promise.all(Array.from({ length: 5 }, () => ledger.add(ann.id)))
-  await stream.until('the jobs wait', () => ids.every((id) => statuses(stream, id).includes('queued')))
+  await stream.until('the jobs wait', () => ids.every((id) => statusesOf(stream, id).includes('queued')))
   ledger.isQuiet = true
   for (const id of ids) {
     await ledger.claim(id)
@@ -216,14 +219,14 @@ test('a notification with too many ids to list reaches the stream of all jobs, t
   }
   ledger.isQuiet = false
   await ledger.notify('*')
-  await stream.until('the jobs ended', () => ids.every((id) => statuses(stream, id).includes('done')))
-  await poll(stream)
+  await stream.until('the jobs ended', () => ids.every((id) => statusesOf(stream, id).includes('done')))
+  await waitForPoll(stream)
   for (const id of ids)
-    assert.equal(statuses(stream, id).filter((status) => status === 'done').length, 1, 'once')
+    assert.equal(statusesOf(stream, id).filter((status) => status === 'done').length, 1, 'once')
 })
 
 test('more simultaneous ends than one page are each sent once', async (t) => {
-  const stream = await open()
+  const stream = await openStream()
   t.after(() => stream.close())
   const ids = await ledger.addMany(ann.id, 1100)
   const before = String(Date.now())
@@ -235,22 +238,22 @@ test('more simultaneous ends than one page are each sent once', async (t) => {
   const ends = (stream: Stream) =>
     stream.frames.filter(({ data }) => data.status === 'cancelled' && ids.includes(data.job_id as string))
   await stream.until('all jobs', () => ends(stream).length >= 1100)
-  await poll(stream)
+  await waitForPoll(stream)
   assert.equal(new Set(ends(stream).map(({ data }) => data.job_id)).size, ends(stream).length)
   // This job is behind more jobs of others than one page covers.
   const last = await ledger.addFinished(bob.id)
-  const [back, other] = [await open(ann.token, before), await open(bob.token, before)]
+  const [back, other] = [await openStream(ann.token, before), await openStream(bob.token, before)]
   t.after(() => {
     back.close()
     other.close()
   })
   await back.until('all jobs again', () => ends(back).length === 1100)
-  await other.until('the only public job', () => statuses(other, last).includes('done'))
+  await other.until('the only public job', () => statusesOf(other, last).includes('done'))
   assert.equal(ends(other).length, 0)
 })
 
 test('events during a lost database connection are recovered', async (t) => {
-  const all = await open()
+  const all = await openStream()
   const watched = await ledger.add(ann.id)
   const client = new Client(api.port)
   client.token = ann.token
@@ -270,5 +273,5 @@ test('events during a lost database connection are recovered', async (t) => {
       where datname = current_database() and application_name = 'millrace-edge-listen'`,
   )
   await one.until('the stream of the job', () => one.ended)
-  await all.until('the stream of all', () => statuses(all, watched).includes('done'))
+  await all.until('the stream of all', () => statusesOf(all, watched).includes('done'))
 })

@@ -1,90 +1,102 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { until } from '../until.ts'
-import { type Api, edgeAndDatabase, startEdge } from './harness.ts'
+import { type Api, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const env = { MAX_STREAMS_PER_ADDRESS: '3', MAX_STREAMS_PER_ACCOUNT: '2', TRUST_PROXY: 'true' }
-const { api, url, query } = await edgeAndDatabase({ env })
-const unlimited = await startEdge(url, {
+const { api, url, query } = await startEdgeAndDatabase({ env })
+const unlimitedEdge = await startEdge(url, {
   env: { MAX_STREAMS_PER_ADDRESS: '0', MAX_STREAMS_PER_ACCOUNT: '0' },
 })
 const [ann, bob] = [await api.register('ann@example.com'), await api.register('bob@example.com')]
-const everyone = new AbortController()
-after(() => everyone.abort())
+const abortAll = new AbortController()
+after(() => abortAll.abort())
 
-interface Opened {
+interface OpenedStream {
   readonly status: number
   readonly leave: () => void
 }
 
-async function open(
+async function openStream(
   edge: Api,
   headers: Record<string, string>,
   path = '/api/v1/jobs/events',
-): Promise<Opened> {
+): Promise<OpenedStream> {
   const own = new AbortController()
-  const signal = AbortSignal.any([own.signal, everyone.signal])
+  const signal = AbortSignal.any([own.signal, abortAll.signal])
   const answer = await fetch(`http://127.0.0.1:${edge.port}${path}`, { headers, signal })
   if (answer.status !== 200) await answer.text()
   return { status: answer.status, leave: () => own.abort() }
 }
-const from = (address: string) => ({ 'x-forwarded-for': address })
-const as = (token: string, address = '192.0.2.9') => ({ authorization: `Bearer ${token}`, ...from(address) })
-const opened = async (headers: Record<string, string>, times: number): Promise<Opened[]> => {
-  const streams: Opened[] = []
-  for (let i = 0; i < times; i++) streams.push(await open(api, headers))
+const forwardedFrom = (address: string) => ({ 'x-forwarded-for': address })
+const signedInFrom = (token: string, address = '192.0.2.9') => ({
+  authorization: `Bearer ${token}`,
+  ...forwardedFrom(address),
+})
+const openStreams = async (headers: Record<string, string>, times: number): Promise<OpenedStream[]> => {
+  const streams: OpenedStream[] = []
+  for (let i = 0; i < times; i++) streams.push(await openStream(api, headers))
   return streams
 }
-const statuses = (streams: readonly Opened[]): number[] => streams.map(({ status }) => status)
+const statusesOf = (streams: readonly OpenedStream[]): number[] => streams.map(({ status }) => status)
 
 test('limits anonymous streams per address, independent of others', async () => {
-  const streams = await opened(from('192.0.2.1'), 4)
-  assert.deepEqual(statuses(streams), [200, 200, 200, 429])
-  assert.deepEqual(statuses(await opened(from('192.0.2.2'), 1)), [200])
-  assert.deepEqual(statuses(await opened(as(ann.token, '192.0.2.1'), 1)), [200])
+  const streams = await openStreams(forwardedFrom('192.0.2.1'), 4)
+  assert.deepEqual(statusesOf(streams), [200, 200, 200, 429])
+  assert.deepEqual(statusesOf(await openStreams(forwardedFrom('192.0.2.2'), 1)), [200])
+  assert.deepEqual(statusesOf(await openStreams(signedInFrom(ann.token, '192.0.2.1'), 1)), [200])
   streams[1]!.leave()
-  await until("the stream's slot is free", async () => (await open(api, from('192.0.2.1'))).status === 200)
-  assert.deepEqual(statuses(await opened(from('192.0.2.1'), 1)), [429])
+  await until(
+    "the stream's slot is free",
+    async () => (await openStream(api, forwardedFrom('192.0.2.1'))).status === 200,
+  )
+  assert.deepEqual(statusesOf(await openStreams(forwardedFrom('192.0.2.1'), 1)), [429])
 })
 
 test('limits streams per account from any address', async () => {
-  const streams = [...(await opened(as(bob.token), 1)), ...(await opened(as(bob.token, '192.0.2.10'), 2))]
-  assert.deepEqual(statuses(streams), [200, 200, 429])
+  const streams = [
+    ...(await openStreams(signedInFrom(bob.token), 1)),
+    ...(await openStreams(signedInFrom(bob.token, '192.0.2.10'), 2)),
+  ]
+  assert.deepEqual(statusesOf(streams), [200, 200, 429])
   const { json } = await api.get('/api/v1/jobs/events', { token: bob.token })
   assert.deepEqual(json, {
     detail: 'Too many event streams are open; close one first',
     code: 'stream.limited',
   })
   streams[0]!.leave()
-  await until("the stream's slot is free", async () => (await open(api, as(bob.token))).status === 200)
+  await until(
+    "the stream's slot is free",
+    async () => (await openStream(api, signedInFrom(bob.token))).status === 200,
+  )
 })
 
 test('admits no more than the limit of concurrent requests', async () => {
-  const all = await Promise.all(Array.from({ length: 20 }, () => open(api, from('192.0.2.3'))))
+  const all = await Promise.all(Array.from({ length: 20 }, () => openStream(api, forwardedFrom('192.0.2.3'))))
   assert.equal(all.filter(({ status }) => status === 200).length, 3)
 })
 
 test('rejected requests and requests without a stream use no slot', async () => {
   for (let i = 0; i < 5; i++) {
     const missing = '/api/v1/jobs/0198c5a0-0000-7000-8000-000000000000/events'
-    assert.equal((await open(api, from('192.0.2.4'), missing)).status, 404)
-    const head = await api.call('HEAD', '/api/v1/jobs/events', { headers: from('192.0.2.4') })
+    assert.equal((await openStream(api, forwardedFrom('192.0.2.4'), missing)).status, 404)
+    const head = await api.call('HEAD', '/api/v1/jobs/events', { headers: forwardedFrom('192.0.2.4') })
     assert.equal(head.status, 200)
   }
-  assert.deepEqual(statuses(await opened(from('192.0.2.4'), 3)), [200, 200, 200])
+  assert.deepEqual(statusesOf(await openStreams(forwardedFrom('192.0.2.4'), 3)), [200, 200, 200])
 })
 
 test('rejects a first stream of a job before the job is added', async () => {
-  await opened(from('192.0.2.5'), 3)
+  await openStreams(forwardedFrom('192.0.2.5'), 3)
   const answer = await api.post('/api/v1/ai/chat/stream', {
     json: { message: 'hello' },
-    headers: from('192.0.2.5'),
+    headers: forwardedFrom('192.0.2.5'),
   })
   assert.equal(answer.status, 429, answer.text)
   assert.deepEqual(await query(`select 1 from job where queue = 'ai'`), [])
 })
 
 test('0 disables the limit', async () => {
-  const all = await Promise.all(Array.from({ length: 150 }, () => open(unlimited, {})))
+  const all = await Promise.all(Array.from({ length: 150 }, () => openStream(unlimitedEdge, {})))
   assert.ok(all.every(({ status }) => status === 200))
 })

@@ -7,13 +7,13 @@ import type { Hub } from '../../edge/streams/hub.ts'
 import type { JobEvent } from '../../edge/streams/job-event.ts'
 import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
 /** Slow subscribers must get the latest state, without a backlog in the edge. */
 
-const { api, ...database } = await edgeAndDatabase()
-const ledger = ledgerOf(database)
+const { api, ...database } = await startEdgeAndDatabase()
+const ledger = createLedger(database)
 const { token, id: owner } = await api.register('owner@example.com')
 
 /** A stream whose subscriber reads at the pace that the test sets. */
@@ -44,7 +44,7 @@ class FakeStream implements SseStream {
   }
 }
 
-const event = (seq: number, status = 'running', jobId = 'a', kind = 'status'): JobEvent => ({
+const createEvent = (seq: number, status = 'running', jobId = 'a', kind = 'status'): JobEvent => ({
   jobId,
   seq,
   kind,
@@ -54,7 +54,7 @@ const event = (seq: number, status = 'running', jobId = 'a', kind = 'status'): J
 })
 
 /** Creates a hub over a list of events that delivers on demand. */
-function fakeHub(): {
+function createFakeHub(): {
   hub: Hub & { knownUntil: number }
   events: JobEvent[]
   states: JobEvent[]
@@ -89,23 +89,23 @@ function fakeHub(): {
   return { hub, events, states, deliver, subscribers: () => watchers.size + everything.size }
 }
 
-const ids = (frames: readonly SseFrame[]) => frames.map(({ id }) => Number(id))
+const idsOf = (frames: readonly SseFrame[]) => frames.map(({ id }) => Number(id))
 
 test('a slow subscriber of one job causes no reads and then gets only the latest state', () => {
-  const { hub, events, deliver, subscribers } = fakeHub()
+  const { hub, events, deliver, subscribers } = createFakeHub()
   const stream = new FakeStream()
-  followJob(hub, event(0), null).open(stream)
+  followJob(hub, createEvent(0), null).open(stream)
   stream.room = 0
   for (let seq = 1; seq <= 1000; seq++) {
-    events.push(event(seq))
+    events.push(createEvent(seq))
     deliver()
   }
-  assert.deepEqual(stream.sent.map(ids), [[0], [1]], 'the one that filled the pipe, and none behind it')
+  assert.deepEqual(stream.sent.map(idsOf), [[0], [1]], 'the one that filled the pipe, and none behind it')
   assert.equal(subscribers(), 0)
   stream.catchUp()
   deliver()
-  assert.deepEqual(stream.sent.slice(2).map(ids), [[1000]])
-  events.push(event(1001), event(1002, 'done'))
+  assert.deepEqual(stream.sent.slice(2).map(idsOf), [[1000]])
+  events.push(createEvent(1001), createEvent(1002, 'done'))
   deliver()
   assert.deepEqual(
     stream.sent
@@ -118,49 +118,49 @@ test('a slow subscriber of one job causes no reads and then gets only the latest
 })
 
 test('frames other than states are never skipped, however slow the subscriber', () => {
-  const { hub, events, deliver } = fakeHub()
+  const { hub, events, deliver } = createFakeHub()
   const stream = new FakeStream()
-  followJob(hub, event(0), null).open(stream)
+  followJob(hub, createEvent(0), null).open(stream)
   stream.room = 0
-  events.push(event(1))
+  events.push(createEvent(1))
   deliver()
   for (let seq = 2; seq <= 9; seq++)
-    events.push(event(seq, seq % 2 ? 'running' : '', 'a', seq % 2 ? 'status' : 'chunk'))
+    events.push(createEvent(seq, seq % 2 ? 'running' : '', 'a', seq % 2 ? 'status' : 'chunk'))
   stream.catchUp()
   deliver()
-  assert.deepEqual(ids(stream.sent.at(-1)!), [2, 4, 6, 8, 9])
+  assert.deepEqual(idsOf(stream.sent.at(-1)!), [2, 4, 6, 8, 9])
 })
 
 test('a subscriber that is slow at the end still gets the terminal frame', () => {
-  const { hub, events, deliver } = fakeHub()
+  const { hub, events, deliver } = createFakeHub()
   const stream = new FakeStream()
-  followJob(hub, event(0), null).open(stream)
+  followJob(hub, createEvent(0), null).open(stream)
   stream.room = 0
-  events.push(event(1))
+  events.push(createEvent(1))
   deliver()
-  events.push(event(2), event(3, 'done'))
+  events.push(createEvent(2), createEvent(3, 'done'))
   deliver()
   assert.equal(stream.closed, false)
   stream.catchUp()
   deliver()
-  assert.deepEqual([ids(stream.sent.at(-1)!), stream.closed], [[3], true])
+  assert.deepEqual([idsOf(stream.sent.at(-1)!), stream.closed], [[3], true])
 })
 
 test('events after the terminal one are not sent', () => {
-  const { hub, events, deliver } = fakeHub()
+  const { hub, events, deliver } = createFakeHub()
   const stream = new FakeStream()
-  followJob(hub, event(0), null).open(stream)
-  events.push(event(1), event(2, 'done'), event(3, 'done'), event(4))
+  followJob(hub, createEvent(0), null).open(stream)
+  events.push(createEvent(1), createEvent(2, 'done'), createEvent(3, 'done'), createEvent(4))
   deliver()
-  assert.deepEqual([stream.sent.flatMap(ids), stream.closed], [[0, 1, 2], true])
+  assert.deepEqual([stream.sent.flatMap(idsOf), stream.closed], [[0, 1, 2], true])
 })
 
 /**
  * Subscribes to all jobs and records the table reads of the subscriber. All jobs in the table are live except those in
  * `ends`.
  */
-function readerOfAll(since: number | null = null) {
-  const { hub, states, deliver, subscribers } = fakeHub()
+function subscribeToAll(since: number | null = null) {
+  const { hub, states, deliver, subscribers } = createFakeHub()
   const stream = new FakeStream()
   const table = new Map<string, JobEvent>()
   const ends: string[] = []
@@ -170,20 +170,20 @@ function readerOfAll(since: number | null = null) {
     [jobId, seq, kind, status, '', frame].join('\t')
   const open = (): (() => void) =>
     followAllJobs(hub, {
-      sees: () => true,
+      canSee: () => true,
       since,
-      live: async () => {
+      readLiveIds: async () => {
         reads.push('live')
         return [...table.keys()].filter((id) => !ends.includes(id))
       },
-      ended: async ({ ms, jobId }) => {
+      readEndedPage: async ({ ms, jobId }) => {
         reads.push(`ended ${jobId ?? ms}`)
         const from = jobId === null ? 0 : ends.indexOf(jobId) + 1
         const ids = ends.slice(from, from + 2)
         // The n-th job ended at n seconds.
         return { ids, next: ids.length === 2 ? { ms: (from + 2) * 1000, jobId: ids[1]! } : null }
       },
-      states: async (ids) => {
+      readStates: async (ids) => {
         reads.push(`${ids.length} states`)
         return ids.flatMap((id) => table.get(id) ?? []).map(line)
       },
@@ -197,151 +197,153 @@ function readerOfAll(since: number | null = null) {
   return { hub, stream, table, ends, reads, errors, open, change, subscribers }
 }
 
-const turns = () => new Promise((resolve) => setImmediate(resolve))
-const data = (frames: readonly SseFrame[]) => frames.map(({ data }) => data)
+const waitForTurn = () => new Promise((resolve) => setImmediate(resolve))
+const dataOf = (frames: readonly SseFrame[]) => frames.map(({ data }) => data)
 
 test('for a slow subscriber to all jobs only ids are kept, and their latest states are read later', async () => {
-  const { stream, reads, open, change } = readerOfAll()
+  const { stream, reads, open, change } = subscribeToAll()
   open()
-  await turns()
-  change([event(1, 'running', 'b')])
-  assert.deepEqual([stream.sent.map(data), reads], [[['{"n":1}']], ['live']], 'as it was told')
+  await waitForTurn()
+  change([createEvent(1, 'running', 'b')])
+  assert.deepEqual([stream.sent.map(dataOf), reads], [[['{"n":1}']], ['live']], 'as it was told')
   stream.writable = false
   for (let seq = 2; seq <= 1000; seq++)
-    change(['a', 'b', 'c'].map((job) => event(seq, seq === 1000 && job === 'c' ? 'done' : 'running', job)))
-  await turns()
+    change(
+      ['a', 'b', 'c'].map((job) => createEvent(seq, seq === 1000 && job === 'c' ? 'done' : 'running', job)),
+    )
+  await waitForTurn()
   assert.deepEqual([stream.sent.length, reads], [1, ['live']])
   stream.catchUp()
-  await turns()
-  assert.deepEqual(stream.sent.slice(1).map(data), [['{"n":1000}', '{"n":1000}', '{"n":1000}']])
+  await waitForTurn()
+  assert.deepEqual(stream.sent.slice(1).map(dataOf), [['{"n":1000}', '{"n":1000}', '{"n":1000}']])
   assert.deepEqual(reads.slice(1), ['3 states'])
-  change([event(1001, 'running', 'a')])
-  assert.deepEqual(stream.sent.slice(2).map(data), [['{"n":1001}']], 'and it is told again')
+  change([createEvent(1001, 'running', 'a')])
+  assert.deepEqual(stream.sent.slice(2).map(dataOf), [['{"n":1001}']], 'and it is told again')
 })
 
 test('a subscriber to all jobs gets pages at its own pace, without read-ahead', async () => {
-  const { stream, table, reads, open } = readerOfAll()
+  const { stream, table, reads, open } = subscribeToAll()
   const long = 'x'.repeat(2000)
   for (let n = 0; n < 1000; n++)
-    table.set(`job ${n}`, { ...event(n, 'running', `job ${n}`), frame: `[${n},"${long}"]` })
+    table.set(`job ${n}`, { ...createEvent(n, 'running', `job ${n}`), frame: `[${n},"${long}"]` })
   stream.room = 2
   open()
-  await turns()
+  await waitForTurn()
   assert.deepEqual(reads, ['live', '32 states', '32 states'])
   assert.equal(stream.sent.length, 3)
   for (const part of stream.sent) assert.ok(part.length < 20, 'some 32 KB each')
   stream.catchUp()
-  while (stream.sent.flat().length < 1000) await turns()
+  while (stream.sent.flat().length < 1000) await waitForTurn()
   assert.deepEqual(
-    data(stream.sent.flat()).map((text) => JSON.parse(text)[0]),
+    dataOf(stream.sent.flat()).map((text) => JSON.parse(text)[0]),
     Array.from({ length: 1000 }, (_, n) => n),
     'each once, in order',
   )
 })
 
 test('a slow subscriber with too many pending jobs continues as if it had reconnected', async () => {
-  const { stream, ends, reads, open, change } = readerOfAll()
+  const { stream, ends, reads, open, change } = subscribeToAll()
   open()
-  await turns()
+  await waitForTurn()
   stream.writable = false
   const ids = Array.from({ length: 10_001 }, (_, n) => `job ${n}`)
-  change(ids.map((id) => event(1, 'running', id)))
+  change(ids.map((id) => createEvent(1, 'running', id)))
   const last = ids.slice(-3)
-  change(last.map((id) => event(2, 'done', id)))
+  change(last.map((id) => createEvent(2, 'done', id)))
   ends.push(...last)
   stream.catchUp()
-  while (stream.sent.flat().length < 10_001) await turns()
+  while (stream.sent.flat().length < 10_001) await waitForTurn()
   assert.deepEqual(
     reads.filter((read) => !read.endsWith('states')).map((read) => read.replace(/\d{13}/, 'then')),
     ['live', 'live', 'ended then', `ended ${last[1]}`],
   )
   assert.equal(new Set(stream.sent.flat()).size, 10_001)
-  assert.deepEqual(data(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 3)
+  assert.deepEqual(dataOf(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 3)
 })
 
 test('a resumed stream gets all ends since its cursor, and changes meanwhile', async () => {
-  const { stream, table, ends, reads, open, change } = readerOfAll(1_005)
-  for (let n = 0; n < 5; n++) table.set(`${n}`, event(n + 10, 'done', `${n}`))
+  const { stream, table, ends, reads, open, change } = subscribeToAll(1_005)
+  for (let n = 0; n < 5; n++) table.set(`${n}`, createEvent(n + 10, 'done', `${n}`))
   ends.push(...table.keys())
   open()
-  change([event(1, 'queued', 'new')])
-  await turns()
-  await turns()
+  change([createEvent(1, 'queued', 'new')])
+  await waitForTurn()
+  await waitForTurn()
   assert.deepEqual(
     reads.filter((read) => !read.endsWith('states')),
     ['live', 'ended 1005', 'ended 1', 'ended 3'],
   )
   assert.deepEqual(
-    data(stream.sent.flat()).sort(),
+    dataOf(stream.sent.flat()).sort(),
     [10, 11, 12, 13, 14, 1].map((n) => `{"n":${n}}`),
   )
 })
 
 test('a client that disconnects early resumes from its last id, which is the last complete point', async () => {
-  const { hub, stream, table, ends, open, change } = readerOfAll(5)
+  const { hub, stream, table, ends, open, change } = subscribeToAll(5)
   hub.knownUntil = 1_000_000
   for (let n = 0; n < 5; n++) {
-    table.set(`${n}`, event(n + 10, 'done', `${n}`))
+    table.set(`${n}`, createEvent(n + 10, 'done', `${n}`))
     ends.push(`${n}`)
   }
   open()
-  while (stream.sent.flat().length < 5) await turns()
-  assert.deepEqual(ids(stream.sent.flat()), [5, 5, 2000, 2000, 4000])
-  change([event(1, 'running', 'a')])
-  const now = ids(stream.sent.flat()).at(-1)!
+  while (stream.sent.flat().length < 5) await waitForTurn()
+  assert.deepEqual(idsOf(stream.sent.flat()), [5, 5, 2000, 2000, 4000])
+  change([createEvent(1, 'running', 'a')])
+  const now = idsOf(stream.sent.flat()).at(-1)!
   assert.equal(now, 1_000_000, 'of one that was sent all, the moment')
   stream.writable = false
   hub.knownUntil += 1
-  change([event(2, 'running', 'a')])
+  change([createEvent(2, 'running', 'a')])
   hub.knownUntil += 20
   stream.catchUp()
-  await turns()
-  const later = ids(stream.sent.flat()).at(-1)!
+  await waitForTurn()
+  const later = idsOf(stream.sent.flat()).at(-1)!
   assert.equal(later, 1_000_001, 'of one that was slow, when it became so')
-  change([event(3, 'running', 'a')])
-  assert.equal(ids(stream.sent.flat()).at(-1), 1_000_021)
+  change([createEvent(3, 'running', 'a')])
+  assert.equal(idsOf(stream.sent.flat()).at(-1), 1_000_021)
 })
 
 test('a second overflow during the catch-up loses no ends', async () => {
-  const { stream, table, ends, open, change } = readerOfAll(5)
+  const { stream, table, ends, open, change } = subscribeToAll(5)
   const many = (from: string) => Array.from({ length: 10_001 }, (_, n) => `${from} ${n}`)
   const end = (id: string): void => {
-    table.set(id, event(2, 'done', id))
+    table.set(id, createEvent(2, 'done', id))
     ends.push(id)
   }
   end('a')
   // The page with this end is the last one, and waits until the subscriber is writable.
   stream.room = 0
-  table.set('live', event(1, 'running', 'live'))
+  table.set('live', createEvent(1, 'running', 'live'))
   open()
-  await turns()
+  await waitForTurn()
   end('b')
-  change(many('x').map((id) => event(1, 'running', id)))
+  change(many('x').map((id) => createEvent(1, 'running', id)))
   stream.catchUp()
-  while (stream.sent.flat().length < 10_004) await turns()
-  assert.equal(data(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 2)
+  while (stream.sent.flat().length < 10_004) await waitForTurn()
+  assert.equal(dataOf(stream.sent.flat()).filter((text) => text === '{"n":2}').length, 2)
 })
 
 test('a failing stream of all jobs ends so that its client reconnects', async () => {
-  const { stream, table, errors, open } = readerOfAll()
-  table.set('a', event(1, 'running', 'a'))
+  const { stream, table, errors, open } = subscribeToAll()
+  table.set('a', createEvent(1, 'running', 'a'))
   table.get = () => {
     throw new Error('no table')
   }
   open()
-  await turns()
+  await waitForTurn()
   assert.deepEqual([stream.closed, errors.length], [true, 1])
 })
 
 test('a slow subscriber to all jobs that disconnects leaves nothing behind', async () => {
-  const { stream, reads, open, change, subscribers } = readerOfAll()
+  const { stream, reads, open, change, subscribers } = subscribeToAll()
   const stop = open()
-  await turns()
+  await waitForTurn()
   stream.writable = false
-  change([event(1)])
+  change([createEvent(1)])
   stream.closed = true
   stop()
-  await turns()
+  await waitForTurn()
   assert.deepEqual([subscribers(), reads], [0, ['live']])
 })
 

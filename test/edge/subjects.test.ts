@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { subjectFault } from '../subjects.ts'
+import { findSubjectFault } from '../subjects.ts'
 
 test('a commit subject has a room and an imperative, with at most 60 characters', () => {
   for (const subject of [
@@ -8,7 +8,7 @@ test('a commit subject has a room and an imperative, with at most 60 characters'
     'edge: Feed streams',
     'docs: Bring order',
   ])
-    assert.equal(subjectFault(subject), null, subject)
+    assert.equal(findSubjectFault(subject), null, subject)
   const faults: readonly (readonly [subject: string, reason: RegExp])[] = [
     ['sql: what is due is seen', /write "ROOM/],
     ['kitchen: Add a knife', /write "ROOM/],
@@ -18,5 +18,5 @@ test('a commit subject has a room and an imperative, with at most 60 characters'
     ['edge: Renaming the hub', /"Renaming" is no imperative/],
     [`edge: Add ${'x'.repeat(60)}`, /70 characters/],
   ]
-  for (const [subject, reason] of faults) assert.match(subjectFault(subject) ?? 'valid', reason, subject)
+  for (const [subject, reason] of faults) assert.match(findSubjectFault(subject) ?? 'valid', reason, subject)
 })

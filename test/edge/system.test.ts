@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Spending, Tables } from '../../edge/routes/system/shapes.ts'
 import { PRUNED_TABLES } from '../../sql/retention.ts'
-import { measureTables } from '../../sql/sizes.ts'
-import { castOf } from './accounts-help.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { storeTableSizes } from '../../sql/sizes.ts'
+import { createCast } from './accounts-help.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const env = { SENDS_KEEP_DAYS: '7', AI_USAGE_KEEP_DAYS: '0', WORKER_KEEP_RESULT_SECONDS: '43200' }
-const { api, url, query, db } = await edgeAndDatabase({ env })
-const { admin, moderator, user } = await castOf(api)
+const { api, url, query, db } = await startEdgeAndDatabase({ env })
+const { admin, moderator, user } = await createCast(api)
 const get = (path: string, token = admin.token) => api.get(`/api/v1/system${path}`, { token })
 
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
@@ -57,7 +57,7 @@ describe('GET /system/tables', () => {
     const { growth, oldest_day } = (await tables()).get('ai_usage')!
     assert.deepEqual(growth, { day: null, week: null, month: null })
     assert.match(oldest_day!, /^\d{4}-\d\d-\d\d$/)
-    await db.one(measureTables())
+    await db.one(storeTableSizes())
     await query(`update table_size set day = day - 7, rows = rows - 5, bytes = bytes - 100`)
     const later = (await tables()).get('ai_usage')!
     assert.deepEqual(later.growth, { day: null, week: { rows: 5, bytes: 100 }, month: null })

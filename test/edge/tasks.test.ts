@@ -1,27 +1,31 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { ledgerOf } from './ledger.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
+import { createLedger } from './ledger.ts'
 
 /** Tests the routes of `/tasks`; no worker runs. */
 
-const { api, ...database } = await edgeAndDatabase()
+const { api, ...database } = await startEdgeAndDatabase()
 const { query } = database
-const none = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
-const closed = await startEdge(database.url, { env: { OPEN_AREAS: ',' } })
-const ledger = ledgerOf(database)
+const noAuthEdge = await startEdge(database.url, { env: { AUTH_LEVEL: 'none' } })
+const closedEdge = await startEdge(database.url, { env: { OPEN_AREAS: ',' } })
+const ledger = createLedger(database)
 const admin = await api.register('admin@example.com')
 const owner = await api.register('owner@example.com')
 const other = await api.register('other@example.com')
 const ENQUEUE = '/api/v1/tasks/enqueue'
 const enqueue = (json: unknown, token: string | undefined = owner.token) =>
   api.post(ENQUEUE, { json, ...(token === undefined ? {} : { token }) })
-const result = (id: string, token?: string) =>
+const getResult = (id: string, token?: string) =>
   api.get(`/api/v1/tasks/result/${id}`, token === undefined ? {} : { token })
-const io = (more: object = {}) => ({ task_name: 'io_simulation_task', queue_type: 'load_test', ...more })
+const createIoTask = (more: object = {}) => ({
+  task_name: 'io_simulation_task',
+  queue_type: 'load_test',
+  ...more,
+})
 
 test('a task is queued, and its result shows its state', async () => {
-  const answer = await enqueue(io())
+  const answer = await enqueue(createIoTask())
   assert.equal(answer.status, 202)
   const { task_id, queued_at, ...rest } = answer.json
   assert.deepEqual(rest, { task_name: 'io_simulation_task', queue_type: 'load_test', status: 'queued' })
@@ -33,7 +37,7 @@ test('a task is queued, and its result shows its state', async () => {
     owner_id: owner.id,
     status: 'queued',
   })
-  const seen = (await result(task_id, owner.token)).json
+  const seen = (await getResult(task_id, owner.token)).json
   assert.deepEqual([seen.status, seen.result, seen.error, seen.started_at], ['queued', null, null, null])
   assert.deepEqual(
     [seen.task_id, seen.task_name, seen.queue_type],
@@ -42,7 +46,7 @@ test('a task is queued, and its result shows its state', async () => {
 })
 
 test('reports every state of a task', async () => {
-  const added = async () => (await enqueue(io())).json.task_id as string
+  const added = async () => (await enqueue(createIoTask())).json.task_id as string
   const [running, done, failed, cancelled] = [await added(), await added(), await added(), await added()]
   await Promise.all([running, done, failed].map((id) => ledger.claim(id)))
   await ledger.finish(done, 'done', { result: { total_ms: 1 } })
@@ -50,7 +54,7 @@ test('reports every state of a task', async () => {
   assert.equal((await api.call('DELETE', `/api/v1/jobs/${cancelled}`, { token: owner.token })).status, 202)
   const states = await Promise.all(
     [running, done, failed, cancelled].map(async (id) => {
-      const { status, result: value, error, finished_at } = (await result(id, owner.token)).json
+      const { status, result: value, error, finished_at } = (await getResult(id, owner.token)).json
       return [status, value, error?.code ?? null, finished_at !== null]
     }),
   )
@@ -63,15 +67,15 @@ test('reports every state of a task', async () => {
 })
 
 test('a result expires even before pruning', async () => {
-  const { task_id } = (await enqueue(io())).json
+  const { task_id } = (await enqueue(createIoTask())).json
   await ledger.claim(task_id)
   await ledger.finish(task_id, 'done', { result: { total_ms: 1 } })
   const ended = (seconds: number) =>
     query('update job set finished_at = now() - make_interval(secs => $2) where id = $1', [task_id, seconds])
   await ended(3500)
-  assert.equal((await result(task_id, owner.token)).json.status, 'completed')
+  assert.equal((await getResult(task_id, owner.token)).json.status, 'completed')
   await ended(3601)
-  assert.equal((await result(task_id, owner.token)).status, 404)
+  assert.equal((await getResult(task_id, owner.token)).status, 404)
 })
 
 test('the default queue is system', async () => {
@@ -82,40 +86,49 @@ test('the default queue is system', async () => {
 })
 
 test('unknown tasks and queues are rejected with the known names', async () => {
-  const task = await enqueue(io({ task_name: 'no_such_task' }))
+  const task = await enqueue(createIoTask({ task_name: 'no_such_task' }))
   assert.equal(task.status, 400)
   assert.match(task.json.detail, /no_such_task.*cpu_intensive_task, failure_testing_task, io_simulation_task/)
-  const queue = await enqueue(io({ queue_type: 'documents' }))
+  const queue = await enqueue(createIoTask({ queue_type: 'documents' }))
   assert.equal(queue.status, 400)
   assert.match(queue.json.detail, /documents.*load_test, system/)
   // The task `prune` belongs to the queue `system`, not to the requested one.
-  assert.equal((await enqueue(io({ task_name: 'prune' }))).status, 400)
+  assert.equal((await enqueue(createIoTask({ task_name: 'prune' }))).status, 400)
   assert.equal((await enqueue({ task_name: 'prune' })).status, 202)
   // Names of inherited object properties must not count as tasks.
   for (const name of ['constructor', '__proto__', ''])
-    assert.equal((await enqueue(io({ task_name: name }))).status, 400, name)
+    assert.equal((await enqueue(createIoTask({ task_name: name }))).status, 400, name)
 })
 
 test('an invalid body is rejected with the problems', async () => {
   const cases: [object, (string | number)[]][] = [
     [{ queue_type: 'load_test' }, ['body', 'task_name']],
-    [io({ count: 0 }), ['body', 'count']],
-    [io({ count: 10_001 }), ['body', 'count']],
-    [io({ count: 1.5 }), ['body', 'count']],
-    [io({ delay_seconds: -1 }), ['body', 'delay_seconds']],
-    [io({ delay_seconds: 2_592_001 }), ['body', 'delay_seconds']],
-    [io({ args: [] }), ['body', 'args']],
-    [io({ args: { duration_ms: 60_001 } }), ['body', 'args', 'duration_ms']],
-    [io({ args: { operations: 0 } }), ['body', 'args', 'operations']],
-    [io({ task_name: 'failure_testing_task', args: { probability: 1.1 } }), ['body', 'args', 'probability']],
-    [io({ task_name: 'memory_operations_task', args: { megabytes: 513 } }), ['body', 'args', 'megabytes']],
-    [io({ task_name: 'cpu_intensive_task', args: { duration_ms: 0 } }), ['body', 'args', 'duration_ms']],
+    [createIoTask({ count: 0 }), ['body', 'count']],
+    [createIoTask({ count: 10_001 }), ['body', 'count']],
+    [createIoTask({ count: 1.5 }), ['body', 'count']],
+    [createIoTask({ delay_seconds: -1 }), ['body', 'delay_seconds']],
+    [createIoTask({ delay_seconds: 2_592_001 }), ['body', 'delay_seconds']],
+    [createIoTask({ args: [] }), ['body', 'args']],
+    [createIoTask({ args: { duration_ms: 60_001 } }), ['body', 'args', 'duration_ms']],
+    [createIoTask({ args: { operations: 0 } }), ['body', 'args', 'operations']],
     [
-      io({ task_name: 'load_test_orchestrator', args: { args: { operations: 'x' } } }),
+      createIoTask({ task_name: 'failure_testing_task', args: { probability: 1.1 } }),
+      ['body', 'args', 'probability'],
+    ],
+    [
+      createIoTask({ task_name: 'memory_operations_task', args: { megabytes: 513 } }),
+      ['body', 'args', 'megabytes'],
+    ],
+    [
+      createIoTask({ task_name: 'cpu_intensive_task', args: { duration_ms: 0 } }),
+      ['body', 'args', 'duration_ms'],
+    ],
+    [
+      createIoTask({ task_name: 'load_test_orchestrator', args: { args: { operations: 'x' } } }),
       ['body', 'args', 'args', 'operations'],
     ],
     [
-      io({ task_name: 'load_test_orchestrator', args: { task_name: 'load_test_orchestrator' } }),
+      createIoTask({ task_name: 'load_test_orchestrator', args: { task_name: 'load_test_orchestrator' } }),
       ['body', 'args', 'task_name'],
     ],
   ]
@@ -125,13 +138,13 @@ test('an invalid body is rejected with the problems', async () => {
     assert.equal(answer.status, 422, JSON.stringify(body))
     assert.deepEqual(answer.json.errors[0].loc, loc)
   }
-  assert.equal((await enqueue(io({ args: { nothing: 1 } }))).status, 422)
-  assert.equal((await enqueue({ ...io(), more: 1 })).status, 422)
+  assert.equal((await enqueue(createIoTask({ args: { nothing: 1 } }))).status, 422)
+  assert.equal((await enqueue({ ...createIoTask(), more: 1 })).status, 422)
   assert.deepEqual(await query('select count(*)::int as n from job'), before)
 })
 
 test('several tasks are added together or not at all, each with its own id', async () => {
-  const answer = await enqueue(io({ count: 10_000 }))
+  const answer = await enqueue(createIoTask({ count: 10_000 }))
   assert.equal(answer.status, 202)
   const { task_id, task_ids } = answer.json
   assert.equal(new Set(task_ids).size, 10_000)
@@ -145,7 +158,7 @@ test('several tasks are added together or not at all, each with its own id', asy
 })
 
 test('a delayed task waits until its time', async () => {
-  const { task_id } = (await enqueue(io({ delay_seconds: 3600 }))).json
+  const { task_id } = (await enqueue(createIoTask({ delay_seconds: 3600 }))).json
   const [row] = await query(
     'select extract(epoch from run_at - created_at)::float8 as s from job where id = $1',
     [task_id],
@@ -156,31 +169,31 @@ test('a delayed task waits until its time', async () => {
 test('the same Idempotency-Key adds a task once', async () => {
   const headers = { 'idempotency-key': 'once' }
   const [first, again] = [
-    await api.post(ENQUEUE, { json: io(), token: owner.token, headers }),
-    await api.post(ENQUEUE, { json: io(), token: owner.token, headers }),
+    await api.post(ENQUEUE, { json: createIoTask(), token: owner.token, headers }),
+    await api.post(ENQUEUE, { json: createIoTask(), token: owner.token, headers }),
   ]
   assert.deepEqual([first.status, again.status], [202, 202])
   assert.equal(again.json.task_id, first.json.task_id)
-  const another = await api.post(ENQUEUE, { json: io({ count: 2 }), token: owner.token, headers })
+  const another = await api.post(ENQUEUE, { json: createIoTask({ count: 2 }), token: owner.token, headers })
   assert.equal(another.status, 422)
 })
 
 test('a task is visible to its owner and admins; one without an owner to all callers', async () => {
-  const { task_id } = (await enqueue(io())).json
+  const { task_id } = (await enqueue(createIoTask())).json
   const seen = async (id: string) =>
-    Promise.all([owner, admin, other].map(async ({ token }) => (await result(id, token)).status))
+    Promise.all([owner, admin, other].map(async ({ token }) => (await getResult(id, token)).status))
   assert.deepEqual(await seen(task_id), [200, 200, 404])
-  assert.equal((await result(task_id)).status, 404)
-  const open = await api.post(ENQUEUE, { json: io() })
+  assert.equal((await getResult(task_id)).status, 404)
+  const open = await api.post(ENQUEUE, { json: createIoTask() })
   assert.equal(open.status, 202)
   assert.deepEqual(await seen(open.json.task_id), [200, 200, 200])
-  assert.equal((await result(open.json.task_id)).status, 200)
+  assert.equal((await getResult(open.json.task_id)).status, 200)
 })
 
 test('ids of missing tasks, other jobs and invalid ids give the same 404', async () => {
   const foreign = await ledger.add(owner.id)
   for (const id of [foreign, '01900000-0000-7000-8000-000000000000', 'x', "'"]) {
-    const answer = await result(encodeURIComponent(id), admin.token)
+    const answer = await getResult(encodeURIComponent(id), admin.token)
     assert.deepEqual(
       [answer.status, answer.json],
       [404, { detail: 'Task not found, or its result has expired', code: 'task.missing' }],
@@ -190,9 +203,9 @@ test('ids of missing tasks, other jobs and invalid ids give the same 404', async
 
 test('the list has tasks and queues with waiting and running counts', async () => {
   await query(`delete from job where queue in ('load_test', 'system')`)
-  const first = (await enqueue(io())).json.task_id
-  await enqueue(io())
-  await enqueue(io({ delay_seconds: 60 }))
+  const first = (await enqueue(createIoTask())).json.task_id
+  await enqueue(createIoTask())
+  await enqueue(createIoTask({ delay_seconds: 60 }))
   await ledger.claim(first)
   const { tasks, queues } = (await api.get('/api/v1/tasks', { token: owner.token })).json
   assert.deepEqual(
@@ -230,21 +243,21 @@ test("the list has an argument schema for each task, and an invalid argument's e
 })
 
 test('anonymous callers are admitted only if the area is open', async () => {
-  assert.equal((await none.post(ENQUEUE, { json: io() })).status, 202)
-  assert.equal((await none.get('/api/v1/tasks')).status, 200)
+  assert.equal((await noAuthEdge.post(ENQUEUE, { json: createIoTask() })).status, 202)
+  assert.equal((await noAuthEdge.get('/api/v1/tasks')).status, 200)
   for (const [method, path] of [
     ['post', ENQUEUE],
     ['get', '/api/v1/tasks'],
     ['get', '/api/v1/tasks/result/x'],
   ] as const) {
-    const answer = await closed[method](path, method === 'post' ? { json: io() } : {})
+    const answer = await closedEdge[method](path, method === 'post' ? { json: createIoTask() } : {})
     assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer realm="Millrace"'])
   }
-  assert.equal((await closed.post(ENQUEUE, { json: io(), token: owner.token })).status, 202)
+  assert.equal((await closedEdge.post(ENQUEUE, { json: createIoTask(), token: owner.token })).status, 202)
 })
 
 test('concurrent requests each get their own task', async () => {
-  const answers = await Promise.all(Array.from({ length: 60 }, () => enqueue(io())))
+  const answers = await Promise.all(Array.from({ length: 60 }, () => enqueue(createIoTask())))
   const ids = answers.map(({ json }) => json.task_id)
   assert.equal(new Set(ids).size, 60)
   const [row] = await query(

@@ -5,39 +5,39 @@ import { EncryptJWT, type JWTPayload, SignJWT } from 'jose'
 import { insertMailedToken } from '../../sql/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
-import { assertChallenge, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
+import { assertChallenge, getMe, getSharedCast, logIn, refreshSession, sessionIdOf } from './accounts-help.ts'
 import { type Answered, SECRET, startEdge } from './harness.ts'
 
 /** Forged tokens, stolen tokens and tokens of another kind must all get 401 and change nothing. */
 
-const { api, url, db, admin, user, newcomer } = await sharedCast()
+const { api, url, db, admin, user, newcomer } = await getSharedCast()
 // Another deployment with the same key and database, which is an easy mistake.
-const namesake = await startEdge(url, { env: { PROJECT_NAME: 'mill' } })
+const namesakeEdge = await startEdge(url, { env: { PROJECT_NAME: 'mill' } })
 
-const encode = (value: object | string): string =>
+const encodePart = (value: object | string): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
-const now = (): number => Math.floor(Date.now() / 1000)
-const good = (): JWTPayload => ({
+const nowSeconds = (): number => Math.floor(Date.now() / 1000)
+const createClaims = (): JWTPayload => ({
   iss: 'millrace',
   aud: 'millrace',
   sub: String(admin.id),
-  sid: sessionOf(admin.token),
+  sid: sessionIdOf(admin.token),
   role: 'admin',
   jti: randomUUID(),
-  iat: now(),
-  exp: now() + 60,
+  iat: nowSeconds(),
+  exp: nowSeconds() + 60,
 })
 
 /** Signs any header and claims, by default with the key of this deployment. */
 function forge(claims: unknown, header: object = { alg: 'HS256' }, key = SECRET): string {
-  const head = `${encode(header)}.${encode(claims as object)}`
+  const head = `${encodePart(header)}.${encodePart(claims as object)}`
   return `${head}.${createHmac('sha256', key).update(head).digest('base64url')}`
 }
 
 /** Asserts that a token fails both as a bearer token and as the session cookie. */
 async function assertRejected(token: string, what: string): Promise<void> {
   const answers: Answered[] = [
-    await me(api, token),
+    await getMe(api, token),
     await api.get('/api/v1/auth/me', { headers: { cookie: `millrace_session=${token}` } }),
     await api.get('/api/v1/auth/users', { token }),
   ]
@@ -52,22 +52,22 @@ async function assertRejected(token: string, what: string): Promise<void> {
 }
 
 test("the test's unmodified forged token is accepted", async () => {
-  assert.equal((await me(api, forge(good()))).json.id, admin.id)
+  assert.equal((await getMe(api, forge(createClaims()))).json.id, admin.id)
 })
 
 test('rejects algorithm none in any spelling, with and without a signature', async () => {
   const [, , signature] = admin.token.split('.')
   for (const alg of ['none', 'None', 'NONE', 'nOnE', '', null]) {
-    const head = `${encode({ alg })}.${encode(good())}`
+    const head = `${encodePart({ alg })}.${encodePart(createClaims())}`
     for (const end of ['', '.', `.${signature}`]) await assertRejected(`${head}${end}`, `${alg} ${end}`)
-    await assertRejected(forge(good(), { alg }), `${alg}, well signed`)
+    await assertRejected(forge(createClaims(), { alg }), `${alg}, well signed`)
   }
 })
 
 test('rejects any other algorithm, even with a valid signature', async () => {
   const key = new TextEncoder().encode(SECRET.padEnd(64, '.'))
   for (const alg of ['HS384', 'HS512'])
-    await assertRejected(await new SignJWT(good()).setProtectedHeader({ alg }).sign(key), alg)
+    await assertRejected(await new SignJWT(createClaims()).setProtectedHeader({ alg }).sign(key), alg)
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ed = generateKeyPairSync('ed25519')
@@ -79,7 +79,9 @@ test('rejects any other algorithm, even with a valid signature', async () => {
   ] as const) {
     const jwk = pair.publicKey.export({ format: 'jwk' })
     for (const more of [{}, { jwk }, { jku: 'https://evil.example/keys' }, { kid: '../../dev/null' }]) {
-      const token = await new SignJWT(good()).setProtectedHeader({ alg, ...more }).sign(pair.privateKey)
+      const token = await new SignJWT(createClaims())
+        .setProtectedHeader({ alg, ...more })
+        .sign(pair.privateKey)
       await assertRejected(token, `${alg} ${Object.keys(more)}`)
     }
   }
@@ -87,42 +89,44 @@ test('rejects any other algorithm, even with a valid signature', async () => {
 
 test("rejects a signature by another algorithm than the header's", async () => {
   for (const alg of ['RS256', 'ES256', 'HS384', 'HS512', 'hs256', 'HS256 ', 'A256GCM'])
-    await assertRejected(forge(good(), { alg }), alg)
+    await assertRejected(forge(createClaims(), { alg }), alg)
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const head = `${encode({ alg: 'HS256' })}.${encode(good())}`
+  const head = `${encodePart({ alg: 'HS256' })}.${encodePart(createClaims())}`
   const signature = sign('sha256', Buffer.from(head), privateKey).toString('base64url')
   await assertRejected(`${head}.${signature}`, 'an RSA signature')
   const pem = publicKey.export({ format: 'pem', type: 'spki' }) as string
-  await assertRejected(forge(good(), { alg: 'HS256' }, pem), 'a public key as the secret')
-  await assertRejected(forge(good(), { alg: 'RS256' }, pem), 'and called by its own name')
+  await assertRejected(forge(createClaims(), { alg: 'HS256' }, pem), 'a public key as the secret')
+  await assertRejected(forge(createClaims(), { alg: 'RS256' }, pem), 'and called by its own name')
 })
 
 test('rejects a key inside the token, and critical headers', async () => {
   const k = randomBytes(32)
   const jwk = { kty: 'oct', k: k.toString('base64url') }
-  await assertRejected(forge(good(), { alg: 'HS256', jwk }, k.toString()), 'jwk')
-  await assertRejected(forge(good(), { alg: 'HS256', crit: ['exp'] }), 'crit')
-  await assertRejected(forge(good(), { alg: 'HS256', crit: ['b64'], b64: false }), 'b64')
+  await assertRejected(forge(createClaims(), { alg: 'HS256', jwk }, k.toString()), 'jwk')
+  await assertRejected(forge(createClaims(), { alg: 'HS256', crit: ['exp'] }), 'crit')
+  await assertRejected(forge(createClaims(), { alg: 'HS256', crit: ['b64'], b64: false }), 'b64')
 })
 
 test('rejects keys of other deployments, an empty key, and near misses of our key', async () => {
   for (const key of [randomBytes(32).toString('hex'), '', ' ', `${SECRET} `, SECRET.slice(0, -1), 'secret'])
-    await assertRejected(forge(good(), { alg: 'HS256' }, key), key)
+    await assertRejected(forge(createClaims(), { alg: 'HS256' }, key), key)
 })
 
 test('rejects a token encrypted with our key', async () => {
   const key = Buffer.alloc(32, SECRET)
-  const token = await new EncryptJWT(good()).setProtectedHeader({ alg: 'dir', enc: 'A256GCM' }).encrypt(key)
+  const token = await new EncryptJWT(createClaims())
+    .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+    .encrypt(key)
   await assertRejected(token, 'JWE')
 })
 
 test('rejects expired and not yet valid tokens, and other issuers and audiences', async () => {
   const wrong: readonly JWTPayload[] = [
-    { exp: now() - 61 },
-    { exp: now() - 60 },
+    { exp: nowSeconds() - 61 },
+    { exp: nowSeconds() - 60 },
     { exp: 0 },
-    { exp: -now() },
-    { nbf: now() + 120 },
+    { exp: -nowSeconds() },
+    { nbf: nowSeconds() + 120 },
     { iss: 'mill' },
     { iss: '' },
     { iss: 'Millrace' },
@@ -131,27 +135,28 @@ test('rejects expired and not yet valid tokens, and other issuers and audiences'
     { aud: [] },
     { aud: ['mill', 'other'] },
   ]
-  for (const claims of wrong) await assertRejected(forge({ ...good(), ...claims }), JSON.stringify(claims))
-  assert.equal((await me(api, forge({ ...good(), nbf: now() - 1 }))).status, 200)
+  for (const claims of wrong)
+    await assertRejected(forge({ ...createClaims(), ...claims }), JSON.stringify(claims))
+  assert.equal((await getMe(api, forge({ ...createClaims(), nbf: nowSeconds() - 1 }))).status, 200)
 })
 
 test('rejects a token of another project with the same key, and ours there', async () => {
-  const answer = await login(namesake, user.email)
-  assert.equal((await me(namesake, answer.json.access_token)).status, 200)
+  const answer = await logIn(namesakeEdge, user.email)
+  assert.equal((await getMe(namesakeEdge, answer.json.access_token)).status, 200)
   await assertRejected(answer.json.access_token, 'theirs')
-  assert.equal((await me(namesake, user.token)).status, 401)
+  assert.equal((await getMe(namesakeEdge, user.token)).status, 401)
 })
 
 test('rejects a missing claim', async () => {
   for (const name of ['iss', 'aud', 'sub', 'sid', 'exp']) {
-    const { [name]: _, ...claims } = good()
+    const { [name]: _, ...claims } = createClaims()
     await assertRejected(forge(claims), name)
   }
   await assertRejected(forge({}), 'all of them')
 })
 
 test('rejects claims of a wrong type and claims that are not an object', async () => {
-  const sid = sessionOf(admin.token)
+  const sid = sessionIdOf(admin.token)
   for (const claims of [
     { sub: admin.id },
     { sub: [String(admin.id)] },
@@ -172,13 +177,13 @@ test('rejects claims of a wrong type and claims that are not an object', async (
     { sid: '' },
     { sid: [sid] },
     { sid: `${sid}'` },
-    { exp: String(now() + 60) },
+    { exp: String(nowSeconds() + 60) },
     { exp: null },
-    { exp: [now() + 60] },
+    { exp: [nowSeconds() + 60] },
     { nbf: 'now' },
     { iss: ['millrace'] },
   ])
-    await assertRejected(forge({ ...good(), ...claims }), JSON.stringify(claims))
+    await assertRejected(forge({ ...createClaims(), ...claims }), JSON.stringify(claims))
   for (const claims of ['text', '"text"', '[]', 'null', '1', '{', '\xff\xfe'])
     await assertRejected(forge(claims), claims)
 })
@@ -191,13 +196,13 @@ test('rejects a token that is truncated or changed anywhere', async () => {
     // Skip the last character of each part, which may have unused bits.
     const changed = `${token.slice(0, length)}${other}${token.slice(length + 1)}`
     if (token[length] !== '.' && token[length + 1] !== '.' && length < token.length - 1)
-      assert.equal((await me(api, changed)).status, 401, `another character ${length}`)
+      assert.equal((await getMe(api, changed)).status, 401, `another character ${length}`)
   }
-  assert.equal((await me(api, token)).status, 200)
+  assert.equal((await getMe(api, token)).status, 200)
 })
 
 test('rejects another encoding of the same bytes', async () => {
-  const token = forge(good())
+  const token = forge(createClaims())
   const [head, claims, signature] = token.split('.') as [string, string, string]
   const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const last = ALPHABET.indexOf(signature.at(-1)!)
@@ -205,7 +210,7 @@ test('rejects another encoding of the same bytes', async () => {
   // The last of the 43 characters has 6 bits, of which the signature uses 4.
   const spellings = [1, 2, 3].map((bits) => `${cut}${ALPHABET[last ^ bits]}`)
   spellings.push(`${signature}=`, `${signature}==`)
-  const other = forge({ ...good(), jti: '>>>???>>>???>>>???' })
+  const other = forge({ ...createClaims(), jti: '>>>???>>>???>>>???' })
   for (const spelling of spellings) {
     assert.deepEqual(
       Buffer.from(spelling, 'base64url').subarray(0, 32),
@@ -217,21 +222,21 @@ test('rejects another encoding of the same bytes', async () => {
   assert.notEqual(plain, other)
   await assertRejected(plain, 'the other alphabet')
   await assertRejected(`${head}=.${claims}.${signature}`, 'padding')
-  assert.equal((await me(api, token)).status, 200)
+  assert.equal((await getMe(api, token)).status, 200)
 })
 
 test('rejects overlong tokens up to and beyond the request limit', async () => {
   for (const length of [1_000, 3_000]) await assertRejected('a'.repeat(length), `${length}`)
   await assertRejected(`${admin.token}${'A'.repeat(2_000)}`, 'ours and more')
   await assertRejected(`${admin.token}.${'A'.repeat(2_000)}`, 'a fourth part')
-  await assertRejected(forge({ ...good(), iss: 'x'.repeat(1_500) }), 'a long claim')
+  await assertRejected(forge({ ...createClaims(), iss: 'x'.repeat(1_500) }), 'a long claim')
   await assertRejected('.'.repeat(2_000), 'nothing but parts')
-  const flood = await me(api, 'a'.repeat(100_000)).then(
+  const flood = await getMe(api, 'a'.repeat(100_000)).then(
     ({ status }) => status,
     () => 'cut off',
   )
   assert.ok(flood === 431 || flood === 'cut off', String(flood))
-  assert.equal((await me(api, user.token)).status, 200)
+  assert.equal((await getMe(api, user.token)).status, 200)
 })
 
 test('rejects other kinds of token as access tokens', async () => {
@@ -244,7 +249,7 @@ test('rejects other kinds of token as access tokens', async () => {
     invite: inviteTokenOf(SECRET, 1, admin.email),
     refresh: admin.refresh,
     digest: digestOf(admin.refresh).toString('base64url'),
-    session: sessionOf(admin.token),
+    session: sessionIdOf(admin.token),
     id: String(admin.id),
     secret: SECRET.replaceAll(/[ ,]/g, '.'),
   }))
@@ -257,9 +262,10 @@ test('rejects an access token, and every other kind, in place of another kind', 
   const [reset, verify] = (['reset', 'verify'] as const).map((kind) => mailedTokenOf(SECRET, kind, id))
   await db.one(insertMailedToken(id, user.id, 'reset', digestOf(reset!), 60))
   const invite = inviteTokenOf(SECRET, 1, user.email)
-  for (const value of [token, reset!, verify!, invite]) assert.equal((await refresh(api, value)).status, 401)
+  for (const value of [token, reset!, verify!, invite])
+    assert.equal((await refreshSession(api, value)).status, 401)
   const post = async (path: string, json: object) => (await api.post(`/api/v1/auth/${path}`, { json })).status
-  for (const value of [cookie, verify!, invite, sessionOf(token), id]) {
+  for (const value of [cookie, verify!, invite, sessionIdOf(token), id]) {
     const json = { token: value, new_password: 'another password' }
     assert.equal(await post('password-reset/confirm', json), 400)
   }
@@ -267,13 +273,13 @@ test('rejects an access token, and every other kind, in place of another kind', 
     assert.equal(await post('verify-email', { token: value }), 400)
   // 422 is possible, because the access token is longer than any mailed token.
   assert.ok([400, 422].includes(await post('verify-email', { token })))
-  assert.equal((await refresh(api, cookie)).status, 200, 'and nothing was used up')
+  assert.equal((await refreshSession(api, cookie)).status, 200, 'and nothing was used up')
 })
 
 test('rejects the token of an ended session, even if never used before', async () => {
   const { id, token } = await newcomer()
-  const path = `/api/v1/auth/sessions/${sessionOf(token)}`
-  const fresh = await api.serving.edge.accounts.sign({ id, role: 'user' }, sessionOf(token))
+  const path = `/api/v1/auth/sessions/${sessionIdOf(token)}`
+  const fresh = await api.serving.edge.authenticator.sign({ id, role: 'user' }, sessionIdOf(token))
   assert.equal((await api.call('DELETE', path, { token })).status, 204)
   await assertRejected(token, 'the one that ended it')
   await assertRejected(fresh, 'another of the same session')

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { matchStep, totpSetup } from '../../edge/totp.ts'
-import { recoveryCodesOf, recoveryDigestOf, totpSecretOf } from '../../tasks/accounts/tokens.ts'
-import { codeOf, fromBase32 } from '../totp.ts'
+import { createTotpSetup, matchStep } from '../../edge/totp.ts'
+import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../tasks/accounts/tokens.ts'
+import { computeCode, decodeBase32 } from '../totp.ts'
 import { SECRET } from './harness.ts'
 
 /** Tests one-time codes against the vectors of the RFCs, and recovery codes. */
@@ -15,7 +15,7 @@ describe('one-time codes', () => {
   test('match RFC 4226', () => {
     for (const [step, code] of HOTP.entries()) {
       assert.equal(matchStep(secret, code, step * 30_000), step)
-      assert.equal(codeOf(secret, step), code)
+      assert.equal(computeCode(secret, step), code)
     }
   })
 
@@ -31,13 +31,15 @@ describe('one-time codes', () => {
     test(`match RFC 6238 at ${seconds} s`, () => {
       const step = Math.floor(seconds / 30)
       assert.equal(matchStep(secret, code.slice(2), seconds * 1000), step)
-      assert.equal(codeOf(secret, step), code.slice(2))
+      assert.equal(computeCode(secret, step), code.slice(2))
     })
 
   test('are accepted at most one step early or late', () => {
     const now = 1_700_000_000_000
     const step = Math.floor(now / 30_000)
-    const taken = [-3, -2, -1, 0, 1, 2, 3].map((off) => matchStep(secret, codeOf(secret, step + off), now))
+    const taken = [-3, -2, -1, 0, 1, 2, 3].map((off) =>
+      matchStep(secret, computeCode(secret, step + off), now),
+    )
     assert.deepEqual(taken, [-1, -1, step - 1, step, step + 1, -1, -1])
   })
 
@@ -51,8 +53,8 @@ describe('one-time codes', () => {
     assert.equal(own.length, 20)
     assert.notDeepEqual(own, totpSecretOf(SECRET, 'b'))
     assert.notDeepEqual(own, totpSecretOf(`${SECRET}!`, 'a'))
-    const setup = totpSetup(own, 'millrace', 'a+b&c=d@example.com')
-    assert.deepEqual(fromBase32(setup.secret), own)
+    const setup = createTotpSetup(own, 'millrace', 'a+b&c=d@example.com')
+    assert.deepEqual(decodeBase32(setup.secret), own)
     const uri = new URL(setup.uri)
     assert.equal(`${uri.protocol}//${uri.host}`, 'otpauth://totp')
     assert.equal(decodeURIComponent(uri.pathname), '/millrace:a+b&c=d@example.com')
@@ -73,14 +75,14 @@ describe('recovery codes', () => {
   })
 
   test('are accepted in any spelling', () => {
-    const digest = recoveryDigestOf('a0b1-c2d3-e4f5-g6h7')
+    const digest = digestRecoveryCode('a0b1-c2d3-e4f5-g6h7')
     for (const typed of [
       'A0B1C2D3E4F5G6H7',
       ' aOb1-c2d3 e4f5-g6h7',
       'aobl-c2d3-e4f5-g6h7',
       'AoBI-C2D3-E4F5-G6H7',
     ])
-      assert.deepEqual(recoveryDigestOf(typed), digest, typed)
-    assert.notDeepEqual(recoveryDigestOf('a0b1-c2d3-e4f5-g6h8'), digest)
+      assert.deepEqual(digestRecoveryCode(typed), digest, typed)
+    assert.notDeepEqual(digestRecoveryCode('a0b1-c2d3-e4f5-g6h8'), digest)
   })
 })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { fromBase32, useEarlierCode } from '../totp.ts'
+import { decodeBase32, useEarlierCode } from '../totp.ts'
 import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
 
 export const TOTP = '/api/v1/auth/totp'
 
-export interface Secured extends Account {
+export interface SecuredAccount extends Account {
   readonly secret: Buffer
   readonly recoveryCodes: readonly string[]
 }
@@ -17,10 +17,10 @@ export const signInWith = (
 ): Promise<Answered> => api.post('/api/v1/auth/token', { form: { username, password: PASSWORD, ...more } })
 
 /** Enables one-time codes with the code of an earlier step, so that the current code stays unused. */
-export async function enableTotp(api: Api, account: Account): Promise<Secured> {
+export async function enableTotp(api: Api, account: Account): Promise<SecuredAccount> {
   const begun = await api.post(TOTP, { token: account.token, json: {} })
   assert.equal(begun.status, 200, begun.text)
-  const secret = fromBase32(begun.json.secret)
+  const secret = decodeBase32(begun.json.secret)
   const confirmed = await useEarlierCode(secret, (code) =>
     api.post(`${TOTP}/confirm`, { token: account.token, json: { code } }),
   )

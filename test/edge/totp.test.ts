@@ -3,24 +3,24 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { digestOf, mailedTokenOf, recoveryDigestOf } from '../../tasks/accounts/tokens.ts'
-import { codeOf, fromBase32, stepNow } from '../totp.ts'
-import { assertRefused, login, me, refresh, sessionOf, sharedCast } from './accounts-help.ts'
-import { makeKey } from './api-keys-help.ts'
+import { digestOf, digestRecoveryCode, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
+import { assertRefused, getMe, getSharedCast, logIn, refreshSession, sessionIdOf } from './accounts-help.ts'
+import { requestKey } from './api-keys-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
 import { enableTotp, signInWith, TOTP } from './totp-help.ts'
 
 /** Tests how one-time codes are enabled, required at sign-in, accepted once, and disabled. */
 
-const { api, query, url, db, admin, newcomer } = await sharedCast()
-const other = await startEdge(url)
+const { api, query, url, db, admin, newcomer } = await getSharedCast()
+const otherEdge = await startEdge(url)
 // The default of LOGIN_MAX_FAILURES.
-const MAX = 5
-const REQUIRED = {
+const MAX_FAILURES = 5
+const CODE_REQUIRED = {
   detail: 'This account also requires a one-time code or a recovery code',
   code: 'totp_required',
 }
-const WRONG = {
+const CODE_WRONG = {
   detail: 'The code is incorrect or already used; wait for the next one',
   code: 'totp_wrong',
 }
@@ -28,26 +28,26 @@ const LOCKED = 'This account is locked after too many failed logins; try again l
 
 const begin = (token: string, json: object = {}) => api.post(TOTP, { token, json })
 const confirm = (token: string, code: string) => api.post(`${TOTP}/confirm`, { token, json: { code } })
-const switchOff = (token: string, json: object) => api.call('DELETE', TOTP, { token, json })
+const disableTotp = (token: string, json: object) => api.call('DELETE', TOTP, { token, json })
 const renew = (token: string, json: object) => api.post(`${TOTP}/recovery-codes`, { token, json })
-const state = async (token: string) => (await api.get(TOTP, { token })).json
-const account = async () => enableTotp(api, await newcomer())
+const readState = async (token: string) => (await api.get(TOTP, { token })).json
+const createSecuredAccount = async () => enableTotp(api, await newcomer())
 /** Makes the account's session an hour old. */
-const age = ({ token }: Account) =>
-  query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionOf(token)])
-function assertAsked(answer: Answered, body: object): void {
+const ageSession = ({ token }: Account) =>
+  query(`update session set created_at = now() - interval '1 hour' where id = $1`, [sessionIdOf(token)])
+function assertCodeRequired(answer: Answered, body: object): void {
   assert.deepEqual([answer.status, answer.json], [401, body])
   assert.equal(answer.headers['www-authenticate'], 'Bearer realm="Millrace"')
   assert.deepEqual(answer.cookies, [])
 }
-const failures = async ({ email }: Account): Promise<number> =>
+const countFailures = async ({ email }: Account): Promise<number> =>
   (
     await query(
       'select coalesce(max(failures), 0) as n from login_failure where subject = sha256($1::bytea)',
       [Buffer.from(email)],
     )
   )[0]!.n as number
-const trail = async ({ id }: Account): Promise<[string, object][]> =>
+const readAuditEvents = async ({ id }: Account): Promise<[string, object][]> =>
   (await api.get(`/api/v1/auth/audit?account_id=${id}&sort=at`, { token: admin.token })).json.events.map(
     ({ kind, data }: { kind: string; data: object }) => [kind, data],
   )
@@ -55,30 +55,37 @@ const trail = async ({ id }: Account): Promise<[string, object][]> =>
 describe('enabling one-time codes', () => {
   test('requires no codes until the first is confirmed, and then shows ten recovery codes once', async () => {
     const person = await newcomer()
-    assert.deepEqual(await state(person.token), { is_on: false, confirmed_at: null, recovery_codes_left: 0 })
+    assert.deepEqual(await readState(person.token), {
+      is_on: false,
+      confirmed_at: null,
+      recovery_codes_left: 0,
+    })
     const begun = await begin(person.token)
     assert.deepEqual([begun.status, Object.keys(begun.json)], [200, ['secret', 'uri']])
     assert.equal(begun.headers['cache-control'], 'no-store')
     assert.equal(new URL(begun.json.uri).searchParams.get('secret'), begun.json.secret)
-    assert.equal((await login(api, person.email)).status, 200)
-    assert.equal((await state(person.token)).is_on, false)
-    const secret = fromBase32(begun.json.secret)
-    const wrong = await confirm(person.token, codeOf(secret, stepNow(5)))
+    assert.equal((await logIn(api, person.email)).status, 200)
+    assert.equal((await readState(person.token)).is_on, false)
+    const secret = decodeBase32(begun.json.secret)
+    const wrong = await confirm(person.token, computeCode(secret, computeCurrentStep(5)))
     assertRefused(wrong, 400, "The code is incorrect; check the device's clock")
-    const confirmed = await confirm(person.token, codeOf(secret, stepNow()))
+    const confirmed = await confirm(person.token, computeCode(secret, computeCurrentStep()))
     assert.deepEqual([confirmed.status, confirmed.json.recovery_codes.length], [200, 10])
     assert.equal(confirmed.headers['cache-control'], 'no-store')
-    const { confirmed_at, ...now } = await state(person.token)
+    const { confirmed_at, ...now } = await readState(person.token)
     assert.deepEqual(now, { is_on: true, recovery_codes_left: 10 })
     assert.ok(Math.abs(Date.parse(confirmed_at) - Date.now()) < 60_000)
-    assertAsked(await login(api, person.email), REQUIRED)
-    for (const again of [await begin(person.token), await confirm(person.token, codeOf(secret, stepNow(1)))])
+    assertCodeRequired(await logIn(api, person.email), CODE_REQUIRED)
+    for (const again of [
+      await begin(person.token),
+      await confirm(person.token, computeCode(secret, computeCurrentStep(1))),
+    ])
       assertRefused(again, 409, 'One-time codes are already enabled; disable them first')
-    assert.equal((await me(api, person.token)).status, 200)
+    assert.equal((await getMe(api, person.token)).status, 200)
   })
 
   test('stores neither the secret nor recovery codes', async () => {
-    const { id, secret, recoveryCodes } = await account()
+    const { id, secret, recoveryCodes } = await createSecuredAccount()
     const [row] = await query('select * from account_totp where account_id = $1', [id])
     const text = JSON.stringify({ ...row, recovery_codes: (row!.recovery_codes as Buffer[]).map(String) })
     for (const hidden of [secret.toString('hex'), secret.toString('base64'), ...recoveryCodes])
@@ -86,7 +93,7 @@ describe('enabling one-time codes', () => {
     const digests = (row!.recovery_codes as Buffer[]).map((one) => one.toString('hex'))
     assert.deepEqual(
       digests,
-      recoveryCodes.map((code) => recoveryDigestOf(code).toString('hex')),
+      recoveryCodes.map((code) => digestRecoveryCode(code).toString('hex')),
     )
   })
 
@@ -95,13 +102,13 @@ describe('enabling one-time codes', () => {
     const keys = [randomUUID(), randomUUID()]
     const twice = async (path: string, key: string, json: object) => {
       const send = (edge: typeof api) => edge.post(path, { token, json, headers: { 'idempotency-key': key } })
-      const [first, second] = [await send(api), await send(other)]
+      const [first, second] = [await send(api), await send(otherEdge)]
       assert.equal(first.status, 200, first.text)
       assert.equal(second.text, first.text)
       return first.json
     }
     const { secret } = await twice(TOTP, keys[0]!, {})
-    const code = codeOf(fromBase32(secret), stepNow())
+    const code = computeCode(decodeBase32(secret), computeCurrentStep())
     const { recovery_codes } = await twice(`${TOTP}/confirm`, keys[1]!, { code })
     const kept = JSON.stringify(await query('select body from idempotency_key where key = any($1)', [keys]))
     for (const hidden of [secret, ...recovery_codes]) assert.ok(!kept.includes(hidden))
@@ -111,35 +118,41 @@ describe('enabling one-time codes', () => {
     const { token } = await newcomer()
     const [first, second] = [await begin(token), await begin(token)]
     assert.notEqual(first.json.secret, second.json.secret)
-    assert.equal((await confirm(token, codeOf(fromBase32(first.json.secret), stepNow()))).status, 400)
-    assert.equal((await confirm(token, codeOf(fromBase32(second.json.secret), stepNow()))).status, 200)
+    assert.equal(
+      (await confirm(token, computeCode(decodeBase32(first.json.secret), computeCurrentStep()))).status,
+      400,
+    )
+    assert.equal(
+      (await confirm(token, computeCode(decodeBase32(second.json.secret), computeCurrentStep()))).status,
+      200,
+    )
   })
 
   test('requires a sign-in within the last ten minutes, or the password', async () => {
     const person = await newcomer()
-    await age(person)
+    await ageSession(person)
     const detail =
       'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
     assertRefused(await begin(person.token), 403, detail)
     // A refreshed session does not count as a new sign-in.
-    const refreshed = await refresh(api, person.refresh)
+    const refreshed = await refreshSession(api, person.refresh)
     assertRefused(await begin(refreshed.json.access_token), 403, detail)
     const wrong = await begin(person.token, { password: 'not the password' })
     assertRefused(wrong, 400, 'The password or the code is incorrect')
-    assert.equal(await failures(person), 1)
+    assert.equal(await countFailures(person), 1)
     assert.equal((await begin(person.token, { password: PASSWORD })).status, 200)
-    assert.equal(await failures(person), 0)
+    assert.equal(await countFailures(person), 0)
   })
 
   test('gives recovery codes to one of two concurrent confirmations', async () => {
     const { token } = await newcomer()
-    const secret = fromBase32((await begin(token)).json.secret)
-    const json = { code: codeOf(secret, stepNow()) }
+    const secret = decodeBase32((await begin(token)).json.secret)
+    const json = { code: computeCode(secret, computeCurrentStep()) }
     const answers = await Promise.all(
-      [api, other].map((edge) => edge.post(`${TOTP}/confirm`, { token, json })),
+      [api, otherEdge].map((edge) => edge.post(`${TOTP}/confirm`, { token, json })),
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409])
-    assert.equal((await state(token)).recovery_codes_left, 10)
+    assert.equal((await readState(token)).recovery_codes_left, 10)
   })
 
   test('cannot be confirmed before it starts, and rejects malformed codes', async () => {
@@ -156,16 +169,16 @@ describe('enabling one-time codes', () => {
 
 describe('a sign-in with one-time codes', () => {
   test('requires the password and a code, and the audit trail names which kind', async () => {
-    const person = await account()
-    assertAsked(await login(api, person.email), REQUIRED)
-    assert.equal(await failures(person), 0)
-    const code = codeOf(person.secret, stepNow())
+    const person = await createSecuredAccount()
+    assertCodeRequired(await logIn(api, person.email), CODE_REQUIRED)
+    assert.equal(await countFailures(person), 0)
+    const code = computeCode(person.secret, computeCurrentStep())
     const answer = await signInWith(api, person.email, { totp_code: `${code.slice(0, 3)} ${code.slice(3)}` })
     assert.equal(answer.status, 200, answer.text)
-    assert.equal((await me(api, answer.json.access_token)).status, 200)
+    assert.equal((await getMe(api, answer.json.access_token)).status, 200)
     const [recovery_code] = person.recoveryCodes
     assert.equal((await signInWith(api, person.email, { recovery_code: recovery_code! })).status, 200)
-    const events = (await trail(person)).slice(-4)
+    const events = (await readAuditEvents(person)).slice(-4)
     assert.deepEqual(
       events.map(([kind]) => kind),
       ['account.totp_enabled', 'account.totp_asked', 'account.signed_in', 'account.signed_in'],
@@ -177,56 +190,59 @@ describe('a sign-in with one-time codes', () => {
   })
 
   test('accepts a code once, and no earlier one', async () => {
-    const person = await account()
-    const [now, next] = [codeOf(person.secret, stepNow()), codeOf(person.secret, stepNow(1))]
+    const person = await createSecuredAccount()
+    const [now, next] = [
+      computeCode(person.secret, computeCurrentStep()),
+      computeCode(person.secret, computeCurrentStep(1)),
+    ]
     assert.equal((await signInWith(api, person.email, { totp_code: next })).status, 200)
     for (const used of [next, now])
-      for (const edge of [api, other])
-        assertAsked(await signInWith(edge, person.email, { totp_code: used }), WRONG)
-    assert.equal(await failures(person), 4)
+      for (const edge of [api, otherEdge])
+        assertCodeRequired(await signInWith(edge, person.email, { totp_code: used }), CODE_WRONG)
+    assert.equal(await countFailures(person), 4)
   })
 
   test('rejects the code that enabled them', async () => {
     const { email, token } = await newcomer()
-    const secret = fromBase32((await begin(token)).json.secret)
-    const code = codeOf(secret, stepNow())
+    const secret = decodeBase32((await begin(token)).json.secret)
+    const code = computeCode(secret, computeCurrentStep())
     assert.equal((await confirm(token, code)).status, 200)
-    assertAsked(await signInWith(api, email, { totp_code: code }), WRONG)
+    assertCodeRequired(await signInWith(api, email, { totp_code: code }), CODE_WRONG)
   })
 
   test('accepts one of several concurrent uses of a code across edges', async () => {
     for (let round = 0; round < 5; round++) {
-      const person = await account()
+      const person = await createSecuredAccount()
       const [recovery_code] = person.recoveryCodes
       for (const factor of [
-        { totp_code: codeOf(person.secret, stepNow()) },
+        { totp_code: computeCode(person.secret, computeCurrentStep()) },
         { recovery_code: recovery_code! },
       ]) {
         await query('delete from login_failure')
-        const edges = [api, other, api, other]
+        const edges = [api, otherEdge, api, otherEdge]
         const answers = await Promise.all(edges.map((edge) => signInWith(edge, person.email, factor)))
         assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401, 401, 401])
       }
-      assert.equal((await state(person.token)).recovery_codes_left, 9)
+      assert.equal((await readState(person.token)).recovery_codes_left, 9)
     }
   })
 
   test('accepts a recovery code once, in any spelling', async () => {
-    const person = await account()
+    const person = await createSecuredAccount()
     const code = person.recoveryCodes[3]!
     const typed = { recovery_code: ` ${code.toUpperCase().replaceAll('-', ' ')} ` }
     assert.equal((await signInWith(api, person.email, typed)).status, 200)
     for (const again of [typed, { recovery_code: code }])
-      assertAsked(await signInWith(api, person.email, again), WRONG)
-    assert.equal((await state(person.token)).recovery_codes_left, 9)
+      assertCodeRequired(await signInWith(api, person.email, again), CODE_WRONG)
+    assert.equal((await readState(person.token)).recovery_codes_left, 9)
   })
 
   test('reveals nothing about a code without the right password', async () => {
-    const person = await account()
+    const person = await createSecuredAccount()
     const [recovery_code] = person.recoveryCodes
     for (const factor of [
       {},
-      { totp_code: codeOf(person.secret, stepNow()) },
+      { totp_code: computeCode(person.secret, computeCurrentStep()) },
       { recovery_code: recovery_code! },
     ]) {
       const form = { username: person.email, password: 'not the password', ...factor }
@@ -236,29 +252,34 @@ describe('a sign-in with one-time codes', () => {
     await query('delete from login_failure')
     assert.equal((await signInWith(api, person.email, { recovery_code: recovery_code! })).status, 200)
     assert.equal(
-      (await signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow()) })).status,
+      (await signInWith(api, person.email, { totp_code: computeCode(person.secret, computeCurrentStep()) }))
+        .status,
       200,
     )
   })
 
   test('rejects a code of another account', async () => {
-    const [one, two] = [await account(), await account()]
-    assertAsked(await signInWith(api, one.email, { totp_code: codeOf(two.secret, stepNow()) }), WRONG)
-    assertAsked(await signInWith(api, one.email, { recovery_code: two.recoveryCodes[0]! }), WRONG)
+    const [one, two] = [await createSecuredAccount(), await createSecuredAccount()]
+    assertCodeRequired(
+      await signInWith(api, one.email, { totp_code: computeCode(two.secret, computeCurrentStep()) }),
+      CODE_WRONG,
+    )
+    assertCodeRequired(await signInWith(api, one.email, { recovery_code: two.recoveryCodes[0]! }), CODE_WRONG)
   })
 
   test('locks after as many wrong codes as wrong passwords, whatever happens between', async () => {
-    const person = await account()
-    const wrong = () => signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow(100)) })
-    for (let i = 0; i < MAX; i++) {
+    const person = await createSecuredAccount()
+    const wrong = () =>
+      signInWith(api, person.email, { totp_code: computeCode(person.secret, computeCurrentStep(100)) })
+    for (let i = 0; i < MAX_FAILURES; i++) {
       // A sign-in with only the password does not reset the count.
-      assertAsked(await login(api, person.email), REQUIRED)
-      assertAsked(await wrong(), WRONG)
+      assertCodeRequired(await logIn(api, person.email), CODE_REQUIRED)
+      assertCodeRequired(await wrong(), CODE_WRONG)
     }
-    const right = { totp_code: codeOf(person.secret, stepNow()) }
+    const right = { totp_code: computeCode(person.secret, computeCurrentStep()) }
     for (const answer of [
       await wrong(),
-      await login(api, person.email),
+      await logIn(api, person.email),
       await signInWith(api, person.email, right),
     ])
       assertRefused(answer, 403, LOCKED)
@@ -267,10 +288,12 @@ describe('a sign-in with one-time codes', () => {
   })
 
   test('of a deactivated account is rejected as before, after the code', async () => {
-    const person = await account()
+    const person = await createSecuredAccount()
     await api.call('PATCH', `/api/v1/auth/users/${person.id}/deactivate`, { token: admin.token })
-    assertAsked(await login(api, person.email), REQUIRED)
-    const answer = await signInWith(api, person.email, { totp_code: codeOf(person.secret, stepNow()) })
+    assertCodeRequired(await logIn(api, person.email), CODE_REQUIRED)
+    const answer = await signInWith(api, person.email, {
+      totp_code: computeCode(person.secret, computeCurrentStep()),
+    })
     assertRefused(answer, 403, 'This account is deactivated')
   })
 
@@ -280,7 +303,7 @@ describe('a sign-in with one-time codes', () => {
   })
 
   test('rejects malformed codes', async () => {
-    const { email } = await account()
+    const { email } = await createSecuredAccount()
     for (const factor of [
       { totp_code: '' },
       { totp_code: '12345' },
@@ -293,15 +316,15 @@ describe('a sign-in with one-time codes', () => {
 
 describe('one-time codes are not required', () => {
   test('for API keys, or for existing sessions', async () => {
-    const person = await account()
-    const made = await makeKey(api, person, { scopes: ['*:write'] })
-    assert.equal((await me(api, made.json.key)).status, 200)
-    assert.equal((await refresh(api, person.refresh)).status, 200)
+    const person = await createSecuredAccount()
+    const made = await requestKey(api, person, { scopes: ['*:write'] })
+    assert.equal((await getMe(api, made.json.key)).status, 200)
+    assert.equal((await refreshSession(api, person.refresh)).status, 200)
   })
 })
 
 test('a password reset by mail does not disable them once the address is verified', async () => {
-  const person = await account()
+  const person = await createSecuredAccount()
   await query('update account set is_verified = true where id = $1', [person.id])
   const id = uuidv7()
   const token = mailedTokenOf(SECRET, 'reset', id)
@@ -312,26 +335,28 @@ test('a password reset by mail does not disable them once the address is verifie
     api.post('/api/v1/auth/token', {
       form: { username: person.email, password: 'another password', ...more },
     })
-  assertAsked(await signIn(), REQUIRED)
-  assert.equal((await signIn({ totp_code: codeOf(person.secret, stepNow()) })).status, 200)
+  assertCodeRequired(await signIn(), CODE_REQUIRED)
+  assert.equal((await signIn({ totp_code: computeCode(person.secret, computeCurrentStep()) })).status, 200)
 })
 
 test('concurrent actions give only documented answers', async () => {
-  const people = await Promise.all([account(), account(), account()])
+  const people = await Promise.all([createSecuredAccount(), createSecuredAccount(), createSecuredAccount()])
   const acts = people.flatMap((person) => {
     const { id, email, token, secret, recoveryCodes } = person
     const proof = { password: PASSWORD, recovery_code: recoveryCodes[1]! }
     return [
-      ...[api, other, api].map((edge) => signInWith(edge, email, { totp_code: codeOf(secret, stepNow()) })),
-      signInWith(other, email, { recovery_code: recoveryCodes[0]! }),
-      signInWith(api, email, { totp_code: codeOf(secret, stepNow(100)) }),
-      login(other, email),
+      ...[api, otherEdge, api].map((edge) =>
+        signInWith(edge, email, { totp_code: computeCode(secret, computeCurrentStep()) }),
+      ),
+      signInWith(otherEdge, email, { recovery_code: recoveryCodes[0]! }),
+      signInWith(api, email, { totp_code: computeCode(secret, computeCurrentStep(100)) }),
+      logIn(otherEdge, email),
       begin(token),
       renew(token, proof),
-      switchOff(token, proof),
-      other.call('DELETE', `/api/v1/auth/users/${id}/totp`, { token: admin.token }),
+      disableTotp(token, proof),
+      otherEdge.call('DELETE', `/api/v1/auth/users/${id}/totp`, { token: admin.token }),
       begin(token),
-      confirm(token, codeOf(secret, stepNow())),
+      confirm(token, computeCode(secret, computeCurrentStep())),
       api.call('DELETE', '/api/v1/auth/sessions', { token }),
     ]
   })
@@ -344,10 +369,10 @@ test('concurrent actions give only documented answers', async () => {
 
 describe('disabling one-time codes and renewing recovery codes', () => {
   test('requires password and code, and counts wrong ones as failed logins', async () => {
-    const person = await account()
+    const person = await createSecuredAccount()
     const { token, secret, recoveryCodes } = person
     const [used, kept] = recoveryCodes as [string, string]
-    for (const act of [switchOff, renew]) {
+    for (const act of [disableTotp, renew]) {
       for (const json of [
         {},
         { password: PASSWORD },
@@ -356,53 +381,56 @@ describe('disabling one-time codes and renewing recovery codes', () => {
       ])
         assert.equal((await act(token, json)).status, 422, JSON.stringify(json))
       for (const json of [
-        { password: PASSWORD, totp_code: codeOf(secret, stepNow(100)) },
+        { password: PASSWORD, totp_code: computeCode(secret, computeCurrentStep(100)) },
         { password: 'not the password', recovery_code: kept },
       ])
         assertRefused(await act(token, json), 400, 'The password or the code is incorrect')
     }
-    assert.equal(await failures(person), 4)
+    assert.equal(await countFailures(person), 4)
     const renewed = await renew(token, { password: PASSWORD, recovery_code: used })
     assert.equal(renewed.status, 200, renewed.text)
     assert.equal(new Set([...renewed.json.recovery_codes, ...recoveryCodes]).size, 20)
-    assert.equal(await failures(person), 0)
+    assert.equal(await countFailures(person), 0)
     for (const old of [used, kept])
       assertRefused(
-        await switchOff(token, { password: PASSWORD, recovery_code: old }),
+        await disableTotp(token, { password: PASSWORD, recovery_code: old }),
         400,
         'The password or the code is incorrect',
       )
-    const off = await switchOff(token, { password: PASSWORD, totp_code: codeOf(secret, stepNow()) })
+    const off = await disableTotp(token, {
+      password: PASSWORD,
+      totp_code: computeCode(secret, computeCurrentStep()),
+    })
     assert.deepEqual([off.status, off.text], [204, ''])
-    assert.equal((await login(api, person.email)).status, 200)
-    for (const act of [switchOff, renew])
+    assert.equal((await logIn(api, person.email)).status, 200)
+    for (const act of [disableTotp, renew])
       assertRefused(
         await act(token, { password: PASSWORD, totp_code: '123456' }),
         409,
         'One-time codes are not enabled',
       )
-    const kinds = (await trail(person)).map(([kind]) => kind)
+    const kinds = (await readAuditEvents(person)).map(([kind]) => kind)
     for (const kind of ['account.recovery_codes_renewed', 'account.totp_disabled'])
       assert.ok(kinds.includes(kind))
   })
 
   test('locks the account like failed logins', async () => {
-    const person = await account()
-    const json = { password: PASSWORD, totp_code: codeOf(person.secret, stepNow(100)) }
-    for (let i = 0; i < MAX; i++) assert.equal((await switchOff(person.token, json)).status, 400)
-    assertRefused(await switchOff(person.token, json), 403, LOCKED)
-    assertRefused(await login(api, person.email), 403, LOCKED)
+    const person = await createSecuredAccount()
+    const json = { password: PASSWORD, totp_code: computeCode(person.secret, computeCurrentStep(100)) }
+    for (let i = 0; i < MAX_FAILURES; i++) assert.equal((await disableTotp(person.token, json)).status, 400)
+    assertRefused(await disableTotp(person.token, json), 403, LOCKED)
+    assertRefused(await logIn(api, person.email), 403, LOCKED)
   })
 
   test('is possible for admins, with an audit event, and for no other account', async () => {
-    const person = await account()
+    const person = await createSecuredAccount()
     const path = `/api/v1/auth/users/${person.id}/totp`
     const stranger = await newcomer()
     for (const { token } of [stranger, person])
       assert.equal((await api.call('DELETE', path, { token })).status, 403)
-    assertAsked(await login(api, person.email), REQUIRED)
+    assertCodeRequired(await logIn(api, person.email), CODE_REQUIRED)
     assert.equal((await api.call('DELETE', path, { token: admin.token })).status, 204)
-    assert.equal((await login(api, person.email)).status, 200)
+    assert.equal((await logIn(api, person.email)).status, 200)
     assertRefused(
       await api.call('DELETE', path, { token: admin.token }),
       409,
@@ -418,11 +446,17 @@ describe('disabling one-time codes and renewing recovery codes', () => {
   })
 
   test('is followed by a new secret when enabled again', async () => {
-    const first = await account()
-    await switchOff(first.token, { password: PASSWORD, recovery_code: first.recoveryCodes[0]! })
+    const first = await createSecuredAccount()
+    await disableTotp(first.token, { password: PASSWORD, recovery_code: first.recoveryCodes[0]! })
     const second = await enableTotp(api, first)
     assert.notDeepEqual(second.secret, first.secret)
-    assertAsked(await signInWith(api, first.email, { totp_code: codeOf(first.secret, stepNow()) }), WRONG)
-    assertAsked(await signInWith(api, first.email, { recovery_code: first.recoveryCodes[1]! }), WRONG)
+    assertCodeRequired(
+      await signInWith(api, first.email, { totp_code: computeCode(first.secret, computeCurrentStep()) }),
+      CODE_WRONG,
+    )
+    assertCodeRequired(
+      await signInWith(api, first.email, { recovery_code: first.recoveryCodes[1]! }),
+      CODE_WRONG,
+    )
   })
 })

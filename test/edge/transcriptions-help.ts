@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
-import { sharedByFiles } from '../services.ts'
+import { shareByFiles } from '../services.ts'
 import {
   recording,
+  startTranscriptionServer,
   type TranscriptionStandIn,
   transcribe,
-  transcriptionServer,
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
-import { castOf } from './accounts-help.ts'
-import { type Answered, type Api, edgeAndDatabase, multipart } from './harness.ts'
+import { createCast } from './accounts-help.ts'
+import { type Answered, type Api, createMultipart, startEdgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** Runs transcriptions with an edge, a worker, the real SDK and a stand-in for the providers. */
@@ -17,8 +17,8 @@ import { startOwnWorker } from './own-worker.ts'
 export const PATH = '/voice/transcriptions'
 
 /** Started once for the files of this process, so transcriptions of other files exist. */
-export const transcribing = sharedByFiles(async () => {
-  const server = await transcriptionServer()
+export const startTranscribing = shareByFiles(async () => {
+  const server = await startTranscriptionServer()
   const env = {
     OPENAI_API_KEY: 'sk-test',
     OPENAI_BASE_URL: server.url,
@@ -26,22 +26,22 @@ export const transcribing = sharedByFiles(async () => {
     MISTRAL_BASE_URL: server.url,
     WORKER_MAX_TRIES: '2',
   }
-  const database = await edgeAndDatabase({ env })
+  const database = await startEdgeAndDatabase({ env })
   await startOwnWorker(database.url, 'voice', env)
-  const cast = await castOf(database.api)
+  const cast = await createCast(database.api)
   return { server, env, ...database, ...cast }
 })
 
 let seeds = 0
 /** Returns a recording that no test has uploaded before. */
-export const newRecording = (seconds = 1): Buffer => recording(seconds, ++seeds)
+export const createRecording = (seconds = 1): Buffer => recording(seconds, ++seeds)
 
-export const asUpload = (
+export const createUpload = (
   bytes: string | Uint8Array,
   fields: Readonly<Record<string, string>> = {},
   name = 'call.wav',
 ) => {
-  const { body, type } = multipart(bytes, { fields, name })
+  const { body, type } = createMultipart(bytes, { fields, name })
   return { body, headers: { 'content-type': type } }
 }
 
@@ -52,7 +52,7 @@ export const send = (
   bytes: string | Uint8Array,
   fields: Readonly<Record<string, string>> = {},
   search = '',
-): Promise<Answered> => api.post(`${PATH}${search}`, { token, ...asUpload(bytes, fields) })
+): Promise<Answered> => api.post(`${PATH}${search}`, { token, ...createUpload(bytes, fields) })
 
 /** Holds requests until `go`, after which requests are answered immediately. */
 export function holdRequests(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
@@ -71,14 +71,14 @@ export function holdRequests(server: TranscriptionStandIn): { go(): void; readon
   }
 }
 
-export async function ended(api: Api, token: string, jobId: string) {
+export async function waitForJobEnd(api: Api, token: string, jobId: string) {
   return until('the job has ended', async () => {
     const { json } = await api.get(`/api/v1/jobs/${jobId}`, { token })
     return ['done', 'failed', 'cancelled'].includes(json.status) && json
   })
 }
 
-export function assertIs(answer: Answered, status: number, detail: RegExp | string): void {
+export function assertRefusal(answer: Answered, status: number, detail: RegExp | string): void {
   assert.equal(answer.status, status, answer.text)
   if (typeof detail === 'string') assert.equal(answer.json.detail, detail)
   else assert.match(answer.json.detail, detail)

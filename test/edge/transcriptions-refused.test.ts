@@ -1,23 +1,30 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { keyOf } from './api-keys-help.ts'
+import { createKey } from './api-keys-help.ts'
 import { startEdge } from './harness.ts'
-import { assertIs, asUpload, newRecording, PATH, send, transcribing } from './transcriptions-help.ts'
+import {
+  assertRefusal,
+  createRecording,
+  createUpload,
+  PATH,
+  send,
+  startTranscribing,
+} from './transcriptions-help.ts'
 
 /** Rejected transcriptions must not reach the provider or leave anything behind. */
 
-const { server, env, api, query, url, admin, newcomer } = await transcribing()
+const { server, env, api, query, url, admin, newcomer } = await startTranscribing()
 const user = await newcomer()
 const { token } = user
-const LIMIT = 25 * 1024 * 1024
+const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
 const post = (json: unknown, who = token) => api.post(PATH, { token: who, json })
-const documentOf = async (bytes: string | Uint8Array, who = token): Promise<number> =>
+const uploadDocument = async (bytes: string | Uint8Array, who = token): Promise<number> =>
   (await api.upload(who, bytes)).json.id
-const own = await documentOf(newRecording())
-const missing = '01a20118-fb9f-7aa1-9d1c-0a3c51b27b1e'
+const ownDocument = await uploadDocument(createRecording())
+const MISSING_ID = '01a20118-fb9f-7aa1-9d1c-0a3c51b27b1e'
 
-const counts = async () => ({
+const countEffects = async () => ({
   asked: server.asked.length,
   ...(
     await query(`select (select count(*) from voice_transcription)::int as made,
@@ -27,21 +34,21 @@ const counts = async () => ({
 })
 let before: object
 beforeEach(async () => {
-  before = await counts()
+  before = await countEffects()
 })
 afterEach(async () => {
-  assert.deepEqual(await counts(), before)
+  assert.deepEqual(await countEffects(), before)
 })
 
 describe('rejects a file', () => {
   test('without bytes', async () => {
-    assertIs(await send(api, token, ''), 400, 'The file is empty')
+    assertRefusal(await send(api, token, ''), 400, 'The file is empty')
   })
 
   test('with an unknown field', async () => {
-    const { body, headers } = asUpload(newRecording(), { temperature: '0' } as never)
+    const { body, headers } = createUpload(createRecording(), { temperature: '0' } as never)
     const answer = await api.post(PATH, { token, body, headers })
-    assertIs(answer, 422, 'body: has no temperature; its fields are file, model, language, prompt')
+    assertRefusal(answer, 422, 'body: has no temperature; its fields are file, model, language, prompt')
   })
 
   test('that is not a recording, whatever its name and type', async () => {
@@ -52,18 +59,18 @@ describe('rejects a file', () => {
       [Buffer.from([1, 2, 3, 0, 255]), 'application/octet-stream'],
       [Buffer.from('%PDF-1.7\n'), 'application/pdf'],
     ] as const) {
-      const { body, headers } = asUpload(bytes, {}, 'call.mp3')
+      const { body, headers } = createUpload(bytes, {}, 'call.mp3')
       const named = Buffer.from(
         body.toString('latin1').replace('application/octet-stream', 'audio/mpeg'),
         'latin1',
       )
-      assertIs(
+      assertRefusal(
         await api.post(PATH, { token, body: named, headers }),
         400,
         new RegExp(`^A file of type ${type} cannot`),
       )
-      assertIs(
-        await post({ document_id: await documentOf(bytes) }),
+      assertRefusal(
+        await post({ document_id: await uploadDocument(bytes) }),
         400,
         new RegExp(`^A file of type ${type} cannot`),
       )
@@ -71,25 +78,40 @@ describe('rejects a file', () => {
   })
 
   test('of more than 25 MiB', async () => {
-    const bytes = Buffer.concat([newRecording(), Buffer.alloc(LIMIT)]).subarray(0, LIMIT + 1)
-    assertIs(await send(api, token, bytes), 413, `The body is larger than the limit of ${LIMIT} bytes`)
-    const stored = await documentOf(bytes)
-    const detail = `The file is ${LIMIT + 1} bytes; at most ${LIMIT} can be transcribed`
-    assertIs(await post({ document_id: stored }), 400, detail)
+    const bytes = Buffer.concat([createRecording(), Buffer.alloc(MAX_AUDIO_BYTES)]).subarray(
+      0,
+      MAX_AUDIO_BYTES + 1,
+    )
+    assertRefusal(
+      await send(api, token, bytes),
+      413,
+      `The body is larger than the limit of ${MAX_AUDIO_BYTES} bytes`,
+    )
+    const stored = await uploadDocument(bytes)
+    const detail = `The file is ${MAX_AUDIO_BYTES + 1} bytes; at most ${MAX_AUDIO_BYTES} can be transcribed`
+    assertRefusal(await post({ document_id: stored }), 400, detail)
   })
 
   test('over the upload limit', async () => {
     const small = await startEdge(url, { env: { ...env, MAX_UPLOAD_BYTES: '1000' } })
-    assertIs(await send(small, token, newRecording()), 413, 'The body is larger than the limit of 1000 bytes')
+    assertRefusal(
+      await send(small, token, createRecording()),
+      413,
+      'The body is larger than the limit of 1000 bytes',
+    )
   })
 
   test('that is missing or truncated', async () => {
-    const { body, headers } = asUpload(newRecording())
+    const { body, headers } = createUpload(createRecording())
     const other = Buffer.from(body.toString('latin1').replace('name="file"', 'name="audio"'), 'latin1')
-    assertIs(await api.post(PATH, { token, body: other, headers }), 422, /has no audio; its fields are file/)
+    assertRefusal(
+      await api.post(PATH, { token, body: other, headers }),
+      422,
+      /has no audio; its fields are file/,
+    )
     const text = Buffer.from('--b\r\ncontent-disposition: form-data; name="file"\r\n\r\nx\r\n--b--\r\n')
     const form = { 'content-type': 'multipart/form-data; boundary=b' }
-    assertIs(await api.post(PATH, { token, body: text, headers: form }), 422, /"file"/)
+    assertRefusal(await api.post(PATH, { token, body: text, headers: form }), 422, /"file"/)
     const cut = await api.post(PATH, { token, body: body.subarray(0, 2000), headers })
     assert.equal(cut.status, 400, cut.text)
   })
@@ -99,20 +121,20 @@ describe('rejects a document', () => {
   test('of another owner, even for admins, or that is missing', async () => {
     const { token: other } = await newcomer()
     for (const who of [other, admin.token])
-      assertIs(await post({ document_id: own }, who), 404, 'Document not found')
-    assertIs(await post({ document_id: 9_000_000_000 }), 404, 'Document not found')
+      assertRefusal(await post({ document_id: ownDocument }, who), 404, 'Document not found')
+    assertRefusal(await post({ document_id: 9_000_000_000 }), 404, 'Document not found')
   })
 
   test('in the trash', async () => {
-    const id = await documentOf(newRecording())
+    const id = await uploadDocument(createRecording())
     await api.call('DELETE', `/api/v1/documents/${id}`, { token })
-    assertIs(await post({ document_id: id }), 404, 'Document not found')
+    assertRefusal(await post({ document_id: id }), 404, 'Document not found')
   })
 
   test('without its stored bytes', async () => {
-    const id = await documentOf(newRecording())
+    const id = await uploadDocument(createRecording())
     await query('delete from blob where sha256 = (select sha256 from document where id = $1)', [id])
-    assertIs(await post({ document_id: id }), 502, 'The document is missing from storage')
+    assertRefusal(await post({ document_id: id }), 502, 'The document is missing from storage')
   })
 })
 
@@ -127,8 +149,8 @@ describe('rejects a request', () => {
       ['model', 'x'.repeat(101)],
     ] as const) {
       const answers = [
-        await post({ document_id: own, [field]: value }),
-        await send(api, token, newRecording(), { [field]: value }),
+        await post({ document_id: ownDocument, [field]: value }),
+        await send(api, token, createRecording(), { [field]: value }),
       ]
       for (const answer of answers) {
         assert.equal(answer.status, 422, `${field} ${value.slice(0, 20)}: ${answer.text}`)
@@ -139,7 +161,7 @@ describe('rejects a request', () => {
       {},
       { document_id: 0 },
       { document_id: '1' },
-      { document_id: own, file: 'x' },
+      { document_id: ownDocument, file: 'x' },
       [],
       'x',
       null,
@@ -149,25 +171,25 @@ describe('rejects a request', () => {
 
   test('with a prompt of a megabyte', async () => {
     const prompt = 'x'.repeat(1024 * 1024)
-    assert.equal((await post({ document_id: own, prompt })).status, 413)
-    assert.equal((await send(api, token, newRecording(), { prompt })).status, 413)
+    assert.equal((await post({ document_id: ownDocument, prompt })).status, 413)
+    assert.equal((await send(api, token, createRecording(), { prompt })).status, 413)
   })
 
   test('for an unknown model, or a prompt with a model that has none', async () => {
     for (const model of ['gpt-4o', '__proto__'])
-      assertIs(
-        await post({ document_id: own, model }),
+      assertRefusal(
+        await post({ document_id: ownDocument, model }),
         400,
         new RegExp(`^model cannot be ${model}; it must be one of gpt-transcribe, `),
       )
     for (const model of ['gpt-4o-transcribe-diarize', 'voxtral-mini-latest']) {
-      assertIs(
-        await post({ document_id: own, model, prompt: 'x' }),
+      assertRefusal(
+        await post({ document_id: ownDocument, model, prompt: 'x' }),
         400,
         `The model ${model} does not accept a prompt`,
       )
-      assertIs(
-        await send(api, token, newRecording(), { model, prompt: 'x' }),
+      assertRefusal(
+        await send(api, token, createRecording(), { model, prompt: 'x' }),
         400,
         `The model ${model} does not accept a prompt`,
       )
@@ -175,20 +197,20 @@ describe('rejects a request', () => {
   })
 
   test('for a provider without a key', async () => {
-    assertIs(
-      await post({ document_id: own, model: 'whisper-large-v3' }),
+    assertRefusal(
+      await post({ document_id: ownDocument, model: 'whisper-large-v3' }),
       503,
       /Set GROQ_API_KEY environment variable/,
     )
     const bare = await startEdge(url, { env: { NODE_ENV: 'test' } })
-    assertIs(await send(bare, token, newRecording()), 503, /Set OPENAI_API_KEY environment variable/)
+    assertRefusal(await send(bare, token, createRecording()), 503, /Set OPENAI_API_KEY environment variable/)
   })
 
   test('in another format', async () => {
     const types = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/mixed', 'application/jsonx']
     for (const type of types) {
       const answer = await api.post(PATH, { token, body: 'x', headers: { 'content-type': type } })
-      assertIs(answer, 415, 'Content-Type must be multipart/form-data or application/json')
+      assertRefusal(answer, 415, 'Content-Type must be multipart/form-data or application/json')
     }
     const broken = await api.post(PATH, { token, body: '{', headers: { 'content-type': 'application/json' } })
     assert.equal(broken.status, 400)
@@ -197,8 +219,8 @@ describe('rejects a request', () => {
 
   test('with a callback, but not in the background', async () => {
     const callback = encodeURIComponent('https://example.com/')
-    assert.equal((await send(api, token, newRecording(), {}, `?callback_url=${callback}`)).status, 422)
-    assert.equal((await send(api, token, newRecording(), {}, '?background=perhaps')).status, 422)
+    assert.equal((await send(api, token, createRecording(), {}, `?callback_url=${callback}`)).status, 422)
+    assert.equal((await send(api, token, createRecording(), {}, '?background=perhaps')).status, 422)
   })
 })
 
@@ -206,19 +228,20 @@ describe('rejects callers without', () => {
   test('an account, even where the area is open', async () => {
     const open = await startEdge(url, { env: { ...env, OPEN_AREAS: 'voice' } })
     for (const edge of [api, open]) {
-      assert.equal((await edge.post(PATH, asUpload(newRecording()))).status, 401)
+      assert.equal((await edge.post(PATH, createUpload(createRecording()))).status, 401)
       for (const [method, path] of [
         ['GET', PATH],
-        ['GET', `${PATH}/${missing}`],
-        ['DELETE', `${PATH}/${missing}`],
+        ['GET', `${PATH}/${MISSING_ID}`],
+        ['DELETE', `${PATH}/${MISSING_ID}`],
       ] as const)
         assert.equal((await edge.call(method, path)).status, 401)
     }
   })
 
   test('the scopes of an API key', async () => {
-    const keyFor = async (...scopes: string[]): Promise<string> => (await keyOf(api, user, { scopes })).key
-    const bare = { document_id: own, model: 'none' }
+    const keyFor = async (...scopes: string[]): Promise<string> =>
+      (await createKey(api, user, { scopes })).key
+    const bare = { document_id: ownDocument, model: 'none' }
     for (const [scopes, named, uploaded] of [
       [['documents:write'], 'voice:write', 'voice:write'],
       [['voice:read', 'documents:write'], 'voice:write', 'voice:write'],
@@ -230,22 +253,22 @@ describe('rejects callers without', () => {
       const key = await keyFor(...scopes)
       const found = [
         [await post(bare, key), named],
-        [await send(api, key, newRecording(), { model: 'none' }), uploaded],
+        [await send(api, key, createRecording(), { model: 'none' }), uploaded],
       ] as const
       for (const [answer, scope] of found)
-        if (scope === null) assertIs(answer, 400, /^model cannot be none/)
-        else assertIs(answer, 403, new RegExp(scope))
+        if (scope === null) assertRefusal(answer, 400, /^model cannot be none/)
+        else assertRefusal(answer, 403, new RegExp(scope))
     }
     const reading = await keyFor('voice:read')
     assert.equal((await api.get(PATH, { token: reading })).status, 200)
-    assert.equal((await api.call('DELETE', `${PATH}/${missing}`, { token: reading })).status, 403)
+    assert.equal((await api.call('DELETE', `${PATH}/${MISSING_ID}`, { token: reading })).status, 403)
   })
 })
 
 test('is 404 for a missing transcription', async () => {
-  for (const id of [missing, missing.toUpperCase()])
+  for (const id of [MISSING_ID, MISSING_ID.toUpperCase()])
     for (const method of ['GET', 'DELETE'])
-      assertIs(await api.call(method, `${PATH}/${id}`, { token }), 404, 'Transcription not found')
+      assertRefusal(await api.call(method, `${PATH}/${id}`, { token }), 404, 'Transcription not found')
   assert.equal((await api.get(`${PATH}/7`, { token })).status, 422)
   assert.equal((await api.get(`${PATH}?cursor=x`, { token })).status, 422)
   assert.equal((await api.get(`${PATH}?limit=201`, { token })).status, 422)

@@ -2,44 +2,44 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { Transcription } from '../../tasks/voice/transcription.ts'
 import { Stream } from '../service.ts'
-import { beginEvents, events, rejectWith, transcribe, WORDS } from '../standins/transcriptions.ts'
+import { beginEvents, createEvents, rejectWith, transcribe, WORDS } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 import { startEdge } from './harness.ts'
 import {
-  asUpload,
-  ended,
+  createRecording,
+  createUpload,
   holdRequests,
-  newRecording,
   PATH,
   send,
-  transcribing,
+  startTranscribing,
+  waitForJobEnd,
 } from './transcriptions-help.ts'
 
 /** Recordings must be transcribed once, with their cost, despite provider failures. */
 
-const { server, env, api, query, url, admin, newcomer } = await transcribing()
+const { server, env, api, query, url, admin, newcomer } = await startTranscribing()
 const user = await newcomer()
 const { token } = user
 afterEach(() => {
   server.answer = transcribe
 })
 
-const asked = () => server.asked.length
-const usage = async () =>
+const countProviderRequests = () => server.asked.length
+const readUsage = async () =>
   query(
     `select action, model, vendor, owner_id, input_tokens::int as input, audio_seconds::float8 as audio, cost::float8 as cost, success,
       estimated from ai_usage order by id`,
   )
-const latest = async () => (await usage()).at(-1)
-const blobs = async () =>
+const readLatestUsage = async () => (await readUsage()).at(-1)
+const countBlobs = async () =>
   (await query('select sha256 is null as unused from blob')).filter(({ unused }) => unused)
 
 describe('a recording', () => {
   test('is uploaded as a document and gets a text and a cost', async () => {
-    const bytes = newRecording(3)
+    const bytes = createRecording(3)
     const answer = await api.post(PATH, {
       token,
-      ...asUpload(bytes, { language: 'en', prompt: 'Zoë' }, '../Gespräch 1.wav'),
+      ...createUpload(bytes, { language: 'en', prompt: 'Zoë' }, '../Gespräch 1.wav'),
     })
     assert.equal(answer.status, 200, answer.text)
     const made = Transcription.parse(answer.json)
@@ -71,7 +71,7 @@ describe('a recording', () => {
     const [listed] = (await api.get(PATH, { token })).json
     const { text: _, segments: __, ...summary } = made
     assert.deepEqual(listed, summary)
-    assert.deepEqual(await latest(), {
+    assert.deepEqual(await readLatestUsage(), {
       ...{ action: 'transcription', model: 'gpt-transcribe', vendor: 'openai', owner_id: user.id },
       ...{ input: 0, audio: 12, cost: 0.0009, success: true, estimated: false },
     })
@@ -83,7 +83,7 @@ describe('a recording', () => {
   })
 
   test('names an existing document and keeps its times', async () => {
-    const uploaded = await api.upload(token, newRecording(), { name: 'x.bin' })
+    const uploaded = await api.upload(token, createRecording(), { name: 'x.bin' })
     const json = { document_id: uploaded.json.id, model: 'whisper-1' }
     const made = (await api.post(PATH, { token, json })).json
     assert.deepEqual(
@@ -95,11 +95,11 @@ describe('a recording', () => {
   })
 
   test('is stored once, however often it is uploaded', async () => {
-    const bytes = newRecording()
+    const bytes = createRecording()
     const [first, second] = [await send(api, token, bytes), await send(api, token, bytes)]
     assert.equal(first.json.document_id, second.json.document_id)
     assert.notEqual(first.json.id, second.json.id)
-    await until('the second upload left nothing behind', async () => (await blobs()).length === 0)
+    await until('the second upload left nothing behind', async () => (await countBlobs()).length === 0)
   })
 
   test('is accepted in each format that providers support', async () => {
@@ -128,14 +128,14 @@ describe('a recording', () => {
       ['audio.mpeg', Buffer.concat([Buffer.from([0, 0, 1, 0xba, 0x44]), filler])],
     ]
     for (const [name, bytes] of starts) {
-      const answer = await api.post(PATH, { token, ...asUpload(bytes, {}, 'x.txt') })
+      const answer = await api.post(PATH, { token, ...createUpload(bytes, {}, 'x.txt') })
       assert.equal(answer.status, 200, `${name}: ${answer.text}`)
       assert.equal(server.asked.at(-1)!.file!.name, name)
     }
   })
 
   test('of 25 MiB is sent completely', async () => {
-    const bytes = Buffer.concat([newRecording(), Buffer.alloc(25 * 1024 * 1024)]).subarray(
+    const bytes = Buffer.concat([createRecording(), Buffer.alloc(25 * 1024 * 1024)]).subarray(
       0,
       25 * 1024 * 1024,
     )
@@ -147,19 +147,20 @@ describe('a recording', () => {
 test('uses the voice settings for missing options', async () => {
   const set = (json: object) => api.post('/voice/settings', { token: admin.token, json })
   assert.equal((await set({ stt_provider: 'mistral', stt_language: 'de' })).status, 200)
-  const made = (await send(api, token, newRecording())).json
+  const made = (await send(api, token, createRecording())).json
   assert.deepEqual(
     [made.provider, made.model, made.requested_language],
     ['mistral', 'voxtral-mini-latest', 'de'],
   )
   // The model's price is unknown.
   assert.deepEqual([made.cost, made.usage.audio_seconds, made.usage.input_tokens], [null, 12, 4])
-  assert.equal((await latest())!.cost, null)
-  const other = (await send(api, token, newRecording(), { model: 'gpt-4o-transcribe', language: 'fr' })).json
+  assert.equal((await readLatestUsage())!.cost, null)
+  const other = (await send(api, token, createRecording(), { model: 'gpt-4o-transcribe', language: 'fr' }))
+    .json
   // This model does not report the language that it detected.
   assert.deepEqual([other.requested_language, other.language, other.cost], ['fr', 'fr', 0.0006])
   assert.equal((await set({ stt_provider: 'openai', stt_language: null })).status, 200)
-  assert.equal((await send(api, token, newRecording(), { language: '' })).json.requested_language, null)
+  assert.equal((await send(api, token, createRecording(), { language: '' })).json.requested_language, null)
 })
 
 describe('in the background', () => {
@@ -173,13 +174,13 @@ describe('in the background', () => {
   }
 
   test("the job's stream sends the words as they arrive", async () => {
-    const pieces = events()
+    const pieces = createEvents()
     let more = (): void => {}
     server.answer = (response) => {
       beginEvents(response).write(pieces[0])
       more = () => response.end(pieces.slice(1).join(''))
     }
-    const { job_id } = (await send(api, token, newRecording(), {}, '?background=true')).json
+    const { job_id } = (await send(api, token, createRecording(), {}, '?background=true')).json
     const [pending] = (await api.get(PATH, { token })).json
     assert.deepEqual([pending.status, pending.job_id, pending.completed_at], ['pending', job_id, null])
     const stream = await open(job_id)
@@ -198,7 +199,7 @@ describe('in the background', () => {
 
   test('the callback URL is called', async () => {
     const callback = encodeURIComponent('https://example.com/heard')
-    const answer = await send(api, token, newRecording(), {}, `?background=true&callback_url=${callback}`)
+    const answer = await send(api, token, createRecording(), {}, `?background=true&callback_url=${callback}`)
     assert.equal(answer.status, 202, answer.text)
     const told = await until('the callback of its end is pending', async () => {
       const rows = await query(`select type, url, body from webhook_delivery`)
@@ -210,9 +211,9 @@ describe('in the background', () => {
 
 describe('concurrent requests', () => {
   test('share one job for the same options; another model, language or prompt waits for it', async () => {
-    const bytes = newRecording()
+    const bytes = createRecording()
     const hold = holdRequests(server)
-    const before = asked()
+    const before = countProviderRequests()
     const jobOf = async (fields: Readonly<Record<string, string>> = {}): Promise<string> =>
       (await send(api, token, bytes, fields, '?background=true')).json.job_id
     const first = await jobOf()
@@ -229,30 +230,33 @@ describe('concurrent requests', () => {
     const stranger = await newcomer()
     const foreign = (await send(api, stranger.token, bytes, {}, '?background=true')).json.job_id
     await until('both requests reached the provider', () => hold.waiting === 2)
-    assert.equal(asked() - before, 2)
+    assert.equal(countProviderRequests() - before, 2)
     hold.go()
-    for (const id of [first, ...others]) assert.equal((await ended(api, token, id)).status, 'done')
-    assert.equal((await ended(api, stranger.token, foreign)).status, 'done')
-    assert.equal(asked() - before, 5)
+    for (const id of [first, ...others]) assert.equal((await waitForJobEnd(api, token, id)).status, 'done')
+    assert.equal((await waitForJobEnd(api, stranger.token, foreign)).status, 'done')
+    assert.equal(countProviderRequests() - before, 5)
     const made = (await api.get(`${PATH}?limit=4`, { token })).json
     assert.deepEqual(new Set(made.map((one: { job_id: string }) => one.job_id)), new Set([first, ...others]))
   })
 
   test('under one Idempotency-Key share one transcription', async () => {
-    const bytes = newRecording()
-    const before = asked()
+    const bytes = createRecording()
+    const before = countProviderRequests()
     const key = { 'idempotency-key': 'once' }
-    const { body, headers } = asUpload(bytes, { prompt: 'a' })
+    const { body, headers } = createUpload(bytes, { prompt: 'a' })
     const ask = () => api.post(PATH, { token, body, headers: { ...headers, ...key } })
     const [first, second] = [await ask(), await ask()]
     assert.deepEqual([first.status, second.status], [200, 200])
     assert.deepEqual(first.json, second.json)
-    assert.equal(asked() - before, 1)
-    for (const other of [asUpload(newRecording(), { prompt: 'a' }), asUpload(bytes, { prompt: 'b' })]) {
+    assert.equal(countProviderRequests() - before, 1)
+    for (const other of [
+      createUpload(createRecording(), { prompt: 'a' }),
+      createUpload(bytes, { prompt: 'b' }),
+    ]) {
       const answer = await api.post(PATH, { token, body: other.body, headers: { ...other.headers, ...key } })
       assert.equal(answer.status, 422)
     }
-    await until('the other uploads left nothing behind', async () => (await blobs()).length === 0)
+    await until('the other uploads left nothing behind', async () => (await countBlobs()).length === 0)
   })
 })
 
@@ -266,10 +270,10 @@ describe('provider failures', () => {
 
   test('a transient failure is retried and costs nothing', async () => {
     fail(rejectWith(503, 'overloaded'))
-    const before = (await usage()).length
-    assert.equal((await send(api, token, newRecording())).status, 200)
+    const before = (await readUsage()).length
+    assert.equal((await send(api, token, createRecording())).status, 200)
     assert.deepEqual(
-      (await usage()).slice(before).map(({ cost, success, estimated }) => [cost, success, estimated]),
+      (await readUsage()).slice(before).map(({ cost, success, estimated }) => [cost, success, estimated]),
       [
         [0, false, false],
         [0.0009, true, false],
@@ -279,13 +283,13 @@ describe('provider failures', () => {
 
   test('an interrupted answer is repeated, and the cost of the interrupted one is unknown', async () => {
     fail((response) => {
-      beginEvents(response).write(events()[0], () => void setImmediate(() => response.destroy()))
+      beginEvents(response).write(createEvents()[0], () => void setImmediate(() => response.destroy()))
     })
-    const before = (await usage()).length
-    const made = (await send(api, token, newRecording())).json
+    const before = (await readUsage()).length
+    const made = (await send(api, token, createRecording())).json
     assert.equal(made.text, WORDS.join(''))
     assert.deepEqual(
-      (await usage()).slice(before).map(({ cost, success, estimated }) => [cost, success, estimated]),
+      (await readUsage()).slice(before).map(({ cost, success, estimated }) => [cost, success, estimated]),
       [
         [null, false, true],
         [0.0009, true, false],
@@ -307,11 +311,11 @@ describe('provider failures', () => {
   test('undecodable bytes are a permanent failure', async () => {
     const undecodable = rejectWith(400, 'The audio file could not be decoded or its format is not supported.')
     fail(undecodable, undecodable)
-    const before = asked()
-    const answer = await send(api, token, newRecording())
+    const before = countProviderRequests()
+    const answer = await send(api, token, createRecording())
     assert.equal(answer.status, 400, answer.text)
     assert.match(answer.json.detail, /^The provider could not decode the audio/)
-    assert.equal(asked() - before, 1)
+    assert.equal(countProviderRequests() - before, 1)
     const [{ status, error, text, segments }] = (await api.get(`${PATH}?limit=1`, { token })).json
     assert.deepEqual(
       [status, error.code, text, segments],
@@ -321,7 +325,7 @@ describe('provider failures', () => {
 
   test('a refusal contains no text of the provider', async () => {
     fail(rejectWith(401, 'sk-test is not a key'))
-    const answer = await send(api, token, newRecording())
+    const answer = await send(api, token, createRecording())
     assert.deepEqual(
       [answer.status, answer.json.detail],
       [502, 'AI provider error: it does not accept OPENAI_API_KEY'],
@@ -330,26 +334,27 @@ describe('provider failures', () => {
 
   test('characters that PostgreSQL cannot store are removed', async () => {
     fail(
-      (response) => void beginEvents(response).end(events(['a\0b', '\ud800c'], { languages: [] }).join('')),
+      (response) =>
+        void beginEvents(response).end(createEvents(['a\0b', '\ud800c'], { languages: [] }).join('')),
     )
-    const { text, language } = (await send(api, token, newRecording())).json
+    const { text, language } = (await send(api, token, createRecording())).json
     assert.deepEqual([text, language], ['ab\ufffdc', null])
   })
 
   test('a failed transcription is retried through its job', async () => {
     fail(rejectWith(400, 'no'))
-    const bytes = newRecording()
+    const bytes = createRecording()
     assert.equal((await send(api, token, bytes)).status, 502)
     const [{ id, job_id }] = (await api.get(`${PATH}?limit=1`, { token })).json
     const again = await api.post(`/api/v1/jobs/${job_id}/retry`, { token })
-    await ended(api, token, again.json.job_id)
+    await waitForJobEnd(api, token, again.json.job_id)
     const made = (await api.get(`${PATH}/${id}`, { token })).json
     assert.deepEqual([made.status, made.text, made.job_id], ['done', WORDS.join(''), again.json.job_id])
   })
 })
 
 test('a document deleted while it waits is not sent', async () => {
-  const { id } = (await api.upload(token, newRecording())).json
+  const { id } = (await api.upload(token, createRecording())).json
   const hold = holdRequests(server)
   const ask = async (model: string): Promise<string> =>
     (await api.post(`${PATH}?background=true`, { token, json: { document_id: id, model } })).json.job_id
@@ -357,12 +362,12 @@ test('a document deleted while it waits is not sent', async () => {
   await until('the first request reached the provider', () => hold.waiting === 1)
   const second = await ask('gpt-transcribe')
   assert.equal((await api.call('DELETE', `/api/v1/documents/${id}`, { token })).status, 204)
-  const before = asked()
+  const before = countProviderRequests()
   hold.go()
-  assert.equal((await ended(api, token, first)).status, 'done')
-  const { status, error } = await ended(api, token, second)
+  assert.equal((await waitForJobEnd(api, token, first)).status, 'done')
+  const { status, error } = await waitForJobEnd(api, token, second)
   assert.deepEqual([status, error.code], ['failed', 'document.missing'])
-  assert.equal(asked(), before)
+  assert.equal(countProviderRequests(), before)
 })
 
 describe('deleting a transcription', () => {
@@ -374,26 +379,26 @@ describe('deleting a transcription', () => {
     const begun = new Promise<void>((resolve) => {
       server.answer = (response) => {
         response.on('close', left)
-        beginEvents(response).write(events()[0], () => resolve())
+        beginEvents(response).write(createEvents()[0], () => resolve())
       }
     })
-    const before = (await usage()).length
-    const { job_id } = (await send(api, token, newRecording(), {}, '?background=true')).json
+    const before = (await readUsage()).length
+    const { job_id } = (await send(api, token, createRecording(), {}, '?background=true')).json
     const [{ id, document_id }] = (await api.get(`${PATH}?limit=1`, { token })).json
     await begun
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 204)
     await gone
-    assert.equal((await ended(api, token, job_id)).status, 'cancelled')
+    assert.equal((await waitForJobEnd(api, token, job_id)).status, 'cancelled')
     assert.equal((await api.get(`${PATH}/${id}`, { token })).status, 404)
     assert.equal((await api.get(`/api/v1/documents/${document_id}`, { token })).status, 200)
     assert.deepEqual(
-      (await usage()).slice(before).map(({ cost, success, estimated }) => [cost, success, estimated]),
+      (await readUsage()).slice(before).map(({ cost, success, estimated }) => [cost, success, estimated]),
       [[null, false, true]],
     )
   })
 
   test('succeeds once for a finished one', async () => {
-    const { id } = (await send(api, token, newRecording())).json
+    const { id } = (await send(api, token, createRecording())).json
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 204)
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 404)
   })
@@ -402,7 +407,7 @@ describe('deleting a transcription', () => {
 test('a list continues after each page, newest first', async () => {
   const { token } = await newcomer()
   const ids: string[] = []
-  for (let n = 0; n < 5; n++) ids.unshift((await send(api, token, newRecording())).json.id)
+  for (let n = 0; n < 5; n++) ids.unshift((await send(api, token, createRecording())).json.id)
   const seen: string[] = []
   for (let path: string | undefined = `${PATH}?limit=2`; path !== undefined; ) {
     const answer = await api.get(path, { token })
@@ -414,10 +419,10 @@ test('a list continues after each page, newest first', async () => {
 
 test('without authentication it has no owner and is visible to every caller', async () => {
   const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-  const made = await open.post(PATH, asUpload(newRecording()))
+  const made = await open.post(PATH, createUpload(createRecording()))
   assert.equal(made.status, 200, made.text)
   assert.equal((await open.get(`${PATH}/${made.json.id}`)).status, 200)
   assert.equal((await api.get(`${PATH}/${made.json.id}`, { token })).status, 404)
-  assert.equal((await latest())!.owner_id, null)
+  assert.equal((await readLatestUsage())!.owner_id, null)
   assert.equal((await open.call('DELETE', `${PATH}/${made.json.id}`)).status, 204)
 })

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isJobBacked } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { sharedEdge } from './harness.ts'
+import { getSharedEdge } from './harness.ts'
 
 /** The edge rejects undeclared query parameters by name, so that a misspelled one is not silently ignored. */
 
-const { api, admin } = await sharedEdge()
+const { api, admin } = await getSharedEdge()
 
 interface Parameter {
   readonly name: string

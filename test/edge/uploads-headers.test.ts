@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { cleanFileName, parseDisposition, parseMediaType } from '../../edge/uploads/headers.ts'
 
 /** Encodes a header as browsers send it: UTF-8 bytes, which the splitter decodes as one character each. */
-const binary = (text: string): string => Buffer.from(text).toString('latin1')
+const encodeHeader = (text: string): string => Buffer.from(text).toString('latin1')
 
-const named = (parameters: string) =>
-  parseDisposition({ 'content-disposition': [binary(`form-data; ${parameters}`)] })
+const parseParameters = (parameters: string) =>
+  parseDisposition({ 'content-disposition': [encodeHeader(`form-data; ${parameters}`)] })
 
 test('cleans file names', () => {
   const names: [string, string][] = [
@@ -28,14 +28,14 @@ test('cleans file names', () => {
     [`filename="${'😀'.repeat(300)}"`, '😀'.repeat(255)],
   ]
   for (const [given, expected] of names) {
-    const { name, fileName } = named(`name="file"; ${given}`)
+    const { name, fileName } = parseParameters(`name="file"; ${given}`)
     assert.deepEqual([name, cleanFileName(fileName)], ['file', expected], given)
   }
 })
 
 test('a part without a file name is a field, and only form-data parts have names', () => {
-  assert.deepEqual(named('name="a"'), { name: 'a', fileName: undefined })
-  assert.deepEqual(named('NAME="first"; name="second"'), { name: 'first', fileName: undefined })
+  assert.deepEqual(parseParameters('name="a"'), { name: 'a', fileName: undefined })
+  assert.deepEqual(parseParameters('NAME="first"; name="second"'), { name: 'first', fileName: undefined })
   assert.equal(parseDisposition({ 'content-disposition': ['attachment; name="a"'] }).name, undefined)
   assert.equal(parseDisposition({}).name, undefined)
 })
@@ -50,8 +50,8 @@ test('normalizes media types and ignores invalid ones', () => {
 
 test('parses adversarial headers in linear time', () => {
   const start = process.cpuUsage()
-  named(`name="${'\\'.repeat(50_000)}; filename=${'"\\'.repeat(20_000)}`)
-  named(`name=a${'; '.repeat(30_000)}`)
-  named(`name=a;${' '.repeat(60_000)}x`)
+  parseParameters(`name="${'\\'.repeat(50_000)}; filename=${'"\\'.repeat(20_000)}`)
+  parseParameters(`name=a${'; '.repeat(30_000)}`)
+  parseParameters(`name=a;${' '.repeat(60_000)}x`)
   assert.ok(process.cpuUsage(start).user < 1_000_000)
 })

@@ -5,30 +5,30 @@ import type { EdgeRequest } from '../../edge/http/server.ts'
 import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { readMultipart, type UploadedFile } from '../../edge/uploads.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { runs } from '../runs.ts'
-import { Client, child, request, residentMiB, serve, until } from './fixtures/raw.ts'
+import { createRunOptions } from '../runs.ts'
+import { Client, pollUntil, readResidentMiB, request, serve, startChild } from './fixtures/raw.ts'
 
-const TYPE = 'multipart/form-data; boundary=b'
+const CONTENT_TYPE = 'multipart/form-data; boundary=b'
 
 interface Part {
   readonly head: string
   readonly body: string
 }
 
-const field = (name: string, body: string): Part => ({ head: `form-data; name="${name}"`, body })
-const file = (body: string, names = 'filename="a.txt"'): Part => ({
+const fieldPart = (name: string, body: string): Part => ({ head: `form-data; name="${name}"`, body })
+const filePart = (body: string, names = 'filename="a.txt"'): Part => ({
   head: `form-data; name="file"; ${names}`,
   body,
 })
 
-function form(parts: readonly Part[], end = '--b--\r\n'): string {
+function encodeForm(parts: readonly Part[], end = '--b--\r\n'): string {
   return (
     parts.map(({ head, body }) => `--b\r\nContent-Disposition: ${head}\r\n\r\n${body}\r\n`).join('') + end
   )
 }
 
 /** Returns a request with these body chunks. If `broken` is given, the body fails with it after the last chunk. */
-function incoming(chunks: readonly string[], type = TYPE, broken?: Error): EdgeRequest {
+function createRequest(chunks: readonly string[], type = CONTENT_TYPE, broken?: Error): EdgeRequest {
   return {
     header: (name: string) => (name === 'content-type' ? type : ''),
     body: {
@@ -47,19 +47,19 @@ function incoming(chunks: readonly string[], type = TYPE, broken?: Error): EdgeR
   } as unknown as EdgeRequest
 }
 
-interface Read {
+interface ReadForm {
   readonly fields: Record<string, string>
   readonly hadFile: boolean
   readonly content: string
   readonly info: UploadedFile | undefined
 }
 
-async function read(from: EdgeRequest, maxBytes = 1000): Promise<Read> {
+async function readForm(from: EdgeRequest, maxBytes = 1000): Promise<ReadForm> {
   let content = ''
   let info: UploadedFile | undefined
   const { fields, hadFile } = await readMultipart(from, {
     maxBytes,
-    file: async (given, chunks) => {
+    receiveFile: async (given, chunks) => {
       info = given
       for await (const chunk of chunks) content += Buffer.from(chunk).toString('latin1')
     },
@@ -68,7 +68,7 @@ async function read(from: EdgeRequest, maxBytes = 1000): Promise<Read> {
 }
 
 /** Reads a form that must fail; returns the failure and the final state of the file's sink. */
-async function failureOf(
+async function readFailure(
   from: EdgeRequest,
   maxBytes = 1000,
   fields?: readonly string[],
@@ -77,7 +77,7 @@ async function failureOf(
   const failure = await readMultipart(from, {
     maxBytes,
     ...(fields === undefined ? {} : { fields }),
-    file: async (_, chunks) => {
+    receiveFile: async (_, chunks) => {
       sink = 'reading'
       try {
         for await (const _ of chunks);
@@ -96,9 +96,14 @@ async function failureOf(
 }
 
 test('reads fields before and after the file', async () => {
-  const parts = [field('title', 'Tïtle'), file('content'), field('note', ''), field('title', 'last')]
-  const utf8 = Buffer.from(form(parts)).toString('latin1')
-  assert.deepEqual(await read(incoming([utf8])), {
+  const parts = [
+    fieldPart('title', 'Tïtle'),
+    filePart('content'),
+    fieldPart('note', ''),
+    fieldPart('title', 'last'),
+  ]
+  const utf8 = Buffer.from(encodeForm(parts)).toString('latin1')
+  assert.deepEqual(await readForm(createRequest([utf8])), {
     fields: { title: 'last', note: '' },
     hadFile: true,
     content: 'content',
@@ -115,24 +120,24 @@ test('reads the same form from any split into chunks', async () => {
   const clean = tricky.filter((text) => !`\r\n${text}\r\n`.includes('\r\n--b'))
   await fc.assert(
     fc.asyncProperty(clean, clean, sizes, async (content, value, cuts) => {
-      const text = form([field('a', value), file(content), field('z', value)])
+      const text = encodeForm([fieldPart('a', value), filePart(content), fieldPart('z', value)])
       const chunks: string[] = []
       for (let at = 0, i = 0; at < text.length; i++) {
         const size = cuts[i % cuts.length] as number
         chunks.push(text.slice(at, at + size))
         at += size
       }
-      const { fields, content: got } = await read(incoming(chunks))
+      const { fields, content: got } = await readForm(createRequest(chunks))
       assert.deepEqual([fields, got], [{ a: value, z: value }, content])
     }),
-    runs(),
+    createRunOptions(),
   )
 })
 
 test('reads a form without a file', async () => {
   const none = { fields: { a: '1' }, hadFile: false, content: '', info: undefined }
-  assert.deepEqual(await read(incoming([form([field('a', '1')])])), none)
-  assert.deepEqual((await read(incoming([form([])]))).fields, {})
+  assert.deepEqual(await readForm(createRequest([encodeForm([fieldPart('a', '1')])])), none)
+  assert.deepEqual((await readForm(createRequest([encodeForm([])]))).fields, {})
 })
 
 test('rejects an undeclared field by name before the rest of the body arrives', async () => {
@@ -140,36 +145,42 @@ test('rejects an undeclared field by name before the rest of the body arrives', 
   const titled = { head: 'form-data; name="title"; filename="x"', body: 'x' }
   const options = { maxBytes: 1000, fields: ['title'] }
   for (const [part, loc, msg] of [
-    [field('colour', 'red'), ['body'], 'has no colour; its fields are file, title'],
+    [fieldPart('colour', 'red'), ['body'], 'has no colour; its fields are file, title'],
     [other, ['body'], 'has no other; its fields are file, title'],
     [titled, ['body', 'title'], 'must be text, not a file'],
-    [field('x'.repeat(300), ''), ['body'], `has no ${'x'.repeat(100)}; its fields are file, title`],
+    [fieldPart('x'.repeat(300), ''), ['body'], `has no ${'x'.repeat(100)}; its fields are file, title`],
   ] as const)
     for (const parts of [
-      [part, file('content')],
-      [file('content'), field('title', 'x'), part],
+      [part, filePart('content')],
+      [filePart('content'), fieldPart('title', 'x'), part],
     ]) {
       const sink = async (_: UploadedFile, chunks: AsyncIterable<Uint8Array>) => {
         for await (const _ of chunks);
       }
-      await assert.rejects(readMultipart(incoming([form(parts)]), { ...options, file: sink }), (error) => {
-        const { code, problems } = error as Failure
-        assert.equal(code, 'request.invalid')
-        assert.deepEqual(
-          problems?.map((one) => [one.loc, one.msg]),
-          [[loc, msg]],
-        )
-        return true
-      })
+      await assert.rejects(
+        readMultipart(createRequest([encodeForm(parts)]), { ...options, receiveFile: sink }),
+        (error) => {
+          const { code, problems } = error as Failure
+          assert.equal(code, 'request.invalid')
+          assert.deepEqual(
+            problems?.map((one) => [one.loc, one.msg]),
+            [[loc, msg]],
+          )
+          return true
+        },
+      )
     }
-  const begun = form([field('colour', 'red'), file('content')]).slice(0, 100)
-  const { failure } = await failureOf(incoming([begun]), 1000, ['title'])
+  const begun = encodeForm([fieldPart('colour', 'red'), filePart('content')]).slice(0, 100)
+  const { failure } = await readFailure(createRequest([begun]), 1000, ['title'])
   assert.equal(failure.code, 'request.invalid')
 })
 
 test('enforces the file size limit exactly', async () => {
-  assert.equal((await read(incoming([form([file('x'.repeat(1000))])]))).content.length, 1000)
-  const { failure, sink } = await failureOf(incoming([form([file('x'.repeat(1001))])]))
+  assert.equal(
+    (await readForm(createRequest([encodeForm([filePart('x'.repeat(1000))])]))).content.length,
+    1000,
+  )
+  const { failure, sink } = await readFailure(createRequest([encodeForm([filePart('x'.repeat(1001))])]))
   assert.deepEqual(
     [failure.code, failure.detail],
     ['request.too_large', 'The body is larger than the limit of 1000 bytes'],
@@ -179,18 +190,25 @@ test('enforces the file size limit exactly', async () => {
 
 test('limits the whole body and reports the limit of the file', async () => {
   const skipped = { head: 'form-data; name="other"; filename="x"', body: 'x'.repeat(2 * 1024 * 1024) }
-  const { failure } = await failureOf(incoming([form([skipped])]))
+  const { failure } = await readFailure(createRequest([encodeForm([skipped])]))
   assert.equal(failure.detail, 'The body is larger than the limit of 1000 bytes')
 })
 
 test('limits the size and number of fields', async () => {
   const max = 64 * 1024
-  assert.equal((await read(incoming([form([field('a', 'x'.repeat(max))])]))).fields.a?.length, max)
-  const { failure: large } = await failureOf(incoming([form([field('a', 'x'.repeat(max + 1))])]))
+  assert.equal(
+    (await readForm(createRequest([encodeForm([fieldPart('a', 'x'.repeat(max))])]))).fields.a?.length,
+    max,
+  )
+  const { failure: large } = await readFailure(
+    createRequest([encodeForm([fieldPart('a', 'x'.repeat(max + 1))])]),
+  )
   assert.equal(large.detail, `The body is larger than the limit of ${max} bytes`)
-  const hundred = Array.from({ length: 100 }, (_, i) => field(`f${i}`, 'x'))
-  assert.equal(Object.keys((await read(incoming([form(hundred)]))).fields).length, 100)
-  const { failure: many } = await failureOf(incoming([form([...hundred, field('more', 'x')])]))
+  const hundred = Array.from({ length: 100 }, (_, i) => fieldPart(`f${i}`, 'x'))
+  assert.equal(Object.keys((await readForm(createRequest([encodeForm(hundred)]))).fields).length, 100)
+  const { failure: many } = await readFailure(
+    createRequest([encodeForm([...hundred, fieldPart('more', 'x')])]),
+  )
   assert.match(many.detail, /more than 100 fields/)
 })
 
@@ -201,15 +219,15 @@ test('rejects types other than multipart/form-data with 415', async () => {
     'multipart/mixed; boundary=b',
     'multipart/form-data-x; boundary=b',
   ]) {
-    const { failure } = await failureOf(incoming([form([])], type))
+    const { failure } = await readFailure(createRequest([encodeForm([])], type))
     assert.deepEqual([failure.code, statusOf(failure.code)], ['request.media_type', 415])
   }
 })
 
 test('accepts quoted boundaries in any case, and rejects missing or long ones', async () => {
-  const text = form([field('a', '1')])
+  const text = encodeForm([fieldPart('a', '1')])
   for (const type of ['multipart/form-data; boundary="b"', 'Multipart/Form-Data;charset=utf-8; BOUNDARY=b']) {
-    assert.deepEqual((await read(incoming([text], type))).fields, { a: '1' })
+    assert.deepEqual((await readForm(createRequest([text], type))).fields, { a: '1' })
   }
   for (const boundary of [
     '',
@@ -218,38 +236,38 @@ test('accepts quoted boundaries in any case, and rejects missing or long ones', 
     `; boundary=${'b'.repeat(71)}`,
     '; boundary="b',
   ]) {
-    const { failure } = await failureOf(incoming([text], `multipart/form-data${boundary}`))
+    const { failure } = await readFailure(createRequest([text], `multipart/form-data${boundary}`))
     assert.equal(failure.code, 'request.malformed')
   }
 })
 
-const BROKEN: Readonly<Record<string, [string, string]>> = {
+const BROKEN_FORMS: Readonly<Record<string, [string, string]>> = {
   'an empty body': ['', 'not called'],
   'no boundary at all': ['just text', 'not called'],
-  'another boundary': [form([file('x')]).replaceAll('--b', '--c'), 'not called'],
-  'no final boundary': [form([file('x'), field('a', '1')], ''), 'whole'],
-  'a file cut short': [form([file('xyz')]).slice(0, -11), 'request.malformed'],
-  'a field cut short': [form([file('x'), field('a', 'value')]).slice(0, -11), 'whole'],
+  'another boundary': [encodeForm([filePart('x')]).replaceAll('--b', '--c'), 'not called'],
+  'no final boundary': [encodeForm([filePart('x'), fieldPart('a', '1')], ''), 'whole'],
+  'a file cut short': [encodeForm([filePart('xyz')]).slice(0, -11), 'request.malformed'],
+  'a field cut short': [encodeForm([filePart('x'), fieldPart('a', 'value')]).slice(0, -11), 'whole'],
   'headers cut short': ['--b\r\nContent-Disposition: form-da', 'not called'],
   'headers cut by the last boundary': [
     '--b\r\nContent-Disposition: form-data; name="a"\r\n--b--\r\n',
     'not called',
   ],
   'headers cut by a boundary': [
-    `--b\r\nContent-Disposition: form-data; name="a"\r\n${form([field('z', '1')])}`,
+    `--b\r\nContent-Disposition: form-data; name="a"\r\n${encodeForm([fieldPart('z', '1')])}`,
     'not called',
   ],
-  'headers that end nowhere': [form([{ head: 'x'.repeat(100_000), body: '' }]), 'not called'],
-  'a part without a name': [form([{ head: 'form-data', body: 'x' }]), 'not called'],
-  'a part that is an attachment': [form([{ head: 'attachment; name="a"', body: 'x' }]), 'not called'],
+  'headers that end nowhere': [encodeForm([{ head: 'x'.repeat(100_000), body: '' }]), 'not called'],
+  'a part without a name': [encodeForm([{ head: 'form-data', body: 'x' }]), 'not called'],
+  'a part that is an attachment': [encodeForm([{ head: 'attachment; name="a"', body: 'x' }]), 'not called'],
   'a part without headers': ['--b\r\n\r\nx\r\n--b--\r\n', 'not called'],
-  'two files': [form([file('x'), file('y')]), 'whole'],
+  'two files': [encodeForm([filePart('x'), filePart('y')]), 'whole'],
 }
 
-for (const [name, [text, sink]] of Object.entries(BROKEN)) {
+for (const [name, [text, sink]] of Object.entries(BROKEN_FORMS)) {
   test(`${name}: returns 400 for the whole body and byte by byte`, async () => {
     for (const chunks of [[text], [...text]]) {
-      const seen = await failureOf(incoming(chunks), 500_000)
+      const seen = await readFailure(createRequest(chunks), 500_000)
       assert.deepEqual([seen.failure.code, statusOf(seen.failure.code)], ['request.malformed', 400])
       // A complete file before the break may or may not be read, depending on timing. A truncated file must never count
       // as complete.
@@ -259,36 +277,39 @@ for (const [name, [text, sink]] of Object.entries(BROKEN)) {
 }
 
 test('rejects a form that is truncated at any byte, without hanging or accepting a partial file', async () => {
-  const text = form([field('a', '1'), file('0123456789'), field('z', '2')])
+  const text = encodeForm([fieldPart('a', '1'), filePart('0123456789'), fieldPart('z', '2')])
   for (let end = 0; end < text.length - 2; end++) {
-    const { failure, sink } = await failureOf(incoming([text.slice(0, end)]))
+    const { failure, sink } = await readFailure(createRequest([text.slice(0, end)]))
     assert.equal(failure.code, 'request.malformed')
     if (end < text.indexOf('0123456789') + 12) assert.notEqual(sink, 'whole')
   }
 })
 
 test('propagates errors from the sink, even synchronous ones', async () => {
-  const text = form([file('x'.repeat(500)), field('a', '1')])
+  const text = encodeForm([filePart('x'.repeat(500)), fieldPart('a', '1')])
   for (const sink of [() => assert.fail('disk full'), async () => assert.fail('disk full')]) {
-    await assert.rejects(readMultipart(incoming([...text]), { maxBytes: 1000, file: sink }), /disk full/)
+    await assert.rejects(
+      readMultipart(createRequest([...text]), { maxBytes: 1000, receiveFile: sink }),
+      /disk full/,
+    )
   }
 })
 
 test('a sink that stops early or reads nothing does not block the form', async () => {
-  const text = form([file('x'.repeat(300_000)), field('a', '1')])
+  const text = encodeForm([filePart('x'.repeat(300_000)), fieldPart('a', '1')])
   const stops = async (_: unknown, chunks: AsyncIterable<Uint8Array>) => {
     for await (const _chunk of chunks) break
   }
   for (const sink of [stops, async () => {}]) {
     const chunks = text.match(/[\s\S]{1,50000}/g) ?? []
-    const { fields } = await readMultipart(incoming(chunks), { maxBytes: 400_000, file: sink })
+    const { fields } = await readMultipart(createRequest(chunks), { maxBytes: 400_000, receiveFile: sink })
     assert.equal(fields.get('a'), '1')
   }
 })
 
 test('when the client disconnects, the sink throws before the request fails', async () => {
-  const text = form([file('x'.repeat(500))]).slice(0, 200)
-  const { failure, sink } = await failureOf(incoming([text], TYPE, fail('request.incomplete')))
+  const text = encodeForm([filePart('x'.repeat(500))]).slice(0, 200)
+  const { failure, sink } = await readFailure(createRequest([text], CONTENT_TYPE, fail('request.incomplete')))
   assert.deepEqual([failure.code, sink], ['request.incomplete', 'request.incomplete'])
 })
 
@@ -299,46 +320,48 @@ test('over a socket: a client disconnects in the middle of its file', async (t) 
     const sink = async (_: unknown, chunks: AsyncIterable<Uint8Array>) => {
       for await (const _chunk of chunks) begun = true
     }
-    await readMultipart(from, { maxBytes: 1000, file: sink }).catch((error: Failure) => {
+    await readMultipart(from, { maxBytes: 1000, receiveFile: sink }).catch((error: Failure) => {
       seen = error.code
     })
   })
-  const text = form([file('x'.repeat(500))])
+  const text = encodeForm([filePart('x'.repeat(500))])
   const client = await Client.connect(t, port)
-  client.send(request('POST /', { 'content-type': TYPE, 'content-length': '900' }) + text.slice(0, 300))
-  await until(() => begun, 'the file begins')
+  client.send(
+    request('POST /', { 'content-type': CONTENT_TYPE, 'content-length': '900' }) + text.slice(0, 300),
+  )
+  await pollUntil(() => begun, 'the file begins')
   client.socket.destroy()
-  await until(() => seen !== '', 'the upload fails')
+  await pollUntil(() => seen !== '', 'the upload fails')
   assert.equal(seen, 'request.incomplete')
 })
 
 test('multipart memory does not grow with the size of the body', async (t) => {
-  const running = await child(t)
+  const running = await startChild(t)
   const MiB = 1024 * 1024
-  const [head, tail] = form([file('|')]).split('|') as [string, string]
+  const [head, tail] = encodeForm([filePart('|')]).split('|') as [string, string]
   const client = await Client.connect(t, running.port)
   const length = String(head.length + 300 * MiB + tail.length)
-  client.send(request('POST /upload', { 'content-type': TYPE, 'content-length': length }) + head)
-  const before = await residentMiB(running.pid)
+  client.send(request('POST /upload', { 'content-type': CONTENT_TYPE, 'content-length': length }) + head)
+  const before = await readResidentMiB(running.pid)
   const piece = Buffer.alloc(MiB, 'x')
   let max = 0
   for (let i = 0; i < 300; i++) {
     await new Promise((resolve) => client.socket.write(piece, resolve))
-    if (i % 5 === 0) max = Math.max(max, await residentMiB(running.pid))
+    if (i % 5 === 0) max = Math.max(max, await readResidentMiB(running.pid))
   }
-  await client.send(tail).has(String(300 * MiB))
+  await client.send(tail).waitForText(String(300 * MiB))
   // Each byte is copied once, and V8 may keep about 100 MB of copies before it collects them.
   assert.ok(max - before < 150, `300 MiB of upload added ${(max - before).toFixed(1)} MiB`)
 })
 
 test('frees a chunk only when the reader asks for the next one', async () => {
-  const body = form([file('x'.repeat(5000)), field('note', 'behind')])
+  const body = encodeForm([filePart('x'.repeat(5000)), fieldPart('note', 'behind')])
   const chunks = Array.from({ length: Math.ceil(body.length / 700) }, (_, n) =>
     Uint8Array.from(body.slice(n * 700, n * 700 + 700), (c) => c.charCodeAt(0)),
   )
   const freed: number[] = []
-  const from = incoming([])
-  from.body.stream = async (sink) => {
+  const from = createRequest([])
+  from.body.streamTo = async (sink) => {
     for (const [n, chunk] of chunks.entries()) {
       await sink(chunk)
       if (chunk.length === 0) freed.push(n)
@@ -348,7 +371,7 @@ test('frees a chunk only when the reader asks for the next one', async () => {
   let content = ''
   const { fields } = await readMultipart(from, {
     maxBytes: 10_000,
-    file: async (_, pieces) => {
+    receiveFile: async (_, pieces) => {
       for await (const piece of pieces) {
         for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
         content += Buffer.from(piece).toString('latin1')

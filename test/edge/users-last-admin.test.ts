@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { assertRefused, login } from './accounts-help.ts'
-import { type Answered, type Api, edgeAndDatabase, startEdge } from './harness.ts'
+import { assertRefused, logIn } from './accounts-help.ts'
+import { type Answered, type Api, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** At least one active admin always remains, even under concurrent requests. */
 
-const { api, url, query } = await edgeAndDatabase()
-const other = await startEdge(url)
-const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const { api, url, query } = await startEdgeAndDatabase()
+const otherEdge = await startEdge(url)
+const openEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const admin = await api.register('admin@example.com')
 const user = await api.register('user@example.com')
-const DETAIL = 'This is the last active admin; make another account an admin first'
+const REFUSAL = 'This is the last active admin; make another account an admin first'
 
-const WAYS = {
+const REMOVALS = {
   demote: (edge: Api, id: number, token: string) =>
     edge.call('PATCH', `/api/v1/auth/users/${id}/role?role=moderator`, { token }),
   deactivate: (edge: Api, id: number, token: string) =>
@@ -21,32 +21,32 @@ const WAYS = {
   delete: (edge: Api, id: number, token: string) =>
     edge.call('DELETE', `/api/v1/auth/users/${id}`, { token }),
 } satisfies Record<string, (edge: Api, id: number, token: string) => Promise<Answered>>
-type Way = keyof typeof WAYS
-const ways = Object.keys(WAYS) as Way[]
+type Removal = keyof typeof REMOVALS
+const removals = Object.keys(REMOVALS) as Removal[]
 
-const admins = () => query(`select id from account where role = 'admin' and is_active order by id`)
+const listActiveAdmins = () => query(`select id from account where role = 'admin' and is_active order by id`)
 
-for (const way of ways) {
+for (const way of removals) {
   test(`the last active admin can't ${way} itself: 409, and nothing changes`, async () => {
-    assertRefused(await WAYS[way](api, admin.id, admin.token), 409, DETAIL)
-    assert.deepEqual(await admins(), [{ id: admin.id }])
+    assertRefused(await REMOVALS[way](api, admin.id, admin.token), 409, REFUSAL)
+    assert.deepEqual(await listActiveAdmins(), [{ id: admin.id }])
     const { json, status } = await api.get('/api/v1/auth/me', { token: admin.token })
     assert.deepEqual([status, json.role, json.is_active], [200, 'admin', true])
-    assert.equal((await login(api, admin.email)).status, 200)
+    assert.equal((await logIn(api, admin.email)).status, 200)
   })
 }
 
 test("unauthenticated callers can't remove the last admin either", async () => {
-  for (const way of ways) assertRefused(await WAYS[way](none, admin.id, ''), 409, DETAIL)
+  for (const way of removals) assertRefused(await REMOVALS[way](openEdge, admin.id, ''), 409, REFUSAL)
 })
 
 test('an inactive admin does not count as another admin, an active one does', async () => {
   await query(`update account set role = 'admin', is_active = false where id = $1`, [user.id])
-  for (const way of ways) assertRefused(await WAYS[way](api, admin.id, admin.token), 409, DETAIL)
+  for (const way of removals) assertRefused(await REMOVALS[way](api, admin.id, admin.token), 409, REFUSAL)
   await api.call('PATCH', `/api/v1/auth/users/${user.id}/activate`, { token: admin.token })
-  assert.equal((await WAYS.deactivate(api, user.id, admin.token)).status, 200)
+  assert.equal((await REMOVALS.deactivate(api, user.id, admin.token)).status, 200)
   await api.call('PATCH', `/api/v1/auth/users/${user.id}/activate`, { token: admin.token })
-  assert.equal((await WAYS.demote(api, user.id, admin.token)).json.role, 'moderator')
+  assert.equal((await REMOVALS.demote(api, user.id, admin.token)).json.role, 'moderator')
 })
 
 test('granting the last admin its own role or changing its name is allowed', async () => {
@@ -63,7 +63,7 @@ test('granting the last admin its own role or changing its name is allowed', asy
 })
 
 /** Creates new admins and demotes all others. */
-async function freshAdmins(count: number): Promise<{ id: number; token: string }[]> {
+async function createAdmins(count: number): Promise<{ id: number; token: string }[]> {
   const rows = await query(
     `insert into account (email, password_hash, role)
      select gen_random_uuid() || '@example.com', 'x', 'admin' from generate_series(1, $1) returning id`,
@@ -74,22 +74,24 @@ async function freshAdmins(count: number): Promise<{ id: number; token: string }
   return Promise.all(
     ids.map(async (id) => ({
       id,
-      token: await api.serving.edge.accounts.sign({ id, role: 'admin' }, randomUUID()),
+      token: await api.serving.edge.authenticator.sign({ id, role: 'admin' }, randomUUID()),
     })),
   )
 }
 
-for (const first of ways) {
+for (const first of removals) {
   test(`of two admins that remove each other concurrently (${first} and each way), one remains and the other gets 409`, async () => {
-    for (const second of ways) {
+    for (const second of removals) {
       const outcomes: number[] = []
       for (let round = 0; round < 8; round++) {
-        const [one, two] = (await freshAdmins(2)) as [{ id: number; token: string }, typeof admin]
+        const [one, two] = (await createAdmins(2)) as [{ id: number; token: string }, typeof admin]
         // Both edges have the accounts cached, so neither request is delayed by a read.
-        await Promise.all([one, two].flatMap(({ token }) => [api, other].map((edge) => warm(edge, token))))
+        await Promise.all(
+          [one, two].flatMap(({ token }) => [api, otherEdge].map((edge) => warmUp(edge, token))),
+        )
         const answers = await Promise.all([
-          WAYS[first](api, two.id, one.token),
-          WAYS[second](other, one.id, two.token),
+          REMOVALS[first](api, two.id, one.token),
+          REMOVALS[second](otherEdge, one.id, two.token),
         ])
         const done = answers.filter(({ status }) => status < 300)
         const refused = answers.find(({ status }) => status >= 300)!
@@ -97,26 +99,26 @@ for (const first of ways) {
         // The status is 403 or 401 if the losing edge already knew about the change to its caller.
         assert.ok([409, 403, 401].includes(refused.status), refused.text)
         outcomes.push(refused.status)
-        assert.equal((await admins()).length, 1)
+        assert.equal((await listActiveAdmins()).length, 1)
       }
       assert.ok(outcomes.includes(409), `${first}/${second} met at least once: ${outcomes}`)
     }
   })
 }
 
-const warm = (edge: Api, token: string): Promise<Answered> => edge.get('/api/v1/auth/me', { token })
+const warmUp = (edge: Api, token: string): Promise<Answered> => edge.get('/api/v1/auth/me', { token })
 
 test('when many admins remove themselves concurrently, the last one remains', async () => {
   for (let round = 0; round < 6; round++) {
-    const all = await freshAdmins(6)
-    await Promise.all(all.flatMap(({ token }) => [warm(api, token), warm(other, token)]))
+    const all = await createAdmins(6)
+    await Promise.all(all.flatMap(({ token }) => [warmUp(api, token), warmUp(otherEdge, token)]))
     const answers = await Promise.all(
-      all.map(({ id, token }, i) => WAYS[ways[(i + round) % 3]!](i % 2 ? api : other, id, token)),
+      all.map(({ id, token }, i) => REMOVALS[removals[(i + round) % 3]!](i % 2 ? api : otherEdge, id, token)),
     )
     assert.deepEqual(
       answers.map(({ status }) => status).filter((status) => status >= 300),
       [409],
     )
-    assert.equal((await admins()).length, 1)
+    assert.equal((await listActiveAdmins()).length, 1)
   }
 })

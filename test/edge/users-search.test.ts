@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { castOf } from './accounts-help.ts'
-import { edgeAndDatabase } from './harness.ts'
+import { createCast } from './accounts-help.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
 /** Searches accounts by part of the email address or name, role, state and creation time. */
 
-const { api, query } = await edgeAndDatabase()
-const { admin, moderator } = await castOf(api)
+const { api, query } = await startEdgeAndDatabase()
+const { admin, moderator } = await createCast(api)
 const people = {
   zoe: ['zoe.lopez@example.com', 'Zoë López'],
   jo: ['jo@x.io', 'Jo'],
@@ -20,12 +20,12 @@ for (const [email, name] of Object.values(people)) {
     await api.call('PATCH', `/api/v1/auth/users/${id}?full_name=${encodeURIComponent(name)}`, { token })
 }
 
-const found = async (search: string, token = moderator.token): Promise<string[]> => {
+const listEmails = async (search: string, token = moderator.token): Promise<string[]> => {
   const { status, json, text } = await api.get(`/api/v1/auth/users?${search}`, { token })
   assert.equal(status, 200, text)
   return json.map(({ email }: { email: string }) => email)
 }
-const searched = (search: string): Promise<string[]> => found(`search=${encodeURIComponent(search)}`)
+const searchEmails = (search: string): Promise<string[]> => listEmails(`search=${encodeURIComponent(search)}`)
 
 test('finds a part of the address or name, ignoring case and accents', async () => {
   for (const [search, ...who] of [
@@ -42,20 +42,21 @@ test('finds a part of the address or name, ignoring case and accents', async () 
     ['nil'],
   ] as const)
     assert.deepEqual(
-      await searched(search),
+      await searchEmails(search),
       who.map((one) => people[one][0]),
       search,
     )
 })
 
 test('treats wildcard characters literally', async () => {
-  assert.deepEqual(await searched('100%_C'), [people.per[0]])
+  assert.deepEqual(await searchEmails('100%_C'), [people.per[0]])
   for (const search of ['pe%ce', 'j_@x.io', 'ann%neil', 'lo\\pez', 'jo@x.io\\', '％00'])
-    assert.deepEqual(await searched(search), [], search)
+    assert.deepEqual(await searchEmails(search), [], search)
 })
 
 test('does not match across the end of an address and the start of a name', async () => {
-  for (const search of ['comzoe', 'com zoe', 'com Zoë']) assert.deepEqual(await searched(search), [], search)
+  for (const search of ['comzoe', 'com zoe', 'com Zoë'])
+    assert.deepEqual(await searchEmails(search), [], search)
 })
 
 test('requires three characters, two of them adjacent letters or digits', async () => {
@@ -68,15 +69,15 @@ test('requires three characters, two of them adjacent letters or digits', async 
 })
 
 test('filters by role and state, also combined with a search', async () => {
-  assert.deepEqual(await found('role=moderator'), ['moderator@example.com'])
-  assert.deepEqual(await found('role=admin&is_active=true'), ['admin@example.com'])
-  assert.deepEqual(await found('role=admin&search=org'), [])
+  assert.deepEqual(await listEmails('role=moderator'), ['moderator@example.com'])
+  assert.deepEqual(await listEmails('role=admin&is_active=true'), ['admin@example.com'])
+  assert.deepEqual(await listEmails('role=admin&search=org'), [])
   const [ann] = await query('select id from account where email = $1', [people.ann[0]])
   await api.call('PATCH', `/api/v1/auth/users/${ann!.id}/deactivate`, { token: admin.token })
-  assert.deepEqual(await found('is_active=false'), [people.ann[0]])
-  assert.deepEqual(await found('is_active=false&role=moderator'), [])
-  assert.deepEqual(await found('is_active=false&search=neil&sort=email'), [people.ann[0]])
-  assert.deepEqual(await found('is_active=true&search=.org'), [people.nameless[0]])
+  assert.deepEqual(await listEmails('is_active=false'), [people.ann[0]])
+  assert.deepEqual(await listEmails('is_active=false&role=moderator'), [])
+  assert.deepEqual(await listEmails('is_active=false&search=neil&sort=email'), [people.ann[0]])
+  assert.deepEqual(await listEmails('is_active=true&search=.org'), [people.nameless[0]])
   for (const [search, field] of [
     ['role=owner', 'role'],
     ['role=', 'role'],
@@ -97,31 +98,31 @@ test('finds the new name after a change, and not the old one', async () => {
     })
   await rename('Josephine Renamed')
   assert.deepEqual(
-    [await searched('renamed'), await searched('josephine r')],
+    [await searchEmails('renamed'), await searchEmails('josephine r')],
     [[people.jo[0]], [people.jo[0]]],
   )
   await rename('')
-  assert.deepEqual([await searched('renamed'), await searched('jo@')], [[], [people.jo[0]]])
+  assert.deepEqual([await searchEmails('renamed'), await searchEmails('jo@')], [[], [people.jo[0]]])
 })
 
 test('never finds deleted accounts', async () => {
   const { id } = await api.register('leaver@example.com')
-  assert.deepEqual(await searched('leaver'), ['leaver@example.com'])
+  assert.deepEqual(await searchEmails('leaver'), ['leaver@example.com'])
   await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })
   assert.equal((await query('select from account where id = $1 and deleted_at is not null', [id])).length, 1)
-  assert.deepEqual(await searched('leaver'), [])
+  assert.deepEqual(await searchEmails('leaver'), [])
   const everybody = await query('select email from account where deleted_at is null order by id desc')
   for (const search of ['', 'sort=-created_at', 'sort=email', 'sort=last_login', 'sort=-last_login']) {
-    const emails = await found(search)
+    const emails = await listEmails(search)
     assert.deepEqual(new Set(emails), new Set(everybody.map(({ email }) => email)), search)
   }
-  assert.ok(!(await found('is_active=false')).some((email) => email === null))
+  assert.ok(!(await listEmails('is_active=false')).some((email) => email === null))
 })
 
 test('sorts accounts that never signed in as the longest absent', async () => {
   await query('update account set last_login = now() where deleted_at is null')
   await query('update account set last_login = null where email = any($1)', [[people.per[0], people.zoe[0]]])
-  const order = await found('sort=-last_login')
+  const order = await listEmails('sort=-last_login')
   assert.deepEqual(order.slice(-2), [people.per[0], people.zoe[0]])
-  assert.deepEqual(await found('sort=last_login'), order.toReversed())
+  assert.deepEqual(await listEmails('sort=last_login'), order.toReversed())
 })

@@ -1,26 +1,26 @@
 import http from 'node:http'
-import { type SpeechStandIn, speechServer } from '../standins/speech.ts'
+import { type SpeechStandIn, startSpeechServer } from '../standins/speech.ts'
 import type { Api } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** A stand-in for a speech provider, and the settings that point to it. */
-export interface Voices {
+export interface SpeechSetup {
   readonly server: SpeechStandIn
   readonly env: Readonly<Record<string, string>>
 }
 
-export async function startVoices(): Promise<Voices> {
-  const server = await speechServer()
+export async function startSpeech(): Promise<SpeechSetup> {
+  const server = await startSpeechServer()
   return { server, env: { OPENAI_API_KEY: 'sk-test', OPENAI_BASE_URL: server.url } }
 }
 
-export const startSpeaker = (
+export const startVoiceWorker = (
   url: string,
   env: Readonly<Record<string, string>>,
 ): Promise<{ stop(): Promise<void> }> => startOwnWorker(url, 'voice', env)
 
 /** A response that may still be arriving. */
-export interface Listening {
+export interface StreamedResponse {
   readonly status: Promise<number>
   readonly headers: Promise<http.IncomingHttpHeaders>
   /** The bytes received so far. */
@@ -30,7 +30,7 @@ export interface Listening {
   leave(): void
 }
 
-export function listen(api: Api, path: string): Listening {
+export function requestStream(api: Api, path: string): StreamedResponse {
   const chunks: Buffer[] = []
   const head = Promise.withResolvers<http.IncomingMessage>()
   const end = Promise.withResolvers<'whole' | 'broken'>()

@@ -1,46 +1,46 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { answerSlowly, answerWithAudio, randomAudio } from '../standins/speech.ts'
+import { answerSlowly, answerWithAudio, createAudio } from '../standins/speech.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { listen, startSpeaker, startVoices } from './voice-help.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
+import { requestStream, startSpeech, startVoiceWorker } from './voice-help.ts'
 
 /**
  * Voice previews that are streamed while a worker synthesizes them: early, late and concurrent listeners, and loss of
  * the provider or the worker.
  */
 
-const { server, env: reach } = await startVoices()
+const { server, env: reach } = await startSpeech()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
-const { api, query, url } = await edgeAndDatabase({ env })
-const second = await startEdge(url, { env })
-const worker = await startSpeaker(url, env)
+const { api, query, url } = await startEdgeAndDatabase({ env })
+const otherEdge = await startEdge(url, { env })
+const worker = await startVoiceWorker(url, env)
 afterEach(() => {
-  server.answer = answerWithAudio(randomAudio(5000))
+  server.answer = answerWithAudio(createAudio(5000))
 })
 
 let texts = 0
-const newText = (): string => `Text-${++texts}`
-const asked = () => server.asked.length
-const jobs = async () =>
+const createText = (): string => `Text-${++texts}`
+const countRequests = () => server.asked.length
+const countJobs = async () =>
   Number((await query(`select count(*) as n from job where name = 'voice.preview'`))[0]!.n)
 
 describe('a preview that is still being synthesized', () => {
   test('streams its first bytes before the last are made, also to late listeners', async () => {
-    const text = newText()
-    const bytes = randomAudio(30_000, 5)
+    const text = createText()
+    const bytes = createAudio(30_000, 5)
     const speech = answerSlowly(server)
     const path = `/voice/preview/coral?text=${encodeURIComponent(text)}`
-    const before = [asked(), await jobs()]
-    const early = listen(api, path)
+    const before = [countRequests(), await countJobs()]
+    const early = requestStream(api, path)
     speech.write(bytes.subarray(0, 10_000))
     await until('the listener has the first bytes', () => early.heard().length >= 8_000)
     const headers = await early.headers
     assert.equal(headers['content-type'], 'audio/mpeg')
     assert.equal(headers['content-length'], undefined)
-    const late = listen(api, path)
-    const other = listen(second, path)
+    const late = requestStream(api, path)
+    const other = requestStream(otherEdge, path)
     await until(
       'the late listeners have the existing bytes',
       () => late.heard().length >= 8_000 && other.heard().length >= 8_000,
@@ -56,15 +56,15 @@ describe('a preview that is still being synthesized', () => {
       assert.ok(one.heard().equals(bytes))
       assert.equal((await one.headers).etag, headers.etag)
     }
-    assert.deepEqual([asked(), await jobs()], [before[0]! + 1, before[1]! + 1])
+    assert.deepEqual([countRequests(), await countJobs()], [before[0]! + 1, before[1]! + 1])
     const kept = await api.get(path, { headers: { 'if-none-match': headers.etag! } })
     assert.equal(kept.status, 304)
   })
 
   test('delivers many tiny chunks completely', async () => {
-    const bytes = randomAudio(20_000, 9)
+    const bytes = createAudio(20_000, 9)
     const speech = answerSlowly(server)
-    const one = listen(api, `/voice/preview/coral?text=${newText()}`)
+    const one = requestStream(api, `/voice/preview/coral?text=${createText()}`)
     await speech.begun
     for (let at = 0; at < bytes.length; at += 100) speech.write(bytes.subarray(at, at + 100))
     speech.end()
@@ -73,10 +73,10 @@ describe('a preview that is still being synthesized', () => {
   })
 
   test('continues after a listener disconnects', async () => {
-    const path = `/voice/preview/ash?text=${newText()}`
+    const path = `/voice/preview/ash?text=${createText()}`
     const speech = answerSlowly(server)
-    const one = listen(api, path)
-    speech.write(randomAudio(4000))
+    const one = requestStream(api, path)
+    speech.write(createAudio(4000))
     await until('the listener has the first bytes', () => one.heard().length > 0)
     one.leave()
     speech.end()
@@ -87,56 +87,56 @@ describe('a preview that is still being synthesized', () => {
   })
 
   test('breaks off with its provider, and is synthesized again for the next request', async () => {
-    const path = `/voice/preview/ash?text=${newText()}`
+    const path = `/voice/preview/ash?text=${createText()}`
     const speech = answerSlowly(server)
-    const one = listen(api, path)
-    speech.write(randomAudio(4000))
+    const one = requestStream(api, path)
+    speech.write(createAudio(4000))
     await until('the listener has the first bytes', () => one.heard().length > 0)
     // Set the answer to the next attempt now: that attempt may start before the listener sees the end of this one.
-    server.answer = answerWithAudio(randomAudio(6000, 4))
+    server.answer = answerWithAudio(createAudio(6000, 4))
     speech.cut()
     assert.equal(await one.end, 'broken')
     const next = await api.get(path)
-    assert.ok(next.bytes.equals(randomAudio(6000, 4)))
+    assert.ok(next.bytes.equals(createAudio(6000, 4)))
   })
 
   test('sends a repeated attempt only to listeners that have received nothing yet', async () => {
-    const [text, other] = [newText(), newText()]
+    const [text, other] = [createText(), createText()]
     const speech = answerSlowly(server)
-    const one = listen(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
-    speech.write(randomAudio(4000))
+    const one = requestStream(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
+    speech.write(createAudio(4000))
     await until('the listener has the first bytes', () => one.heard().length > 0)
     // Changes the generation, as a worker does that takes over the job.
     await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
     speech.end()
     assert.equal(await one.end, 'broken')
     server.answer = (response) => {
-      server.answer = answerWithAudio(randomAudio(7000, 2))
+      server.answer = answerWithAudio(createAudio(7000, 2))
       response.destroy()
     }
     const again = await api.get(`/voice/preview/verse?text=${encodeURIComponent(other)}`)
-    assert.ok(again.bytes.equals(randomAudio(7000, 2)))
+    assert.ok(again.bytes.equals(createAudio(7000, 2)))
   })
 })
 
 test('concurrent listeners get one complete answer or a prefix of one while providers fail and clients disconnect', async () => {
-  const random = randomFrom(7)
+  const random = createRandom(7)
   const made = new Map<unknown, Buffer[]>()
   server.answer = (response, { input }) => {
-    const bytes = randomAudio(2000 + random(30_000), random(1e6) + 1)
+    const bytes = createAudio(2000 + random(30_000), random(1e6) + 1)
     made.set(input, [...(made.get(input) ?? []), bytes])
     const fault = random(5)
     if (fault === 0) return void response.destroy()
     if (fault === 1) return void response.writeHead(500).end()
     response.writeHead(200, { 'content-type': 'audio/mpeg' })
-    void inPieces(bytes, random, (piece) => response.write(piece)).then(() =>
+    void writeInPieces(bytes, random, (piece) => response.write(piece)).then(() =>
       fault === 2 ? response.destroy() : response.end(),
     )
   }
   const callers = Array.from({ length: 60 }, async (_, n) => {
     await delay(random(300))
     const text = `storm-${n % 8}`
-    const one = listen(n % 2 === 0 ? api : second, `/voice/preview/echo?text=${text}`)
+    const one = requestStream(n % 2 === 0 ? api : otherEdge, `/voice/preview/echo?text=${text}`)
     if (random(5) === 0) setTimeout(() => one.leave(), random(200))
     const [end, status] = await Promise.all([one.end, one.status.catch(() => 0)])
     if (status !== 200) return status
@@ -158,7 +158,7 @@ test('concurrent listeners get one complete answer or a prefix of one while prov
   // Callers share answers, so the number of complete ones depends on timing.
   assert.ok(ends.includes('whole'), String(ends))
   for (const status of ends) assert.ok(['whole', 'broken', 0, 502].includes(status), String(status))
-  server.answer = answerWithAudio(randomAudio(2000))
+  server.answer = answerWithAudio(createAudio(2000))
   for (let n = 0; n < 8; n++) {
     const text = `storm-${n}`
     // The first request may share an aborted answer, which breaks off.
@@ -168,12 +168,12 @@ test('concurrent listeners get one complete answer or a prefix of one while prov
         () => null,
       ),
     )
-    assert.ok([...(made.get(text) ?? []), randomAudio(2000)].some((bytes) => bytes.equals(kept)))
+    assert.ok([...(made.get(text) ?? []), createAudio(2000)].some((bytes) => bytes.equals(kept)))
   }
 })
 
 /** Returns a generator of reproducible random integers below a bound. */
-function randomFrom(seed: number): (below: number) => number {
+function createRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
     state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
@@ -181,7 +181,7 @@ function randomFrom(seed: number): (below: number) => number {
   }
 }
 
-async function inPieces(
+async function writeInPieces(
   bytes: Buffer,
   random: (below: number) => number,
   write: (piece: Buffer) => void,
@@ -196,17 +196,17 @@ async function inPieces(
 
 test('a takeover by another worker sends everything to listeners without data, and breaks the others', async () => {
   const [heard, waiting] = [answerSlowly(server), '/voice/preview/sage?text=waited-for']
-  const path = `/voice/preview/coral?text=${newText()}`
-  const one = listen(api, path)
-  heard.write(randomAudio(4000))
+  const path = `/voice/preview/coral?text=${createText()}`
+  const one = requestStream(api, path)
+  heard.write(createAudio(4000))
   await until('the listener has the first bytes', () => one.heard().length > 0)
   const silent = answerSlowly(server)
-  const other = listen(api, waiting)
+  const other = requestStream(api, waiting)
   await silent.begun
-  server.answer = answerWithAudio(randomAudio(9000, 8))
-  await Promise.all([worker.stop(), startSpeaker(url, env)])
+  server.answer = answerWithAudio(createAudio(9000, 8))
+  await Promise.all([worker.stop(), startVoiceWorker(url, env)])
   assert.equal(await one.end, 'broken')
   assert.equal(await other.end, 'whole')
-  assert.ok(other.heard().equals(randomAudio(9000, 8)))
-  assert.ok((await api.get(path)).bytes.equals(randomAudio(9000, 8)))
+  assert.ok(other.heard().equals(createAudio(9000, 8)))
+  assert.ok((await api.get(path)).bytes.equals(createAudio(9000, 8)))
 })

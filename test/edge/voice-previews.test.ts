@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { answerSlowly, answerWithAudio, randomAudio } from '../standins/speech.ts'
+import { answerSlowly, answerWithAudio, createAudio } from '../standins/speech.ts'
 import { until } from '../until.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
-import { startSpeaker, startVoices } from './voice-help.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
+import { startSpeech, startVoiceWorker } from './voice-help.ts'
 
 /** Voice previews are synthesized once and then served from the cache. */
 
-const { server, env: reach } = await startVoices()
+const { server, env: reach } = await startSpeech()
 const env = { AUTH_LEVEL: 'none', WORKER_MAX_TRIES: '2', ...reach }
-const { api, query, url } = await edgeAndDatabase({ env })
-await startSpeaker(url, env)
+const { api, query, url } = await startEdgeAndDatabase({ env })
+await startVoiceWorker(url, env)
 afterEach(() => {
-  server.answer = answerWithAudio(randomAudio(5000))
+  server.answer = answerWithAudio(createAudio(5000))
 })
 
 let texts = 0
-const newText = (): string => `Text-${++texts}`
-const preview = (json: object, path = '/voice/preview') => api.post(path, { json })
-const asked = () => server.asked.length
-const jobs = async () =>
+const createText = (): string => `Text-${++texts}`
+const requestPreview = (json: object, path = '/voice/preview') => api.post(path, { json })
+const countRequests = () => server.asked.length
+const countJobs = async () =>
   Number((await query(`select count(*) as n from job where name = 'voice.preview'`))[0]!.n)
 
 describe('a preview', () => {
   test('is synthesized once and cached', async () => {
-    const bytes = randomAudio(70_000, 7)
+    const bytes = createAudio(70_000, 7)
     server.answer = answerWithAudio(bytes)
-    const first = await preview({ voice_id: 'alloy' })
+    const first = await requestPreview({ voice_id: 'alloy' })
     assert.equal(first.status, 200, first.text)
     assert.equal(first.headers['content-type'], 'audio/mpeg')
     assert.equal(first.headers['x-content-type-options'], 'nosniff')
@@ -39,18 +39,18 @@ describe('a preview', () => {
       speed: 1,
       response_format: 'mp3',
     })
-    const before = asked()
-    const again = await preview({ voice_id: 'alloy' })
+    const before = countRequests()
+    const again = await requestPreview({ voice_id: 'alloy' })
     assert.ok(again.bytes.equals(bytes))
     assert.equal(again.headers['content-length'], '70000')
     assert.equal(again.headers.etag, first.headers.etag)
     const inBrowser = await api.get('/voice/preview/alloy')
     assert.ok(inBrowser.bytes.equals(bytes))
-    assert.equal(asked(), before)
+    assert.equal(countRequests(), before)
   })
 
   test('is cached by voice, model, speed and text', async () => {
-    const text = newText()
+    const text = createText()
     const wants = [
       { voice_id: 'alloy', text },
       { voice_id: 'ash', text },
@@ -60,13 +60,13 @@ describe('a preview', () => {
     ]
     const tags = new Set<unknown>()
     for (const [n, want] of wants.entries()) {
-      const before = asked()
-      const bytes = randomAudio(3000 + n, n + 1)
+      const before = countRequests()
+      const bytes = createAudio(3000 + n, n + 1)
       server.answer = answerWithAudio(bytes)
-      const answer = await preview(want)
+      const answer = await requestPreview(want)
       assert.ok(answer.bytes.equals(bytes))
       tags.add(answer.headers.etag)
-      assert.equal(asked(), before + 1)
+      assert.equal(countRequests(), before + 1)
     }
     assert.equal(tags.size, wants.length)
     for (const [n, want] of wants.entries()) {
@@ -80,18 +80,18 @@ describe('a preview', () => {
   test('uses the settings if the voice supports them', async () => {
     const set = await api.post('/voice/settings', { json: { tts_model: 'tts-1', tts_speed: 2 } })
     assert.equal(set.status, 200, set.text)
-    await preview({ voice_id: 'nova' })
+    await requestPreview({ voice_id: 'nova' })
     assert.deepEqual([server.asked.at(-1)!.model, server.asked.at(-1)!.speed], ['tts-1', 2])
-    await preview({ voice_id: 'marin', text: newText() })
+    await requestPreview({ voice_id: 'marin', text: createText() })
     assert.equal(server.asked.at(-1)!.model, 'gpt-4o-mini-tts')
     await query('delete from voice_settings')
   })
 
   test('supports ranges and conditional requests', async () => {
-    const text = newText()
-    const bytes = randomAudio(10_000, 3)
+    const text = createText()
+    const bytes = createAudio(10_000, 3)
     server.answer = answerWithAudio(bytes)
-    const whole = await preview({ voice_id: 'echo', text })
+    const whole = await requestPreview({ voice_id: 'echo', text })
     const etag = whole.headers.etag!
     const get = (headers: Record<string, string>, method = 'GET') =>
       api.call(method, `/voice/preview/echo?text=${encodeURIComponent(text)}`, { headers })
@@ -116,39 +116,39 @@ describe('a preview', () => {
   })
 
   test('answers a range of an uncached preview once the preview is complete', async () => {
-    const bytes = randomAudio(8000, 6)
+    const bytes = createAudio(8000, 6)
     server.answer = answerWithAudio(bytes)
     const get = (text: string, range: string) =>
       api.get(`/voice/preview/nova?text=${text}`, { headers: { range } })
-    const text = newText()
+    const text = createText()
     const two = await get(text, 'bytes=0-1')
     assert.deepEqual([two.status, two.headers['content-range']], [206, 'bytes 0-1/8000'])
     assert.ok(two.bytes.equals(bytes.subarray(0, 2)))
     assert.ok((await get(text, 'bytes=2-')).bytes.equals(bytes.subarray(2)))
-    const whole = await get(newText(), 'bytes=0-')
+    const whole = await get(createText(), 'bytes=0-')
     assert.deepEqual([whole.status, whole.bytes.length], [200, 8000])
     server.answer = (response) => response.writeHead(400).end()
-    assert.equal((await get(newText(), 'bytes=5-9')).status, 502)
+    assert.equal((await get(createText(), 'bytes=5-9')).status, 502)
   })
 
   test('has a new ETag after it is synthesized again', async () => {
-    const want = { voice_id: 'onyx', text: newText() }
-    const first = await preview(want)
+    const want = { voice_id: 'onyx', text: createText() }
+    const first = await requestPreview(want)
     await query('delete from voice_preview')
-    const second = await preview(want)
+    const second = await requestPreview(want)
     assert.notEqual(first.headers.etag, second.headers.etag)
   })
 
   test('HEAD does not synthesize anything', async () => {
-    const before = asked()
-    const head = await api.call('HEAD', `/voice/preview/fable?text=${newText()}`)
+    const before = countRequests()
+    const head = await api.call('HEAD', `/voice/preview/fable?text=${createText()}`)
     assert.deepEqual([head.status, head.headers['content-type']], [200, 'audio/mpeg'])
-    assert.equal(asked(), before)
+    assert.equal(countRequests(), before)
   })
 
   test('runs as a background job and is then cached', async () => {
-    const want = { voice_id: 'sage', text: newText() }
-    const answer = await preview(want, '/voice/preview?background=true')
+    const want = { voice_id: 'sage', text: createText() }
+    const answer = await requestPreview(want, '/voice/preview?background=true')
     assert.equal(answer.status, 202)
     const { job_id } = answer.json
     assert.equal(answer.headers.location, `/api/v1/jobs/${job_id}`)
@@ -157,24 +157,24 @@ describe('a preview', () => {
       return json.status === 'done' && json
     })
     assert.deepEqual(job.result, { byte_size: 5000 })
-    const before = asked()
-    assert.equal((await preview(want, '/voice/preview?background=true')).bytes.length, 5000)
-    assert.equal(asked(), before)
-    assert.equal((await preview(want, '/voice/preview?background=perhaps')).status, 422)
+    const before = countRequests()
+    assert.equal((await requestPreview(want, '/voice/preview?background=true')).bytes.length, 5000)
+    assert.equal(countRequests(), before)
+    assert.equal((await requestPreview(want, '/voice/preview?background=perhaps')).status, 422)
   })
 
   test('supports callbacks for signed-in callers', async () => {
     const callback = `callback_url=${encodeURIComponent('https://example.com/spoken')}`
     const path = `/voice/preview?background=true&${callback}`
-    const want = { voice_id: 'sage', text: newText() }
-    assert.equal((await preview(want, path)).status, 409)
-    assert.equal((await preview(want, `/voice/preview?${callback}`)).status, 422)
-    const before = await jobs()
+    const want = { voice_id: 'sage', text: createText() }
+    assert.equal((await requestPreview(want, path)).status, 409)
+    assert.equal((await requestPreview(want, `/voice/preview?${callback}`)).status, 422)
+    const before = await countJobs()
     const signing = await startEdge(url, { env: reach })
     const { token } = await signing.register('caller@example.com')
     const answer = await signing.post(path, { token, json: want })
     assert.equal(answer.status, 202, answer.text)
-    assert.equal(await jobs(), before + 1)
+    assert.equal(await countJobs(), before + 1)
     const told = await until('the callback is queued', async () => {
       const [row] = await query(`select type, url, body from webhook_delivery`)
       return row ?? false
@@ -186,17 +186,20 @@ describe('a preview', () => {
 
 describe('a preview is rejected', () => {
   test('for an unknown voice', async () => {
-    const before = await jobs()
-    for (const answer of [await preview({ voice_id: 'nobody' }), await api.get('/voice/preview/nobody')])
+    const before = await countJobs()
+    for (const answer of [
+      await requestPreview({ voice_id: 'nobody' }),
+      await api.get('/voice/preview/nobody'),
+    ])
       assert.deepEqual(
         [answer.status, answer.json],
         [404, { detail: 'Voice not found', code: 'voice.voice_missing' }],
       )
-    assert.equal(await jobs(), before)
+    assert.equal(await countJobs(), before)
   })
 
   test('for a model that does not support the voice', async () => {
-    const answer = await preview({ voice_id: 'marin', model: 'tts-1' })
+    const answer = await requestPreview({ voice_id: 'marin', model: 'tts-1' })
     assert.deepEqual(
       [answer.status, answer.json],
       [400, { detail: 'model cannot be tts-1; it must be one of gpt-4o-mini-tts', code: 'voice.unknown' }],
@@ -204,18 +207,18 @@ describe('a preview is rejected', () => {
   })
 
   test('without a provider key', async () => {
-    const before = await jobs()
+    const before = await countJobs()
     const detail =
       'AI service error: Missing API key for mistral provider. Set MISTRAL_API_KEY environment variable.'
     const answers = [
-      await preview({ voice_id: 'gb_jane_neutral' }),
+      await requestPreview({ voice_id: 'gb_jane_neutral' }),
       await api.get('/voice/preview/gb_jane_neutral'),
-      await preview({ voice_id: 'gb_jane_neutral' }, '/voice/preview?background=true'),
+      await requestPreview({ voice_id: 'gb_jane_neutral' }, '/voice/preview?background=true'),
     ]
     for (const answer of answers)
       assert.deepEqual([answer.status, answer.json], [503, { detail, code: 'ai.missing_key' }])
     assert.equal((await api.call('HEAD', '/voice/preview/gb_jane_neutral')).status, 503)
-    assert.equal(await jobs(), before)
+    assert.equal(await countJobs(), before)
   })
 
   test('for values out of range', async () => {
@@ -229,7 +232,7 @@ describe('a preview is rejected', () => {
       [{ voice_id: 'alloy', speed: 4.1 }, 'speed'],
     ]
     for (const [body, field] of bodies) {
-      const answer = await preview(body)
+      const answer = await requestPreview(body)
       assert.deepEqual([answer.status, answer.json.errors[0].loc[1]], [422, field])
     }
     for (const search of ['speed=0', 'speed=fast', 'speed=5', 'text=', `text=${'x'.repeat(1001)}`])
@@ -238,7 +241,7 @@ describe('a preview is rejected', () => {
 
   test('if the provider refuses, with a reason that does not quote the provider', async () => {
     server.answer = (response) => response.writeHead(401).end('{"error": {"message": "bad sk-test"}}')
-    const answer = await preview({ voice_id: 'alloy', text: newText() })
+    const answer = await requestPreview({ voice_id: 'alloy', text: createText() })
     assert.deepEqual(
       [answer.status, answer.json],
       [502, { detail: 'AI provider error: it does not accept OPENAI_API_KEY', code: 'ai.refused' }],
@@ -248,10 +251,10 @@ describe('a preview is rejected', () => {
   test('a slow preview returns the id of its job', async () => {
     const hasty = await startEdge(url, { env: { ...env, REQUEST_WAIT_SECONDS: '0' } })
     const speech = answerSlowly(server)
-    const answer = await hasty.get(`/voice/preview/alloy?text=${newText()}`)
+    const answer = await hasty.get(`/voice/preview/alloy?text=${createText()}`)
     assert.equal(answer.status, 202)
     assert.match(answer.json.job_id, /^[0-9a-f-]{36}$/)
-    speech.write(randomAudio(2000))
+    speech.write(createAudio(2000))
     speech.end()
     await until('the job is done', async () => {
       const { json } = await api.get(`/api/v1/jobs/${answer.json.job_id}`)

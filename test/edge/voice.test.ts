@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { STT_MODELS, TTS_MODELS, VOICES } from '../../tasks/voice/catalog.ts'
-import { castOf } from './accounts-help.ts'
-import { edgeAndDatabase, startEdge } from './harness.ts'
+import { createCast } from './accounts-help.ts'
+import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Voice catalogs and settings, and access to them. */
 
-const { api: rbac, url, query } = await edgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
-const { admin, moderator, user } = await castOf(rbac)
+const {
+  api: rbac,
+  url,
+  query,
+} = await startEdgeAndDatabase({ env: { AUTH_LEVEL: 'rbac', OPEN_AREAS: 'ai' } })
+const { admin, moderator, user } = await createCast(rbac)
 const env = { AUTH_LEVEL: 'none', GROQ_API_KEY: 'g' }
 const api = await startEdge(url, { env })
-const catalog = (path: string) => api.get(`/voice/catalog${path}`)
+const readCatalog = (path: string) => api.get(`/voice/catalog${path}`)
 const DEFAULTS = {
   tts_provider: 'openai',
   tts_model: 'gpt-4o-mini-tts',
@@ -33,9 +37,9 @@ describe('the catalogs', () => {
   const named = (json: { id: string }[]) => json.map(({ id }) => id)
 
   test('list the providers of speech synthesis and recognition', async () => {
-    const tts = (await catalog('/tts/providers')).json
+    const tts = (await readCatalog('/tts/providers')).json
     assert.deepEqual([tts[0], named(tts)], [openai, ['openai', 'mistral']])
-    const stt = (await catalog('/stt/providers')).json
+    const stt = (await readCatalog('/stt/providers')).json
     assert.deepEqual(named(stt), ['openai', 'groq', 'mistral'])
     assert.deepEqual(
       stt.map(({ configured }: { configured: boolean }) => configured),
@@ -44,7 +48,7 @@ describe('the catalogs', () => {
   })
 
   test('list models and voices', async () => {
-    const models = (await catalog('/tts/openai/models')).json
+    const models = (await readCatalog('/tts/openai/models')).json
     assert.deepEqual(named(models), ['gpt-4o-mini-tts', 'tts-1-hd', 'tts-1'])
     assert.deepEqual(models[2], {
       id: 'tts-1',
@@ -53,7 +57,7 @@ describe('the catalogs', () => {
       quality: 'standard',
       retires_on: '2027-01-06',
     })
-    const voices = (await catalog('/tts/openai/voices')).json
+    const voices = (await readCatalog('/tts/openai/voices')).json
     assert.equal(voices.length, 13)
     assert.deepEqual(voices[0], {
       id: 'alloy',
@@ -64,18 +68,18 @@ describe('the catalogs', () => {
       preview_text: 'Hello, I am Alloy. This is how I sound when I read to you.',
       models: ['gpt-4o-mini-tts', 'tts-1-hd', 'tts-1'],
     })
-    assert.deepEqual(named((await catalog('/tts/mistral/voices')).json), [
+    assert.deepEqual(named((await readCatalog('/tts/mistral/voices')).json), [
       'en_paul_neutral',
       'gb_jane_neutral',
     ])
-    assert.deepEqual(named((await catalog('/stt/groq/models')).json), [
+    assert.deepEqual(named((await readCatalog('/stt/groq/models')).json), [
       'whisper-large-v3-turbo',
       'whisper-large-v3',
     ])
   })
 
   test('have a summary of everything', async () => {
-    const { tts, stt, settings } = (await catalog('/summary')).json
+    const { tts, stt, settings } = (await readCatalog('/summary')).json
     const all = <T>(providers: Record<string, T[]>[], field: string) =>
       providers.flatMap((one) => one[field]!)
     assert.deepEqual(all(tts.providers, 'voices'), VOICES)
@@ -92,7 +96,7 @@ describe('the catalogs', () => {
       '/stt/cohere/models',
       '/stt/x/models',
     ]) {
-      const answer = await catalog(path)
+      const answer = await readCatalog(path)
       assert.deepEqual(
         [answer.status, answer.json],
         [404, { detail: 'Voice provider not found', code: 'voice.provider_missing' }],

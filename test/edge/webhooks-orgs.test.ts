@@ -3,22 +3,22 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { deriveWebhookSecret } from '../../tasks/webhooks/signature.ts'
 import { assertRefused } from './accounts-help.ts'
-import { keyOf } from './api-keys-help.ts'
+import { createKey } from './api-keys-help.ts'
 import { SECRET } from './harness.ts'
-import { sharedOrgs } from './orgs-help.ts'
+import { createSharedOrgs } from './orgs-help.ts'
 
 /**
  * Endpoints of an organization receive only their creator's events. Other admins can list and stop them, but nothing
  * more.
  */
 
-const { api, query, call, org, create, people, root: serviceAdmin } = await sharedOrgs()
+const { api, query, call, org, create, people, root: serviceAdmin } = await createSharedOrgs()
 const PATH = '/api/v1/webhooks'
 const TARGET = 'https://example.com/hooks'
 const BODY = '{"type":"job.done"}'
 const NOT_OWN = [403, 'Only the account that added the endpoint or a service admin may do this'] as const
 
-type Who = { readonly token: string }
+type Caller = { readonly token: string }
 interface Endpoint {
   readonly at: string
   readonly delivery: number
@@ -37,15 +37,15 @@ for (const [{ id }, role] of [
     id,
     role,
   ])
-const elsewhere = await create(adder!)
-const keyFor = async (who: Who, organization_id: number): Promise<Who> => ({
-  token: (await keyOf(api, who, { organization_id })).key,
+const otherOrganization = await create(adder!)
+const keyFor = async (who: Caller, organization_id: number): Promise<Caller> => ({
+  token: (await createKey(api, who, { organization_id })).key,
 })
 
-const CALLERS: Readonly<Record<string, Who>> = {
+const CALLERS: Readonly<Record<string, Caller>> = {
   adder: adder!,
   'its-key': await keyFor(adder!, organization),
-  'its-other-key': await keyFor(adder!, elsewhere),
+  'its-other-key': await keyFor(adder!, otherOrganization),
   owner,
   admin,
   'admin-key': await keyFor(admin, organization),
@@ -55,7 +55,7 @@ const CALLERS: Readonly<Record<string, Who>> = {
 }
 
 /** Inserts a disabled endpoint with a failed delivery. */
-async function endpoint({ id }: { id: number } = adder!): Promise<Endpoint> {
+async function createEndpoint({ id }: { id: number } = adder!): Promise<Endpoint> {
   const [made] = await query(
     `insert into webhook_endpoint (account_id, organization_id, url, host, events, is_active)
      values ($1, $2, $3, 'example.com', '{document.read}', false) returning id`,
@@ -70,31 +70,31 @@ async function endpoint({ id }: { id: number } = adder!): Promise<Endpoint> {
   return { at: `${PATH}/${made!.id}`, delivery: Number(delivery!.id), organization }
 }
 
-const patch =
+const patchWith =
   (json: object) =>
-  ({ token }: Who, { at }: Endpoint) =>
+  ({ token }: Caller, { at }: Endpoint) =>
     api.call('PATCH', at, { token, json })
-const on =
+const request =
   (method: string, path: (of: Endpoint) => string) =>
-  ({ token }: Who, of: Endpoint) =>
+  ({ token }: Caller, of: Endpoint) =>
     api.call(method, path(of), { token })
 
-const ACTIONS: Readonly<Record<string, ReturnType<typeof patch>>> = {
-  list: on('GET', (of) => `${PATH}?organization_id=${of.organization}`),
-  get: on('GET', ({ at }) => at),
-  describe: patch({ description: 'ours' }),
-  'switch-off': patch({ is_active: false }),
-  'switch-on': patch({ is_active: true }),
-  'set-url': patch({ url: 'https://other.example.com/' }),
-  'set-events': patch({ events: ['payment.changed', 'send.changed', 'job.done'] }),
-  'describe-and-set-url': patch({ description: 'ours', url: 'https://other.example.com/' }),
-  'roll-secret': on('POST', ({ at }) => `${at}/secret`),
-  deliveries: on('GET', ({ at }) => `${at}/deliveries`),
-  delivery: on('GET', ({ at, delivery }) => `${at}/deliveries/${delivery}`),
-  'no-delivery': on('GET', ({ at }) => `${at}/deliveries/999999`),
-  send: on('POST', ({ at, delivery }) => `${at}/deliveries/${delivery}/send`),
-  'send-none': on('POST', ({ at }) => `${at}/deliveries/999999/send`),
-  delete: on('DELETE', ({ at }) => at),
+const ACTIONS: Readonly<Record<string, ReturnType<typeof patchWith>>> = {
+  list: request('GET', (of) => `${PATH}?organization_id=${of.organization}`),
+  get: request('GET', ({ at }) => at),
+  describe: patchWith({ description: 'ours' }),
+  'switch-off': patchWith({ is_active: false }),
+  'switch-on': patchWith({ is_active: true }),
+  'set-url': patchWith({ url: 'https://other.example.com/' }),
+  'set-events': patchWith({ events: ['payment.changed', 'send.changed', 'job.done'] }),
+  'describe-and-set-url': patchWith({ description: 'ours', url: 'https://other.example.com/' }),
+  'roll-secret': request('POST', ({ at }) => `${at}/secret`),
+  deliveries: request('GET', ({ at }) => `${at}/deliveries`),
+  delivery: request('GET', ({ at, delivery }) => `${at}/deliveries/${delivery}`),
+  'no-delivery': request('GET', ({ at }) => `${at}/deliveries/999999`),
+  send: request('POST', ({ at, delivery }) => `${at}/deliveries/${delivery}/send`),
+  'send-none': request('POST', ({ at }) => `${at}/deliveries/999999/send`),
+  delete: request('DELETE', ({ at }) => at),
 }
 
 const RIGHTS = `
@@ -116,7 +116,7 @@ send-none             404   404     404           403   403   403       404    4
 delete                204   204     404           204   204   204       404    404      204
 `
 
-const stateOf = async ({ at, delivery }: Endpoint) =>
+const readState = async ({ at, delivery }: Endpoint) =>
   (
     await query(
       `select e.url, e.events, e.description, e.is_active, e.secret_version, e.deleted_at, d.status, d.due_at
@@ -132,19 +132,19 @@ describe('an endpoint of an organization', () => {
     const [action, ...statuses] = line.split(/\s+/)
     test(`grants the right to ${action} as in the table`, async () => {
       for (const [n, name] of names.entries()) {
-        const one = await endpoint()
-        const before = await stateOf(one)
+        const one = await createEndpoint()
+        const before = await readState(one)
         const answer = await ACTIONS[action!]!(CALLERS[name]!, one)
         assert.equal(answer.status, Number(statuses[n]), `${name}: ${answer.text}`)
         if (answer.status < 400) continue
         if (answer.status === 403 && action !== 'list') assertRefused(answer, ...NOT_OWN, name)
-        assert.deepEqual(await stateOf(one), before, name)
+        assert.deepEqual(await readState(one), before, name)
       }
     })
   }
 
   test('belongs to the account that added it, whatever role that account has later', async () => {
-    const one = await endpoint(lowered!)
+    const one = await createEndpoint(lowered!)
     await call(owner, 'PATCH', `/${organization}/members/${lowered!.id}`, { query: { role: 'member' } })
     assert.equal((await ACTIONS['set-url']!(lowered!, one)).status, 200)
     assert.equal((await ACTIONS.delivery!(lowered!, one)).json.body, BODY)
@@ -164,9 +164,9 @@ describe('an endpoint of an organization', () => {
   })
 
   test('never shows its secret to another admin, even just after it was rolled', async () => {
-    const { at } = await endpoint()
+    const { at } = await createEndpoint()
     const headers = { 'idempotency-key': randomUUID() }
-    const roll = ({ token }: Who) => api.post(`${at}/secret`, { token, headers })
+    const roll = ({ token }: Caller) => api.post(`${at}/secret`, { token, headers })
     const secret = deriveWebhookSecret(SECRET, Number(at.split('/').at(-1)), 2)
     assert.equal((await roll(adder!)).json.secret, secret)
     assertRefused(await roll(admin), ...NOT_OWN)

@@ -2,31 +2,31 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { deriveWebhookSecret } from '../../tasks/webhooks/signature.ts'
-import { assertRefused, sharedCast } from './accounts-help.ts'
-import { keyOf } from './api-keys-help.ts'
+import { assertRefused, getSharedCast } from './accounts-help.ts'
+import { createKey } from './api-keys-help.ts'
 import { type Account, type Answered, type Api, SECRET, startEdge } from './harness.ts'
-import { newSlug } from './orgs-help.ts'
+import { createSlug } from './orgs-help.ts'
 
 /** Webhook endpoints and deliveries, and the permission to create, list and change them. */
 
-const { api, query, url, admin, newcomer } = await sharedCast()
+const { api, query, url, admin, newcomer } = await getSharedCast()
 const PATH = '/api/v1/webhooks'
 const TARGET = 'https://example.com/hooks'
-const MISSING = [404, 'Webhook endpoint not found'] as const
+const NOT_FOUND = [404, 'Webhook endpoint not found'] as const
 
-const add = (who: Pick<Account, 'token'>, fields: object = {}, on: Api = api): Promise<Answered> =>
+const postEndpoint = (who: Pick<Account, 'token'>, fields: object = {}, on: Api = api): Promise<Answered> =>
   on.post(PATH, { token: who.token, json: { url: TARGET, events: ['job.done'], ...fields } })
-async function added(
+async function createEndpoint(
   who: Pick<Account, 'token'>,
   fields: object = {},
 ): Promise<{ id: number; secret: string }> {
-  const answer = await add(who, fields)
+  const answer = await postEndpoint(who, fields)
   assert.equal(answer.status, 201, answer.text)
   return answer.json
 }
-const change = (who: Pick<Account, 'token'>, id: number, json: object) =>
+const patchEndpoint = (who: Pick<Account, 'token'>, id: number, json: object) =>
   api.call('PATCH', `${PATH}/${id}`, { token: who.token, json })
-const deliver = async (id: number, status = 'pending'): Promise<number> =>
+const insertDelivery = async (id: number, status = 'pending'): Promise<number> =>
   Number(
     (
       await query(
@@ -80,21 +80,21 @@ describe('an endpoint', () => {
       [{ is_active: false }, 'body'],
     ]
     for (const [fields, where] of cases) {
-      const answer = await add(account, fields)
+      const answer = await postEndpoint(account, fields)
       assert.equal(answer.status, 422, answer.text)
       assert.equal(answer.json.errors[0].loc.join('.').replace(/^body\./, ''), where)
     }
-    const { id } = await added(account)
-    assert.equal((await change(account, id, { url: 'https://10.0.0.1/' })).status, 422)
+    const { id } = await createEndpoint(account)
+    assert.equal((await patchEndpoint(account, id, { url: 'https://10.0.0.1/' })).status, 422)
   })
 
   test('may use a local address in development, but not in production', async () => {
     const account = await newcomer()
-    assert.equal((await add(account, { url: 'http://127.0.0.1:9000/' })).status, 201)
+    assert.equal((await postEndpoint(account, { url: 'http://127.0.0.1:9000/' })).status, 201)
     const production = await startEdge(url, { env: { NODE_ENV: 'production', DATABASE_URL: url } })
     for (const target of ['http://127.0.0.1:9000/', 'https://127.0.0.1:9000/', 'http://example.com/'])
-      assert.equal((await add(account, { url: target }, production)).status, 422, target)
-    assert.equal((await add(account, {}, production)).status, 201)
+      assert.equal((await postEndpoint(account, { url: target }, production)).status, 422, target)
+    assert.equal((await postEndpoint(account, {}, production)).status, 201)
   })
 
   test('counts towards the quota', async () => {
@@ -104,7 +104,7 @@ describe('an endpoint', () => {
        select $1, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, 49)`,
       [account.id],
     )
-    const made = await Promise.all([add(account), add(account)])
+    const made = await Promise.all([postEndpoint(account), postEndpoint(account)])
     assert.deepEqual(made.map(({ status }) => status).sort(), [201, 429])
     const page = await api.get(`${PATH}?limit=30`, { token: account.token })
     const next = /^<(.+)>; rel="next"$/.exec(String(page.headers.link))![1]!
@@ -116,8 +116,8 @@ describe('an endpoint', () => {
 
   test('can be changed, deactivated and activated', async () => {
     const account = await newcomer()
-    const { id } = await added(account, { description: 'd' })
-    const changed = await change(account, id, {
+    const { id } = await createEndpoint(account, { description: 'd' })
+    const changed = await patchEndpoint(account, id, {
       url: `${TARGET}/2`,
       events: ['document.read'],
       description: null,
@@ -126,21 +126,21 @@ describe('an endpoint', () => {
       [changed.json.url, changed.json.events, changed.json.description],
       [`${TARGET}/2`, ['document.read'], null],
     )
-    assert.equal((await change(account, id, { is_active: false })).json.is_active, false)
+    assert.equal((await patchEndpoint(account, id, { is_active: false })).json.is_active, false)
     await query(
       `update webhook_endpoint set disabled_at = now(), failures = 7, failing_since = now(), blocked_until = now() + interval '1 h'
        where id = $1`,
       [id],
     )
     const { is_active, failures, failing_since, disabled_at } = (
-      await change(account, id, { is_active: true })
+      await patchEndpoint(account, id, { is_active: true })
     ).json
     assert.deepEqual([is_active, failures, failing_since, disabled_at], [true, 0, null, null])
   })
 
   test('gets a new secret when rolled, which a retry shows again', async () => {
     const account = await newcomer()
-    const { id, secret } = await added(account)
+    const { id, secret } = await createEndpoint(account)
     const headers = { 'idempotency-key': randomUUID() }
     const roll = () => api.post(`${PATH}/${id}/secret`, { token: account.token, headers })
     const [first, second] = [await roll(), await roll()]
@@ -151,11 +151,11 @@ describe('an endpoint', () => {
 
   test('is gone after its deletion', async () => {
     const account = await newcomer()
-    const { id } = await added(account)
+    const { id } = await createEndpoint(account)
     const remove = () => api.call('DELETE', `${PATH}/${id}`, { token: account.token })
     assert.equal((await remove()).status, 204)
-    assertRefused(await remove(), ...MISSING)
-    assertRefused(await change(account, id, { is_active: true }), ...MISSING)
+    assertRefused(await remove(), ...NOT_FOUND)
+    assertRefused(await patchEndpoint(account, id, { is_active: true }), ...NOT_FOUND)
     assert.deepEqual((await api.get(PATH, { token: account.token })).json, [])
   })
 
@@ -166,26 +166,26 @@ describe('an endpoint', () => {
     assert.equal(none, null)
     for (const fields of [{ url: TARGET }, { events: ['job.done'] }])
       assertRefused(
-        await change(account, id, fields),
+        await patchEndpoint(account, id, fields),
         409,
         'The callback endpoint has no URL or events of its own',
       )
-    assert.equal((await change(account, id, { description: 'of jobs' })).status, 200)
+    assert.equal((await patchEndpoint(account, id, { description: 'of jobs' })).status, 200)
   })
 })
 
 describe('access to an endpoint', () => {
   test('is limited to its account and service admins', async () => {
     const [account, stranger] = [await newcomer(), await newcomer()]
-    const { id } = await added(account)
-    const delivery = await deliver(id)
+    const { id } = await createEndpoint(account)
+    const delivery = await insertDelivery(id)
     const calls = (who: Account): Promise<Answered>[] => [
       api.get(`${PATH}/${id}`, { token: who.token }),
-      change(who, id, { description: 'x' }),
+      patchEndpoint(who, id, { description: 'x' }),
       api.post(`${PATH}/${id}/secret`, { token: who.token }),
       api.get(`${PATH}/${id}/deliveries`, { token: who.token }),
     ]
-    for (const answer of await Promise.all(calls(stranger))) assertRefused(answer, ...MISSING)
+    for (const answer of await Promise.all(calls(stranger))) assertRefused(answer, ...NOT_FOUND)
     for (const path of [`${delivery}`, `${delivery}/send`]) {
       const method = path.endsWith('send') ? 'POST' : 'GET'
       const answer = await api.call(method, `${PATH}/${id}/deliveries/${path}`, { token: stranger.token })
@@ -198,7 +198,7 @@ describe('access to an endpoint', () => {
     const [owner, member, ranked] = [await newcomer(), await newcomer(), await newcomer()]
     const org = await api.post('/api/v1/orgs', {
       token: owner.token,
-      json: { name: 'Mill', slug: newSlug('hooks') },
+      json: { name: 'Mill', slug: createSlug('hooks') },
     })
     const organization_id = org.json.id
     for (const [who, role] of [
@@ -208,36 +208,38 @@ describe('access to an endpoint', () => {
       await api.call('POST', `/api/v1/orgs/${organization_id}/members?user_id=${who.id}&role=${role}`, {
         token: owner.token,
       })
-    const { id } = await added(owner, { organization_id })
-    assert.equal((await add(member, { organization_id })).status, 403)
+    const { id } = await createEndpoint(owner, { organization_id })
+    assert.equal((await postEndpoint(member, { organization_id })).status, 403)
     const list = (who: Account) => api.get(`${PATH}?organization_id=${organization_id}`, { token: who.token })
     assert.deepEqual(
       (await list(ranked)).json.map((one: { id: number }) => one.id),
       [id],
     )
     assert.equal((await list(member)).status, 403)
-    assert.equal((await change(ranked, id, { description: 'ours' })).status, 200)
-    assertRefused(await change(member, id, { description: 'mine' }), ...MISSING)
+    assert.equal((await patchEndpoint(ranked, id, { description: 'ours' })).status, 200)
+    assertRefused(await patchEndpoint(member, id, { description: 'mine' }), ...NOT_FOUND)
     await api.call('DELETE', `/api/v1/orgs/${organization_id}/members/me`, { token: owner.token })
-    assertRefused(await change(owner, id, { description: 'still' }), ...MISSING)
+    assertRefused(await patchEndpoint(owner, id, { description: 'still' }), ...NOT_FOUND)
   })
 
   test('is denied to an API key of another organization', async () => {
     const owner = await newcomer()
     const organizations: number[] = []
-    for (const slug of [newSlug('hooks'), newSlug('hooks')])
+    for (const slug of [createSlug('hooks'), createSlug('hooks')])
       organizations.push(
         (await api.post('/api/v1/orgs', { token: owner.token, json: { name: 'Mill', slug } })).json.id,
       )
     const [one, two] = organizations as [number, number]
     const ids = [
-      await added(owner, { organization_id: one }),
-      await added(owner, { organization_id: two }),
-      await added(owner),
+      await createEndpoint(owner, { organization_id: one }),
+      await createEndpoint(owner, { organization_id: two }),
+      await createEndpoint(owner),
     ].map(({ id }) => id)
-    const { key: token } = await keyOf(api, owner, { organization_id: one })
-    const delivery = await deliver(ids[1]!)
-    const reached = await Promise.all(ids.map((id) => change({ token }, id, { description: 'by the key' })))
+    const { key: token } = await createKey(api, owner, { organization_id: one })
+    const delivery = await insertDelivery(ids[1]!)
+    const reached = await Promise.all(
+      ids.map((id) => patchEndpoint({ token }, id, { description: 'by the key' })),
+    )
     assert.deepEqual(
       reached.map(({ status }) => status),
       [200, 404, 200],
@@ -249,7 +251,7 @@ describe('access to an endpoint', () => {
     assert.equal(await statusOf(`?organization_id=${one}`), 200)
     assert.equal(await statusOf(`?organization_id=${two}`), 403)
     assertRefused(
-      await add({ token }, { organization_id: two }),
+      await postEndpoint({ token }, { organization_id: two }),
       403,
       'This API key is limited to one organization: its routes, webhooks and audit trail',
     )
@@ -257,17 +259,17 @@ describe('access to an endpoint', () => {
 
   test('requires an API key with a matching scope', async () => {
     const account = await newcomer()
-    const { key } = await keyOf(api, account, { scopes: ['webhooks:write', 'jobs:read'] })
-    const { id } = await added({ token: key })
-    const reading = await keyOf(api, account, { scopes: ['webhooks:read'] })
+    const { key } = await createKey(api, account, { scopes: ['webhooks:write', 'jobs:read'] })
+    const { id } = await createEndpoint({ token: key })
+    const reading = await createKey(api, account, { scopes: ['webhooks:read'] })
     assert.equal((await api.get(`${PATH}/${id}`, { token: reading.key })).status, 200)
-    assert.equal((await add({ token: reading.key })).status, 403)
+    assert.equal((await postEndpoint({ token: reading.key })).status, 403)
   })
 
   test('does not show an API key any data outside its scopes', async () => {
     const account = await newcomer()
     const keyed = async (...scopes: readonly string[]) => ({
-      token: (await keyOf(api, account, { scopes: ['webhooks:write', ...scopes] })).key,
+      token: (await createKey(api, account, { scopes: ['webhooks:write', ...scopes] })).key,
     })
     const needs = (area: string) => [403, `The API key lacks the scope ${area}:read`] as const
     const without = await keyed()
@@ -278,18 +280,21 @@ describe('access to an endpoint', () => {
       payments: 'payment.changed',
     }
     for (const [area, event] of Object.entries(areas)) {
-      assertRefused(await add(without, { events: [event] }), ...needs(area))
-      await added(await keyed(`${area}:read`), { events: [event] })
-      await added(await keyed('*:read'), { events: [event] })
+      assertRefused(await postEndpoint(without, { events: [event] }), ...needs(area))
+      await createEndpoint(await keyed(`${area}:read`), { events: [event] })
+      await createEndpoint(await keyed('*:read'), { events: [event] })
     }
-    const { id } = await added(account, { events: ['payment.changed'] })
+    const { id } = await createEndpoint(account, { events: ['payment.changed'] })
     const [jobs, both] = [await keyed('jobs:read'), await keyed('jobs:read', 'payments:read')]
     for (const who of [without, jobs])
       for (const fields of [{ url: `${TARGET}/2` }, { events: ['job.done'] }])
-        assertRefused(await change(who, id, fields), ...needs('payments'))
-    assert.equal((await change(without, id, { description: 'of a key', is_active: false })).status, 200)
-    assert.equal((await change(both, id, { events: ['job.done'] })).status, 200)
-    const delivery = `${PATH}/${id}/deliveries/${await deliver(id, 'failed')}`
+        assertRefused(await patchEndpoint(who, id, fields), ...needs('payments'))
+    assert.equal(
+      (await patchEndpoint(without, id, { description: 'of a key', is_active: false })).status,
+      200,
+    )
+    assert.equal((await patchEndpoint(both, id, { events: ['job.done'] })).status, 200)
+    const delivery = `${PATH}/${id}/deliveries/${await insertDelivery(id, 'failed')}`
     for (const { token } of [without, await keyed('payments:read')]) {
       assertRefused(await api.get(delivery, { token }), ...needs('jobs'))
       assertRefused(await api.post(`${delivery}/send`, { token }), ...needs('jobs'))
@@ -302,9 +307,13 @@ describe('access to an endpoint', () => {
 describe('deliveries', () => {
   test('are listed by status, newest first, with their request and answers', async () => {
     const account = await newcomer()
-    const { id } = await added(account)
-    const ids = [await deliver(id, 'delivered'), await deliver(id), await deliver(id, 'failed')]
-    await deliver((await added(account)).id)
+    const { id } = await createEndpoint(account)
+    const ids = [
+      await insertDelivery(id, 'delivered'),
+      await insertDelivery(id),
+      await insertDelivery(id, 'failed'),
+    ]
+    await insertDelivery((await createEndpoint(account)).id)
     const list = async (search = '') => {
       const answer = await api.get(`${PATH}/${id}/deliveries${search}`, { token: account.token })
       return answer.json.map((one: { id: number }) => one.id)
@@ -329,22 +338,22 @@ describe('deliveries', () => {
 
   test('can be redelivered any number of times', async () => {
     const account = await newcomer()
-    const { id } = await added(account)
-    const one = await deliver(id, 'failed')
+    const { id } = await createEndpoint(account)
+    const one = await insertDelivery(id, 'failed')
     const send = (delivery: number) =>
       api.post(`${PATH}/${id}/deliveries/${delivery}/send`, { token: account.token })
     const sent = await send(one)
     assert.deepEqual([sent.status, sent.json.status, sent.json.attempts], [202, 'pending', 0])
     assert.equal((await send(one)).status, 202)
-    const elsewhere = await deliver((await added(account)).id)
+    const elsewhere = await insertDelivery((await createEndpoint(account)).id)
     for (const other of [elsewhere, 999_999]) assertRefused(await send(other), 404, 'Delivery not found')
   })
 })
 
 test('records endpoint changes in the audit trail', async () => {
   const account = await newcomer()
-  const { id } = await added(account)
-  await change(account, id, { is_active: false })
+  const { id } = await createEndpoint(account)
+  await patchEndpoint(account, id, { is_active: false })
   await api.post(`${PATH}/${id}/secret`, { token: account.token })
   await api.call('DELETE', `${PATH}/${id}`, { token: account.token })
   const audit = await api.get(`/api/v1/auth/audit?account_id=${account.id}`, { token: admin.token })

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noRows, sql } from '../../sql/db.ts'
 import { subscriptionObject } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { startPaymentsWorld } from '../payments-world.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
 /** Workers delete accounts that are due for deletion, after cancelling their subscriptions at the provider. */
 
-const world = await paymentsWorld({ worker: false, env: { LEASE_SECONDS: '1' } })
+const world = await startPaymentsWorld({ worker: false, env: { LEASE_SECONDS: '1' } })
 const { api, db, env, people, query, stripe, url } = world
 const [admin] = await people(1, 'admin')
-const worker = () =>
+const startWorker = () =>
   startProcess('worker', url, {
     ...env,
     WORKER_QUEUES: 'accounts,system',
@@ -20,10 +20,10 @@ const worker = () =>
   })
 // The tests run this schedule themselves; its own runs would interfere.
 await api.post('/api/v1/schedules/prune/pause', { token: admin!.token })
-const working = await worker()
+const firstWorker = await startWorker()
 let names = 0
 // Before a cancellation, the worker lists open checkouts and active subscriptions. No fault hits these two requests.
-const LISTED = [null, null]
+const NO_LIST_FAULTS = [null, null]
 
 /**
  * Adds an account with an active subscription that is due for deletion. If `at` is null, the provider does not have the
@@ -133,7 +133,7 @@ test('deletes an account whose subscription the provider has ended or does not h
 
 test('keeps an account until the provider cancels its subscription', async () => {
   const one = await addLeavingAccount()
-  stripe.faults.push(...LISTED, 'invalid')
+  stripe.faults.push(...NO_LIST_FAULTS, 'invalid')
   await startDueDeletions()
   await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
   assert.deepEqual(await one.jobs(), [{ status: 'failed', error_code: 'payment.rejected' }])
@@ -177,12 +177,12 @@ test("an admin's deletion of an account cancels its subscription as well", async
 
 test('after a worker is killed during a request to the provider, the next one deletes the account once', async () => {
   const one = await addLeavingAccount()
-  stripe.faults.push(...LISTED, 'hang-after')
+  stripe.faults.push(...NO_LIST_FAULTS, 'hang-after')
   await startDueDeletions()
   await until('the provider has received the request', () => one.asked().length === 1)
-  await working.kill()
+  await firstWorker.kill()
   assert.equal(await one.isThere(), true)
-  await worker()
+  await startWorker()
   await until('the account is deleted', one.isGone, 60_000)
   assert.equal((await one.events()).length, 1)
   assert.equal(one.subscription()!.cancel_at_period_end, true)

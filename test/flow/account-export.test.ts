@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { fromBufferPromise } from 'yauzl'
 import { connect } from '../../sql/driver.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
 /** Workers pack all data of an account for download. If one is killed meanwhile, another completes the export. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', EMAIL_SMTP_URL: 'outbox:' }
 const edge = await startEdge(url, { env })
-const holding = await connect({ url, applicationName: 'holding' })
-after(() => holding.end())
+const lockHolder = await connect({ url, applicationName: 'holding' })
+after(() => lockHolder.end())
 const client = new Client(edge.port)
 await client.register('keeper@example.com')
 const bytes = Buffer.from('The bytes of a document. '.repeat(20_000))
@@ -32,8 +32,8 @@ async function readArchive(archive: Buffer): Promise<Map<string, string>> {
 
 /** Locks a table and starts an export, which blocks until `holding` commits. */
 async function startBlockedExport() {
-  await holding.query('begin')
-  await holding.query('lock table ai_usage in access exclusive mode')
+  await lockHolder.query('begin')
+  await lockHolder.query('lock table ai_usage in access exclusive mode')
   const { job_id } = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as {
     job_id: string
   }
@@ -44,7 +44,7 @@ async function startBlockedExport() {
   return { job_id, stream }
 }
 
-const first = await startProcess('worker', url, env)
+const firstWorker = await startProcess('worker', url, env)
 
 test('a running export that is cancelled leaves nothing behind', async () => {
   const { job_id, stream } = await startBlockedExport()
@@ -57,7 +57,7 @@ test('a running export that is cancelled leaves nothing behind', async () => {
     const [lease] = await query('select max(expires_at)::text as at from worker_lease')
     return leases.add(lease!.at).size > 3
   })
-  await holding.query('commit')
+  await lockHolder.query('commit')
   assert.equal(((await stream.waitForEnd()).at(-1)!.data as { status: string }).status, 'cancelled')
   assert.deepEqual(await query('select 1 from account_export where id = $1', [job_id]), [])
   await until('the bytes of the export are discarded', async () => {
@@ -71,8 +71,8 @@ test('after a worker is killed during an export, another one repeats it once', a
   const again = (await (await client.post('/api/v1/auth/me/export?background=true')).json()) as object
   assert.deepEqual(again, { job_id }, 'another request joins it')
   assert.deepEqual(await query('select 1 from account_export'), [])
-  await first.kill()
-  await holding.query('commit')
+  await firstWorker.kill()
+  await lockHolder.query('commit')
   await startProcess('worker', url, env)
   const last = (await stream.waitForEnd()).at(-1)!.data as { status: string; result: object }
   const [row] = await query('select id, byte_size::int from account_export')

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
-import { mailServer } from '../standins/smtp.ts'
+import { startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
 /** The send ledger contains every account mail: after a worker is killed, none is sent twice or lost silently. */
 
-const { url, query } = await testDatabase()
-const mail = await mailServer()
+const { url, query } = await createTestDatabase()
+const mail = await startMailServer()
 after(() => mail.stop())
 const env = {
   EMAIL_SMTP_URL: mail.url,
@@ -22,12 +22,12 @@ const edge = await startEdge(url, { env })
 const admin = new Client(edge.port)
 await admin.register('admin@example.com')
 
-interface Listed {
+interface ListedSend {
   readonly status: string
   readonly to: readonly string[]
 }
-const sends = async (client: Client): Promise<Listed[]> =>
-  (await (await client.fetch('/api/v1/comms/sends')).json()) as Listed[]
+const listSends = async (client: Client): Promise<ListedSend[]> =>
+  (await (await client.fetch('/api/v1/comms/sends')).json()) as ListedSend[]
 
 test('does not resend a mail after a worker is killed during its delivery, and admins can see it', async () => {
   const worker = await startProcess('worker', url, env)
@@ -40,15 +40,15 @@ test('does not resend a mail after a worker is killed during its delivery, and a
   await worker.kill()
   mail.pace = () => 0
   await startProcess('worker', url, env)
-  const outcome = async () => (await sends(admin)).find(({ to }) => to[0] === 'user@example.com')
+  const outcome = async () => (await listSends(admin)).find(({ to }) => to[0] === 'user@example.com')
   await until('the send has an outcome', async () => (await outcome())?.status === 'unknown')
   assert.equal(mail.taken.length, 2, 'nobody got a mail twice')
-  assert.deepEqual(await sends(user), [], 'mails of accounts are for admins')
+  assert.deepEqual(await listSends(user), [], 'mails of accounts are for admins')
   // A suppressed address can still register and sign in. Its mail fails, and admins can see that.
   await query(`insert into comms_suppression (address, reason, send_id)
     values ('gone@example.com', 'bounced', gen_random_uuid())`)
   await new Client(edge.port).register('gone@example.com')
-  const refused = async () => (await sends(admin)).find(({ to }) => to[0] === 'gone@example.com')
+  const refused = async () => (await listSends(admin)).find(({ to }) => to[0] === 'gone@example.com')
   await until('the mail is suppressed', async () => (await refused())?.status === 'failed')
   assert.equal(mail.taken.length, 2)
   const stored = JSON.stringify(await query('select * from comms_send'))

@@ -9,22 +9,22 @@ import { migrate } from '../../sql/migrate.ts'
 import { StartError } from '../../sql/start-error.ts'
 import { backUp } from '../../tasks/backup/backup.ts'
 import { restore } from '../../tasks/backup/restore.ts'
-import { schedule } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { emptyDatabase } from '../database.ts'
+import { createEmptyDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client, SECRET, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
-import { modelServer } from '../standins/models.ts'
+import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 
 /** The service runs as a role that cannot change the schema, in a database whose owner is not a superuser. */
 
 type Rows = Record<string, unknown>[]
 
-const withRole = (url: string, role: string): string => url.replace(/\/\/[^@]*@/, `//${role}:p@`)
+const replaceRole = (url: string, role: string): string => url.replace(/\/\/[^@]*@/, `//${role}:p@`)
 
-async function ask(url: string, text: string, values: unknown[] = []): Promise<Rows> {
+async function queryRows(url: string, text: string, values: unknown[] = []): Promise<Rows> {
   const client = await connect({ url, applicationName: 'test' })
   try {
     return (await client.query<Record<string, unknown>>(text, values)).rows
@@ -37,30 +37,30 @@ const [owner, app] = ['owner', 'app'].map((kind) => `test_${kind}_${randomBytes(
   string,
   string,
 ]
-const base = process.env.TEST_DATABASE_URL!
+const serverUrl = process.env.TEST_DATABASE_URL!
 // Roles belong to the cluster, so dropping the database does not remove them.
 for (const role of [owner, app]) {
-  await ask(base, `create role ${role} login password 'p'`)
-  stopAfterFile(() => ask(base, `drop role ${role}`))
+  await queryRows(serverUrl, `create role ${role} login password 'p'`)
+  stopAfterFile(() => queryRows(serverUrl, `drop role ${role}`))
 }
 
 async function createOwnedDatabase(): Promise<{ ownerUrl: string; appUrl: string }> {
-  const url = await emptyDatabase()
-  await ask(
-    base,
+  const url = await createEmptyDatabase()
+  await queryRows(
+    serverUrl,
     `alter database ${new URL(url.replace(/@[^/]*/, '@x')).pathname.slice(1)} owner to ${owner}`,
   )
-  return { ownerUrl: withRole(url, owner), appUrl: withRole(url, app) }
+  return { ownerUrl: replaceRole(url, owner), appUrl: replaceRole(url, app) }
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-role-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 const { ownerUrl, appUrl } = await createOwnedDatabase()
 await migrate(ownerUrl, { appRole: app })
-const query = (text: string, values: unknown[] = []): Promise<Rows> => ask(ownerUrl, text, values)
+const query = (text: string, values: unknown[] = []): Promise<Rows> => queryRows(ownerUrl, text, values)
 
 test('edges and workers work fully without owning any object', async () => {
-  const models = await modelServer()
+  const models = await startModelServer()
   after(() => models.stop())
   models.script = () => ({ pieces: ['An ', 'answer.'] })
   mkdirSync(join(folder, 'files'))
@@ -95,7 +95,7 @@ test('edges and workers work fully without owning any object', async () => {
 
   await query(`insert into audit_event (kind, at) values ('account.updated', now() - interval '5 months'),
     ('account.updated', now() - interval '1 month')`)
-  for (const { identifier } of schedule) {
+  for (const { identifier } of scheduleEntries) {
     const { job_id } = await parseOk(await client.post(`/api/v1/schedules/${identifier}/run`))
     await until(`${identifier} has run`, async () => {
       const [job] = await query('select status, error_detail from job where id = $1', [job_id])
@@ -121,7 +121,7 @@ test('the application role makes a backup, and the owner restores it', async () 
     join(folder, 'backup'),
   )
   assert.equal(restored.rows, report.rows)
-  assert.deepEqual(await ask(to.appUrl, 'select email from account'), [{ email: 'ann@example.com' }])
+  assert.deepEqual(await queryRows(to.appUrl, 'select email from account'), [{ email: 'ann@example.com' }])
 })
 
 test('the role can read and write every table except migration records', async () => {
@@ -167,7 +167,7 @@ test('the role cannot change the schema, run programs or read server files', asy
     "update migration_functions set digest = ''",
     'delete from graphile_worker.migrations',
   ])
-    await assert.rejects(ask(appUrl, text), /permission denied|must be owner/, text)
+    await assert.rejects(queryRows(appUrl, text), /permission denied|must be owner/, text)
 })
 
 test('functions with owner rights have a fixed search path, and only the role may call them', async () => {
@@ -194,13 +194,13 @@ test('the role can use tables of later releases, and a release without changes k
   assert.deepEqual(await migrate(ownerUrl, { appRole: app }), [])
   assert.deepEqual(await readGrants(), before)
   await query('create table later (id integer generated always as identity)')
-  await ask(appUrl, 'insert into later default values')
-  assert.deepEqual(await ask(appUrl, 'select id from later'), [{ id: 1 }])
+  await queryRows(appUrl, 'insert into later default values')
+  assert.deepEqual(await queryRows(appUrl, 'select id from later'), [{ id: 1 }])
 })
 
 test('rejects a missing role, the owner and superusers before it applies migrations', async () => {
   const { ownerUrl: url } = await createOwnedDatabase()
-  const superuser = new URL(base.replace(/@[^/]*/, '@x')).username
+  const superuser = new URL(serverUrl.replace(/@[^/]*/, '@x')).username
   for (const [role, reason] of [
     ['nobody_at_all', /the role nobody_at_all does not exist: create role nobody_at_all login/],
     [owner, /is a superuser or the owner itself/],
@@ -210,7 +210,7 @@ test('rejects a missing role, the owner and superusers before it applies migrati
       migrate(url, { appRole: role }),
       (error) => error instanceof StartError && reason.test(error.message),
     )
-  const [{ tables }] = (await ask(
+  const [{ tables }] = (await queryRows(
     url,
     `select count(*)::int as tables from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
        and relname not like 'migration%'`,

@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import type { Header } from '../../sql/backup/dump.ts'
+import type { SectionHeader } from '../../sql/backup/dump.ts'
 import { MAGIC, readSections } from '../../sql/backup/format.ts'
 import { connect } from '../../sql/driver.ts'
 import { backUp } from '../../tasks/backup/backup.ts'
 import { restore, verifyBackup } from '../../tasks/backup/restore.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { emptyDatabase } from '../database.ts'
-import { edgeAndDatabase, SECRET, startEdge } from '../edge/harness.ts'
-import { ledgerOf } from '../edge/ledger.ts'
+import { createEmptyDatabase } from '../database.ts'
+import { SECRET, startEdge, startEdgeAndDatabase } from '../edge/harness.ts'
+import { createLedger } from '../edge/ledger.ts'
 import { startOwnWorker } from '../edge/own-worker.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client } from '../service.ts'
@@ -23,16 +23,17 @@ import { findDifferences } from '../sql/sums-help.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
-const at = (name: string): string => join(folder, name)
-const store = (name: string) => ({ BLOB_STORE: `file:${at(name)}` })
-const fileOf = (name: string, key: string): string => join(at(name), key.slice(0, 2), key.slice(2, 4), key)
-const settings = (env: Record<string, string> = {}) =>
+const pathTo = (name: string): string => join(folder, name)
+const storeEnv = (name: string) => ({ BLOB_STORE: `file:${pathTo(name)}` })
+const fileOf = (name: string, key: string): string =>
+  join(pathTo(name), key.slice(0, 2), key.slice(2, 4), key)
+const parseTestSettings = (env: Record<string, string> = {}) =>
   parseSettings({ NODE_ENV: 'test', SECRET_KEY: SECRET, ...env })
 
-const { api, ...source } = await edgeAndDatabase({ env: store('files') })
-const ledger = ledgerOf(source)
+const { api, ...source } = await startEdgeAndDatabase({ env: storeEnv('files') })
+const ledger = createLedger(source)
 const ann = await api.register('ann@example.com')
-const from = { url: source.url, directUrl: source.url }
+const sourceUrls = { url: source.url, directUrl: source.url }
 
 const readRows = async (url: string, text: string): Promise<Record<string, unknown>[]> => {
   const client = await connect({ url, applicationName: 'look' })
@@ -47,7 +48,7 @@ const readRows = async (url: string, text: string): Promise<Record<string, unkno
 async function digestTables(file: string): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   let hash = createHash('sha256')
-  for await (const { header, data } of readSections<Header>(file)) {
+  for await (const { header, data } of readSections<SectionHeader>(file)) {
     if (header.kind !== 'table' || header.part === 0) hash = createHash('sha256')
     for await (const chunk of data) hash.update(chunk)
     if (header.kind === 'table') found.set(header.name, hash.copy().digest('hex'))
@@ -83,7 +84,7 @@ test('a backup under load is a consistent snapshot on which a service can run', 
     }
   }
   const load = [writer(1), writer(2)]
-  const report = await backUp(settings(store('files')), from, at('first'))
+  const report = await backUp(parseTestSettings(storeEnv('files')), sourceUrls, pathTo('first'))
   const before = written
   stop = true
   await Promise.all(load)
@@ -91,9 +92,9 @@ test('a backup under load is a consistent snapshot on which a service can run', 
   assert.equal(report.missing, 0)
   assert.ok(report.tables > 20 && report.files >= 2)
 
-  const url = await emptyDatabase()
+  const url = await createEmptyDatabase()
   const to = { url, directUrl: url }
-  const restored = await restore(settings(store('elsewhere')), to, at('first'))
+  const restored = await restore(parseTestSettings(storeEnv('elsewhere')), to, pathTo('first'))
   assert.deepEqual(
     [restored.rows, restored.tables, restored.files],
     [report.rows, report.tables, report.files],
@@ -105,7 +106,7 @@ test('a backup under load is a consistent snapshot on which a service can run', 
     `select encode(sha256, 'hex') as sha256, key, store from blob where sha256 is not null`,
   )
   for (const { sha256, key, store: location } of blobs) {
-    assert.equal(location, `file:${at('elsewhere')}`)
+    assert.equal(location, `file:${pathTo('elsewhere')}`)
     const bytes = readFileSync(fileOf('elsewhere', String(key)))
     assert.equal(createHash('sha256').update(bytes).digest('hex'), sha256)
   }
@@ -124,8 +125,8 @@ test('a backup under load is a consistent snapshot on which a service can run', 
   assert.equal(late!.n, 0, 'each event is in the partition of its month')
 
   // A backup of the restored data has the same rows, apart from the location of files.
-  await backUp(settings(store('elsewhere')), to, at('second'))
-  const [first, second] = [await digestTables(at('first')), await digestTables(at('second'))]
+  await backUp(parseTestSettings(storeEnv('elsewhere')), to, pathTo('second'))
+  const [first, second] = [await digestTables(pathTo('first')), await digestTables(pathTo('second'))]
   for (const digest of [first, second]) digest.delete('blob')
   assert.deepEqual(Object.fromEntries(second), Object.fromEntries(first))
   const schema = `select conrelid::regclass::text || ' ' || conname || ' ' || pg_get_constraintdef(oid) as line from pg_constraint
@@ -134,8 +135,8 @@ test('a backup under load is a consistent snapshot on which a service can run', 
   assert.deepEqual(await readRows(url, schema), await readRows(source.url, schema))
 
   // The same account can sign in, and workers finish the jobs that were waiting or running.
-  const service = await startEdge(url, { env: store('elsewhere') })
-  await startOwnWorker(url, '', { ...store('elsewhere'), WORKER_THREADS: '1' })
+  const service = await startEdge(url, { env: storeEnv('elsewhere') })
+  await startOwnWorker(url, '', { ...storeEnv('elsewhere'), WORKER_THREADS: '1' })
   const client = new Client(service.port)
   client.token = ann.token
   const end = await (await client.stream(`/api/v1/jobs/${extraction.json.job_id}/events`)).waitForEnd()
@@ -151,7 +152,7 @@ test('a backup under load is a consistent snapshot on which a service can run', 
  * Makes one backup with all unusual values, and restores it into the database and into files. The tests below share
  * both, because a restore takes a second of CPU to create all tables.
  */
-const unusual = (() => {
+const restoreUnusualOnce = (() => {
   let made: ReturnType<typeof restoreUnusual> | undefined
   return () => (made ??= restoreUnusual())
 })()
@@ -164,7 +165,7 @@ async function restoreUnusual() {
   ])
   rmSync(fileOf('files', String(row!.key)))
   const [begun] = await source.query('insert into blob (store) values ($1) returning key', [
-    store('files').BLOB_STORE,
+    storeEnv('files').BLOB_STORE,
   ])
   await source.query(`insert into blob (store, upload_id) values ('s3://bucket', 'u1')`)
   await source.query('create table rag_neighbour_3 (file_id bigint, embedding text)')
@@ -180,16 +181,20 @@ async function restoreUnusual() {
   )
   // The table keeps its size on disk, but only a tenth of its rows must be copied.
   await source.query('delete from blob_chunk where blob_id = $1 and ordinal % 10 > 0', [large!.id])
-  const report = await backUp(settings(), from, at('unusual'))
+  const report = await backUp(parseTestSettings(), sourceUrls, pathTo('unusual'))
 
-  const [inDatabase, inFiles] = [await emptyDatabase(), await emptyDatabase()]
-  const intoDatabase = await restore(settings(), { url: inDatabase, directUrl: inDatabase }, at('unusual'))
+  const [inDatabase, inFiles] = [await createEmptyDatabase(), await createEmptyDatabase()]
+  const intoDatabase = await restore(
+    parseTestSettings(),
+    { url: inDatabase, directUrl: inDatabase },
+    pathTo('unusual'),
+  )
   // A file blocks the path of the folder: the first restore fills the tables and then fails to write files.
-  writeFileSync(at('no-folder'), '')
+  writeFileSync(pathTo('no-folder'), '')
   const failure = await restore(
-    settings(store('no-folder')),
+    parseTestSettings(storeEnv('no-folder')),
     { url: inFiles, directUrl: inFiles },
-    at('unusual'),
+    pathTo('unusual'),
   ).catch((error: unknown) => error)
   // Partial files, as a killed restore leaves them.
   for (const { key } of kept) {
@@ -198,9 +203,9 @@ async function restoreUnusual() {
     writeFileSync(`${file}.part`, 'x'.repeat(10_000))
   }
   const intoFiles = await restore(
-    settings(store('apart')),
+    parseTestSettings(storeEnv('apart')),
     { url: inFiles, directUrl: inFiles },
-    at('unusual'),
+    pathTo('unusual'),
   )
   const digest = `select md5(string_agg(ordinal || md5(bytes), '' order by ordinal)) as md5 from blob_chunk where blob_id = ${large!.id}`
   const digests = [await readRows(source.url, digest), await readRows(inDatabase, digest)]
@@ -214,7 +219,7 @@ async function restoreUnusual() {
 }
 
 test('restores files into the database and reports those that were lost before', async () => {
-  const { report, inDatabase, intoDatabase } = await unusual()
+  const { report, inDatabase, intoDatabase } = await restoreUnusualOnce()
   assert.equal(report.missing, 1)
   assert.deepEqual([intoDatabase.files, intoDatabase.missing], [report.files, 1])
   const stores = await readRows(
@@ -233,25 +238,25 @@ test('restores files into the database and reports those that were lost before',
 })
 
 test('replaces partial files of a killed restore', async () => {
-  const { intoFiles, kept, report } = await unusual()
+  const { intoFiles, kept, report } = await restoreUnusualOnce()
   assert.equal(intoFiles.files, report.files)
   assert.ok(kept.length > 0)
   for (const { key } of kept) assert.ok(!existsSync(`${fileOf('apart', String(key))}.part`))
 })
 
 test('a restored copy does not own unfinished uploads of the source', async () => {
-  const { begun, inFiles } = await unusual()
+  const { begun, inFiles } = await restoreUnusualOnce()
   const restored = await readRows(inFiles, `select store from blob where key = '${begun}'`)
-  assert.deepEqual(restored, [{ store: store('apart').BLOB_STORE }])
+  assert.deepEqual(restored, [{ store: storeEnv('apart').BLOB_STORE }])
 })
 
 test('a restored copy does not contain unfinished uploads into a bucket', async () => {
-  const { inFiles } = await unusual()
+  const { inFiles } = await restoreUnusualOnce()
   assert.deepEqual(await readRows(inFiles, `select id from blob where store = 's3://bucket'`), [])
 })
 
 test('without pgvector, its collections are restored for search in memory', async () => {
-  const { inDatabase } = await unusual()
+  const { inDatabase } = await restoreUnusualOnce()
   const near = await readRows(
     inDatabase,
     `select dimensions, has_neighbours from rag_collection where name = 'near'`,
@@ -261,15 +266,15 @@ test('without pgvector, its collections are restored for search in memory', asyn
 
 test('reports files in buckets without copying them', async () => {
   await source.query(`insert into blob (sha256, byte_size, store) values (sha256('x'), 5, 's3://bucket')`)
-  const report = await backUp(settings(), from, at('bucket'))
+  const report = await backUp(parseTestSettings(), sourceUrls, pathTo('bucket'))
   assert.deepEqual(report.inBuckets, [{ store: 's3://bucket', count: 1, bytes: 5 }])
   await source.query(`delete from blob where store = 's3://bucket'`)
 })
 
 test('splits a large table into sections, with each row in one of them', async () => {
-  const { digests } = await unusual()
+  const { digests } = await restoreUnusualOnce()
   let sections = 0
-  for await (const { header, data } of readSections<Header>(at('unusual'))) {
+  for await (const { header, data } of readSections<SectionHeader>(pathTo('unusual'))) {
     if (header.kind === 'table' && header.name === 'blob_chunk') sections++
     for await (const _ of data);
   }
@@ -278,11 +283,11 @@ test('splits a large table into sections, with each row in one of them', async (
 })
 
 test('replaces the remains of a killed backup, and rejects a concurrent backup', async () => {
-  writeFileSync(at('again.part'), 'x'.repeat(10_000_000))
-  writeFileSync(at('again.lock'), JSON.stringify({ pid: 2 ** 30, started: 'long ago' }))
+  writeFileSync(pathTo('again.part'), 'x'.repeat(10_000_000))
+  writeFileSync(pathTo('again.lock'), JSON.stringify({ pid: 2 ** 30, started: 'long ago' }))
   const both = await Promise.allSettled([
-    backUp(settings(), from, at('again')),
-    backUp(settings(), from, at('again')),
+    backUp(parseTestSettings(), sourceUrls, pathTo('again')),
+    backUp(parseTestSettings(), sourceUrls, pathTo('again')),
   ])
   const refused = both.flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []))
   assert.equal(refused.length, 1, 'either of them is the first')
@@ -291,15 +296,15 @@ test('replaces the remains of a killed backup, and rejects a concurrent backup',
     readdirSync(folder).filter((name) => name.startsWith('again')),
     ['again'],
   )
-  await verifyBackup(at('again'))
+  await verifyBackup(pathTo('again'))
 })
 
 test('does not overwrite an existing file, and leaves nothing after a failed backup', async () => {
-  writeFileSync(at('mine'), 'mine')
-  await assert.rejects(backUp(settings(), from, at('mine')), /already exists/)
-  assert.equal(readFileSync(at('mine'), 'utf8'), 'mine')
+  writeFileSync(pathTo('mine'), 'mine')
+  await assert.rejects(backUp(parseTestSettings(), sourceUrls, pathTo('mine')), /already exists/)
+  assert.equal(readFileSync(pathTo('mine'), 'utf8'), 'mine')
   const nowhere = { url: source.url, directUrl: `${source.url}_gone` }
-  await assert.rejects(backUp(settings(), nowhere, at('failed')))
+  await assert.rejects(backUp(parseTestSettings(), nowhere, pathTo('failed')))
   assert.deepEqual(
     readdirSync(folder).filter((name) => name.startsWith('failed')),
     [],
@@ -307,14 +312,14 @@ test('does not overwrite an existing file, and leaves nothing after a failed bac
 })
 
 test('rejects a damaged, truncated, foreign or newer backup before it writes anything', async () => {
-  const whole = readFileSync(at('first'))
+  const whole = readFileSync(pathTo('first'))
   const frames = gunzipSync(whole.subarray(MAGIC.length))
   const place = frames.indexOf('ann@example.com')
   const changed = Buffer.from(frames)
   changed[place] = 'b'.charCodeAt(0)
   const newer = Buffer.from(frames.toString('latin1').replace('000000-baseline', '999999-accounts'), 'latin1')
   const gzipBackup = (bytes: Buffer) => Buffer.concat([Buffer.from(MAGIC), gzipSync(bytes)])
-  const url = await emptyDatabase()
+  const url = await createEmptyDatabase()
   for (const [name, bytes, reason] of [
     ['changed', gzipBackup(changed), /damaged/],
     ['cut', whole.subarray(0, whole.length - 20), /damaged/],
@@ -323,16 +328,16 @@ test('rejects a damaged, truncated, foreign or newer backup before it writes any
     ['empty', Buffer.alloc(0), /not a backup/],
     ['newer', gzipBackup(newer), /newer version; unknown migrations: 999999-accounts/],
   ] as const) {
-    writeFileSync(at(name), bytes)
-    await assert.rejects(restore(settings(), { url, directUrl: url }, at(name)), reason, name)
+    writeFileSync(pathTo(name), bytes)
+    await assert.rejects(restore(parseTestSettings(), { url, directUrl: url }, pathTo(name)), reason, name)
   }
   const tables = `select count(*)::int as n from pg_class where relnamespace = 'public'::regnamespace`
   assert.deepEqual(await readRows(url, tables), [{ n: 0 }])
 })
 
 test('rejects a database with contents, and empties a database after a failed restore', async () => {
-  await assert.rejects(restore(settings(), from, at('first')), /not empty/)
-  const { failure, intoFiles, report } = await unusual()
+  await assert.rejects(restore(parseTestSettings(), sourceUrls, pathTo('first')), /not empty/)
+  const { failure, intoFiles, report } = await restoreUnusualOnce()
   assert.ok(failure instanceof Error, 'the first restore fails')
   assert.equal(intoFiles.tables, report.tables, 'the next one finds the database empty')
 })

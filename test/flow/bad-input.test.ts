@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { createCanvas } from '@napi-rs/canvas'
-import { newEmail } from '../edge/harness.ts'
+import { createEmail } from '../edge/harness.ts'
 import { deepPdf, encryptedPdf, hugePagePdf, truncatedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -13,10 +13,10 @@ const { query, url, worker } = await sharedService()
 // The edge runs in its own process, because the last test reads its peak memory.
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
-await client.register(newEmail('careless'))
+await client.register(createEmail('careless'))
 
-const LIMIT = 100 * 1024 * 1024
-const MAX_RSS = 600 * 1024 * 1024
+const MAX_UPLOAD_BYTES = 100 * 1024 * 1024
+const MAX_RSS_BYTES = 600 * 1024 * 1024
 
 interface PageRow {
   readonly status: string
@@ -43,7 +43,7 @@ function assertUnread(pages: readonly PageRow[], reason: RegExp): void {
   assert.doesNotMatch(pages[0]!.detail!, /Error|node_modules|undefined/)
 }
 
-const peakRss = (pid: number): number =>
+const readPeakRss = (pid: number): number =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 
 test('a truncated PDF gives pages or one unread page with a reason', async () => {
@@ -89,9 +89,9 @@ test('rejects an empty file', async () => {
 })
 
 test('accepts 100 MiB and rejects one byte more', async () => {
-  const whole = Buffer.alloc(LIMIT, 'x')
+  const whole = Buffer.alloc(MAX_UPLOAD_BYTES, 'x')
   assert.equal((await client.upload(whole, 'whole.txt')).status, 201)
-  const response = await client.upload(Buffer.alloc(LIMIT + 1, 'y'), 'more.txt')
+  const response = await client.upload(Buffer.alloc(MAX_UPLOAD_BYTES + 1, 'y'), 'more.txt')
   assert.equal(response.status, 413)
   assert.match(((await response.json()) as { detail: string }).detail, /104857600 bytes/)
 })
@@ -137,6 +137,9 @@ test('no process crashed, no data is left behind, and memory stayed within limit
   )
   assert.deepEqual([blobs!.n, chunks!.n, jobs!.n], [0, 0, 0])
   for (const { pid } of [edge.process, worker.process]) {
-    assert.ok(peakRss(pid!) < MAX_RSS, `process ${pid} took ${Math.round(peakRss(pid!) / 2 ** 20)} MiB`)
+    assert.ok(
+      readPeakRss(pid!) < MAX_RSS_BYTES,
+      `process ${pid} took ${Math.round(readPeakRss(pid!) / 2 ** 20)} MiB`,
+    )
   }
 })

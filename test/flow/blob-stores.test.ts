@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { collect } from '../../tasks/documents/collect.ts'
+import { collectGarbage } from '../../tasks/documents/collect.ts'
 import { enqueue } from '../../tasks/task.ts'
-import { type StoreKind, storeKinds } from '../blobs.ts'
-import { testDatabase } from '../database.ts'
+import { createStoreKinds, type StoreKind } from '../blobs.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createJobSettings } from '../job-settings.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { url, db, query } = database
-const kinds = await storeKinds(database)
+const kinds = await createStoreKinds(database)
 const worker = await startProcess('worker', url, {
   WORKER_QUEUES: 'system,documents',
   WORKER_THREADS: '1',
@@ -26,7 +26,7 @@ for (const kind of kinds) ports.set(kind, (await startEdge(url, { env: kind.env 
 const admin = new Client(ports.get(kinds[0]!)!)
 await admin.register('admin@example.com')
 
-function clientOf(port: number): Client {
+function createClient(port: number): Client {
   const client = new Client(port)
   client.token = admin.token
   return client
@@ -35,7 +35,7 @@ function clientOf(port: number): Client {
 /** Runs the collection of unused blobs on the worker, as its schedule does; returns the job's result. */
 async function runCollection(): Promise<unknown> {
   const { jobId } = await db.transaction((tx) =>
-    enqueue(tx, collect, {}, { ownerId: null, settings: jobSettings(1) }),
+    enqueue(tx, collectGarbage, {}, { ownerId: null, settings: createJobSettings(1) }),
   )
   const job = await until('the collection is done', async () => {
     const [row] = await query('select status, result from job where id = $1 and finished_at is not null', [
@@ -63,7 +63,7 @@ for (const kind of kinds) {
   test(`collection removes the upload to ${kind.name} of an edge that was killed`, async () => {
     const edge = await startProcess('edge', url, kind.env)
     const kept = randomBytes(6_000_000)
-    const { id } = (await (await clientOf(edge.ready.port!).upload(kept, 'kept.bin')).json()) as {
+    const { id } = (await (await createClient(edge.ready.port!).upload(kept, 'kept.bin')).json()) as {
       id: number
     }
     const before = await kind.count()
@@ -76,12 +76,12 @@ for (const kind of kinds) {
     await query(`update blob set created_at = created_at - interval '2 days'`)
     assert.deepEqual(await runCollection(), { documents: 0, blobs: 1, failed: 0 })
     assert.equal(await kind.count(), before)
-    const content = await clientOf(ports.get(kind)!).fetch(`/api/v1/documents/${id}/content`)
+    const content = await createClient(ports.get(kind)!).fetch(`/api/v1/documents/${id}/content`)
     assert.equal(Buffer.compare(Buffer.from(await content.arrayBuffer()), kept), 0)
   })
 
   test(`a worker with another store extracts a document in ${kind.name}; without its bytes the answer is 502`, async () => {
-    const client = clientOf(ports.get(kind)!)
+    const client = createClient(ports.get(kind)!)
     const { id } = (await (
       await client.upload(Buffer.from(`words kept in ${kind.name}`), 'a.txt')
     ).json()) as {
@@ -91,7 +91,7 @@ for (const kind of kinds) {
     assert.deepEqual(await extracted.json(), { read: 1, unread: 0, skipped: 0 })
     const page = (await (await client.fetch(`/api/v1/documents/${id}/pages/1`)).json()) as { text: string }
     assert.equal(page.text.trim(), `words kept in ${kind.name}`)
-    await kind.lose()
+    await kind.deleteAll()
     const gone = await client.post(`/api/v1/documents/${id}/extract?force=true`)
     assert.deepEqual(
       [gone.status, await gone.json()],

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertCounted, callerOf, importFile } from '../edge/blog-help.ts'
-import { type Account, type Answered, edgeAndDatabase, startEdge } from '../edge/harness.ts'
+import { assertCounted, createCaller, importFile } from '../edge/blog-help.ts'
+import { type Account, type Answered, startEdge, startEdgeAndDatabase } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { type Child, launch } from '../service.ts'
+import { type Child, launchProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
-import { zipOf } from '../zip.ts'
+import { createZip } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { createClosedGate, type Gate } from './gate.ts'
 
 /** Imports posts with a real worker, also one that is killed, and checks the stored rows. */
 
-const { api, url, query } = await edgeAndDatabase()
+const { api, url, query } = await startEdgeAndDatabase()
 const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
-const call = callerOf(api)
-async function worker(name: string): Promise<Child> {
-  const started = await launch('worker', url, {
+const call = createCaller(api)
+async function startWorker(name: string): Promise<Child> {
+  const started = await launchProcess('worker', url, {
     PROJECT_NAME: name,
     WORKER_QUEUES: 'blog',
     WORKER_THREADS: '1',
@@ -25,14 +25,14 @@ async function worker(name: string): Promise<Child> {
   stopAfterFile(() => started.kill())
   return started
 }
-let holder = await worker('first')
+let holder = await startWorker('first')
 const send = (name: string, bytes: string | Uint8Array, options = ''): Promise<Answered> =>
   importFile(api, editor, name, bytes, { query: options })
-const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
+const NO_ERRORS = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
 
 test('imports a Markdown file as a post', async () => {
   const answer = await send('2020-01-02-hello.md', '---\ntitle: Hello\ntags: [one]\n---\nText')
-  assert.deepEqual([answer.status, answer.json], [200, { ...NONE, created: 1 }])
+  assert.deepEqual([answer.status, answer.json], [200, { ...NO_ERRORS, created: 1 }])
   const { json } = await call(null, 'GET', '/posts/hello')
   assert.deepEqual(
     [json.title, json.content, json.published_at, json.author_id, json.author_name, json.tags[0].slug],
@@ -43,7 +43,7 @@ test('imports a Markdown file as a post', async () => {
 test('reports errors of single posts with status 200', async () => {
   const answer = await send(
     'x.zip',
-    zipOf([
+    createZip([
       ['good.md', 'x'],
       ['bad.md', '---\ntitle: [\n---\n'],
       ['hello.md', 'x'],
@@ -58,7 +58,7 @@ test('reports errors of single posts with status 200', async () => {
 
 test('imports an exported archive', async () => {
   const posts = (await call(editor, 'GET', '/export', { query: { format: 'json' } })).text
-  assert.deepEqual((await send('x.json', posts, '?on_conflict=overwrite')).json, { ...NONE, updated: 2 })
+  assert.deepEqual((await send('x.json', posts, '?on_conflict=overwrite')).json, { ...NO_ERRORS, updated: 2 })
   assert.equal((await call(editor, 'GET', '/export', { query: { format: 'json' } })).text, posts)
 })
 
@@ -72,7 +72,7 @@ test("returns the job's refusals as those of the request", async () => {
   assertRefused(
     await send(
       'x.zip',
-      zipOf([
+      createZip([
         ['a.md', 'x'],
         ['inner.zip', 'x'],
       ]),
@@ -96,7 +96,7 @@ test('in the background: returns 202, and the job has progress and result', asyn
   })
   assert.deepEqual(
     [job.result, job.label, job.progress],
-    [{ ...NONE, created: 200 }, 'Post 200 of 200', { current: 200, total: 200 }],
+    [{ ...NO_ERRORS, created: 200 }, 'Post 200 of 200', { current: 200, total: 200 }],
   )
 })
 
@@ -106,13 +106,13 @@ test('repeats the answer to an import with the same key', async () => {
   const two = await importFile(api, editor, 'once.md', 'x', options)
   assert.deepEqual(
     [one.status, one.json, two.status, two.json],
-    [200, { ...NONE, created: 1 }, 200, one.json],
+    [200, { ...NO_ERRORS, created: 1 }, 200, one.json],
   )
 })
 
 test('without authentication, imported posts have no author', async () => {
   const none = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
-  assert.deepEqual((await importFile(none, null, 'nobody.md', 'x')).json, { ...NONE, created: 1 })
+  assert.deepEqual((await importFile(none, null, 'nobody.md', 'x')).json, { ...NO_ERRORS, created: 1 })
   const { json } = await call(null, 'GET', '/posts/nobody')
   assert.deepEqual([json.author_id, json.author_name], [null, null])
 })
@@ -122,7 +122,7 @@ const countImported = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
 /** Imports 400 posts, kills the worker half way at the gate, and lets another worker take over. */
-async function killHalfWay(gate: Gate, last: object, next: string): Promise<Record<string, unknown>> {
+async function killWorkerHalfWay(gate: Gate, last: object, next: string): Promise<Record<string, unknown>> {
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')
   const { job_id } = answer.json
@@ -136,7 +136,7 @@ async function killHalfWay(gate: Gate, last: object, next: string): Promise<Reco
   await holder.kill()
   assert.equal(await countImported(), 0, 'nothing of it is committed')
   await gate.open()
-  holder = await worker(next)
+  holder = await startWorker(next)
   return until(
     'the job has ended',
     async () => {
@@ -156,8 +156,11 @@ const gate = await createClosedGate(
 test('after a worker is killed half way, the next one imports all posts once', {
   timeout: 110_000,
 }, async () => {
-  const job = await killHalfWay(gate, { title: 'killed-last', slug: 'killed-last' }, 'second')
-  assert.deepEqual([job.status, job.attempt, job.result], ['done', 2, { ...NONE, created: SLUGS.length + 1 }])
+  const job = await killWorkerHalfWay(gate, { title: 'killed-last', slug: 'killed-last' }, 'second')
+  assert.deepEqual(
+    [job.status, job.attempt, job.result],
+    ['done', 2, { ...NO_ERRORS, created: SLUGS.length + 1 }],
+  )
   assert.equal(await countImported(), SLUGS.length + 1)
   await assertCounted(query)
 })
@@ -167,7 +170,7 @@ test('if the last post collides, the next worker imports nothing', {
 }, async () => {
   await query(`delete from blog_post where slug like 'killed-%'; delete from blog_tag where slug = 'killed'`)
   await gate.close()
-  const job = await killHalfWay(gate, { title: 'x', slug: 'hello' }, 'third')
+  const job = await killWorkerHalfWay(gate, { title: 'x', slug: 'hello' }, 'third')
   assert.deepEqual([job.status, job.error_code], ['failed', 'import.conflict'])
   assert.equal(await countImported(), 0)
   assert.deepEqual(await query(`select 1 from blog_tag where slug = 'killed'`), [])

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { scanPdf } from '../pdfs.ts'
-import { type Child, launch, startProcess } from '../service.ts'
+import { type Child, launchProcess, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { createClient, startReader } from './reader.ts'
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 // At 12 ms a page, a document outlasts each test's actions, and 32 pages fit into the grace period of a stopping
 // worker.
 await crash.recordWrites(query, 12)
@@ -39,7 +39,7 @@ test('cancels a waiting job immediately, and the request that waits for it', asy
     frames.map(({ data }) => data.status),
     ['queued', 'cancelled'],
   )
-  crash.assertWhole(frames)
+  crash.assertComplete(frames)
   const answer = await waiting
   assert.deepEqual(
     [answer.status, await answer.json()],
@@ -50,7 +50,7 @@ test('cancels a waiting job immediately, and the request that waits for it', asy
 })
 
 test('stops a running job but not its worker, and the next job of the document waits for the stop', async (t) => {
-  worker = await launch('worker', url, { WORKER_QUEUES: 'accounts,documents', ...crash.SHORT_LEASE })
+  worker = await launchProcess('worker', url, { WORKER_QUEUES: 'accounts,documents', ...crash.SHORT_LEASE })
   const id = await crash.uploadText(client, PAGES, 'too long')
   const jobId = await crash.extract(client, id)
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -63,7 +63,7 @@ test('stops a running job but not its worker, and the next job of the document w
 
   const frames = await stream.waitForEnd()
   t.diagnostic(`cancelled after ${Math.round((await crash.readClock(query)) - from)} ms`)
-  assert.equal(crash.assertWhole(frames).status, 'cancelled')
+  assert.equal(crash.assertComplete(frames).status, 'cancelled')
   await crash.assertGapless(query, jobId, frames)
   assert.equal((await waiting).status, 409)
   // DELETE does not change a job that has ended.

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { chanceOf } from '../chance.ts'
+import { createChance } from '../chance.ts'
 import { assertAnswerRead, readAnswer } from '../chat-reader.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, type Frame, startProcess } from '../service.ts'
-import { modelServer } from '../standins/models.ts'
+import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
@@ -17,8 +17,8 @@ import { SHORT_LEASE } from './crash.ts'
 const READERS = 8
 const PIECES = Array.from({ length: 60 }, (_, i) => `piece ${i}. `)
 
-const { url, query } = await testDatabase()
-const models = await modelServer()
+const { url, query } = await createTestDatabase()
+const models = await startModelServer()
 after(() => models.stop())
 // Answers end only after their worker was killed. The first answer ends only when it is stopped.
 let isKilled = false
@@ -40,7 +40,7 @@ const hasRestarted = (frames: readonly Frame[]): boolean =>
   frames.slice(0, -2).some(({ event }) => event === 'restart')
 
 test('readers get exactly the stored answer, without gaps and repeats, and can stop it after a resume', async () => {
-  const { next: random } = chanceOf(7)
+  const { next: random } = createChance(7)
   const readers = Array.from({ length: READERS }, (_, i) =>
     readAnswer({
       ports: () => ports,

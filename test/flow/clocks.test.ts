@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { event, signature, WEBHOOK_SECRET } from '../payment-events.ts'
+import { createEvent, signEvent, WEBHOOK_SECRET } from '../payment-events.ts'
 import { Client, startProcess } from '../service.ts'
 import { createLineLog } from './line-log.ts'
 
 /** Edges with wrong clocks use the time of the database. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const env = { PROVIDER_SECRET_KEY: 'sk_test_standin', PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET }
 
 /**
@@ -75,8 +75,8 @@ test('measures a delay by the clock of the database', async () => {
 })
 
 test('measures the age of a signed event by the clock of the database', async () => {
-  const body = JSON.stringify(event('of.nothing', { id: 'x' }))
-  const headers = { 'content-type': 'application/json', 'stripe-signature': signature(body) }
+  const body = JSON.stringify(createEvent('of.nothing', { id: 'x' }))
+  const headers = { 'content-type': 'application/json', 'stripe-signature': signEvent(body) }
   for (const client of Object.values(clients)) {
     const answer = await client.fetch('/api/v1/payment/webhook', { method: 'POST', headers, body })
     assert.equal(answer.status, 200, await answer.text())

@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 
 /** Helpers for crash tests: slow documents, a record of all writes, and assertions on complete streams. */
 
-type Ask = TestDatabase['query']
+type Query = TestDatabase['query']
 
 /** Half of production's lease: short for a test, but long enough for a busy machine to renew it. */
 export const SHORT_LEASE = { LEASE_SECONDS: '1' }
@@ -26,7 +26,7 @@ export interface Write {
 }
 
 /** Records all writes of pages and events from now on, and slows each page to at least `pageMs`. */
-export async function recordWrites(query: Ask, pageMs = 0): Promise<void> {
+export async function recordWrites(query: Query, pageMs = 0): Promise<void> {
   await query(`
     create table witnessed (ordinal bigint generated always as identity, what text, job_id uuid, number integer,
       attempt integer, writer text, at timestamptz default clock_timestamp());
@@ -45,7 +45,7 @@ export async function recordWrites(query: Ask, pageMs = 0): Promise<void> {
     create trigger witness_event after insert or update on job_event_row for each row execute function witness_event()`)
 }
 
-export async function readWrites(query: Ask, what: Write['what'], jobId: string): Promise<Write[]> {
+export async function readWrites(query: Query, what: Write['what'], jobId: string): Promise<Write[]> {
   const rows = await query(
     `select what, job_id, number, attempt, writer, extract(epoch from at)::float8 * 1000 as at
     from witnessed where what = $1 and job_id = $2 order by ordinal`,
@@ -55,7 +55,7 @@ export async function readWrites(query: Ask, what: Write['what'], jobId: string)
 }
 
 /** Returns the current time of the database's clock, in ms. */
-export async function readClock(query: Ask): Promise<number> {
+export async function readClock(query: Query): Promise<number> {
   const [row] = await query('select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
   return row!.ms as number
 }
@@ -89,7 +89,7 @@ export async function extract(client: Client, documentId: number, query = ''): P
 }
 
 /** Waits until the job has stored at least `count` pages, in `attempt` if given. */
-export function waitForPages(query: Ask, jobId: string, count: number, attempt?: number): Promise<unknown> {
+export function waitForPages(query: Query, jobId: string, count: number, attempt?: number): Promise<unknown> {
   return until(
     `at least ${count} pages are stored`,
     async () => {
@@ -108,7 +108,7 @@ export interface JobRow {
   readonly result: unknown
 }
 
-export async function readJobRow(query: Ask, jobId: string): Promise<JobRow> {
+export async function readJobRow(query: Query, jobId: string): Promise<JobRow> {
   const [row] = await query('select status, attempt, tries, interruptions, result from job where id = $1', [
     jobId,
   ])
@@ -116,7 +116,7 @@ export async function readJobRow(query: Ask, jobId: string): Promise<JobRow> {
 }
 
 /** Waits until the job has ended with any outcome. */
-export function waitForJob(query: Ask, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
+export function waitForJob(query: Query, jobId: string, deadlineMs = DEADLINE_MS): Promise<JobRow> {
   const ended = async (): Promise<JobRow | null> => {
     const row = await readJobRow(query, jobId)
     return ['done', 'failed', 'cancelled'].includes(row.status) ? row : null
@@ -126,7 +126,7 @@ export function waitForJob(query: Ask, jobId: string, deadlineMs = DEADLINE_MS):
 
 /** Finds the worker that runs the job, and returns it with another worker. */
 export async function findHolder(
-  query: Ask,
+  query: Query,
   jobId: string,
   workers: readonly Child[],
 ): Promise<[holder: Child, other: Child]> {
@@ -142,7 +142,7 @@ export async function findHolder(
 }
 
 /** Waits for an attempt of the job and returns its start, in ms on the database's clock. */
-export function waitForAttemptStart(query: Ask, jobId: string, attempt: number): Promise<number> {
+export function waitForAttemptStart(query: Query, jobId: string, attempt: number): Promise<number> {
   const began = async (): Promise<number | null> => {
     const [row] = await query(
       `select extract(epoch from min(at))::float8 * 1000 as at from witnessed
@@ -159,10 +159,10 @@ export function readWholeStream(stream: Stream): Promise<readonly Frame[]> {
   return stream.waitForEnd(DEADLINE_MS)
 }
 
-const TERMINAL = ['done', 'failed', 'cancelled']
+const TERMINAL_STATUSES = ['done', 'failed', 'cancelled']
 
 /** Asserts that frames are ordered and unique, and that only the last is terminal. Returns the data of the last one. */
-export function assertWhole(frames: readonly Frame[]): Frame['data'] {
+export function assertComplete(frames: readonly Frame[]): Frame['data'] {
   const ids = frames.map((frame) => Number(frame.id))
   assert.deepEqual(
     ids,
@@ -170,7 +170,7 @@ export function assertWhole(frames: readonly Frame[]): Frame['data'] {
     'frames come in order and none twice',
   )
   const terminal = frames.filter(
-    (frame) => frame.event === 'status' && TERMINAL.includes(frame.data.status ?? ''),
+    (frame) => frame.event === 'status' && TERMINAL_STATUSES.includes(frame.data.status ?? ''),
   )
   assert.equal(terminal.length, 1, 'exactly one terminal frame')
   assert.equal(terminal[0], frames.at(-1), 'the terminal frame is the last')
@@ -178,7 +178,7 @@ export function assertWhole(frames: readonly Frame[]): Frame['data'] {
 }
 
 /** Asserts that no event of the job is missing after the first frame, which is the initial state. */
-export async function assertGapless(query: Ask, jobId: string, frames: readonly Frame[]): Promise<void> {
+export async function assertGapless(query: Query, jobId: string, frames: readonly Frame[]): Promise<void> {
   const [first, ...rest] = frames.map((frame) => Number(frame.id))
   const rows = await query('select seq from job_event where job_id = $1 and seq > $2 order by seq', [
     jobId,
@@ -189,7 +189,7 @@ export async function assertGapless(query: Ask, jobId: string, frames: readonly 
 }
 
 /** Asserts that each of `count` pages was written exactly once, and returns the writes. */
-export async function assertPagesOnce(query: Ask, jobId: string, count: number): Promise<readonly Write[]> {
+export async function assertPagesOnce(query: Query, jobId: string, count: number): Promise<readonly Write[]> {
   const pages = await readWrites(query, 'page', jobId)
   const expected = Array.from({ length: count }, (_, i) => i + 1)
   assert.deepEqual(

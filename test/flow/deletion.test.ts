@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { edgeAndDatabase } from '../edge/harness.ts'
+import { startEdgeAndDatabase } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { SHORT_LEASE } from './crash.ts'
 
@@ -9,11 +9,11 @@ import { SHORT_LEASE } from './crash.ts'
 
 const DOCUMENTS = 2000
 
-const { api, url, query } = await edgeAndDatabase()
+const { api, url, query } = await startEdgeAndDatabase()
 const admin = await api.register('admin@example.com')
-const holding = await connect({ url, applicationName: 'holding' })
-after(() => holding.end())
-const worker = () =>
+const lockHolder = await connect({ url, applicationName: 'holding' })
+after(() => lockHolder.end())
+const startWorker = () =>
   startProcess('worker', url, { WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', ...SHORT_LEASE })
 const countRows = async (table: string): Promise<number> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n as number
@@ -31,9 +31,9 @@ test('an account is gone immediately, its progress is visible, and another worke
   assert.equal((await api.get('/api/v1/documents', { token })).status, 401)
   assert.equal(await countRows('document'), DOCUMENTS)
   // The account's row is deleted last. This lock prevents that, so the first worker cannot finish before it is killed.
-  await holding.query('begin')
-  await holding.query('select from account where id = $1 for key share', [id])
-  const first = await worker()
+  await lockHolder.query('begin')
+  await lockHolder.query('select from account where id = $1 for key share', [id])
+  const first = await startWorker()
   const [job] = await query(`select id from job where name = 'accounts.purge'`)
   const client = new Client(api.port)
   client.token = admin.token
@@ -42,8 +42,8 @@ test('an account is gone immediately, its progress is visible, and another worke
     frames.some(({ data }) => data.label === `Account ${id}: documents`),
   )
   await first.kill()
-  await holding.query('commit')
-  await worker()
+  await lockHolder.query('commit')
+  await startWorker()
   const { result, status } = (await stream.waitForEnd()).at(-1)!.data as {
     status: string
     result: { accounts: number }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
-import { type Child, launch } from '../service.ts'
+import { createTestDatabase } from '../database.ts'
+import { type Child, launchProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
@@ -12,16 +12,16 @@ import { sharedService } from './shared-service.ts'
 const service = await sharedService()
 const [client, other] = [await service.client(), await service.client()]
 // This service is not shared, because tests kill its workers, which run no extractions.
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const reader = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
-const startWorker = () => launch('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })
+const startWorker = () => launchProcess('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })
 let worker: Child | undefined
 after(() => worker?.kill())
 
 const PATH = '/api/v1/documents'
 const upload = async (text: string, by = client): Promise<number> =>
   ((await (await by.upload(Buffer.from(text), 'a.txt')).json()) as { id: number }).id
-const bulk = async (body: object, query = '', by = client) => {
+const postBulk = async (body: object, query = '', by = client) => {
   const answer = await by.post(`${PATH}/bulk${query}`, body)
   return {
     status: answer.status,
@@ -30,8 +30,8 @@ const bulk = async (body: object, query = '', by = client) => {
 }
 const readTags = async (id: number) =>
   (await service.query('select tags from document where id = $1', [id]))[0]!.tags
-const refusal = (id: number, code: string, detail: string) => ({ id, code, detail })
-const missing = (id: number) => refusal(id, 'document.missing', 'Document not found')
+const refusalOf = (id: number, code: string, detail: string) => ({ id, code, detail })
+const missingDocument = (id: number) => refusalOf(id, 'document.missing', 'Document not found')
 
 test('tags and untags documents, and names those it cannot change', async () => {
   const [one, two, full, foreign] = [
@@ -46,14 +46,14 @@ test('tags and untags documents, and names those it cannot change', async () => 
   )
   await service.query(`update document set tags = '{blue}' where id = $1`, [two])
   const ids = [two, one, full, foreign, 999_999, one]
-  assert.deepEqual(await bulk({ action: 'tag', ids, label: ' blue ' }), {
+  assert.deepEqual(await postBulk({ action: 'tag', ids, label: ' blue ' }), {
     status: 200,
     json: {
       done: 2,
       refused: [
-        refusal(full, 'document.tags_full', 'A document can have at most 100 tags'),
-        missing(foreign),
-        missing(999_999),
+        refusalOf(full, 'document.tags_full', 'A document can have at most 100 tags'),
+        missingDocument(foreign),
+        missingDocument(999_999),
       ],
     },
   })
@@ -61,8 +61,8 @@ test('tags and untags documents, and names those it cannot change', async () => 
     [await readTags(one), await readTags(two), await readTags(foreign)],
     [['blue'], ['blue'], []],
   )
-  const untagged = await bulk({ action: 'untag', ids: [one, two, full, foreign], label: 'blue' })
-  assert.deepEqual(untagged.json, { done: 3, refused: [missing(foreign)] })
+  const untagged = await postBulk({ action: 'untag', ids: [one, two, full, foreign], label: 'blue' })
+  assert.deepEqual(untagged.json, { done: 3, refused: [missingDocument(foreign)] })
   assert.deepEqual([await readTags(one), await readTags(two)], [[], []])
 })
 
@@ -70,9 +70,9 @@ test('extracts each document with a job of its own', async () => {
   const ids = [await upload('to be read'), await upload('to be read, too')]
   const lost = await upload('lost')
   await service.query('delete from blob where sha256 = (select sha256 from document where id = $1)', [lost])
-  const { json } = await bulk({ action: 'extract', ids: [...ids, lost, 999_999] })
-  const gone = refusal(lost, 'document.bytes_missing', 'The document is missing from storage')
-  assert.deepEqual(json, { done: 2, refused: [gone, missing(999_999)] })
+  const { json } = await postBulk({ action: 'extract', ids: [...ids, lost, 999_999] })
+  const gone = refusalOf(lost, 'document.bytes_missing', 'The document is missing from storage')
+  assert.deepEqual(json, { done: 2, refused: [gone, missingDocument(999_999)] })
   await until('both documents are read', async () => {
     const pages = await service.query(
       `select from document_page where document_id = any($1) and status = 'read'`,
@@ -90,12 +90,12 @@ test('trashes or deletes documents and stops their extractions, except for prote
     body: '{"protected":true}',
   })
   await reader.post(`${PATH}/${one}/extract?background=true`)
-  const { json } = await bulk({ action: 'delete', ids: [one, two, kept] }, '?background=true', reader)
+  const { json } = await postBulk({ action: 'delete', ids: [one, two, kept] }, '?background=true', reader)
   const stream = await reader.stream(`/api/v1/jobs/${json.job_id}/events`)
   worker = await startWorker()
   const frames = await stream.waitForEnd()
-  crash.assertWhole(frames)
-  const stays = refusal(
+  crash.assertComplete(frames)
+  const stays = refusalOf(
     kept,
     'document.protected',
     'The document is protected; clear its "protected" flag first',
@@ -110,11 +110,11 @@ test('trashes or deletes documents and stops their extractions, except for prote
       ({ id }) => id,
     )
   assert.deepEqual((await listTrash()).sort(), [one, two].sort())
-  const again = await bulk({ action: 'delete', ids: [one, two], permanent: true }, '', reader)
+  const again = await postBulk({ action: 'delete', ids: [one, two], permanent: true }, '', reader)
   assert.deepEqual(again.json, { done: 2, refused: [] })
   assert.deepEqual(await listTrash(), [])
   assert.deepEqual(
-    (await bulk({ action: 'delete', ids: [one] }, '', reader)).json,
+    (await postBulk({ action: 'delete', ids: [one] }, '', reader)).json,
     { done: 1, refused: [] },
     'it is gone already',
   )
@@ -126,7 +126,7 @@ test('after a worker is killed, the next one completes the job and counts all do
       select a.id, 'T', 'text/plain', 1, sha256(('many' || n)::bytea) from account a, generate_series(1, 1000) n
       where email = 'reader@example.com' returning id`)
   ).map(({ id }) => Number(id))
-  const { json } = await bulk({ action: 'tag', ids, label: 'many' }, '?background=true', reader)
+  const { json } = await postBulk({ action: 'tag', ids, label: 'many' }, '?background=true', reader)
   await until(
     'some documents are tagged',
     async () => (await query(`select from document where tags @> '{many}'`)).length > 0,
@@ -151,5 +151,5 @@ test('limits the size of a request', async () => {
     { action: 'delete', ids: ['1'] },
     { action: 'extract', ids: [1], label: 'x' },
   ])
-    assert.equal((await bulk(body)).status, 422, JSON.stringify(body))
+    assert.equal((await postBulk(body)).status, 422, JSON.stringify(body))
 })

@@ -8,11 +8,11 @@ const PASSWORD = 'Grün & weiß'
 const { query, ...service } = await sharedService()
 const client = await service.client()
 
-const locked = await readFile(new URL('../data/locked.pdf', import.meta.url))
+const encryptedPdf = await readFile(new URL('../data/locked.pdf', import.meta.url))
 const lines = [1, 2].map((n) => pageLines(n, 2, { sentences: 2 }).join('\n'))
 
 test('reads an encrypted PDF with its password, and keeps the password for later readings and images', async () => {
-  const { id } = (await (await client.upload(locked, 'locked.pdf')).json()) as { id: number }
+  const { id } = (await (await client.upload(encryptedPdf, 'locked.pdf')).json()) as { id: number }
   const path = `/api/v1/documents/${id}`
   const extract = async (query = '', body?: object) => {
     const answer = await client.post(`${path}/extract${query}`, body)

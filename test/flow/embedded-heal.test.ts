@@ -3,14 +3,14 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import path from 'node:path'
 import { test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { identify } from '../../sql/embedded/processes.ts'
+import { identifyProcess } from '../../sql/embedded/processes.ts'
 import {
-  ask,
   copyUsedFolder,
   createFolder,
-  kill,
-  postmasterPid,
-  start,
+  killChild,
+  queryRows,
+  readPostmasterPid,
+  startDatabase,
   startInChild,
   until,
 } from './embedded-help.ts'
@@ -18,26 +18,26 @@ import {
 test('a start after a crash of owner and server recovers all commits', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const owner = await startInChild(t, dataDir)
-  await ask(owner.url, 'create table kept as select 42 as answer')
-  const pid = postmasterPid(dataDir)
-  await kill(owner.child)
+  await queryRows(owner.url, 'create table kept as select 42 as answer')
+  const pid = readPostmasterPid(dataDir)
+  await killChild(owner.child)
   process.kill(pid, 'SIGKILL')
-  const database = await start(t, dataDir)
-  assert.deepEqual(await ask(database.url, 'select answer from kept'), [{ answer: 42 }])
+  const database = await startDatabase(t, dataDir)
+  assert.deepEqual(await queryRows(database.url, 'select answer from kept'), [{ answer: 42 }])
   assert.match(readFileSync(path.join(dataDir, 'postgres.log'), 'utf8'), /automatic recovery/)
 })
 
 test('a start replaces a server that outlived its owner', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const owner = await startInChild(t, dataDir)
-  await ask(owner.url, 'create table kept as select 42 as answer')
-  const pid = postmasterPid(dataDir)
-  await kill(owner.child)
+  await queryRows(owner.url, 'create table kept as select 42 as answer')
+  const pid = readPostmasterPid(dataDir)
+  await killChild(owner.child)
   const lines: string[] = []
-  const database = await start(t, dataDir, { log: (line) => lines.push(line) })
-  assert.notEqual(postmasterPid(dataDir), pid)
+  const database = await startDatabase(t, dataDir, { log: (line) => lines.push(line) })
+  assert.notEqual(readPostmasterPid(dataDir), pid)
   assert.match(lines.join('\n'), new RegExp(`${pid}, whose owner is gone`))
-  assert.deepEqual(await ask(database.url, 'select answer from kept'), [{ answer: 42 }])
+  assert.deepEqual(await queryRows(database.url, 'select answer from kept'), [{ answer: 42 }])
 })
 
 test('a start ends a busy backend that outlived its server', async (t) => {
@@ -49,57 +49,57 @@ test('a start ends a busy backend that outlived its server', async (t) => {
   // The loop takes no locks and never waits, so the backend never checks whether its postmaster is alive.
   client.query('do $$ begin loop perform 1; end loop; end $$').catch(() => {})
   await until(async () => {
-    const [activity] = await ask(owner.url, `select state from pg_stat_activity where pid = ${row.pid}`)
+    const [activity] = await queryRows(owner.url, `select state from pg_stat_activity where pid = ${row.pid}`)
     return activity?.state === 'active'
   })
-  const pid = postmasterPid(dataDir)
-  await kill(owner.child)
+  const pid = readPostmasterPid(dataDir)
+  await killChild(owner.child)
   process.kill(pid, 'SIGKILL')
-  assert.notEqual(identify(Number(row.pid)), undefined)
-  const database = await start(t, dataDir)
+  assert.notEqual(identifyProcess(Number(row.pid)), undefined)
+  const database = await startDatabase(t, dataDir)
   await gone
-  assert.equal(identify(Number(row.pid)), undefined)
-  assert.equal((await ask(database.url, 'select 1')).length, 1)
+  assert.equal(identifyProcess(Number(row.pid)), undefined)
+  assert.equal((await queryRows(database.url, 'select 1')).length, 1)
 })
 
 test('a server that dies is restarted under the same URL', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const lines: string[] = []
-  const database = await start(t, dataDir, {
+  const database = await startDatabase(t, dataDir, {
     settings: { synchronous_commit: 'on' },
     log: (line) => lines.push(line),
   })
-  await ask(database.url, 'create table kept as select 42 as answer')
-  const pid = postmasterPid(dataDir)
+  await queryRows(database.url, 'create table kept as select 42 as answer')
+  const pid = readPostmasterPid(dataDir)
   process.kill(pid, 'SIGKILL')
   await until(() =>
-    ask(database.url, 'select answer from kept').then(
+    queryRows(database.url, 'select answer from kept').then(
       (rows) => rows.length === 1,
       () => false,
     ),
   )
-  assert.notEqual(postmasterPid(dataDir), pid)
+  assert.notEqual(readPostmasterPid(dataDir), pid)
   assert.match(lines.join('\n'), /died \(SIGKILL\)/)
 })
 
 test('stopping during a restart of the server leaves nothing running', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const lines: string[] = []
-  const database = await start(t, dataDir, { log: (line) => lines.push(line) })
-  process.kill(postmasterPid(dataDir), 'SIGKILL')
+  const database = await startDatabase(t, dataDir, { log: (line) => lines.push(line) })
+  process.kill(readPostmasterPid(dataDir), 'SIGKILL')
   await until(() => lines.some((line) => line.includes('died')))
   await database.stop()
   assert.ok(!existsSync(path.join(dataDir, 'postgres/postmaster.pid')))
-  await assert.rejects(ask(database.url, 'select 1'))
+  await assert.rejects(queryRows(database.url, 'select 1'))
 })
 
 test('removes pid files that are empty or name another program', async (t) => {
   const dataDir = await copyUsedFolder(t)
-  await (await start(t, dataDir)).stop()
+  await (await startDatabase(t, dataDir)).stop()
   for (const content of [`${process.pid}\n${dataDir}/postgres\n`, '']) {
     writeFileSync(path.join(dataDir, 'postgres/postmaster.pid'), content)
-    const database = await start(t, dataDir)
-    assert.equal((await ask(database.url, 'select 1')).length, 1)
+    const database = await startDatabase(t, dataDir)
+    assert.equal((await queryRows(database.url, 'select 1')).length, 1)
     await database.stop()
   }
 })
@@ -109,7 +109,7 @@ test('takes over a lock whose pid was reused, and removes an unfinished first st
   writeFileSync(path.join(dataDir, 'lock'), JSON.stringify({ pid: process.pid, started: 'earlier' }))
   mkdirSync(path.join(dataDir, 'postgres.new'))
   writeFileSync(path.join(dataDir, 'postgres.new/PG_VERSION'), '')
-  await start(t, dataDir)
+  await startDatabase(t, dataDir)
   assert.ok(!existsSync(path.join(dataDir, 'postgres.new')))
 })
 
@@ -119,8 +119,8 @@ test('the next start sets a new password that could not be set', async (t) => {
   const right = readFileSync(conf, 'utf8')
   rmSync(path.join(dataDir, 'postgres.password'))
   writeFileSync(conf, `${right}\nnonsense = on\n`)
-  await assert.rejects(start(t, dataDir), /unrecognized configuration parameter "nonsense"/)
+  await assert.rejects(startDatabase(t, dataDir), /unrecognized configuration parameter "nonsense"/)
   writeFileSync(conf, right)
-  const database = await start(t, dataDir)
-  assert.equal((await ask(database.url, 'select 1')).length, 1)
+  const database = await startDatabase(t, dataDir)
+  assert.equal((await queryRows(database.url, 'select 1')).length, 1)
 })

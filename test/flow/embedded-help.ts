@@ -8,16 +8,16 @@ import type { TestContext } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { type EmbeddedDatabase, type EmbeddedOptions, startEmbedded } from '../../sql/embedded.ts'
 
-export const CHILD = path.join(import.meta.dirname, 'embedded-child.ts')
+export const CHILD_SCRIPT = path.join(import.meta.dirname, 'embedded-child.ts')
 
-const closers = new WeakMap<TestContext, (() => unknown)[]>()
+const closersByTest = new WeakMap<TestContext, (() => unknown)[]>()
 
 /** Runs `close` after the test. Functions run in reverse order, unlike the runner's own hooks. */
 function closeAfter(t: TestContext, close: () => unknown): void {
-  const known = closers.get(t)
+  const known = closersByTest.get(t)
   if (known) return void known.push(close)
   const list = [close]
-  closers.set(t, list)
+  closersByTest.set(t, list)
   t.after(async () => {
     for (const one of list.reverse()) await one()
   })
@@ -38,14 +38,14 @@ let kept: Promise<string> | undefined
 
 /** Copies a folder with a stopped database, because a first start takes 0.4 s of CPU. */
 export async function copyUsedFolder(t: TestContext): Promise<string> {
-  kept ??= startOnce()
+  kept ??= createUsedFolder()
   const made = createFolder(t)
   execFileSync('cp', ['-a', `${await kept}/.`, made])
   return made
 }
 
 /** Creates a folder with a stopped database. Later test files reuse it, so only the test run removes it. */
-async function startOnce(): Promise<string> {
+async function createUsedFolder(): Promise<string> {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'millrace-'))
   chmodSync(dataDir, 0o755)
   await (await startEmbedded({ dataDir, ephemeral: true })).stop()
@@ -53,7 +53,7 @@ async function startOnce(): Promise<string> {
 }
 
 /** Starts an embedded database and stops it after the test at the latest. */
-export async function start(
+export async function startDatabase(
   t: TestContext,
   dataDir: string,
   options: Partial<EmbeddedOptions> = {},
@@ -64,7 +64,7 @@ export async function start(
 }
 
 /** Runs one statement on a new connection and returns its rows. */
-export async function ask(url: string, text: string): Promise<Record<string, unknown>[]> {
+export async function queryRows(url: string, text: string): Promise<Record<string, unknown>[]> {
   const client = await connect({ url, applicationName: 'test' })
   try {
     return (await client.query(text)).rows
@@ -73,7 +73,7 @@ export async function ask(url: string, text: string): Promise<Record<string, unk
   }
 }
 
-export interface Owner {
+export interface OwnerProcess {
   readonly child: ChildProcess
   readonly url: string
   readonly error: string
@@ -85,8 +85,8 @@ export async function startInChild(
   t: TestContext,
   dataDir: string,
   options: { node?: string; script?: string; env?: Record<string, string>; uid?: number; gid?: number } = {},
-): Promise<Owner> {
-  const { node = process.execPath, script = CHILD, env = {}, ...account } = options
+): Promise<OwnerProcess> {
+  const { node = process.execPath, script = CHILD_SCRIPT, env = {}, ...account } = options
   const child = spawn(node, ['--disable-warning=ExperimentalWarning', script, dataDir], {
     cwd: '/',
     env: { PATH: process.env.PATH ?? '', TMPDIR: tmpdir(), ...env },
@@ -99,17 +99,17 @@ export async function startInChild(
 }
 
 /** Stops a process of {@link startInChild} gracefully. */
-export async function stopChild({ child }: Owner): Promise<void> {
+export async function stopChild({ child }: OwnerProcess): Promise<void> {
   child.stdin?.end()
   await once(child, 'exit')
 }
 
-export async function kill(child: ChildProcess): Promise<void> {
+export async function killChild(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL')
   await once(child, 'exit')
 }
 
-export function postmasterPid(dataDir: string): number {
+export function readPostmasterPid(dataDir: string): number {
   return Number.parseInt(readFileSync(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10)
 }
 

@@ -3,7 +3,15 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startEmbedded } from '../../sql/embedded.ts'
-import { ask, copyUsedFolder, createFolder, kill, start, startInChild, stopChild } from './embedded-help.ts'
+import {
+  copyUsedFolder,
+  createFolder,
+  killChild,
+  queryRows,
+  startDatabase,
+  startInChild,
+  stopChild,
+} from './embedded-help.ts'
 
 test('rejects a folder with other contents and leaves it unchanged', async (t) => {
   const dataDir = createFolder(t)
@@ -42,11 +50,11 @@ test('rejects data of another major version', async (t) => {
 
 test('rejects a second start in the same process until the first has stopped', async (t) => {
   const dataDir = await copyUsedFolder(t)
-  const first = await start(t, dataDir)
+  const first = await startDatabase(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${process.pid}\\)`))
-  assert.equal((await ask(first.url, 'select 1')).length, 1)
+  assert.equal((await queryRows(first.url, 'select 1')).length, 1)
   await first.stop()
-  await start(t, dataDir)
+  await startDatabase(t, dataDir)
 })
 
 test('rejects a start while another process owns the data', async (t) => {
@@ -54,12 +62,12 @@ test('rejects a start while another process owns the data', async (t) => {
   const owner = await startInChild(t, dataDir)
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${owner.child.pid}\\)`))
   await stopChild(owner)
-  await start(t, dataDir)
+  await startDatabase(t, dataDir)
 })
 
 test('of concurrent starts on a stale lock, exactly one succeeds', async (t) => {
   const dataDir = await copyUsedFolder(t)
-  await kill((await startInChild(t, dataDir)).child)
+  await killChild((await startInChild(t, dataDir)).child)
   const owners = await Promise.all([1, 2, 3].map(() => startInChild(t, dataDir)))
   const winners = owners.filter((owner) => owner.url !== '')
   assert.equal(winners.length, 1)

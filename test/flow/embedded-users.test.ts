@@ -13,12 +13,12 @@ import {
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ask, createFolder, kill, startInChild, stopChild } from './embedded-help.ts'
+import { createFolder, killChild, queryRows, startInChild, stopChild } from './embedded-help.ts'
 
 /** The database is started by several users from several checkouts, which only root can set up. */
 const options = { skip: process.getuid?.() === 0 ? false : 'needs root' }
 const ROOT = path.resolve(import.meta.dirname, '../..')
-const SOMEONE = { uid: 65_534, gid: 65_534 } // `nobody`, because initdb requires an existing user.
+const NOBODY_USER = { uid: 65_534, gid: 65_534 } // `nobody`, because initdb requires an existing user.
 
 /**
  * Copies the files that a start needs into `to`, as an install with `--ignore-scripts` leaves them. Returns the path of
@@ -68,12 +68,12 @@ test('root starts it in a checkout that other users cannot enter', options, asyn
   assert.ok(home.startsWith(`${env.TMPDIR}/millrace-0/`), home)
   assert.notEqual(statSync(path.join(home, 'postgres')).uid, 0)
   assert.equal(statSync(closed).mode & 0o777, 0o700)
-  await ask(first.url, 'create table kept as select 42 as answer')
-  await kill(first.child)
+  await queryRows(first.url, 'create table kept as select 42 as answer')
+  await killChild(first.child)
 
   const second = await startInChild(t, dataDir, { script, env })
   assert.equal(second.error, '')
-  assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
+  assert.deepEqual(await queryRows(second.url, 'select answer from kept'), [{ answer: 42 }])
   await stopChild(second)
   assert.deepEqual(
     readdirSync(home.replace(/\/[^/]*$/, '')).map((name) => name.replace(/-.*/, '')),
@@ -88,18 +88,18 @@ test('an ordinary user starts it in a read-only checkout without install scripts
   cpSync(process.execPath, node)
   const dataDir = path.join(base, 'data')
   mkdirSync(dataDir)
-  chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
-  const first = await startInChild(t, dataDir, { node, script, ...SOMEONE })
+  chownSync(dataDir, NOBODY_USER.uid, NOBODY_USER.gid)
+  const first = await startInChild(t, dataDir, { node, script, ...NOBODY_USER })
   assert.equal(first.error, '')
-  await ask(first.url, 'create table kept as select 42 as answer')
+  await queryRows(first.url, 'create table kept as select 42 as answer')
   assert.ok(existsSync(path.join(dataDir, 'lib/libpq.so.5')))
   await stopChild(first)
 
   // Root finds the data of that user and runs the server as that user.
   const second = await startInChild(t, dataDir, { script })
   assert.equal(second.error, '')
-  assert.deepEqual(await ask(second.url, 'select answer from kept'), [{ answer: 42 }])
-  assert.equal(statSync(path.join(dataDir, 'postgres/postmaster.pid')).uid, SOMEONE.uid)
+  assert.deepEqual(await queryRows(second.url, 'select answer from kept'), [{ answer: 42 }])
+  assert.equal(statSync(path.join(dataDir, 'postgres/postmaster.pid')).uid, NOBODY_USER.uid)
   await stopChild(second)
 })
 
@@ -120,7 +120,7 @@ test('an ordinary user gets an error if root owns the data', options, async (t) 
   cpSync(process.execPath, node)
   const dataDir = path.join(base, 'data')
   await stopChild(await startInChild(t, dataDir, { script }))
-  chownSync(dataDir, SOMEONE.uid, SOMEONE.gid)
-  const refused = await startInChild(t, dataDir, { node, script, ...SOMEONE })
+  chownSync(dataDir, NOBODY_USER.uid, NOBODY_USER.gid)
+  const refused = await startInChild(t, dataDir, { node, script, ...NOBODY_USER })
   assert.match(refused.error, /can't be read as the user 65534 \(EACCES\): start as the user that owns it/)
 })

@@ -7,16 +7,16 @@ import { LONG } from '../runs.ts'
  * The primary dies, its standby is promoted, and every process recovers. `npm run bench -- failover` measures the time.
  */
 
-const synchronous: readonly FailoverOptions[] = [
-  { death: 'killed' },
-  ...(LONG ? [{ death: 'silent' as const }] : []),
+const SYNCHRONOUS_CASES: readonly FailoverOptions[] = [
+  { failure: 'killed' },
+  ...(LONG ? [{ failure: 'silent' as const }] : []),
 ]
 
-for (const options of synchronous)
-  test(`after a primary is ${options.death}, no acknowledged work is lost or done twice`, async (t) => {
-    const { backMs, endedMs, acknowledged, ...broken } = await failOver(options)
+for (const options of SYNCHRONOUS_CASES)
+  test(`after a primary is ${options.failure}, no acknowledged work is lost or done twice`, async (t) => {
+    const { recoveryMs, jobsEndedMs, acknowledged, ...broken } = await failOver(options)
     t.diagnostic(
-      `written again after ${backMs} ms, every job ended after ${endedMs}: ${JSON.stringify(acknowledged)}`,
+      `written again after ${recoveryMs} ms, every job ended after ${jobsEndedMs}: ${JSON.stringify(acknowledged)}`,
     )
     assert.deepEqual(broken, { lost: [], doubled: [], unfinished: [] })
   })
@@ -26,10 +26,10 @@ if (LONG)
     const {
       acknowledged,
       lost,
-      doubled,
+      duplicated,
       unfinished: unended,
-    } = await failOver({ death: 'killed', behindMs: 2_000 })
-    t.diagnostic(`${lost.length} lost, ${doubled.length} done again of ${JSON.stringify(acknowledged)}`)
+    } = await failOver({ failure: 'killed', standbyLagMs: 2_000 })
+    t.diagnostic(`${lost.length} lost, ${duplicated.length} done again of ${JSON.stringify(acknowledged)}`)
     assert.deepEqual(unended, [])
     const all = acknowledged.tags + acknowledged.tasks + acknowledged.mails
     assert.ok(lost.length > 0 && lost.length < all, `${lost.length} of ${all} lost`)

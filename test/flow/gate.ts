@@ -9,7 +9,7 @@ export interface Gate {
   close(): Promise<void>
 }
 
-const GATE = 7001
+const GATE_LOCK_ID = 7001
 
 /** Creates a closed gate. `trigger` is the event and table clause of its trigger. */
 export async function createClosedGate(url: string, trigger: string): Promise<Gate> {
@@ -17,11 +17,11 @@ export async function createClosedGate(url: string, trigger: string): Promise<Ga
   await holder.connect()
   stopAfterFile(() => holder.end())
   await holder.query(`create function gate() returns trigger language plpgsql as $$ begin
-    perform pg_advisory_xact_lock_shared(${GATE}); return new; end $$;
+    perform pg_advisory_xact_lock_shared(${GATE_LOCK_ID}); return new; end $$;
     create trigger gate ${trigger} execute function gate()`)
   const gate = {
     open: async () => void (await holder.query('select pg_advisory_unlock_all()')),
-    close: async () => void (await holder.query(`select pg_advisory_lock(${GATE})`)),
+    close: async () => void (await holder.query(`select pg_advisory_lock(${GATE_LOCK_ID})`)),
   }
   await gate.close()
   return gate

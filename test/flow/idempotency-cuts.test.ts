@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { areas } from '../../edge/routes/index.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { SECRET, startEdge } from '../edge/harness.ts'
-import { operationOf, requestOf } from '../edge/matrix-ask.ts'
-import { type Ask, REQUESTS } from '../edge/matrix-requests.ts'
-import { World } from '../edge/matrix-world.ts'
-import { SERVICES } from '../every-service.ts'
-import { lineOf } from '../listed.ts'
+import { buildRequest, operationOf } from '../edge/matrix-ask.ts'
+import { REQUESTS, type RequestParts } from '../edge/matrix-requests.ts'
+import { RowFactory } from '../edge/matrix-world.ts'
+import { ALL_SERVICES_ENV } from '../every-service.ts'
+import { findLine } from '../listed.ts'
 import { LONG, SEED } from '../runs.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
@@ -17,10 +17,10 @@ import { type Cut, openCountingLink } from './statements.ts'
  * retries the request, which must have one effect and one answer. A quick run tries some statements.
  */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { url, query } = database
 const env = {
-  ...SERVICES,
+  ...ALL_SERVICES_ENV,
   AUTH_LEVEL: 'basic',
   SECRET_KEY: SECRET,
   RATE_LIMIT_REGISTER: '0',
@@ -29,12 +29,12 @@ const env = {
   RATE_LIMIT_PASSWORD_RESET: '0',
   LOG_LEVEL: 'fatal',
 }
-const world = await World.make(await startEdge(url, { env }), database)
+const world = await RowFactory.make(await startEdge(url, { env }), database)
 const link = await openCountingLink(url, 'millrace-edge')
 const edge = await startEdge(link.url, { env })
 
 // Tables that do not count as an effect of a request: keys, rate limits, derived rows, and ownerless uploads.
-const NO_EFFECT = [
+const TABLES_WITHOUT_EFFECT = [
   'idempotency_key',
   'request_limit',
   ...[
@@ -52,19 +52,21 @@ const NO_EFFECT = [
 ]
 const tables = (
   await query(`select tablename as name from pg_tables where schemaname = 'public' order by 1`)
-).filter(({ name }) => !NO_EFFECT.includes(name as string))
-const counting = tables
+).filter(({ name }) => !TABLES_WITHOUT_EFFECT.includes(name as string))
+const countStatement = tables
   .map(({ name }) => `select '${name}'::text, count(*)::int from ${name}`)
   .join(' union all ')
 // A function caches its plan; planning this query takes longer than running it.
 await query(`create function counted() returns table (name text, n integer) language plpgsql as $$
-  begin return query ${counting}; end $$`)
+  begin return query ${countStatement}; end $$`)
 
-const keyed = areas
+const keyedRoutes = areas
   .flatMap((area) => area.routes.map((route) => ({ route, operation: operationOf(area, route) })))
   .filter(({ route }) => route.sideEffect === true)
-const operations = keyed.map(({ operation }) => operation)
-const waiting = new Set(keyed.filter(({ route }) => route.alwaysWaits).map(({ operation }) => operation))
+const operations = keyedRoutes.map(({ operation }) => operation)
+const waitingOperations = new Set(
+  keyedRoutes.filter(({ route }) => route.alwaysWaits).map(({ operation }) => operation),
+)
 
 async function countRowsByTable(): Promise<Map<string, number>> {
   return new Map(
@@ -75,20 +77,20 @@ async function countRowsByTable(): Promise<Map<string, number>> {
 const countJobs = async (): Promise<number> =>
   Number((await query('select count(*)::int as n from job'))[0]!.n)
 
-interface Outcome {
+interface ComparedAnswer {
   readonly status: number
   readonly body: string
   readonly location: string | null
 }
 
-async function send(operation: string, ask: Ask, key: string): Promise<Outcome> {
+async function sendWithKey(operation: string, ask: RequestParts, key: string): Promise<ComparedAnswer> {
   const isPublic = /register|password-reset/.test(operation)
   const isForAdmins = /llm\/sync|schedules|queues|workers|jobs\/bulk|comms\/templates|users\/import/.test(
     operation,
   )
   const who = isPublic ? null : isForAdmins ? world.admin : world.owner
   const repeatable = { ...ask, headers: { ...ask.headers, 'idempotency-key': key } }
-  const { path, init } = requestOf(operation, repeatable, who)
+  const { path, init } = buildRequest(operation, repeatable, who)
   const response = await fetch(`http://127.0.0.1:${edge.port}${path}`, init)
   const body = await response.text()
   return { status: response.status, body, location: response.headers.get('location') }
@@ -106,21 +108,21 @@ async function measureEffect(
   const key = world.name()
   const before = await countRowsByTable()
   link.arm(cut)
-  const first = await send(operation, ask, key)
+  const first = await sendWithKey(operation, ask, key)
   const { statements } = link
   link.arm(null)
   if (cut !== null && first.status >= 400)
     assert.equal(first.status, 503, `${first.body} for a lost connection`)
   const second = await until('the retry is answered', async () => {
-    const answer = await send(operation, ask, key)
+    const answer = await sendWithKey(operation, ask, key)
     if (answer.status === 503) return null
     if (answer.status !== 409) return answer
     // A 409 is final only for requests that wait for their job, when the job ends. Otherwise the first request is still
     // running, and its transaction ends once the server notices the lost connection.
-    return waiting.has(operation) && (await countJobs()) > before.get('job')! ? answer : null
+    return waitingOperations.has(operation) && (await countJobs()) > before.get('job')! ? answer : null
   })
   if (first.status < 400) assert.deepEqual(second, first, 'the repetition answers as the first request')
-  assert.deepEqual(await send(operation, ask, key), second, 'so does every other one')
+  assert.deepEqual(await sendWithKey(operation, ask, key), second, 'so does every other one')
   const after = await countRowsByTable()
   const added = [...after].map(([name, n]): [string, number] => [name, n - before.get(name)!])
   const status = second.status === 409 ? 202 : second.status
@@ -131,15 +133,15 @@ describe('a connection lost at any statement', () => {
   for (const [number, operation] of operations.entries())
     test(operation, async () => {
       const whole = await measureEffect(operation, null)
-      const where = lineOf('test/edge/matrix-requests.ts', 'export const REQUESTS')
+      const where = findLine('test/edge/matrix-requests.ts', 'export const REQUESTS')
       assert.ok(
         whole.status < 300,
         `${whole.status}${whole.status === 422 ? `: add a valid request to ${where}` : ''}`,
       )
       assert.ok(whole.statements >= 3, 'a transaction has a beginning, work and an end')
       const all = Array.from({ length: whole.statements }, (_, i) => i + 1).flatMap((at): Cut[] => [
-        { at, when: 'before' },
-        { at, when: 'after' },
+        { statement: at, when: 'before' },
+        { statement: at, when: 'after' },
       ])
       // The last statement is the commit, unless a notification follows.
       const cuts = LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import * as crash from './crash.ts'
 import { createClient, startReader } from './reader.ts'
 
 // Several batches, because the other requests join once the first batch is stored.
 const PAGES = 200
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 // At 30 ms a page, the document is still being read when the last request of a test arrives.
 await crash.recordWrites(query, 30)
 const client = await startReader(url)
-const other = await createClient(url)
-other.token = client.token
+const otherClient = await createClient(url)
+otherClient.token = client.token
 await crash.startWorker(url, 'worker')
 
 const readJobs = (id: number): Promise<Record<string, unknown>[]> =>
@@ -20,7 +20,7 @@ const readJobs = (id: number): Promise<Record<string, unknown>[]> =>
 
 test('two concurrent requests on two edges become one job', async () => {
   const id = await crash.uploadText(client, 5, 'twice at once')
-  const ids = await Promise.all([crash.extract(client, id), crash.extract(other, id)])
+  const ids = await Promise.all([crash.extract(client, id), crash.extract(otherClient, id)])
   assert.equal(ids[0], ids[1])
   assert.equal((await crash.waitForJob(query, ids[0]!)).status, 'done')
   assert.deepEqual(await readJobs(id), [{ id: ids[0], attempt: 1 }])
@@ -30,9 +30,9 @@ test('a hundred requests join a running job, and a request after its end starts 
   const id = await crash.uploadText(client, PAGES, 'a hundred times')
   const jobId = await crash.extract(client, id)
   await crash.waitForPages(query, jobId, 2)
-  const background = Array.from({ length: 80 }, (_, n) => crash.extract(n % 2 ? client : other, id))
+  const background = Array.from({ length: 80 }, (_, n) => crash.extract(n % 2 ? client : otherClient, id))
   const waiting = Array.from({ length: 20 }, (_, n) =>
-    (n % 2 ? client : other).post(`/api/v1/documents/${id}/extract`),
+    (n % 2 ? client : otherClient).post(`/api/v1/documents/${id}/extract`),
   )
   assert.deepEqual(new Set(await Promise.all(background)), new Set([jobId]))
   const answers = await Promise.all(

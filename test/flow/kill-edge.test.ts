@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { Client, type Frame, launch, startProcess } from '../service.ts'
+import { Client, type Frame, launchProcess, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -10,12 +10,12 @@ import { createGateAtPage } from './gate.ts'
 
 const PAGES = 120
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await crash.recordWrites(query)
 // The gate keeps the job running until the edge has been killed.
 const gate = await createGateAtPage(url, 100)
 const edge = await startProcess('edge', url)
-const other = await startEdge(url)
+const otherEdge = await startEdge(url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 
@@ -35,7 +35,7 @@ test('readers of a killed edge get the rest from another, and waiting work conti
     client.stream('/api/v1/jobs/events'),
   ])
   // The worker starts after the streams are open, so that they show all of its events.
-  const worker = await launch('worker', url, { WORKER_QUEUES: 'documents' })
+  const worker = await launchProcess('worker', url, { WORKER_QUEUES: 'documents' })
   stopAfterFile(() => worker.kill())
   await crash.waitForPages(query, jobId, 8)
   await stream.until('some frames have arrived', (frames) => frames.length >= 5)
@@ -44,12 +44,12 @@ test('readers of a killed edge get the rest from another, and waiting work conti
   assert.equal(await waiting, 'broken')
   await gate.open()
 
-  const again = new Client(other.port)
+  const again = new Client(otherEdge.port)
   again.token = client.token
   const rest = await again.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': stream.lastId })
   const allAgain = await again.stream('/api/v1/jobs/events', { 'last-event-id': all.lastId })
   const frames: Frame[] = [...stream.frames, ...(await crash.readWholeStream(rest))]
-  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal((await crash.readJobRow(query, jobId)).attempt, 1)
@@ -65,7 +65,7 @@ test('readers of a killed edge get the rest from another, and waiting work conti
 })
 
 test('a stream opened after the end returns the end, except to readers that already have it', async () => {
-  const reader = new Client(other.port)
+  const reader = new Client(otherEdge.port)
   reader.token = client.token
   const jobId = await crash.extract(reader, await crash.uploadText(reader, 3, 'short'))
   await crash.waitForJob(query, jobId)
@@ -77,7 +77,7 @@ test('a stream opened after the end returns the end, except to readers that alre
   const fromStart = await crash.readWholeStream(
     await reader.stream(`/api/v1/jobs/${jobId}/events`, { 'last-event-id': '0' }),
   )
-  crash.assertWhole(fromStart)
+  crash.assertComplete(fromStart)
   const [row] = await query('select count(*)::int as count from job_event where job_id = $1', [jobId])
   assert.equal(fromStart.length, row!.count)
   const again = await reader.fetch(`/api/v1/jobs/${jobId}/events`, {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import * as crash from './crash.ts'
 import { createGateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
@@ -8,7 +8,7 @@ import { startReader } from './reader.ts'
 // `npm run bench -- recovery` measures how soon another worker restarts the job.
 const PAGES = 200
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await crash.recordWrites(query)
 const client = await startReader(url)
 // The gate keeps every worker busy until it is killed.
@@ -54,9 +54,9 @@ test('a worker that starts after the only one was killed resumes immediately', a
 async function assertFinished(
   id: number,
   jobId: string,
-  frames: Parameters<typeof crash.assertWhole>[0],
+  frames: Parameters<typeof crash.assertComplete>[0],
 ): Promise<void> {
-  const end = crash.assertWhole(frames)
+  const end = crash.assertComplete(frames)
   assert.deepEqual(end.result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   const written = await crash.assertPagesOnce(query, jobId, PAGES)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { LONG } from '../runs.ts'
 import * as crash from './crash.ts'
 import { createGateAtPage } from './gate.ts'
@@ -9,7 +9,7 @@ import { startReader } from './reader.ts'
 const KILLS = LONG ? 20 : 3
 const PAGES = LONG ? 2000 : 200
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await crash.recordWrites(query)
 const client = await startReader(url)
 // The gate keeps the document unfinished until the last kill.
@@ -28,7 +28,7 @@ test('a document that makes progress is read completely, however often its worke
     worker = await crash.startWorker(url, 'worker')
   }
   const frames = await stream.waitForEnd()
-  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   assert.equal((await crash.readJobRow(query, jobId)).tries, 1)

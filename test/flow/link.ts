@@ -23,13 +23,13 @@ export interface Link {
 
 /** Opens a link to the database that can be cut, silenced and slowed. It closes after the test file. */
 export async function openLink(url: string): Promise<Link> {
-  const { close, ...link } = await makeLink(url)
+  const { close, ...link } = await openUnownedLink(url)
   after(close)
   return link
 }
 
 /** Like {@link openLink}, but the caller closes it. */
-export async function makeLink(url: string): Promise<Link & { close(): Promise<void> }> {
+export async function openUnownedLink(url: string): Promise<Link & { close(): Promise<void> }> {
   const open = new Set<Socket>()
   const answering = new Set<Socket>()
   let whole = true

@@ -1,21 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { Client, launch } from '../service.ts'
+import { Client, launchProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 /** Tasks of the named queues run from the request to the result. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const edge = await startEdge(url)
 async function startWorker() {
-  const worker = await launch('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
+  const worker = await launchProcess('worker', url, {
+    WORKER_QUEUES: 'load_test,system',
+    WORKER_THREADS: '1',
+  })
   stopAfterFile(() => worker.kill())
   return worker
 }
-const first = await startWorker()
+const firstWorker = await startWorker()
 const client = new Client(edge.port)
 await client.register('tester@example.com')
 
@@ -65,7 +68,7 @@ test('adds a load once, even if its worker dies, and its report adds up', async 
   await until('the load has been added', async () =>
     ['running', 'completed'].includes((await readResult(id)).status),
   )
-  first.process.kill('SIGKILL')
+  firstWorker.process.kill('SIGKILL')
   await startWorker()
   const { status, result: report } = await waitForTask(id)
   assert.equal(status, 'completed')

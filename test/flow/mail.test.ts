@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { LONG } from '../runs.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -15,7 +15,7 @@ import { createClosedGate } from './gate.ts'
 const DEADLINE_MS = 60_000
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-mail-'))
 after(() => rmSync(dataDir, { recursive: true, force: true }))
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const env = {
   DATA_DIR: dataDir,
   PUBLIC_BASE_URL: 'https://service.example',
@@ -25,14 +25,14 @@ const env = {
   WORKER_QUEUES: 'accounts',
   WORKER_THREADS: '1',
 }
-const TALKATIVE = { LOG_LEVEL: 'trace' }
-const edge = await startProcess('edge', url, { ...env, ...TALKATIVE })
+const TRACE_LOG = { LOG_LEVEL: 'trace' }
+const edge = await startProcess('edge', url, { ...env, ...TRACE_LOG })
 const startWorker = (more: Readonly<Record<string, string>> = {}): Promise<Child> =>
   startProcess('worker', url, { ...env, ...SHORT_LEASE, ...more })
 const client = new Client(edge.ready.port!)
 const secrets: string[] = []
 
-const files = (): string[] => {
+const listMailFiles = (): string[] => {
   try {
     return readdirSync(join(dataDir, 'outbox')).filter((name) => name.endsWith('.eml'))
   } catch {
@@ -50,7 +50,7 @@ function waitForMail(to: string, subject: string): Promise<Mail> {
   return until(
     `there is a mail "${subject}" to ${to}`,
     async () => {
-      for (const name of files()) {
+      for (const name of listMailFiles()) {
         const mail = await PostalMime.parse(readFileSync(join(dataDir, 'outbox', name)))
         if (mail.to?.[0]?.address !== to || mail.subject !== subject) continue
         const token = /token is: (\S+)/.exec(mail.text!)![1]!
@@ -75,7 +75,7 @@ const readMe = async (): Promise<{ is_verified: boolean }> =>
   (await client.fetch('/api/v1/auth/me')).json() as Promise<{ is_verified: boolean }>
 
 test('verifies and recovers an account with mails from the outbox', async () => {
-  const worker = await startWorker(TALKATIVE)
+  const worker = await startWorker(TRACE_LOG)
   const email = 'reader@example.com'
   await client.register(email, 'the first password')
   assert.equal((await readMe()).is_verified, false)
@@ -116,7 +116,7 @@ test('writes each mail as one file even if workers are killed', {
   timeout: 240_000,
 }, async () => {
   const MAILS = 60
-  const before = files().length
+  const before = listMailFiles().length
   // Ten mails to each of six accounts, which is the limit per address.
   await query(`insert into account (email, password_hash)
     select 'mail-' || n || '@example.com', '' from generate_series(0, 5) n`)
@@ -137,7 +137,7 @@ test('writes each mail as one file even if workers are killed', {
   )
   for (const share of LONG ? [0.1, 0.4, 0.7] : [0.4]) {
     const worker = await startWorker()
-    await until('some mails are written', () => files().length - before >= share * MAILS, DEADLINE_MS)
+    await until('some mails are written', () => listMailFiles().length - before >= share * MAILS, DEADLINE_MS)
     if ((await countUnfinished()) > 0) killed++
     await worker.kill()
     await gate.open()
@@ -148,8 +148,8 @@ test('writes each mail as one file even if workers are killed', {
 
   const jobs = await query(`select id from job where name like 'accounts.%' and name <> 'accounts.purge'`)
   const ids = jobs.map(({ id }) => `${id}.eml`)
-  assert.deepEqual(files().sort(), ids.sort())
-  for (const name of files()) {
+  assert.deepEqual(listMailFiles().sort(), ids.sort())
+  for (const name of listMailFiles()) {
     const mail = await PostalMime.parse(readFileSync(join(dataDir, 'outbox', name)))
     assert.equal(mail.messageId, `<${name.replace('.eml', '')}@localhost>`)
     assert.match(mail.text!, /token is: \S+/)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { openLink } from './link.ts'
@@ -9,7 +9,7 @@ import { startReader } from './reader.ts'
 
 const PAGES = 100
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await crash.recordWrites(query, 20)
 const client = await startReader(url)
 const links = await Promise.all([openLink(url), openLink(url)])
@@ -31,7 +31,7 @@ test('workers that lost the database together do not declare each other dead', a
   })
   for (const link of links) link.restore()
   const frames = await crash.readWholeStream(stream)
-  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
   const { attempt, tries } = await crash.readJobRow(query, jobId)
   // This process runs all links, so a delay of it is another outage.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { event, subscriptionObject } from '../payment-events.ts'
+import { createEvent, subscriptionObject } from '../payment-events.ts'
 import { sharedPayments } from '../payments-world.ts'
 
 const { call, link, open, people, query, send, stripe, unconfigured } = await sharedPayments()
@@ -14,7 +14,7 @@ async function addSubscription(more: object = {}) {
   const object = subscriptionObject({ name }, more)
   await link(who!, name)
   stripe.account.subscriptions.set(`sub_${name}`, object as never)
-  await send(event('customer.subscription.created', object, { created: 1_700_000_000 }))
+  await send(createEvent('customer.subscription.created', object, { created: 1_700_000_000 }))
   const [row] = await query('select id::int from payment_subscription where provider_subscription_id = $1', [
     `sub_${name}`,
   ])
@@ -48,7 +48,7 @@ test('cancels a subscription at the end of its period, first at the provider', a
   assert.equal(stripe.account.subscriptions.get(`sub_${name}`)!.cancel_at_period_end, true)
   assert.deepEqual((await cancel()).json, CANCELLED, 'again is no other')
   await send(
-    event(
+    createEvent(
       'customer.subscription.deleted',
       subscriptionObject({ name }, { status: 'canceled', cancel_at_period_end: true }),
     ),
@@ -104,14 +104,14 @@ test('an older event that arrives late does not undo the cancellation', async ()
   const { cancel, name, read } = await addSubscription()
   await cancel()
   await send(
-    event('customer.subscription.updated', subscriptionObject({ name }), {
+    createEvent('customer.subscription.updated', subscriptionObject({ name }), {
       created: 1_700_000_100,
       before: { metadata: {} },
     }),
   )
   assert.equal((await read()).cancel_at_period_end, true)
   await send(
-    event('customer.subscription.updated', subscriptionObject({ name }), {
+    createEvent('customer.subscription.updated', subscriptionObject({ name }), {
       created: Math.floor(Date.now() / 1000) + 60,
       before: { cancel_at_period_end: true },
     }),

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { redirectUrl } from '../../edge/routes/payments/checkout.ts'
+import { chooseRedirectUrl } from '../../edge/routes/payments/checkout.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { event } from '../payment-events.ts'
+import { createEvent } from '../payment-events.ts'
 import { sharedPayments } from '../payments-world.ts'
 
 const world = await sharedPayments()
 const { call, open, people, stripe, query, url } = world
 const unconfigured = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
-const BUY = { price_id: 'price_1', mode: 'payment' }
-const lastSession = () => stripe.account.sessions.at(-1)!
+const CHECKOUT = { price_id: 'price_1', mode: 'payment' }
+const findLastSession = () => stripe.account.sessions.at(-1)!
 
 describe('a checkout', () => {
   test('requires a price and a mode, and returns the payment page', async () => {
     const [who] = await people(1)
-    const answer = await call(who!, 'POST', '/checkout', BUY)
+    const answer = await call(who!, 'POST', '/checkout', CHECKOUT)
     assert.equal(answer.status, 200, answer.text)
-    const session = lastSession()
+    const session = findLastSession()
     assert.deepEqual(answer.json, {
       session_id: session.id,
       checkout_url: session.url,
@@ -37,7 +37,7 @@ describe('a checkout', () => {
   test('creates one customer per account, even for concurrent checkouts', async () => {
     const [who] = await people(1)
     const before = stripe.account.customers.length
-    const buy = { ...BUY, mode: 'subscription', quantity: 3 }
+    const buy = { ...CHECKOUT, mode: 'subscription', quantity: 3 }
     const answers = await Promise.all(Array.from({ length: 5 }, () => call(who!, 'POST', '/checkout', buy)))
     for (const answer of answers) assert.equal(answer.status, 200, answer.text)
     const [customer] = stripe.account.customers.slice(before)
@@ -60,40 +60,44 @@ describe('a checkout', () => {
     const id = await world.createPayment('gone', 500, { customer: 'cus_gone' })
     stripe.account.deleted.add('cus_gone')
     for (let i = 0; i < 2; i++) {
-      const answer = await call(who!, 'POST', '/checkout', BUY)
+      const answer = await call(who!, 'POST', '/checkout', CHECKOUT)
       assert.equal(answer.status, 200, answer.text)
-      assert.equal(lastSession().customer, stripe.account.customers.at(-1)!.id)
+      assert.equal(findLastSession().customer, stripe.account.customers.at(-1)!.id)
     }
     const made = stripe.account.customers.filter(({ email }) => email === who!.email)
     assert.equal(made.length, 1)
     const { amount, currency } = { amount: 500, currency: 'usd' }
     const refunded = { id: 'ch_gone', payment_intent: 'pi_gone', amount, currency, amount_refunded: 500 }
-    await world.send(event('charge.refunded', { object: 'charge', ...refunded, customer: 'cus_gone' }))
+    await world.send(createEvent('charge.refunded', { object: 'charge', ...refunded, customer: 'cus_gone' }))
     assert.equal((await world.transaction(who!, id)).status, 'refunded')
   })
 
   test('always waits for its result', async () => {
     const [who] = await people(1)
-    assert.equal((await call(who!, 'POST', '/checkout', BUY, { prefer: 'respond-async' })).status, 200)
-    assert.equal((await call(who!, 'POST', '/checkout?background=true', BUY, {})).status, 422)
+    assert.equal((await call(who!, 'POST', '/checkout', CHECKOUT, { prefer: 'respond-async' })).status, 200)
+    assert.equal((await call(who!, 'POST', '/checkout?background=true', CHECKOUT, {})).status, 422)
   })
 
   test('happens once per Idempotency-Key', async () => {
     const [who] = await people(1)
     const headers = { 'idempotency-key': 'the same' }
-    const first = await call(who!, 'POST', '/checkout', BUY, headers)
+    const first = await call(who!, 'POST', '/checkout', CHECKOUT, headers)
     const count = stripe.account.sessions.length
-    assert.deepEqual((await call(who!, 'POST', '/checkout', BUY, headers)).json, first.json)
+    assert.deepEqual((await call(who!, 'POST', '/checkout', CHECKOUT, headers)).json, first.json)
     assert.equal(stripe.account.sessions.length, count)
   })
 
   test('without authentication, the provider creates the customer', async () => {
     const before = stripe.account.customers.length
     for (const mode of ['payment', 'subscription']) {
-      const answer = await open.post('/api/v1/payment/checkout', { json: { ...BUY, mode } })
+      const answer = await open.post('/api/v1/payment/checkout', { json: { ...CHECKOUT, mode } })
       assert.equal(answer.status, 200, answer.text)
       assert.deepEqual(
-        [lastSession().customer, lastSession().customer_creation, lastSession().client_reference_id],
+        [
+          findLastSession().customer,
+          findLastSession().customer_creation,
+          findLastSession().client_reference_id,
+        ],
         [null, mode === 'payment' ? 'always' : null, null],
       )
     }
@@ -111,22 +115,22 @@ describe('the redirect URLs of a checkout', () => {
       PAYMENT_SUCCESS_URL: '/thanks?s={CHECKOUT_SESSION_ID}',
       PAYMENT_CANCEL_URL: 'https://shop.example/no',
     })
-    assert.equal(redirectUrl(set, 'success', PLACEHOLDER), PLACEHOLDER)
+    assert.equal(chooseRedirectUrl(set, 'success', PLACEHOLDER), PLACEHOLDER)
     assert.equal(
-      redirectUrl(set, 'success', undefined),
+      chooseRedirectUrl(set, 'success', undefined),
       'https://mill.example/thanks?s={CHECKOUT_SESSION_ID}',
     )
-    assert.equal(redirectUrl(set, 'cancel', undefined), 'https://shop.example/no')
-    assert.equal(redirectUrl(set, 'cancel', '/left'), 'https://mill.example/left')
-    assert.equal(redirectUrl(settings(), 'cancel', undefined), 'https://mill.example/payment/cancel')
+    assert.equal(chooseRedirectUrl(set, 'cancel', undefined), 'https://shop.example/no')
+    assert.equal(chooseRedirectUrl(set, 'cancel', '/left'), 'https://mill.example/left')
+    assert.equal(chooseRedirectUrl(settings(), 'cancel', undefined), 'https://mill.example/payment/cancel')
   })
 
   test('reach the provider with their placeholders unchanged', async () => {
     const [who] = await people(1)
     const urls = { success_url: PLACEHOLDER, cancel_url: '/left?x=1' }
-    assert.equal((await call(who!, 'POST', '/checkout', { ...BUY, ...urls })).status, 200)
+    assert.equal((await call(who!, 'POST', '/checkout', { ...CHECKOUT, ...urls })).status, 200)
     assert.deepEqual(
-      [lastSession().success_url, lastSession().cancel_url],
+      [findLastSession().success_url, findLastSession().cancel_url],
       [PLACEHOLDER, 'https://mill.example.com/left?x=1'],
     )
   })
@@ -144,7 +148,7 @@ describe('the redirect URLs of a checkout', () => {
   ])
     test(`reject ${JSON.stringify(bad)}`, async () => {
       const [who] = await people(1)
-      const answer = await call(who!, 'POST', '/checkout', { ...BUY, success_url: bad })
+      const answer = await call(who!, 'POST', '/checkout', { ...CHECKOUT, success_url: bad })
       assertRefused(answer, 422, /success_url/)
       assert.throws(() => settings({ PAYMENT_CANCEL_URL: bad || ' ' }), /PAYMENT_CANCEL_URL/)
     })
@@ -170,22 +174,22 @@ describe('a checkout is refused', () => {
     for (const [json, at] of [
       [{ mode: 'payment' }, 'price_id'],
       [{ price_id: 'p' }, 'mode'],
-      [{ ...BUY, mode: 'setup' }, 'mode'],
-      [{ ...BUY, price_id: ' ' }, 'price_id'],
-      [{ ...BUY, quantity: 0 }, 'quantity'],
-      [{ ...BUY, quantity: 1.5 }, 'quantity'],
-      [{ ...BUY, coupon: 'x' }, 'coupon'],
+      [{ ...CHECKOUT, mode: 'setup' }, 'mode'],
+      [{ ...CHECKOUT, price_id: ' ' }, 'price_id'],
+      [{ ...CHECKOUT, quantity: 0 }, 'quantity'],
+      [{ ...CHECKOUT, quantity: 1.5 }, 'quantity'],
+      [{ ...CHECKOUT, coupon: 'x' }, 'coupon'],
     ] as const)
       assertRefused(await call(who!, 'POST', '/checkout', json), 422, new RegExp(at))
   })
 
   test('with 401 without a credential, and with 503 without a provider', async () => {
-    assertRefused(await call(null, 'POST', '/checkout', BUY), 401, 'Not authenticated')
+    assertRefused(await call(null, 'POST', '/checkout', CHECKOUT), 401, 'Not authenticated')
     for (const [method, path] of [
       ['POST', '/checkout'],
       ['GET', '/catalog'],
     ] as const) {
-      const json = method === 'POST' ? { json: BUY } : {}
+      const json = method === 'POST' ? { json: CHECKOUT } : {}
       const answer = await unconfigured.call(method, `/api/v1/payment${path}`, json)
       assertRefused(answer, 503, 'Payments are not configured. Set PROVIDER_SECRET_KEY.')
     }
@@ -200,14 +204,14 @@ describe('a checkout is refused', () => {
     test(`by the provider: ${fault}`, async () => {
       const before = stripe.asked.length
       stripe.faults.push(fault)
-      const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
+      const answer = await open.post('/api/v1/payment/checkout', { json: CHECKOUT })
       assertRefused(answer, status, detail)
       assert.equal(stripe.asked.length, before + 1, 'a refusal is not tried again')
     })
 
   test('by the provider for an unknown price', async () => {
     const answer = await open.post('/api/v1/payment/checkout', {
-      json: { ...BUY, price_id: 'price_missing' },
+      json: { ...CHECKOUT, price_id: 'price_missing' },
     })
     assertRefused(answer, 400, "No such price: 'price_missing'")
   })
@@ -218,7 +222,7 @@ describe('a temporary failure of the provider', () => {
     test(`${fault}: is retried and creates one session`, async () => {
       const before = stripe.account.sessions.length
       stripe.faults.push(fault)
-      const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
+      const answer = await open.post('/api/v1/payment/checkout', { json: CHECKOUT })
       assert.equal(answer.status, 200, answer.text)
       assert.equal(stripe.account.sessions.length, before + 1)
       assert.equal(new Set(stripe.asked.slice(-2).map(({ idempotencyKey }) => idempotencyKey)).size, 1)
@@ -226,7 +230,7 @@ describe('a temporary failure of the provider', () => {
 
   test('returns 502 if it persists', async () => {
     stripe.faults.push('broken', 'busy', 'broken')
-    const answer = await open.post('/api/v1/payment/checkout', { json: BUY })
+    const answer = await open.post('/api/v1/payment/checkout', { json: CHECKOUT })
     assertRefused(answer, 502, 'The payment provider could not be reached or failed: status 500')
   })
 })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { event, intentObject } from '../payment-events.ts'
+import { createEvent, intentObject } from '../payment-events.ts'
 import { lifecycleEvents } from '../payment-lifecycles.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { startPaymentsWorld } from '../payments-world.ts'
 import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
@@ -11,10 +11,10 @@ import { SHORT_LEASE } from './crash.ts'
 // Jobs that were interrupted twice run in isolated processes, so from the third kill on these are tested too.
 const KILLS = 4
 const CHARGES = Number(process.env.KILL_CHARGES ?? 30)
-const PER_CHARGE = 4
-const LIVES = Number(process.env.KILL_LIVES ?? 20)
+const REFUNDS_PER_CHARGE = 4
+const LIFECYCLE_COUNT = Number(process.env.KILL_LIVES ?? 20)
 
-const world = await paymentsWorld({ worker: false, env: { WORKER_MAX_TRIES: '20' } })
+const world = await startPaymentsWorld({ worker: false, env: { WORKER_MAX_TRIES: '20' } })
 const { call, env, link, people, query, send, stripe, url } = world
 /**
  * Starts a worker and waits until its lease names its queue pool. If the worker dies earlier, its jobs are released
@@ -40,9 +40,11 @@ test('however often workers are killed, the provider refunds nothing twice and n
       amount: 1000,
       currency: 'usd',
     })
-    await send(event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer: 'cus_payer' })))
+    await send(
+      createEvent('payment_intent.succeeded', intentObject({ name, amount: 1000, customer: 'cus_payer' })),
+    )
   }
-  const events = Array.from({ length: LIVES }, (_, n) =>
+  const events = Array.from({ length: LIFECYCLE_COUNT }, (_, n) =>
     lifecycleEvents((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
   ).flat()
   const ids = await until('all payments exist', async () => {
@@ -60,7 +62,7 @@ test('however often workers are killed, the provider refunds nothing twice and n
     ),
   )
   const asked = ids.flatMap((id) =>
-    Array.from({ length: PER_CHARGE }, () =>
+    Array.from({ length: REFUNDS_PER_CHARGE }, () =>
       retryUnavailable(() => call(who!, 'POST', `/refund/${id}?background=true`, { amount: 200 })),
     ),
   )
@@ -86,11 +88,11 @@ test('however often workers are killed, the provider refunds nothing twice and n
   )
 
   const ends = await query(`select status, count(*)::int from job where id = any($1) group by 1`, [jobs])
-  assert.deepEqual(ends, [{ status: 'done', count: CHARGES * PER_CHARGE }])
+  assert.deepEqual(ends, [{ status: 'done', count: CHARGES * REFUNDS_PER_CHARGE }])
   const requests = stripe.account.refunds.map(
     ({ metadata }) => (metadata as Record<string, string>).millrace_job,
   )
-  assert.equal(requests.length, CHARGES * PER_CHARGE, 'refunds at the provider')
+  assert.equal(requests.length, CHARGES * REFUNDS_PER_CHARGE, 'refunds at the provider')
   assert.deepEqual([...requests].sort(), [...jobs].sort(), 'one for each job')
   const sums = await query(
     `select refunds::int, reserved::int, status, count(*)::int from payment_transaction where id = any($1) group by 1, 2, 3`,

@@ -1,29 +1,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { reconcile } from '../../tasks/payments/reconcile.ts'
-import { schedule } from '../../tasks/schedule.ts'
+import { reconcilePayments } from '../../tasks/payments/reconcile.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
 import { enqueue } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
-import { chargeObject, event, intentObject } from '../payment-events.ts'
-import { paymentsWorld } from '../payments-world.ts'
+import { createJobSettings } from '../job-settings.ts'
+import { chargeObject, createEvent, intentObject } from '../payment-events.ts'
+import { startPaymentsWorld } from '../payments-world.ts'
 import { runScript, type ScriptResult } from '../service.ts'
 import { until } from '../until.ts'
 
-const world = await paymentsWorld()
+const world = await startPaymentsWorld()
 const { call, db, env, link, createPayment, people, query, send, stripe, transaction, url } = world
-const now = (): number => Math.floor(Date.now() / 1000)
+const nowSeconds = (): number => Math.floor(Date.now() / 1000)
 
 /** Runs the task as its schedule does, and returns its result. */
-async function run(): Promise<Record<'missed' | 'left' | 'settled', number>> {
+async function runTask(): Promise<Record<'missed' | 'left' | 'settled', number>> {
   const { jobId } = await db.transaction((tx) =>
-    enqueue(tx, reconcile, {}, { ownerId: null, settings: jobSettings(1) }),
+    enqueue(tx, reconcilePayments, {}, { ownerId: null, settings: createJobSettings(1) }),
   )
   const { status, result, error_detail } = await until('the reconciliation has ended', async () => {
     const [job] = await query('select * from job where id = $1 and finished_at is not null', [jobId])
     return job
   })
   assert.equal(status, 'done', String(error_detail))
-  return result as Awaited<ReturnType<typeof run>>
+  return result as Awaited<ReturnType<typeof runTask>>
 }
 const waitUntilApplied = (id: string): Promise<unknown> =>
   until(
@@ -34,52 +34,62 @@ const waitUntilApplied = (id: string): Promise<unknown> =>
 
 test("reads missed events from the provider's list once, starting where the last run ended", async () => {
   const missed = Array.from({ length: 130 }, (_, n) =>
-    event('payment_intent.succeeded', intentObject({ name: `missed${n}x` }), { created: now() - 3600 + n }),
+    createEvent('payment_intent.succeeded', intentObject({ name: `missed${n}x` }), {
+      created: nowSeconds() - 3600 + n,
+    }),
   )
-  const came = event('payment_intent.succeeded', intentObject({ name: 'came' }), { created: now() - 1800 })
+  const came = createEvent('payment_intent.succeeded', intentObject({ name: 'came' }), {
+    created: nowSeconds() - 1800,
+  })
   await send(came)
   stripe.account.events.push(
     ...([...missed, came] as never[]),
-    event('customer.created', { id: 'x' }) as never,
+    createEvent('customer.created', { id: 'x' }) as never,
   )
-  assert.deepEqual(await run(), { missed: 130, left: 0, settled: 0 })
+  assert.deepEqual(await runTask(), { missed: 130, left: 0, settled: 0 })
   for (const { id } of missed) await waitUntilApplied(id)
   assert.equal((await query(`select from payment_transaction where shown`)).length, 131)
-  assert.deepEqual(await run(), { missed: 0, left: 0, settled: 0 })
+  assert.deepEqual(await runTask(), { missed: 0, left: 0, settled: 0 })
   const since = Number(stripe.eventsAsked.at(-1)!.fields['created[gte]'])
-  assert.ok(since > now() - 700, 'it goes on from where it was')
+  assert.ok(since > nowSeconds() - 700, 'it goes on from where it was')
   assert.ok(!Object.values(stripe.eventsAsked.at(-1)!.fields).some((type) => type.startsWith('fraudscreen.')))
 })
 
 test('reads a list again if the previous run was interrupted', async () => {
-  const late = event('charge.refunded', chargeObject({ name: 'missed0x' }, 100, { refunds: { data: [] } }), {
-    created: now(),
-  })
+  const late = createEvent(
+    'charge.refunded',
+    chargeObject({ name: 'missed0x' }, 100, { refunds: { data: [] } }),
+    {
+      created: nowSeconds(),
+    },
+  )
   stripe.account.events.push(late as never)
   stripe.eventFaults.push('revoked')
-  await assert.rejects(run(), /PROVIDER_SECRET_KEY/)
-  assert.equal((await run()).missed, 1)
+  await assert.rejects(runTask(), /PROVIDER_SECRET_KEY/)
+  assert.equal((await runTask()).missed, 1)
   await waitUntilApplied(late.id)
 })
 
 test('starts from the beginning if the stored position is in the future', async () => {
   await query(`update payment_reconciliation set read_until = now() + interval '20 days'`)
-  const late = event('payment_intent.succeeded', intentObject({ name: 'ahead1x' }), { created: now() - 7200 })
+  const late = createEvent('payment_intent.succeeded', intentObject({ name: 'ahead1x' }), {
+    created: nowSeconds() - 7200,
+  })
   stripe.account.events.push(late as never)
-  assert.equal((await run()).missed, 1)
+  assert.equal((await runTask()).missed, 1)
   await waitUntilApplied(late.id)
-  assert.equal((await run()).missed, 0)
+  assert.equal((await runTask()).missed, 0)
   const since = Number(stripe.eventsAsked.at(-1)!.fields['created[gte]'])
-  assert.ok(since > now() - 700 && since <= now(), 'it goes on from where it was')
+  assert.ok(since > nowSeconds() - 700 && since <= nowSeconds(), 'it goes on from where it was')
 })
 
 test('a stored event that was never applied gets another job', async () => {
-  const given = event('payment_intent.succeeded', intentObject({ name: 'left' }))
+  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'left' }))
   await query(
     `insert into payment_event (id, type, created_at, data, job_id) values ($1, $2, now(), $3, gen_random_uuid())`,
     [given.id, given.type, JSON.stringify({ object: given.data.object, previous_attributes: {} })],
   )
-  assert.equal((await run()).left, 1)
+  assert.equal((await runTask()).left, 1)
   await waitUntilApplied(given.id)
 })
 
@@ -103,39 +113,41 @@ async function addUnsettledRefund(
 
 test('finds a refund at the provider by the job that requested it', async () => {
   const { id, readSums } = await addUnsettledRefund('taken1x')
-  assert.equal((await run()).settled, 0, 'not while the request may still be under way')
+  assert.equal((await runTask()).settled, 0, 'not while the request may still be under way')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
-  assert.equal((await run()).settled, 1)
+  assert.equal((await runTask()).settled, 1)
   assert.deepEqual(await readSums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
   assert.equal(
     (await query('select from payment_transaction where charge_id = $1 and shown', [id])).length,
     1,
   )
-  assert.equal((await run()).settled, 0)
+  assert.equal((await runTask()).settled, 0)
 })
 
 test('a refund that cannot be looked up blocks neither events nor other refunds', async () => {
   const stuck = await addUnsettledRefund('stuck1x')
   const { readSums } = await addUnsettledRefund('taken2x')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
-  const missed = event('payment_intent.succeeded', intentObject({ name: 'missed200x' }), { created: now() })
+  const missed = createEvent('payment_intent.succeeded', intentObject({ name: 'missed200x' }), {
+    created: nowSeconds(),
+  })
   stripe.account.events.push(missed as never)
   stripe.faults.push('invalid')
-  const { settled, missed: found } = await run()
+  const { settled, missed: found } = await runTask()
   assert.deepEqual([settled, found], [1, 1])
   await waitUntilApplied(missed.id)
   assert.deepEqual(await readSums(), [{ refunds: 700, reserved: 0, status: 'partially_refunded' }])
   assert.deepEqual(await stuck.readSums(), [{ refunds: 0, reserved: 700, status: 'succeeded' }])
-  assert.equal((await run()).settled, 1, 'it is looked up again')
+  assert.equal((await runTask()).settled, 1, 'it is looked up again')
   assert.deepEqual(await stuck.readSums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
 })
 
 test('releases the reserved amount of a refund that the provider does not have', async () => {
   const { readSums } = await addUnsettledRefund('untaken1x')
   await query(`delete from job where name = 'payments.refund'`)
-  assert.equal((await run()).settled, 1)
+  assert.equal((await runTask()).settled, 1)
   assert.deepEqual(await readSums(), [{ refunds: 0, reserved: 0, status: 'succeeded' }])
-  await run()
+  await runTask()
   assert.deepEqual(
     await query(`select from payment_transaction where charge_id is not null and not shown`),
     [],
@@ -147,7 +159,9 @@ const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<Scr
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
 test('npm run reconcile does the same, next to running workers', async () => {
-  const given = event('payment_intent.succeeded', intentObject({ name: 'byhand' }), { created: now() })
+  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'byhand' }), {
+    created: nowSeconds(),
+  })
   stripe.account.events.push(given as never)
   const { status, stdout } = await runReconcile()
   assert.deepEqual([status, stdout], [0, 'Events ingested: 1; ingested again: 0; refunds looked up: 0\n'])
@@ -174,5 +188,7 @@ test('npm run reconcile reports failures and exits with status 1', async () => {
 })
 
 test('the schedule runs every five minutes', () => {
-  assert.ok(schedule.some(({ match, task }) => match === '*/5 * * * *' && task.name === 'payments.reconcile'))
+  assert.ok(
+    scheduleEntries.some(({ match, task }) => match === '*/5 * * * *' && task.name === 'payments.reconcile'),
+  )
 })

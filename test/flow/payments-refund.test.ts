@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { chargeObject, event, invoiceObject } from '../payment-events.ts'
+import { chargeObject, createEvent, invoiceObject } from '../payment-events.ts'
 import { sharedPayments } from '../payments-world.ts'
 import { until } from '../until.ts'
 
@@ -151,7 +151,7 @@ describe('a refund', () => {
     })
     stripe.account.invoices.set('in_byinvoice', 'pi_far')
     await send(
-      event(
+      createEvent(
         'invoice.paid',
         invoiceObject({ name: 'byinvoice' }, true, { payment_intent: null, charge: null }),
       ),
@@ -290,7 +290,7 @@ test('a refund made elsewhere counts from its event on', async () => {
     status: 'succeeded',
     created: 1_700_000_500,
   })
-  await send(event('charge.refunded', chargeObject({ name }, 1400)))
+  await send(createEvent('charge.refunded', chargeObject({ name }, 1400)))
   assert.equal(await status(), 'partially_refunded')
   assertRefused(await refund({ amount: 601 }), 400, 'At most 600 of the charge can still be refunded')
   // The event does not contain its refunds, so the worker requests them.

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cuttableLine, startEdge } from '../edge/harness.ts'
+import { createCuttableConnection, startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import {
   chargeObject,
+  createEvent,
   disputeObject,
-  event,
   intentObject,
   sessionObject,
-  signature,
+  signEvent,
   subscriptionObject,
   warningObject,
 } from '../payment-events.ts'
@@ -17,30 +17,30 @@ import { until } from '../until.ts'
 
 const world = await sharedPayments()
 const { api, env, open, query, send, stripe, postEvent, unconfigured, url } = world
-const line = await cuttableLine(url)
-const severed = await startEdge(line.url, { env })
-const RECEIVED = { received: 'true' }
+const cuttableLink = await createCuttableConnection(url)
+const cuttableEdge = await startEdge(cuttableLink.url, { env })
+const ACKNOWLEDGEMENT = { received: 'true' }
 const PATH = '/api/v1/payment/webhook'
 // Limit of the wait for an event's job; long enough for a busy machine.
 const WAIT_MS = 2000
 
 const readEvent = (id: string) => query('select * from payment_event where id = $1', [id])
-const list = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
+const listPayments = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
 const findTransaction = async (providerId: string) =>
-  (await list('/transactions?page_size=200')).transactions.find(
+  (await listPayments('/transactions?page_size=200')).transactions.find(
     (one: { provider_transaction_id: string }) => one.provider_transaction_id === providerId,
   )
 let names = 0
-const newName = (): string => `hook${++names}x`
+const createName = (): string => `hook${++names}x`
 
 describe('an event', () => {
   test('is applied before it is acknowledged, and its content is deleted', async () => {
-    const name = newName()
-    const given = event('payment_intent.succeeded', intentObject({ name, customer: null }))
+    const name = createName()
+    const given = createEvent('payment_intent.succeeded', intentObject({ name, customer: null }))
     const from = performance.now()
     const answer = await postEvent(given)
     const heldMs = performance.now() - from
-    assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
+    assert.deepEqual([answer.status, answer.json], [200, ACKNOWLEDGEMENT])
     const [row] = await readEvent(given.id)
     if (row!.applied_at === null)
       assert.ok(heldMs >= WAIT_MS, `applied later than ${heldMs} ms after it came`)
@@ -53,16 +53,16 @@ describe('an event', () => {
   })
 
   test('creates an unknown customer without an account', async () => {
-    const name = newName()
-    await send(event('payment_intent.succeeded', intentObject({ name })))
+    const name = createName()
+    await send(createEvent('payment_intent.succeeded', intentObject({ name })))
     const rows = await query('select user_id from payment_customer where provider_customer_id = $1', [
       `cus_${name}`,
     ])
     assert.deepEqual(rows, [{ user_id: null }])
     await send(
-      event(
+      createEvent(
         'checkout.session.completed',
-        sessionObject({ name: newName(), customer: 'cus_setup' }, { mode: 'setup' }),
+        sessionObject({ name: createName(), customer: 'cus_setup' }, { mode: 'setup' }),
       ),
     )
     assert.equal(
@@ -72,11 +72,11 @@ describe('an event', () => {
   })
 
   test('changes nothing when it is delivered again, concurrently or later', async () => {
-    const name = newName()
-    const given = event('charge.refunded', chargeObject({ name }, 500))
+    const name = createName()
+    const given = createEvent('charge.refunded', chargeObject({ name }, 500))
     const answers = await Promise.all(Array.from({ length: 8 }, () => send(given)))
     answers.push(await send(given))
-    for (const answer of answers) assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
+    for (const answer of answers) assert.deepEqual([answer.status, answer.json], [200, ACKNOWLEDGEMENT])
     assert.equal((await readEvent(given.id)).length, 1)
     const jobs = await query(`select from job where payload ->> 'event_id' = $1`, [given.id])
     assert.equal(jobs.length, 1)
@@ -95,9 +95,9 @@ describe('an event', () => {
       'constructor',
       '__proto__',
     ]) {
-      const given = event(type, { id: 'x', customer: 'cus_of_no_interest' })
+      const given = createEvent(type, { id: 'x', customer: 'cus_of_no_interest' })
       const answer = await send(given)
-      assert.deepEqual([answer.status, answer.json], [200, RECEIVED])
+      assert.deepEqual([answer.status, answer.json], [200, ACKNOWLEDGEMENT])
       assert.deepEqual(await readEvent(given.id), [])
     }
     assert.equal(
@@ -108,10 +108,13 @@ describe('an event', () => {
 
   for (const type of ['radar.early_fraud_warning.created', 'fraudscreen.early_fraud_warning.created'])
     test(`${type} creates an open dispute`, async () => {
-      const name = newName()
+      const name = createName()
       const id = await world.createPayment(name)
-      assert.equal((await send(event(type, warningObject({ name }, { id: `issfr_${name}` })))).status, 200)
-      const [dispute] = (await list('/disputes?status=open')).disputes
+      assert.equal(
+        (await send(createEvent(type, warningObject({ name }, { id: `issfr_${name}` })))).status,
+        200,
+      )
+      const [dispute] = (await listPayments('/disputes?status=open')).disputes
       assert.deepEqual(dispute, {
         id: dispute.id,
         transaction_id: id,
@@ -138,8 +141,8 @@ describe('an event', () => {
       ['lost', 'lost'],
       ['charge_refunded', 'charge_refunded'],
     ] as const) {
-      const name = newName()
-      await send(event('charge.dispute.created', disputeObject({ name }, theirs)))
+      const name = createName()
+      await send(createEvent('charge.dispute.created', disputeObject({ name }, theirs)))
       const [row] = await query(
         'select status, transaction_id from payment_dispute where provider_dispute_id = $1',
         [`du_${name}`],
@@ -149,48 +152,51 @@ describe('an event', () => {
   })
 
   test("loses only characters that PostgreSQL can't store", async () => {
-    const name = newName()
-    const given = event('payment_intent.succeeded', intentObject({ name }, { description: 'a\0b\ud800c' }))
+    const name = createName()
+    const given = createEvent(
+      'payment_intent.succeeded',
+      intentObject({ name }, { description: 'a\0b\ud800c' }),
+    )
     assert.equal((await send(given)).status, 200)
     assert.equal((await findTransaction(`pi_${name}`)).description, 'ab\ufffdc')
   })
 
   test('is accepted without a credential in every authentication mode', async () => {
-    const given = event('customer.subscription.created', subscriptionObject({ name: newName() }))
+    const given = createEvent('customer.subscription.created', subscriptionObject({ name: createName() }))
     for (const edge of [api, open]) {
       const body = JSON.stringify(given)
       const headers = {
-        'stripe-signature': signature(body),
+        'stripe-signature': signEvent(body),
         origin: 'https://stripe.example',
         cookie: 'millrace_session=x',
       }
-      assert.deepEqual((await edge.post(PATH, { body, headers })).json, RECEIVED)
+      assert.deepEqual((await edge.post(PATH, { body, headers })).json, ACKNOWLEDGEMENT)
     }
   })
 })
 
 describe('a failure of the service', () => {
   test('without a secret: returns 503 and names the setting', async () => {
-    const body = JSON.stringify(event('x', { id: 'x' }))
-    const answer = await unconfigured.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
+    const body = JSON.stringify(createEvent('x', { id: 'x' }))
+    const answer = await unconfigured.post(PATH, { body, headers: { 'stripe-signature': signEvent(body) } })
     assertRefused(answer, 503, 'Payment events are not configured. Set PROVIDER_WEBHOOK_SECRET.')
   })
 
   test('without the database: returns 503, and stores the redelivered event', async () => {
-    const given = event('payment_intent.succeeded', intentObject({ name: newName() }))
+    const given = createEvent('payment_intent.succeeded', intentObject({ name: createName() }))
     const body = JSON.stringify(given)
-    const post = () => severed.post(PATH, { body, headers: { 'stripe-signature': signature(body) } })
-    await line.cut()
+    const post = () => cuttableEdge.post(PATH, { body, headers: { 'stripe-signature': signEvent(body) } })
+    await cuttableLink.cut()
     const answer = await post()
     assert.equal(answer.status, 503, answer.text)
-    await line.restore()
+    await cuttableLink.restore()
     await until('the database is reachable', async () => (await post()).status === 200)
     assert.equal((await readEvent(given.id)).length, 1)
   })
 
   test("an event that can't be applied is kept, and gets another job when it is redelivered", async () => {
-    const name = newName()
-    const given = event('payment_intent.succeeded', intentObject({ name }))
+    const name = createName()
+    const given = createEvent('payment_intent.succeeded', intentObject({ name }))
     await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
     // The job has not applied the event in time. The edge acknowledges the event because it is stored.
@@ -205,7 +211,7 @@ describe('a failure of the service', () => {
     )
     assert.equal((await readEvent(given.id))[0]!.applied_at, null)
     await query('drop trigger unlucky on payment_reference')
-    assert.deepEqual((await send(given)).json, RECEIVED)
+    assert.deepEqual((await send(given)).json, ACKNOWLEDGEMENT)
     assert.notEqual((await readEvent(given.id))[0]!.applied_at, null)
     assert.equal(
       (await query('select from payment_reference where provider_id = $1', [`pi_${name}`])).length,
@@ -226,7 +232,7 @@ describe('a failure of the service', () => {
 })
 
 test('links an invoice of the current API to its payment by a request to the provider', async () => {
-  const name = newName()
+  const name = createName()
   stripe.account.invoices.set(`in_${name}`, `pi_${name}`)
   const parent = { type: 'subscription_details', subscription_details: { subscription: `sub_${name}` } }
   const invoice = {
@@ -239,8 +245,8 @@ test('links an invoice of the current API to its payment by a request to the pro
     customer: null,
     parent,
   }
-  await send(event('payment_intent.succeeded', intentObject({ name, amount: 1500 })))
-  await send(event('invoice.paid', invoice))
+  await send(createEvent('payment_intent.succeeded', intentObject({ name, amount: 1500 })))
+  await send(createEvent('invoice.paid', invoice))
   const rows = () =>
     query('select distinct transaction_id::int as id from payment_reference where provider_id in ($1, $2)', [
       `in_${name}`,

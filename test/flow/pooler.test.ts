@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { z } from 'zod'
 import { createDatabase, sql } from '../../sql/db.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { textPdf } from '../pdfs.ts'
 import { Client, runScript, startProcess } from '../service.ts'
 import { type PoolerOptions, startPooler } from '../standins/pooler.ts'
@@ -11,7 +11,7 @@ import * as crash from './crash.ts'
 
 /** The whole service runs behind a pooler in transaction mode. Only LISTEN bypasses the pooler. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 
 async function addPooler(options: Partial<PoolerOptions> = {}) {
   const started = await startPooler({ url, size: 3, ...options })
@@ -19,11 +19,11 @@ async function addPooler(options: Partial<PoolerOptions> = {}) {
   return started
 }
 
-const between = await addPooler()
+const mainPooler = await addPooler()
 const env = { DATABASE_URL_UNPOOLED: url, WORKER_QUEUES: 'documents,load_test' }
 const [edge, worker] = await Promise.all([
-  startProcess('edge', between.url, { ...env, OPENAI_API_KEY: 'k' }),
-  startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' }),
+  startProcess('edge', mainPooler.url, { ...env, OPENAI_API_KEY: 'k' }),
+  startProcess('worker', mainPooler.url, { ...env, WORKER_THREADS: '2' }),
 ])
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
@@ -37,10 +37,10 @@ async function enqueue(body: object): Promise<string> {
 test('extracts a PDF, streams its pages and finds them', async () => {
   const { id } = (await (await client.upload(await textPdf(7), 'report.pdf')).json()) as { id: number }
   const stream = await client.stream(`/api/v1/jobs/${await crash.extract(client, id)}/events`)
-  assert.deepEqual(crash.assertWhole(await stream.waitForEnd()).result, { read: 7, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(await stream.waitForEnd()).result, { read: 7, unread: 0, skipped: 0 })
   const found = await client.fetch('/api/v1/documents?search=%22page%203%20of%207%22')
   assert.equal(((await found.json()) as { total: number }).total, 1)
-  assert.ok(between.moves > 50, 'clients went from one server connection to another')
+  assert.ok(mainPooler.moves > 50, 'clients went from one server connection to another')
   const connected = await query(
     `select application_name as name, count(*)::int as n from pg_stat_activity where datname = current_database()
      and application_name not in ('test', '') group by 1 order by 1`,
@@ -64,9 +64,9 @@ test('runs tasks once, even if the pooler restarts and the worker dies', async (
     return row!.n as number
   }
   await until('some tasks are done', async () => (await countDone()) > 0)
-  between.restart()
+  mainPooler.restart()
   await worker.kill()
-  await startProcess('worker', between.url, { ...env, WORKER_THREADS: '2' })
+  await startProcess('worker', mainPooler.url, { ...env, WORKER_THREADS: '2' })
   const { status, result } = await crash.waitForJob(query, id)
   assert.equal(status, 'done')
   assert.deepEqual(pick(result as Report), { completed: 300, failed: 0 })
@@ -88,7 +88,7 @@ interface Report {
 const pick = ({ completed, failed }: Report): Report => ({ completed, failed })
 
 test('sets limits per transaction where the pooler rejects them per connection', async () => {
-  const options = { url: between.url, applicationName: 'limits', size: 1, validateRows: true }
+  const options = { url: mainPooler.url, applicationName: 'limits', size: 1, validateRows: true }
   const pooled = createDatabase({ ...options, pooled: true })
   const limits = sql.type(z.object({ limits: z.string() }))`
     select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as limits`

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -8,7 +8,7 @@ import { startReader } from './reader.ts'
 
 /** A collection of documents follows real extractions, even if its worker is killed. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const client = await startReader(url, { RAG_EMBEDDINGS: 'lexical' })
 const env = { RAG_EMBEDDINGS: 'lexical', WORKER_QUEUES: 'documents,rag,system', ...crash.SHORT_LEASE }
 const countChunks = async (): Promise<number> => {

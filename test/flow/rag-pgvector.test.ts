@@ -5,19 +5,19 @@ import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import type { Database, Query } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { functionAreas } from '../../sql/migrations.ts'
+import { readFunctionAreas } from '../../sql/migrations.ts'
 import {
   addFiles,
   addNeighbours,
   addVectors,
-  knownFiles,
+  createNeighbourTable,
+  listKnownFiles,
   openCollection,
-  prepareNeighbours,
   swapBuild,
 } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
-import { bytesOf, EVERYBODY, fileOf } from '../tasks/rag-parts.ts'
+import { ALL_VIEWER, createFile, toBytes } from '../tasks/rag-parts.ts'
 
 /** Collections use pgvector of PGlite, because the embedded server lacks it. */
 
@@ -28,16 +28,16 @@ await pg.exec(`create function iso(at timestamptz) returns text language sql imm
 await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
 await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
 await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
-await pg.exec((await functionAreas()).find(({ name }) => name === 'rag')!.text)
+await pg.exec((await readFunctionAreas()).find(({ name }) => name === 'rag')!.text)
 
 // slonik numbers the placeholders only when it sends a query.
-const run = async ({ sql: text, values }: Query<unknown>) =>
+const runQuery = async ({ sql: text, values }: Query<unknown>) =>
   pg.query<Record<string, unknown>>(text.replace(/\$slonik_(\d+)/g, '$$$1'), [...values])
 const db = {
-  any: async (query: Query<unknown>) => (await run(query)).rows,
-  one: async (query: Query<unknown>) => (await run(query)).rows[0],
-  maybeOne: async (query: Query<unknown>) => (await run(query)).rows[0] ?? null,
-  run: async (query: Query<unknown>) => (await run(query)).affectedRows ?? 0,
+  any: async (query: Query<unknown>) => (await runQuery(query)).rows,
+  one: async (query: Query<unknown>) => (await runQuery(query)).rows[0],
+  maybeOne: async (query: Query<unknown>) => (await runQuery(query)).rows[0] ?? null,
+  run: async (query: Query<unknown>) => (await runQuery(query)).affectedRows ?? 0,
 } as unknown as Database
 const texts: Reader['texts'] = async ({ text }, values) =>
   (await pg.query(text, [...values])).rows.map((row) => String(Object.values(row as object)[0]))
@@ -45,14 +45,19 @@ const reader = { texts, text: async (...given) => (await texts(...given))[0] ?? 
 const searcher = createSearcher(db, reader)
 
 const DIMENSIONS = 8
-const unit = (n: number): Float32Array => {
+const unitVector = (n: number): Float32Array => {
   const values = Array.from({ length: DIMENSIONS }, (_, i) => Math.sin(n * 12.9898 + i * 78.233))
   const length = Math.hypot(...values)
   return Float32Array.from(values, (value) => value / length)
 }
 
 /** Stores a collection of one-chunk files. File `n` has the word `w<n>` and the vector `unit(n)`. */
-async function store(name: string, from: number, count: number, withNeighbours = true): Promise<number> {
+async function storeCollection(
+  name: string,
+  from: number,
+  count: number,
+  withNeighbours = true,
+): Promise<number> {
   const collection = await openCollection(db, name)
   const build = uuidv7()
   const numbers = Array.from({ length: count }, (_, i) => from + i)
@@ -60,50 +65,51 @@ async function store(name: string, from: number, count: number, withNeighbours =
     db,
     collection,
     build,
-    numbers.map((n) => fileOf(`${n}.${n % 2 === 0 ? 'md' : 'txt'}`, `w${n}`)),
+    numbers.map((n) => createFile(`${n}.${n % 2 === 0 ? 'md' : 'txt'}`, `w${n}`)),
   )
-  const files = (await db.any(knownFiles(collection, build))).map(({ id, source }) => ({
+  const files = (await db.any(listKnownFiles(collection, build))).map(({ id, source }) => ({
     id,
     n: Number.parseInt(source, 10),
   }))
   await db.run(
     addVectors(
       'm',
-      files.map(({ id, n }) => ({ file: id, dimensions: DIMENSIONS, floats: bytesOf(unit(n)) })),
+      files.map(({ id, n }) => ({ file: id, dimensions: DIMENSIONS, floats: toBytes(unitVector(n)) })),
     ),
   )
   if (withNeighbours) {
-    assert.equal((await db.one(prepareNeighbours(DIMENSIONS))).ready, true)
-    const rows = files.map(({ id, n }) => ({ file: id, ordinal: 0, vector: unit(n) }))
+    assert.equal((await db.one(createNeighbourTable(DIMENSIONS))).ready, true)
+    const rows = files.map(({ id, n }) => ({ file: id, ordinal: 0, vector: unitVector(n) }))
     await db.run(addNeighbours('m', DIMENSIONS, rows))
   }
-  await db.one(swapBuild({ collection, build, gone: [], request: {}, model: 'm' }))
+  await db.one(swapBuild({ collection, build, goneFiles: [], request: {}, model: 'm' }))
   return collection
 }
 
 const searchNear = async (collection: string, n: number, more: object = {}): Promise<number[]> => {
   const search = {
-    viewer: EVERYBODY,
+    viewer: ALL_VIEWER,
     collection,
     query: 'nothing',
     topK: 10,
     filter: null,
-    vector: { model: 'm', floats: unit(n) },
+    vector: { model: 'm', floats: unitVector(n) },
     ...more,
   }
   return (await searcher.search(search)).map(({ metadata }) => Number.parseInt(String(metadata.source), 10))
 }
 /** Returns the nearest files, found by a full scan of the vectors. */
 const scanNearest = (wanted: number, numbers: readonly number[]): number[] => {
-  const near = (n: number): number => unit(n).reduce((sum, value, i) => sum + value * unit(wanted)[i]!, 0)
+  const near = (n: number): number =>
+    unitVector(n).reduce((sum, value, i) => sum + value * unitVector(wanted)[i]!, 0)
   return [...numbers].sort((a, b) => near(b) - near(a)).slice(0, 10)
 }
 const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i)
 
 describe('a collection with pgvector', () => {
   test('is searched by its index, without vectors of other collections', async () => {
-    const id = await store('one', 0, 200)
-    await store('two', 200, 200)
+    const id = await storeCollection('one', 0, 200)
+    await storeCollection('two', 200, 200)
     const rows = await pg.query('select has_neighbours from rag_collection')
     assert.deepEqual(rows.rows, [{ has_neighbours: true }, { has_neighbours: true }])
     for (const wanted of [3, 150, 399]) {
@@ -131,11 +137,11 @@ describe('a collection with pgvector', () => {
   test('is also searched by words', async () => {
     const [first] = await searcher.search({
       collection: 'one',
-      viewer: EVERYBODY,
+      viewer: ALL_VIEWER,
       query: 'w5',
       topK: 1,
       filter: null,
-      vector: { model: 'm', floats: unit(5) },
+      vector: { model: 'm', floats: unitVector(5) },
     })
     assert.deepEqual(first!.metadata.signals, ['lexical', 'vector'])
     assert.equal(first!.score, 1)
@@ -150,38 +156,38 @@ describe('a collection with pgvector', () => {
   })
 
   test('is searched in memory if its vectors are older than pgvector', async () => {
-    await store('old', 1000, 50, false)
+    await storeCollection('old', 1000, 50, false)
     const { rows } = await pg.query(`select has_neighbours from rag_collection where name = 'old'`)
     assert.deepEqual(rows, [{ has_neighbours: false }])
     assert.deepEqual(await searchNear('old', 1010), scanNearest(1010, range(1000, 50)))
   })
 
   test('is searched in its new state if it changes during a search', async () => {
-    await store('newer', 2000, 5)
+    await storeCollection('newer', 2000, 5)
     let isFirst = true
     const changing: Reader = {
       ...reader,
       texts: async (statement, values) => {
         if (isFirst && statement.name === 'rag_neighbours') {
           isFirst = false
-          await store('newer', 2005, 5)
+          await storeCollection('newer', 2005, 5)
         }
         return texts(statement, values)
       },
     }
     const hits = await createSearcher(db, changing).search({
       collection: 'newer',
-      viewer: EVERYBODY,
+      viewer: ALL_VIEWER,
       query: 'nothing',
       topK: 10,
       filter: null,
-      vector: { model: 'm', floats: unit(2005) },
+      vector: { model: 'm', floats: unitVector(2005) },
     })
     assert.equal(hits[0]!.metadata.source, '2005.txt')
     assert.equal(hits.length, 10)
   })
 
   test('has no index if its vectors are too long for one', async () => {
-    assert.equal((await db.one(prepareNeighbours(2001))).ready, false)
+    assert.equal((await db.one(createNeighbourTable(2001))).ready, false)
   })
 })

@@ -21,18 +21,18 @@ import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog } from '../../tasks/log.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
-import { emptyDatabase, testDatabase } from '../database.ts'
+import { createEmptyDatabase, createTestDatabase } from '../database.ts'
 import { SECRET, startEdge } from '../edge/harness.ts'
-import { blocksOf, readGuides, readPages, readReadme } from '../readme.ts'
+import { parseBlocks, readGuides, readOperatorPages, readReadme } from '../readme.ts'
 import { Client, SHORT_LIVED_FLAGS, startProcess } from '../service.ts'
 
 /** Runs every command in the README. */
 
-const run = promisify(execFile)
+const execFileAsync = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const readme = readReadme()
-const blocks = blocksOf(readPages())
-const shell = blocks
+const blocks = parseBlocks(readOperatorPages())
+const shellBlocks = blocks
   .filter(({ language, text }) => language === 'sh' && !text.startsWith('#'))
   .map(({ text }) => text)
 const scripts = (
@@ -41,7 +41,7 @@ const scripts = (
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-readme-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
-const { url } = await testDatabase()
+const { url } = await createTestDatabase()
 const env = {
   ...process.env,
   NODE_ENV: 'test',
@@ -61,21 +61,21 @@ async function runShell(text: string, more: Record<string, string> = {}): Promis
     return scripts[name].replaceAll('node ', `${[process.execPath, ...SHORT_LIVED_FLAGS].join(' ')} `)
   })
   const options = { cwd: ROOT, env: { ...env, ...more }, maxBuffer: 2 ** 25 }
-  const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', direct], options)
+  const { stdout } = await execFileAsync('bash', ['-euo', 'pipefail', '-c', direct], options)
   return stdout
 }
 
 // Commands to install, start and test, in the README's order. The test run itself covers them.
-const ELSEWHERE = ['npm ci && npm start\n', 'npm ci && npm test\n']
+const SKIPPED_BLOCKS = ['npm ci && npm start\n', 'npm ci && npm test\n']
 
 test('every npm command exists, and the skipped ones are the first', () => {
-  assert.deepEqual(shell.slice(0, 2), ELSEWHERE)
+  assert.deepEqual(shellBlocks.slice(0, 2), SKIPPED_BLOCKS)
   for (const [, name] of readme.matchAll(/npm run ([a-z:-]+)/g)) assert.ok(scripts[name!] !== undefined, name)
   for (const [, name] of readme.matchAll(/npm (start|test)\b/g)) assert.ok(scripts[name!] !== undefined, name)
 })
 
 /** Pastes blocks into one shell; an HTTP error fails it. */
-const paste = (texts: readonly string[]): Promise<string> =>
+const runBlocks = (texts: readonly string[]): Promise<string> =>
   runShell(
     texts
       .join('')
@@ -84,11 +84,11 @@ const paste = (texts: readonly string[]): Promise<string> =>
       .replaceAll('curl -s', 'curl --fail-with-body -s'),
   )
 
-const tour = shell.filter((text) => text.includes('curl'))
+const tour = shellBlocks.filter((text) => text.includes('curl'))
 
 test('the tour works as pasted', async () => {
   assert.ok(tour.length >= 2)
-  const output = await paste(tour)
+  const output = await runBlocks(tour)
   for (const part of [
     /"role" ?: ?"admin"/,
     /"status" ?: ?"done"/,
@@ -100,7 +100,7 @@ test('the tour works as pasted', async () => {
   assert.equal(readFileSync(join(folder, 'page.png')).subarray(1, 4).toString(), 'PNG')
 
   const examples = [...readGuides()].flatMap(([path, text]) =>
-    blocksOf(text)
+    parseBlocks(text)
       .filter(({ language }) => language === 'sh')
       .map((block) => ({ path, text: block.text })),
   )
@@ -114,18 +114,18 @@ test('the tour works as pasted', async () => {
     'edge/guides/webhooks.md': /"secret" ?: ?"whsec_/,
   }
   assert.deepEqual(examples.map(({ path }) => path).sort(), Object.keys(expected))
-  for (const { path, text } of examples) assert.match(await paste([signIn, text]), expected[path]!, path)
+  for (const { path, text } of examples) assert.match(await runBlocks([signIn, text]), expected[path]!, path)
 })
 
 test('the demo runs next to a service', async () => {
-  const demo = shell.find((text) => text.startsWith('npm run demo'))!
+  const demo = shellBlocks.find((text) => text.startsWith('npm run demo'))!
   const output = await runShell(demo, { PUBLIC_BASE_URL: base })
   assert.match(output, /Read 4, unread 0/)
 })
 
 test('the operator commands work, and a backup is restored', async () => {
-  const operate = shell.find((text) => text.includes('npm run backup'))!
-  const restore = shell.find((text) => text.includes('npm run restore'))!
+  const operate = shellBlocks.find((text) => text.includes('npm run backup'))!
+  const restore = shellBlocks.find((text) => text.includes('npm run restore'))!
   const file = join(folder, 'mill.backup')
   const output = await runShell(operate.replace('mill.backup', file))
   assert.match(output, /Nothing to migrate/)
@@ -137,7 +137,7 @@ test('the operator commands work, and a backup is restored', async () => {
     .replace('mill.backup', file)
     .replace('DATA_DIR=restored', `DATA_DIR=${join(folder, 'restored')}`)
   assert.match(
-    await runShell(text, { DATABASE_URL: await emptyDatabase() }),
+    await runShell(text, { DATABASE_URL: await createEmptyDatabase() }),
     /Restored the state of .*: \d+ tables/,
   )
 })

@@ -3,18 +3,18 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
-import { testDatabase } from '../database.ts'
-import { runs } from '../runs.ts'
-import { type Child, launch } from '../service.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions } from '../runs.ts'
+import { type Child, launchProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 const EDGES = 2
-const HONEST = 5
-const { url, query } = await testDatabase()
+const HONEST_CLIENTS = 5
+const { url, query } = await createTestDatabase()
 const env = { RATE_LIMIT_REGISTER: '0', RATE_LIMIT_LOGIN: '0', LOG_LEVEL: 'warn' }
 async function startEdge(): Promise<Child> {
-  const edge = await launch('edge', url, env)
+  const edge = await launchProcess('edge', url, env)
   stopAfterFile(() => edge.kill())
   return edge
 }
@@ -65,7 +65,7 @@ async function refresh(edge: number, token: string, key?: string): Promise<Answe
   return { status: response.status, session: sessionOf(response) }
 }
 
-const meStatus = async (edge: number, { access }: Session): Promise<number> => {
+const readMeStatus = async (edge: number, { access }: Session): Promise<number> => {
   const response = await fetch(`${base(edge)}/me`, { headers: { authorization: `Bearer ${access}` } })
   await response.arrayBuffer()
   return response.status
@@ -73,7 +73,7 @@ const meStatus = async (edge: number, { access }: Session): Promise<number> => {
 
 /** A step of an honest client: its edge, whether the answer gets lost, and the pause after it. */
 const step = fc.record({ edge: fc.nat({ max: 1 }), lost: fc.boolean(), restMs: fc.nat({ max: 8 }) })
-const kill = fc.record({ edge: fc.nat({ max: 1 }), afterMs: fc.integer({ min: 5, max: 120 }) })
+const killArbitrary = fc.record({ edge: fc.nat({ max: 1 }), afterMs: fc.integer({ min: 5, max: 120 }) })
 
 /** Exchanges a refresh token with one key until an answer arrives, and retries failures at the other edge. */
 async function exchange(session: Session, { edge, lost }: { edge: number; lost: boolean }): Promise<Session> {
@@ -101,58 +101,62 @@ test('killed edges sign out no honest client, and a replayed token ends its sess
   let exchanges = 0
   let kills = 0
   const lanes = fc.array(fc.array(step, { minLength: 10, maxLength: 20 }), {
-    minLength: HONEST,
-    maxLength: HONEST,
+    minLength: HONEST_CLIENTS,
+    maxLength: HONEST_CLIENTS,
   })
   await fc.assert(
-    fc.asyncProperty(lanes, fc.array(kill, { minLength: 2, maxLength: 4 }), async (clients, deaths) => {
-      const honest = await Promise.all(clients.map(register))
-      const [victim, copy] = await Promise.all([register(), register()])
-      let over = false
-      const killing = (async () => {
-        for (const { edge, afterMs } of deaths) {
-          await delay(afterMs)
-          await edges[edge]!.kill()
-          kills++
-          edges[edge] = await startEdge()
-        }
-      })().finally(() => {
-        over = true
-      })
-      await Promise.all(
-        clients.map(async (steps, i) => {
-          for (let n = 0; n < steps.length || !over; n++) {
-            const one = steps[n % steps.length]!
-            honest[i] = await exchange(honest[i]!, one)
-            exchanges++
-            await delay(one.restMs)
+    fc.asyncProperty(
+      lanes,
+      fc.array(killArbitrary, { minLength: 2, maxLength: 4 }),
+      async (clients, deaths) => {
+        const honest = await Promise.all(clients.map(register))
+        const [victim, copy] = await Promise.all([register(), register()])
+        let over = false
+        const killing = (async () => {
+          for (const { edge, afterMs } of deaths) {
+            await delay(afterMs)
+            await edges[edge]!.kill()
+            kills++
+            edges[edge] = await startEdge()
           }
-        }),
-      )
-      await killing
+        })().finally(() => {
+          over = true
+        })
+        await Promise.all(
+          clients.map(async (steps, i) => {
+            for (let n = 0; n < steps.length || !over; n++) {
+              const one = steps[n % steps.length]!
+              honest[i] = await exchange(honest[i]!, one)
+              exchanges++
+              await delay(one.restMs)
+            }
+          }),
+        )
+        await killing
 
-      for (const session of honest)
-        for (let edge = 0; edge < EDGES; edge++) assert.equal(await meStatus(edge, session), 200)
-      const forked = await query(
-        'select session_id from refresh_token where rotated_at is null group by session_id having count(*) > 1',
-      )
-      assert.deepEqual(forked, [])
+        for (const session of honest)
+          for (let edge = 0; edge < EDGES; edge++) assert.equal(await readMeStatus(edge, session), 200)
+        const forked = await query(
+          'select session_id from refresh_token where rotated_at is null group by session_id having count(*) > 1',
+        )
+        assert.deepEqual(forked, [])
 
-      // A thief presents an exchanged token, either without its key or with the key too late.
-      const key = randomUUID()
-      const first = await refresh(0, victim.refresh, key)
-      assert.equal(first.status, 200)
-      for (let edge = 0; edge < EDGES; edge++) assert.equal(await meStatus(edge, first.session!), 200)
-      assert.equal((await refresh(1, victim.refresh)).status, 401)
-      await assertEnded([victim, first.session!])
-      const lateKey = randomUUID()
-      const one = await refresh(0, copy.refresh, lateKey)
-      const two = await refresh(1, one.session!.refresh, randomUUID())
-      assert.deepEqual([one.status, two.status], [200, 200])
-      assert.equal((await refresh(1, copy.refresh, lateKey)).status, 401)
-      await assertEnded([copy, one.session!, two.session!])
-    }),
-    { ...runs(1), endOnFailure: true, includeErrorInReport: true },
+        // A thief presents an exchanged token, either without its key or with the key too late.
+        const key = randomUUID()
+        const first = await refresh(0, victim.refresh, key)
+        assert.equal(first.status, 200)
+        for (let edge = 0; edge < EDGES; edge++) assert.equal(await readMeStatus(edge, first.session!), 200)
+        assert.equal((await refresh(1, victim.refresh)).status, 401)
+        await assertEnded([victim, first.session!])
+        const lateKey = randomUUID()
+        const one = await refresh(0, copy.refresh, lateKey)
+        const two = await refresh(1, one.session!.refresh, randomUUID())
+        assert.deepEqual([one.status, two.status], [200, 200])
+        assert.equal((await refresh(1, copy.refresh, lateKey)).status, 401)
+        await assertEnded([copy, one.session!, two.session!])
+      },
+    ),
+    { ...createRunOptions(1), endOnFailure: true, includeErrorInReport: true },
   )
   t.diagnostic(`${exchanges} exchanges, ${kills} kills`)
   assert.ok(kills > 0)
@@ -175,6 +179,10 @@ async function assertEnded(sessions: readonly Session[]): Promise<void> {
   for (const session of sessions)
     for (let edge = 0; edge < EDGES; edge++) {
       assert.equal((await refresh(edge, session.refresh, randomUUID())).status, 401)
-      await until('the access token is rejected', async () => (await meStatus(edge, session)) === 401, 4000)
+      await until(
+        'the access token is rejected',
+        async () => (await readMeStatus(edge, session)) === 401,
+        4000,
+      )
     }
 }

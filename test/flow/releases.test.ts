@@ -5,16 +5,16 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { dumpSchema } from '../../sql/dump.ts'
-import { emptyDatabase, testDatabase } from '../database.ts'
+import { createEmptyDatabase, createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { makeSnapshot, RELEASES, releasedVersions } from '../releases.ts'
+import { listReleasedVersions, makeSnapshot, RELEASES_FOLDER } from '../releases.ts'
 import { startProcess } from '../service.ts'
 import { withClient } from '../sql/ledger-help.ts'
 import { assertUpgradeData } from '../upgrade-data.ts'
 import {
+  CURRENT_VERSION,
   createContractedVersion,
   createExpandedVersion,
-  PRESENT,
   runRelease,
   runRestore,
   type Version,
@@ -22,14 +22,14 @@ import {
 
 /** Upgrades the database of each release, with data and waiting jobs, to the current version, and uses it. */
 
-for (const number of releasedVersions())
+for (const number of listReleasedVersions())
   test(`upgrades the database of ${number} to this version`, () =>
-    assertUpgraded(fileURLToPath(new URL(`${number}.backup`, RELEASES)), PRESENT))
+    assertUpgraded(fileURLToPath(new URL(`${number}.backup`, RELEASES_FOLDER)), CURRENT_VERSION))
 
 test('upgrades the database of this version to the one after the next', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-snapshot-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
-  const { url } = await testDatabase()
+  const { url } = await createTestDatabase()
   const { port } = await startEdge(url)
   const file = join(folder, 'present.backup')
   await makeSnapshot(url, port, file)
@@ -41,7 +41,7 @@ test('upgrades the database of this version to the one after the next', async ()
  * database.
  */
 async function assertUpgraded(file: string, version: Version): Promise<void> {
-  const url = await emptyDatabase()
+  const url = await createEmptyDatabase()
   const restoring = runRestore(version, url, file)
   assert.equal(await restoring.ended, 0, restoring.log.join('\n'))
   const releasing = runRelease(version, url)
@@ -60,7 +60,7 @@ async function assertUpgraded(file: string, version: Version): Promise<void> {
   )
   await assertUpgradeData(edge!.ready.port!)
 
-  const fresh = await emptyDatabase()
+  const fresh = await createEmptyDatabase()
   assert.equal(await runRelease(version, fresh).ended, 0)
   assert.deepEqual((await dumpSchema(url)).split('\n'), (await dumpSchema(fresh)).split('\n'))
 }

@@ -13,16 +13,16 @@ const [edge] = edges
 const { token } = await edge.register('writer@example.com')
 await waitForState('used')
 
-const TAGS = '/api/v1/blog/tags'
+const TAGS_PATH = '/api/v1/blog/tags'
 // A quiet machine needs at most 3 s.
-const SOON_MS = 8_000
+const RECOVERY_TIMEOUT_MS = 8_000
 const listNames = async (at = edge): Promise<string[]> => {
-  const answer = await at.get(TAGS)
+  const answer = await at.get(TAGS_PATH)
   assert.equal(answer.status, 200, answer.text)
   return answer.json.tags.map(({ name }: { name: string }) => name).sort()
 }
-const write = async (name: string) => {
-  const answer = await edge.post(TAGS, { json: { name }, token })
+const createTag = async (name: string) => {
+  const answer = await edge.post(TAGS_PATH, { json: { name }, token })
   assert.equal(answer.status, 201, answer.text)
 }
 const readReadiness = async () => {
@@ -36,7 +36,7 @@ const waitUntilUsed = async () => {
     async () => (await countReads(edge, () => listNames())).replica === 1,
   )
 }
-await write('kept')
+await createTag('kept')
 await waitUntilUsed()
 
 test("repeats a read on the primary if it conflicts with the standby's replay", async () => {
@@ -62,7 +62,7 @@ test('a silent standby delays reads only briefly, and is used again once it answ
   link.silence()
   const startedAt = performance.now()
   const all = await countReads(edge, () => Promise.all(Array.from({ length: 10 }, () => listNames())))
-  assert.ok(performance.now() - startedAt < SOON_MS, `${performance.now() - startedAt} ms`)
+  assert.ok(performance.now() - startedAt < RECOVERY_TIMEOUT_MS, `${performance.now() - startedAt} ms`)
   assert.deepEqual([all.answer[0], all.primary], [['kept'], 10])
   await waitForState('away')
   assert.deepEqual(await readReadiness(), [200, 'ready', 'away'])
@@ -72,7 +72,7 @@ test('a silent standby delays reads only briefly, and is used again once it answ
 
 test('a standby that lags by more than 10 s is not used, and the log says so once', async () => {
   await pause()
-  await write('late')
+  await createTag('late')
   logged.length = 0
   await waitForState('behind')
   const { json } = await edge.get('/ready')

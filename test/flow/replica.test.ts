@@ -17,14 +17,14 @@ await until(
   async () => (await other.get('/ready')).json.replica.state === 'used',
 )
 
-const TAGS = '/api/v1/blog/tags'
+const TAGS_PATH = '/api/v1/blog/tags'
 const listNames = async (at: Api, options: CallOptions = {}): Promise<string[]> => {
-  const answer = await at.get(TAGS, options)
+  const answer = await at.get(TAGS_PATH, options)
   assert.equal(answer.status, 200, answer.text)
   return answer.json.tags.map(({ name }: { name: string }) => name).sort()
 }
-const write = async (name: string, options: CallOptions = { token }) => {
-  const answer = await edge.post(TAGS, { json: { name }, ...options })
+const createTag = async (name: string, options: CallOptions = { token }) => {
+  const answer = await edge.post(TAGS_PATH, { json: { name }, ...options })
   assert.equal(answer.status, 201, answer.text)
   return answer
 }
@@ -40,7 +40,7 @@ const waitForTagReplay = (name: string) =>
   })
 
 test("reads lists from the standby once it has the caller's writes", async () => {
-  await write('first')
+  await createTag('first')
   await waitForTagReplay('first')
   const { answer, replica, primary } = await countReads(edge, () => listNames(edge, { token }))
   assert.deepEqual([answer, replica, primary], [['first'], 1, 0])
@@ -66,12 +66,12 @@ test('reads every list, search and statistic from the standby', async () => {
 
 test('reads from the primary for recent writers while the standby lags: by header, cookie and memory', async () => {
   await pause()
-  const written = await write('second')
+  const written = await createTag('second')
   const position = written.headers['millrace-position'] as string
   assert.match(position, /^[0-9A-F]+\/[0-9A-F]+$/)
   assert.deepEqual(written.cookies, [], 'a client that sends a token is no browser')
   const byCookies = { headers: { cookie: `millrace_session=${token}` } }
-  const browser = await write('third', byCookies)
+  const browser = await createTag('third', byCookies)
   assert.match(
     browser.cookies.join(),
     /^millrace_position=[0-9A-F]+\/[0-9A-F]+; Path=\/; Max-Age=20; HttpOnly; SameSite=Lax$/,

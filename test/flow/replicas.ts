@@ -4,14 +4,14 @@ import { Cluster } from '../cluster.ts'
 import { type Api, startEdge } from '../edge/harness.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
-import { makeLink } from './link.ts'
+import { openUnownedLink } from './link.ts'
 
 /** A primary, an asynchronous standby and edges that read from both. */
 export interface ReplicaWorld {
   readonly cluster: Cluster
   readonly edges: readonly [Api, Api]
   /** Link from the edges to the standby. */
-  readonly link: Awaited<ReturnType<typeof makeLink>>
+  readonly link: Awaited<ReturnType<typeof openUnownedLink>>
   /** Log lines of the first edge about the replica. */
   readonly logged: string[]
   /** Pauses replay on the standby until `resume`. */
@@ -27,7 +27,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
   await migrate(cluster.primary.url)
   await cluster.attachStandby(false)
   const { primary, standby } = cluster
-  const link = await makeLink(standby.url)
+  const link = await openUnownedLink(standby.url)
   stopAfterFile(async () => link.close())
   const logged: string[] = []
   const log = pino(

@@ -65,7 +65,7 @@ test(`reads a document across ${SIGNALS.join(', ')} of the database`, async (t) 
     await until('the edge can write', async () => (await client.post(again)).status === 202)
     t.diagnostic(`reads and writes ${Math.round(performance.now() - upAt)} ms after the start`)
   }
-  await assertWhole(id, jobId, stream, SIGNALS.length)
+  await assertDocumentRead(id, jobId, stream, SIGNALS.length)
   const answer = await waiting
   assert.deepEqual([answer.status, await answer.json()], [200, { read: PAGES, unread: 0, skipped: 0 }])
   await all.until('the stream of all jobs shows the end', (frames) =>
@@ -73,7 +73,7 @@ test(`reads a document across ${SIGNALS.join(', ')} of the database`, async (t) 
   )
   assert.ok(!all.ended && !stream.broken)
   all.close()
-  await assertWorkersGoOn()
+  await assertWorkersAlive()
 })
 
 /** Stops the server and waits until it has been restarted. */
@@ -84,9 +84,9 @@ async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
   await until('a new server is running', () => ![0, pid].includes(readPostmasterPid()))
 }
 
-async function assertWhole(id: number, jobId: string, stream: Stream, outages: number): Promise<void> {
+async function assertDocumentRead(id: number, jobId: string, stream: Stream, outages: number): Promise<void> {
   const frames = await crash.readWholeStream(stream)
-  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   const pages = (await (await client.fetch(`/api/v1/documents/${id}/pages`)).json()) as { status: string }[]
@@ -98,13 +98,13 @@ async function assertWhole(id: number, jobId: string, stream: Stream, outages: n
 }
 
 /** Asserts that no worker was declared dead: both keep their first lease and run new jobs. */
-async function assertWorkersGoOn(): Promise<void> {
+async function assertWorkersAlive(): Promise<void> {
   const areLeasesLive = async (): Promise<boolean> => {
     const rows = await query('select id from worker_lease where expires_at > now()')
     return workers.every(({ ready }) => rows.some(({ id }) => id === ready.lease))
   }
   await until('both workers renew their leases', areLeasesLive, 30_000)
-  assert.deepEqual(workers.filter(lostLease), [])
+  assert.deepEqual(workers.filter(hasLostLease), [])
   for (const title of ['one more', 'and another']) {
     const jobId = await crash.extract(
       client,
@@ -114,7 +114,7 @@ async function assertWorkersGoOn(): Promise<void> {
   }
 }
 
-function lostLease({ log }: Child): boolean {
+function hasLostLease({ log }: Child): boolean {
   return log.some((line) => line.includes('Rescued jobs from a worker') || line.includes('The lease is lost'))
 }
 

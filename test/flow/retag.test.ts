@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { callerOf } from '../edge/blog-help.ts'
-import { type Person, peopleOf } from '../edge/orgs-help.ts'
+import { createCaller } from '../edge/blog-help.ts'
+import { createPeopleMaker, type Person } from '../edge/orgs-help.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
 import { sharedService } from './shared-service.ts'
@@ -12,8 +12,8 @@ import { sharedService } from './shared-service.ts'
 const POSTS = 4000
 
 const { api, query, url } = await sharedService()
-const call = callerOf(api)
-const [editor] = (await peopleOf(api, query)(1, 'moderator')) as [Person]
+const call = createCaller(api)
+const [editor] = (await createPeopleMaker(api, query)(1, 'moderator')) as [Person]
 const editing = await connect({ url, applicationName: 'editing' })
 after(() => editing.end())
 

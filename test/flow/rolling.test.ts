@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { testDatabase } from '../database.ts'
-import { freePort } from '../free-port.ts'
+import { createTestDatabase } from '../database.ts'
+import { findFreePort } from '../free-port.ts'
 import { createKeepAliveClient } from '../keep-alive-client.ts'
 import { type Child, Client, type Frame, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -10,8 +10,8 @@ import * as crash from './crash.ts'
 
 /** Every process is replaced under load: no request fails, and no job is lost or done twice. */
 
-const { url, query } = await testDatabase()
-const PORT = await freePort()
+const { url, query } = await createTestDatabase()
+const PORT = await findFreePort()
 const startEdge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
 const startWorker = () =>
   startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
@@ -20,14 +20,14 @@ const [serving, working] = [[await startEdge()], [await startWorker()]]
 const client = new Client(PORT)
 await client.register('tester@example.com')
 
-const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
-const posted: string[] = []
+const TASK_BODY = { task_name: 'io_simulation_task', queue_type: 'load_test' }
+const postedIds: string[] = []
 const failures: string[] = []
 const streams: (readonly Frame[])[] = []
 let over = false
 
 /** Adds tasks and reads their status, one request at a time. */
-async function keepAsking(): Promise<void> {
+async function keepEnqueueing(): Promise<void> {
   const { ask, close } = createKeepAliveClient(PORT, client.token)
   const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<{ task_id: string }> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
@@ -37,10 +37,10 @@ async function keepAsking(): Promise<void> {
   }
   while (!over) {
     const { task_id } = await askFor(202, 'POST', '/api/v1/tasks/enqueue', {
-      ...TASK,
+      ...TASK_BODY,
       args: { duration_ms: 5 },
     })
-    posted.push(task_id)
+    postedIds.push(task_id)
     await askFor(200, 'GET', `/api/v1/tasks/result/${task_id}`)
     await delay(30)
   }
@@ -51,11 +51,11 @@ async function keepAsking(): Promise<void> {
 async function keepFollowing(): Promise<void> {
   const { ask, close } = createKeepAliveClient(PORT, client.token)
   while (!over) {
-    const body = { ...TASK, args: { operations: 5, duration_ms: 500 } }
+    const body = { ...TASK_BODY, args: { operations: 5, duration_ms: 500 } }
     const { task_id } = JSON.parse((await ask('POST', '/api/v1/tasks/enqueue', body)).text) as {
       task_id: string
     }
-    posted.push(task_id)
+    postedIds.push(task_id)
     const frames: Frame[] = []
     for (let lastId = ''; !isOver(frames); lastId = frames.at(-1)?.id ?? '') {
       const headers = lastId === '' ? {} : { 'last-event-id': lastId }
@@ -75,7 +75,7 @@ function nullWhenReset(error: Error): null {
 
 const isOver = (frames: readonly Frame[]): boolean => frames.at(-1)?.data.status === 'done'
 
-async function replace(children: Child[], start: () => Promise<Child>): Promise<void> {
+async function replaceProcess(children: Child[], start: () => Promise<Child>): Promise<void> {
   children.push(await start())
   const old = children.shift()!
   await old.kill('SIGTERM')
@@ -83,20 +83,20 @@ async function replace(children: Child[], start: () => Promise<Child>): Promise<
 }
 
 test('replacing every process fails no request and loses no job', async () => {
-  const clients = [keepAsking, keepAsking, keepAsking, keepFollowing, keepFollowing].map((run) =>
+  const clients = [keepEnqueueing, keepEnqueueing, keepEnqueueing, keepFollowing, keepFollowing].map((run) =>
     run().catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
   )
-  await until('the load is running', () => posted.length > 20)
-  await Promise.all([replace(serving, startEdge), replace(working, startWorker)])
-  await until('there was enough load', () => posted.length > 100 && streams.length > 1)
+  await until('the load is running', () => postedIds.length > 20)
+  await Promise.all([replaceProcess(serving, startEdge), replaceProcess(working, startWorker)])
+  await until('there was enough load', () => postedIds.length > 100 && streams.length > 1)
   over = true
   await Promise.all(clients)
 
   assert.deepEqual(failures, [])
-  for (const frames of streams) crash.assertWhole(frames)
+  for (const frames of streams) crash.assertComplete(frames)
   const jobs = "select count(*)::int as n from job where name = 'load_test.io_simulation_task'"
   await until('all jobs have ended', async () => (await query(`${jobs} and status <> 'done'`))[0]!.n === 0)
-  assert.equal((await query(jobs))[0]!.n, posted.length, 'each request is one job')
+  assert.equal((await query(jobs))[0]!.n, postedIds.length, 'each request is one job')
   const ends = await query(
     `select job_id from job_event where data ->> 'status' = 'done' group by job_id having count(*) > 1`,
   )

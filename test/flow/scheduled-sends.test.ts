@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
-import { mailServer } from '../standins/smtp.ts'
-import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { startMailServer } from '../standins/smtp.ts'
+import { startTwilio, twilioEnv } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
@@ -13,8 +13,8 @@ import { SHORT_LEASE } from './crash.ts'
 const PER_CHANNEL = 20
 const DUE_MS = 500
 
-const { url, query } = await testDatabase()
-const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
+const { url, query } = await createTestDatabase()
+const [twilio, mail] = await Promise.all([startTwilio(), startMailServer()])
 after(() => Promise.all([twilio.stop(), mail.stop()]))
 // Slow enough that many messages are in flight when a worker dies.
 mail.pace = () => 30
@@ -30,7 +30,7 @@ const edge = await startEdge(url, { env })
 const client = new Client(edge.port)
 const startWorker = () => startProcess('worker', url, { ...env, ...SHORT_LEASE })
 
-const post = async (path: string, json: object): Promise<string> => {
+const postMessage = async (path: string, json: object): Promise<string> => {
   const response = await client.post(`/api/v1/comms${path}`, json)
   assert.equal(response.status, 200)
   return ((await response.json()) as { id: string }).id
@@ -43,12 +43,17 @@ test('each message is either sent once or cancelled and never sent, whichever wo
     Array.from({ length: PER_CHANNEL }, async (_, n) => [
       {
         word: `mail-${n}`,
-        id: await post('/email/send', { to: ['a@example.com'], subject: `mail-${n}`, text: 't', send_at }),
+        id: await postMessage('/email/send', {
+          to: ['a@example.com'],
+          subject: `mail-${n}`,
+          text: 't',
+          send_at,
+        }),
       },
       // A few numbers only, because messages to the same number wait for each other.
       {
         word: `text-${n}`,
-        id: await post('/sms/send', { to: `+1415555267${n % 4}`, body: `text-${n}`, send_at }),
+        id: await postMessage('/sms/send', { to: `+1415555267${n % 4}`, body: `text-${n}`, send_at }),
       },
     ]),
   )

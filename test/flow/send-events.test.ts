@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { startOwnWorker } from '../edge/own-worker.ts'
 import { Client } from '../service.ts'
-import { mailEvent, resendServer, signedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
-import { mailServer } from '../standins/smtp.ts'
-import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { createMailEvent, createSignedEvent, startResend, WEBHOOK_SECRET } from '../standins/resend.ts'
+import { startMailServer } from '../standins/smtp.ts'
+import { startTwilio, twilioEnv } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
 /** Messages are followed from the request to the delivery status; the providers call a real edge. */
 
-const { url } = await testDatabase()
-const [twilio, mail, resend] = await Promise.all([twilioServer(), mailServer(), resendServer()])
+const { url } = await createTestDatabase()
+const [twilio, mail, resend] = await Promise.all([startTwilio(), startMailServer(), startResend()])
 after(() => Promise.all([twilio.stop(), mail.stop(), resend.stop()]))
 const env = {
   ...twilioEnv(twilio.url),
@@ -25,7 +25,7 @@ const env = {
 }
 const edge = await startEdge(url, { env })
 await startOwnWorker(url, 'comms', env)
-const at = `http://127.0.0.1:${edge.port}`
+const baseUrl = `http://127.0.0.1:${edge.port}`
 const client = new Client(edge.port)
 
 const post = async (path: string, body: object): Promise<Record<string, string>> => {
@@ -34,14 +34,14 @@ const post = async (path: string, body: object): Promise<Record<string, string>>
   return (await response.json()) as Record<string, string>
 }
 const listSends = async (status: string): Promise<Record<string, string>[]> =>
-  (await (await fetch(`${at}/api/v1/comms/sends?status=${status}`)).json()) as Record<string, string>[]
+  (await (await fetch(`${baseUrl}/api/v1/comms/sends?status=${status}`)).json()) as Record<string, string>[]
 
 test('reports the delivery of text messages and calls', async () => {
   await post('/sms/send', { to: '+491711234567', body: 'Hello' })
   await post('/call', { to: '+491711234567', script_url: 'https://example.com/script' })
   const [text, call] = twilio.taken
-  assert.equal((await twilio.tell(at, text!, 'delivered')).status, 200)
-  assert.equal((await twilio.tell(at, call!, 'no-answer')).status, 200)
+  assert.equal((await twilio.tell(baseUrl, text!, 'delivered')).status, 200)
+  assert.equal((await twilio.tell(baseUrl, call!, 'no-answer')).status, 200)
   assert.deepEqual(
     (await listSends('delivered')).map((send) => send.provider_id),
     [text!.sid],
@@ -57,7 +57,7 @@ test('accepts a callback that arrives before the answer to its text message', as
   twilio.blockedBy = promise
   const sending = post('/sms/send', { to: '+491711234568', body: 'Hello' })
   const text = await until('the provider has the message', () => Promise.resolve(twilio.taken[2] ?? null))
-  assert.equal((await twilio.tell(at, text, 'delivered')).status, 200)
+  assert.equal((await twilio.tell(baseUrl, text, 'delivered')).status, 200)
   resolve()
   twilio.blockedBy = null
   assert.deepEqual([(await sending).sid, (await sending).status], [text.sid, 'delivered'])
@@ -68,9 +68,9 @@ test('reports the delivery of mail', async () => {
   const { id } = await post('/email/send', { to: ['ada@example.com'], subject: 'Hello', text: 'Hello' })
   assert.ok(mail.raw.at(-1)!.includes(`<${id}@example.com>`), 'the Message-ID')
   const postEvent = async (type: string) =>
-    fetch(`${at}/api/v1/comms/webhooks/resend`, {
+    fetch(`${baseUrl}/api/v1/comms/webhooks/resend`, {
       method: 'POST',
-      ...signedEvent(mailEvent(type, { id: id!, bounce: { type: 'Permanent' } })),
+      ...createSignedEvent(createMailEvent(type, { id: id!, bounce: { type: 'Permanent' } })),
     })
   for (const type of ['email.bounced', 'email.delivered']) assert.equal((await postEvent(type)).status, 200)
   assert.deepEqual(

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { startProcess } from '../service.ts'
-import { mailServer } from '../standins/smtp.ts'
-import { storm } from '../standins/storm.ts'
-import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { startMailServer } from '../standins/smtp.ts'
+import { runStorm } from '../standins/storm.ts'
+import { startTwilio, twilioEnv } from '../standins/twilio.ts'
 import { SHORT_LEASE } from './crash.ts'
 
 /** A small version of `npm run bench -- sends`. */
 
 const PER_CHANNEL = 15
 
-const { url, query } = await testDatabase()
-const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
+const { url, query } = await createTestDatabase()
+const [twilio, mail] = await Promise.all([startTwilio(), startMailServer()])
 after(() => Promise.all([twilio.stop(), mail.stop()]))
 const env = {
   ...twilioEnv(twilio.url),
@@ -27,7 +27,7 @@ const env = {
 const edge = await startEdge(url, { env })
 
 test('killed workers duplicate and lose no messages', async (t) => {
-  const { tallies, seconds } = await storm({
+  const { tallies, seconds } = await runStorm({
     perChannel: PER_CHANNEL,
     kills: 2,
     faults: { 'cut before': 0.03, 'cut after': 0.06, 'error before': 0.02, 'error after': 0.04, busy: 0.04 },

@@ -1,7 +1,7 @@
-import { type TestDatabase, testDatabase } from '../database.ts'
-import { type Api, newEmail, startEdge } from '../edge/harness.ts'
+import { createTestDatabase, type TestDatabase } from '../database.ts'
+import { type Api, createEmail, startEdge } from '../edge/harness.ts'
 import { type Child, Client, startProcess } from '../service.ts'
-import { sharedByFiles } from '../services.ts'
+import { shareByFiles } from '../services.ts'
 
 /** An edge and a worker for tests that neither stop nor reconfigure them. */
 export interface SharedService extends TestDatabase {
@@ -19,8 +19,8 @@ export interface SharedService extends TestDatabase {
  * Starts the service once for all files of this process, because a worker needs 0.8 s of CPU for its start and first
  * jobs. The database contains rows of other files, so each file needs its own accounts and names.
  */
-export const sharedService = sharedByFiles(async (): Promise<SharedService> => {
-  const database = await testDatabase()
+export const sharedService = shareByFiles(async (): Promise<SharedService> => {
+  const database = await createTestDatabase()
   const api = await startEdge(database.url, { env: { REQUEST_WAIT_SECONDS: '60' } })
   const worker = await startProcess('worker', database.url, {
     WORKER_QUEUES: 'documents,pictures,load_test,system',
@@ -28,7 +28,7 @@ export const sharedService = sharedByFiles(async (): Promise<SharedService> => {
   })
   const client = async (name?: string): Promise<Client> => {
     const made = new Client(api.port)
-    await made.register(newEmail(name))
+    await made.register(createEmail(name))
     return made
   }
   return { ...database, api, worker, admin: await client('admin'), client }

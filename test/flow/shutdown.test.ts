@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -9,7 +9,7 @@ import { startReader } from './reader.ts'
 const STOP_MS = 10_000
 const PAGES = 200
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 // The document takes longer than a stopping worker waits for its jobs.
 await crash.recordWrites(query, 50)
 const client = await startReader(url)
@@ -20,7 +20,7 @@ const workers = await Promise.all(['first', 'second'].map((name) => crash.startW
 let remaining = workers[0]!
 
 /** Sends SIGTERM and returns the exit code. The process must exit within a platform's usual grace period. */
-async function stop({ process }: Child): Promise<number | null> {
+async function stopGracefully({ process }: Child): Promise<number | null> {
   process.kill('SIGTERM')
   await until(
     'the process has exited',
@@ -37,9 +37,9 @@ test('a stopping worker hands its job over', async () => {
   await crash.waitForPages(query, jobId, 3)
 
   const [holder, other] = await crash.findHolder(query, jobId, workers)
-  assert.equal(await stop(holder), 0)
+  assert.equal(await stopGracefully(holder), 0)
   const frames = await crash.readWholeStream(stream)
-  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
   await crash.assertPagesOnce(query, jobId, PAGES)
   const { attempt, tries, interruptions } = await crash.readJobRow(query, jobId)
@@ -58,7 +58,7 @@ test('a stopping edge ends its streams for a reconnect and answers every request
   // No worker serves this queue, so the job keeps waiting.
   const { task_id: waitingId } = (await waiting.json()) as { task_id: string }
   const paths = [`/api/v1/jobs/${waitingId}/events`, '/api/v1/jobs/events']
-  const texts = await Promise.all(paths.map(async (path) => readText(await asking.fetch(path))))
+  const texts = await Promise.all(paths.map(async (path) => collectText(await asking.fetch(path))))
   await until('the streams show the job', () => texts.every(({ text }) => text.includes(waitingId)))
   const id = await crash.uploadText(asking, 4, 'asked for')
   const answer = asking.post(`/api/v1/documents/${id}/extract`)
@@ -74,7 +74,7 @@ test('a stopping edge ends its streams for a reconnect and answers every request
     const [row] = await query(`select id from job where name = 'blog.import'`)
     return row?.id as string
   })
-  const stopped = stop(leaving)
+  const stopped = stopGracefully(leaving)
   const { status } = await answer
   assert.equal(status, 200)
   const late = await unended
@@ -92,20 +92,20 @@ test('a stopping worker finishes a job that is nearly done', async () => {
   await crash.waitForPages(query, jobId, 1)
   // Under foreman, Ctrl-C in a terminal sends two signals: one from the terminal and one from foreman.
   remaining.process.kill('SIGINT')
-  assert.equal(await stop(remaining), 0)
+  assert.equal(await stopGracefully(remaining), 0)
   const { status, attempt } = await crash.readJobRow(query, jobId)
   assert.deepEqual({ status, attempt }, { status: 'done', attempt: 1 })
 })
 
-interface Text {
+interface CollectedText {
   text: string
   ended: boolean
   broken: boolean
 }
 
 /** Starts to collect the text of a response. */
-function readText(response: Response): Text {
-  const read: Text = { text: '', ended: false, broken: false }
+function collectText(response: Response): CollectedText {
+  const read: CollectedText = { text: '', ended: false, broken: false }
   const take = async (): Promise<void> => {
     const decoder = new TextDecoder()
     for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {

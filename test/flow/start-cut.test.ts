@@ -3,20 +3,20 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { LONG, SEED } from '../runs.ts'
-import { collectLines, launch, SHORT_LIVED_FLAGS } from '../service.ts'
+import { collectLines, launchProcess, SHORT_LIVED_FLAGS } from '../service.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
 /** Processes lose a connection during their start. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const link = await openCountingLink(url)
 
 async function countStartStatements(kind: 'edge' | 'worker', cut: Cut | null): Promise<number> {
   link.arm(cut)
-  const child = await launch(kind, link.url)
+  const child = await launchProcess(kind, link.url)
   const { statements } = link
   await child.kill()
   return statements
@@ -27,8 +27,8 @@ for (const kind of ['edge', 'worker'] as const)
     const count = await countStartStatements(kind, null)
     assert.ok(count >= 3, `${count} statements`)
     const all = Array.from({ length: count }, (_, i) => i + 1).flatMap((at): Cut[] => [
-      { at, when: 'before' },
-      { at, when: 'after' },
+      { statement: at, when: 'before' },
+      { statement: at, when: 'after' },
     ])
     const cuts = LONG ? all : [all[SEED % all.length]!, ...all.slice(-2)]
     for (const cut of cuts) await countStartStatements(kind, cut)
@@ -40,7 +40,7 @@ for (const kind of ['edge', 'worker'] as const)
     await query(`create role ${role} login password 'p' connection limit 0`)
     try {
       const log: string[] = []
-      const starting = launch(kind, url.replace(/\/\/[^@]*@/, `//${role}:p@`), {}, [], log)
+      const starting = launchProcess(kind, url.replace(/\/\/[^@]*@/, `//${role}:p@`), {}, [], log)
       starting.catch(() => {})
       await Promise.race([
         starting,

@@ -6,32 +6,32 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { createServer } from '../../edge/http/server.ts'
-import { testDatabase } from '../database.ts'
-import { freePort } from '../free-port.ts'
-import { launch, runScript } from '../service.ts'
+import { createTestDatabase } from '../database.ts'
+import { findFreePort } from '../free-port.ts'
+import { launchProcess, runScript } from '../service.ts'
 
 /** An error that the operator has to fix ends the start with one sentence, status 2 and no stack trace. */
 
-const { url } = await testDatabase()
+const { url } = await createTestDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-refused-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-const taken = net.createServer()
-taken.listen(0, '127.0.0.1')
-await once(taken, 'listening')
-after(() => taken.close())
-const PORT = String((taken.address() as AddressInfo).port)
+const portHolder = net.createServer()
+portHolder.listen(0, '127.0.0.1')
+await once(portHolder, 'listening')
+after(() => portHolder.close())
+const PORT = String((portHolder.address() as AddressInfo).port)
 
-const URL_OF = (
+const envWithUrl = (
   change: (url: string) => string,
 ): { DATABASE_URL: string; DATABASE_URL_UNPOOLED: string } => ({
   DATABASE_URL: change(url),
   DATABASE_URL_UNPOOLED: change(url),
 })
-const WRONG_PASSWORD = URL_OF((text) => text.replace(/:[^:@/]*@/, ':wrong@'))
-const NO_DATABASE = URL_OF((text) => text.replace(/[^/]+$/, 'nowhere'))
-const FILE = join(folder, 'file')
-writeFileSync(FILE, '')
+const WRONG_PASSWORD = envWithUrl((text) => text.replace(/:[^:@/]*@/, ':wrong@'))
+const NO_DATABASE = envWithUrl((text) => text.replace(/[^/]+$/, 'nowhere'))
+const FILE_PATH = join(folder, 'file')
+writeFileSync(FILE_PATH, '')
 
 describe('a single process does not start', () => {
   const testRefusal = (
@@ -42,7 +42,10 @@ describe('a single process does not start', () => {
   ) =>
     test(`${kind}: ${what}`, async () => {
       const log: string[] = []
-      await assert.rejects(launch(kind, url, env, [], log), new RegExp(`^Error: The ${kind} ended with 2:`))
+      await assert.rejects(
+        launchProcess(kind, url, env, [], log),
+        new RegExp(`^Error: The ${kind} ended with 2:`),
+      )
       const { level, msg, err } = JSON.parse(log.at(-1)!) as { level: number; msg: string; err?: unknown }
       assert.deepEqual({ level, err }, { level: 60, err: undefined })
       assert.ok(typeof sentence === 'string' ? msg === sentence : sentence.test(msg), msg)
@@ -64,26 +67,26 @@ describe('a single process does not start', () => {
   testRefusal(
     'edge',
     'there is no database',
-    URL_OF(() => ''),
+    envWithUrl(() => ''),
     /^DATABASE_URL is not set: /,
   )
   testRefusal(
     'edge',
     'its folder is a file',
-    { SECRET_KEY: '', DATA_DIR: FILE },
-    `DATA_DIR can't be ${FILE}: a part of its path is a file. Set a folder to which this user may write.`,
+    { SECRET_KEY: '', DATA_DIR: FILE_PATH },
+    `DATA_DIR can't be ${FILE_PATH}: a part of its path is a file. Set a folder to which this user may write.`,
   )
 })
 
 // Suppresses the warnings about slow statements of a busy machine.
-const QUIET = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
+const QUIET_ENV = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
 
 /** Runs the start of the whole service and returns its output and exit status. */
 async function startAll(
   env: Readonly<Record<string, string>>,
   args: readonly string[] = [],
 ): Promise<{ status: number; lines: string[] }> {
-  const given = { ...QUIET, DATABASE_URL: url, DATA_DIR: folder, PORT: '0', ...env }
+  const given = { ...QUIET_ENV, DATABASE_URL: url, DATA_DIR: folder, PORT: '0', ...env }
   const { status, stdout, stderr } = await runScript('workers/start.ts', given, args)
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
 }
@@ -105,7 +108,7 @@ describe('the whole service does not start', () => {
   )
   testEnd(
     'when its folder is a file',
-    { DATABASE_URL: '', DATA_DIR: FILE },
+    { DATABASE_URL: '', DATA_DIR: FILE_PATH },
     /DATA_DIR can't be .*: a part of/,
   )
   testEnd(
@@ -125,7 +128,7 @@ test('shows its usage even if other arguments are wrong', async () => {
 })
 
 test('edges do not share a port with those of another start by accident', async () => {
-  const port = await freePort()
+  const port = await findFreePort()
   // Listens with a shared port, like an edge of another start.
   const shared = createServer(() => {}, { onError: () => {} })
   after(() => shared.close())

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -10,12 +10,12 @@ import { createClient, startReader } from './reader.ts'
 /** One account's heavy documents compete with a small document of another account. */
 
 // More than the worker's threads, children and slots.
-const COPIES = 6
+const FLOOD_SIZE = 6
 const SLOTS = 4
 const HEAVY = ['10,000 pages of one strip', 'a page of 200 MB of text', '20,000 frames']
 
 test("one account's flood of heavy documents does not block another's small document", async (t) => {
-  const { url, query } = await testDatabase()
+  const { url, query } = await createTestDatabase()
   const reader = await startReader(url)
   const worker = await startProcess('worker', url, { WORKER_QUEUES: 'documents', WORKER_THREADS: `${SLOTS}` })
   const flooder = await createClient(url)
@@ -28,7 +28,7 @@ test("one account's flood of heavy documents does not block another's small docu
   assert.equal(heavy.length, HEAVY.length)
   for (const { fileName, make } of heavy) {
     const bytes = await make()
-    for (let copy = 0; copy < COPIES; copy++) {
+    for (let copy = 0; copy < FLOOD_SIZE; copy++) {
       // The bytes must differ, because equal files are one document.
       const own = Buffer.concat([bytes, Buffer.from(`\n% ${copy}`)])
       const { id } = (await (await flooder.upload(own, fileName)).json()) as { id: number }

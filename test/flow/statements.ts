@@ -1,15 +1,15 @@
 import type { Socket } from 'node:net'
 import { listenUntilFileEnds } from './link.ts'
 
-const SYNC = 0x53
-const QUERY = 0x51
-const READY = 0x5a
+const SYNC_TYPE = 0x53
+const QUERY_TYPE = 0x51
+const READY_TYPE = 0x5a
 
 /**
  * Cuts a connection at its nth statement, either before the server receives it or after it ran but before the answer.
  */
 export interface Cut {
-  readonly at: number
+  readonly statement: number
   readonly when: 'before' | 'after'
 }
 
@@ -31,7 +31,7 @@ export async function openCountingLink(url: string, applicationName?: string): P
   let statements = 0
   const at = await listenUntilFileEnds(url, open, (near, dial) => {
     const far = dial()
-    const messages = new Messages(applicationName)
+    const messages = new StatementCounter(applicationName)
     let swallow = false
     const end = (): void => {
       near.destroy()
@@ -45,8 +45,8 @@ export async function openCountingLink(url: string, applicationName?: string): P
       })
     }
     near.on('data', (chunk: Buffer) => {
-      for (let count = messages.statementsIn(chunk); count > 0; count--) {
-        if (++statements !== cut?.at) continue
+      for (let count = messages.countStatements(chunk); count > 0; count--) {
+        if (++statements !== cut?.statement) continue
         if (cut.when === 'before') return end()
         swallow = true
       }
@@ -54,7 +54,7 @@ export async function openCountingLink(url: string, applicationName?: string): P
     })
     far.on('data', (chunk: Buffer) => {
       if (!swallow) near.write(chunk)
-      else if (chunk.length >= 6 && chunk[chunk.length - 6] === READY) end()
+      else if (chunk.length >= 6 && chunk[chunk.length - 6] === READY_TYPE) end()
     })
   })
   return {
@@ -70,7 +70,7 @@ export async function openCountingLink(url: string, applicationName?: string): P
 }
 
 /** Splits a client's data into messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
-class Messages {
+class StatementCounter {
   private rest: Buffer = Buffer.alloc(0)
   private counted: boolean | null = null
   private readonly applicationName: string | undefined
@@ -83,7 +83,7 @@ class Messages {
    * Returns the number of statements that end in this chunk; 0 for connections that are not counted. A statement ends
    * with Sync or is a simple Query.
    */
-  statementsIn(chunk: Buffer): number {
+  countStatements(chunk: Buffer): number {
     const data = Buffer.concat([this.rest, chunk])
     let at = 0
     let count = 0
@@ -100,7 +100,7 @@ class Messages {
     while (data.length - at >= 5) {
       const end = at + 1 + data.readInt32BE(at + 1)
       if (end > data.length) break
-      if (data[at] === SYNC || data[at] === QUERY) count++
+      if (data[at] === SYNC_TYPE || data[at] === QUERY_TYPE) count++
       at = end
     }
     this.rest = data.subarray(at)

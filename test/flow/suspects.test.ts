@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
-import { type Child, launch } from '../service.ts'
+import { createTestDatabase } from '../database.ts'
+import { type Child, launchProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
 /** A worker dies while it runs several jobs, one of which may be the cause. The others must not fail for it. */
 
-const NEIGHBOURS = 2
-const { url, query } = await testDatabase()
+const BYSTANDERS = 2
+const { url, query } = await createTestDatabase()
 const client = await startReader(url)
 
-const add = async (duration_ms: number): Promise<string> => {
+const addTask = async (duration_ms: number): Promise<string> => {
   const args = { operations: 1, duration_ms }
   const json = { task_name: 'io_simulation_task', queue_type: 'load_test', args }
   const answer = (await (await client.post('/api/v1/tasks/enqueue', json)).json()) as { task_id: string }
@@ -25,7 +25,7 @@ const shortenJobs = (ids: readonly string[]) =>
 let worker: Child | undefined
 after(() => worker?.kill())
 const startWorker = async (): Promise<Child> => {
-  worker = await launch('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' })
+  worker = await launchProcess('worker', url, { LEASE_SECONDS: '1', WORKER_QUEUES: 'load_test' })
   return worker
 }
 const waitForAttempt = (id: string, attempt: number) =>
@@ -49,8 +49,8 @@ function findIsolatedPid(worker: Child, jobId: string, attempt: number): number 
 }
 
 test('after two deaths a job runs isolated; the one that crashes again fails, and its bystanders and the worker survive', async () => {
-  const killer = await add(60_000)
-  const neighbours = await Promise.all(Array.from({ length: NEIGHBOURS }, () => add(60_000)))
+  const killer = await addTask(60_000)
+  const neighbours = await Promise.all(Array.from({ length: BYSTANDERS }, () => addTask(60_000)))
   // The whole worker dies twice, so each of its jobs is a suspect.
   for (const attempt of [1, 2]) {
     const { kill } = await startWorker()
@@ -84,7 +84,7 @@ test('after two deaths a job runs isolated; the one that crashes again fails, an
             `select count(*)::int as n from job where id = any($1) and status = 'done'`,
             [neighbours],
           )
-          return row!.n === NEIGHBOURS
+          return row!.n === BYSTANDERS
         },
         120_000,
       )
@@ -105,7 +105,7 @@ test('after two deaths a job runs isolated; the one that crashes again fails, an
 })
 
 test('a job whose workers are killed for other reasons never fails', async () => {
-  const innocent = await add(60_000)
+  const innocent = await addTask(60_000)
   for (const attempt of [1, 2, 3, 4]) {
     await waitForAttempt(innocent, attempt)
     if (attempt === 4) await shortenJobs([innocent])

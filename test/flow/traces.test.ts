@@ -1,41 +1,44 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { after, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
-import { type Child, Client, launch, startProcess } from '../service.ts'
+import { type Child, Client, launchProcess, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { type ReceivedSpan, startCollector } from '../standins/collector.ts'
-import { mailServer } from '../standins/smtp.ts'
+import { startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { createLineLog } from './line-log.ts'
 
 /** One request is one trace across real processes, a mail server and a trace collector. */
 
-const SEND = 'POST /api/v1/comms/email/send'
-const CALLER = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
+const SEND_ROUTE = 'POST /api/v1/comms/email/send'
+const CALLER_TRACE = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 
-const { url, query } = await testDatabase()
-const [traces, mail] = await Promise.all([startCollector(), mailServer()])
+const { url, query } = await createTestDatabase()
+const [traces, mail] = await Promise.all([startCollector(), startMailServer()])
 after(() => Promise.all([traces.stop(), mail.stop()]))
-const off = {
+const UNTRACED_ENV = {
   EMAIL_SMTP_URL: mail.url,
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   AUTH_LEVEL: 'none',
   WORKER_QUEUES: 'comms',
   WORKER_THREADS: '1',
 }
-const on = {
-  ...off,
+const TRACED_ENV = {
+  ...UNTRACED_ENV,
   OTEL_EXPORTER_OTLP_ENDPOINT: `${traces.url}/`,
   OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20key,x-other=b',
   ...SHORT_LEASE,
 }
 let last: Child
-const [edge, worker] = await Promise.all([startProcess('edge', url, on), startProcess('worker', url, on)])
+const [edge, worker] = await Promise.all([
+  startProcess('edge', url, TRACED_ENV),
+  startProcess('worker', url, TRACED_ENV),
+])
 const { log, lines } = createLineLog()
-const untraced = { ready: await startEdge(url, { env: off, log }), log: lines }
+const untracedEdge = { ready: await startEdge(url, { env: UNTRACED_ENV, log }), log: lines }
 const sendFrom = (child: Pick<Child, 'ready'>, headers: Record<string, string> = {}) =>
   new Client(child.ready.port!).post(
     '/api/v1/comms/email/send',
@@ -84,7 +87,7 @@ test('a request, its job, its attempts and its calls to a provider form one trac
 
   const [request, first, refused, second, taken, ...others] = await waitForTrace('twice-1', 5)
   assert.deepEqual(others, [])
-  assert.deepEqual([request!.name, request!.kind, request!.parentSpanId], [SEND, 'server', ''])
+  assert.deepEqual([request!.name, request!.kind, request!.parentSpanId], [SEND_ROUTE, 'server', ''])
   assert.deepEqual(request!.attributes, {
     'http.request.method': 'POST',
     'http.route': '/api/v1/comms/email/send',
@@ -147,7 +150,7 @@ test('log lines of workers and tasks about a job have its ids and the trace id',
 })
 
 test("continues a caller's trace, does not export an unsampled one and ignores an invalid traceparent", async () => {
-  const { traceId, spanId } = CALLER
+  const { traceId, spanId } = CALLER_TRACE
   await sendFrom(edge, { 'x-request-id': 'called-1', traceparent: `00-${traceId}-${spanId}-01` })
   const [request, attempt, call] = await waitForTrace('called-1', 3)
   assert.deepEqual([request!.traceId, request!.parentSpanId], [traceId, spanId])
@@ -179,14 +182,14 @@ test('names a rejected request by its route, or by its method without a route', 
 
 test('without tracing, an edge exports nothing and its jobs have no trace', async () => {
   const sent = traces.spans.length
-  const { traceId, spanId } = CALLER
-  const answer = await sendFrom(untraced, {
+  const { traceId, spanId } = CALLER_TRACE
+  const answer = await sendFrom(untracedEdge, {
     'x-request-id': 'off-1',
     traceparent: `00-${traceId}-${spanId}-01`,
   })
   assert.equal(answer.status, 200)
   assert.equal((await findJob('off-1')).trace_parent, null)
-  assert.equal((await waitForLine(untraced, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
+  assert.equal((await waitForLine(untracedEdge, { requestId: 'off-1', msg: 'Answered' })).traceId, undefined)
   // The worker traces without the edge, so the trace begins with the attempt.
   await until('the attempt is exported', () =>
     traces.spans.slice(sent).some(({ kind, attributes, parentSpanId }) => {
@@ -205,7 +208,7 @@ test('the attempt of a killed process is in the trace, before the next one', asy
   const { pid } = worker.process
   await worker.kill()
   mail.mode = () => 'take'
-  last = await launch('worker', url, on)
+  last = await launchProcess('worker', url, TRACED_ENV)
   stopAfterFile(() => last.kill())
   const [request] = await waitForTrace('killed-1', 1)
   const [first, second] = await until('both attempts are exported', () => {
@@ -243,9 +246,9 @@ test('a stopping process exports its open spans, and a silent collector does not
   assert.deepEqual([edge.process.exitCode, last.process.exitCode], [0, 0])
   assert.equal((await waitForTrace('last-1', 3)).length, 3)
 
-  const another = await startProcess('worker', url, on)
+  const another = await startProcess('worker', url, TRACED_ENV)
   traces.mode = 'hang before'
-  await sendFrom(untraced, { 'x-request-id': 'hung-1' })
+  await sendFrom(untracedEdge, { 'x-request-id': 'hung-1' })
   await another.kill('SIGTERM')
   assert.equal(another.process.exitCode, 0)
 })

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
-import { multipart } from '../edge/harness.ts'
+import { createTestDatabase } from '../database.ts'
+import { createMultipart } from '../edge/harness.ts'
 import { startProcess } from '../service.ts'
 import {
   beginEvents,
-  events,
+  createEvents,
   recording,
+  startTranscriptionServer,
   transcribe,
-  transcriptionServer,
   WORDS,
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
@@ -20,15 +20,15 @@ import { startReader } from './reader.ts'
  * requests.
  */
 
-const { url, query } = await testDatabase()
-const server = await transcriptionServer()
+const { url, query } = await createTestDatabase()
+const server = await startTranscriptionServer()
 const env = { OPENAI_API_KEY: 'k', OPENAI_BASE_URL: server.url, WORKER_QUEUES: 'voice', ...SHORT_LEASE }
 const firstWorker = await startProcess('worker', url, env)
 const client = await startReader(url, env)
 
 test('another worker repeats the transcription of a killed one, and the first request counts with unknown cost', async () => {
-  server.answer = (response) => void beginEvents(response).write(events()[0])
-  const { body, type } = multipart(recording(2), { name: 'call.wav' })
+  server.answer = (response) => void beginEvents(response).write(createEvents()[0])
+  const { body, type } = createMultipart(recording(2), { name: 'call.wav' })
   const answered = client.fetch('/voice/transcriptions', {
     method: 'POST',
     headers: { 'content-type': type },

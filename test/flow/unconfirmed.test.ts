@@ -19,11 +19,13 @@ await migrate(primary.url)
 await cluster.attachStandby()
 const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
 // On this edge, the write timeout ends the wait.
-const hasty = await startEdge(primary.url, { env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' } })
+const hastyEdge = await startEdge(primary.url, {
+  env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' },
+})
 const { token } = await api.register('admin@example.com')
 
 /** Returns the processes whose commits wait for the standby, limited to statements that contain `text`. */
-const listWaiting = async (text = ''): Promise<readonly number[]> =>
+const listWaitingCommits = async (text = ''): Promise<readonly number[]> =>
   (
     await primary.query(
       `select pid from pg_stat_activity where wait_event = 'SyncRep' and query like '%' || $1 || '%'`,
@@ -44,7 +46,7 @@ for (const [path, json, stored] of [
     await standby.kill('SIGINT')
     const first = post()
     const [pid] = await until('the commit waits for the standby', async () => {
-      const pids = await listWaiting()
+      const pids = await listWaitingCommits()
       return pids.length > 0 && pids
     })
     await primary.query('select pg_terminate_backend($1)', [pid])
@@ -53,7 +55,7 @@ for (const [path, json, stored] of [
     const again = post().then((answer) => ({ answer }))
     const early = await Promise.race([
       again,
-      until('the retry waits as well', async () => (await listWaiting()).length > 0),
+      until('the retry waits as well', async () => (await listWaitingCommits()).length > 0),
     ])
     assert.equal(early, true, JSON.stringify(early))
     await standby.start()
@@ -66,7 +68,8 @@ for (const [path, json, stored] of [
 test('a commit whose wait exceeds the write timeout is not acknowledged', async () => {
   await standby.kill('SIGINT')
   const json = { name: 'Late' }
-  const post = () => hasty.post('/api/v1/blog/tags', { token, json, headers: { 'idempotency-key': 'late' } })
+  const post = () =>
+    hastyEdge.post('/api/v1/blog/tags', { token, json, headers: { 'idempotency-key': 'late' } })
   assert.equal((await post()).status, 503)
   // On a busy machine the timeout can also end other statements, which the edge answers with 503.
   const again = await until('the primary shows the write', async () => {
@@ -93,7 +96,7 @@ async function endJobInCrash(): Promise<string> {
   await standby.kill('SIGINT')
   const end = primary.query('select job_cancel($1)', [id]).catch(() => null)
   const [pid] = await until('the commit waits for the standby', async () => {
-    const pids = await listWaiting('job_cancel')
+    const pids = await listWaitingCommits('job_cancel')
     return pids.length > 0 && pids
   })
   process.kill(pid!, 'SIGKILL')
@@ -114,7 +117,10 @@ test('a stream reports an end only once the standby has it', async () => {
     opening
       .then((opened) => opened.until('a frame has arrived', (frames) => frames.length > 0))
       .then(() => 'a frame'),
-    until('the read waits for the standby', async () => (await listWaiting('millrace.confirmed')).length > 0),
+    until(
+      'the read waits for the standby',
+      async () => (await listWaitingCommits('millrace.confirmed')).length > 0,
+    ),
   ])
   assert.equal(early, true, JSON.stringify(early))
   await standby.start()

@@ -3,18 +3,18 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../../sql/driver.ts'
 import { dumpSchema } from '../../sql/dump.ts'
-import { emptyDatabase, testDatabase } from '../database.ts'
-import { multipart } from '../edge/harness.ts'
-import { freePort } from '../free-port.ts'
-import { Content, createKeepAliveClient } from '../keep-alive-client.ts'
+import { createEmptyDatabase, createTestDatabase } from '../database.ts'
+import { createMultipart } from '../edge/harness.ts'
+import { findFreePort } from '../free-port.ts'
+import { createKeepAliveClient, RawBody } from '../keep-alive-client.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { assertUpgradeData, writeUpgradeData } from '../upgrade-data.ts'
 import {
   type Command,
+  CURRENT_VERSION,
   createContractedVersion,
   createExpandedVersion,
-  PRESENT,
   runRelease,
   type Version,
 } from '../versions.ts'
@@ -24,10 +24,10 @@ import {
  * done once.
  */
 
-const { url, query } = await testDatabase()
-const PORT = await freePort()
-const next = createExpandedVersion()
-const last = createContractedVersion(next)
+const { url, query } = await createTestDatabase()
+const PORT = await findFreePort()
+const nextVersion = createExpandedVersion()
+const lastVersion = createContractedVersion(nextVersion)
 
 const startEdge = (version: Version) =>
   startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
@@ -36,9 +36,9 @@ const startWorker = (version: Version, queues = '') =>
   startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)
 const LOAD_QUEUES = 'load_test,system'
 
-let edges = [await startEdge(PRESENT)]
+let edges = [await startEdge(CURRENT_VERSION)]
 await writeUpgradeData(PORT)
-let workers = [await startWorker(PRESENT, LOAD_QUEUES)]
+let workers = [await startWorker(CURRENT_VERSION, LOAD_QUEUES)]
 const client = new Client(PORT)
 await client.register('loader@example.com')
 
@@ -49,7 +49,7 @@ let rounds = 0
 let over = false
 
 /** Writes and reads in several areas, one request at a time. Reads must see the writes, whichever version answers. */
-async function keepAsking(name: string): Promise<void> {
+async function keepUsingService(name: string): Promise<void> {
   const { ask, close } = createKeepAliveClient(PORT, client.token)
   const askFor = async (status: number, ...what: Parameters<typeof ask>): Promise<Answered> => {
     const answer = await ask(...what).catch((error: Error) => ({ status: 0, text: error.message }))
@@ -63,8 +63,8 @@ async function keepAsking(name: string): Promise<void> {
     await askFor(200, 'PATCH', `/api/v1/orgs/${id}?description=second`)
     const { description } = await askFor(200, 'GET', `/api/v1/orgs/${id}`)
     if (description !== 'second') failures.push(`${slug} is ${description}`)
-    const { type, body } = multipart(`text of ${slug}`, { name: `${slug}.txt` })
-    await askFor(201, 'POST', '/api/v1/documents', new Content(type, body))
+    const { type, body } = createMultipart(`text of ${slug}`, { name: `${slug}.txt` })
+    await askFor(201, 'POST', '/api/v1/documents', new RawBody(type, body))
     await askFor(200, 'GET', `/api/v1/documents?search=${slug}`)
     const { task_id } = await askFor(202, 'POST', '/api/v1/tasks/enqueue', {
       ...TASK,
@@ -91,7 +91,7 @@ const waitForRounds = (): Promise<unknown> => {
 }
 
 /** Starts a version's processes next to the running ones, checks that they work, and stops the old ones. */
-async function replace(version: Version, queues?: string): Promise<void> {
+async function replaceProcesses(version: Version, queues?: string): Promise<void> {
   const [newEdge, newWorker] = await Promise.all([startEdge(version), startWorker(version, queues)])
   const [named] = await query('select name from worker_lease where id = $1', [newWorker.ready.lease])
   await until('the new worker gets jobs', async () => {
@@ -136,7 +136,7 @@ const readStatus = async (id: string): Promise<unknown> =>
 
 test('each release runs next to processes of the previous version, which lose nothing', async () => {
   const load = ['a', 'b'].map((name) =>
-    keepAsking(name).catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
+    keepUsingService(name).catch((error: Error) => failures.push(`${error} ${error.cause ?? ''}`)),
   )
   try {
     await waitForRounds()
@@ -155,7 +155,7 @@ async function upgrade(): Promise<void> {
   // others.
   const report = await connect({ url, applicationName: 'a long report' })
   await report.query('begin; select from organization limit 1')
-  const expanding = runRelease(next, url)
+  const expanding = runRelease(nextVersion, url)
   await until('the release waits', () => expanding.log.some((line) => line.includes('could not get a lock')))
   const running = await addRunningJob()
   await waitForRounds()
@@ -167,14 +167,14 @@ async function upgrade(): Promise<void> {
   await waitForRounds()
 
   // Rolls back to the previous version, which runs on the new schema with its own functions, and then forward.
-  await replace(PRESENT, LOAD_QUEUES)
-  await assertSucceeded(runRelease(PRESENT, url))
+  await replaceProcesses(CURRENT_VERSION, LOAD_QUEUES)
+  await assertSucceeded(runRelease(CURRENT_VERSION, url))
   await waitForRounds()
-  await assertSucceeded(runRelease(next, url))
-  await replace(next)
+  await assertSucceeded(runRelease(nextVersion, url))
+  await replaceProcesses(nextVersion)
   await waitForRounds()
 
-  await assertSucceeded(runRelease(last, url))
+  await assertSucceeded(runRelease(lastVersion, url))
   await waitForRounds()
 }
 
@@ -189,8 +189,8 @@ async function assertAllDoneOnce(): Promise<void> {
 }
 
 test('an upgraded database has the schema of a new one', async () => {
-  const fresh = await emptyDatabase()
-  await assertSucceeded(runRelease(last, fresh))
+  const fresh = await createEmptyDatabase()
+  await assertSucceeded(runRelease(lastVersion, fresh))
   const [upgraded, made] = (await Promise.all([dumpSchema(url), dumpSchema(fresh)])).map((dump) =>
     dump.split('\n'),
   )

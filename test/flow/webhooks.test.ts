@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { CHALLENGE } from '../../sql/webhooks.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
-import { answerWith, type Received, startReceiver, verify } from '../standins/receiver.ts'
-import { mailServer } from '../standins/smtp.ts'
+import { answerWith, type ReceivedWebhook, startReceiver, verifyWebhook } from '../standins/receiver.ts'
+import { startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
 /**
  * Webhooks from the event to the receiver: signed, redelivered until they are accepted, and identifiable as duplicates.
  */
 
-const { url, query } = await testDatabase()
-const mail = await mailServer()
+const { url, query } = await createTestDatabase()
+const mail = await startMailServer()
 after(() => mail.stop())
 const env = {
   EMAIL_SMTP_URL: mail.url,
@@ -49,19 +49,19 @@ async function createEndpoint(client: Client, target: string, events: readonly s
 async function openReceiver() {
   const receiver = await startReceiver()
   after(() => receiver.stop())
-  const receivedOfType = (type: string): Received[] =>
+  const receivedOfType = (type: string): ReceivedWebhook[] =>
     receiver.received.filter(({ message }) => message.type === type)
   return Object.assign(receiver, { typed: receivedOfType })
 }
 
-const json = async <T>(response: Response | Promise<Response>): Promise<T> =>
+const parseJson = async <T>(response: Response | Promise<Response>): Promise<T> =>
   (await (await response).json()) as T
 
 async function uploadAndExtract(client: Client, search = ''): Promise<{ id: number; jobId: string }> {
-  const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
+  const { id } = await parseJson<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
   const response = await client.post(`/api/v1/documents/${id}/extract?background=true${search}`)
   assert.equal(response.status, 202, await response.clone().text())
-  return { id, jobId: (await json<{ job_id: string }>(response)).job_id }
+  return { id, jobId: (await parseJson<{ job_id: string }>(response)).job_id }
 }
 
 describe('an event', () => {
@@ -73,11 +73,11 @@ describe('an event', () => {
     await createEndpoint(stranger, `${receiver.url}/stranger`, ['job.done', 'document.read'])
     const { id, jobId } = await uploadAndExtract(client)
     await until('both have arrived', () => receiver.received.length >= 2)
-    for (const one of receiver.received) verify(secret, one)
+    for (const one of receiver.received) verifyWebhook(secret, one)
     assert.ok(receiver.received.every(({ path }) => path === '/own'))
     const { data } = receiver.typed('job.done')[0]!.message
     assert.deepEqual([data.job_id, data.status, data.name], [jobId, 'done', 'documents.extract'])
-    assert.deepEqual(data, await json(client.fetch(`/api/v1/jobs/${jobId}`)))
+    assert.deepEqual(data, await parseJson(client.fetch(`/api/v1/jobs/${jobId}`)))
     const read = receiver.typed('document.read')[0]!.message.data
     assert.deepEqual([read.document_id, read.job_id], [id, jobId])
     assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 2)
@@ -94,7 +94,7 @@ describe('an event', () => {
       text: 't',
     })
     assert.equal(sent.status, 200)
-    const { task_id } = await json<{ task_id: string }>(
+    const { task_id } = await parseJson<{ task_id: string }>(
       admin.post('/api/v1/tasks/enqueue', {
         task_name: 'io_simulation_task',
         queue_type: 'load_test',
@@ -103,7 +103,7 @@ describe('an event', () => {
     )
     await admin.fetch(`/api/v1/jobs/${task_id}`, { method: 'DELETE' })
     await until('both have arrived', () => receiver.received.length === 2)
-    for (const one of receiver.received) verify(secret, one)
+    for (const one of receiver.received) verifyWebhook(secret, one)
     const { data } = receiver.typed('send.changed')[0]!.message
     assert.deepEqual([data.channel, data.status, data.to], ['email', 'sent', ['a@example.com']])
     assert.equal(receiver.typed('job.cancelled')[0]!.message.data.job_id, task_id)
@@ -113,24 +113,24 @@ describe('an event', () => {
     const receiver = await openReceiver()
     const client = await registerClient()
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
-    const rolled = await json<Endpoint>(client.post(`/api/v1/webhooks/${id}/secret`))
+    const rolled = await parseJson<Endpoint>(client.post(`/api/v1/webhooks/${id}/secret`))
     assert.notEqual(rolled.secret, secret)
     await uploadAndExtract(client)
     await until('the event has arrived', () => receiver.received.length === 1)
-    for (const one of [secret, rolled.secret]) verify(one, receiver.received[0]!)
+    for (const one of [secret, rolled.secret]) verifyWebhook(one, receiver.received[0]!)
     await query(`update webhook_endpoint set secret_rolled_at = now() - interval '25 hours' where id = $1`, [
       id,
     ])
     await uploadAndExtract(client)
     await until('the next event has arrived', () => receiver.received.length === 2)
-    verify(rolled.secret, receiver.received[1]!)
-    assert.throws(() => verify(secret, receiver.received[1]!))
+    verifyWebhook(rolled.secret, receiver.received[1]!)
+    assert.throws(() => verifyWebhook(secret, receiver.received[1]!))
   })
 })
 
 describe('a challenge', () => {
   const readProvedAt = async (client: Client, id: number) =>
-    (await json<{ proved_at: string | null }>(client.fetch(`/api/v1/webhooks/${id}`))).proved_at
+    (await parseJson<{ proved_at: string | null }>(client.fetch(`/api/v1/webhooks/${id}`))).proved_at
 
   test('is signed; echoing its token proves the endpoint', async () => {
     const receiver = await openReceiver()
@@ -144,7 +144,7 @@ describe('a challenge', () => {
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     assert.equal(await readProvedAt(client, id), null)
     await until('the endpoint is proved', async () => (await readProvedAt(client, id)) !== null)
-    verify(secret, receiver.typed(CHALLENGE)[0]!)
+    verifyWebhook(secret, receiver.typed(CHALLENGE)[0]!)
     assert.ok(token.length >= 43)
   })
 
@@ -190,7 +190,7 @@ describe('a rejected delivery', () => {
         ? answerWith(500, 'not today')(response, null as never)
         : response.writeHead(204).end()
     await uploadAndExtract(client)
-    interface Listed {
+    interface ListedDelivery {
       id: number
       type: string
       status: string
@@ -198,25 +198,25 @@ describe('a rejected delivery', () => {
       last_answer: { status: number }
     }
     const list = async () =>
-      (await json<Listed[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))).filter(
+      (await parseJson<ListedDelivery[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))).filter(
         ({ type }) => type !== CHALLENGE,
       )
     await until('the event is delivered', async () => (await list())[0]?.status === 'delivered')
     const [first, ...others] = receiver.received
-    verify(secret, first!)
+    verifyWebhook(secret, first!)
     for (const other of others) {
       assert.equal(other.body, first!.body)
       assert.equal(other.headers['webhook-id'], first!.headers['webhook-id'])
-      verify(secret, other)
+      verifyWebhook(secret, other)
     }
     const [listed] = await list()
     assert.deepEqual([listed!.attempts, listed!.last_answer.status], [3, 204])
     const path = `/api/v1/webhooks/${id}/deliveries/${listed!.id}`
-    interface Whole {
+    interface DeliveryDetails {
       body: string
       answers: { status: number; body: string; error: null; ms: number }[]
     }
-    const whole = await json<Whole>(client.fetch(path))
+    const whole = await parseJson<DeliveryDetails>(client.fetch(path))
     assert.equal(whole.body, first!.body)
     assert.deepEqual(
       whole.answers.map(({ status, body }) => [status, body]),
@@ -238,7 +238,7 @@ describe('a rejected delivery', () => {
     const client = await registerClient()
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     const endpoint = () =>
-      json<{ is_active: boolean; disabled_at: string | null; failures: number }>(
+      parseJson<{ is_active: boolean; disabled_at: string | null; failures: number }>(
         client.fetch(`/api/v1/webhooks/${id}`),
       )
     await uploadAndExtract(client)
@@ -267,13 +267,13 @@ describe('a rejected delivery', () => {
     assert.equal(change.status, 200)
     const { is_active, disabled_at, failures } = await endpoint()
     assert.deepEqual([is_active, disabled_at, failures], [true, null, 0])
-    const [delivery] = await json<{ id: number; status: string }[]>(
+    const [delivery] = await parseJson<{ id: number; status: string }[]>(
       client.fetch(`/api/v1/webhooks/${id}/deliveries`),
     )
     if (delivery!.status === 'failed')
       await client.post(`/api/v1/webhooks/${id}/deliveries/${delivery!.id}/send`)
     await until('the event has arrived', () => receiver.received.length > arrived)
-    verify(secret, receiver.received.at(-1)!)
+    verifyWebhook(secret, receiver.received.at(-1)!)
   })
 
   test('with 410 disables the endpoint immediately', async () => {
@@ -283,7 +283,7 @@ describe('a rejected delivery', () => {
     const { id } = await createEndpoint(client, receiver.url, ['document.read'])
     await uploadAndExtract(client)
     await until('the endpoint is disabled', async () => {
-      const { is_active } = await json<{ is_active: boolean }>(client.fetch(`/api/v1/webhooks/${id}`))
+      const { is_active } = await parseJson<{ is_active: boolean }>(client.fetch(`/api/v1/webhooks/${id}`))
       return !is_active
     })
     assert.equal(receiver.received.length, 1)
@@ -296,7 +296,7 @@ describe('a callback', () => {
     const client = await registerClient()
     const callback = (path: string) => `&callback_url=${encodeURIComponent(receiver.url + path)}`
     const { id, jobId } = await uploadAndExtract(client, callback('/one?job=1'))
-    const joined = await json<{ job_id: string }>(
+    const joined = await parseJson<{ job_id: string }>(
       client.post(`/api/v1/documents/${id}/extract?background=true${callback('/two')}`),
     )
     await until('both URLs are called', () => receiver.received.length >= 2)
@@ -306,18 +306,18 @@ describe('a callback', () => {
     assert.equal(receivedAt('/one?job=1')[0]!.message.data.job_id, jobId)
     assert.equal(receivedAt('/two')[0]!.message.data.job_id, joined.job_id)
     // The secret of the account's callback endpoint signs callbacks.
-    const [endpoint] = await json<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
+    const [endpoint] = await parseJson<{ id: number; url: null }[]>(client.fetch('/api/v1/webhooks'))
     assert.equal(endpoint!.url, null)
-    const { secret } = await json<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))
+    const { secret } = await parseJson<Endpoint>(client.post(`/api/v1/webhooks/${endpoint!.id}/secret`))
     await uploadAndExtract(client, callback('/three'))
     await until('the third URL is called', () => receivedAt('/three').length === 1)
-    verify(secret, receivedAt('/three')[0]!)
+    verifyWebhook(secret, receivedAt('/three')[0]!)
   })
 
   test('is rejected without an account or a valid URL', async () => {
     const receiver = await openReceiver()
     const client = await registerClient()
-    const { id } = await json<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
+    const { id } = await parseJson<{ id: number }>(client.upload(Buffer.from(`Page ${++count}`), 'page.txt'))
     const extract = (search: string) => client.post(`/api/v1/documents/${id}/extract?${search}`)
     const target = encodeURIComponent(receiver.url)
     assert.equal((await extract(`callback_url=${target}`)).status, 422)

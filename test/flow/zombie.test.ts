@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import type { Child } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -15,7 +15,7 @@ const FROZEN_MS = 6_000
 // Slow enough to freeze a worker in the middle of its pages on a busy machine.
 const PAGE_MS = 20
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await crash.recordWrites(query, PAGE_MS)
 const client = await startReader(url)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
@@ -24,20 +24,20 @@ test('a worker that freezes while it writes pages blocks nothing', async (t) => 
   const id = await crash.uploadText(client, PAGES, 'frozen in a transaction')
   const gate = await closeGate(t, id, 5)
   const jobId = await crash.extract(client, id)
-  await until('page 5 waits at the gate', () => isTransaction('active'))
+  await until('page 5 waits at the gate', () => hasTransaction('active'))
 
   const [zombie] = await crash.findHolder(query, jobId, workers)
   const frozenAt = await crash.readClock(query)
   const lease = await freeze(zombie)
   await gate.open()
   // The database ends the transaction itself, because the worker sends no commit.
-  await until('the write has ended', async () => !(await isTransaction('active')))
+  await until('the write has ended', async () => !(await hasTransaction('active')))
   const takenOverAt = await crash.waitForAttemptStart(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   assert.equal((await crash.waitForJob(query, jobId)).status, 'done')
   zombie.process.kill('SIGCONT')
   await waitForNewLease(zombie, lease)
-  await assertNothingAfter(jobId, zombie, takenOverAt)
+  await assertNoWritesAfter(jobId, zombie, takenOverAt)
 })
 
 test('a worker that resumes after its job was taken over changes nothing and keeps working', async (t) => {
@@ -55,24 +55,24 @@ test('a worker that resumes after its job was taken over changes nothing and kee
   const takenOverAt = await crash.waitForAttemptStart(query, jobId, 2)
   t.diagnostic(`taken over after ${Math.round(takenOverAt - frozenAt)} ms`)
   await until('the freeze is over', async () => (await crash.readClock(query)) - frozenAt > FROZEN_MS, 15_000)
-  await until(`page ${LATE_PAGE} waits at the gate`, () => isTransaction('active'))
+  await until(`page ${LATE_PAGE} waits at the gate`, () => hasTransaction('active'))
   zombie.process.kill('SIGCONT')
   await waitForNewLease(zombie, lease)
   await gate.open()
 
   const frames = await crash.readWholeStream(stream)
-  assert.deepEqual(crash.assertWhole(frames).result, { read: PAGES, unread: 0, skipped: 0 })
+  assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertGapless(query, jobId, frames)
-  await assertNothingAfter(jobId, zombie, takenOverAt)
+  await assertNoWritesAfter(jobId, zombie, takenOverAt)
 
   await heir.kill('SIGTERM')
   const next = await crash.extract(client, await crash.uploadText(client, 3, 'for the zombie'))
   assert.equal((await crash.waitForJob(query, next)).status, 'done')
   const pages = await crash.readWrites(query, 'page', next)
-  assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${nameOf(zombie)}-children-thread`])
+  assert.deepEqual([...new Set(pages.map(({ writer }) => writer))], [`${workerName(zombie)}-children-thread`])
 })
 
-function nameOf(worker: Child): string {
+function workerName(worker: Child): string {
   return workers[0] === worker ? 'first' : 'second'
 }
 
@@ -96,18 +96,20 @@ function readLeases({ process }: Child): Promise<Record<string, unknown>[]> {
   return query('select id from worker_lease where name like $1 and expires_at > now()', [`%/${process.pid}`])
 }
 
-async function assertNothingAfter(jobId: string, zombie: Child, takenOverAt: number): Promise<void> {
+async function assertNoWritesAfter(jobId: string, zombie: Child, takenOverAt: number): Promise<void> {
   const all = [
     ...(await crash.readWrites(query, 'page', jobId)),
     ...(await crash.readWrites(query, 'event', jobId)),
   ]
-  const late = all.filter(({ writer, at }) => at >= takenOverAt && writer.startsWith(`${nameOf(zombie)}-`))
+  const late = all.filter(
+    ({ writer, at }) => at >= takenOverAt && writer.startsWith(`${workerName(zombie)}-`),
+  )
   assert.deepEqual(late, [])
   assert.equal((await crash.readJobRow(query, jobId)).attempt, 2)
   await crash.assertPagesOnce(query, jobId, PAGES)
 }
 
-const GATE = 7001
+const GATE_LOCK_ID = 7001
 
 /** Blocks the transaction in which this attempt or a later one writes this page, until `open` is called. */
 async function closeGate(
@@ -126,10 +128,10 @@ async function closeGate(
   // Open the gate even if the test fails; otherwise the next test would wait for it.
   t.after(open)
   await holder.query(`
-    select pg_advisory_lock(${GATE});
+    select pg_advisory_lock(${GATE_LOCK_ID});
     create or replace function gate() returns trigger language plpgsql as $$ begin
       if (select job.attempt from job where id = new.job_id) >= ${attempt} then
-        perform pg_advisory_xact_lock_shared(${GATE});
+        perform pg_advisory_xact_lock_shared(${GATE_LOCK_ID});
       end if;
       return new;
     end $$;
@@ -139,7 +141,7 @@ async function closeGate(
 }
 
 /** True if a transaction at the gate has this state. */
-async function isTransaction(state: 'active' | 'idle in transaction'): Promise<boolean> {
+async function hasTransaction(state: 'active' | 'idle in transaction'): Promise<boolean> {
   const rows = await query(
     `select from pg_stat_activity where application_name like '%-children-thread' and datname = current_database() and state = $1
     and (state <> 'active' or wait_event = 'advisory')`,

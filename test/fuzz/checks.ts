@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from '@redocly/ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import type { Answer, Sent } from './client.ts'
+import type { Answer, SentRequest } from './client.ts'
 import { type Document, nameOf } from './document.ts'
 
 /** Checks the status, content type and body of answers against the document. */
@@ -16,7 +16,7 @@ export class Checks {
   }
 
   /** Returns the defect of an answer, in words that are the same for each occurrence; null if the answer is correct. */
-  findProblem(sent: Sent, answer: Answer): string | null {
+  findProblem(sent: SentRequest, answer: Answer): string | null {
     const { status, headers, bytes } = answer
     // 431 comes from the HTTP parser, before any route.
     if (status === 431) return null
@@ -37,14 +37,14 @@ export class Checks {
     return this.checkSuccess(sent, answer, key)
   }
 
-  private checkError(sent: Sent, answer: Answer): string | null {
+  private checkError(sent: SentRequest, answer: Answer): string | null {
     if (sent.method === 'HEAD') return null
     if (!isJson(answer)) return 'an error that is not JSON'
     const schema = '#/components/schemas/Problem'
     return this.findMismatch(schema, answer)
   }
 
-  private checkSuccess(sent: Sent, answer: Answer, key: string): string | null {
+  private checkSuccess(sent: SentRequest, answer: Answer, key: string): string | null {
     const { status, headers, bytes } = answer
     if (status === 204 || status === 304) return bytes.length === 0 ? null : 'a body where none is allowed'
     const content = sent.operation.responses[key]!.content ?? sent.operation.responses[200]?.content ?? {}
@@ -52,11 +52,11 @@ export class Checks {
     const types = Object.keys(content)
     // The headers of the answer are unknown until the job has ended.
     if (sent.method === 'HEAD' && type === '') return null
-    if (types.length > 0 && !types.some((each) => admits(each, type))) return `undeclared type ${type}`
+    if (types.length > 0 && !types.some((each) => includesType(each, type))) return `undeclared type ${type}`
     if (!isJson(answer) || content['application/json'] === undefined || sent.method === 'HEAD') return null
     const { method, path } = sent.operation
     const steps = [path, method.toLowerCase(), 'responses', key, 'content', 'application/json', 'schema']
-    return this.findMismatch(`#/paths/${steps.map(pointer).join('/')}`, answer)
+    return this.findMismatch(`#/paths/${steps.map(encodePointer).join('/')}`, answer)
   }
 
   private findMismatch(schema: string, { bytes }: Answer): string | null {
@@ -79,7 +79,7 @@ export class Checks {
 const LEAK = /node_modules|\bat \S+ \(|\.ts:\d|Error: |\bselect .+ from\b|constraint "|ECONN|127\.0\.0\.1/
 
 /** True if the request reached no operation, because its path or method is unknown or the path cannot be decoded. */
-function reachedNoRoute(sent: Sent, status: number, text: string): boolean {
+function reachedNoRoute(sent: SentRequest, status: number, text: string): boolean {
   if (status === 405 || sent.method === 'OPTIONS') return true
   const isHead = sent.method === 'HEAD' && sent.operation.method === 'GET'
   if (sent.method !== sent.operation.method && !isHead) return true
@@ -100,12 +100,13 @@ const isJson = ({ headers }: Answer): boolean =>
   headers['content-type']?.startsWith('application/json') === true
 
 /** True if the declared type, which may be a range, includes `type`. */
-const admits = (declared: string, type: string): boolean =>
+const includesType = (declared: string, type: string): boolean =>
   declared === type ||
   declared === '*/*' ||
   (declared.endsWith('/*') && type.startsWith(declared.slice(0, -1)))
 
-const pointer = (part: string): string => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))
+const encodePointer = (part: string): string =>
+  encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))
 
-export const signatureOf = (sent: Sent, status: number, problem: string): string =>
+export const signatureOf = (sent: SentRequest, status: number, problem: string): string =>
   `${nameOf(sent.operation)} ${status} ${problem}`

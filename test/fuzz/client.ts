@@ -9,7 +9,7 @@ export interface Body {
   readonly bytes: () => Buffer
 }
 
-export interface Sent {
+export interface SentRequest {
   readonly operation: Operation
   readonly method: string
   /** Path and query as sent. */
@@ -28,9 +28,9 @@ export interface Answer {
 }
 
 // Time limit of a request. The service's own waits are shorter, and a slow machine needs far less.
-const LIMIT_MS = 90_000
+const REQUEST_TIMEOUT_MS = 90_000
 // Maximum time to read a stream, which is closed after its first event.
-const STREAM_MS = 100
+const STREAM_READ_MS = 100
 
 /** Headers of each caller, by name. */
 export type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>
@@ -40,7 +40,7 @@ export class Client {
   private readonly credentials: Credentials
   private readonly agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
   /** Number of requests that were retried because their connection closed before an answer. */
-  repeated = 0
+  retries = 0
 
   constructor(port: number, credentials: Credentials) {
     this.port = port
@@ -56,11 +56,11 @@ export class Client {
    *
    * @throws if the connection breaks or the answer is late.
    */
-  send(sent: Sent): Promise<Answer> {
+  send(sent: SentRequest): Promise<Answer> {
     return this.attempt(sent, this.agent)
   }
 
-  private attempt(sent: Sent, agent: http.Agent | false): Promise<Answer> {
+  private attempt(sent: SentRequest, agent: http.Agent | false): Promise<Answer> {
     const { method, target, headers, caller, body } = sent
     return new Promise((resolve, reject) => {
       const bytes = body?.bytes() ?? null
@@ -70,8 +70,8 @@ export class Client {
         headers: { ...headers, ...this.credentials[caller], ...length },
       })
       const limit = setTimeout(
-        () => request.destroy(new Error(`no complete answer within ${LIMIT_MS} ms`)),
-        LIMIT_MS,
+        () => request.destroy(new Error(`no complete answer within ${REQUEST_TIMEOUT_MS} ms`)),
+        REQUEST_TIMEOUT_MS,
       )
       let readBefore = 0
       request.on('socket', (socket) => {
@@ -82,7 +82,7 @@ export class Client {
         const isClosed = ['ECONNRESET', 'EPIPE'].includes(error.code ?? '')
         const isUnanswered = request.socket?.bytesRead === readBefore
         if (!isClosed || !request.reusedSocket || !isUnanswered) return reject(error)
-        this.repeated++
+        this.retries++
         resolve(this.attempt(sent, false))
       })
       request.on('response', (message) => {
@@ -99,7 +99,7 @@ export class Client {
             done()
             request.destroy()
           }
-          const soon = setTimeout(leave, STREAM_MS)
+          const soon = setTimeout(leave, STREAM_READ_MS)
           message.once('data', leave).on('close', () => clearTimeout(soon))
         } else message.on('end', done)
       })
@@ -122,7 +122,7 @@ function decompress({ headers }: http.IncomingMessage, bytes: Buffer): Buffer {
 }
 
 const quoteShell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
-const LONGEST_SHOWN = 4000
+const MAX_SHOWN_LENGTH = 4000
 
 const credentialOf: Readonly<Record<string, string>> = {
   nobody: '',
@@ -134,7 +134,7 @@ const credentialOf: Readonly<Record<string, string>> = {
  * The request as a curl command, with the base URL in `$base` and tokens in `$owner`, `$admin` and so on. Bytes that a shell would
  * change go through printf.
  */
-export function curlOf({ method, target, headers, caller, body }: Sent): string {
+export function curlOf({ method, target, headers, caller, body }: SentRequest): string {
   const credential = credentialOf[caller] ?? ` -H "authorization: Bearer $${caller}"`
   const parts = [`curl -i --path-as-is -g -X ${method} "$base"${quoteShell(target)}${credential}`]
   for (const [name, value] of Object.entries(headers)) parts.push(`-H ${quoteShell(`${name}: ${value}`)}`)
@@ -142,11 +142,11 @@ export function curlOf({ method, target, headers, caller, body }: Sent): string 
   const bytes = body.bytes()
   const text = bytes.toString()
   const isText = Buffer.from(text).equals(bytes) && !/[^\P{Cc}\t\n\r]/u.test(text)
-  if (bytes.length > LONGEST_SHOWN)
-    return `${parts.join(' ')} --data-binary @- # ${bytes.length} bytes: ${short(text)}`
+  if (bytes.length > MAX_SHOWN_LENGTH)
+    return `${parts.join(' ')} --data-binary @- # ${bytes.length} bytes: ${abbreviate(text)}`
   if (isText) return `${parts.join(' ')} --data-binary ${quoteShell(text)}`
   const escaped = [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')
   return `printf ${quoteShell(escaped)} | ${parts.join(' ')} --data-binary @-`
 }
 
-const short = (text: string): string => JSON.stringify(`${text.slice(0, 300)} … ${text.slice(-100)}`)
+const abbreviate = (text: string): string => JSON.stringify(`${text.slice(0, 300)} … ${text.slice(-100)}`)

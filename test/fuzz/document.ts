@@ -9,7 +9,7 @@ export interface Parameter {
   readonly schema: Json
 }
 
-interface Described {
+interface OperationObject {
   readonly content?: Readonly<Record<string, { readonly schema: Json }>>
 }
 
@@ -18,8 +18,8 @@ export interface Operation {
   /** The path, with parameter names in braces. */
   readonly path: string
   readonly parameters: readonly Parameter[]
-  readonly requestBody?: Described
-  readonly responses: Readonly<Record<string, Described>>
+  readonly requestBody?: OperationObject
+  readonly responses: Readonly<Record<string, OperationObject>>
 }
 
 export interface Document {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { event, signature } from '../payment-events.ts'
+import { createEvent, signEvent } from '../payment-events.ts'
 import type { Body } from './client.ts'
 import type { Operation } from './document.ts'
 import type { Json } from './values.ts'
@@ -9,86 +9,94 @@ import type { Seeds } from './world.ts'
  * Provides valid values that a schema alone cannot produce: names of existing rows, and fields with special meanings.
  */
 
-type Any = fc.Arbitrary<unknown>
-const any = (...values: readonly unknown[]): Any => fc.constantFrom(...values)
+type AnyArbitrary = fc.Arbitrary<unknown>
+const anyOf = (...values: readonly unknown[]): AnyArbitrary => fc.constantFrom(...values)
 const word = fc.stringMatching(/^[a-z]{1,12}$/)
 
 /** Returns a lookup of values by the name of a body field or query parameter. */
-export function knownFields(seeds: Seeds): (name: string, schema: Json) => Any | undefined {
+export function createFieldLookup(seeds: Seeds): (name: string, schema: Json) => AnyArbitrary | undefined {
   const email = fc.oneof(
-    any(...seeds.emails),
+    anyOf(...seeds.emails),
     word.map((text) => `${text}@example.com`),
   )
-  const phone = any('+14155550123', '+442071838750')
-  const texts: Readonly<Record<string, Any>> = {
-    ...{ email, username: email, password: any('correct horse'), new_password: any('battery staple') },
-    ...{ current_password: any('correct horse', 'battery staple'), token: any(...seeds.tokens) },
+  const phone = anyOf('+14155550123', '+442071838750')
+  const texts: Readonly<Record<string, AnyArbitrary>> = {
+    ...{ email, username: email, password: anyOf('correct horse'), new_password: anyOf('battery staple') },
+    ...{ current_password: anyOf('correct horse', 'battery staple'), token: anyOf(...seeds.tokens) },
     ...{
-      slug: fc.oneof(word, any(...seeds.slugs)),
-      role: any('admin', 'member', 'owner', 'moderator', 'user'),
+      slug: fc.oneof(word, anyOf(...seeds.slugs)),
+      role: anyOf('admin', 'member', 'owner', 'moderator', 'user'),
     },
-    ...{ user_id: any('900001', 'api-user', 'bob'), conversation_id: any(...seeds.conversations) },
-    ...{ collection_name: any(...seeds.collections), rag_collection: any(...seeds.collections) },
-    ...{ path: any('.', 'more', 'a.md'), query: any('grain', '"the wheel"', 'water -stones', 'mills') },
-    ...{ agent_slug: any('assistant'), voice_id: any('alloy', 'nova'), price_id: any('price_1', 'price_2') },
-    ...{ tts_provider: any('openai'), tts_model: any('tts-1', 'gpt-4o-mini-tts'), tts_voice: any('alloy') },
-    ...{ stt_provider: any('openai'), stt_model: any('whisper-1'), stt_language: any('en', 'de') },
+    ...{ user_id: anyOf('900001', 'api-user', 'bob'), conversation_id: anyOf(...seeds.conversations) },
+    ...{ collection_name: anyOf(...seeds.collections), rag_collection: anyOf(...seeds.collections) },
+    ...{ path: anyOf('.', 'more', 'a.md'), query: anyOf('grain', '"the wheel"', 'water -stones', 'mills') },
     ...{
-      script_url: any('https://example.com/call'),
-      hero_image_url: any('/a.png', 'https://example.com/a.png'),
+      agent_slug: anyOf('assistant'),
+      voice_id: anyOf('alloy', 'nova'),
+      price_id: anyOf('price_1', 'price_2'),
     },
     ...{
-      success_url: any('/thanks', 'https://example.com/?id={CHECKOUT_SESSION_ID}'),
-      cancel_url: any('/no'),
+      tts_provider: anyOf('openai'),
+      tts_model: anyOf('tts-1', 'gpt-4o-mini-tts'),
+      tts_voice: anyOf('alloy'),
+    },
+    ...{ stt_provider: anyOf('openai'), stt_model: anyOf('whisper-1'), stt_language: anyOf('en', 'de') },
+    ...{
+      script_url: anyOf('https://example.com/call'),
+      hero_image_url: anyOf('/a.png', 'https://example.com/a.png'),
     },
     ...{
-      background: any('true', 'false', '1', '0'),
-      include_superseded: any('true', 'false'),
-      hits: any('true', 'false'),
-      trashed: any('true', 'false'),
-      permanent: any('true', 'false'),
-      force: any('true'),
-      language: any('eng', 'eng+eng'),
+      success_url: anyOf('/thanks', 'https://example.com/?id={CHECKOUT_SESSION_ID}'),
+      cancel_url: anyOf('/no'),
     },
     ...{
-      from_email: any('service@example.com', 'other@example.net'),
+      background: anyOf('true', 'false', '1', '0'),
+      include_superseded: anyOf('true', 'false'),
+      hits: anyOf('true', 'false'),
+      trashed: anyOf('true', 'false'),
+      permanent: anyOf('true', 'false'),
+      force: anyOf('true'),
+      language: anyOf('eng', 'eng+eng'),
+    },
+    ...{
+      from_email: anyOf('service@example.com', 'other@example.net'),
       reply_to: email,
-      vendor: any('openai'),
+      vendor: anyOf('openai'),
     },
     ...{
-      model_id: any('gpt-4.1', null),
-      model: any('gpt-4.1', 'gpt-4o-mini', 'tts-1'),
-      include_disabled: any('true'),
-      label: any('blue', 'red', 'grün'),
+      model_id: anyOf('gpt-4.1', null),
+      model: anyOf('gpt-4.1', 'gpt-4o-mini', 'tts-1'),
+      include_disabled: anyOf('true'),
+      label: anyOf('blue', 'red', 'grün'),
     },
-    ...{ name: fc.oneof(word, any('mail.example.com', 'example.com')), region: any('eu-west-1') },
+    ...{ name: fc.oneof(word, anyOf('mail.example.com', 'example.com')), region: anyOf('eu-west-1') },
   }
-  const lists: Readonly<Record<string, Any>> = {
-    tag_slugs: any([], ['news']),
-    user_ids: fc.array(any(...seeds.accounts), { maxLength: 3 }),
+  const lists: Readonly<Record<string, AnyArbitrary>> = {
+    tag_slugs: anyOf([], ['news']),
+    user_ids: fc.array(anyOf(...seeds.accounts), { maxLength: 3 }),
     to: fc.array(email, { minLength: 1, maxLength: 2 }),
     cc: fc.array(email, { maxLength: 1 }),
     bcc: fc.array(email, { maxLength: 1 }),
   }
-  const numbers: Readonly<Record<string, Any>> = {
-    user_id: any(...seeds.accounts),
-    supersedes_id: any(...seeds.documents),
-    amount: any(1, 100, 2000),
+  const numbers: Readonly<Record<string, AnyArbitrary>> = {
+    user_id: anyOf(...seeds.accounts),
+    supersedes_id: anyOf(...seeds.documents),
+    amount: anyOf(1, 100, 2000),
   }
   return (name, schema) => {
     // Never false: an inactive agent or account could not be used afterwards.
-    if (name === 'is_active') return any(true)
+    if (name === 'is_active') return anyOf(true)
     if (schema.type === 'array') return lists[name]
     if (schema.type === 'integer') return numbers[name]
     if (name === 'to' || name === 'phone') return phone
-    if (String(schema.pattern).startsWith('^-?\\d')) return any('1', '2', '20')
+    if (String(schema.pattern).startsWith('^-?\\d')) return anyOf('1', '2', '20')
     if (schema.type !== 'string' || 'enum' in schema) return undefined
     return texts[name]
   }
 }
 
 /** Returns a lookup of values by path and parameter name. */
-export function knownParts(seeds: Seeds): (operation: Operation, name: string) => readonly unknown[] {
+export function createPartLookup(seeds: Seeds): (operation: Operation, name: string) => readonly unknown[] {
   const ofPath: readonly (readonly [RegExp, readonly unknown[]])[] = [
     [/\/transactions\/\{id}|\/refund\/\{id}/, seeds.transactions],
     [/\/subscriptions\/\{id}/, seeds.subscriptions],
@@ -120,38 +128,42 @@ export function knownParts(seeds: Seeds): (operation: Operation, name: string) =
 }
 const ID_NAMES = { id: 0, post: 0, file: 0, name: 0 }
 
-const load = fc.record({ operations: fc.constant(1), duration_ms: fc.integer({ min: 0, max: 5 }) })
-const TASKS: Any = fc.oneof(
-  fc.record({ task_name: any('io_simulation_task'), queue_type: any('load_test', 'system'), args: load }),
+const taskLoad = fc.record({ operations: fc.constant(1), duration_ms: fc.integer({ min: 0, max: 5 }) })
+const TASKS: AnyArbitrary = fc.oneof(
   fc.record({
-    task_name: any('failure_testing_task', 'noop', 'prune', 'unknown'),
-    queue_type: any('system', 'load_test', 'unknown'),
-    count: fc.integer({ min: 1, max: 3 }),
-    delay_seconds: any(0, 0.01, 2_592_000),
+    task_name: anyOf('io_simulation_task'),
+    queue_type: anyOf('load_test', 'system'),
+    args: taskLoad,
   }),
   fc.record({
-    task_name: any('cpu_intensive_task'),
-    queue_type: any('load_test'),
+    task_name: anyOf('failure_testing_task', 'noop', 'prune', 'unknown'),
+    queue_type: anyOf('system', 'load_test', 'unknown'),
+    count: fc.integer({ min: 1, max: 3 }),
+    delay_seconds: anyOf(0, 0.01, 2_592_000),
+  }),
+  fc.record({
+    task_name: anyOf('cpu_intensive_task'),
+    queue_type: anyOf('load_test'),
     args: fc.record({ duration_ms: fc.integer({ min: 1, max: 5 }) }),
   }),
   fc.record({
-    task_name: any('load_test_orchestrator'),
-    queue_type: any('load_test'),
-    args: fc.record({ count: fc.integer({ min: 1, max: 3 }), args: load }),
+    task_name: anyOf('load_test_orchestrator'),
+    queue_type: anyOf('load_test'),
+    args: fc.record({ count: fc.integer({ min: 1, max: 3 }), args: taskLoad }),
   }),
 )
 
 // A collection has either files or documents, never both.
-const COLLECTIONS: Any = fc.oneof(
-  fc.record({ collection_name: word, path: any('.', 'more', 'a.md') }),
+const COLLECTIONS: AnyArbitrary = fc.oneof(
+  fc.record({ collection_name: word, path: anyOf('.', 'more', 'a.md') }),
   fc.record({
     collection_name: word,
     documents: fc.record(
       {
-        tag: any('blue'),
-        kind: any('other', 'letter'),
+        tag: anyOf('blue'),
+        kind: anyOf('other', 'letter'),
         ids: fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 3 }),
-        search: any('words', '"the wheel" -stones'),
+        search: anyOf('words', '"the wheel" -stones'),
       },
       { requiredKeys: [] },
     ),
@@ -159,7 +171,7 @@ const COLLECTIONS: Any = fc.oneof(
 )
 
 /** Complete bodies by operation, if its schema says little or its work could be too expensive. */
-export const WHOLE: Readonly<Record<string, Any>> = {
+export const COMPLETE_BODIES: Readonly<Record<string, AnyArbitrary>> = {
   'POST /api/v1/tasks/enqueue': TASKS,
   'POST /rag/index': COLLECTIONS,
 }
@@ -176,23 +188,23 @@ const EVENT_TYPES = [
 ]
 
 /** Returns a provider event with arbitrary content and a valid signature. */
-export function signedEvent(
+export function generateSignedEvent(
   value: fc.Arbitrary<unknown>,
 ): fc.Arbitrary<{ body: Body; headers: Readonly<Record<string, string>> }> {
-  const ids = { id: any('pi_1', 'ch_1', 'sub_1', 'in_1'), customer: any('cus_owner', 'cus_2', null) }
+  const ids = { id: anyOf('pi_1', 'ch_1', 'sub_1', 'in_1'), customer: anyOf('cus_owner', 'cus_2', null) }
   const fields = {
-    ...{ ...ids, amount: any(100, 0), currency: any('usd'), status: any('succeeded', 'active', 'won') },
-    ...{ created: any(1_700_000_000), payment_intent: any('pi_1', null), charge: any('ch_1') },
+    ...{ ...ids, amount: anyOf(100, 0), currency: anyOf('usd'), status: anyOf('succeeded', 'active', 'won') },
+    ...{ created: anyOf(1_700_000_000), payment_intent: anyOf('pi_1', null), charge: anyOf('ch_1') },
     odd: value,
   }
   const object = fc.oneof(
     fc.record(fields, { requiredKeys: ['id'] }),
     fc.dictionary(fc.constantFrom(...Object.keys(fields)), value),
   )
-  return fc.tuple(any(...EVENT_TYPES), object).map(([type, data]) => {
-    const made = event(type as string, data as Record<string, unknown>)
+  return fc.tuple(anyOf(...EVENT_TYPES), object).map(([type, data]) => {
+    const made = createEvent(type as string, data as Record<string, unknown>)
     const text = JSON.stringify(made)
-    const headers = { 'content-type': 'application/json', 'stripe-signature': signature(text) }
+    const headers = { 'content-type': 'application/json', 'stripe-signature': signEvent(text) }
     return { body: { bytes: () => Buffer.from(text) }, headers }
   })
 }

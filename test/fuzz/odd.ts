@@ -1,9 +1,15 @@
 /** Texts, path parts, headers, bodies and files that are known to break services. */
 
-const LONE = String.fromCharCode(0xd800)
+const LONE_SURROGATE = String.fromCharCode(0xd800)
 
 /** Texts that JSON can represent and PostgreSQL cannot store. */
-export const POISON: readonly string[] = ['\0', 'a\0b', LONE, `a${LONE}`, `${String.fromCharCode(0xdc00)}b`]
+export const UNSTORABLE_TEXTS: readonly string[] = [
+  '\0',
+  'a\0b',
+  LONE_SURROGATE,
+  `a${LONE_SURROGATE}`,
+  `${String.fromCharCode(0xdc00)}b`,
+]
 
 /** Texts that are known to break services. */
 export const ODD_TEXTS: readonly string[] = [
@@ -12,8 +18,8 @@ export const ODD_TEXTS: readonly string[] = [
     ' ',
     '\0',
     'a\0b',
-    LONE,
-    `a${LONE}`,
+    LONE_SURROGATE,
+    `a${LONE_SURROGATE}`,
     `${String.fromCharCode(0xdc00)}b`,
     '\ufeff',
     '\u2028',
@@ -77,7 +83,7 @@ export const ODD_TEXTS: readonly string[] = [
   ],
 ]
 
-export const RAW_PARTS = [
+export const ODD_PATH_PARTS = [
   '%',
   '%zz',
   '%00',
@@ -163,7 +169,7 @@ export const BROKEN_TEXTS: readonly (string | Uint8Array)[] = [
   ...[new Uint8Array([0x7b, 0xff, 0x7d]), new Uint8Array([0xed, 0xa0, 0x80]), new Uint8Array(3)],
   `{"a":"${'x'.repeat(1_048_576)}"}`,
 ]
-export const TYPES = [
+export const ODD_CONTENT_TYPES = [
   'application/json; charset=utf-16',
   'text/plain',
   '',
@@ -174,7 +180,7 @@ export const TYPES = [
   'multipart/form-data; boundary=',
 ]
 
-export const FILES: readonly (readonly [string, string | Uint8Array])[] = [
+export const ODD_FILES: readonly (readonly [string, string | Uint8Array])[] = [
   ['post.md', '---\ntitle: A post\ntags: [news]\n---\nText'],
   ['post.md', '+++\ntitle = "A post"\ndraft = true\n+++\nText'],
   [

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { Checks, signatureOf } from './checks.ts'
-import { Client, curlOf, type Sent } from './client.ts'
+import { Client, curlOf, type SentRequest } from './client.ts'
 import { type Document, nameOf, operationsOf } from './document.ts'
 import { Requests } from './requests.ts'
 import type { Service } from './world.ts'
@@ -29,21 +29,21 @@ export interface Report {
   readonly withoutSuccess: readonly string[]
   readonly statuses: ReadonlyMap<number, number>
   /** Number of requests that were retried because their connection closed before an answer. */
-  readonly repeated: number
+  readonly retries: number
 }
 
 // Concurrent requests.
 const CONCURRENCY = 6
 // Number of requests whose values are in memory at the same time.
-const CHUNK = 500
+const CHUNK_SIZE = 500
 // With more findings than this, the service is broken, and more would add nothing.
 const MAX_FINDINGS = 25
-const SHRINK_MS = 10_000
+const MAX_SHRINK_MS = 10_000
 // Total time to shrink, short enough that the report comes before the test's time limit.
-const SHRINK_ALL_MS = 40_000
+const MAX_SHRINK_TOTAL_MS = 40_000
 
 export async function fuzz(service: Service, options: Options): Promise<Report> {
-  const run = await Fuzz.start(service, options)
+  const run = await FuzzRun.start(service, options)
   try {
     await run.all()
     return run.report()
@@ -52,17 +52,17 @@ export async function fuzz(service: Service, options: Options): Promise<Report> 
   }
 }
 
-class Fuzz {
+class FuzzRun {
   private readonly service: Service
   private readonly options: Options
   private readonly client: Client
   private readonly checks: Checks
-  private readonly arbitrary: fc.Arbitrary<Sent>
+  private readonly arbitrary: fc.Arbitrary<SentRequest>
   private readonly names: readonly string[]
   private readonly findings = new Map<string, Finding>()
   private readonly succeeded = new Set<string>()
   private readonly statuses = new Map<number, number>()
-  private shrinkMs = SHRINK_ALL_MS
+  private shrinkMs = MAX_SHRINK_TOTAL_MS
 
   private constructor(service: Service, options: Options, client: Client, document: Document) {
     this.service = service
@@ -75,16 +75,16 @@ class Fuzz {
     this.arbitrary = new Requests(document.components.schemas, service.seeds).of(operations)
   }
 
-  static async start(service: Service, options: Options): Promise<Fuzz> {
+  static async start(service: Service, options: Options): Promise<FuzzRun> {
     const client = new Client(service.edge.ready.port!, service.callers)
     const response = await fetch(`${client.base}/openapi.json`)
-    return new Fuzz(service, options, client, (await response.json()) as Document)
+    return new FuzzRun(service, options, client, (await response.json()) as Document)
   }
 
   async all(): Promise<void> {
-    for (let from = 0; from < this.options.requests; from += CHUNK) {
+    for (let from = 0; from < this.options.requests; from += CHUNK_SIZE) {
       const seed = this.options.seed + from
-      const count = Math.min(CHUNK, this.options.requests - from)
+      const count = Math.min(CHUNK_SIZE, this.options.requests - from)
       await this.runChunk(seed, fc.sample(this.arbitrary, { seed, numRuns: count }))
       if (this.findings.size >= MAX_FINDINGS || this.gone() !== null) return
     }
@@ -96,7 +96,7 @@ class Fuzz {
     const { statuses } = this
     return {
       ...{ findings, withoutSuccess, operations: this.names.length, statuses },
-      repeated: this.client.repeated,
+      retries: this.client.retries,
     }
   }
 
@@ -104,7 +104,7 @@ class Fuzz {
     this.client.close()
   }
 
-  private async runChunk(seed: number, requests: Sent[]): Promise<void> {
+  private async runChunk(seed: number, requests: SentRequest[]): Promise<void> {
     const failed: { index: number; signature: string }[] = []
     let next = 0
     const sendNext = async (): Promise<void> => {
@@ -125,7 +125,7 @@ class Fuzz {
   }
 
   /** Sends a request and returns the signature of its failure; null if the answer is correct. */
-  private async findFailure(sent: Sent): Promise<string | null> {
+  private async findFailure(sent: SentRequest): Promise<string | null> {
     try {
       const answer = await this.client.send(sent)
       this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1)
@@ -143,15 +143,15 @@ class Fuzz {
   }
 
   /** Shrinks a request while it fails in the same way. Returns the original if it no longer fails. */
-  private async shrink(seed: number, index: number, signature: string, first: Sent): Promise<Finding> {
+  private async shrink(seed: number, index: number, signature: string, first: SentRequest): Promise<Finding> {
     let smallest = first
-    const fails = async (sent: Sent): Promise<boolean> => {
+    const fails = async (sent: SentRequest): Promise<boolean> => {
       if (this.gone() !== null) return true
       const isSame = (await this.findFailure(sent)) === signature
       if (isSame) smallest = sent
       return !isSame
     }
-    const limit = Math.min(SHRINK_MS, this.shrinkMs)
+    const limit = Math.min(MAX_SHRINK_MS, this.shrinkMs)
     const from = performance.now()
     if (this.gone() === null && limit > 0)
       await fc.check(fc.asyncProperty(this.arbitrary, fails), {

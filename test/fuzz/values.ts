@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { ODD_TEXTS, POISON } from './odd.ts'
+import { ODD_TEXTS, UNSTORABLE_TEXTS } from './odd.ts'
 
 /** Generates values for JSON schemas: valid ones, ones just inside or outside the bounds, and unexpected ones. */
 
@@ -17,16 +17,16 @@ interface Bounds {
   readonly format?: string
 }
 
-const odd = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom(...POISON) },
+const oddTexts = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...UNSTORABLE_TEXTS) },
   { weight: 6, arbitrary: fc.constantFrom(...ODD_TEXTS) },
   { weight: 2, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },
   { weight: 1, arbitrary: fc.integer({ min: 500, max: 20_000 }).map((n) => 'x'.repeat(n)) },
 )
-export const oddText: fc.Arbitrary<string> = odd
+export const oddText: fc.Arbitrary<string> = oddTexts
 
-const nested = (depth: number, isArray: boolean): unknown => {
+const nest = (depth: number, isArray: boolean): unknown => {
   let value: unknown = 'x'
   for (let i = 0; i < depth; i++) value = isArray ? [value] : { a: value }
   return value
@@ -34,7 +34,7 @@ const nested = (depth: number, isArray: boolean): unknown => {
 
 /** Generates any JSON value. */
 export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
-  { weight: 5, arbitrary: odd },
+  { weight: 5, arbitrary: oddTexts },
   {
     weight: 4,
     arbitrary: fc.constantFrom<unknown>(
@@ -45,20 +45,20 @@ export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 2, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
   {
     weight: 1,
-    arbitrary: fc.tuple(fc.constantFrom(2, 40, 3000), fc.boolean()).map(([n, is]) => nested(n, is)),
+    arbitrary: fc.tuple(fc.constantFrom(2, 40, 3000), fc.boolean()).map(([n, is]) => nest(n, is)),
   },
 )
 
 // Length of the longest generated text. Texts beyond it would exceed the size limit of bodies anyway.
-const LONGEST = 1_100_000
+const MAX_TEXT_LENGTH = 1_100_000
 
 /** Generates values just inside and just outside the schema's bounds, or any value if it has no bounds. */
-function boundary(schema: Json): fc.Arbitrary<unknown> {
+function generateBoundary(schema: Json): fc.Arbitrary<unknown> {
   const { minLength, maxLength, minimum, maximum, minItems, maxItems } = schema as Bounds
   const values: unknown[] = []
   for (const length of [minLength, maxLength])
     for (const n of [length, length && length - 1, length && length + 1])
-      if (n !== undefined && n <= LONGEST) values.push('x'.repeat(n), 'é'.repeat(Math.min(n, 2000)))
+      if (n !== undefined && n <= MAX_TEXT_LENGTH) values.push('x'.repeat(n), 'é'.repeat(Math.min(n, 2000)))
   for (const n of [minimum, maximum]) if (n !== undefined) values.push(n - 1, n + 1, n + 0.5)
   for (const n of [minItems, maxItems])
     if (n !== undefined && n <= 1000) values.push(Array(Math.max(0, n + 1)).fill('x'))
@@ -99,7 +99,7 @@ export class Values {
       const item = this.good((schema.items ?? {}) as Json, name.replace(/s$/, ''))
       return fc.array(item, { minLength: minItems, maxLength: Math.min(maxItems, minItems + 3) })
     }
-    if (schema.type === 'string') return text(schema)
+    if (schema.type === 'string') return generateText(schema)
     // Uniform values within wide bounds would mostly be unrealistically large.
     if (schema.type === 'integer') return fc.integer({ min: minimum, max: Math.min(maximum, minimum + 1000) })
     if (schema.type === 'number')
@@ -127,7 +127,7 @@ export class Values {
         const inner = this.resolve(property)
         const choices = ((inner.anyOf ?? [inner]) as Json[]).map((choice) => this.resolve(choice))
         return fc
-          .oneof(oddValue, fc.constant(undefined), ...choices.map(boundary))
+          .oneof(oddValue, fc.constant(undefined), ...choices.map(generateBoundary))
           .map((value): [string, unknown] => [name, value])
       }),
       fc
@@ -143,18 +143,18 @@ export class Values {
 
 /** Generates valid values with one string that PostgreSQL cannot store. */
 export function poisonTexts(good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
-  return fc.tuple(good, fc.nat(100), fc.constantFrom(...POISON)).map(([value, n, poison]) => {
-    const places = textsIn(value)
+  return fc.tuple(good, fc.nat(100), fc.constantFrom(...UNSTORABLE_TEXTS)).map(([value, n, poison]) => {
+    const places = findTexts(value)
     return places.length === 0 ? value : replaceAt(value, places[n % places.length]!, poison)
   })
 }
 
 type Path = readonly (string | number)[]
 
-function textsIn(value: unknown, at: Path = []): Path[] {
+function findTexts(value: unknown, at: Path = []): Path[] {
   if (typeof value === 'string') return [at]
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([key, item]) => textsIn(item, [...at, key]))
+  return Object.entries(value).flatMap(([key, item]) => findTexts(item, [...at, key]))
 }
 
 function replaceAt(value: unknown, [key, ...rest]: Path, by: string): unknown {
@@ -167,11 +167,11 @@ function replaceAt(value: unknown, [key, ...rest]: Path, by: string): unknown {
       )
 }
 
-function text(schema: Json): fc.Arbitrary<string> {
+function generateText(schema: Json): fc.Arbitrary<string> {
   const { minLength = 0, maxLength = 40, pattern, format } = schema as Bounds
   if (format === 'uuid') return fc.uuid()
-  if (format === 'date') return fc.date(YEARS).map((date) => date.toISOString().slice(0, 10))
-  if (format === 'date-time') return fc.date(YEARS).map((date) => date.toISOString())
+  if (format === 'date') return fc.date(DATE_RANGE).map((date) => date.toISOString().slice(0, 10))
+  if (format === 'date-time') return fc.date(DATE_RANGE).map((date) => date.toISOString())
   if (format === 'uri') return fc.webUrl()
   const max = Math.min(maxLength, minLength + 40)
   const plain = fc.string({ unit: 'grapheme-ascii', minLength, maxLength: max })
@@ -182,4 +182,4 @@ function text(schema: Json): fc.Arbitrary<string> {
   return simple ? fc.stringMatching(new RegExp(pattern)) : plain.map((value) => `x${value}`)
 }
 
-const YEARS = { min: new Date('1990-01-01'), max: new Date('2099-12-31'), noInvalidDate: true }
+const DATE_RANGE = { min: new Date('1990-01-01'), max: new Date('2099-12-31'), noInvalidDate: true }

@@ -1,15 +1,15 @@
 import { after } from 'node:test'
 import type { TestDatabase } from '../database.ts'
-import { startOutside } from '../edge/comms-help.ts'
+import { startProviderStandIns } from '../edge/comms-help.ts'
 import { startEdge } from '../edge/harness.ts'
-import { World } from '../edge/matrix-world.ts'
-import { folder, writeInto } from '../edge/rag-help.ts'
+import { RowFactory } from '../edge/matrix-world.ts'
+import { createFolder, writeFiles } from '../edge/rag-help.ts'
 import { WEBHOOK_SECRET } from '../payment-events.ts'
 import { type Child, startProcess } from '../service.ts'
-import { modelServer } from '../standins/models.ts'
-import { modelsDevServer, plausibleList } from '../standins/models-dev.ts'
-import { speechServer } from '../standins/speech.ts'
-import { KEY, stripeStandIn } from '../stripe.ts'
+import { startModelServer } from '../standins/models.ts'
+import { createPlausibleList, startModelsDev } from '../standins/models-dev.ts'
+import { startSpeechServer } from '../standins/speech.ts'
+import { KEY, startStripe } from '../stripe.ts'
 import type { Credentials } from './client.ts'
 
 /** The service under test consists of real processes, rows of every kind, and stand-ins for the providers. */
@@ -43,7 +43,7 @@ export interface Service {
 }
 
 // Generated requests use low ids. High ids keep callers from changing their own accounts.
-const FIRST_CALLER = 900_001
+const FIRST_CALLER_ID = 900_001
 
 /** Starts the service, which stops after the test file. Call it at the top of the file. */
 export async function startService(database: TestDatabase, rows: number): Promise<Service> {
@@ -51,11 +51,11 @@ export async function startService(database: TestDatabase, rows: number): Promis
   const children: Child[] = []
   // Registered before the stand-ins, so that the processes stop before them.
   after(() => Promise.all(children.map((child) => child.kill())))
-  const env = await settings()
+  const env = await startStandIns()
   // Long-lived tokens for all processes, signed by an edge in this process.
   const api = await startEdge(url, { env: { ...env, ACCESS_TOKEN_MINUTES: '1440' } })
-  await query(`alter table account alter column id restart with ${FIRST_CALLER}`)
-  const world = await World.make(api, database)
+  await query(`alter table account alter column id restart with ${FIRST_CALLER_ID}`)
+  const world = await RowFactory.make(api, database)
   await query('alter table account alter column id restart with 1')
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
   const callers = {
@@ -77,16 +77,16 @@ export async function startService(database: TestDatabase, rows: number): Promis
   return { edge, worker, callers, seeds }
 }
 
-async function settings(): Promise<Record<string, string>> {
+async function startStandIns(): Promise<Record<string, string>> {
   const [outside, models, speech, list, stripe] = await Promise.all([
-    startOutside(),
-    modelServer(),
-    speechServer(),
-    modelsDevServer(),
-    stripeStandIn(),
+    startProviderStandIns(),
+    startModelServer(),
+    startSpeechServer(),
+    startModelsDev(),
+    startStripe(),
   ])
   after(() => models.stop())
-  const text = JSON.stringify(plausibleList())
+  const text = JSON.stringify(createPlausibleList())
   list.answer = (response) => response.end(text)
   stripe.account.prices.push({
     id: 'price_1',
@@ -95,15 +95,15 @@ async function settings(): Promise<Record<string, string>> {
     currency: 'usd',
     unit_amount: 500,
   })
-  const root = folder()
-  writeInto(root, {
+  const root = createFolder()
+  writeFiles(root, {
     'a.md': '# Mills\n\nGrain is ground between stones.\n',
     'more/b.txt': 'A race leads water to the wheel.\n',
     'c.html': '<h1>Wheels</h1><p>Of oak.',
   })
   return {
     ...outside.env,
-    DATA_DIR: folder(),
+    DATA_DIR: createFolder(),
     LOG_LEVEL: 'warn',
     REQUEST_WAIT_SECONDS: '20',
     // A slow read fails its request. Here only a slow machine makes reads slow.
@@ -133,19 +133,19 @@ async function settings(): Promise<Record<string, string>> {
   }
 }
 
-async function seed(world: World, n: number): Promise<Seeds> {
+async function seed(world: RowFactory, n: number): Promise<Seeds> {
   const many = async <T>(make: () => Promise<T>, count = n): Promise<T[]> => {
     const made: T[] = []
     for (let i = 0; i < count; i++) made.push(await make())
     return made
   }
   const accounts = await many(() => world.account())
-  const orgs = await many(() => world.org())
+  const orgs = await many(() => world.createOrg())
   const invites = await many(() => world.invite(orgs[0]!))
   const own: string[] = []
   for (const org of orgs) own.push((await world.invite(org, world.owner.email)).token)
-  const mailed = await many(() => world.mailed('verify', accounts[0]!.id))
-  const resets = await many(() => world.mailed('reset', accounts[1]!.id))
+  const mailed = await many(() => world.createMailedToken('verify', accounts[0]!.id))
+  const resets = await many(() => world.createMailedToken('reset', accounts[1]!.id))
   const posts = await many(() => world.post())
   const drafts = await many(() => world.post('draft'))
   const all = [...posts, ...drafts]

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { bombReaders } from '../bomb-readers.ts'
+import { createBombReaders } from '../bomb-readers.ts'
 import { indexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
 /** Sends every bomb through its reader. `tasks/bombs.test.ts` has only one bomb of each mechanism. */
 
-const { pool, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } = bombReaders()
+const { pool, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } =
+  createBombReaders()
 
 describe('imported posts', () => {
   before(importGoodPost)

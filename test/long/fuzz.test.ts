@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { fuzz } from '../fuzz/run.ts'
 import { startService } from '../fuzz/world.ts'
 import { LONG, SEED } from '../runs.ts'
@@ -15,23 +15,23 @@ import { until } from '../until.ts'
 const requests = Number(process.env.FUZZ_REQUESTS ?? (LONG ? 100_000 : 1000))
 const seed = SEED
 const only = process.env.FUZZ_ONLY ?? ''
-const database = await testDatabase()
+const database = await createTestDatabase()
 const service = await startService(database, Math.min(100, Math.max(15, Math.round(requests / 150))))
 
 // Error codes of jobs that indicate a defect of the service.
-const faults = () =>
+const listFaults = () =>
   database.query(
     `select id, name, payload, error_code, error_detail from job
      where error_code in ('internal', 'job.lost', 'job.crashed')`,
   )
-const seeded = new Set((await faults()).map(({ id }) => id))
+const seededFaultIds = new Set((await listFaults()).map(({ id }) => id))
 
 test(`${requests} requests get declared answers (seed ${seed})`, async (t) => {
-  const { findings, operations, withoutSuccess, statuses, repeated } = await fuzz(service, {
+  const { findings, operations, withoutSuccess, statuses, retries } = await fuzz(service, {
     ...{ requests, seed, only },
   })
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
-  t.diagnostic(`seed ${seed}; ${counts.join(', ')}; retried: ${repeated}`)
+  t.diagnostic(`seed ${seed}; ${counts.join(', ')}; retried: ${retries}`)
   t.diagnostic(
     `no success of ${withoutSuccess.length} of ${operations} operations: ${withoutSuccess.join(', ')}`,
   )
@@ -48,6 +48,6 @@ test('the same processes are still running, and no job failed by a defect', asyn
     assert.deepEqual([process.exitCode, process.signalCode], [null, null])
   const waiting = `select from job where status in ('queued', 'running') and run_at <= now()`
   await until('the jobs end', async () => (await database.query(waiting)).length === 0, 60_000)
-  const failed = (await faults()).filter(({ id }) => !seeded.has(id))
+  const failed = (await listFaults()).filter(({ id }) => !seededFaultIds.has(id))
   assert.deepEqual(failed, [], worker.log.slice(-20).join('\n'))
 })

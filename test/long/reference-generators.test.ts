@@ -10,13 +10,13 @@ import { createClient } from '@hey-api/openapi-ts'
 import spectral from '@stoplight/spectral-core'
 import rulesets from '@stoplight/spectral-rulesets'
 import { generateApi } from 'swagger-typescript-api'
-import { edgeAndDatabase } from '../edge/harness.ts'
+import { startEdgeAndDatabase } from '../edge/harness.ts'
 
 /** Checks the API reference with another linter and other generators than `reference.test.ts`. */
 
-const run = promisify(execFile)
+const execFileAsync = promisify(execFile)
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
-const { api } = await edgeAndDatabase({ env: { PUBLIC_BASE_URL: 'https://mill.test' } })
+const { api } = await startEdgeAndDatabase({ env: { PUBLIC_BASE_URL: 'https://mill.test' } })
 const { token } = await api.register('owner@example.com')
 const source = (await api.get('/openapi.json')).text
 const folder = mkdtempSync(join(tmpdir(), 'millrace-generators-'))
@@ -37,17 +37,19 @@ const CONFIG = {
 }
 
 /** Compiles a program together with the generated code in `name`, runs it and returns its parsed output. */
-async function use(name: string, program: string): Promise<unknown> {
+async function runProgram(name: string, program: string): Promise<unknown> {
   const target = join(folder, name)
   symlinkSync(MODULES, join(target, 'node_modules'))
   writeFileSync(join(target, 'package.json'), '{"type":"module"}')
   writeFileSync(join(target, 'tsconfig.json'), JSON.stringify(CONFIG))
   writeFileSync(join(target, 'use.ts'), program)
   const tsc = join(MODULES, 'typescript-native/bin/tsc')
-  await run(process.execPath, [tsc, '-p', target]).catch(({ stdout }) => assert.fail(String(stdout)))
+  await execFileAsync(process.execPath, [tsc, '-p', target]).catch(({ stdout }) =>
+    assert.fail(String(stdout)),
+  )
   // Generated files import each other without extensions, as for bundlers, so tsx runs them.
   const args = ['--import', import.meta.resolve('tsx'), 'out/use.js', `http://127.0.0.1:${api.port}`, token]
-  const { stdout } = await run(process.execPath, args, { cwd: target })
+  const { stdout } = await execFileAsync(process.execPath, args, { cwd: target })
   return JSON.parse(stdout)
 }
 
@@ -64,7 +66,7 @@ type Check = (
  * Makes a rule skip values that it has already checked. It compiles a schema for each of 1700 examples, of which only
  * 340 differ.
  */
-function onceEach(name: string): Rule {
+function skipCheckedValues(name: string): Rule {
   const rule = (rulesets.oas.rules as unknown as Record<string, Rule>)[name]!
   const check = rule.then.function
   const right = new Set<string>()
@@ -82,7 +84,7 @@ function onceEach(name: string): Rule {
 test('Spectral finds no problem', async () => {
   const linter = new spectral.Spectral()
   const names = ['oas3-valid-media-example', 'oas3-valid-schema-example']
-  const rules = Object.fromEntries(names.map((name) => [name, onceEach(name)]))
+  const rules = Object.fromEntries(names.map((name) => [name, skipCheckedValues(name)]))
   linter.setRuleset({ extends: [rulesets.oas as never], rules: rules as never })
   const problems = await linter.run(source)
   assert.deepEqual(
@@ -93,7 +95,7 @@ test('Spectral finds no problem', async () => {
 
 test('@hey-api/openapi-ts generates code that compiles and runs', async () => {
   await createClient({ input, output: join(folder, 'hey/made'), logs: { level: 'silent' } })
-  const answer = await use(
+  const answer = await runProgram(
     'hey',
     `
 import { getDocuments, getJobs, postOrganizations } from './made'
@@ -114,7 +116,7 @@ console.log(JSON.stringify([documents!.total, organization!.slug, jobs!.map(({ q
 test('swagger-typescript-api generates code that compiles and runs', async () => {
   mkdirSync(join(folder, 'swagger/made'), { recursive: true })
   await generateApi({ input, output: join(folder, 'swagger/made'), fileName: 'api.ts', silent: true })
-  const answer = await use(
+  const answer = await runProgram(
     'swagger',
     `
 import { Api } from './made/api'

@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { postBombs } from '../bombs.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
-import { folder } from '../edge/rag-help.ts'
+import { createFolder } from '../edge/rag-help.ts'
 import { createClient, startReader } from '../flow/reader.ts'
 import { textPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
@@ -13,21 +13,21 @@ import { until } from '../until.ts'
 
 /** Sends bombs to a whole service. Each may fail its own job, but must not disturb others. */
 
-const root = folder()
-const { url, query } = await testDatabase()
+const root = createFolder()
+const { url, query } = await createTestDatabase()
 // A page fails only after 28 s of CPU time, which takes much longer on a busy machine.
 const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', REQUEST_WAIT_SECONDS: '280' }
 const worker = await startProcess('worker', url, { ...env, WORKER_QUEUES: 'blog,documents,load_test,rag' })
 const admin = await startReader(url, env)
-const stranger = await createClient(url, env)
-await stranger.register('stranger@example.com')
+const otherClient = await createClient(url, env)
+await otherClient.register('stranger@example.com')
 
-const bomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!
+const findBomb = (name: string) => [...postBombs, ...documentBombs].find((one) => one.name === name)!
 
 /** A job that outlasts the test. Its attempt number shows whether the worker survived. */
-const victim = (
+const unrelatedJob = (
   (await (
-    await stranger.post('/api/v1/tasks/enqueue', {
+    await otherClient.post('/api/v1/tasks/enqueue', {
       task_name: 'io_simulation_task',
       queue_type: 'load_test',
       args: { operations: 100, duration_ms: 60_000 },
@@ -36,18 +36,18 @@ const victim = (
 ).task_id
 await until(
   'the job runs',
-  async () => (await query('select status from job where id = $1', [victim]))[0]!.status === 'running',
+  async () => (await query('select status from job where id = $1', [unrelatedJob]))[0]!.status === 'running',
 )
 
-async function importOf(name: string, bytes: Uint8Array): Promise<Response> {
+async function importBomb(name: string, bytes: Uint8Array): Promise<Response> {
   const form = new FormData()
   form.set('file', new File([bytes as Uint8Array<ArrayBuffer>], name))
   return admin.fetch('/api/v1/blog/import', { method: 'POST', body: form })
 }
 
 test('a file of posts that takes too long is an error of its item, and the next import works', async () => {
-  const { fileName, make } = bomb('quotes on many lines')
-  const response = await importOf(fileName, make())
+  const { fileName, make } = findBomb('quotes on many lines')
+  const response = await importBomb(fileName, make())
   assert.equal(response.status, 200)
   assert.deepEqual(await response.json(), {
     created: 0,
@@ -56,12 +56,12 @@ test('a file of posts that takes too long is an error of its item, and the next 
     failed: 1,
     errors: [{ slug: 'bomb', file: 'bomb.md', message: 'The file takes more than 5 s of CPU time' }],
   })
-  const good = (await (await importOf('good.md', Buffer.from('# Good'))).json()) as { created: number }
+  const good = (await (await importBomb('good.md', Buffer.from('# Good'))).json()) as { created: number }
   assert.equal(good.created, 1)
 })
 
 test('rejects a file with too deep nesting', async () => {
-  const response = await importOf('bomb.json', bomb('9 million lists').make())
+  const response = await importBomb('bomb.json', findBomb('9 million lists').make())
   assert.equal(response.status, 400)
   assert.deepEqual(await response.json(), {
     detail: 'The file cannot be imported: it is nested too deeply',
@@ -75,9 +75,9 @@ for (const [name, detail] of [
   ['10,000 pages of one strip', /the limit is 1000$/],
 ] as const) {
   test(`a document of ${name} becomes one unread page`, async () => {
-    const { fileName, make } = bomb(name)
-    const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
-    const extracted = await stranger.post(`/api/v1/documents/${id}/extract`)
+    const { fileName, make } = findBomb(name)
+    const { id } = (await (await otherClient.upload(make(), fileName)).json()) as { id: number }
+    const extracted = await otherClient.post(`/api/v1/documents/${id}/extract`)
     assert.deepEqual(await extracted.json(), { read: 0, unread: 1, skipped: 0 })
     const [row] = await query('select page_count from document where id = $1', [id])
     assert.equal(row!.page_count, 1)
@@ -87,9 +87,9 @@ for (const [name, detail] of [
 }
 
 test('a page that exceeds its limits is unread, and other documents are read at the same time', async () => {
-  const { fileName, make } = bomb('zeros that are packed five times')
-  const { id } = (await (await stranger.upload(make(), fileName)).json()) as { id: number }
-  const bursting = stranger.post(`/api/v1/documents/${id}/extract`)
+  const { fileName, make } = findBomb('zeros that are packed five times')
+  const { id } = (await (await otherClient.upload(make(), fileName)).json()) as { id: number }
+  const bursting = otherClient.post(`/api/v1/documents/${id}/extract`)
   const other = (await (await admin.upload(await textPdf(20), 'good.pdf')).json()) as { id: number }
   const read = await admin.post(`/api/v1/documents/${other.id}/extract`)
   assert.deepEqual(await read.json(), { read: 20, unread: 0, skipped: 0 })
@@ -109,7 +109,7 @@ test('a file that cannot be parsed is skipped, and the other files are indexed',
 })
 
 test('the worker survives, and an unrelated job is undisturbed', async () => {
-  const [row] = await query('select status, attempt, interruptions from job where id = $1', [victim])
+  const [row] = await query('select status, attempt, interruptions from job where id = $1', [unrelatedJob])
   assert.deepEqual(row, { status: 'running', attempt: 1, interruptions: 0 })
   assert.equal(worker.process.exitCode, null)
   assert.equal(worker.process.signalCode, null)

@@ -12,13 +12,17 @@ export interface Area {
 export type MakeArea = (admin: Caller, user: Caller) => Area
 
 /** Counts the occurrences of each word. */
-export function tally(words: readonly string[]): Map<string, number> {
+export function countWords(words: readonly string[]): Map<string, number> {
   return new Map([...Map.groupBy(words, (word) => word)].map(([word, all]) => [word, all.length]))
 }
 
 /** Returns a sentence for each wanted word that `found` does not contain exactly once. */
-export function findNotOnce(what: string, wanted: readonly string[], found: readonly string[]): string[] {
-  const counts = tally(found)
+export function findMissingOrDuplicate(
+  what: string,
+  wanted: readonly string[],
+  found: readonly string[],
+): string[] {
+  const counts = countWords(found)
   return wanted.flatMap((one) => {
     const count = counts.get(one) ?? 0
     return count === 1 ? [] : [`${what} ${one} exists ${count} times`]

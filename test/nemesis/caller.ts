@@ -4,7 +4,7 @@ import { type Frame, Stream } from '../service.ts'
 import type { World } from './world.ts'
 
 /** The final answer of an edge to a request. */
-export interface Acknowledged {
+export interface FinalAnswer {
   readonly status: number
   readonly text: string
   // biome-ignore lint/suspicious/noExplicitAny: tests check stored data, not the types of answers.
@@ -22,7 +22,7 @@ export interface Request {
 }
 
 /** Records the requests and answers of all callers. */
-export class History {
+export class CallHistory {
   /** Number of requests by area. */
   readonly requests = new Map<string, number>()
   readonly acknowledged = new Map<string, number>()
@@ -41,21 +41,21 @@ export class History {
 }
 
 // A request waits up to 120 s for its job, and a fault may add to that.
-const ANSWER_MS = 150_000
-const GIVE_UP_MS = 300_000
-const RETRY_MS = [20, 300] as const
-const REPEATED = 0.1
+const ANSWER_TIMEOUT_MS = 150_000
+const TOTAL_TIMEOUT_MS = 300_000
+const RETRY_DELAY_MS = [20, 300] as const
+const REPEAT_PROBABILITY = 0.1
 
 /** A client that retries requests at random edges until it gets a final answer. */
 export class Caller {
   readonly area: string
   readonly chance: Chance
   readonly world: World
-  readonly history: History
+  readonly history: CallHistory
   token = ''
   #keys = 0
 
-  constructor(area: string, world: World, history: History, chance: Chance) {
+  constructor(area: string, world: World, history: CallHistory, chance: Chance) {
     this.area = area
     this.world = world
     this.history = history
@@ -79,7 +79,7 @@ export class Caller {
    * Posts with an idempotency key until the request is acknowledged. Sometimes repeats the request, which must get the
    * same answer.
    */
-  async post(path: string, request: Request = {}): Promise<Acknowledged> {
+  async post(path: string, request: Request = {}): Promise<FinalAnswer> {
     const key = `${this.area}-${++this.#keys}-${this.word()}`
     const keyed = {
       ...request,
@@ -87,7 +87,7 @@ export class Caller {
       headers: { ...request.headers, 'idempotency-key': key },
     }
     const first = await this.ask(path, keyed)
-    if (!this.chance.happens(REPEATED)) return first
+    if (!this.chance.isHit(REPEAT_PROBABILITY)) return first
     const again = await this.ask(path, keyed)
     if (again.status !== first.status || again.text !== first.text)
       this.violate(
@@ -100,12 +100,12 @@ export class Caller {
    * Retries a request until it gets a final answer. @throws and records a violation if the answer is an error or too
    * late.
    */
-  async ask(path: string, request: Request = {}): Promise<Acknowledged> {
+  async ask(path: string, request: Request = {}): Promise<FinalAnswer> {
     const { method = 'GET', done = [] } = request
-    const end = performance.now() + GIVE_UP_MS
+    const end = performance.now() + TOTAL_TIMEOUT_MS
     for (let tries = 1; ; tries++) {
       if (performance.now() > end)
-        throw this.violate(`${method} ${path} had no answer within ${GIVE_UP_MS / 1000} s`)
+        throw this.violate(`${method} ${path} had no answer within ${TOTAL_TIMEOUT_MS / 1000} s`)
       const answer = await this.#once(path, request)
       if (answer !== null) {
         const { status, text } = answer
@@ -118,7 +118,7 @@ export class Caller {
         if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} on try ${tries}`)
         this.history.count(this.history.refused, `${status}`)
       }
-      await delay(this.chance.between(...RETRY_MS))
+      await delay(this.chance.between(...RETRY_DELAY_MS))
     }
   }
 
@@ -127,7 +127,7 @@ export class Caller {
     const port = this.#port()
     if (port === null) return null
     const abort = new AbortController()
-    const timer = setTimeout(() => abort.abort(), ANSWER_MS)
+    const timer = setTimeout(() => abort.abort(), ANSWER_TIMEOUT_MS)
     const headers = { ...this.#credentials(), ...(lastId === '' ? {} : { 'last-event-id': lastId }) }
     const url = `http://127.0.0.1:${port}${path}`
     const response = await fetch(url, { headers, signal: abort.signal }).catch(() => null)
@@ -148,7 +148,7 @@ export class Caller {
   async #once(
     path: string,
     { method = 'GET', json, text: body, form, headers = {} }: Request,
-  ): Promise<Acknowledged | null> {
+  ): Promise<FinalAnswer | null> {
     const port = this.#port()
     if (port === null) return null
     this.history.count(this.history.requests, this.area)
@@ -164,7 +164,7 @@ export class Caller {
         ...(json === undefined ? {} : { body: JSON.stringify(json) }),
         ...(body === undefined ? {} : { body }),
         ...(form === undefined ? {} : { body: form() }),
-        signal: AbortSignal.timeout(ANSWER_MS),
+        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
       })
       const text = Buffer.from(await response.arrayBuffer()).toString('latin1')
       const isJson = response.headers.get('content-type')?.startsWith('application/json')
@@ -174,8 +174,8 @@ export class Caller {
         json: isJson ? JSON.parse(Buffer.from(text, 'latin1').toString()) : null,
       }
     } catch {
-      if (performance.now() - startedAt >= ANSWER_MS)
-        this.violate(`${method} ${path} stayed open for ${ANSWER_MS / 1000} s without an answer`)
+      if (performance.now() - startedAt >= ANSWER_TIMEOUT_MS)
+        this.violate(`${method} ${path} stayed open for ${ANSWER_TIMEOUT_MS / 1000} s without an answer`)
       return null
     }
   }

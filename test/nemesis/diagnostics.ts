@@ -2,7 +2,7 @@ import type { World } from './world.ts'
 
 /** Reports why jobs do not end: open work, lock holders and the last log lines of workers. */
 
-const QUESTIONS = {
+const QUERIES = {
   jobs: `select name, status, count(*)::int as n, min(created_at)::text as since from job
     where finished_at is null group by 1, 2 order by 1, 2`,
   deliveries: `select task.identifier as task, count(*)::int as n, count(locked_at)::int as locked, max(attempts) as attempts,
@@ -15,15 +15,15 @@ const QUESTIONS = {
   leases: `select name, queues, expires_at - now() as left from worker_lease order by name`,
 }
 
-const LINES = 15
+const LOG_LINES = 15
 
 export async function diagnose({ query, workers }: World): Promise<string[]> {
   const answers = await Promise.all(
-    Object.entries(QUESTIONS).map(async ([what, question]) => {
+    Object.entries(QUERIES).map(async ([what, question]) => {
       const rows = await query(question)
       return rows.map((row) => `${what}: ${JSON.stringify(row)}`)
     }),
   )
-  const logs = workers.flatMap(({ name, log }) => log.slice(-LINES).map((line) => `${name}: ${line}`))
+  const logs = workers.flatMap(({ name, log }) => log.slice(-LOG_LINES).map((line) => `${name}: ${line}`))
   return [...answers.flat(), ...logs]
 }

@@ -170,8 +170,8 @@ const FAULTS: readonly Fault[] = [
   },
 ]
 
-const PAUSE_MS = [200, 4_000] as const
-const MAX_AT_ONCE = 3
+const FAULT_INTERVAL_MS = [200, 4_000] as const
+const MAX_CONCURRENT_FAULTS = 3
 
 /** Injects random faults, up to three at a time, until stopped. */
 export class Nemesis {
@@ -211,9 +211,9 @@ export class Nemesis {
     )
     const lots = possible.flatMap((fault) => Array<Fault>(fault.weight).fill(fault))
     while (!this.#stopped) {
-      await delay(this.#chance.between(...PAUSE_MS))
+      await delay(this.#chance.between(...FAULT_INTERVAL_MS))
       const fault = this.#chance.pick(lots)
-      if (this.#stopped || this.#open.size >= MAX_AT_ONCE || !this.#isPossible(fault)) continue
+      if (this.#stopped || this.#open.size >= MAX_CONCURRENT_FAULTS || !this.#isPossible(fault)) continue
       const open: Promise<void> = this.#inject(fault).finally(() => this.#open.delete(open))
       this.#open.add(open)
     }

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { assertWhole } from '../flow/crash.ts'
+import { assertComplete } from '../flow/crash.ts'
 import type { Frame } from '../service.ts'
 import type { Caller } from './caller.ts'
 
-const LOOK_MS = 25
-const DROPPED = 0.01
-// REPORT_MS limits the delay until an edge reports the end of a job. END_MS limits the job, which may restart many
+const POLL_INTERVAL_MS = 25
+const DROP_PROBABILITY = 0.01
+// MAX_REPORT_MS limits the delay until an edge reports the end of a job. MAX_JOB_MS limits the job, which may restart many
 // times.
-const REPORT_MS = 60_000
-const END_MS = 900_000
-const LOOK_AGAIN_MS = 30_000
-const ENDS = ['done', 'failed', 'cancelled']
+const MAX_REPORT_MS = 60_000
+const MAX_JOB_MS = 900_000
+const CHECK_INTERVAL_MS = 30_000
+const END_STATUSES = ['done', 'failed', 'cancelled']
 
 /**
  * Reads a job's stream to its end at random edges, and returns the last frame's data. Sometimes drops and resumes the
@@ -21,29 +21,29 @@ const ENDS = ['done', 'failed', 'cancelled']
 export async function follow(caller: Caller, jobId: string): Promise<Frame['data']> {
   const frames: Frame[] = []
   const from = performance.now()
-  let next = from + LOOK_AGAIN_MS
-  const isOver = (): boolean => ENDS.includes(frames.at(-1)?.data.status ?? '')
+  let next = from + CHECK_INTERVAL_MS
+  const isOver = (): boolean => END_STATUSES.includes(frames.at(-1)?.data.status ?? '')
   while (!isOver()) {
     if (performance.now() > next) {
-      next = performance.now() + LOOK_AGAIN_MS
-      const job = await jobOf(caller, jobId)
-      if (Number(job?.over) * 1000 > REPORT_MS || next - from > END_MS)
+      next = performance.now() + CHECK_INTERVAL_MS
+      const job = await readJob(caller, jobId)
+      if (Number(job?.over) * 1000 > MAX_REPORT_MS || next - from > MAX_JOB_MS)
         throw caller.violate(
           `a stream did not end; last frame ${frames.at(-1)?.id}, job ${JSON.stringify(job)} (job ${jobId})`,
         )
     }
     const stream = await caller.open(`/api/v1/jobs/${jobId}/events`, frames.at(-1)?.id ?? '')
     while (stream !== null && !stream.ended) {
-      await delay(LOOK_MS)
-      if (caller.chance.happens(DROPPED)) break
+      await delay(POLL_INTERVAL_MS)
+      if (caller.chance.isHit(DROP_PROBABILITY)) break
     }
     stream?.close()
     frames.push(...(stream?.frames ?? []))
-    await delay(LOOK_MS)
+    await delay(POLL_INTERVAL_MS)
   }
   const last = frames.at(-1)!.data
   try {
-    assertWhole(frames)
+    assertComplete(frames)
   } catch (error) {
     throw caller.violate(
       `the stream of job ${jobId}: ${(error as Error).message}, ${frames.map(({ id }) => id)}`,
@@ -56,7 +56,7 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
 }
 
 /** Returns the stored job with the seconds since it finished; undefined while the database is unavailable. */
-async function jobOf({ world }: Caller, jobId: string): Promise<Record<string, unknown> | undefined> {
+async function readJob({ world }: Caller, jobId: string): Promise<Record<string, unknown> | undefined> {
   const [job] = await world
     .query(
       `select status, attempt, tries, interruptions, seq, run_at, started_at, extract(epoch from now() - finished_at)::float8 as over

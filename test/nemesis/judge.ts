@@ -1,14 +1,14 @@
 import { assertGapless } from '../flow/crash.ts'
-import type { History } from './caller.ts'
+import type { CallHistory } from './caller.ts'
 import type { World } from './world.ts'
 
 /**
  * Checks invariants that hold in every area, and returns the violations. `childKills` is the number of killed worker
  * children.
  */
-export async function judge(world: World, history: History, childKills: number): Promise<string[]> {
+export async function judge(world: World, history: CallHistory, childKills: number): Promise<string[]> {
   return [
-    ...world.members.flatMap(({ strayEnds }) => strayEnds),
+    ...world.members.flatMap(({ unexpectedExits }) => unexpectedExits),
     ...world.members.flatMap(({ name, log }) => log.filter(isUncaught).map((line) => `${name}: ${line}`)),
     ...(await judgeJobs(world, childKills)),
     ...(await judgeStreams(world, history)),
@@ -35,7 +35,7 @@ async function judgeJobs({ query }: World, childKills: number): Promise<string[]
   ]
 }
 
-async function judgeStreams({ query }: World, { followed }: History): Promise<string[]> {
+async function judgeStreams({ query }: World, { followed }: CallHistory): Promise<string[]> {
   const found: string[] = []
   for (const { jobId, frames } of followed) {
     try {

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Link } from '../flow/link.ts'
-import { type Child, launch } from '../service.ts'
+import { type Child, launchProcess } from '../service.ts'
 
 // A delay like that of an init system.
-const RESTART_MS = 200
+const RESTART_DELAY_MS = 200
 
 /** An edge or a worker that is restarted whenever it exits, as by an init system. */
 export class Member {
@@ -13,7 +13,7 @@ export class Member {
   /** Links of this member only, one to each database server. */
   readonly links: readonly Link[]
   /** Unexpected exits, each with the last line of the log. */
-  readonly strayEnds: string[] = []
+  readonly unexpectedExits: string[] = []
   /** Log lines of all its processes. */
   readonly log: string[] = []
   starts = 0
@@ -105,7 +105,7 @@ export class Member {
       this.starts++
       this.#startedAt = performance.now()
       try {
-        const child = await launch(this.kind, this.#url, this.#env, [], this.log)
+        const child = await launchProcess(this.kind, this.#url, this.#env, [], this.log)
         this.#child = child
         this.#upAt = performance.now()
         if (this.#stopped) await child.kill()
@@ -115,8 +115,8 @@ export class Member {
         // The process exited before it was ready; its log has the reason.
       }
       this.#child = null
-      if (!this.#expected) this.strayEnds.push(`${this.name} exited unexpectedly: ${this.log.at(-1)}`)
-      await delay(RESTART_MS)
+      if (!this.#expected) this.unexpectedExits.push(`${this.name} exited unexpectedly: ${this.log.at(-1)}`)
+      await delay(RESTART_DELAY_MS)
     }
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { chanceOf } from '../chance.ts'
+import { createChance } from '../chance.ts'
 import { until } from '../until.ts'
 import type { Area, MakeArea } from './area.ts'
 import { accounts } from './areas/accounts.ts'
@@ -13,7 +13,7 @@ import { reads } from './areas/reads.ts'
 import { retrieval } from './areas/retrieval.ts'
 import { tasks } from './areas/tasks.ts'
 import { voices } from './areas/voices.ts'
-import { Caller, History } from './caller.ts'
+import { Caller, CallHistory } from './caller.ts'
 import { diagnose } from './diagnostics.ts'
 import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
@@ -34,9 +34,9 @@ const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> 
   reads: [reads, 2],
 }
 
-const PAUSE_MS = [50, 600] as const
-const SETTLE_MS = 300_000
-const MAX_SAID = 50
+const ACTION_PAUSE_MS = [50, 600] as const
+const JOBS_TIMEOUT_MS = 300_000
+const MAX_REPORTED = 50
 
 export interface NemesisOptions {
   readonly mode: Mode
@@ -50,8 +50,8 @@ export interface NemesisOptions {
 export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): Promise<string[]> {
   const world = await startWorld(mode)
   try {
-    const history = new History()
-    const chance = chanceOf(seed)
+    const history = new CallHistory()
+    const chance = createChance(seed)
     const tokens = await signUp(world)
     const areas: Area[] = []
     let stopped = false
@@ -61,22 +61,24 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
         await act().catch((error: Error) => {
           if (history.violations.length === before) caller.violate(`failed unexpectedly: ${error.stack}`)
         })
-        await delay(caller.chance.between(...PAUSE_MS))
+        await delay(caller.chance.between(...ACTION_PAUSE_MS))
       }
     }
     const loops = Object.entries(AREAS).flatMap(([name, [make, users]]) => {
-      const caller = new Caller(name, world, history, chanceOf(chance.between(1, 2 ** 31)))
+      const caller = new Caller(name, world, history, createChance(chance.between(1, 2 ** 31)))
       const area = make(caller.as(tokens.admin), caller.as(tokens.user))
       areas.push(area)
       return Array.from({ length: users }, () => loop(area, caller))
     })
-    const nemesis = new Nemesis(world, chanceOf(seed))
+    const nemesis = new Nemesis(world, createChance(seed))
     await delay(seconds * 1000)
     await nemesis.stop()
     const quietAt = performance.now()
     stopped = true
     await Promise.all(loops)
-    const settled = await until('every job ends', () => haveJobsEnded(world), SETTLE_MS).catch(() => false)
+    const settled = await until('every job ends', () => haveJobsEnded(world), JOBS_TIMEOUT_MS).catch(
+      () => false,
+    )
     say(
       `${settled ? 'all jobs ended' : 'some jobs had not ended'} ${Math.round((performance.now() - quietAt) / 1000)} s after the last fault`,
     )
@@ -88,7 +90,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     ]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
-    for (const one of found.slice(0, MAX_SAID)) say(`violation: ${one}${logOf(world, one)}`)
+    for (const one of found.slice(0, MAX_REPORTED)) say(`violation: ${one}${findLogLines(world, one)}`)
     if (found.length > 0)
       for (const { at, fault, over } of nemesis.history) say(`${at} ms: ${fault}${over ? ' over' : ''}`)
     return found
@@ -102,7 +104,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
  * process stalls all links.
  */
 async function signUp(world: World): Promise<{ admin: string; user: string }> {
-  const anonymous = new Caller('sign-up', world, new History(), chanceOf(1))
+  const anonymous = new Caller('sign-up', world, new CallHistory(), createChance(1))
   const password = 'correct horse'
   const tokenOf = async (email: string): Promise<string> => {
     await anonymous.post('/api/v1/auth/register', { json: { email, password } })
@@ -122,7 +124,7 @@ async function haveJobsEnded({ query }: World): Promise<boolean> {
 }
 
 /** Returns the log lines about the request or job that a violation names. */
-function logOf({ members }: World, violation: string): string {
+function findLogLines({ members }: World, violation: string): string {
   const [, id] = /\((?:request|job) ([\w-]+)\)/.exec(violation) ?? []
   if (id === undefined) return ''
   const lines = members.flatMap(({ log }) => log.filter((line) => line.includes(id)))
@@ -131,7 +133,7 @@ function logOf({ members }: World, violation: string): string {
 
 async function report(
   world: World,
-  history: History,
+  history: CallHistory,
   nemesis: Nemesis,
   say: (line: string) => void,
 ): Promise<void> {

@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { migrate } from '../../sql/migrate.ts'
-import { Cluster, multiHostUrl } from '../cluster.ts'
-import { type Link, makeLink } from '../flow/link.ts'
+import { Cluster, createMultiHostUrl } from '../cluster.ts'
+import { type Link, openUnownedLink } from '../flow/link.ts'
 import { WEBHOOK_SECRET } from '../payment-events.ts'
-import { type ModelStandIn, modelServer } from '../standins/models.ts'
+import { type ModelStandIn, startModelServer } from '../standins/models.ts'
 import { type Pooler, startPooler } from '../standins/pooler.ts'
-import { type MailStandIn, mailServer } from '../standins/smtp.ts'
-import { type SpeechStandIn, speechServer } from '../standins/speech.ts'
-import { type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
-import { KEY, type StripeStandIn, stripeStandIn } from '../stripe.ts'
+import { type MailStandIn, startMailServer } from '../standins/smtp.ts'
+import { type SpeechStandIn, startSpeechServer } from '../standins/speech.ts'
+import { startTwilio, type TwilioStandIn, twilioEnv } from '../standins/twilio.ts'
+import { KEY, type StripeStandIn, startStripe } from '../stripe.ts'
 import { until } from '../until.ts'
 import { Member } from './member.ts'
 
@@ -50,11 +50,11 @@ const DAY_SECONDS = '86400'
 export async function startWorld(mode: Mode): Promise<World> {
   const folder = mkdtempSync('/dev/shm/millrace-nemesis-')
   const [mail, twilio, models, stripe, speech] = await Promise.all([
-    mailServer(),
-    twilioServer(),
-    modelServer(),
-    stripeStandIn(),
-    speechServer(),
+    startMailServer(),
+    startTwilio(),
+    startModelServer(),
+    startStripe(),
+    startSpeechServer(),
   ])
   const disk = mountDisk(folder)
   const cluster = await Cluster.start(folder)
@@ -65,7 +65,7 @@ export async function startWorld(mode: Mode): Promise<World> {
   const closings: (() => Promise<void>)[] = []
   const links: Link[] = []
   const linkTo = async (url: string): Promise<Link> => {
-    const link = await makeLink(url)
+    const link = await openUnownedLink(url)
     links.push(link)
     closings.push(link.close)
     return link
@@ -102,7 +102,7 @@ export async function startWorld(mode: Mode): Promise<World> {
   const memberOf = async (name: string, kind: Member['kind']): Promise<Member> => {
     const urls = mode === 'standby' ? cluster.urls : [cluster.primary.url]
     const own = await Promise.all(urls.map(linkTo))
-    const url = mode === 'standby' ? multiHostUrl(own.map((link) => link.url)) : own[0]!.url
+    const url = mode === 'standby' ? createMultiHostUrl(own.map((link) => link.url)) : own[0]!.url
     if (pooler === null) return new Member(name, kind, own, url, env)
     return new Member(name, kind, own, pooler.url, { ...env, DATABASE_URL_UNPOOLED: url })
   }

@@ -1,41 +1,43 @@
 import { type Child, startChild } from './children.ts'
-import { DEFAULTS, type LoadOrder, type LoadResult, requestText } from './load/load.ts'
+import { formatRequest, type LoadOrder, type LoadResult, ORDER_DEFAULTS } from './load/load.ts'
 import type { Login, LoginOrder, LoginResult } from './load/logins.ts'
 import type { Finding, Measured } from './report.ts'
-import { ask, PASSWORD, passwordHash, type Stack, signUp } from './stack.ts'
+import { hashPassword, PASSWORD, queryRows, type Stack, signUp } from './stack.ts'
 import { areaUnderCurve, median, percentile } from './stats.ts'
-import { measureUndisturbed, untilQuiet } from './usage.ts'
+import { measureUndisturbed, waitUntilQuiet } from './usage.ts'
 
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 600)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
 const ADDRESSES = 60
-const WARM = 20
+const WARM_UP_LOGINS = 20
 const LOGINS_PER_SECOND = 30
-const CHUNK = 60
+const CHUNK_SIZE = 60
 
 /** Measures whether the duration of logins leaks information, and how logins slow down other requests. */
-export async function auth(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+export async function measureAuth(stack: Stack): Promise<Measured> {
+  const url = await stack.createDatabase()
   // Rate limits are off, and only the measurement of locked accounts locks any.
   const env = { RATE_LIMIT_LOGIN: '0', RATE_LIMIT_REGISTER: '0' }
   const patient = await stack.edge(url, { ...env, LOGIN_MAX_FAILURES: '1000' })
   const account = await signUp(patient.port)
-  await storeAccounts(url)
+  await insertAccounts(url)
   const client = await startChild(new URL('./load/logins.ts', import.meta.url))
 
-  const addresses = await compare(client, patient.port, 401, {
+  const addresses = await compareLogins(client, patient.port, 401, {
     ours: (i) => ({ username: `known${i}@example.com`, password: `not it ${i}` }),
     other: (i) => ({ username: `nobody${i}@example.com`, password: `not it ${i}` }),
   })
   const strict = await stack.edge(url, { ...env, LOGIN_MAX_FAILURES: '1', LOGIN_LOCK_SECONDS: '86400' })
   for (let i = 0; i < ADDRESSES; i++)
-    await measure(client, strict.port, 401, [{ username: `locked${i}@example.com`, password: 'not it' }])
-  const locked = await compare(client, strict.port, 403, {
+    await measureLogins(client, strict.port, 401, [
+      { username: `locked${i}@example.com`, password: 'not it' },
+    ])
+  const locked = await compareLogins(client, strict.port, 403, {
     ours: (i) => ({ username: `locked${i}@example.com`, password: PASSWORD }),
     other: (i) => ({ username: `locked${i}@example.com`, password: `not it, either` }),
   })
   await strict.stop()
-  const busy = await duringLogins(stack, client, patient, account.token)
+  const busy = await measureDuringLogins(stack, client, patient, account.token)
   await client.stop()
   return {
     rounds: ROUNDS,
@@ -78,25 +80,25 @@ function leakFindings(name: string, reference: string, { ours, other }: Samples)
   ]
 }
 
-type Kind = (address: number) => Login
+type LoginMaker = (address: number) => Login
 
-async function compare(
+async function compareLogins(
   client: Child,
   port: number,
   status: number,
-  kinds: { readonly ours: Kind; readonly other: Kind },
+  kinds: { readonly ours: LoginMaker; readonly other: LoginMaker },
 ): Promise<Samples> {
   const ours: number[] = []
   const other: number[] = []
-  for (let done = -WARM; done < SAMPLES; done += CHUNK) {
-    await untilQuiet()
-    const pairs = Array.from({ length: done < 0 ? WARM : CHUNK }, () => Math.random() < 0.5)
+  for (let done = -WARM_UP_LOGINS; done < SAMPLES; done += CHUNK_SIZE) {
+    await waitUntilQuiet()
+    const pairs = Array.from({ length: done < 0 ? WARM_UP_LOGINS : CHUNK_SIZE }, () => Math.random() < 0.5)
     const logins = pairs.flatMap((oursFirst, i) => {
       const pair = [kinds.ours(i % ADDRESSES), kinds.other(i % ADDRESSES)]
       return oursFirst ? pair : pair.reverse()
     })
-    const ms = await measure(client, port, status, logins)
-    if (done < 0) done = -CHUNK
+    const ms = await measureLogins(client, port, status, logins)
+    if (done < 0) done = -CHUNK_SIZE
     else
       for (const [i, oursFirst] of pairs.entries()) {
         const [first, second] = [ms[2 * i]!, ms[2 * i + 1]!]
@@ -115,7 +117,7 @@ interface Round {
 }
 
 /** Measures GET /auth/me at a moderate rate, with and without concurrent logins. */
-async function duringLogins(
+async function measureDuringLogins(
   stack: Stack,
   client: Child,
   edge: Child & { readonly port: number },
@@ -123,13 +125,13 @@ async function duringLogins(
 ): Promise<{ findings: Finding[]; note: string; details: unknown }> {
   const generator = await startChild(new URL('./load/generator.ts', import.meta.url))
   const order: LoadOrder = {
-    ...DEFAULTS,
+    ...ORDER_DEFAULTS,
     port: edge.port,
     connections: 4,
-    paceMs: 5,
+    pauseMs: 5,
     warmMs: 500,
     measureMs: 4000,
-    head: requestText('GET', '/api/v1/auth/me', token),
+    head: formatRequest('GET', '/api/v1/auth/me', token),
     serverPids: [edge.pid, client.pid],
     postmaster: stack.postmaster,
   }
@@ -179,7 +181,7 @@ async function sendOrder(client: Child, order: LoginOrder): Promise<LoginResult>
   return result
 }
 
-async function measure(
+async function measureLogins(
   client: Child,
   port: number,
   status: number,
@@ -189,12 +191,12 @@ async function measure(
 }
 
 /** Inserts accounts of two kinds, which all have the same password. */
-async function storeAccounts(url: string): Promise<void> {
-  await ask(
+async function insertAccounts(url: string): Promise<void> {
+  await queryRows(
     url,
     `insert into account (email, password_hash) select kind || n || '@example.com', $2
     from generate_series(0, $1::int - 1) n, unnest(array['known', 'locked']) kind`,
-    [ADDRESSES, await passwordHash()],
+    [ADDRESSES, await hashPassword()],
   )
-  await ask(url, 'vacuum analyze')
+  await queryRows(url, 'vacuum analyze')
 }

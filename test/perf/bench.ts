@@ -1,5 +1,5 @@
-import { COUNTING } from './growth/statements.ts'
-import { type Measured, publish, publishReport } from './report.ts'
+import { COUNTING_SETTINGS } from './growth/statements.ts'
+import { type Measured, publishBenchmark, publishReport } from './report.ts'
 import { type Stack, startStack } from './stack.ts'
 
 /** `npm run bench -- NAME…` runs benchmarks, prints a table for each, and writes `bench-results/NAME.json`. */
@@ -19,28 +19,30 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   webhooks: async () => (await import('./webhooks.ts')).webhooks,
   extract: async () => (await import('./extract.ts')).extract,
   children: async () => (await import('./children-cost.ts')).children,
-  kills: async () => (await import('./kills.ts')).kills,
+  kills: async () => (await import('./kills.ts')).measureKills,
   corpus: async () => (await import('./corpus.ts')).corpus,
   upload: async () => (await import('./upload.ts')).upload,
-  auth: async () => (await import('./auth.ts')).auth,
+  auth: async () => (await import('./auth.ts')).measureAuth,
   chat: async () => (await import('./chat.ts')).chat,
   'chat-kills': async () => (await import('./chat-kills.ts')).chatKills,
   sends: async () => (await import('./sends.ts')).sends,
   blog: async () => (await import('./blog.ts')).blog,
   retrieval: async () => (await import('./retrieval.ts')).retrieval,
   reindex: async () => (await import('./reindex.ts')).reindex,
-  import: async () => (await import('./import.ts')).importReal,
+  import: async () => (await import('./import.ts')).measureImport,
   growth: async () => (await import('./growth.ts')).growth,
 }
 /** PostgreSQL settings of the benchmarks that need special ones. */
-const SERVERS: Readonly<Record<string, Readonly<Record<string, string>>>> = { growth: COUNTING }
+const SERVER_SETTINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  growth: COUNTING_SETTINGS,
+}
 
 const all = process.argv.slice(2)
 // Benchmarks whose next argument is a folder, not the name of a benchmark.
-const OF_FOLDERS = ['corpus', 'import', 'retrieval']
-const given = OF_FOLDERS.includes(all[0] ?? '') ? all.slice(0, 1) : all
+const FOLDER_BENCHMARKS = ['corpus', 'import', 'retrieval']
+const given = FOLDER_BENCHMARKS.includes(all[0] ?? '') ? all.slice(0, 1) : all
 const names = given.includes('all')
-  ? Object.keys(BENCHMARKS).filter((name) => !OF_FOLDERS.includes(name))
+  ? Object.keys(BENCHMARKS).filter((name) => !FOLDER_BENCHMARKS.includes(name))
   : given
 if (names.length === 0 || names.some((name) => BENCHMARKS[name] === undefined)) {
   process.stderr.write(`Usage: npm run bench -- NAME…; one of ${Object.keys(BENCHMARKS).join(', ')} or all\n`)
@@ -57,9 +59,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 let met = true
 for (const name of names) {
   const run = await BENCHMARKS[name]!()
-  stack = await startStack(SERVERS[name])
+  stack = await startStack(SERVER_SETTINGS[name])
   try {
-    met = publish(name, await run(stack), stack.postgres) && met
+    met = publishBenchmark(name, await run(stack), stack.postgres) && met
   } finally {
     await stack.stop()
   }

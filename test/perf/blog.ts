@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
-import { zipOf } from '../zip.ts'
+import { createZip } from '../zip.ts'
 import { type Child, startChild } from './children.ts'
-import { DEFAULTS, type LoadResult, requestText, startGenerator } from './load/load.ts'
+import { formatRequest, type LoadResult, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Finding, Measured } from './report.ts'
-import { ask, type Stack, signUp } from './stack.ts'
+import { queryRows, type Stack, signUp } from './stack.ts'
 import { rotate } from './stats.ts'
-import { untilQuiet } from './usage.ts'
+import { waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 7)
 const IMPORTS = 5
 const POSTS = 1000
 const POOL_SIZES = [2, 4, 8, 16]
-const LIST = '/api/v1/blog/posts'
+const LIST_PATH = '/api/v1/blog/posts'
 
 interface Server {
   readonly name: string
@@ -34,30 +34,33 @@ export async function blog(stack: Stack): Promise<Measured> {
 }
 
 async function measureLists(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
-  await ask(url, STORE)
-  await ask(url, 'vacuum analyze')
+  const url = await stack.createDatabase()
+  await queryRows(url, INSERT_POSTS)
+  await queryRows(url, 'vacuum analyze')
   const edge = await stack.edge(url)
   const generator = await startGenerator()
   const measure = ({ child }: Server): Promise<LoadResult> =>
     generator.run({
-      ...DEFAULTS,
+      ...ORDER_DEFAULTS,
       port: child.ready.port!,
-      head: requestText('GET', LIST, null),
+      head: formatRequest('GET', LIST_PATH, null),
       serverPids: [child.pid],
       postmaster: stack.postmaster,
     })
-  const [ordinary, same] = [await startBest(url, 'rows', measure), await startBest(url, 'ours', measure)]
+  const [ordinary, same] = [
+    await startFastest(url, 'rows', measure),
+    await startFastest(url, 'ours', measure),
+  ]
   const servers: Server[] = [{ name: 'edge', child: edge }, ordinary, same]
-  const bytes = await assertAlike(servers)
+  const bytes = await assertSamePosts(servers)
   const results = new Map<string, LoadResult[]>(servers.map(({ name }) => [name, []]))
   for (let round = 0; round < ROUNDS; round++)
     for (const server of rotate(servers, round)) results.get(server.name)!.push(await measure(server))
   await Promise.all([generator.stop(), ordinary.child.stop(), same.child.stop()])
-  return { rounds: ROUNDS, ...summary(results, ordinary, same, bytes) }
+  return { rounds: ROUNDS, ...summarize(results, ordinary, same, bytes) }
 }
 
-function summary(
+function summarize(
   results: ReadonlyMap<string, readonly LoadResult[]>,
   ordinary: Server,
   same: Server,
@@ -87,7 +90,7 @@ function summary(
 }
 
 // Inserts posts of about two kilobytes, each with three of 200 tags.
-const STORE = `
+const INSERT_POSTS = `
   with tags as (insert into blog_tag (name, slug) select 'Tag ' || n, 'tag-' || n from generate_series(1, 200) n returning id),
     posts as (insert into blog_post (title, slug, content, excerpt, status, author_name, created_at, published_at)
       select 'Post number ' || n, 'post-' || n, (select string_agg('Line ' || l || ' of post ' || n || ', with "quotes" and *marks*.' || chr(10), '')
@@ -99,9 +102,11 @@ const STORE = `
 /**
  * Asserts that all servers return the same posts, regardless of JSON formatting. Returns the size of the body in bytes.
  */
-async function assertAlike(servers: readonly Server[]): Promise<number> {
+async function assertSamePosts(servers: readonly Server[]): Promise<number> {
   const bodies = await Promise.all(
-    servers.map(async ({ child }) => (await fetch(`http://127.0.0.1:${child.ready.port}${LIST}`)).text()),
+    servers.map(async ({ child }) =>
+      (await fetch(`http://127.0.0.1:${child.ready.port}${LIST_PATH}`)).text(),
+    ),
   )
   for (const body of bodies) assert.deepEqual(JSON.parse(body), JSON.parse(bodies[0]!))
   const { posts, total } = JSON.parse(bodies[0]!) as { posts: { tags: unknown[] }[]; total: number }
@@ -110,7 +115,7 @@ async function assertAlike(servers: readonly Server[]): Promise<number> {
 }
 
 /** Measures the server at each pool size, and returns it started with the fastest one. */
-async function startBest(
+async function startFastest(
   url: string,
   statement: string,
   measure: (server: Server) => Promise<LoadResult>,
@@ -135,24 +140,26 @@ async function startBest(
 }
 
 async function measureImports(stack: Stack): Promise<Finding> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const { token } = await signUp(edge.port)
   await stack.worker(url, { WORKER_QUEUES: 'blog' })
-  const zip = zipOf(Array.from({ length: POSTS }, (_, i) => [`posts/post-${i}.md`, postOf(i)] as const))
+  const zip = createZip(
+    Array.from({ length: POSTS }, (_, i) => [`posts/post-${i}.md`, renderPost(i)] as const),
+  )
   const values: number[] = []
   for (let round = 0; round <= IMPORTS; round++) {
-    await ask(url, 'truncate blog_post, blog_tag, blog_post_count cascade')
-    await untilQuiet()
+    await queryRows(url, 'truncate blog_post, blog_tag, blog_post_count cascade')
+    await waitUntilQuiet()
     const startedAt = performance.now()
-    await send(edge.port, token, zip)
+    await postImport(edge.port, token, zip)
     // The first import is not counted, because it loads modules.
     if (round > 0) values.push((performance.now() - startedAt) / 1000)
   }
   return { name: `import of ${POSTS} posts`, unit: 's', values, target: { of: 'value', atMost: 5 } }
 }
 
-async function send(port: number, token: string, zip: Buffer): Promise<void> {
+async function postImport(port: number, token: string, zip: Buffer): Promise<void> {
   const form = new FormData()
   form.set('file', new File([zip as Uint8Array<ArrayBuffer>], 'posts.zip'))
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/blog/import`, {
@@ -165,7 +172,7 @@ async function send(port: number, token: string, zip: Buffer): Promise<void> {
     throw new Error(`import: ${response.status} ${JSON.stringify(result)}`)
 }
 
-function postOf(i: number): string {
+function renderPost(i: number): string {
   const lines = Array.from(
     { length: 60 },
     (_, l) => `Line ${l} of post ${i}: *some* text with [links](https://example.com/${l}).`,

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type AnswerRead, assertAnswerRead, type Checked, readAnswer } from '../chat-reader.ts'
-import { modelServer } from '../standins/models.ts'
+import { type AnswerRead, assertAnswerRead, type CheckedAnswer, readAnswer } from '../chat-reader.ts'
+import { startModelServer } from '../standins/models.ts'
 import type { Child } from './children.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack } from './stack.ts'
+import { queryRows, type Stack } from './stack.ts'
 
 /**
  * `npm run bench -- chat-kills`: hundreds of readers drop and resume their answer streams while edges and workers are
@@ -12,13 +12,13 @@ import { ask, type Stack } from './stack.ts'
  */
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 400)
-const AT_ONCE = 40
+const CONCURRENT_STREAMS = 40
 const EDGES = 2
 const WORKERS = 2
 const SEED = Number(process.env.BENCH_SEED ?? Date.now() % 1_000_000)
 // Each kill ends an attempt of every turn. From the second attempt on, turns run isolated and four at a time, which is
 // slower.
-const KILL_EVERY_MS = 2500
+const KILL_INTERVAL_MS = 2500
 const PIECES = Array.from({ length: 50 }, (_, i) => `piece ${i}, `)
 
 export async function chatKills(stack: Stack): Promise<Measured> {
@@ -27,9 +27,9 @@ export async function chatKills(stack: Stack): Promise<Measured> {
     seed = (seed * 48_271 + 11) % 2_147_483_647
     return seed / 2_147_483_647
   }
-  const models = await modelServer()
+  const models = await startModelServer()
   models.script = () => ({ pieces: PIECES, firstMs: 100 + random() * 300, betweenMs: 10 + random() * 40 })
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const env = {
     OPENAI_API_KEY: 'k',
     OPENAI_BASE_URL: models.url,
@@ -44,14 +44,14 @@ export async function chatKills(stack: Stack): Promise<Measured> {
   let over = false
   const killing = (async () => {
     while (!over) {
-      await delay(KILL_EVERY_MS * (0.5 + random()))
+      await delay(KILL_INTERVAL_MS * (0.5 + random()))
       if (over) return
       if (random() < 0.5) {
         kills.edges++
-        await replace(edges, Math.floor(random() * EDGES), () => stack.edge(url, env))
+        await replaceProcess(edges, Math.floor(random() * EDGES), () => stack.edge(url, env))
       } else {
         kills.workers++
-        await replace(workers, Math.floor(random() * WORKERS), () => stack.worker(url, env))
+        await replaceProcess(workers, Math.floor(random() * WORKERS), () => stack.worker(url, env))
       }
     }
   })()
@@ -73,27 +73,27 @@ export async function chatKills(stack: Stack): Promise<Measured> {
       )
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, reader))
+  await Promise.all(Array.from({ length: CONCURRENT_STREAMS }, reader))
   over = true
   await killing
-  const checked = await check(url, heard)
+  const checked = await checkAnswers(url, heard)
   await models.stop()
-  return summary(heard, checked, kills)
+  return summarize(heard, checked, kills)
 }
 
-async function replace<T extends Child>(all: T[], n: number, start: () => Promise<T>): Promise<void> {
+async function replaceProcess<T extends Child>(all: T[], n: number, start: () => Promise<T>): Promise<void> {
   all[n]!.process.kill('SIGKILL')
   all[n] = await start()
 }
 
-async function check(
+async function checkAnswers(
   url: string,
   heard: readonly AnswerRead[],
-): Promise<{ wrong: string[]; checked: Checked[] }> {
+): Promise<{ wrong: string[]; checked: CheckedAnswer[] }> {
   const wrong: string[] = []
-  const checked: Checked[] = []
+  const checked: CheckedAnswer[] = []
   for (const one of heard) {
-    await assertAnswerRead((text, values = []) => ask(url, text, values), one).then(
+    await assertAnswerRead((text, values = []) => queryRows(url, text, values), one).then(
       (row) => checked.push(row),
       (error: Error) => wrong.push(error.message.slice(0, 500)),
     )
@@ -101,13 +101,13 @@ async function check(
   return { wrong, checked }
 }
 
-function summary(
+function summarize(
   heard: readonly AnswerRead[],
-  { wrong, checked }: { wrong: string[]; checked: Checked[] },
+  { wrong, checked }: { wrong: string[]; checked: CheckedAnswer[] },
   kills: { edges: number; workers: number },
 ): Measured {
   const of = (status: string): number => checked.filter((one) => one.status === status).length
-  const opened = heard.reduce((sum, one) => sum + one.opened, 0)
+  const opened = heard.reduce((sum, one) => sum + one.streamCount, 0)
   const restarts = heard.flatMap(({ frames }) => frames.filter(({ event }) => event === 'restart')).length
   return {
     rounds: 1,

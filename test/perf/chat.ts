@@ -1,8 +1,8 @@
 import { type Child, startChild } from './children.ts'
-import type { Heard } from './load/talkers.ts'
+import type { TalkResult } from './load/talkers.ts'
 import type { Finding, Measured } from './report.ts'
-import { type Stack, ask as sqlAsk } from './stack.ts'
-import { cpuMeter, family, residentBytes, untilQuiet } from './usage.ts'
+import { type Stack, queryRows as sqlAsk } from './stack.ts'
+import { familyPids, readResidentBytes, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 500)
@@ -10,8 +10,8 @@ const PER_SECOND = 50
 // 25 pieces within 1.2 s, so that about 60 answers are running and 1250 pieces a second arrive.
 const PACE = { FIRST_MS: 200, BETWEEN_MS: 40, PIECES: 25 }
 // The pace SLOW keeps all OPEN streams open at the same time.
-const OPEN = 500
-const SLOW = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
+const OPEN_STREAMS = 500
+const SLOW_PACE = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
 const COALESCE_MS = 25
 
 /**
@@ -19,24 +19,24 @@ const COALESCE_MS = 25
  * memory per open stream.
  */
 export async function chat(stack: Stack): Promise<Measured> {
-  const models = await provider(PACE)
+  const models = await startProvider(PACE)
   const proxy = await startChild(new URL('./servers/chat-proxy.ts', import.meta.url), {
     TARGET: baseOf(models),
   })
   const talkers = await startChild(new URL('./load/talkers.ts', import.meta.url))
   const service = await startService(stack, baseOf(models))
-  const ours = (streams = STREAMS): Promise<Heard> =>
+  const ours = (streams = STREAMS): Promise<TalkResult> =>
     talkers.ask({
       port: service.edge.port,
-      request: QUESTION,
+      request: CHAT_REQUEST,
       streams,
       perSecond: PER_SECOND,
       pieces: PACE.PIECES,
     })
-  const theirs = (streams = STREAMS): Promise<Heard> =>
+  const theirs = (streams = STREAMS): Promise<TalkResult> =>
     talkers.ask({
       port: proxy.ready.port!,
-      request: DIRECT,
+      request: PROVIDER_REQUEST,
       streams,
       perSecond: PER_SECOND,
       pieces: PACE.PIECES,
@@ -46,41 +46,46 @@ export async function chat(stack: Stack): Promise<Measured> {
   await theirs(50)
   const rounds: Round[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    await untilQuiet()
+    await waitUntilQuiet()
     const { edge, worker } = service
-    const meter = cpuMeter({
+    const meter = startCpuMeter({
       edge: () => [edge.pid],
       worker: () => [worker.pid],
-      postgres: () => family(stack.postmaster),
+      postgres: () => familyPids(stack.postmaster),
       bench: () => [models.pid, talkers.pid],
     })
     const heard = await ours()
     const cpu = meter()
-    await untilQuiet()
+    await waitUntilQuiet()
     rounds.push({ heard, cpu, reference: await theirs() })
   }
   await service.stop()
   await Promise.all([models, proxy].map((child) => child.stop()))
-  const memory = await openAtOnce(stack, talkers)
+  const memory = await openAllStreams(stack, talkers)
   await talkers.stop()
-  return summary(rounds, memory)
+  return summarize(rounds, memory)
 }
 
 interface Round {
-  readonly heard: Heard
-  readonly reference: Heard
+  readonly heard: TalkResult
+  readonly reference: TalkResult
   readonly cpu: { readonly used: Readonly<Record<string, number>>; readonly foreign: number }
 }
 
 interface Memory {
-  readonly heard: Heard
+  readonly heard: TalkResult
   readonly open: number
   readonly edge: number
   readonly worker: number
 }
 
-function summary(rounds: readonly Round[], memory: Memory): Measured {
-  const spread = (name: string, of: (heard: Heard) => number, atMost?: number, text?: string): Finding => ({
+function summarize(rounds: readonly Round[], memory: Memory): Measured {
+  const spread = (
+    name: string,
+    of: (heard: TalkResult) => number,
+    atMost?: number,
+    text?: string,
+  ): Finding => ({
     name,
     unit: 'ms',
     values: rounds.map(({ heard }) => of(heard)),
@@ -109,13 +114,21 @@ function summary(rounds: readonly Round[], memory: Memory): Measured {
         values: [whole.reduce((sum, { broken }) => sum + broken, 0)],
         target: { of: 'value', atMost: 0 },
       },
-      { name: 'memory of the edge per open stream', unit: 'KiB', values: [memory.edge / OPEN / 1024] },
-      { name: 'memory of the worker per open stream', unit: 'KiB', values: [memory.worker / OPEN / 1024] },
+      {
+        name: 'memory of the edge per open stream',
+        unit: 'KiB',
+        values: [memory.edge / OPEN_STREAMS / 1024],
+      },
+      {
+        name: 'memory of the worker per open stream',
+        unit: 'KiB',
+        values: [memory.worker / OPEN_STREAMS / 1024],
+      },
       {
         name: 'concurrently open streams',
         unit: '',
         values: [memory.open],
-        target: { of: 'value', atLeast: OPEN },
+        target: { of: 'value', atLeast: OPEN_STREAMS },
       },
     ],
     notes: [
@@ -134,7 +147,7 @@ interface Service {
 }
 
 async function startService(stack: Stack, base: string): Promise<Service> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const env = { OPENAI_API_KEY: 'sk-bench', OPENAI_BASE_URL: base, OPEN_AREAS: 'ai', WORKER_QUEUES: 'ai' }
   const edge = await stack.edge(url, env)
   const worker = await stack.worker(url, env)
@@ -142,17 +155,23 @@ async function startService(stack: Stack, base: string): Promise<Service> {
 }
 
 /** Opens many streams and measures the memory of the processes while all are open. */
-async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
-  const models = await provider(SLOW)
+async function openAllStreams(stack: Stack, talkers: Child): Promise<Memory> {
+  const models = await startProvider(SLOW_PACE)
   const service = await startService(stack, baseOf(models))
   const { edge, worker } = service
-  const talk = (streams: number): Promise<Heard> =>
-    talkers.ask({ port: edge.port, request: QUESTION, streams, perSecond: PER_SECOND, pieces: SLOW.PIECES })
-  const warm = { ...SLOW, FIRST_MS: 100, BETWEEN_MS: 10 }
+  const talk = (streams: number): Promise<TalkResult> =>
+    talkers.ask({
+      port: edge.port,
+      request: CHAT_REQUEST,
+      streams,
+      perSecond: PER_SECOND,
+      pieces: SLOW_PACE.PIECES,
+    })
+  const warm = { ...SLOW_PACE, FIRST_MS: 100, BETWEEN_MS: 10 }
   await models.ask(warm)
   await talk(100)
-  await models.ask(SLOW)
-  const before = [residentBytes(edge.pid), residentBytes(worker.pid)] as const
+  await models.ask(SLOW_PACE)
+  const before = [readResidentBytes(edge.pid), readResidentBytes(worker.pid)] as const
   let open = 0
   let max = before
   const watch = setInterval(() => {
@@ -162,27 +181,27 @@ async function openAtOnce(stack: Stack, talkers: Child): Promise<Memory> {
     ).then(([row]) => {
       if (Number(row!.n) < open) return
       open = Number(row!.n)
-      max = [residentBytes(edge.pid), residentBytes(worker.pid)]
+      max = [readResidentBytes(edge.pid), readResidentBytes(worker.pid)]
     })
   }, 500)
-  const heard = await talk(OPEN)
+  const heard = await talk(OPEN_STREAMS)
   clearInterval(watch)
   await service.stop()
   await models.stop()
   return { heard, open, edge: max[0] - before[0], worker: max[1] - before[1] }
 }
 
-function provider(pace: Readonly<Record<string, number>>): Promise<Child> {
+function startProvider(pace: Readonly<Record<string, number>>): Promise<Child> {
   const env = Object.fromEntries(Object.entries(pace).map(([name, value]) => [name, String(value)]))
   return startChild(new URL('./servers/models.ts', import.meta.url), env)
 }
 
 const baseOf = (models: Child): string => `http://127.0.0.1:${models.ready.port}/v1`
 
-function post(path: string, body: object): string {
+function formatPost(path: string, body: object): string {
   const text = JSON.stringify(body)
   const length = Buffer.byteLength(text)
   return `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${text}`
 }
-const QUESTION = post('/api/v1/ai/chat/stream', { message: 'What time is it?' })
-const DIRECT = post('/v1/chat/completions', { model: 'm', stream: true, messages: [] })
+const CHAT_REQUEST = formatPost('/api/v1/ai/chat/stream', { message: 'What time is it?' })
+const PROVIDER_REQUEST = formatPost('/v1/chat/completions', { model: 'm', stream: true, messages: [] })

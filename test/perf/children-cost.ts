@@ -5,11 +5,11 @@ import { createChildPool } from '../../workers/children/pool.ts'
 import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { openPosts } from '../../workers/providers/documents/posts.ts'
 import { scanPdf, sentences, textPdf } from '../pdfs.ts'
-import { zipOf } from '../zip.ts'
+import { createZip } from '../zip.ts'
 import type { Finding, Measured } from './report.ts'
 import type { ThreadRequest } from './servers/reading-thread.ts'
 import { type Stack, signUp } from './stack.ts'
-import { cpuMeter, family, familyBytes, untilQuiet } from './usage.ts'
+import { familyPids, readFamilyBytes, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 /**
  * Compares the CPU time of a child process with a thread that does the same work, per page and post. Also measures the
@@ -18,7 +18,7 @@ import { cpuMeter, family, familyBytes, untilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const PAGES = 1000
-const REST_MS = 60_000
+const IDLE_MS = 60_000
 const MIB = 2 ** 20
 
 interface Case {
@@ -26,7 +26,7 @@ interface Case {
   readonly what: ThreadRequest['what']
   readonly bytes: Uint8Array
   /** Upper bound of the child's CPU time divided by the thread's. */
-  readonly atMost?: number
+  readonly maxRatio?: number
 }
 
 export async function children(stack: Stack): Promise<Measured> {
@@ -37,13 +37,13 @@ export async function children(stack: Stack): Promise<Measured> {
   const cases: readonly Case[] = [
     { name: 'a page of text', what: 'document', bytes: await textPdf(200, { sentences: 30 }) },
     { name: 'a scanned page', what: 'document', bytes: await scanPdf(4, { sentences: 30 }) },
-    { name: 'a post', what: 'posts', bytes: zipOf(posts) },
+    { name: 'a post', what: 'posts', bytes: createZip(posts) },
   ]
-  const findings = [...(await costs(cases)), ...(await memory(stack))]
+  const findings = [...(await measureCosts(cases)), ...(await measureMemory(stack))]
   return { rounds: ROUNDS, findings, notes: ['CPU time of this process, its threads and its children.'] }
 }
 
-async function costs(cases: readonly Case[]): Promise<readonly Finding[]> {
+async function measureCosts(cases: readonly Case[]): Promise<readonly Finding[]> {
   const thread = new Worker(new URL('./servers/reading-thread.ts', import.meta.url))
   const pool = createChildPool({ log: { warn: () => {} } as never, concurrency: 1 })
   const { signal } = new AbortController()
@@ -70,8 +70,8 @@ async function costs(cases: readonly Case[]): Promise<readonly Finding[]> {
     return reader.pageCount
   }
   const cpuMs = async (work: () => Promise<number>): Promise<number> => {
-    await untilQuiet()
-    const used = cpuMeter({ all: () => family(process.pid) })
+    await waitUntilQuiet()
+    const used = startCpuMeter({ all: () => familyPids(process.pid) })
     const count = await work()
     return used().used.all / count
   }
@@ -97,14 +97,14 @@ async function costs(cases: readonly Case[]): Promise<readonly Finding[]> {
   return findings
 }
 
-async function memory(stack: Stack): Promise<readonly Finding[]> {
-  const url = await stack.database()
+async function measureMemory(stack: Stack): Promise<readonly Finding[]> {
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const { token } = await signUp(edge.port)
   const worker = await stack.worker(url)
   const headers = { authorization: `Bearer ${token}` }
   const base = `http://127.0.0.1:${edge.port}/api/v1/documents`
-  const resident = (): number => familyBytes(worker.pid) / MIB
+  const resident = (): number => readFamilyBytes(worker.pid) / MIB
   let max = 0
   const looking = setInterval(() => {
     max = Math.max(max, resident())
@@ -121,7 +121,7 @@ async function memory(stack: Stack): Promise<readonly Finding[]> {
     }),
   )
   clearInterval(looking)
-  await delay(REST_MS)
+  await delay(IDLE_MS)
   return [
     {
       name: `memory over ${PAGES} pages`,

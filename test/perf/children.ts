@@ -12,9 +12,9 @@ export interface Child {
   stop(): Promise<void>
 }
 
-const all = new Set<ChildProcess>()
+const runningChildren = new Set<ChildProcess>()
 process.on('exit', () => {
-  for (const child of all) child.kill('SIGKILL')
+  for (const child of runningChildren) child.kill('SIGKILL')
 })
 
 /** Starts a script in its own process and waits for its first message. Like production, Node only strips the types. */
@@ -29,21 +29,21 @@ export async function startChild(
     env: { ...process.env, ...env },
     stdio: ['ignore', 2, 2, 'ipc'], // Standard output is reserved for the tables.
   })
-  all.add(child)
+  runningChildren.add(child)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  void ended.then(() => all.delete(child))
+  void ended.then(() => runningChildren.delete(child))
   child.once('exit', (code, signal) => {
     if (signal !== null && signal !== 'SIGTERM')
       process.stderr.write(`${script.pathname} was killed by ${signal}\n`)
     else if (code !== 0 && code !== null) process.stderr.write(`${script.pathname} ended with ${code}\n`)
   })
-  const ready = await firstMessage<Child['ready']>(child)
+  const ready = await readFirstMessage<Child['ready']>(child)
   return {
     pid: child.pid!,
     process: child,
     ready,
     ask: (message) => {
-      const answer = firstMessage<never>(child)
+      const answer = readFirstMessage<never>(child)
       child.send(message as never)
       return answer
     },
@@ -56,7 +56,7 @@ export async function startChild(
   }
 }
 
-function firstMessage<T>(child: ChildProcess): Promise<T> {
+function readFirstMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     const exited = (code: number | null): void =>
       reject(new Error(`${child.spawnargs.at(-1)} ended with ${code}`))

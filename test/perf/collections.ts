@@ -11,7 +11,7 @@ export interface TestCollection {
 }
 
 /** Reads the collections `cranfield`, `cacm`, `cisi` and `vaswani` in a folder, each in its published format. */
-export function collectionsIn(folder: string): TestCollection[] {
+export function readCollections(folder: string): TestCollection[] {
   const text = (file: string): string => readFileSync(join(folder, file), 'latin1').replaceAll('\r', '')
   return [
     {

@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { isInstalled, run } from './native.ts'
+import { isInstalled, runProgram } from './native.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack, signUp } from './stack.ts'
-import { familyBytes } from './usage.ts'
-import { sharedWords } from './words.ts'
+import { queryRows, type Stack, signUp } from './stack.ts'
+import { readFamilyBytes } from './usage.ts'
+import { countSharedWords } from './words.ts'
 
 /**
  * `npm run bench -- corpus DIR` extracts every file of a folder through a real edge and worker, two at a time. Each
@@ -35,11 +35,11 @@ interface Service {
   readonly peak: () => number
 }
 
-const AT_ONCE = 2
+const CONCURRENCY = 2
 const MIN_WORDS = 100
-const PAGE_SECONDS = 30
-const WORKER_MB = 2048
-const LOOK_MS = 50
+const MAX_PAGE_SECONDS = 30
+const MAX_WORKER_MB = 2048
+const POLL_INTERVAL_MS = 50
 
 export async function corpus(stack: Stack): Promise<Measured> {
   const folder = process.argv[3]
@@ -48,13 +48,13 @@ export async function corpus(stack: Stack): Promise<Measured> {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url, { REQUEST_WAIT_SECONDS: '3600', MAX_UPLOAD_BYTES: String(2 ** 30) })
   const worker = await stack.worker(url, { WORKER_QUEUES: 'documents' })
   let highest = 0
   const watch = setInterval(() => {
-    if (worker.process.exitCode === null) highest = Math.max(highest, familyBytes(worker.pid) / 2 ** 20)
-  }, LOOK_MS)
+    if (worker.process.exitCode === null) highest = Math.max(highest, readFamilyBytes(worker.pid) / 2 ** 20)
+  }, POLL_INTERVAL_MS)
   const peak = (): number => {
     const value = Math.round(highest)
     highest = 0
@@ -73,10 +73,10 @@ export async function corpus(stack: Stack): Promise<Measured> {
       }
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, readSome))
+  await Promise.all(Array.from({ length: CONCURRENCY }, readSome))
   clearInterval(watch)
   const crashes = worker.process.exitCode !== null || worker.process.signalCode !== null ? 1 : 0
-  return summary(reports, crashes)
+  return summarize(reports, crashes)
 }
 
 async function readFile(service: Service, file: string, name: string): Promise<FileReport> {
@@ -90,13 +90,13 @@ async function readFile(service: Service, file: string, name: string): Promise<F
   const response = await fetch(`${service.base}/${id}/extract`, { method: 'POST', headers }).catch(() => null)
   const seconds = (performance.now() - startedAt) / 1000
   await response?.arrayBuffer()
-  const rows = await ask(
+  const rows = await queryRows(
     service.url,
     `select page_number, status, detail, text, extract(epoch from updated_at - lag(updated_at) over (order by page_number))::float8 as took
     from document_page where document_id = $1 order by page_number`,
     [id],
   )
-  const [document] = await ask(service.url, 'select page_count from document where id = $1', [id])
+  const [document] = await queryRows(service.url, 'select page_count from document where id = $1', [id])
   const unread: Record<string, number> = {}
   for (const { status, detail } of rows)
     if (status === 'unread') unread[String(detail)] = (unread[String(detail)] ?? 0) + 1
@@ -110,18 +110,18 @@ async function readFile(service: Service, file: string, name: string): Promise<F
     seconds,
     slowest: Math.max(rows.length > 1 ? 0 : seconds, ...rows.map(({ took }) => Number(took ?? 0))),
     peakMb: service.peak(),
-    words: wordsOf(file, rows.map(({ text }) => text).join('\n')),
+    words: compareWords(file, rows.map(({ text }) => text).join('\n')),
   }
 }
 
-function wordsOf(file: string, text: string): number | null {
+function compareWords(file: string, text: string): number | null {
   if (!isInstalled('pdftotext')) return null
-  const theirs = run('pdftotext', [file, '-'])?.output ?? ''
-  const { shared, all } = sharedWords(theirs, text)
+  const theirs = runProgram('pdftotext', [file, '-'])?.output ?? ''
+  const { shared, all } = countSharedWords(theirs, text)
   return all < MIN_WORDS ? null : shared / all
 }
 
-function summary(reports: readonly FileReport[], crashes: number): Measured {
+function summarize(reports: readonly FileReport[], crashes: number): Measured {
   const sum = (pick: (report: FileReport) => number): number => reports.reduce((n, one) => n + pick(one), 0)
   const max = (pick: (report: FileReport) => number): number => Math.max(0, ...reports.map(pick))
   const words = reports.flatMap(({ words }) => words ?? [])
@@ -158,18 +158,18 @@ function summary(reports: readonly FileReport[], crashes: number): Measured {
         'slowest page',
         's',
         max(({ slowest }) => slowest),
-        PAGE_SECONDS,
+        MAX_PAGE_SECONDS,
       ),
       value(
         'worker memory',
         'MB',
         max(({ peakMb }) => peakMb),
-        WORKER_MB,
+        MAX_WORKER_MB,
       ),
       value('files of 100 words or more', '', words.length),
       value('files with at least 99 % of the words', '', words.filter((share) => share >= 0.99).length),
     ],
-    notes: ['One line per file: bench-results/corpus-files.json', ...reasons(reports)],
+    notes: ['One line per file: bench-results/corpus-files.json', ...countReasons(reports)],
   }
 }
 
@@ -180,7 +180,7 @@ function writeReports(reports: readonly FileReport[]): void {
 }
 
 /** Lists the reasons of unread pages with their counts. */
-function reasons(reports: readonly FileReport[]): string[] {
+function countReasons(reports: readonly FileReport[]): string[] {
   const counts = new Map<string, number>()
   for (const { unread } of reports)
     for (const [reason, n] of Object.entries(unread)) counts.set(reason, (counts.get(reason) ?? 0) + n)

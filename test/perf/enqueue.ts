@@ -1,9 +1,9 @@
 import { runMigrations } from 'graphile-worker'
 import { createQueuePool } from '../../sql/driver.ts'
 import { startChild } from './children.ts'
-import { DEFAULTS, type LoadResult, requestText, startGenerator } from './load/load.ts'
+import { formatRequest, type LoadResult, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack, signUp } from './stack.ts'
+import { queryRows, type Stack, signUp } from './stack.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
@@ -13,19 +13,19 @@ const TASK = { task_name: 'io_simulation_task', queue_type: 'load_test' }
  * `add_job` once per POST.
  */
 export async function enqueue(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
-  const referenceUrl = await stack.emptyDatabase()
+  const referenceUrl = await stack.createEmptyDatabase()
   await migrateQueue(referenceUrl)
   const reference = await startChild(new URL('./servers/add-job.ts', import.meta.url), {
     DATABASE_URL: referenceUrl,
   })
   const generator = await startGenerator()
-  const head = requestText('POST', '/api/v1/tasks/enqueue', account.token, TASK)
+  const head = formatRequest('POST', '/api/v1/tasks/enqueue', account.token, TASK)
   const load = (port: number, pid: number): Promise<LoadResult> =>
     generator.run({
-      ...DEFAULTS,
+      ...ORDER_DEFAULTS,
       port,
       head,
       status: 202,
@@ -43,11 +43,11 @@ export async function enqueue(stack: Stack): Promise<Measured> {
   }
   await generator.stop()
   await reference.stop()
-  await verify(url, referenceUrl, ours, theirs)
-  return summary(ours, theirs)
+  await verifyJobs(url, referenceUrl, ours, theirs)
+  return summarize(ours, theirs)
 }
 
-function summary(ours: readonly LoadResult[], theirs: readonly LoadResult[]): Measured {
+function summarize(ours: readonly LoadResult[], theirs: readonly LoadResult[]): Measured {
   const pair = (name: string, unit: string, of: (result: LoadResult) => number) => ({
     name,
     unit,
@@ -73,7 +73,7 @@ function summary(ours: readonly LoadResult[], theirs: readonly LoadResult[]): Me
   }
 }
 
-async function verify(
+async function verifyJobs(
   url: string,
   referenceUrl: string,
   ours: readonly LoadResult[],
@@ -81,12 +81,12 @@ async function verify(
 ): Promise<void> {
   const answered = (results: readonly LoadResult[]): number =>
     results.reduce((sum, result) => sum + result.answered, 0)
-  const [row] = await ask(
+  const [row] = await queryRows(
     url,
     `select (select count(*)::int from job) as jobs, (select count(*)::int from job where status = 'queued') as waiting,
       (select count(*)::int from graphile_worker._private_jobs) as deliveries`,
   )
-  const [reference] = await ask(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')
+  const [reference] = await queryRows(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')
   // A disturbed run is repeated. Its jobs exist, but its answers are not in the results.
   const short = (jobs: unknown, results: readonly LoadResult[]): boolean => Number(jobs) < answered(results)
   if (

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
-import { pageLines, scanImage, scanPdf, textPdf } from '../pdfs.ts'
-import { isInstalled, languageData, run } from './native.ts'
+import { pageLines, renderScan, scanPdf, textPdf } from '../pdfs.ts'
+import { isInstalled, runProgram, unpackLanguageData } from './native.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, signUp } from './stack.ts'
-import { cpuMeter, family, untilQuiet } from './usage.ts'
+import { familyPids, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const TEXTS = 1000
@@ -21,19 +21,19 @@ interface Case {
   /** Runs the native program on the same pages; null if it is not installed. */
   readonly native: { readonly name: string; readonly cpuMs: () => number } | null
   /** Lower bound of pages per CPU second, divided by those of the native program. */
-  readonly ratio: number
+  readonly minRatio: number
 }
 
 interface Figures {
-  readonly ours: Ours[]
+  readonly ours: OurExtraction[]
   readonly native: number[]
 }
 
-const PARTS = ['edge', 'worker', 'children', 'PostgreSQL'] as const
+const SERVICE_PARTS = ['edge', 'worker', 'children', 'PostgreSQL'] as const
 
 /** CPU time of each part and wall time of one extraction, in ms. */
-interface Ours {
-  readonly used: Readonly<Record<(typeof PARTS)[number], number>>
+interface OurExtraction {
+  readonly used: Readonly<Record<(typeof SERVICE_PARTS)[number], number>>
   readonly ms: number
 }
 
@@ -41,7 +41,7 @@ interface Service {
   readonly port: number
   readonly token: string
   /** Starts a measurement. The returned function returns the CPU time since then. */
-  meter(): () => Ours['used']
+  meter(): () => OurExtraction['used']
 }
 
 /**
@@ -50,28 +50,28 @@ interface Service {
  * `BENCH_PDF` names an additional text document.
  */
 export async function extract(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const { token } = await signUp(edge.port)
   const worker = await stack.worker(url, { WORKER_QUEUES: 'documents' })
-  const meter = (): (() => Ours['used']) => {
-    const used = cpuMeter({
+  const meter = (): (() => OurExtraction['used']) => {
+    const used = startCpuMeter({
       edge: () => [edge.pid],
       worker: () => [worker.pid],
-      children: () => family(worker.pid).slice(1),
-      PostgreSQL: () => family(stack.postmaster),
+      children: () => familyPids(worker.pid).slice(1),
+      PostgreSQL: () => familyPids(stack.postmaster),
     })
     return () => used().used
   }
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-pages-'))
   try {
-    return await measure({ port: edge.port, token, meter }, await prepare(folder))
+    return await measure({ port: edge.port, token, meter }, await prepareCases(folder))
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function prepare(folder: string): Promise<readonly Case[]> {
+async function prepareCases(folder: string): Promise<readonly Case[]> {
   const own = process.env.BENCH_PDF
   const texts = [{ name: 'text', bytes: await textPdf(TEXTS, { sentences: SENTENCES }) }]
   if (own !== undefined) texts.push({ name: basename(own), bytes: new Uint8Array(readFileSync(own)) })
@@ -80,16 +80,16 @@ async function prepare(folder: string): Promise<readonly Case[]> {
     const file = join(folder, `${name}.pdf`)
     writeFileSync(file, bytes)
     const native = isInstalled('pdftotext')
-      ? { name: 'pdftotext', cpuMs: () => run('pdftotext', [file, '-'])!.cpuMs }
+      ? { name: 'pdftotext', cpuMs: () => runProgram('pdftotext', [file, '-'])!.cpuMs }
       : null
-    cases.push({ name, native, ratio: 0.22, bytes, pages: await pagesOf(bytes) })
+    cases.push({ name, native, minRatio: 0.22, bytes, pages: await countPages(bytes) })
   }
   const bytes = await scanPdf(SCANS, { sentences: SENTENCES })
-  cases.push({ name: 'scans', ratio: 0.77, native: nativeReader(folder, SCANS), bytes, pages: SCANS })
+  cases.push({ name: 'scans', minRatio: 0.77, native: nativeReader(folder, SCANS), bytes, pages: SCANS })
   return cases
 }
 
-async function pagesOf(bytes: Uint8Array): Promise<number> {
+async function countPages(bytes: Uint8Array): Promise<number> {
   const layer = await openTextLayer(bytes)
   layer?.close()
   return layer!.pageCount
@@ -98,25 +98,25 @@ async function pagesOf(bytes: Uint8Array): Promise<number> {
 /** Returns a run of Tesseract on the images of the scans, with one thread and the same language data. */
 function nativeReader(folder: string, scans: number): Case['native'] {
   if (!isInstalled('tesseract')) return null
-  const data = languageData(folder)
+  const data = unpackLanguageData(folder)
   const files = Array.from({ length: scans }, (_, i) => {
     const file = join(folder, `scan-${i + 1}.jpg`)
-    writeFileSync(file, scanImage(pageLines(i + 1, scans, { sentences: SENTENCES })).bytes)
+    writeFileSync(file, renderScan(pageLines(i + 1, scans, { sentences: SENTENCES })).bytes)
     return file
   })
   const args = ['stdout', '--tessdata-dir', data, '-l', 'eng', '--oem', '1', '--dpi', '200']
   return {
     name: 'tesseract, one thread',
-    cpuMs: () => files.reduce((sum, file) => sum + run('tesseract', [file, ...args])!.cpuMs, 0),
+    cpuMs: () => files.reduce((sum, file) => sum + runProgram('tesseract', [file, ...args])!.cpuMs, 0),
   }
 }
 
 async function measure(service: Service, cases: readonly Case[]): Promise<Measured> {
   const figures = new Map(cases.map((each) => [each, { ours: [], native: [] } as Figures]))
-  for (const each of cases) await ours(service, each, 'first')
+  for (const each of cases) await measureOurs(service, each, 'first')
   for (let round = 0; round < ROUNDS; round++) {
     for (const [each, { ours: mine, native }] of figures) {
-      mine.push(await ours(service, each, `${round}`))
+      mine.push(await measureOurs(service, each, `${round}`))
       if (each.native !== null) native.push((each.pages * 1000) / each.native.cpuMs())
     }
   }
@@ -132,13 +132,13 @@ async function measure(service: Service, cases: readonly Case[]): Promise<Measur
 }
 
 function findingsOf(
-  { name, pages, native, ratio }: Case,
+  { name, pages, native, minRatio }: Case,
   { ours: mine, native: theirs }: Figures,
 ): Finding[] {
   const reference = native === null ? {} : { reference: { name: native.name, values: theirs } }
-  const target = native === null ? {} : { target: { of: 'ratio', atLeast: ratio } as const }
+  const target = native === null ? {} : { target: { of: 'ratio', atLeast: minRatio } as const }
   const all = `${pages} pages, ${name}`
-  const cpuMs = mine.map(({ used }) => PARTS.reduce((sum, part) => sum + used[part], 0))
+  const cpuMs = mine.map(({ used }) => SERVICE_PARTS.reduce((sum, part) => sum + used[part], 0))
   return [
     {
       name: all,
@@ -148,7 +148,7 @@ function findingsOf(
       ...target,
     },
     { name: all, unit: 'pages/s', values: mine.map(({ ms }) => (pages * 1000) / ms) },
-    ...PARTS.map((part) => ({
+    ...SERVICE_PARTS.map((part) => ({
       name: `${all}: ${part}`,
       unit: 'CPU ms/page',
       values: mine.map(({ used }) => used[part] / pages),
@@ -157,7 +157,7 @@ function findingsOf(
 }
 
 /** Uploads a modified copy, so that its bytes are new, and extracts it. The service must read every page. */
-async function ours(service: Service, { bytes, pages }: Case, copy: string): Promise<Ours> {
+async function measureOurs(service: Service, { bytes, pages }: Case, copy: string): Promise<OurExtraction> {
   const base = `http://127.0.0.1:${service.port}/api/v1/documents`
   const form = new FormData()
   form.set('file', new File([bytes as Uint8Array<ArrayBuffer>, `\n% ${copy}`], 'bench.pdf'))
@@ -165,7 +165,7 @@ async function ours(service: Service, { bytes, pages }: Case, copy: string): Pro
   // The native programs block this thread for long. Let Node process sockets that were closed meanwhile.
   await setImmediate()
   const { id } = (await (await fetch(base, { method: 'POST', body: form, headers })).json()) as { id: number }
-  await untilQuiet()
+  await waitUntilQuiet()
   const used = service.meter()
   const startedAt = performance.now()
   const { read } = await post(`${base}/${id}/extract`, service.token)

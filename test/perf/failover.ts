@@ -1,32 +1,32 @@
-import { type Death, type FailoverResult, failOver } from '../failover.ts'
+import { type FailoverResult, type FailureKind, failOver } from '../failover.ts'
 import type { Finding, Measured } from './report.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
-const BACK_MS = 5_000
+const MAX_RECOVERY_MS = 5_000
 
 /**
  * `npm run bench -- failover`: a primary with a synchronous standby dies or falls silent while two edges and a worker
  * write. Measures the time from the promotion until both edges write again. The database servers run without fsync.
  */
 export async function failover(): Promise<Measured> {
-  const deaths = { killed: await rounds('killed'), silent: await rounds('silent') }
+  const deaths = { killed: await runRounds('killed'), silent: await runRounds('silent') }
   const findings = Object.entries(deaths).flatMap(([death, all]): Finding[] => [
     {
       name: `${death}: from the promotion to a write at each edge`,
       unit: 'ms',
-      values: all.map(({ backMs }) => backMs),
-      target: { of: 'value', atMost: BACK_MS },
+      values: all.map(({ recoveryMs }) => recoveryMs),
+      target: { of: 'value', atMost: MAX_RECOVERY_MS },
     },
     {
       name: `${death}: from the promotion to the end of every job`,
       unit: 'ms',
-      values: all.map(({ endedMs }) => endedMs),
+      values: all.map(({ jobsEndedMs }) => jobsEndedMs),
     },
     {
       name: `${death}: acknowledged writes lost or doubled, jobs that did not end`,
       unit: '',
       values: all.map(
-        ({ lost, doubled, unfinished: unended }) => lost.length + doubled.length + unended.length,
+        ({ lost, duplicated, unfinished: unended }) => lost.length + duplicated.length + unended.length,
       ),
       target: { of: 'value', atMost: 0 },
     },
@@ -38,8 +38,8 @@ export async function failover(): Promise<Measured> {
   return { rounds: ROUNDS, findings, notes, details: deaths }
 }
 
-async function rounds(death: Death): Promise<FailoverResult[]> {
+async function runRounds(death: FailureKind): Promise<FailoverResult[]> {
   const all: FailoverResult[] = []
-  for (let n = 0; n < ROUNDS; n++) all.push(await failOver({ death }))
+  for (let n = 0; n < ROUNDS; n++) all.push(await failOver({ failure: death }))
   return all
 }

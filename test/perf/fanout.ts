@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './children.ts'
-import { DEFAULTS, type LoadResult, requestText, startGenerator } from './load/load.ts'
-import type { OfAll, Storm, StreamsSeen } from './load/streams.ts'
+import { formatRequest, type LoadResult, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
+import type { OpenAllJobsStreams, Storm, StreamsSeen } from './load/streams.ts'
 import { startPublishing } from './publish.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
 import { checkStreams, waitForTerminalFrames } from './streams-seen.ts'
-import { residentBytes } from './usage.ts'
+import { readResidentBytes } from './usage.ts'
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 10_000)
 const JOBS = STREAMS / 10
@@ -19,35 +19,35 @@ const CONNECTIONS = 11
 const PACE_MS = (1000 * CONNECTIONS * EDGES) / REQUESTS_PER_SECOND - 3
 const MEASURE_MS = 10_000
 const STORM: Storm = { perSecond: 300, seconds: 10 }
-const SLEEPERS = 100
+const STALLED_READERS = 100
 // Large enough to fill a stalled reader's socket buffers within seconds.
 const PADDING = ` ${'x'.repeat(2000)}`
 // For a stalled reader, a stream of all jobs buffers the latest state of each of the 1,000 jobs, and one write.
-const SLEEPER_KIB = 512
+const MAX_STALLED_READER_KIB = 512
 
 /**
  * Measures two edges full of streams, with concurrent requests, a storm of reconnects, and readers that stop reading.
  */
 export async function fanout(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edges = await Promise.all(Array.from({ length: EDGES }, () => stack.edge(url)))
   const account = await signUp(edges[0]!.port)
   const [document] = await storeDocuments(url, account.id, 100)
   const publisher = await startPublishing(url, account.id, JOBS)
   const readers = await startChild(new URL('./load/streams.ts', import.meta.url))
   const generators = await Promise.all(edges.map(() => startGenerator()))
-  const head = requestText('GET', `/api/v1/documents/${document}`, account.token)
+  const head = formatRequest('GET', `/api/v1/documents/${document}`, account.token)
   const requests = (): Promise<LoadResult[]> =>
     Promise.all(
       edges.map(({ port }, i) =>
         generators[i]!.run({
-          ...DEFAULTS,
+          ...ORDER_DEFAULTS,
           port,
           head,
           connections: CONNECTIONS,
-          paceMs: PACE_MS,
+          pauseMs: PACE_MS,
           measureMs: MEASURE_MS,
-          alone: false,
+          needsQuiet: false,
         }),
       ),
     )
@@ -62,7 +62,12 @@ export async function fanout(stack: Stack): Promise<Measured> {
   await publisher.stop()
   const { delayMs } = await readers.ask<StreamsSeen>('report')
   const ofAll = (asleep: boolean): Promise<unknown> =>
-    readers.ask({ port: edges[0]!.port, token: account.token, ofAll: SLEEPERS, asleep } satisfies OfAll)
+    readers.ask({
+      port: edges[0]!.port,
+      token: account.token,
+      ofAll: STALLED_READERS,
+      asleep,
+    } satisfies OpenAllJobsStreams)
   // Measure the same number of active readers first, to subtract the temporary memory of serving them.
   await ofAll(false)
   publisher.start(JOBS_PER_TICK, PADDING)
@@ -88,23 +93,23 @@ export async function fanout(stack: Stack): Promise<Measured> {
       {
         name: 'requests during the streams',
         unit: 'requests/s',
-        values: [rate(steady)],
+        values: [sumRates(steady)],
         target: { of: 'value', atLeast: REQUESTS_PER_SECOND },
       },
-      ...latencies('during the streams', steady, idle),
-      ...latencies('during the storm', stormy, idle),
+      ...latencyFindings('during the streams', steady, idle),
+      ...latencyFindings('during the storm', stormy, idle),
       {
         name: 'memory of an edge per stalled reader of all jobs',
         unit: 'KiB',
-        values: [Math.max(0, (Math.max(...asleep) - Math.max(...awake)) / SLEEPERS / 1024)],
-        target: { of: 'value', atMost: SLEEPER_KIB },
+        values: [Math.max(0, (Math.max(...asleep) - Math.max(...awake)) / STALLED_READERS / 1024)],
+        target: { of: 'value', atMost: MAX_STALLED_READER_KIB },
       },
       { name: 'progress to frame, p50', unit: 'ms', values: [delayMs.p50] },
       { name: 'progress to frame, p95', unit: 'ms', values: [delayMs.p95] },
     ],
     notes: [
       `${STREAMS} streams on ${JOBS} jobs over ${EDGES} edges; ${JOBS_PER_TICK * 10} events/s; ${seen.frames} frames, ${seen.gaps} out of order or missing, ${seen.after} after a terminal one.`,
-      `The storm: ${seen.reconnects} streams cut and resumed, ${STORM.perSecond} a second; ${rate(stormy).toFixed(0)} requests/s meanwhile. ${SLEEPERS} readers of all jobs read nothing for 20 s.`,
+      `The storm: ${seen.reconnects} streams cut and resumed, ${STORM.perSecond} a second; ${sumRates(stormy).toFixed(0)} requests/s meanwhile. ${STALLED_READERS} readers of all jobs read nothing for 20 s.`,
     ],
     details: { idle, steady, stormy, awake, asleep, seen: { ...seen, last: undefined } },
   }
@@ -115,15 +120,15 @@ async function sampleMemory(pid: number, seconds: number): Promise<number[]> {
   const looks: number[] = []
   for (let second = 0; second < seconds; second++) {
     await delay(1000)
-    looks.push(residentBytes(pid))
+    looks.push(readResidentBytes(pid))
   }
   return looks
 }
 
-const rate = (results: readonly LoadResult[]): number =>
+const sumRates = (results: readonly LoadResult[]): number =>
   results.reduce((sum, { perSecond }) => sum + perSecond, 0)
 
-function latencies(when: string, ours: readonly LoadResult[], idle: readonly LoadResult[]): Finding[] {
+function latencyFindings(when: string, ours: readonly LoadResult[], idle: readonly LoadResult[]): Finding[] {
   const pair = (name: string, of: (result: LoadResult) => number): Finding => ({
     name: `GET ${when}, ${name}`,
     unit: 'ms',

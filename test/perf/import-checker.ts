@@ -25,29 +25,29 @@ export interface Found {
 }
 
 /** Maps keys, in lower case without separators, to values as written. The lines of a value are joined. */
-type Head = Map<string, string>
+type Frontmatter = Map<string, string>
 
 interface Parts {
-  readonly head: Head
+  readonly head: Frontmatter
   readonly body: string
 }
 
-export function expectedOf(path: string, raw: string): Expected {
-  const { head, body } = partsOf(raw.replace(/^\uFEFF/, ''))
-  const { stem, day } = nameOf(path)
-  const slug = slugIn(head) || ascii(stem)
+export function readExpected(path: string, raw: string): Expected {
+  const { head, body } = splitParts(raw.replace(/^\uFEFF/, ''))
+  const { stem, day } = parseName(path)
+  const slug = readSlug(head) || transliterate(stem)
   return {
-    title: titleIn(head, body, slug).trim(),
+    title: readTitle(head, body, slug).trim(),
     slug,
-    date: dateIn(head, day),
-    tags: tagsIn(head),
-    status: statusIn(head, path),
+    date: readDate(head, day),
+    tags: readTags(head),
+    status: readStatus(head, path),
     body,
   }
 }
 
 /** Returns a description of the differences from the expected post; '' if there are none. */
-export function mistakes(expected: Expected, found: Found | undefined): string {
+export function describeMistakes(expected: Expected, found: Found | undefined): string {
   if (found === undefined) return `no post with the slug ${expected.slug}`
   if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(found.slug)) return `an invalid slug: ${found.slug}`
   const wrong: string[] = []
@@ -63,13 +63,13 @@ export function mistakes(expected: Expected, found: Found | undefined): string {
   return wrong.join('; ')
 }
 
-function partsOf(text: string): Parts {
+function splitParts(text: string): Parts {
   const lines = text.split('\n')
   const first = lines[0]!.trimEnd()
   const end = (mark: string, from: number): number =>
     lines.findIndex((line, i) => i >= from && line.trimEnd() === mark)
   const upTo = (from: number, close: number): Parts => ({
-    head: headOf(lines.slice(from, close)),
+    head: parseHead(lines.slice(from, close)),
     body: lines.slice(close + 1).join('\n'),
   })
   if (first === '---' || first === '+++') {
@@ -86,8 +86,8 @@ function partsOf(text: string): Parts {
   return { head: new Map(), body: text }
 }
 
-function headOf(lines: readonly string[]): Head {
-  const head: Head = new Map()
+function parseHead(lines: readonly string[]): Frontmatter {
+  const head: Frontmatter = new Map()
   let key = ''
   let table = ''
   for (const line of lines) {
@@ -107,11 +107,11 @@ function headOf(lines: readonly string[]): Head {
 }
 
 /** Returns a scalar without quotes, escapes and trailing comment. */
-function plain(written = ''): string {
+function parseScalar(written = ''): string {
   // In YAML, a leading `!` marks a string.
   const text = written.trim().replace(/^! +/, '')
   const double = /^"((?:[^"\\]|\\[\s\S])*)"/.exec(text)
-  if (double !== null) return unescaped(double[1]!).replace(/\s*\n\s*/g, ' ')
+  if (double !== null) return decodeEscapes(double[1]!).replace(/\s*\n\s*/g, ' ')
   const single = /^'((?:[^']|'')*)'/.exec(text)
   if (single !== null) return single[1]!.replaceAll("''", "'").replace(/\s*\n\s*/g, ' ')
   const block = /^[>|][+-]?\n([\s\S]*)$/.exec(text)
@@ -127,7 +127,7 @@ function plain(written = ''): string {
     .trim()
 }
 
-const unescaped = (text: string): string =>
+const decodeEscapes = (text: string): string =>
   text.replace(
     /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([\s\S]))/g,
     (_, four?: string, two?: string, one = '') => {
@@ -136,7 +136,7 @@ const unescaped = (text: string): string =>
     },
   )
 
-function nameOf(path: string): { stem: string; day: string | null } {
+function parseName(path: string): { stem: string; day: string | null } {
   const parts = path.split('/')
   let stem = parts.pop()!.replace(/\.(md|markdown)$/i, '')
   if ((stem === 'index' || stem === '_index') && parts.length > 0) stem = parts.pop()!
@@ -145,7 +145,7 @@ function nameOf(path: string): { stem: string; day: string | null } {
 }
 
 /** Removes the diacritics of Latin letters. Other scripts are not transliterated here. */
-const ascii = (text: string): string =>
+const transliterate = (text: string): string =>
   text
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
@@ -158,7 +158,7 @@ const ascii = (text: string): string =>
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|-+$/g, '')
 
-const segment = (address: string): string => {
+const readLastSegment = (address: string): string => {
   const parts = address
     .replace(/\.html?$/, '')
     .split('/')
@@ -166,19 +166,19 @@ const segment = (address: string): string => {
   return parts.at(-1) === 'index' ? (parts.at(-2) ?? '') : (parts.at(-1) ?? '')
 }
 
-function slugIn(head: Head): string {
-  const slug = plain(head.get('slug'))
-  if (slug !== '' && slug !== 'null') return ascii(segment(slug))
+function readSlug(head: Frontmatter): string {
+  const slug = parseScalar(head.get('slug'))
+  if (slug !== '' && slug !== 'null') return transliterate(readLastSegment(slug))
   for (const key of ['permalink', 'path', 'url']) {
-    const address = plain(head.get(key))
+    const address = parseScalar(head.get(key))
     if (address === '' || /[{}:]/.test(address) || address === 'false') continue
-    return ascii(segment(address.replace(/\.md$/, '')))
+    return transliterate(readLastSegment(address.replace(/\.md$/, '')))
   }
   return ''
 }
 
-function titleIn(head: Head, body: string, slug: string): string {
-  const given = plain(head.get('title'))
+function readTitle(head: Frontmatter, body: string, slug: string): string {
+  const given = parseScalar(head.get('title'))
   if (given !== '') return given
   const heading = body
     .slice(0, 10_000)
@@ -193,12 +193,12 @@ function titleIn(head: Head, body: string, slug: string): string {
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
 
-function dateIn(head: Head, day: string | null): string | null {
+function readDate(head: Frontmatter, day: string | null): string | null {
   const named = ['publishedat', 'date', 'publishdate', 'pubdate']
-    .map((key) => plain(head.get(key)))
+    .map((key) => parseScalar(head.get(key)))
     .find((text) => text !== '' && !/modified|created/i.test(text))
   const inPath = /(?:^|\/)(\d{4})\/(\d\d?)\/(\d\d?)\//.exec(
-    plain(head.get('permalink') ?? head.get('path') ?? head.get('url')),
+    parseScalar(head.get('permalink') ?? head.get('path') ?? head.get('url')),
   )
   const text = named ?? day ?? (inPath === null ? undefined : inPath.slice(1).join('-'))
   if (text === undefined) return null
@@ -206,29 +206,29 @@ function dateIn(head: Head, day: string | null): string | null {
     /^(\d{4})-(\d\d?)-(\d\d?)(?:[T ]+(\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?\s*(Z|UTC|[+-]\d\d:?\d\d)?)?$/.exec(
       text,
     )
-  if (iso === null) return instant(text)
+  if (iso === null) return parseInstant(text)
   const [, year, month, date, hour = '00', minute = '00', second = '00', zone = 'Z'] = iso
   const two = (part: string): string => part.padStart(2, '0')
   const at = zone === 'UTC' ? 'Z' : zone.replace(/^(.\d\d)(\d\d)$/, '$1:$2')
-  return instant(
+  return parseInstant(
     `${year}-${two(month!)}-${two(date!)}T${two(hour)}:${minute}:${second.includes('.') ? second : two(second)}${at}`,
   )
 }
 
-const instant = (text: string): string => {
+const parseInstant = (text: string): string => {
   // JavaScript does not parse the zones CEST and CET.
   const at = new Date(text.replace(/ CEST /, ' GMT+0200 ').replace(/ CET /, ' GMT+0100 '))
   return Number.isNaN(at.getTime()) ? `unreadable: ${text}` : at.toISOString()
 }
 
-function tagsIn(head: Head): string[] {
+function readTags(head: Frontmatter): string[] {
   const found = new Set<string>()
   for (const key of ['tags', 'tag', 'categories', 'category', 'taxonomiestags', 'taxonomiescategories'])
-    for (const tag of itemsIn(head.get(key) ?? '')) found.add(ascii(tag))
+    for (const tag of parseItems(head.get(key) ?? '')) found.add(transliterate(tag))
   return [...found].filter(Boolean)
 }
 
-function itemsIn(written: string): string[] {
+function parseItems(written: string): string[] {
   const text = written.replace(/\s+#.*$/gm, '').trim()
   if (text === '' || text === 'null' || text === '~') return []
   const flow = /^\[([\s\S]*)\]$/.exec(text)
@@ -240,14 +240,14 @@ function itemsIn(written: string): string[] {
     return text
       .split('\n')
       .flatMap((line) =>
-        itemsIn(
+        parseItems(
           line.replace(/^\s*-\s+/, '').includes('[')
             ? line.replace(/^\s*-\s+/, '')
-            : JSON.stringify(plain(line.replace(/^\s*-\s+/, ''))),
+            : JSON.stringify(parseScalar(line.replace(/^\s*-\s+/, ''))),
         ).map((item) => item),
       )
-  if (/^"[^"]*"$/.test(text) && text.includes(' ') && !text.includes(',')) return quotedItem(text)
-  const bare = plain(text)
+  if (/^"[^"]*"$/.test(text) && text.includes(' ') && !text.includes(',')) return parseQuotedItem(text)
+  const bare = parseScalar(text)
   return bare
     .split(bare.includes(',') ? ',' : /\s+/)
     .map((item) => item.trim())
@@ -255,11 +255,12 @@ function itemsIn(written: string): string[] {
 }
 
 /** A quoted value with spaces and without commas is a single item. */
-const quotedItem = (text: string): string[] => [JSON.parse(text) as string]
+const parseQuotedItem = (text: string): string[] => [JSON.parse(text) as string]
 
-function statusIn(head: Head, path: string): Expected['status'] {
-  if (plain(head.get('draft')) === 'true' || plain(head.get('published')) === 'false') return 'draft'
-  const status = plain(head.get('status')).toLowerCase()
+function readStatus(head: Frontmatter, path: string): Expected['status'] {
+  if (parseScalar(head.get('draft')) === 'true' || parseScalar(head.get('published')) === 'false')
+    return 'draft'
+  const status = parseScalar(head.get('status')).toLowerCase()
   if (status === 'draft' || status === 'published' || status === 'archived') return status
   return /(^|\/)_drafts\//.test(path) ? 'draft' : 'published'
 }

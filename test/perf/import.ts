@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
-import { zipOf } from '../zip.ts'
-import { type Expected, expectedOf, type Found, mistakes } from './import-checker.ts'
+import { createZip } from '../zip.ts'
+import { describeMistakes, type Expected, type Found, readExpected } from './import-checker.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack, signUp } from './stack.ts'
+import { queryRows, type Stack, signUp } from './stack.ts'
 
 /**
  * `npm run bench -- import DIR` imports every Markdown file of the blogs in a folder through a real edge and worker.
@@ -33,33 +33,33 @@ interface ImportError {
 const MAX_POSTS = 2000
 const MAX_BYTES = 12 * 1024 * 1024
 
-export async function importReal(stack: Stack): Promise<Measured> {
+export async function measureImport(stack: Stack): Promise<Measured> {
   const folder = process.argv[3]
   if (folder === undefined) throw new Error('Usage: npm run bench -- import DIR')
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const { token } = await signUp(edge.port)
   await stack.worker(url, { WORKER_QUEUES: 'blog' })
   const verdicts: Verdict[] = []
   let seconds = 0
-  for (const batch of batchesOf(postsIn(folder))) {
-    await ask(url, 'truncate blog_post, blog_tag, blog_post_count cascade')
+  for (const batch of splitIntoBatches(readPosts(folder))) {
+    await queryRows(url, 'truncate blog_post, blog_tag, blog_post_count cascade')
     const startedAt = performance.now()
-    const errors = await send(`http://127.0.0.1:${edge.port}/api/v1/blog`, token, batch)
+    const errors = await postBatch(`http://127.0.0.1:${edge.port}/api/v1/blog`, token, batch)
     seconds += (performance.now() - startedAt) / 1000
-    verdicts.push(...judge(batch, errors, await readStored(url)))
+    verdicts.push(...judgePost(batch, errors, await readStored(url)))
   }
-  return summary(verdicts, seconds)
+  return summarize(verdicts, seconds)
 }
 
-function postsIn(folder: string): Post[] {
+function readPosts(folder: string): Post[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /\.(md|markdown)$/i.test(entry.name) && !entry.name.startsWith('.'))
     .map((entry) => {
       const [blog = '', ...parts] = relative(folder, join(entry.parentPath, entry.name)).split(sep)
       const text = readFileSync(join(entry.parentPath, entry.name))
       const path = parts.join('/')
-      return { blog, path, text, expected: expectedOf(path, text.toString()) }
+      return { blog, path, text, expected: readExpected(path, text.toString()) }
     })
     .sort((a, b) => (a.blog + a.path < b.blog + b.path ? -1 : 1))
 }
@@ -72,7 +72,7 @@ interface Batch {
 }
 
 /** Splits posts into batches. The posts of a batch belong to one blog and have different slugs. */
-function batchesOf(posts: readonly Post[]): Post[][] {
+function splitIntoBatches(posts: readonly Post[]): Post[][] {
   const batches: Batch[] = []
   for (const post of posts) {
     const { slug } = post.expected
@@ -89,8 +89,12 @@ function batchesOf(posts: readonly Post[]): Post[][] {
   return batches.map(({ posts }) => posts)
 }
 
-async function send(base: string, token: string, batch: readonly Post[]): Promise<readonly ImportError[]> {
-  const zip = zipOf(batch.map(({ path, text }) => [path, text] as const))
+async function postBatch(
+  base: string,
+  token: string,
+  batch: readonly Post[],
+): Promise<readonly ImportError[]> {
+  const zip = createZip(batch.map(({ path, text }) => [path, text] as const))
   const form = new FormData()
   form.set('file', new File([zip as Uint8Array<ArrayBuffer>], 'posts.zip'))
   const headers = { authorization: `Bearer ${token}` }
@@ -101,7 +105,7 @@ async function send(base: string, token: string, batch: readonly Post[]): Promis
 }
 
 async function readStored(url: string): Promise<ReadonlyMap<string, Found>> {
-  const rows = await ask(
+  const rows = await queryRows(
     url,
     `select slug, title, content, status, iso(coalesce(published_at, created_at)) as date, created_at > now() - interval '1 hour' as is_new,
        array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id order by 1)::text[] as tags
@@ -110,7 +114,7 @@ async function readStored(url: string): Promise<ReadonlyMap<string, Found>> {
   return new Map((rows as unknown as Found[]).map((row) => [row.slug, row]))
 }
 
-function judge(
+function judgePost(
   batch: readonly Post[],
   errors: readonly ImportError[],
   stored: ReadonlyMap<string, Found>,
@@ -120,12 +124,12 @@ function judge(
     const error = errors.find(({ file }) => file === path)
     if (error !== undefined) return { blog, path, outcome: 'named', why: error.message }
     const found = expected.slug === '' ? byTitle.get(expected.title) : stored.get(expected.slug)
-    const why = mistakes(expected, found)
+    const why = describeMistakes(expected, found)
     return { blog, path, outcome: why === '' ? 'right' : 'wrong', why }
   })
 }
 
-function summary(verdicts: readonly Verdict[], seconds: number): Measured {
+function summarize(verdicts: readonly Verdict[], seconds: number): Measured {
   const of = (outcome: Verdict['outcome'], blog?: string): number =>
     verdicts.filter((one) => one.outcome === outcome && (blog === undefined || one.blog === blog)).length
   const blogs = [...new Set(verdicts.map(({ blog }) => blog))]

@@ -3,12 +3,12 @@ import { createDatabase } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { enqueueMany } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createJobSettings } from '../job-settings.ts'
 import { startChild } from './children.ts'
 import type { Finding, Measured, Target } from './report.ts'
-import { ask, type Stack } from './stack.ts'
+import { queryRows, type Stack } from './stack.ts'
 import { rotate } from './stats.ts'
-import { cpuMeter, family, measureUndisturbed, untilQuiet } from './usage.ts'
+import { familyPids, measureUndisturbed, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 // Each run takes about four seconds, so that all warm up equally. `short` is shorter, to show how graphile-worker slows
 // down as its table grows.
@@ -21,15 +21,15 @@ const JOBS = {
   burst: 120_000,
 } as const
 // pg-boss fetches and completes jobs in batches, and larger ones are faster.
-const BATCH = { boss: 100, burst: 1000 } as const
+const BATCH_SIZES = { boss: 100, burst: 1000 } as const
 type Runner = keyof typeof JOBS
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 // Runners to measure, separated by commas; all if unset.
 const RUNNERS = process.env.BENCH_RUNNERS?.split(',')
 const CHUNK = 1000
 // Polling every 10 ms took a tenth of the measured time, with any query plan.
-const LOOK_MS = 25
-const LIMIT_MS = 300_000
+const POLL_INTERVAL_MS = 25
+const TIMEOUT_MS = 300_000
 
 interface Pace {
   readonly perSecond: number
@@ -43,12 +43,12 @@ interface Pace {
  */
 export async function jobs(stack: Stack): Promise<Measured> {
   const all: readonly { readonly name: Runner; readonly run: () => Promise<Pace> }[] = [
-    { name: 'ours', run: () => ours(stack) },
-    { name: 'plain', run: () => plain(stack, 'plain') },
-    { name: 'short', run: () => plain(stack, 'short') },
-    { name: 'tuned', run: () => plain(stack, 'tuned') },
-    { name: 'boss', run: () => boss(stack, 'boss') },
-    { name: 'burst', run: () => boss(stack, 'burst') },
+    { name: 'ours', run: () => measureOurs(stack) },
+    { name: 'plain', run: () => measurePlain(stack, 'plain') },
+    { name: 'short', run: () => measurePlain(stack, 'short') },
+    { name: 'tuned', run: () => measurePlain(stack, 'tuned') },
+    { name: 'boss', run: () => measureBoss(stack, 'boss') },
+    { name: 'burst', run: () => measureBoss(stack, 'burst') },
   ]
   const runs = all.filter(({ name }) => RUNNERS?.includes(name) ?? true)
   const results = new Map<Runner, Pace[]>(runs.map(({ name }) => [name, []]))
@@ -73,8 +73,8 @@ export async function jobs(stack: Stack): Promise<Measured> {
       ...against('plain', 'graphile-worker, concurrency 8', { of: 'ratio', atLeast: 8 }),
       ...against('short', `graphile-worker, concurrency 8, ${JOBS.short} jobs`),
       ...against('tuned', 'graphile-worker, prefetching and batching'),
-      ...against('boss', `pg-boss, batches of ${BATCH.boss}`, { of: 'ratio', atLeast: 2 }),
-      ...against('burst', `pg-boss, batches of ${BATCH.burst}`),
+      ...against('boss', `pg-boss, batches of ${BATCH_SIZES.boss}`, { of: 'ratio', atLeast: 2 }),
+      ...against('burst', `pg-boss, batches of ${BATCH_SIZES.burst}`),
       ...runs.flatMap(({ name }) => [cpu(name, 'worker'), cpu(name, 'postgres')]),
     ],
     notes: [
@@ -85,46 +85,48 @@ export async function jobs(stack: Stack): Promise<Measured> {
   }
 }
 
-async function ours(stack: Stack): Promise<Pace> {
-  const url = await stack.database()
+async function measureOurs(stack: Stack): Promise<Pace> {
+  const url = await stack.createDatabase()
   const db = createDatabase({ url, applicationName: 'bench', size: 2, validateRows: false })
   for (let from = 0; from < JOBS.ours; from += CHUNK) {
     const payloads = Array.from({ length: Math.min(CHUNK, JOBS.ours - from) }, (_, i) => ({
       echo: `job ${from + i}`,
     }))
-    await db.transaction((tx) => enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }))
+    await db.transaction((tx) =>
+      enqueueMany(tx, noop, payloads, { ownerId: null, settings: createJobSettings(3) }),
+    )
   }
   await db.close()
   await finishMaintenance(url)
   const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
-  const pace = await paceOf(stack, url, {
+  const pace = await measurePace(stack, url, {
     pid: worker.pid,
     jobs: JOBS.ours,
     done: `select count(*)::int as n from job where finished_at is not null and name = 'system.noop'`,
     begun: 'select exists (select from job where finished_at is not null) as yes',
     over: `select sum(queued + running) = 0 as yes from job_count where queue = 'system'`,
   })
-  await verify(url)
+  await verifyJobs(url)
   await worker.stop()
   return pace
 }
 
-function plain(stack: Stack, runner: 'plain' | 'short' | 'tuned'): Promise<Pace> {
+function measurePlain(stack: Stack, runner: 'plain' | 'short' | 'tuned'): Promise<Pace> {
   const jobs = JOBS[runner]
   const env = { NODE_ENV: 'production', NO_LOG_SUCCESS: '1', TUNED: runner === 'tuned' ? '1' : '0' }
-  return reference(stack, 'plain-worker', jobs, env, {
+  return measureReference(stack, 'plain-worker', jobs, env, {
     done: `select ${jobs} - count(*)::int as n from graphile_worker._private_jobs`,
     begun: `select count(*) < ${jobs} as yes from graphile_worker._private_jobs`,
     over: 'select not exists (select from graphile_worker._private_jobs) as yes',
   })
 }
 
-function boss(stack: Stack, runner: 'boss' | 'burst'): Promise<Pace> {
-  return reference(
+function measureBoss(stack: Stack, runner: 'boss' | 'burst'): Promise<Pace> {
+  return measureReference(
     stack,
     'boss-worker',
     JOBS[runner],
-    { BATCH: String(BATCH[runner]) },
+    { BATCH: String(BATCH_SIZES[runner]) },
     {
       done: `select count(*)::int as n from pgboss.job where name = 'noop' and state = 'completed'`,
       begun: `select exists (select from pgboss.job where name = 'noop' and state = 'completed') as yes`,
@@ -134,14 +136,14 @@ function boss(stack: Stack, runner: 'boss' | 'burst'): Promise<Pace> {
 }
 
 /** Runs the same work in another library. The script fills the queue and starts on the message `go`. */
-async function reference(
+async function measureReference(
   stack: Stack,
   script: string,
   jobs: number,
   env: Readonly<Record<string, string>>,
   looks: Pick<PollStatements, 'done' | 'begun' | 'over'>,
 ): Promise<Pace> {
-  const url = await stack.emptyDatabase()
+  const url = await stack.createEmptyDatabase()
   const worker = await startChild(new URL(`./servers/${script}.ts`, import.meta.url), {
     DATABASE_URL: url,
     JOBS: String(jobs),
@@ -149,7 +151,7 @@ async function reference(
   })
   await finishMaintenance(url)
   await worker.ask('go')
-  const pace = await paceOf(stack, url, { pid: worker.pid, jobs, ...looks })
+  const pace = await measurePace(stack, url, { pid: worker.pid, jobs, ...looks })
   const count = await worker.ask<{ executed: number; distinct: number }>('count')
   if (count.executed !== jobs || count.distinct !== jobs)
     throw new Error(`The reference lost jobs: ${JSON.stringify(count)}`)
@@ -161,9 +163,9 @@ async function reference(
  * Completes the database's follow-up work after the queue was filled, so that it does not run during the measurement.
  */
 async function finishMaintenance(url: string): Promise<void> {
-  await ask(url, 'vacuum analyze')
-  await ask(url, 'checkpoint')
-  await untilQuiet()
+  await queryRows(url, 'vacuum analyze')
+  await queryRows(url, 'checkpoint')
+  await waitUntilQuiet()
 }
 
 /**
@@ -181,12 +183,16 @@ interface PollStatements {
 }
 
 /** Measures the rate between the first and the last finished job. */
-async function paceOf(stack: Stack, url: string, watched: PollStatements): Promise<Pace> {
+async function measurePace(stack: Stack, url: string, watched: PollStatements): Promise<Pace> {
   const client = await connect({ url, applicationName: 'bench' })
   // In a nearly empty queue, most rows are dead or finished: do not read them all at each poll.
   await client.query('set enable_seqscan = off')
   const until = async (name: 'begun' | 'over'): Promise<number> => {
-    for (const limit = performance.now() + LIMIT_MS; performance.now() < limit; await delay(LOOK_MS)) {
+    for (
+      const limit = performance.now() + TIMEOUT_MS;
+      performance.now() < limit;
+      await delay(POLL_INTERVAL_MS)
+    ) {
       const at = performance.now()
       if ((await client.query<{ yes: boolean }>({ name, text: watched[name] })).rows[0]!.yes) return at
     }
@@ -196,9 +202,9 @@ async function paceOf(stack: Stack, url: string, watched: PollStatements): Promi
     await until('begun')
     const startedAt = performance.now()
     const before = (await client.query<{ n: number }>(watched.done)).rows[0]!.n
-    const meter = cpuMeter({
+    const meter = startCpuMeter({
       worker: () => [watched.pid],
-      postgres: () => family(stack.postmaster),
+      postgres: () => familyPids(stack.postmaster),
       bench: () => [process.pid],
     })
     const ms = (await until('over')) - startedAt
@@ -216,9 +222,9 @@ async function paceOf(stack: Stack, url: string, watched: PollStatements): Promi
 }
 
 /** Asserts that every job ran once with its own result and all events, and that the queue is empty. */
-async function verify(url: string): Promise<void> {
+async function verifyJobs(url: string): Promise<void> {
   await delay(500)
-  const [row] = await ask(
+  const [row] = await queryRows(
     url,
     `select count(*) filter (where status = 'done' and attempt = 1 and result ->> 'echo' = payload ->> 'echo')::int as done,
       count(distinct payload ->> 'echo')::int as distinct,

@@ -7,7 +7,7 @@ import { startWorker, type Worker } from '../../workers/worker.ts'
 import { pageLines, textPdf } from '../pdfs.ts'
 import type { Child } from './children.ts'
 import type { Measured } from './report.ts'
-import { ask, SECRET, type Stack, signUp } from './stack.ts'
+import { queryRows, SECRET, type Stack, signUp } from './stack.ts'
 
 /**
  * `npm run bench -- kills` repeatedly kills the worker, the job's thread or PostgreSQL with SIGKILL at a random moment
@@ -17,12 +17,12 @@ import { ask, SECRET, type Stack, signUp } from './stack.ts'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 50)
 const PAGES = 200
 // Duration of an undisturbed extraction. The kill happens at a random time within it.
-const SPAN_MS = 900
-const LIMIT_MS = 90_000
-const KINDS = ['worker', 'thread', 'postgres'] as const
-type Kind = (typeof KINDS)[number]
+const EXTRACTION_MS = 900
+const TIMEOUT_MS = 90_000
+const VICTIM_KINDS = ['worker', 'thread', 'postgres'] as const
+type Kind = (typeof VICTIM_KINDS)[number]
 
-const WITNESS = `
+const WITNESS_SQL = `
   create table witnessed (document_id integer, page_number integer);
   create function witness() returns trigger language plpgsql as $$ begin
     insert into witnessed values (new.document_id, new.page_number);
@@ -30,7 +30,7 @@ const WITNESS = `
   end $$;
   create trigger witness after insert or update on document_page for each row execute function witness()`
 
-interface Scene {
+interface RoundSetup {
   readonly url: string
   readonly base: string
   readonly headers: Readonly<Record<string, string>>
@@ -52,9 +52,9 @@ interface Round {
   readonly ms: number
 }
 
-export async function kills(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
-  await ask(url, WITNESS)
+export async function measureKills(stack: Stack): Promise<Measured> {
+  const url = await stack.createDatabase()
+  await queryRows(url, WITNESS_SQL)
   const edge = await stack.edge(url, { LOG_LEVEL: 'fatal' })
   const { token } = await signUp(edge.port)
   const base = `http://127.0.0.1:${edge.port}/api/v1/documents`
@@ -62,10 +62,10 @@ export async function kills(stack: Stack): Promise<Measured> {
   const victims = await prepareVictims(stack, url)
   const rounds: Round[] = []
   for (let n = 0; n < ROUNDS; n++) {
-    rounds.push(await round({ url, base, headers, victims }, KINDS[n % KINDS.length]!, n))
+    rounds.push(await runRound({ url, base, headers, victims }, VICTIM_KINDS[n % VICTIM_KINDS.length]!, n))
   }
   await victims.end()
-  return report(rounds)
+  return summarize(rounds)
 }
 
 /**
@@ -97,7 +97,7 @@ async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
   }
   return {
     kill: async (kind) => {
-      if (kind === 'postgres') process.kill(await postmaster(url), 'SIGKILL')
+      if (kind === 'postgres') process.kill(await readPostmasterPid(url), 'SIGKILL')
       else if (kind === 'thread') for (const thread of threads.splice(0)) await thread.terminate()
       else {
         child!.process.kill('SIGKILL')
@@ -109,12 +109,12 @@ async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
   }
 }
 
-async function postmaster(url: string): Promise<number> {
-  const [row] = await ask(url, `select pg_read_file('postmaster.pid', 0, 20) as pid`)
+async function readPostmasterPid(url: string): Promise<number> {
+  const [row] = await queryRows(url, `select pg_read_file('postmaster.pid', 0, 20) as pid`)
   return Number.parseInt(String(row!.pid), 10)
 }
 
-async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
+async function runRound(scene: RoundSetup, kind: Kind, n: number): Promise<Round> {
   await scene.victims.prepare(kind)
   const line = (page: number): string => `Round ${n} page ${page}`
   const form = new FormData()
@@ -129,12 +129,12 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
   const { job_id } = (await started.json()) as { job_id: string }
   // Wait for the first page. A thread that dies while it loads modules indicates a broken installation, which is not
   // tested here.
-  if (kind === 'thread') await firstPage(scene.url, id)
-  await delay(Math.random() * (kind === 'thread' ? SPAN_MS / 2 : SPAN_MS))
+  if (kind === 'thread') await waitForFirstPage(scene.url, id)
+  await delay(Math.random() * (kind === 'thread' ? EXTRACTION_MS / 2 : EXTRACTION_MS))
   await scene.victims.kill(kind)
   const attempts = await waitForEnd(scene.url, job_id)
   const ms = performance.now() - startedAt
-  const rows = await ask(
+  const rows = await queryRows(
     scene.url,
     'select page_number, text from document_page where document_id = $1 order by 1',
     [id],
@@ -143,7 +143,7 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
     ({ page_number, text }, i) =>
       page_number === i + 1 && text === pageLines(i + 1, PAGES, { line }).join('\n'),
   )
-  const [written] = await ask(
+  const [written] = await queryRows(
     scene.url,
     'select count(*)::int - count(distinct page_number)::int as doubled from witnessed where document_id = $1',
     [id],
@@ -151,24 +151,26 @@ async function round(scene: Scene, kind: Kind, n: number): Promise<Round> {
   return { kind, attempts, wrong: PAGES - right.length, doubled: Number(written!.doubled), ms }
 }
 
-async function firstPage(url: string, id: number): Promise<void> {
+async function waitForFirstPage(url: string, id: number): Promise<void> {
   const found = 'select from document_page where document_id = $1 limit 1'
-  for (const end = performance.now() + LIMIT_MS; performance.now() < end; await delay(5))
-    if ((await ask(url, found, [id])).length > 0) return
+  for (const end = performance.now() + TIMEOUT_MS; performance.now() < end; await delay(5))
+    if ((await queryRows(url, found, [id])).length > 0) return
   throw new Error('No page was stored')
 }
 
 /** Waits until the job ends, even while the database is down, and returns its number of attempts. */
 async function waitForEnd(url: string, jobId: string): Promise<number> {
-  for (const end = performance.now() + LIMIT_MS; performance.now() < end; await delay(50)) {
-    const rows = await ask(url, 'select status, attempt from job where id = $1', [jobId]).catch(() => [])
+  for (const end = performance.now() + TIMEOUT_MS; performance.now() < end; await delay(50)) {
+    const rows = await queryRows(url, 'select status, attempt from job where id = $1', [jobId]).catch(
+      () => [],
+    )
     if (rows[0]?.status === 'done') return Number(rows[0].attempt)
     if (rows[0]?.status === 'failed') throw new Error(`The job failed in attempt ${rows[0].attempt}`)
   }
   throw new Error('The job did not end')
 }
 
-function report(rounds: readonly Round[]): Measured {
+function summarize(rounds: readonly Round[]): Measured {
   const of = (kind: Kind): readonly Round[] => rounds.filter((one) => one.kind === kind)
   const sum = (pick: (one: Round) => number): number => rounds.reduce((n, one) => n + pick(one), 0)
   return {
@@ -186,13 +188,13 @@ function report(rounds: readonly Round[]): Measured {
         values: [sum((one) => one.doubled)],
         target: { of: 'value', atMost: 0 },
       },
-      ...KINDS.map((kind) => ({
+      ...VICTIM_KINDS.map((kind) => ({
         name: `time to completion, ${kind} killed`,
         unit: 'ms',
         values: of(kind).map((one) => one.ms),
       })),
     ],
-    notes: KINDS.map(
+    notes: VICTIM_KINDS.map(
       (kind) =>
         `${kind}: ${of(kind).length} kills, ${of(kind).filter((one) => one.attempts > 1).length} of them during an attempt`,
     ),

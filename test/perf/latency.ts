@@ -2,17 +2,17 @@ import { connect as connectSocket, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, connect } from '../../sql/driver.ts'
 import { FrameReader } from './load/frames.ts'
-import { requestText } from './load/load.ts'
+import { formatRequest } from './load/load.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack, signUp, storeDocuments } from './stack.ts'
+import { queryRows, type Stack, signUp, storeDocuments } from './stack.ts'
 import { median, percentile } from './stats.ts'
-import { untilQuiet } from './usage.ts'
+import { waitUntilQuiet } from './usage.ts'
 
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
-const WARM = 10
+const WARM_UP_SAMPLES = 10
 // Longer than the interval between notifications, so that each job's notification is sent immediately.
 const PAUSE_MS = 60
-const LIMIT_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 interface Sample {
   readonly floor: number
@@ -25,12 +25,12 @@ interface Sample {
  * three durable commits.
  */
 export async function latency(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
   await stack.worker(url, { WORKER_QUEUES: 'documents' })
-  const [first] = await storeDocuments(url, account.id, SAMPLES + WARM)
-  await ask(
+  const [first] = await storeDocuments(url, account.id, SAMPLES + WARM_UP_SAMPLES)
+  await queryRows(
     url,
     'create table floor (id integer generated always as identity primary key, at timestamptz not null default now())',
   )
@@ -38,27 +38,27 @@ export async function latency(stack: Stack): Promise<Measured> {
   const watch = await watchJobs(edge.port, account.token)
   const caller = await openCaller(edge.port)
   const samples: Sample[] = []
-  for (let i = 0; i < SAMPLES + WARM; i++) {
-    if (i % 20 === 0) await untilQuiet()
-    const flushes = await threeFlushes(floor)
+  for (let i = 0; i < SAMPLES + WARM_UP_SAMPLES; i++) {
+    if (i % 20 === 0) await waitUntilQuiet()
+    const flushes = await measureThreeCommits(floor)
     await delay(PAUSE_MS)
     const sentAt = performance.now()
     const jobId = await caller.post(
-      requestText('POST', `/api/v1/documents/${first + i}/extract?background=true`, account.token),
+      formatRequest('POST', `/api/v1/documents/${first + i}/extract?background=true`, account.token),
     )
     const answered = performance.now() - sentAt
     const running = (await watch.runningAt(jobId)) - sentAt
     await watch.ended(jobId)
     await delay(PAUSE_MS)
-    if (i >= WARM) samples.push({ floor: flushes, answered, running })
+    if (i >= WARM_UP_SAMPLES) samples.push({ floor: flushes, answered, running })
   }
   await floor.end()
   watch.close()
   caller.close()
-  return summary(samples)
+  return summarize(samples)
 }
 
-function summary(samples: readonly Sample[]): Measured {
+function summarize(samples: readonly Sample[]): Measured {
   const running = samples.map((sample) => sample.running)
   const floors = samples.map((sample) => sample.floor)
   const reference = { name: 'three durable commits', values: floors }
@@ -89,23 +89,23 @@ function summary(samples: readonly Sample[]): Measured {
   }
 }
 
-async function threeFlushes(client: Client): Promise<number> {
+async function measureThreeCommits(client: Client): Promise<number> {
   const begin = performance.now()
   for (let i = 0; i < 3; i++) await client.query({ name: 'floor', text: 'insert into floor default values' })
   return performance.now() - begin
 }
 
-interface Watch {
+interface JobWatch {
   /** Returns the time at which a frame first showed the job as running or ended. */
   runningAt(jobId: string): Promise<number>
   ended(jobId: string): Promise<unknown>
   close(): void
 }
 
-const ENDS = ['done', 'failed', 'cancelled']
+const END_STATUSES = ['done', 'failed', 'cancelled']
 
 /** Opens the stream of all jobs and records when each job is running and ended. Resolves once the stream is open. */
-async function watchJobs(port: number, token: string): Promise<Watch> {
+async function watchJobs(port: number, token: string): Promise<JobWatch> {
   const running = new Map<string, number>()
   const ended = new Map<string, number>()
   const frames = new FrameReader()
@@ -116,13 +116,13 @@ async function watchJobs(port: number, token: string): Promise<Watch> {
     for (const { data } of frames.feed(chunk.toString('latin1'))) {
       const { job_id, status } = JSON.parse(data) as { job_id: string; status: string }
       if (status !== 'queued' && !running.has(job_id)) running.set(job_id, at)
-      if (ENDS.includes(status)) ended.set(job_id, at)
+      if (END_STATUSES.includes(status)) ended.set(job_id, at)
     }
   })
-  socket.write(requestText('GET', '/api/v1/jobs/events', token))
+  socket.write(formatRequest('GET', '/api/v1/jobs/events', token))
   await opened
   const seen = async (times: Map<string, number>, jobId: string): Promise<number> => {
-    for (const end = performance.now() + LIMIT_MS; performance.now() < end; await delay(2)) {
+    for (const end = performance.now() + TIMEOUT_MS; performance.now() < end; await delay(2)) {
       const at = times.get(jobId)
       if (at !== undefined) return at
     }

@@ -19,15 +19,15 @@ export function isInstalled(program: string): boolean {
 
 // Sends SIGTERM after 20 s and SIGKILL a second later, because the caller is blocked. Killing the shell instead would
 // leave its child running.
-const LIMIT = ['timeout', '-k', '1', '20']
+const TIMEOUT_COMMAND = ['timeout', '-k', '1', '20']
 
 /** Runs a program for at most 20 s; returns null if it fails. */
-export function run(program: string, args: readonly string[]): RunResult | null {
+export function runProgram(program: string, args: readonly string[]): RunResult | null {
   const env = { ...process.env, OMP_THREAD_LIMIT: '1' }
   // The second line of `times` contains the times of the shell's children.
   const given = spawnSync(
     'bash',
-    ['-c', '"$@" 2>/dev/null && times >&2', 'bash', ...LIMIT, program, ...args],
+    ['-c', '"$@" 2>/dev/null && times >&2', 'bash', ...TIMEOUT_COMMAND, program, ...args],
     {
       env,
       maxBuffer: 2 ** 30,
@@ -48,7 +48,7 @@ export function run(program: string, args: readonly string[]): RunResult | null 
 }
 
 /** Unpacks the service's OCR language data for the native Tesseract, and returns the folder. */
-export function languageData(folder: string): string {
+export function unpackLanguageData(folder: string): string {
   const home = import.meta.resolve('@tesseract.js-data/eng/package.json')
   const packed = readFileSync(fileURLToPath(new URL('4.0.0_best_int/eng.traineddata.gz', home)))
   const target = join(folder, 'tessdata')

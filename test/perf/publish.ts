@@ -3,11 +3,11 @@ import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { endAttempts, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
-import { specsOf } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
+import { buildSpecs } from '../../tasks/task.ts'
+import { createJobSettings } from '../job-settings.ts'
 
 /** Runs jobs in this process and reports their progress as a worker does. */
-export interface Publishing {
+export interface Publisher {
   readonly jobIds: readonly string[]
   /** Every 100 ms, reports progress of the next `perTick` jobs. The label is the send time and the padding. */
   start(perTick: number, padding?: string): void
@@ -18,14 +18,14 @@ export interface Publishing {
 }
 
 const TICK_MS = 100
-const LEASE = '00000000-0000-4000-8000-000000000001'
+const LEASE_ID = '00000000-0000-4000-8000-000000000001'
 
-export async function startPublishing(url: string, ownerId: number, count: number): Promise<Publishing> {
+export async function startPublishing(url: string, ownerId: number, count: number): Promise<Publisher> {
   const db = createDatabase({ url, applicationName: 'bench-publisher', size: 4, validateRows: false })
   const publisher = createPublisher(db, (error) => {
     throw error
   })
-  const jobIds = await runningJobs(db, ownerId, count)
+  const jobIds = await createRunningJobs(db, ownerId, count)
   const reported = new Map<string, number>()
   let next = 0
   let current: Promise<void> = Promise.resolve()
@@ -85,18 +85,18 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
   }
 }
 
-async function runningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
+async function createRunningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
   const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
-  await db.run(insertLease({ id: LEASE, name: 'bench', queues: [], load: use }, 3_600_000))
-  const specs = specsOf(
+  await db.run(insertLease({ id: LEASE_ID, name: 'bench', queues: [], load: use }, 3_600_000))
+  const specs = buildSpecs(
     noop,
     Array.from({ length: count }, () => ({ echo: '' })),
-    { ownerId, settings: jobSettings(3) },
+    { ownerId, settings: createJobSettings(3) },
   )
   await db.any(enqueueJobs(specs, 0))
   const { name: task, mailbox } = specs[0]!
   const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0, last: null }
-  const claimed = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, places: count }])))
+  const claimed = parseClaims(await db.one(claimJobs(LEASE_ID, [{ delivery, freeSlots: count }])))
   if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
   return claimed.map(({ id }) => id)
 }

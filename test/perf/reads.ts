@@ -1,5 +1,11 @@
 import { type Child, startChild } from './children.ts'
-import { DEFAULTS, type Generator, type LoadResult, requestText, startGenerator } from './load/load.ts'
+import {
+  formatRequest,
+  type Generator,
+  type LoadResult,
+  ORDER_DEFAULTS,
+  startGenerator,
+} from './load/load.ts'
 import type { Measured } from './report.ts'
 import { SECRET, type Stack, signUp, storeDocuments } from './stack.ts'
 import { rotate } from './stats.ts'
@@ -18,17 +24,17 @@ interface Server {
 
 /** Measures reads of a document by id: the edge compared with Fastify and a pool, and with bare uWebSockets.js. */
 export async function reads(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
   const [id] = await storeDocuments(url, account.id, DOCUMENTS)
   const generator = await startGenerator()
-  const request = requestText('GET', `/api/v1/documents/${id}`, account.token)
-  const bodyBytes = await bodyLength(edge.port, id, account.token)
-  const key = await apiKeyOf(edge.port, account.token)
+  const request = formatRequest('GET', `/api/v1/documents/${id}`, account.token)
+  const bodyBytes = await readBodyLength(edge.port, id, account.token)
+  const key = await createApiKey(edge.port, account.token)
   const measure = ({ child, head = request }: Server): Promise<LoadResult> =>
     generator.run({
-      ...DEFAULTS,
+      ...ORDER_DEFAULTS,
       port: child.ready.port!,
       head,
       bodyBytes,
@@ -36,10 +42,10 @@ export async function reads(stack: Stack): Promise<Measured> {
       postmaster: stack.postmaster,
     })
 
-  const fastify = await bestFastify(url, measure)
+  const fastify = await startFastestFastify(url, measure)
   const servers: Server[] = [
     { name: 'edge', child: edge },
-    { name: 'edge-key', child: edge, head: requestText('GET', `/api/v1/documents/${id}`, key) },
+    { name: 'edge-key', child: edge, head: formatRequest('GET', `/api/v1/documents/${id}`, key) },
     { name: 'fastify', child: fastify.child },
     { name: 'fastify-cached', child: await startFastify(url, fastify.size, true) },
     {
@@ -58,10 +64,10 @@ export async function reads(stack: Stack): Promise<Measured> {
     generator,
     servers.filter(({ child }) => child !== edge).map(({ child }) => child),
   )
-  return summary(results, fastify.size, bodyBytes)
+  return summarize(results, fastify.size, bodyBytes)
 }
 
-function summary(
+function summarize(
   results: ReadonlyMap<string, readonly LoadResult[]>,
   poolSize: number,
   bodyBytes: number,
@@ -111,7 +117,7 @@ function summary(
 }
 
 /** Measures Fastify at each pool size, and returns it started with the fastest one. */
-async function bestFastify(
+async function startFastestFastify(
   url: string,
   measure: (server: Server) => Promise<LoadResult>,
 ): Promise<{ child: Child; size: number }> {
@@ -136,7 +142,7 @@ function startFastify(url: string, size: number, cached: boolean): Promise<Child
   return startChild(new URL('./servers/fastify.ts', import.meta.url), env)
 }
 
-async function bodyLength(port: number, id: number, token: string): Promise<number> {
+async function readBodyLength(port: number, id: number, token: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/documents/${id}`, {
     headers: { authorization: `Bearer ${token}` },
   })
@@ -145,7 +151,7 @@ async function bodyLength(port: number, id: number, token: string): Promise<numb
 }
 
 /** Creates an API key with read access to documents. */
-async function apiKeyOf(port: number, token: string): Promise<string> {
+async function createApiKey(port: number, token: string): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${port}/api/v1/auth/keys`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },

@@ -3,11 +3,11 @@ import type { Client } from 'pg'
 import { createDatabase, type Database } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { enqueueMany } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createJobSettings } from '../job-settings.ts'
 import { type Child, startChild } from './children.ts'
 import type { Measured } from './report.ts'
 import { effect } from './servers/effects.ts'
-import { ask, SECRET, type Stack } from './stack.ts'
+import { queryRows, SECRET, type Stack } from './stack.ts'
 import { percentile } from './stats.ts'
 
 /**
@@ -20,9 +20,9 @@ const WORKERS = 3
 // At this rate each worker always has about 15 running jobs.
 const JOBS_PER_SECOND = 100
 const TICK_MS = 100
-const MAX_MS = 400
-const LIMIT_MS = 60_000
-const LOOK_MS = 10
+const MAX_JOB_MS = 400
+const TIMEOUT_MS = 60_000
+const POLL_INTERVAL_MS = 10
 
 interface Kill {
   /** Number of jobs that the killed worker was running, according to the ledger. */
@@ -32,8 +32,8 @@ interface Kill {
 }
 
 export async function recovery(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
-  await ask(
+  const url = await stack.createDatabase()
+  await queryRows(
     url,
     'create table effect (job_id uuid not null, attempt integer not null, at timestamptz not null default clock_timestamp())',
   )
@@ -45,7 +45,7 @@ export async function recovery(stack: Stack): Promise<Measured> {
   await delay(1000)
   for (let n = 0; n < KILLS; n++) {
     await delay(Math.random() * 500)
-    kills.push(await kill(client, workers, n % WORKERS, url))
+    kills.push(await killWorker(client, workers, n % WORKERS, url))
   }
   const jobs = await load.stop()
   await waitUntilDrained(client)
@@ -58,10 +58,10 @@ export async function recovery(stack: Stack): Promise<Measured> {
   await Promise.all(workers.map((worker) => worker.stop()))
   if (row!.done !== jobs || row!.effects !== jobs || row!.distinct !== jobs)
     throw new Error(`Jobs were lost or effects doubled: ${JSON.stringify({ jobs, ...row })}`)
-  return summary(kills, jobs, row!)
+  return summarize(kills, jobs, row!)
 }
 
-function summary(kills: readonly Kill[], jobs: number, row: Record<string, number>): Measured {
+function summarize(kills: readonly Kill[], jobs: number, row: Record<string, number>): Measured {
   const ms = kills.filter((kill) => kill.jobs > 0).map((kill) => kill.ms)
   const at = (share: number): number => percentile(ms, share)
   return {
@@ -105,11 +105,11 @@ function startLoad(url: string): { stop(): Promise<number> } {
   let current: Promise<void> = Promise.resolve()
   const tick = async (): Promise<void> => {
     const payloads = Array.from({ length: (JOBS_PER_SECOND * TICK_MS) / 1000 }, () => ({
-      before_ms: Math.floor(Math.random() * MAX_MS),
-      after_ms: Math.floor(Math.random() * MAX_MS),
+      before_ms: Math.floor(Math.random() * MAX_JOB_MS),
+      after_ms: Math.floor(Math.random() * MAX_JOB_MS),
     }))
     await db.transaction((tx) =>
-      enqueueMany(tx, effect, payloads, { ownerId: null, settings: jobSettings(3) }),
+      enqueueMany(tx, effect, payloads, { ownerId: null, settings: createJobSettings(3) }),
     )
     count += payloads.length
   }
@@ -127,7 +127,7 @@ function startLoad(url: string): { stop(): Promise<number> } {
 }
 
 /** Kills a worker, starts a replacement, and waits until all jobs of the killed one have been restarted. */
-async function kill(client: Client, workers: Child[], n: number, url: string): Promise<Kill> {
+async function killWorker(client: Client, workers: Child[], n: number, url: string): Promise<Kill> {
   const { lease } = await workers[n]!.ask<{ lease: string }>('lease')
   workers[n]!.process.kill('SIGKILL')
   const killedAt = performance.now()
@@ -144,8 +144,9 @@ async function kill(client: Client, workers: Child[], n: number, url: string): P
       values,
     )
     if (left.length === 0) break
-    if (performance.now() - killedAt > LIMIT_MS) throw new Error('Jobs of a killed worker were not restarted')
-    await delay(LOOK_MS)
+    if (performance.now() - killedAt > TIMEOUT_MS)
+      throw new Error('Jobs of a killed worker were not restarted')
+    await delay(POLL_INTERVAL_MS)
   }
   const ms = performance.now() - killedAt
   workers[n] = await next
@@ -153,7 +154,7 @@ async function kill(client: Client, workers: Child[], n: number, url: string): P
 }
 
 async function waitUntilDrained(client: Client): Promise<void> {
-  for (const end = performance.now() + LIMIT_MS; ; await delay(100)) {
+  for (const end = performance.now() + TIMEOUT_MS; ; await delay(100)) {
     const { rows } = await client.query(
       `select from job where finished_at is null and name = 'effects.write' limit 1`,
     )

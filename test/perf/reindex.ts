@@ -2,14 +2,14 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Measured } from './report.ts'
-import { ask, type Stack } from './stack.ts'
+import { queryRows, type Stack } from './stack.ts'
 
 const FILES = 1000
 const PARAGRAPHS = 12
-const CHANGED = 50
+const CHANGED_FILES = 50
 const RUNS = Number(process.env.BENCH_RUNS ?? 100)
 const QUERIES = 500
-const NAME = 'churn'
+const COLLECTION = 'churn'
 
 /**
  * Indexes 1,000 files 100 times and changes a twentieth each time. Table sizes and query times must stay close to those
@@ -19,18 +19,18 @@ export async function reindex(stack: Stack): Promise<Measured> {
   const root = mkdtempSync(join(tmpdir(), 'millrace-bench-rag-'))
   chmodSync(root, 0o755)
   try {
-    const churned = await serve(stack, root)
-    for (let file = 0; file < FILES; file++) write(root, file, 0)
-    await post(churned.port, '/rag/index', { path: '.', collection_name: NAME })
+    const churned = await startServices(stack, root)
+    for (let file = 0; file < FILES; file++) writeFiles(root, file, 0)
+    await post(churned.port, '/rag/index', { path: '.', collection_name: COLLECTION })
     const seconds: number[] = []
     for (let run = 1; run <= RUNS; run++) {
-      for (let i = 0; i < CHANGED; i++) write(root, (run * CHANGED + i * 7) % FILES, run)
+      for (let i = 0; i < CHANGED_FILES; i++) writeFiles(root, (run * CHANGED_FILES + i * 7) % FILES, run)
       const startedAt = performance.now()
-      await post(churned.port, '/rag/index', { path: '.', collection_name: NAME })
+      await post(churned.port, '/rag/index', { path: '.', collection_name: COLLECTION })
       seconds.push((performance.now() - startedAt) / 1000)
     }
-    const fresh = await serve(stack, root)
-    await post(fresh.port, '/rag/index', { path: '.', collection_name: NAME })
+    const fresh = await startServices(stack, root)
+    await post(fresh.port, '/rag/index', { path: '.', collection_name: COLLECTION })
     const times = { churned: [] as number[], fresh: [] as number[] }
     // The collections alternate, so that both run under the same conditions.
     for (let n = 0; n < QUERIES + 20; n++) {
@@ -39,11 +39,14 @@ export async function reindex(stack: Stack): Promise<Measured> {
         ['fresh', fresh],
       ] as const) {
         const startedAt = performance.now()
-        await post(port, '/rag/search', { query: `${word(n * 31)} ${word(n * 17)}`, collection_name: NAME })
+        await post(port, '/rag/search', {
+          query: `${word(n * 31)} ${word(n * 17)}`,
+          collection_name: COLLECTION,
+        })
         if (n >= 20) times[name].push(performance.now() - startedAt)
       }
     }
-    const [after, before] = [await sizeOf(churned.url), await sizeOf(fresh.url)]
+    const [after, before] = [await readTableSize(churned.url), await readTableSize(fresh.url)]
     return {
       rounds: 1,
       findings: [
@@ -64,7 +67,7 @@ export async function reindex(stack: Stack): Promise<Measured> {
         { name: 'a run', unit: 's', values: seconds },
       ],
       notes: [
-        `${RUNS} runs over ${FILES} files of ${PARAGRAPHS} paragraphs, ${CHANGED} of them changed each time.`,
+        `${RUNS} runs over ${FILES} files of ${PARAGRAPHS} paragraphs, ${CHANGED_FILES} of them changed each time.`,
       ],
     }
   } finally {
@@ -72,8 +75,11 @@ export async function reindex(stack: Stack): Promise<Measured> {
   }
 }
 
-async function serve(stack: Stack, root: string): Promise<{ readonly url: string; readonly port: number }> {
-  const url = await stack.database()
+async function startServices(
+  stack: Stack,
+  root: string,
+): Promise<{ readonly url: string; readonly port: number }> {
+  const url = await stack.createDatabase()
   const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'rag', AUTH_LEVEL: 'none' }
   const { port } = await stack.edge(url, env)
   await stack.worker(url, { WORKER_QUEUES: 'rag', ...env })
@@ -82,7 +88,7 @@ async function serve(stack: Stack, root: string): Promise<{ readonly url: string
 
 const word = (n: number): string => `w${(n * 7919) % 5000}`
 
-function write(root: string, file: number, version: number): void {
+function writeFiles(root: string, file: number, version: number): void {
   const paragraph = (p: number): string =>
     Array.from({ length: 60 }, (_, i) => word(file * 131 + p * 61 + i * i + version * 977)).join(' ')
   const text = Array.from({ length: PARAGRAPHS }, (_, p) => paragraph(p)).join('\n\n')
@@ -90,8 +96,8 @@ function write(root: string, file: number, version: number): void {
 }
 
 /** Returns the size of the tables with indexes and TOAST, in MiB. */
-async function sizeOf(url: string): Promise<number> {
-  const [row] = await ask(
+async function readTableSize(url: string): Promise<number> {
+  const [row] = await queryRows(
     url,
     `select sum(pg_total_relation_size(name::regclass)) as bytes from unnest(array['rag_collection', 'rag_file', 'rag_chunk', 'rag_vector']) name`,
   )

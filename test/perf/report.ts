@@ -43,7 +43,7 @@ interface Row extends Finding {
 const FOLDER = 'bench-results'
 
 /** Prints the table of a benchmark and writes `bench-results/NAME.json`. Returns true if every target was met. */
-export function publish(name: string, measured: Measured, postgres: string): boolean {
+export function publishBenchmark(name: string, measured: Measured, postgres: string): boolean {
   const rows = measured.findings.map(judgeFinding)
   const machine = {
     cpu: cpus()[0]?.model ?? '',
@@ -51,7 +51,7 @@ export function publish(name: string, measured: Measured, postgres: string): boo
     memoryGb: Math.round(totalmem() / 2 ** 30),
     kernel: release(),
   }
-  const versions = { node: process.versions.node, postgres, ...packageVersions(), commit: commit() }
+  const versions = { node: process.versions.node, postgres, ...readPackageVersions(), commit: readCommit() }
   mkdirSync(FOLDER, { recursive: true })
   const file = {
     benchmark: name,
@@ -66,7 +66,7 @@ export function publish(name: string, measured: Measured, postgres: string): boo
   process.stdout.write(
     `\n${name}: ${measured.rounds} rounds, ${machine.cores} cores of ${machine.cpu}, Node ${versions.node}, PostgreSQL ${postgres}\n`,
   )
-  process.stdout.write(table(rows))
+  process.stdout.write(formatTable(rows))
   for (const note of measured.notes) process.stdout.write(`  ${note}\n`)
   return rows.every(({ pass }) => pass !== false)
 }
@@ -95,7 +95,7 @@ export function publishReport(names: readonly string[]): string {
     ...all.map(
       ({ benchmark, rounds, findings, notes }) =>
         `\n## ${benchmark}\n\n${rounds} rounds\n\n| what | unit | ours | reference | | ratio | target | |\n|---|---|---|---|---|---|---|---|\n` +
-        findings.map((row) => `| ${cells(row).join(' | ')} |\n`).join('') +
+        findings.map((row) => `| ${formatCells(row).join(' | ')} |\n`).join('') +
         notes.map((note) => `\n${note}\n`).join(''),
     ),
   ].join('')
@@ -126,9 +126,9 @@ function judgeFinding(finding: Finding): Row {
   }
 }
 
-function table(rows: readonly Row[]): string {
+function formatTable(rows: readonly Row[]): string {
   const head = ['what', 'unit', 'ours', 'reference', '', 'ratio', 'target', '']
-  return alignColumns([head, ...rows.map(cells)])
+  return alignColumns([head, ...rows.map(formatCells)])
     .map((line) => `  ${line}\n`)
     .join('')
 }
@@ -144,34 +144,36 @@ export function alignColumns(lines: readonly (readonly string[])[]): string[] {
   )
 }
 
-function cells(row: Row): string[] {
+function formatCells(row: Row): string[] {
   const spread =
-    row.ratios.length > 1 ? ` (${short(Math.min(...row.ratios))}-${short(Math.max(...row.ratios))})` : ''
+    row.ratios.length > 1
+      ? ` (${formatNumber(Math.min(...row.ratios))}-${formatNumber(Math.max(...row.ratios))})`
+      : ''
   return [
     row.name,
     row.unit,
-    short(row.median),
+    formatNumber(row.median),
     row.reference?.name ?? '',
-    row.referenceMedian === null ? '' : short(row.referenceMedian),
-    row.ratio === null ? '' : `${short(row.ratio)}${spread}`,
-    row.target === undefined ? '' : targetText(row.target),
+    row.referenceMedian === null ? '' : formatNumber(row.referenceMedian),
+    row.ratio === null ? '' : `${formatNumber(row.ratio)}${spread}`,
+    row.target === undefined ? '' : formatTarget(row.target),
     row.pass === null ? '' : row.pass ? 'pass' : 'MISS',
   ]
 }
 
-function targetText({ of, atLeast, atMost, text }: Target): string {
-  const min = atLeast === undefined ? '' : ` >= ${short(atLeast)}`
-  const max = atMost === undefined ? '' : ` <= ${short(atMost)}`
+function formatTarget({ of, atLeast, atMost, text }: Target): string {
+  const min = atLeast === undefined ? '' : ` >= ${formatNumber(atLeast)}`
+  const max = atMost === undefined ? '' : ` <= ${formatNumber(atMost)}`
   return `${of}${min}${max}${text === undefined ? '' : ` (${text})`}`
 }
 
-function short(value: number): string {
+function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return '-'
   const digits = Math.abs(value) >= 1000 ? 0 : Math.abs(value) >= 100 ? 1 : 2
   return value.toFixed(digits)
 }
 
-function packageVersions(): Record<string, string> {
+function readPackageVersions(): Record<string, string> {
   const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
     'dependencies' | 'devDependencies',
     Record<string, string>
@@ -191,7 +193,7 @@ function packageVersions(): Record<string, string> {
   )
 }
 
-function commit(): string {
+function readCommit(): string {
   try {
     return execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
       encoding: 'utf8',

@@ -5,10 +5,10 @@ import { createDatabase } from '../../sql/db.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { Vectors } from '../../tasks/rag/vectors.ts'
-import { collectionsIn, type TestCollection } from './collections.ts'
+import { readCollections, type TestCollection } from './collections.ts'
 import type { Finding, Measured, Target } from './report.ts'
 import type { Stack } from './stack.ts'
-import { type Ranked, type Scores, scoresOf } from './trec.ts'
+import { type Ranked, type Scores, scoreRankings } from './trec.ts'
 
 /**
  * `npm run bench -- retrieval DIR` indexes public collections for keyword search through a real edge and worker. It
@@ -22,9 +22,9 @@ const BASELINES: Readonly<Record<string, { readonly map: number; readonly ndcg10
   cisi: { map: 0.238 },
   vaswani: { map: 0.302 },
 }
-const TUNED_ON = ['cranfield', 'vaswani']
+const TUNING_COLLECTIONS = ['cranfield', 'vaswani']
 // Several chunks of a document can rank, so the search must return more chunks than documents are needed.
-const DEPTH = 3000
+const SEARCH_DEPTH = 3000
 const QUERIES = 2000
 const VECTORS = 100_000
 const DIMENSIONS = 384
@@ -35,9 +35,9 @@ export async function retrieval(stack: Stack): Promise<Measured> {
   const root = mkdtempSync(join(tmpdir(), 'millrace-bench-rag-'))
   chmodSync(root, 0o755)
   try {
-    const collections = collectionsIn(folder)
-    for (const collection of collections) write(root, collection)
-    const url = await stack.database()
+    const collections = readCollections(folder)
+    for (const collection of collections) writeDocuments(root, collection)
+    const url = await stack.createDatabase()
     const env = { RAG_ROOT: root, RAG_EMBEDDINGS: 'lexical', OPEN_AREAS: 'rag', AUTH_LEVEL: 'none' }
     const edge = await stack.edge(url, env)
     await stack.worker(url, { WORKER_QUEUES: 'rag', ...env })
@@ -45,7 +45,7 @@ export async function retrieval(stack: Stack): Promise<Measured> {
     const rates: number[] = []
     for (const collection of collections) {
       rates.push(await indexCollection(edge.port, collection))
-      findings.push(...figuresOf(collection.name, await rankDocuments(url, collection)))
+      findings.push(...findingsOf(collection.name, await rankDocuments(url, collection)))
     }
     // The first run is excluded, because it also starts the thread.
     findings.push({
@@ -60,7 +60,7 @@ export async function retrieval(stack: Stack): Promise<Measured> {
       rounds: 1,
       findings,
       notes: [
-        `Tuned on ${TUNED_ON.join(' and ')} alone; one configuration for all.`,
+        `Tuned on ${TUNING_COLLECTIONS.join(' and ')} alone; one configuration for all.`,
         `Queries: ${QUERIES} from vaswani over HTTP on one connection, ${collections.at(-1)!.documents.size} chunks.`,
       ],
     }
@@ -69,7 +69,7 @@ export async function retrieval(stack: Stack): Promise<Measured> {
   }
 }
 
-function write(root: string, { name, documents }: TestCollection): void {
+function writeDocuments(root: string, { name, documents }: TestCollection): void {
   mkdirSync(join(root, name))
   for (const [id, text] of documents) writeFileSync(join(root, name, `${id}.txt`), text)
 }
@@ -91,7 +91,7 @@ async function rankDocuments(url: string, { name, questions, judgements }: TestC
       collection: name,
       viewer: { ownerId: null, seesAll: true },
       query,
-      topK: DEPTH,
+      topK: SEARCH_DEPTH,
       filter: null,
       vector: null,
     }
@@ -106,10 +106,10 @@ async function rankDocuments(url: string, { name, questions, judgements }: TestC
     )
   }
   await Promise.all([reader.close(), db.close()])
-  return scoresOf(runs, judgements)
+  return scoreRankings(runs, judgements)
 }
 
-function figuresOf(name: string, { map, ndcg10, questions }: Scores): Finding[] {
+function findingsOf(name: string, { map, ndcg10, questions }: Scores): Finding[] {
   const baseline = BASELINES[name]!
   const atLeast = (value: number | undefined): { target?: Target } =>
     value === undefined
@@ -153,7 +153,7 @@ function measureNearest(): Finding {
   const values: number[] = []
   for (let round = 0; round < 20; round++) {
     const startedAt = performance.now()
-    const [first] = vectors.nearest(rows[round * 777]!.floats, 200, null)
+    const [first] = vectors.findNearest(rows[round * 777]!.floats, 200, null)
     if (round >= 5) values.push(performance.now() - startedAt)
     if (first === undefined) throw new Error('No nearest vector was found')
   }

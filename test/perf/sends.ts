@@ -1,8 +1,8 @@
-import { mailServer } from '../standins/smtp.ts'
-import { type Channel, storm, type Tally } from '../standins/storm.ts'
-import { twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { startMailServer } from '../standins/smtp.ts'
+import { type Channel, runStorm, type Tally } from '../standins/storm.ts'
+import { startTwilio, twilioEnv } from '../standins/twilio.ts'
 import type { Finding, Measured } from './report.ts'
-import { ask, type Stack } from './stack.ts'
+import { queryRows, type Stack } from './stack.ts'
 
 const PER_CHANNEL = Number(process.env.BENCH_SENDS ?? 1000)
 const KILLS = Number(process.env.BENCH_KILLS ?? 20)
@@ -22,9 +22,9 @@ const FAULTS = {
  * Sends messages on all channels while workers are killed and providers fail, and counts duplicated and lost messages.
  */
 export async function sends(stack: Stack): Promise<Measured> {
-  const [twilio, mail] = await Promise.all([twilioServer(), mailServer()])
+  const [twilio, mail] = await Promise.all([startTwilio(), startMailServer()])
   try {
-    const url = await stack.database()
+    const url = await stack.createDatabase()
     const env = {
       ...twilioEnv(twilio.url),
       EMAIL_SMTP_URL: mail.url,
@@ -35,7 +35,7 @@ export async function sends(stack: Stack): Promise<Measured> {
       LOG_LEVEL: 'fatal',
     }
     const edge = await stack.edge(url, env)
-    const { tallies, kills, seconds } = await storm({
+    const { tallies, kills, seconds } = await runStorm({
       perChannel: PER_CHANNEL,
       kills: KILLS,
       faults: FAULTS,
@@ -43,7 +43,7 @@ export async function sends(stack: Stack): Promise<Measured> {
       twilio,
       mail,
       url: `http://127.0.0.1:${edge.port}`,
-      ask: (text, values) => ask(url, text, values),
+      ask: (text, values) => queryRows(url, text, values),
       startWorker: async () => {
         const { process: child } = await stack.worker(url, env)
         return {
@@ -61,7 +61,7 @@ export async function sends(stack: Stack): Promise<Measured> {
     const findings = Object.entries(tallies).flatMap(([channel, tally]) =>
       findingsOf(channel as Channel, tally),
     )
-    const failures = await ask(
+    const failures = await queryRows(
       url,
       `select name, error_code, count(*)::int as count from job where status = 'failed' group by 1, 2 order by 1, 2`,
     )

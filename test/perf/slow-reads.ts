@@ -1,5 +1,5 @@
 import { connect } from '../../sql/driver.ts'
-import { DEFAULTS, requestText, startGenerator } from './load/load.ts'
+import { formatRequest, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
 
@@ -14,14 +14,14 @@ const CONNECTIONS = 16
  * `npm run bench -- slow-reads`: p99 of reads by id while callers keep requesting lists that wait for a locked table.
  */
 export async function slowReads(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
   const [id] = await storeDocuments(url, account.id, 1000)
   const generator = await startGenerator()
   const measure = async (): Promise<number> => {
-    const head = requestText('GET', `/api/v1/documents/${id}`, account.token)
-    const order = { ...DEFAULTS, port: edge.port, head, connections: CONNECTIONS, paceMs: PACE_MS }
+    const head = formatRequest('GET', `/api/v1/documents/${id}`, account.token)
+    const order = { ...ORDER_DEFAULTS, port: edge.port, head, connections: CONNECTIONS, pauseMs: PACE_MS }
     return (await generator.run(order)).p99
   }
   const idle: number[] = []
@@ -29,7 +29,7 @@ export async function slowReads(stack: Stack): Promise<Measured> {
   let refused = 0
   for (let round = 0; round < ROUNDS; round++) {
     idle.push(await measure())
-    const holding = await holdLists(url, edge.port, account.token)
+    const holding = await startBlockedLists(url, edge.port, account.token)
     held.push(await measure())
     refused += await holding.end()
   }
@@ -53,7 +53,11 @@ export async function slowReads(stack: Stack): Promise<Measured> {
  * Locks a table that a list reads, and keeps requesting the list. `end` stops this and returns the number of 503
  * answers.
  */
-async function holdLists(url: string, port: number, token: string): Promise<{ end(): Promise<number> }> {
+async function startBlockedLists(
+  url: string,
+  port: number,
+  token: string,
+): Promise<{ end(): Promise<number> }> {
   const holder = await connect({ url, applicationName: 'bench-holder' })
   await holder.query('begin')
   await holder.query('lock table blog_tag in access exclusive mode')

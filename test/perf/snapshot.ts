@@ -4,10 +4,10 @@ import { createDatabase, type Database } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { enqueueMany } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createJobSettings } from '../job-settings.ts'
 import type { Measured } from './report.ts'
 import type { Stack } from './stack.ts'
-import { untilQuiet } from './usage.ts'
+import { waitUntilQuiet } from './usage.ts'
 
 const BEFORE_S = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
 const HELD_S = Number(process.env.BENCH_HELD_SECONDS ?? 180)
@@ -26,12 +26,12 @@ const LAG_S = 1
  * leaves several.
  */
 export async function snapshot(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const db = createDatabase({ url, applicationName: 'bench', size: 2, validateRows: false })
   const client = await connect({ url, applicationName: 'bench' })
   const holder = await connect({ url, applicationName: 'bench-holder' })
   const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
-  await untilQuiet()
+  await waitUntilQuiet()
   const feed = startFeeding(db, client)
   await delay(BEFORE_S * 1000)
   const before = feed.perSecond.slice(WARM_S)
@@ -62,7 +62,7 @@ export async function snapshot(stack: Stack): Promise<Measured> {
     ],
     notes: [
       `Jobs are added as fast as they end, on the same cores; ${feed.perSecond.reduce((sum, n) => sum + n, 0)} ended. ${dead?.job} dead rows of \`job\` at the end.`,
-      `Every 20 s: ${everyTwenty(held).join(', ')} jobs/s.`,
+      `Every 20 s: ${averageByTwenty(held).join(', ')} jobs/s.`,
     ],
     details: { before, held },
   }
@@ -70,7 +70,7 @@ export async function snapshot(stack: Stack): Promise<Measured> {
 
 // Adding and running jobs alternate, so a single second means little.
 const mean = (values: readonly number[]): number => values.reduce((sum, n) => sum + n, 0) / values.length
-const everyTwenty = (values: readonly number[]): number[] =>
+const averageByTwenty = (values: readonly number[]): number[] =>
   Array.from({ length: Math.floor(values.length / 20) }, (_, i) =>
     Math.round(mean(values.slice(i * 20, i * 20 + 20))),
   )
@@ -89,7 +89,7 @@ function startFeeding(db: Database, client: Client): { perSecond: number[]; stop
       }
       const payloads = Array.from({ length: CHUNK }, (_, i) => ({ echo: String(added + i) }))
       await db.transaction((tx) =>
-        enqueueMany(tx, noop, payloads, { ownerId: null, settings: jobSettings(3) }),
+        enqueueMany(tx, noop, payloads, { ownerId: null, settings: createJobSettings(3) }),
       )
       added += CHUNK
     }

@@ -1,16 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Child, startChild } from './children.ts'
-import { DEFAULTS, type Generator, type LoadResult, requestText, startGenerator } from './load/load.ts'
+import {
+  formatRequest,
+  type Generator,
+  type LoadResult,
+  ORDER_DEFAULTS,
+  startGenerator,
+} from './load/load.ts'
 import type { OpenStreams, StreamsSeen } from './load/streams.ts'
-import { type Publishing, startPublishing } from './publish.ts'
+import { type Publisher, startPublishing } from './publish.ts'
 import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'
-import { checkStreams, stableBytes, waitForTerminalFrames } from './streams-seen.ts'
-import { residentBytes } from './usage.ts'
+import { checkStreams, waitForStableMemory, waitForTerminalFrames } from './streams-seen.ts'
+import { readResidentBytes } from './usage.ts'
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 5000)
 const JOBS = STREAMS / 10
-const WARM = 500
+const WARM_UP_PROBES = 500
 const PROBES = 5
 // 50 jobs a tick with 10 streams each, at ten ticks a second, make 5,000 frames a second.
 const JOBS_PER_TICK = 50
@@ -20,7 +26,7 @@ const JOBS_PER_TICK = 50
  * requests.
  */
 export async function sse(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
   const [document] = await storeDocuments(url, account.id, 100)
@@ -29,39 +35,39 @@ export async function sse(stack: Stack): Promise<Measured> {
   const generator = await startGenerator()
   const probe = (alone: boolean): Promise<LoadResult> =>
     generator.run({
-      ...DEFAULTS,
+      ...ORDER_DEFAULTS,
       port: edge.port,
-      head: requestText('GET', `/api/v1/documents/${document}`, account.token),
+      head: formatRequest('GET', `/api/v1/documents/${document}`, account.token),
       connections: 4,
-      paceMs: 10,
+      pauseMs: 10,
       measureMs: 4000,
-      alone,
+      needsQuiet: alone,
     })
   const open = (count: number): Promise<unknown> =>
     readers.ask({
       ports: [edge.port],
       token: account.token,
-      jobIds: streamJobs(publisher, count),
+      jobIds: assignJobs(publisher, count),
     } satisfies OpenStreams)
 
-  await open(WARM)
+  await open(WARM_UP_PROBES)
   await readers.ask('close')
-  const idle = await probes(() => probe(true))
-  const before = await stableBytes(edge.pid)
+  const idle = await measureProbes(() => probe(true))
+  const before = await waitForStableMemory(edge.pid)
   await open(STREAMS)
-  const after = await stableBytes(edge.pid)
+  const after = await waitForStableMemory(edge.pid)
   publisher.start(JOBS_PER_TICK)
   await delay(1000)
-  const busy = await probes(() => probe(false))
+  const busy = await measureProbes(() => probe(false))
   await publisher.stop()
   const expected = await publisher.finish()
   const seen = await waitForTerminalFrames(readers, STREAMS)
-  checkStreams(seen, streamJobs(publisher, STREAMS), expected)
+  checkStreams(seen, assignJobs(publisher, STREAMS), expected)
   await close(publisher, readers, generator)
-  return summary({ idle, busy, before, after, end: residentBytes(edge.pid), seen })
+  return summarize({ idle, busy, before, after, end: readResidentBytes(edge.pid), seen })
 }
 
-function summary(run: {
+function summarize(run: {
   idle: readonly LoadResult[]
   busy: readonly LoadResult[]
   before: number
@@ -105,17 +111,17 @@ function summary(run: {
   }
 }
 
-function streamJobs({ jobIds }: Publishing, count: number): string[] {
+function assignJobs({ jobIds }: Publisher, count: number): string[] {
   return Array.from({ length: count }, (_, i) => jobIds[i % jobIds.length]!)
 }
 
-async function probes(probe: () => Promise<LoadResult>): Promise<LoadResult[]> {
+async function measureProbes(probe: () => Promise<LoadResult>): Promise<LoadResult[]> {
   const results: LoadResult[] = []
   for (let i = 0; i < PROBES; i++) results.push(await probe())
   return results
 }
 
-async function close(publisher: Publishing, readers: Child, generator: Generator): Promise<void> {
+async function close(publisher: Publisher, readers: Child, generator: Generator): Promise<void> {
   await publisher.close()
   await Promise.all([readers.stop(), generator.stop()])
 }

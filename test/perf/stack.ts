@@ -14,9 +14,9 @@ export interface Stack {
   /** PostgreSQL's first process, the parent of all backends. */
   readonly postmaster: number
   /** Creates a migrated database, a copy of the same template each time. */
-  database(): Promise<string>
+  createDatabase(): Promise<string>
   /** Creates an empty database. */
-  emptyDatabase(): Promise<string>
+  createEmptyDatabase(): Promise<string>
   edge(url: string, env?: Readonly<Record<string, string>>): Promise<Child & { readonly port: number }>
   worker(url: string, env?: Readonly<Record<string, string>>): Promise<Child>
   stop(): Promise<void>
@@ -26,10 +26,10 @@ export interface Stack {
 export const SECRET = 'a secret for benchmarks, long enough to be one'
 
 const TEMPLATE = 'millrace_template'
-const EDGE = new URL('../../edge/main.ts', import.meta.url)
-const WORKER = new URL('../../workers/main.ts', import.meta.url)
+const EDGE_SCRIPT = new URL('../../edge/main.ts', import.meta.url)
+const WORKER_SCRIPT = new URL('../../workers/main.ts', import.meta.url)
 // The Procfile has the same flags.
-const FLAGS = ['--experimental-async-context-frame']
+const NODE_FLAGS = ['--experimental-async-context-frame']
 const ENVIRONMENT = {
   NODE_ENV: 'production',
   LOG_LEVEL: 'warn',
@@ -54,7 +54,7 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
     rmSync(dataDir, { recursive: true, force: true })
   }
   const start = async (script: URL, url: string, env: Readonly<Record<string, string>>): Promise<Child> => {
-    const child = await startChild(script, { ...ENVIRONMENT, DATABASE_URL: url, ...env }, FLAGS)
+    const child = await startChild(script, { ...ENVIRONMENT, DATABASE_URL: url, ...env }, NODE_FLAGS)
     children.push(child)
     return child
   }
@@ -63,18 +63,18 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
     let databases = 0
     const create = async (template: string): Promise<string> => {
       const name = `bench_${++databases}`
-      await ask(server.urlFor('postgres'), `create database ${name} template ${template}`)
+      await queryRows(server.urlFor('postgres'), `create database ${name} template ${template}`)
       return server.urlFor(name)
     }
     return {
       ...identity,
-      database: () => create(TEMPLATE),
-      emptyDatabase: () => create('template1'),
+      createDatabase: () => create(TEMPLATE),
+      createEmptyDatabase: () => create('template1'),
       edge: async (url, env = {}) => {
-        const child = await start(EDGE, url, env)
+        const child = await start(EDGE_SCRIPT, url, env)
         return { ...child, port: child.ready.port! }
       },
-      worker: (url, env = {}) => start(WORKER, url, { ...WORKER_MALLOC, ...env }),
+      worker: (url, env = {}) => start(WORKER_SCRIPT, url, { ...WORKER_MALLOC, ...env }),
       stop,
     }
   } catch (error) {
@@ -85,15 +85,15 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
 
 async function prepare(server: EmbeddedDatabase): Promise<{ postgres: string; postmaster: number }> {
   const admin = server.urlFor('postgres')
-  const settings = await ask(
+  const settings = await queryRows(
     admin,
     `select name, setting from pg_settings where name in ('fsync', 'synchronous_commit', 'full_page_writes')`,
   )
   if (settings.some(({ setting }) => setting !== 'on'))
     throw new Error('PostgreSQL runs without full durability: the figures would be meaningless')
-  await ask(admin, `create database ${TEMPLATE}`)
+  await queryRows(admin, `create database ${TEMPLATE}`)
   await migrate(server.urlFor(TEMPLATE))
-  const [row] = await ask(
+  const [row] = await queryRows(
     admin,
     `select current_setting('server_version') as version, pg_read_file('postmaster.pid', 0, 20) as pid`,
   )
@@ -101,7 +101,7 @@ async function prepare(server: EmbeddedDatabase): Promise<{ postgres: string; po
 }
 
 /** Runs one statement on a new connection and returns its rows. */
-export async function ask(
+export async function queryRows(
   url: string,
   text: string,
   values: readonly unknown[] = [],
@@ -118,7 +118,7 @@ export async function ask(
 export const PASSWORD = 'correct horse battery'
 
 /** Hashes that password as an edge does. */
-export async function passwordHash(): Promise<string> {
+export async function hashPassword(): Promise<string> {
   const passwords = createPasswords()
   try {
     return await passwords.hash(PASSWORD)
@@ -162,7 +162,7 @@ export async function storeDocuments(
   owner: number,
   count: number,
 ): Promise<readonly [number, number]> {
-  const rows = await ask(
+  const rows = await queryRows(
     url,
     `with given as (select convert_to('Document number ' || n || E'\\n', 'UTF8') as bytes from generate_series(1, $2::int) n),
       blobs as (insert into blob (sha256, byte_size) select sha256(bytes), length(bytes) from given returning id, sha256),
@@ -172,6 +172,6 @@ export async function storeDocuments(
     select min(id) as first, max(id) as last from documents`,
     [owner, count],
   )
-  await ask(url, 'vacuum analyze')
+  await queryRows(url, 'vacuum analyze')
   return [Number(rows[0]!.first), Number(rows[0]!.last)]
 }

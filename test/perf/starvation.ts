@@ -3,20 +3,20 @@ import { createDatabase } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { enqueueMany } from '../../tasks/task.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createJobSettings } from '../job-settings.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack, signUp } from './stack.ts'
+import { queryRows, type Stack, signUp } from './stack.ts'
 import { percentile } from './stats.ts'
 
 const WAITING = Number(process.env.BENCH_WAITING ?? 100_000)
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
 const CHUNK = 5000
 const PACE_MS = 50
-const PLENTY_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 /** Measures the delay until tasks of one queue start while another queue holds a flood of tasks. */
 export async function starvation(stack: Stack): Promise<Measured> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)
   const worker = await stack.worker(url, { WORKER_QUEUES: 'load_test,system' })
@@ -31,13 +31,13 @@ export async function starvation(stack: Stack): Promise<Measured> {
       ids.push(((await response.json()) as { task_id: string }).task_id)
       await delay(PACE_MS)
     }
-    return startTimes(url, ids)
+    return waitForStartTimes(url, ids)
   }
   const idle = await sample()
-  await flood(url, account.id)
-  const before = await waiting(url)
+  await addFlood(url, account.id)
+  const before = await countWaiting(url)
   const busy = await sample()
-  const left = await waiting(url)
+  const left = await countWaiting(url)
   if (left < WAITING / 2) throw new Error(`The flood ended too early: ${left} waiting of ${before}`)
   await worker.stop()
   const at = (share: number, target?: number) => ({
@@ -58,25 +58,28 @@ export async function starvation(stack: Stack): Promise<Measured> {
 }
 
 /** Adds tasks that occupy their slots during the whole measurement. */
-async function flood(url: string, ownerId: number): Promise<void> {
+async function addFlood(url: string, ownerId: number): Promise<void> {
   const db = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   const task = namedTasks.get('load_test')!.get('io_simulation_task')!
   for (let from = 0; from < WAITING; from += CHUNK) {
-    const payloads = Array.from({ length: CHUNK }, () => ({ operations: 1, duration_ms: PLENTY_MS }) as never)
-    await db.transaction((tx) => enqueueMany(tx, task, payloads, { ownerId, settings: jobSettings(3) }))
+    const payloads = Array.from(
+      { length: CHUNK },
+      () => ({ operations: 1, duration_ms: TIMEOUT_MS }) as never,
+    )
+    await db.transaction((tx) => enqueueMany(tx, task, payloads, { ownerId, settings: createJobSettings(3) }))
   }
   await db.close()
 }
 
-async function waiting(url: string): Promise<number> {
-  const [row] = await ask(
+async function countWaiting(url: string): Promise<number> {
+  const [row] = await queryRows(
     url,
     `select count(*)::int as n from job where queue = 'load_test' and status = 'queued'`,
   )
   return row!.n as number
 }
 
-async function startTimes(url: string, ids: readonly string[]): Promise<number[]> {
+async function waitForStartTimes(url: string, ids: readonly string[]): Promise<number[]> {
   const client = await connect({ url, applicationName: 'bench' })
   try {
     for (;;) {

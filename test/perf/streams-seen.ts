@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Child } from './children.ts'
 import type { StreamsSeen } from './load/streams.ts'
-import { residentBytes, untilQuiet } from './usage.ts'
+import { readResidentBytes, waitUntilQuiet } from './usage.ts'
 
 /** Waits up to 20 s until every stream has its terminal frame. */
 export async function waitForTerminalFrames(readers: Child, streams: number): Promise<StreamsSeen> {
@@ -25,11 +25,11 @@ export function checkStreams(
 }
 
 /** Waits until the resident memory has varied by at most 1 % for 3 s, and returns it in bytes. */
-export async function stableBytes(pid: number): Promise<number> {
-  await untilQuiet()
+export async function waitForStableMemory(pid: number): Promise<number> {
+  await waitUntilQuiet()
   const looks: number[] = []
   for (let i = 0; i < 40; i++) {
-    looks.push(residentBytes(pid))
+    looks.push(readResidentBytes(pid))
     const last = looks.slice(-7)
     if (last.length === 7 && Math.max(...last) <= Math.min(...last) * 1.01) break
     await delay(500)

@@ -14,10 +14,10 @@ export interface Scores {
   readonly questions: number
 }
 
-const DEPTH = 1000
-const CUT = 10
+const MAP_DEPTH = 1000
+const NDCG_CUT = 10
 
-export function scoresOf(
+export function scoreRankings(
   runs: ReadonlyMap<string, readonly Ranked[]>,
   judgements: ReadonlyMap<string, ReadonlyMap<string, number>>,
 ): Scores {
@@ -26,20 +26,20 @@ export function scoresOf(
     const judged = judgements.get(question)
     if (judged === undefined) continue
     questions++
-    const grades = orderOf(run).map((document) => Math.max(0, judged.get(document) ?? 0))
+    const grades = sortDocuments(run).map((document) => Math.max(0, judged.get(document) ?? 0))
     const ideal = [...judged.values()].filter((grade) => grade > 0).sort((a, b) => b - a)
     if (ideal.length === 0) continue
     map += averagePrecision(grades, ideal.length)
-    ndcg10 += gain(grades) / gain(ideal)
+    ndcg10 += discountedGain(grades) / discountedGain(ideal)
   }
   return { map: map / questions, ndcg10: ndcg10 / questions, questions }
 }
 
 /** Sorts like trec_eval: only by score, as 4-byte floats. Among equal scores, the greater name comes first. */
-function orderOf(run: readonly Ranked[]): string[] {
+function sortDocuments(run: readonly Ranked[]): string[] {
   return [...run]
     .sort((a, b) => Math.fround(b.score) - Math.fround(a.score) || (a.document < b.document ? 1 : -1))
-    .slice(0, DEPTH)
+    .slice(0, MAP_DEPTH)
     .map(({ document }) => document)
 }
 
@@ -49,6 +49,6 @@ function averagePrecision(grades: readonly number[], relevant: number): number {
   return sum / relevant
 }
 
-function gain(grades: readonly number[]): number {
-  return grades.slice(0, CUT).reduce((sum, grade, i) => sum + grade / Math.log2(i + 2), 0)
+function discountedGain(grades: readonly number[]): number {
+  return grades.slice(0, NDCG_CUT).reduce((sum, grade, i) => sum + grade / Math.log2(i + 2), 0)
 }

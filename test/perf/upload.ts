@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { startChild } from './children.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, signUp } from './stack.ts'
-import { peakBytes, resetPeak, residentBytes, untilQuiet } from './usage.ts'
+import { readPeakBytes, readResidentBytes, resetPeak, waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const MB = 1024 * 1024
@@ -14,7 +14,7 @@ const LARGE = 100 * MB
 const SMALL = MB
 const MAX_RISE_MB = 32
 // Number of uploads that warm up the code and open the database pools.
-const WARM = 20
+const WARM_UP_UPLOADS = 20
 
 interface Uploaded {
   /** Peak resident memory of the edge during the upload, minus its memory before. */
@@ -41,8 +41,8 @@ export async function upload(stack: Stack): Promise<Measured> {
       ['file', { BLOB_STORE: `file:${folder}` }],
       ['s3', env],
     ] as const) {
-      const { large, small } = await measure(stack, settings)
-      findings.push(...judge(name, large, small))
+      const { large, small } = await measureUploads(stack, settings)
+      findings.push(...toFindings(name, large, small))
       details[name] = { large, small }
     }
   } finally {
@@ -56,25 +56,25 @@ export async function upload(stack: Stack): Promise<Measured> {
   return { rounds: ROUNDS, findings, notes, details }
 }
 
-async function measure(stack: Stack, settings: Readonly<Record<string, string>>) {
-  const url = await stack.database()
+async function measureUploads(stack: Stack, settings: Readonly<Record<string, string>>) {
+  const url = await stack.createDatabase()
   const [large, small]: [Uploaded[], Uploaded[]] = [[], []]
   for (let round = 0; round < ROUNDS; round++) {
     // Start a new edge each time, because an edge keeps memory after a large upload.
     const edge = await stack.edge(url, settings)
     const { token } = await signUp(edge.port, `round-${round}@example.com`)
     const caller: Caller = { pid: edge.pid, port: edge.port, token }
-    for (let i = 0; i < WARM; i++) await send(caller, SMALL)
-    await untilQuiet()
-    small.push(await send(caller, SMALL))
-    await untilQuiet()
-    large.push(await send(caller, LARGE))
+    for (let i = 0; i < WARM_UP_UPLOADS; i++) await sendUpload(caller, SMALL)
+    await waitUntilQuiet()
+    small.push(await sendUpload(caller, SMALL))
+    await waitUntilQuiet()
+    large.push(await sendUpload(caller, LARGE))
     await edge.stop()
   }
   return { large, small }
 }
 
-function judge(name: string, large: readonly Uploaded[], small: readonly Uploaded[]): Finding[] {
+function toFindings(name: string, large: readonly Uploaded[], small: readonly Uploaded[]): Finding[] {
   return [
     {
       name: `${name}: memory increase`,
@@ -93,13 +93,13 @@ function judge(name: string, large: readonly Uploaded[], small: readonly Uploade
 }
 
 /** Uploads on a new connection, with a client that is never the bottleneck. */
-async function send({ pid, port, token }: Caller, size: number): Promise<Uploaded> {
+async function sendUpload({ pid, port, token }: Caller, size: number): Promise<Uploaded> {
   const bytes = randomBytes(size)
   const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="bench.bin"\r\n\r\n'
   const tail = '\r\n--b--\r\n'
   const socket = connect({ host: '127.0.0.1', port, noDelay: true })
   await new Promise((resolve) => socket.once('connect', resolve))
-  const before = residentBytes(pid)
+  const before = readResidentBytes(pid)
   resetPeak(pid)
   const startedAt = performance.now()
   socket.write(
@@ -112,7 +112,7 @@ async function send({ pid, port, token }: Caller, size: number): Promise<Uploade
   const seconds = (performance.now() - startedAt) / 1000
   socket.destroy()
   if (status !== 201) throw new Error(`upload: ${status}`)
-  return { riseMb: (peakBytes(pid) - before) / MB, mbPerSecond: size / MB / seconds }
+  return { riseMb: (readPeakBytes(pid) - before) / MB, mbPerSecond: size / MB / seconds }
 }
 
 function statusOf(socket: Socket): Promise<number> {

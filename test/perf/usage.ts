@@ -8,19 +8,19 @@ const MS_PER_TICK = 10
  * Starts a measurement. The returned function returns the CPU ms that each group and all other processes have used
  * since. Groups are listed again at the end, and a process that joined meanwhile counts from its start.
  */
-export function cpuMeter<G extends string>(
+export function startCpuMeter<G extends string>(
   groups: Readonly<Record<G, () => readonly number[]>>,
 ): () => { used: Record<G, number>; foreign: number } {
   const names = Object.keys(groups) as G[]
-  const before = new Map(names.flatMap((name) => groups[name]()).map((pid) => [pid, ticks(pid)]))
-  const busyBefore = busyTicks()
+  const before = new Map(names.flatMap((name) => groups[name]()).map((pid) => [pid, readTicks(pid)]))
+  const busyBefore = readBusyTicks()
   return () => {
-    const busy = (busyTicks() - busyBefore) * MS_PER_TICK
+    const busy = (readBusyTicks() - busyBefore) * MS_PER_TICK
     const used = {} as Record<G, number>
     // A process that has exited can't be read, and counts as zero.
     for (const name of names)
       used[name] =
-        groups[name]().reduce((sum, pid) => sum + Math.max(0, ticks(pid) - (before.get(pid) ?? 0)), 0) *
+        groups[name]().reduce((sum, pid) => sum + Math.max(0, readTicks(pid) - (before.get(pid) ?? 0)), 0) *
         MS_PER_TICK
     const ours = names.reduce((sum, name) => sum + used[name], 0)
     return { used, foreign: Math.max(0, busy - ours) }
@@ -28,7 +28,7 @@ export function cpuMeter<G extends string>(
 }
 
 /** Returns the CPU time of the whole machine that was not idle (proc_stat(5)). */
-function busyTicks(): number {
+function readBusyTicks(): number {
   const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)[0]!
     .split(/ +/)
@@ -38,44 +38,44 @@ function busyTicks(): number {
 }
 
 /** Returns the ids of a process and its current children. For PostgreSQL, these are the server and all backends. */
-export function family(pid: number): number[] {
+export function familyPids(pid: number): number[] {
   const children = readdirSync('/proc').filter(
-    (name) => /^\d+$/.test(name) && fields(Number(name))?.[1] === String(pid),
+    (name) => /^\d+$/.test(name) && readStatFields(Number(name))?.[1] === String(pid),
   )
   return [pid, ...children.map(Number)]
 }
 
 /** Returns the resident memory in bytes. */
-export const residentBytes = (pid: number): number => statusBytes(pid, 'VmRSS')
+export const readResidentBytes = (pid: number): number => readStatusBytes(pid, 'VmRSS')
 
 /**
  * Returns the resident memory of a process and its current children, in bytes. A process that has just exited counts as
  * zero.
  */
-export const familyBytes = (pid: number): number =>
-  family(pid).reduce((sum, one) => {
+export const readFamilyBytes = (pid: number): number =>
+  familyPids(pid).reduce((sum, one) => {
     try {
-      return sum + residentBytes(one)
+      return sum + readResidentBytes(one)
     } catch {
       return sum
     }
   }, 0)
 
 /** Returns the peak resident memory since the start or the last `resetPeak`, in bytes. */
-export const peakBytes = (pid: number): number => statusBytes(pid, 'VmHWM')
+export const readPeakBytes = (pid: number): number => readStatusBytes(pid, 'VmHWM')
 
 /** Resets the peak of the resident memory (proc_pid_clear_refs(5)). */
 export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
 }
 
-function statusBytes(pid: number, name: string): number {
+function readStatusBytes(pid: number, name: string): number {
   const line = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   return Number(line?.[1] ?? 0) * 1024
 }
 
-function ticks(pid: number): number {
-  const stat = fields(pid)
+function readTicks(pid: number): number {
+  const stat = readStatFields(pid)
   return stat === null ? 0 : Number(stat[11]) + Number(stat[12])
 }
 
@@ -83,7 +83,7 @@ function ticks(pid: number): number {
  * Returns the fields of /proc/PID/stat after the command, which may contain spaces: state, parent, …
  * (proc_pid_stat(5)).
  */
-function fields(pid: number): string[] | null {
+function readStatFields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
     return text.slice(text.lastIndexOf(')') + 2).split(' ')
@@ -93,19 +93,19 @@ function fields(pid: number): string[] | null {
 }
 
 // Ratios are too noisy if other processes use more than this.
-const QUIET_CORES = 0.1
-const LOOK_MS = 400
+const MAX_QUIET_CORES = 0.1
+const POLL_INTERVAL_MS = 400
 
 /**
  * Waits for up to BENCH_PATIENCE_SECONDS until no other process keeps the machine busy. The measured processes must be
  * idle.
  */
-export async function untilQuiet(): Promise<void> {
+export async function waitUntilQuiet(): Promise<void> {
   const end = Date.now() + Number(process.env.BENCH_PATIENCE_SECONDS ?? 45) * 1000
   for (let quiet = 0; quiet < 2 && Date.now() < end; ) {
-    const meter = cpuMeter({})
-    await delay(LOOK_MS)
-    quiet = meter().foreign / LOOK_MS < QUIET_CORES ? quiet + 1 : 0
+    const meter = startCpuMeter({})
+    await delay(POLL_INTERVAL_MS)
+    quiet = meter().foreign / POLL_INTERVAL_MS < MAX_QUIET_CORES ? quiet + 1 : 0
   }
 }
 
@@ -116,10 +116,10 @@ const MAX_RETRIES = 2
 export async function measureUndisturbed<T extends { readonly foreignCores: number }>(
   measure: () => Promise<T>,
 ): Promise<T> {
-  await untilQuiet()
+  await waitUntilQuiet()
   let best = await measure()
   for (let again = 0; again < MAX_RETRIES && best.foreignCores > DISTURBED_CORES; again++) {
-    await untilQuiet()
+    await waitUntilQuiet()
     const next = await measure()
     if (next.foreignCores < best.foreignCores) best = next
   }

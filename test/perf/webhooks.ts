@@ -1,24 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { event, intentObject } from '../payment-events.ts'
+import { createEvent, intentObject } from '../payment-events.ts'
 import { startChild } from './children.ts'
-import { DEFAULTS, type LoadResult, startGenerator } from './load/load.ts'
+import { type LoadResult, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
-import { ask, type Stack } from './stack.ts'
+import { queryRows, type Stack } from './stack.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const SECRET = 'whsec_for_benchmarks'
 // Each event needs its own id, and no round can use this many.
 const IDS_PER_ROUND = 100_000
-const HEAD = `POST /api/v1/payment/webhook HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`
+const REQUEST_HEAD = `POST /api/v1/payment/webhook HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n`
 
 /**
  * Measures payment events, which are verified, stored, applied by a worker and then acknowledged. The reference only
  * verifies and stores them.
  */
 export async function webhooks(stack: Stack): Promise<Measured> {
-  const [url, referenceUrl] = [await stack.database(), await stack.emptyDatabase()]
-  await ask(referenceUrl, 'create table event (id text primary key, data jsonb not null)')
-  await fill(url)
+  const [url, referenceUrl] = [await stack.createDatabase(), await stack.createEmptyDatabase()]
+  await queryRows(referenceUrl, 'create table event (id text primary key, data jsonb not null)')
+  await fillTables(url)
   const env = { PROVIDER_WEBHOOK_SECRET: SECRET }
   const edge = await stack.edge(url, env)
   const worker = await stack.worker(url, { ...env, WORKER_QUEUES: 'payments' })
@@ -31,11 +31,11 @@ export async function webhooks(stack: Stack): Promise<Measured> {
   const load = (port: number, pids: readonly number[], more: object = {}): Promise<LoadResult> => {
     const ids = [next, next + IDS_PER_ROUND - 1] as const
     next += IDS_PER_ROUND
-    const signed = { body: eventBody(), secret: SECRET }
+    const signed = { body: buildEventBody(), secret: SECRET }
     return generator.run({
-      ...DEFAULTS,
+      ...ORDER_DEFAULTS,
       port,
-      head: HEAD,
+      head: REQUEST_HEAD,
       ids,
       signed,
       serverPids: pids,
@@ -50,49 +50,49 @@ export async function webhooks(stack: Stack): Promise<Measured> {
     const turns = [
       async () => ours!.push(await load(edge.port, own)),
       async () => theirs!.push(await load(reference.ready.port!, [reference.pid])),
-      async () => calm!.push(await load(edge.port, own, { connections: 4, paceMs: 40 })),
+      async () => calm!.push(await load(edge.port, own, { connections: 4, pauseMs: 40 })),
     ]
     for (const turn of round % 2 === 0 ? turns : turns.reverse()) await turn()
   }
   await generator.stop()
   await reference.stop()
-  const applied = await verify(url)
-  return summary(ours!, theirs!, calm!, applied)
+  const applied = await verifyEvents(url)
+  return summarize(ours!, theirs!, calm!, applied)
 }
 
 /** Fills the tables with rows of an hour, because plans for nearly empty tables differ. */
-async function fill(url: string): Promise<void> {
-  await ask(
+async function fillTables(url: string): Promise<void> {
+  await queryRows(
     url,
     `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at)
     select gen_random_uuid(), 'payments.event', 'payments', 'payment:old' || n, '{}', 'done', 1, now() from generate_series(1, 30000) n`,
   )
-  await ask(
+  await queryRows(
     url,
     `insert into payment_event (id, type, created_at, applied_at) select 'evt_old' || n, 'x', now(), now() from generate_series(1, 30000) n`,
   )
-  await ask(
+  await queryRows(
     url,
     `select payment_apply(jsonb_build_array(jsonb_build_object('kind', 'transaction', 'ids', jsonb_build_array('pi_old' || n, 'ch_old' || n),
       'facts', jsonb_build_object('outcome', jsonb_build_array('', 'succeeded'), 'money', jsonb_build_array('', '{"amount": 1, "currency": "usd"}'::jsonb),
         'created', jsonb_build_array('', n))))) from generate_series(1, 5000) n`,
   )
-  await ask(url, 'vacuum analyze')
+  await queryRows(url, 'vacuum analyze')
 }
 
 /** Builds a successful payment, about as large as the provider's events. */
-function eventBody(): string {
+function buildEventBody(): string {
   const padding = Object.fromEntries(
     Array.from({ length: 40 }, (_, n) => [`field_of_no_interest_${n}`, null]),
   )
   const object = intentObject({ name: '{id}' }, { metadata: {}, payment_method_types: ['card'], ...padding })
-  return JSON.stringify(event('payment_intent.succeeded', object, { id: 'evt_{id}' }))
+  return JSON.stringify(createEvent('payment_intent.succeeded', object, { id: 'evt_{id}' }))
 }
 
 /** Asserts that all acknowledged events exist and are applied, and returns their number. */
-async function verify(url: string): Promise<number> {
+async function verifyEvents(url: string): Promise<number> {
   for (let tries = 0; tries < 100; tries++, await delay(100)) {
-    const [row] = await ask(
+    const [row] = await queryRows(
       url,
       `select count(*)::int as events, count(applied_at)::int as applied,
         (select count(*)::int from payment_transaction where provider_payment_intent_id not like 'pi_old%') as payments
@@ -103,7 +103,7 @@ async function verify(url: string): Promise<number> {
   throw new Error('Not every acknowledged event was applied')
 }
 
-function summary(
+function summarize(
   ours: readonly LoadResult[],
   theirs: readonly LoadResult[],
   calm: readonly LoadResult[],

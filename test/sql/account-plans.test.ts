@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { dueAccounts, isDue } from '../../sql/accounts/deletions.ts'
+import { checkDeletionDue, findDueAccounts } from '../../sql/accounts/deletions.ts'
 import {
   beginEmailChange,
   cancelEmailChange,
   confirmEmailChange,
   deleteExpiredEmailChanges,
-  pendingEmailChange,
+  findPendingEmailChange,
   readEmailChange,
   refuseEmailChange,
 } from '../../sql/accounts/email-changes.ts'
@@ -15,7 +15,7 @@ import { ACCOUNT_ORDERS, readAccounts } from '../../sql/accounts/lists.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planRead } from './plans-help.ts'
 
 /**
@@ -23,7 +23,7 @@ import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planRead } fr
  * index.
  */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 const addAccounts = (which: string) =>
   query(
     `insert into account (email, password_hash, full_name, role, is_active, last_login, created_at)
@@ -34,8 +34,8 @@ const addAccounts = (which: string) =>
        timestamptz '2026-01-01' + n / 3 * interval '1 minute'
      from generate_series(1, 10000) n where ${which}`,
   )
-const FEW = 'n % 1000 < 180'
-await addAccounts(FEW)
+const SUBSET_CONDITION = 'n % 1000 < 180'
+await addAccounts(SUBSET_CONDITION)
 await query(
   `insert into account (email, password_hash, is_active, deleted_at) select null, '', false, now() from generate_series(1, 100)`,
 )
@@ -48,31 +48,31 @@ const reader = createReader({ url, applicationName: 'lists' })
 after(() => Promise.all([client.end(), reader.close()]))
 
 const ORDERS = Object.keys(ACCOUNT_ORDERS) as (keyof typeof ACCOUNT_ORDERS)[]
-const WAYS = ['asc', 'desc'] as const
-const ANY = [null, null] as const
+const DIRECTIONS = ['asc', 'desc'] as const
+const ANY_TIME = [null, null] as const
 // This range holds 900 accounts, 180 of them with rare values.
-const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
+const TIME_RANGE = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
 
 const FILTERS = [null, 'user', 'moderator'].flatMap((role) =>
-  [null, false].flatMap((active) => [ANY, HOURS].map(([from, to]) => ({ role, active, from, to }))),
+  [null, false].flatMap((active) => [ANY_TIME, TIME_RANGE].map(([from, to]) => ({ role, active, from, to }))),
 )
 // Page size of the compared lists.
-const SEEN = 30
-const KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
+const PAGE_SIZE = 30
+const SORT_KEYS = { created_at: [], email: ['email'], last_login: ["coalesce(last_login, 'epoch')"] }
 
 describe('lists with each combination of role, state, search, time and order', () => {
   for (const search of [null, 'ZOE 0', 'müll', 'mull', '7@exam', 'no_body', '100%', 'back\\slash', '\\_@'])
     for (const order of ORDERS)
-      for (const way of WAYS)
+      for (const way of DIRECTIONS)
         test(`${search}, ${order}, ${way}`, async () => {
-          const by = [...KEYS[order], 'created_at', 'id'].map((key) => `${key} ${way}`)
+          const by = [...SORT_KEYS[order], 'created_at', 'id'].map((key) => `${key} ${way}`)
           const matching = await query(
             `select id, role, is_active, created_at from plain
              where $1::text is null or position(lower(unaccent($1)) in text) > 0 order by ${by}`,
             [search],
           )
           for (const { role, active, from, to } of FILTERS) {
-            const values = [role, active, search, from!, to!, null, 0, SEEN] as const
+            const values = [role, active, search, from!, to!, null, 0, PAGE_SIZE] as const
             const found = await reader.text(readAccounts[order][way], values)
             const expected = matching.filter(
               (account) =>
@@ -83,37 +83,37 @@ describe('lists with each combination of role, state, search, time and order', (
             )
             assert.deepEqual(
               JSON.parse(found!.split('\n')[1]!).map((account: { id: number }) => account.id),
-              expected.slice(0, SEEN).map(({ id }) => id),
+              expected.slice(0, PAGE_SIZE).map(({ id }) => id),
             )
           }
         })
 })
 
-const asked = [
-  ['all', null, null, null, ...ANY],
-  ['of a role', 'moderator', null, null, ...ANY],
-  ['inactive ones', null, false, null, ...ANY],
-  ['active ones', null, true, null, ...ANY],
-  ['inactive ones of a role', 'user', false, null, ...ANY],
-  ['with a name', null, null, 'zoe 2', ...ANY],
-  ['with an address', null, null, 'person-12345@', ...ANY],
-  ['with what nobody has', null, null, 'nobody has this', ...ANY],
-  ['with what many have', null, null, 'example', ...ANY],
-  ['of a role, with a name', 'admin', true, 'ann', ...ANY],
+const filteredLists = [
+  ['all', null, null, null, ...ANY_TIME],
+  ['of a role', 'moderator', null, null, ...ANY_TIME],
+  ['inactive ones', null, false, null, ...ANY_TIME],
+  ['active ones', null, true, null, ...ANY_TIME],
+  ['inactive ones of a role', 'user', false, null, ...ANY_TIME],
+  ['with a name', null, null, 'zoe 2', ...ANY_TIME],
+  ['with an address', null, null, 'person-12345@', ...ANY_TIME],
+  ['with what nobody has', null, null, 'nobody has this', ...ANY_TIME],
+  ['with what many have', null, null, 'example', ...ANY_TIME],
+  ['of a role, with a name', 'admin', true, 'ann', ...ANY_TIME],
 ] as const
 const reads = ORDERS.flatMap((order) =>
-  WAYS.flatMap((way) =>
-    asked.map(([what, ...filters]) =>
+  DIRECTIONS.flatMap((way) =>
+    filteredLists.map(([what, ...filters]) =>
       planRead(`${what}, by ${order}, ${way}`, readAccounts[order][way], ...filters, null, 0, 20),
     ),
   ),
 )
-const ofHours = WAYS.map((way) =>
-  planRead(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...HOURS, null, 0, 20),
+const readsOfTimeRange = DIRECTIONS.map((way) =>
+  planRead(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...TIME_RANGE, null, 0, 20),
 )
 describe('with 10,000 accounts', () => {
   before(async () => {
-    await addAccounts(`not (${FEW})`)
+    await addAccounts(`not (${SUBSET_CONDITION})`)
     await query(
       `update account set deletion_at = now() + (id - 20) * interval '1 hour' where id % 1000 < 3 and role <> 'admin' and deleted_at is null`,
     )
@@ -127,7 +127,7 @@ describe('with 10,000 accounts', () => {
   })
 
   // With the wrong index, a list reads up to 10,000 buffers.
-  for (const [what, statement, ...values] of [...reads, ...ofHours])
+  for (const [what, statement, ...values] of [...reads, ...readsOfTimeRange])
     test(what, () => assertListByIndex(client, statement, values, 300))
 
   describe('writes by index', () => {
@@ -140,10 +140,10 @@ describe('with 10,000 accounts', () => {
       digests: { old: randomBytes(32), new: randomBytes(32) },
     })
     const writes: readonly [string, () => Promise<Query<unknown>> | Query<unknown>][] = [
-      ['accounts that are due', () => dueAccounts(0, 1000, 'x:')],
-      ['whether one is', () => isDue(++n)],
+      ['accounts that are due', () => findDueAccounts(0, 1000, 'x:')],
+      ['whether one is', () => checkDeletionDue(++n)],
       ['begin a change of address', () => beginEmailChange(change())],
-      ['what its mails say', async () => pendingEmailChange(await readPendingChange(), 'new')],
+      ['what its mails say', async () => findPendingEmailChange(await readPendingChange(), 'new')],
       ['confirm it', () => confirmEmailChange(digest())],
       ['refuse it', () => refuseEmailChange(digest())],
       ['take it back', () => cancelEmailChange(++n)],

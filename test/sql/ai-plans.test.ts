@@ -1,37 +1,37 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import {
+  findUnscoredConversations,
+  readAccountSentiment,
   readSentiment,
-  readSentimentOf,
   storeJudgement,
-  unscoredConversations,
 } from '../../sql/ai/sentiment.ts'
 import {
   insertFirstTurn,
   insertTurn,
   readTurn,
-  readTurnOfJob,
+  readTurnByJob,
+  readTurnInput,
   readTurnStart,
-  turnToAnswer,
 } from '../../sql/ai/turns.ts'
-import { insertUsage, readUsage, readUsageOf } from '../../sql/ai/usage.ts'
+import { insertUsage, readUsage, readUserUsage } from '../../sql/ai/usage.ts'
 import {
+  cancelPendingTurns,
   deleteConversation,
   readConversation,
   readConversationOwner,
   readConversations,
   renameConversation,
-  stopTurns,
 } from '../../sql/ai.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, daysAgo, planRead, testReads } from './plans-help.ts'
 
 /** Queries of conversations use an index, with 4,000 conversations and 16,000 messages. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 500) n`,
 )
@@ -61,19 +61,19 @@ await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
-const readOne = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
-const conversation = await readOne('select id from ai_conversation limit 1')
-const answer = await readOne(`select id from ai_message where role = 'assistant' limit 1`)
-const job = await readOne(`select job_id from ai_message where role = 'assistant' limit 1`)
+const readValue = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
+const conversation = await readValue('select id from ai_conversation limit 1')
+const answer = await readValue(`select id from ai_message where role = 'assistant' limit 1`)
+const job = await readValue(`select job_id from ai_message where role = 'assistant' limit 1`)
 
-const ANY = [null, null] as const
+const ANY_TIME = [null, null] as const
 // The test's rows are from the last five days.
-const DAYS = [daysAgo(4), daysAgo(1)] as const
+const TIME_RANGE = [daysAgo(4), daysAgo(1)] as const
 const reads = [
   ...(['asc', 'desc'] as const).flatMap((way) =>
-    [ANY, DAYS].flatMap((time) => {
+    [ANY_TIME, TIME_RANGE].flatMap((time) => {
       const statement = readConversations.updated_at[way]
-      const what = `(${way}, ${time === ANY ? 'of any time' : 'of some days'})`
+      const what = `(${way}, ${time === ANY_TIME ? 'of any time' : 'of some days'})`
       return [
         planRead(`conversations of an account ${what}`, statement, '5', 5, false, ...time, null, 0, 50),
         planRead(`conversations of nobody ${what}`, statement, 'api-user', null, true, ...time, null, 0, 50),
@@ -84,15 +84,15 @@ const reads = [
   planRead('a conversation', readConversation, conversation, null, 0, 200),
   planRead('whose it is', readConversationOwner, conversation),
   planRead('a turn by its answer', readTurn, answer),
-  planRead('a turn by its job', readTurnOfJob, job),
-  planRead('usage of a user', readUsageOf, null, null, 10, '5', null, false),
+  planRead('a turn by its job', readTurnByJob, job),
+  planRead('usage of a user', readUserUsage, null, null, 10, '5', null, false),
   planRead('usage of everybody', readUsage, null, null, 10),
-  planRead('usage of some days', readUsage, ...DAYS, 10),
+  planRead('usage of some days', readUsage, ...TIME_RANGE, 10),
   planRead('how conversations went', readSentiment, true),
-  planRead('how those of an account went', readSentimentOf, true, 5),
+  planRead('how those of an account went', readAccountSentiment, true, 5),
 ]
 // For these small tables, a sequential scan may be cheaper.
-const SMALL = ['ai_agent', 'llm_current']
+const SMALL_TABLES = ['ai_agent', 'llm_current']
 
 describe('reads by index', () => {
   testReads(client, reads)
@@ -104,7 +104,7 @@ describe('reads by index', () => {
     )
     const scanned = rows.flatMap((row) => /Seq Scan on (\w+)/.exec(row['QUERY PLAN'])?.[1] ?? [])
     assert.deepEqual(
-      scanned.filter((table) => !SMALL.includes(table)),
+      scanned.filter((table) => !SMALL_TABLES.includes(table)),
       [],
     )
   })
@@ -129,10 +129,10 @@ describe('writes by index', () => {
   const writes: readonly [what: string, () => Promise<Query<unknown>> | Query<unknown>][] = [
     ['a first turn', () => insertFirstTurn(turn(uuidv7()), { userId: 'u', ownerId: 5, title: 't' })],
     ['a turn', () => insertTurn(turn(conversation))],
-    ['what a model is asked', () => turnToAnswer(answer, 'assistant', 21, job)],
+    ['what a model is asked', () => readTurnInput(answer, 'assistant', 21, job)],
     ['another title', () => renameConversation(conversation, 'x')],
-    ['turns that have not ended', () => stopTurns(conversation)],
-    ['unscored conversations', () => unscoredConversations(300, 20, 50)],
+    ['turns that have not ended', () => cancelPendingTurns(conversation)],
+    ['unscored conversations', () => findUnscoredConversations(300, 20, 50)],
     [
       'a judgement',
       async () =>
@@ -159,7 +159,7 @@ describe('writes by index', () => {
     [
       'deleting one',
       async () =>
-        deleteConversation(await readOne('select id from ai_conversation order by id desc limit 1')),
+        deleteConversation(await readValue('select id from ai_conversation order by id desc limit 1')),
     ],
   ]
   // A sequential scan is allowed for the few agents.

@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { insertFirstTurn, turnToAnswer } from '../../sql/ai/turns.ts'
+import { insertFirstTurn, readTurnInput } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { cancelJob, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
-import { chat } from '../../tasks/ai/chat.ts'
-import { testDatabase } from '../database.ts'
+import { answerMessage } from '../../tasks/ai/chat.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** A turn is settled when its job ends, however the job ended. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 const LEASE = uuidv7()
 await query(
   `insert into worker_lease (id, name, queues, expires_at) values ($1, 'w', '{ai}', now() + interval '1 hour')`,
   [LEASE],
 )
 
-interface Begun {
+interface Turn {
   readonly jobId: string
   readonly answerId: string
   readonly conversationId: string
 }
 
-async function begin(): Promise<Begun> {
+async function beginTurn(): Promise<Turn> {
   const [jobId, answerId, conversationId] = [uuidv7(), uuidv7(), uuidv7()]
   const payload = {
     message_id: answerId,
@@ -42,7 +42,7 @@ async function begin(): Promise<Begun> {
     mailbox: `conversation:${conversationId}`,
     mailbox_limit: 1,
     when_busy: 'wait' as const,
-    settle: chat.settle!,
+    settle: answerMessage.settleFunction!,
     payload,
     max_tries: 3,
     delay_ms: null,
@@ -61,23 +61,26 @@ async function begin(): Promise<Begun> {
   await db.any(insertFirstTurn(turn, { userId: 'u', ownerId: null, title: 'Q' }))
   return { jobId, answerId, conversationId }
 }
-async function claim({ jobId, conversationId }: Begun): Promise<number> {
+async function claimJob({ jobId, conversationId }: Turn): Promise<number> {
   const delivery = {
-    task: chat.name,
+    task: answerMessage.name,
     mailbox: `conversation:${conversationId}`,
     limit: 1,
     first: 0,
     last: null,
     owner: null,
   }
-  const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
+  const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, freeSlots: 1 }])))
   assert.equal(claimed!.id, jobId)
   return claimed!.attempt
 }
-const emit = (id: string, attempt: number, events: readonly (readonly [kind: string, data: object])[]) =>
-  db.any(storeProgress(events.map(([kind, data], i) => ({ id, attempt, n: i + 1, kind, data }))))
-const chunk = (content: string) => ['chunk', { content, timestamp: 't' }] as const
-const used = (more: object = {}) =>
+const storeEvents = (
+  id: string,
+  attempt: number,
+  events: readonly (readonly [kind: string, data: object])[],
+) => db.any(storeProgress(events.map(([kind, data], i) => ({ id, attempt, n: i + 1, kind, data }))))
+const createChunkEvent = (content: string) => ['chunk', { content, timestamp: 't' }] as const
+const createUsageEvent = (more: object = {}) =>
   [
     'usage',
     {
@@ -92,7 +95,7 @@ const used = (more: object = {}) =>
       ...more,
     },
   ] as const
-const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
+const done = ({ jobId, answerId, conversationId }: Turn, attempt: number) =>
   endAttempts(db, [
     {
       id: jobId,
@@ -107,14 +110,14 @@ const done = ({ jobId, answerId, conversationId }: Begun, attempt: number) =>
       }),
     },
   ])
-const readMessage = async ({ answerId }: Begun) =>
+const readMessage = async ({ answerId }: Turn) =>
   (
     await query(
       'select status, content, provider, model, response_ms, error_detail from ai_message where id = $1',
       [answerId],
     )
   )[0]
-const readUsage = async ({ answerId }: Begun) =>
+const readUsage = async ({ answerId }: Turn) =>
   (
     await query(
       `select vendor, model, input_tokens::int as input, cached_tokens::int as cached, output_tokens::int as output,
@@ -122,7 +125,7 @@ const readUsage = async ({ answerId }: Begun) =>
       [answerId],
     )
   )[0]
-const readConversation = async ({ conversationId }: Begun) =>
+const readConversation = async ({ conversationId }: Turn) =>
   (
     await query(
       'select provider, model, last_response_ms, unscored_since is not null as unscored from ai_conversation where id = $1',
@@ -132,19 +135,19 @@ const readConversation = async ({ conversationId }: Begun) =>
 
 describe('settling a turn', () => {
   test('sums up the usage of all attempts when the job ends', async () => {
-    const turn = await begin()
-    assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, false)
-    const first = await claim(turn)
-    await emit(turn.jobId, first, [chunk('gone'), used()])
-    assert.equal((await db.one(turnToAnswer(turn.answerId, 'assistant', 5, turn.jobId))).shown, true)
+    const turn = await beginTurn()
+    assert.equal((await db.one(readTurnInput(turn.answerId, 'assistant', 5, turn.jobId))).shown, false)
+    const first = await claimJob(turn)
+    await storeEvents(turn.jobId, first, [createChunkEvent('gone'), createUsageEvent()])
+    assert.equal((await db.one(readTurnInput(turn.answerId, 'assistant', 5, turn.jobId))).shown, true)
     await endAttempts(db, [{ id: turn.jobId, attempt: first, outcome: 'release' }])
     assert.equal((await readMessage(turn))!.status, 'pending')
-    const second = await claim(turn)
-    await emit(turn.jobId, second, [
+    const second = await claimJob(turn)
+    await storeEvents(turn.jobId, second, [
       ['restart', {}],
-      chunk('all '),
-      chunk('of it'),
-      used({ cost: '0.20000000000000000001' }),
+      createChunkEvent('all '),
+      createChunkEvent('of it'),
+      createUsageEvent({ cost: '0.20000000000000000001' }),
     ])
     await done(turn, second)
     assert.deepEqual(await readMessage(turn), {
@@ -176,21 +179,27 @@ describe('settling a turn', () => {
   })
 
   test('stores no cost if the price of one attempt is unknown', async () => {
-    const turn = await begin()
-    const first = await claim(turn)
-    await emit(turn.jobId, first, [used({ cost: null, estimated: true })])
+    const turn = await beginTurn()
+    const first = await claimJob(turn)
+    await storeEvents(turn.jobId, first, [createUsageEvent({ cost: null, estimated: true })])
     await endAttempts(db, [{ id: turn.jobId, attempt: first, outcome: 'retry' }])
-    const second = await claim(turn)
-    await emit(turn.jobId, second, [used()])
+    const second = await claimJob(turn)
+    await storeEvents(turn.jobId, second, [createUsageEvent()])
     await done(turn, second)
     const { cost, estimated } = (await readUsage(turn))!
     assert.deepEqual([cost, estimated], [null, true])
   })
 
   test('stores the text since the last start, and the reason, when the job fails', async () => {
-    const turn = await begin()
-    const attempt = await claim(turn)
-    await emit(turn.jobId, attempt, [chunk('x'), ['restart', {}], chunk('Par'), chunk('tial'), used()])
+    const turn = await beginTurn()
+    const attempt = await claimJob(turn)
+    await storeEvents(turn.jobId, attempt, [
+      createChunkEvent('x'),
+      ['restart', {}],
+      createChunkEvent('Par'),
+      createChunkEvent('tial'),
+      createUsageEvent(),
+    ])
     await endAttempts(db, [
       { id: turn.jobId, attempt, outcome: 'failed', code: 'ai.interrupted', detail: 'It broke off' },
     ])
@@ -206,10 +215,10 @@ describe('settling a turn', () => {
   })
 
   test('estimates usage from the text length when the process died for the last time', async () => {
-    const turn = await begin()
+    const turn = await beginTurn()
     await query('update job set interruptions = 4 where id = $1', [turn.jobId])
-    const attempt = await claim(turn)
-    await emit(turn.jobId, attempt, [chunk('0123456789')])
+    const attempt = await claimJob(turn)
+    await storeEvents(turn.jobId, attempt, [createChunkEvent('0123456789')])
     await endAttempts(db, [{ id: turn.jobId, attempt, outcome: 'crashed', code: 'job.crashed', detail: 'x' }])
     assert.deepEqual(
       [(await readMessage(turn))!.status, (await readMessage(turn))!.content],
@@ -220,16 +229,16 @@ describe('settling a turn', () => {
   })
 
   test('counts no usage if the turn was stopped before it began', async () => {
-    const turn = await begin()
+    const turn = await beginTurn()
     await db.one(cancelJob(turn.jobId))
     assert.deepEqual([(await readMessage(turn))!.status, (await readMessage(turn))!.content], ['stopped', ''])
     assert.equal(await readUsage(turn), undefined)
   })
 
   test('happens once, and counts usage even if the conversation is gone', async () => {
-    const turn = await begin()
-    const attempt = await claim(turn)
-    await emit(turn.jobId, attempt, [used()])
+    const turn = await beginTurn()
+    const attempt = await claimJob(turn)
+    await storeEvents(turn.jobId, attempt, [createUsageEvent()])
     await query('delete from ai_conversation where id = $1', [turn.conversationId])
     await done(turn, attempt)
     assert.equal((await readUsage(turn))!.input, 10)
@@ -237,9 +246,9 @@ describe('settling a turn', () => {
 })
 
 test('keeps answers without text out of later questions', async () => {
-  const [blank, later] = [await begin(), await begin()]
-  const attempt = await claim(blank)
-  await emit(blank.jobId, attempt, [chunk('\n\n'), used()])
+  const [blank, later] = [await beginTurn(), await beginTurn()]
+  const attempt = await claimJob(blank)
+  await storeEvents(blank.jobId, attempt, [createChunkEvent('\n\n'), createUsageEvent()])
   await db.one(cancelJob(blank.jobId))
   await endAttempts(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
   const { status, content } = (await readMessage(blank))!
@@ -248,7 +257,7 @@ test('keeps answers without text out of later questions', async () => {
     blank.conversationId,
     later.conversationId,
   ])
-  const { history } = await db.one(turnToAnswer(later.answerId, 'assistant', 5, later.jobId))
+  const { history } = await db.one(readTurnInput(later.answerId, 'assistant', 5, later.jobId))
   assert.deepEqual(history, [{ role: 'user', content: 'Q' }])
 })
 

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readUsage, readUsageOf } from '../../sql/ai/usage.ts'
-import { chanceOf } from '../chance.ts'
-import { testDatabase } from '../database.ts'
-import { runs } from '../runs.ts'
+import { readUsage, readUserUsage } from '../../sql/ai/usage.ts'
+import { createChance } from '../chance.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Usage of a time range equals the sum of its rows, although whole days come from stored sums. */
 
-const { query } = await testDatabase()
-const { numRuns, seed } = runs(150)
-const chance = chanceOf(seed)
+const { query } = await createTestDatabase()
+const { numRuns, seed } = createRunOptions(150)
+const chance = createChance(seed)
 const DAYS = 6
 const HOUR = 3_600_000
 const START = Date.UTC(2025, 11, 29)
 /** Returns a random time. Half of the times lie within a millisecond of the start of a day. */
-const pickMoment = (): string => {
+const pickTime = (): string => {
   const at = START + chance.between(0, DAYS * 24) * HOUR
   return new Date(
-    (chance.happens(0.5) ? at - (at % (24 * HOUR)) : at) + chance.pick([-1, 0, 0, 1]),
+    (chance.isHit(0.5) ? at - (at % (24 * HOUR)) : at) + chance.pick([-1, 0, 0, 1]),
   ).toISOString()
 }
 
@@ -41,10 +41,10 @@ const rows = Array.from({ length: 300 }, () => {
     input_tokens: chance.between(0, 9),
     output_tokens: chance.between(0, 9),
     audio_seconds: chance.between(0, 99) / 4,
-    cost: chance.happens(0.7) ? chance.between(0, 99) / 1000 : null,
-    estimated: chance.happens(0.3),
-    success: chance.happens(0.8),
-    created_at: pickMoment(),
+    cost: chance.isHit(0.7) ? chance.between(0, 99) / 1000 : null,
+    estimated: chance.isHit(0.3),
+    success: chance.isHit(0.8),
+    created_at: pickTime(),
   }
 })
 const COLUMNS =
@@ -56,7 +56,7 @@ await query(
 await query(`update ai_usage set cost = null where model = 'f'`)
 
 // Computes usage from the rows alone, without stored sums.
-const withoutSums = (whose: string): string => `
+const usageFromRows = (whose: string): string => `
   with model as (
     select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(audio_seconds) as audio, sum(cost) as cost,
       count(*) filter (where cost is null)::int as unpriced, count(*) filter (where estimated)::int as estimated,
@@ -72,18 +72,18 @@ const withoutSums = (whose: string): string => `
 
 const READS = [
   { whose: 'true', read: readUsage.text, values: [] },
-  { whose: `user_id = '5' and owner_id = 5`, read: readUsageOf.text, values: ['5', 5, false] },
-  { whose: `user_id = '5' and owner_id is null`, read: readUsageOf.text, values: ['5', null, false] },
-  { whose: `user_id = '5'`, read: readUsageOf.text, values: ['5', null, true] },
-  { whose: `user_id = '7'`, read: readUsageOf.text, values: ['7', null, true] },
+  { whose: `user_id = '5' and owner_id = 5`, read: readUserUsage.text, values: ['5', 5, false] },
+  { whose: `user_id = '5' and owner_id is null`, read: readUserUsage.text, values: ['5', null, false] },
+  { whose: `user_id = '5'`, read: readUserUsage.text, values: ['5', null, true] },
+  { whose: `user_id = '7'`, read: readUserUsage.text, values: ['7', null, true] },
 ] as const
 
 test('usage of any time range is the sum of its rows, wherever in a day it begins and ends', async () => {
   let met = 0
   for (let n = 0; n < numRuns; n++) {
     const { whose, read, values } = chance.pick(READS)
-    const range = [chance.happens(0.1) ? null : pickMoment(), chance.happens(0.1) ? null : pickMoment()]
-    const [row] = await query(withoutSums(whose), range)
+    const range = [chance.isHit(0.1) ? null : pickTime(), chance.isHit(0.1) ? null : pickTime()]
+    const [row] = await query(usageFromRows(whose), range)
     const [answer] = await query(read, [...range, 5, ...values])
     const { models, ...said } = JSON.parse(Object.values(answer!)[0] as string)
     const { requests, successes, ...sums } = row as Record<string, number>

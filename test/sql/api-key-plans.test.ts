@@ -2,9 +2,9 @@ import { after, describe, test } from 'node:test'
 import { recordSessionUse } from '../../sql/accounts/sessions.ts'
 import { lockAccount, readAccountState } from '../../sql/accounts.ts'
 import {
-  apiKeyOwners,
   deleteApiKey,
   deleteExpiredApiKeys,
+  findApiKeyOwners,
   insertApiKey,
   readApiKey,
   readApiKeys,
@@ -15,14 +15,14 @@ import {
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
+import { deleteMember, markOrganizationDeleted } from '../../sql/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Queries of API keys and access checks use an index, with 2000 accounts and 5000 keys. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await fillOrganizations(query)
 await query(
   `insert into session (id, account_id) select gen_random_uuid(), n from generate_series(1, 2000) n`,
@@ -58,7 +58,7 @@ describe('reads by index', () => {
 
 let count = 500
 let organization = 100
-const next = (): string => {
+const nextKeyId = (): string => {
   count += 20
   return `01980000-0000-7000-8000-${count.toString(16).padStart(12, '0')}`
 }
@@ -70,13 +70,13 @@ const newKey = (): Query<unknown> => {
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'making a key': newKey,
-  'whose a key is': () => apiKeyOwners(next()),
-  'deleting a key': () => deleteApiKey(next()),
-  'noting the last use': () => recordKeyUse([next(), next()]),
-  'reserving requests': () => reserveRequests(next(), 1000, 60, 10),
+  'whose a key is': () => findApiKeyOwners(nextKeyId()),
+  'deleting a key': () => deleteApiKey(nextKeyId()),
+  'noting the last use': () => recordKeyUse([nextKeyId(), nextKeyId()]),
+  'reserving requests': () => reserveRequests(nextKeyId(), 1000, 60, 10),
   'deleting expired keys': () => deleteExpiredApiKeys(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
-  'the end of an organization': () => hideOrganization(++organization),
+  'the end of an organization': () => markOrganizationDeleted(++organization),
 }
 
 describe('writes by index', () => {

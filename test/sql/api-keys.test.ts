@@ -15,7 +15,7 @@ import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
 import { ACCOUNT_CHANGED } from '../../sql/notify.ts'
-import { hideOrganization } from '../../sql/orgs.ts'
+import { markOrganizationDeleted } from '../../sql/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
@@ -23,7 +23,7 @@ import { newAccount, sharedDatabase } from './shared-database.ts'
 /** API keys in the database: expiry, revocation, last use and rate limits. */
 
 const { db, query, url } = await sharedDatabase()
-const account = () => newAccount({ query })
+const addAccount = () => newAccount({ query })
 
 async function addKey(accountId: number, organizationId: number | null = null): Promise<string> {
   const id = uuidv7()
@@ -44,7 +44,7 @@ async function addOrganization(...members: number[]): Promise<number> {
   return row!.id as number
 }
 
-const isThere = async (id: string): Promise<boolean> =>
+const keyExists = async (id: string): Promise<boolean> =>
   (await query('select from api_key where id = $1', [id])).length === 1
 
 describe('the end of a key notifies every edge', async () => {
@@ -61,33 +61,33 @@ describe('the end of a key notifies every edge', async () => {
     until(`account ${id} is notified`, () => notified.includes(String(id)))
 
   test('its deletion is notified', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     assert.notEqual(await db.maybeOne(deleteApiKey(await addKey(owner))), null)
     await assertNotified(owner)
   })
 
   test('the end of a membership deletes the keys of that organization only', async () => {
-    const owner = await account()
-    const [left, stayed] = [await addOrganization(owner, await account()), await addOrganization(owner)]
+    const owner = await addAccount()
+    const [left, stayed] = [await addOrganization(owner, await addAccount()), await addOrganization(owner)]
     const keys = [await addKey(owner), await addKey(owner, stayed), await addKey(owner, left)]
     await query('delete from organization_member where organization_id = $1 and user_id = $2', [left, owner])
     await assertNotified(owner)
-    assert.deepEqual(await Promise.all(keys.map(isThere)), [true, true, false])
+    assert.deepEqual(await Promise.all(keys.map(keyExists)), [true, true, false])
   })
 
   test('the deletion of an organization deletes its keys immediately', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     const id = await addOrganization(owner)
     const [own, its] = [await addKey(owner), await addKey(owner, id)]
-    await db.one(hideOrganization(id))
+    await db.one(markOrganizationDeleted(id))
     await assertNotified(owner)
-    assert.deepEqual([await isThere(own), await isThere(its)], [true, false])
+    assert.deepEqual([await keyExists(own), await keyExists(its)], [true, false])
   })
 })
 
 test('only a member can have a key of an organization', async () => {
-  const id = await addOrganization(await account())
-  await assert.rejects(addKey(await account(), id))
+  const id = await addOrganization(await addAccount())
+  await assert.rejects(addKey(await addAccount(), id))
 })
 
 const countKeys = (owner: number) =>
@@ -96,7 +96,7 @@ const countKeys = (owner: number) =>
   )`select count(*)::int as count from api_key where account_id = ${owner}`
 
 test('changes to the keys of an account are serialized, and see each other', async () => {
-  const owner = await account()
+  const owner = await addAccount()
   const lockAndCount = (tx: Queries) => tx.maybeOne(lockAccount(owner)).then(() => tx.one(countKeys(owner)))
   let isLocked = false
   const first = db.transaction(async (tx) => {
@@ -122,7 +122,7 @@ describe('the last use of keys', () => {
     (await query('select last_used_at as at from api_key where id = $1', [id]))[0]!.at as Date | null
 
   test('is recorded for several keys in one statement, at most every 30 seconds', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     const [one, two, unused] = [await addKey(owner), await addKey(owner), await addKey(owner)]
     await db.run(recordKeyUse([two, one, randomUUID()]))
     const noted = await readUsedAt(one)
@@ -137,7 +137,7 @@ describe('the last use of keys', () => {
   })
 
   test('is left to another edge that is recording it', async () => {
-    const one = await addKey(await account())
+    const one = await addKey(await addAccount())
     const other = await connect({ url, applicationName: 'another edge' })
     try {
       await other.query('begin')
@@ -160,7 +160,7 @@ describe('the rate limit of a key', () => {
   const given = ({ granted, remaining }: { granted: number; remaining: number }) => [granted, remaining]
 
   test('grants requests until the limit is reached', async () => {
-    const one = await addKey(await account())
+    const one = await addKey(await addAccount())
     assert.deepEqual(given(await reserve(one, 10, 4)), [4, 6])
     assert.deepEqual(given(await reserve(one, 10, 4)), [4, 2])
     assert.deepEqual(given(await reserve(one, 10, 4)), [2, 0])
@@ -170,7 +170,7 @@ describe('the rate limit of a key', () => {
   })
 
   test('grants requests again in the next period, which begins with its first request', async () => {
-    const one = await addKey(await account())
+    const one = await addKey(await addAccount())
     await reserve(one, 10, 10)
     await age(one, 3540)
     const late = await reserve(one, 10, 1)
@@ -183,7 +183,7 @@ describe('the rate limit of a key', () => {
   })
 
   test('never grants more than the limit to concurrent callers', async () => {
-    const one = await addKey(await account())
+    const one = await addKey(await addAccount())
     const all = await Promise.all(Array.from({ length: 50 }, () => reserve(one, 100, 7)))
     assert.equal(
       all.reduce((sum, { granted }) => sum + granted, 0),
@@ -192,17 +192,17 @@ describe('the rate limit of a key', () => {
   })
 
   test('grants nothing more after it was lowered below the granted number', async () => {
-    const one = await addKey(await account())
+    const one = await addKey(await addAccount())
     await reserve(one, 100, 50)
     assert.deepEqual(given(await reserve(one, 20, 5)), [0, 0])
   })
 })
 
 test('keys are deleted 30 days after they expired', async () => {
-  const owner = await account()
+  const owner = await addAccount()
   const keys = [await addKey(owner), await addKey(owner), await addKey(owner)]
   await query(`update api_key set expires_at = now() - interval '31 days' where id = $1`, [keys[0]])
   await query(`update api_key set expires_at = now() - interval '29 days' where id = $1`, [keys[1]])
   assert.deepEqual(await db.one(deleteExpiredApiKeys(10)), { count: 1 })
-  assert.deepEqual(await Promise.all(keys.map(isThere)), [false, true, true])
+  assert.deepEqual(await Promise.all(keys.map(keyExists)), [false, true, true])
 })

@@ -3,12 +3,12 @@ import { after, before, describe, test } from 'node:test'
 import { readAudit } from '../../sql/audit.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 
 /** Lists of the audit trail use an index for any combination of filters, with 12,000 events. */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 await query(
   `insert into audit_event (at, kind, actor_id, account_id, organization_id)
    select timestamptz '2026-01-01' + n / 3 * interval '100 s', case when n % 500 = 0 then 'member.added' when n % 3 = 0 then 'account.signed_in' else 'account.updated' end,
@@ -20,16 +20,16 @@ const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'lists', startOptions: GENERIC_PLANS })
 after(() => Promise.all([client.end(), reader.close()]))
 
-const WAYS = ['asc', 'desc'] as const
-const ANY = [null, null] as const
+const DIRECTIONS = ['asc', 'desc'] as const
+const ANY_TIME = [null, null] as const
 // 540 events.
-const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
+const TIME_RANGE = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
 const CURSOR = '["2026-01-02T03:00:00Z",2917]'
-const reads = WAYS.flatMap((way) => {
+const reads = DIRECTIONS.flatMap((way) => {
   const audit = readAudit.at[way]
   return [
-    planRead(`of a time (${way})`, audit, null, null, null, ...HOURS, null, 0, 20),
-    ...[ANY, HOURS].flatMap((time) => {
+    planRead(`of a time (${way})`, audit, null, null, null, ...TIME_RANGE, null, 0, 20),
+    ...[ANY_TIME, TIME_RANGE].flatMap((time) => {
       const how = `(${way}, ${time[0]})`
       return [
         planRead(`of a kind ${how}`, audit, 'member.added', null, null, ...time, null, 0, 20),
@@ -57,7 +57,7 @@ describe('reads by index', () => testReads(client, reads, () => ['force_custom_p
 
 describe('finds old events by an index, with about one buffer per row of a page', () => {
   const values = [null, null, null, '2026-01-02T00:00:00Z', '2026-01-02T00:10:00Z', null, 0, 20] as const
-  for (const way of WAYS) test(way, () => assertListByIndex(client, readAudit.at[way], values, 100))
+  for (const way of DIRECTIONS) test(way, () => assertListByIndex(client, readAudit.at[way], values, 100))
 })
 
 interface Event {
@@ -86,8 +86,13 @@ describe('lists with each combination of filters, times and directions', () => {
             (account === null || event.actor_id === account || event.account_id === account),
         )
         for (const organization of [null, 5, 99])
-          for (const [from, to] of [ANY, HOURS, ['2026-01-05T00:00Z', null], [null, '2026-01-02T00:00Z']])
-            for (const way of WAYS) {
+          for (const [from, to] of [
+            ANY_TIME,
+            TIME_RANGE,
+            ['2026-01-05T00:00Z', null],
+            [null, '2026-01-02T00:00Z'],
+          ])
+            for (const way of DIRECTIONS) {
               const values = [kind, account, organization, from!, to!, null, 0, 50] as const
               const text = await reader.text(readAudit.at[way], values)
               const { events, total } = JSON.parse(text!) as { events: Event[]; total: number }

@@ -4,11 +4,11 @@ import { deleteAccount, insertAccount, setActive, setRole } from '../../sql/acco
 import { type AuditEvent, appendAudit } from '../../sql/audit.ts'
 import type { Query } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
-import { testDatabase } from '../database.ts'
-import { rounds } from '../runs.ts'
+import { createTestDatabase } from '../database.ts'
+import { countRounds } from '../runs.ts'
 
-const { db, query } = await testDatabase()
-const event = (more: Partial<AuditEvent> = {}): AuditEvent => ({
+const { db, query } = await createTestDatabase()
+const createEvent = (more: Partial<AuditEvent> = {}): AuditEvent => ({
   kind: 'account.updated',
   actorId: 1,
   accountId: 2,
@@ -21,8 +21,8 @@ const readTrail = () => query('select * from audit_event order by id')
 test('keeps events in order, with all their fields', async () => {
   await db.run(
     appendAudit([
-      event({ data: { text: `quote " ' \\ line\nbreak é`, n: 1 } }),
-      event({ kind: 'member.added', organizationId: 7, actorId: null, address: null, requestId: null }),
+      createEvent({ data: { text: `quote " ' \\ line\nbreak é`, n: 1 } }),
+      createEvent({ kind: 'member.added', organizationId: 7, actorId: null, address: null, requestId: null }),
     ]),
   )
   const rows = (await readTrail()).map(({ id: _, at, ...row }) => ({ ...row, at: at instanceof Date }))
@@ -51,7 +51,7 @@ test('keeps events in order, with all their fields', async () => {
 })
 
 test('rejects every statement that would change, delete or truncate events', async () => {
-  await db.run(appendAudit([event()]))
+  await db.run(appendAudit([createEvent()]))
   const before = await readTrail()
   const attempts = [
     `update audit_event set kind = 'account.deleted'`,
@@ -78,7 +78,7 @@ test('drops an event when its transaction is rolled back', async () => {
   const before = await readTrail()
   await assert.rejects(
     db.transaction(async (tx) => {
-      await tx.run(appendAudit([event()]))
+      await tx.run(appendAudit([createEvent()]))
       throw new Error('no')
     }),
   )
@@ -95,7 +95,7 @@ test('keeps an event after its account is deleted', async () => {
       isActive: true,
     }),
   )
-  await db.run(appendAudit([event({ accountId: id, actorId: id })]))
+  await db.run(appendAudit([createEvent({ accountId: id, actorId: id })]))
   await db.maybeOne(deleteAccount(id))
   const rows = await query('select actor_id from audit_event where account_id = $1', [id])
   assert.deepEqual(rows, [{ actor_id: id }])
@@ -107,11 +107,12 @@ const addAdmin = async (): Promise<number> => {
   const fields = { email, passwordHash: 'x', fullName: null, role: 'admin', isActive: true } as const
   return (await db.one(insertAccount(fields))).id
 }
-const isRefused = (error: unknown): boolean => error instanceof Failure && error.code === 'account.last_admin'
+const isLastAdminError = (error: unknown): boolean =>
+  error instanceof Failure && error.code === 'account.last_admin'
 const countAdmins = async (): Promise<number> =>
   (await query(`select count(*)::int as n from account where role = 'admin' and is_active`))[0]!.n as number
 
-const WAYS: Record<string, (id: number) => Query<unknown>> = {
+const ADMIN_REMOVALS: Record<string, (id: number) => Query<unknown>> = {
   demoted: (id: number) => setRole(id, 'user'),
   deactivated: (id: number) => setActive(id, false),
   deleted: (id: number) => deleteAccount(id),
@@ -120,23 +121,23 @@ const WAYS: Record<string, (id: number) => Query<unknown>> = {
 test('the last active admin cannot be demoted, deactivated or deleted, but otherwise changed', async () => {
   await query('delete from account')
   const last = await addAdmin()
-  for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(last)), isRefused)
+  for (const way of Object.values(ADMIN_REMOVALS)) await assert.rejects(db.run(way(last)), isLastAdminError)
   await db.one(setRole(last, 'admin'))
   await db.one(setActive(last, true))
   const inactive = await addAdmin()
   await db.one(setActive(inactive, false))
-  for (const way of Object.values(WAYS))
-    await assert.rejects(db.run(way(last)), isRefused, 'an admin who is not active does not count')
+  for (const way of Object.values(ADMIN_REMOVALS))
+    await assert.rejects(db.run(way(last)), isLastAdminError, 'an admin who is not active does not count')
   await db.one(setRole(inactive, 'user'))
   const other = await addAdmin()
   await db.one(setRole(last, 'user'))
-  for (const way of Object.values(WAYS)) await assert.rejects(db.run(way(other)), isRefused)
+  for (const way of Object.values(ADMIN_REMOVALS)) await assert.rejects(db.run(way(other)), isLastAdminError)
   assert.equal(await countAdmins(), 1)
 })
 
 test('one admin remains when all are removed concurrently', { timeout: 60_000 }, async () => {
-  const ways = Object.values(WAYS)
-  for (let round = 0; round < rounds(25); round++) {
+  const ways = Object.values(ADMIN_REMOVALS)
+  for (let round = 0; round < countRounds(25); round++) {
     await query(`delete from account where role <> 'admin' or not is_active`)
     const all = await Promise.all(Array.from({ length: 6 }, addAdmin))
     const [kept] = await query(`select array_agg(id) as ids from account where role = 'admin' and is_active`)
@@ -146,7 +147,7 @@ test('one admin remains when all are removed concurrently', { timeout: 60_000 },
     )
     const failed = ends.filter((end) => end.status === 'rejected')
     assert.equal(failed.length, 1, `of ${all.length} and more one is refused`)
-    assert.ok(isRefused(failed[0]!.reason))
+    assert.ok(isLastAdminError(failed[0]!.reason))
     assert.equal(await countAdmins(), 1)
   }
 })

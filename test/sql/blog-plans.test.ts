@@ -6,42 +6,42 @@ import {
   findOrCreateTags,
   type ImportedPost,
   insertPosts,
+  lockPostsBySlug,
   overwritePosts,
   readExportedPosts,
   setAllTags,
-  takenSlugs,
 } from '../../sql/blog/transfer.ts'
 import {
-  applyTag,
+  applyTagChange,
   archivePost,
   deletePost,
+  findUnappliedTag,
   hideTag,
   insertPost,
   insertTag,
   lockPost,
-  post,
+  lockTagsBySlug,
   publishPost,
+  readPost,
   readPosts,
-  readPostsOf,
+  readPostsByStatus,
   readPostsTagged,
   readPublished,
   readPublishedPost,
   readPublishedTagged,
   readTags,
   setTags,
-  tagsBySlug,
-  unappliedTag,
   updatePost,
   updateTag,
 } from '../../sql/blog.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, daysAgo, planRead, testReads } from './plans-help.ts'
 
 /** Queries of the blog use an index, with 2,500 posts and 2,000 tags. */
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await createTestDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 1500) n`,
 )
@@ -73,7 +73,7 @@ const reads = [
   planRead('what follows a cursor', readPublished, CURSOR, 0, 20),
   planRead('published posts of a tag', readPublishedTagged, 'tag-5', null, 0, 20),
   planRead('all posts', readPosts, null, 0, 20),
-  planRead('posts of a status', readPostsOf, 'draft', null, 0, 20),
+  planRead('posts of a status', readPostsByStatus, 'draft', null, 0, 20),
   planRead('posts of a tag', readPostsTagged, 'tag-5', null, null, 0, 20),
   planRead('posts of a tag and status', readPostsTagged, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
@@ -129,7 +129,7 @@ describe('writes by index', () => {
   }
   const author = { authorId: 1, authorName: 'n' }
   const writes: readonly [what: string, () => Query<unknown> | Promise<Query<unknown>>][] = [
-    ['a post', () => post(5)],
+    ['a post', () => readPost(5)],
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write under a slug that is taken', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
@@ -137,7 +137,7 @@ describe('writes by index', () => {
     ['publish', () => publishPost(++n * 10)],
     ['archive', () => archivePost(++n)],
     ['delete', () => deletePost(++n)],
-    ['find tags', () => tagsBySlug(['tag-5', 'tag-6'])],
+    ['find tags', () => lockTagsBySlug(['tag-5', 'tag-6'])],
     ['set tags', () => setTags(++n, [5, 6])],
     ['add a tag', () => insertTag(`N${++n}`, `n${n}`)],
     ['change a tag', () => updateTag(++n, `M${n}`, null)],
@@ -146,19 +146,19 @@ describe('writes by index', () => {
       'apply a changed tag',
       async () => {
         await query('update blog_tag set applied_to = 0 where id = $1', [++n])
-        return applyTag(n, 10)
+        return applyTagChange(n, 10)
       },
     ],
     [
       'apply a hidden tag',
       async () => {
         await db.run(hideTag(++n))
-        return applyTag(n, 500)
+        return applyTagChange(n, 500)
       },
     ],
-    ['a tag that is not applied', () => unappliedTag()],
+    ['a tag that is not applied', () => findUnappliedTag()],
     ['delete an author', () => deleteAccount(++n)],
-    ['find slugs', () => takenSlugs(['post-5', 'nowhere'])],
+    ['find slugs', () => lockPostsBySlug(['post-5', 'nowhere'])],
     ['import', () => insertPosts([imported(`i${++n}`), imported('post-7')], { id: 1, name: 'n' })],
     ['import over', () => overwritePosts([imported('post-8')])],
     [

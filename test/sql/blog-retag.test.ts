@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { applyTag, hideTag, unappliedTag, updateTag } from '../../sql/blog.ts'
+import { applyTagChange, findUnappliedTag, hideTag, updateTag } from '../../sql/blog.ts'
 import { connect } from '../../sql/driver.ts'
-import { retag } from '../../tasks/blog/retag.ts'
+import { retagPosts } from '../../tasks/blog/retag.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** Renamed and deleted tags are applied to posts in batches. */
 
 // Batch size of the task.
-const BATCH = 500
+const BATCH_SIZE = 500
 // More than a batch, even without the first `FEW` posts.
-const POSTS = BATCH + 30
-const FEW = 10
+const POST_COUNT = BATCH_SIZE + 30
+const FEW_POSTS = 10
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await createTestDatabase()
 const other = await connect({ url, applicationName: 'other' })
 after(() => other.end())
 
@@ -33,13 +33,14 @@ const countCorrect = async (): Promise<unknown> =>
           order by lower(t.name), t.name)
         from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id), '[]')`)
   )[0]!.n
-const labels: [string, number | undefined, number | undefined][] = []
-const run = (signal = new AbortController().signal) =>
-  retag.run(
+const progressEvents: [string, number | undefined, number | undefined][] = []
+const runTask = (signal = new AbortController().signal) =>
+  retagPosts.run(
     {
       db,
       signal,
-      progress: (label: string, current?: number, total?: number) => labels.push([label, current, total]),
+      progress: (label: string, current?: number, total?: number) =>
+        progressEvents.push([label, current, total]),
     } as unknown as TaskContext,
     {},
   )
@@ -48,7 +49,7 @@ describe('a tag with many posts', () => {
   let big = 0
 
   beforeEach(async () => {
-    labels.length = 0
+    progressEvents.length = 0
     await query('truncate blog_post, blog_tag cascade')
     const tags = await query(
       `insert into blog_tag (name, slug) values ('Big', 'big'), ('Small', 'small') returning id::int`,
@@ -56,13 +57,13 @@ describe('a tag with many posts', () => {
     big = tags[0]!.id as number
     await query(
       `insert into blog_post (title, slug, content) select 'Post ' || n, 'post-' || n, 'Text' from generate_series(1, $1) n`,
-      [POSTS],
+      [POST_COUNT],
     )
     await query(
       `insert into blog_post_tag (post_id, tag_id) select p.id, t.id from blog_post p, blog_tag t
        where t.slug = 'big' or p.id % 10 = 0`,
     )
-    assert.equal(await countCorrect(), POSTS)
+    assert.equal(await countCorrect(), POST_COUNT)
   })
 
   for (const [what, change] of [
@@ -72,33 +73,33 @@ describe('a tag with many posts', () => {
     test(`${what}, locks only the posts of one batch`, async () => {
       await db.run(change())
       await db.transaction(async (tx) => {
-        assert.equal((await tx.one(applyTag(big, BATCH))).count, BATCH)
-        assert.equal(await countUnlocked('blog_post'), POSTS - BATCH)
+        assert.equal((await tx.one(applyTagChange(big, BATCH_SIZE))).count, BATCH_SIZE)
+        assert.equal(await countUnlocked('blog_post'), POST_COUNT - BATCH_SIZE)
         await other.query(`set lock_timeout = '1s'`)
-        await other.query(`update blog_post set title = 'Edited' where slug = 'post-${POSTS}'`)
+        await other.query(`update blog_post set title = 'Edited' where slug = 'post-${POST_COUNT}'`)
       })
     })
 
     test(`${what}, resumes where it was interrupted`, async () => {
       await db.run(change())
-      await db.one(applyTag(big, FEW))
+      await db.one(applyTagChange(big, FEW_POSTS))
       await assert.rejects(
         db.transaction(async (tx) => {
-          await tx.one(applyTag(big, FEW))
+          await tx.one(applyTagChange(big, FEW_POSTS))
           throw new Error('killed')
         }),
       )
-      assert.deepEqual(await db.maybeOne(unappliedTag()), { id: big, posts: POSTS - FEW })
-      assert.deepEqual(await run(), { posts: POSTS - FEW })
-      assert.deepEqual(labels, [
-        [`Tag ${big}: posts`, 0, POSTS - FEW],
-        [`Tag ${big}: posts`, 500, POSTS - FEW],
+      assert.deepEqual(await db.maybeOne(findUnappliedTag()), { id: big, posts: POST_COUNT - FEW_POSTS })
+      assert.deepEqual(await runTask(), { posts: POST_COUNT - FEW_POSTS })
+      assert.deepEqual(progressEvents, [
+        [`Tag ${big}: posts`, 0, POST_COUNT - FEW_POSTS],
+        [`Tag ${big}: posts`, 500, POST_COUNT - FEW_POSTS],
       ])
-      assert.equal(await countCorrect(), POSTS)
-      assert.equal(await db.maybeOne(unappliedTag()), null)
+      assert.equal(await countCorrect(), POST_COUNT)
+      assert.equal(await db.maybeOne(findUnappliedTag()), null)
       const left = await query('select name from blog_tag order by id')
       assert.deepEqual(left, what === 'deleted' ? [{ name: 'Small' }] : [{ name: 'A' }, { name: 'Small' }])
-      assert.deepEqual(await run(), { posts: 0 })
+      assert.deepEqual(await runTask(), { posts: 0 })
     })
   }
 
@@ -106,27 +107,27 @@ describe('a tag with many posts', () => {
     await db.run(updateTag(big, 'A', null))
     const stop = new AbortController()
     stop.abort()
-    await assert.rejects(run(stop.signal))
-    assert.deepEqual(await db.maybeOne(unappliedTag()), { id: big, posts: POSTS })
-    assert.deepEqual(await run(), { posts: POSTS })
-    assert.equal(await countCorrect(), POSTS)
+    await assert.rejects(runTask(stop.signal))
+    assert.deepEqual(await db.maybeOne(findUnappliedTag()), { id: big, posts: POST_COUNT })
+    assert.deepEqual(await runTask(), { posts: POST_COUNT })
+    assert.equal(await countCorrect(), POST_COUNT)
   })
 
   test('renamed again during the run, has its last name everywhere', async () => {
     await db.run(updateTag(big, 'A', null))
-    await db.one(applyTag(big, BATCH))
+    await db.one(applyTagChange(big, BATCH_SIZE))
     await db.run(updateTag(big, 'B', null))
-    await run()
-    assert.equal(await countCorrect(), POSTS)
-    assert.equal((await query(`select 1 from blog_post where tags like '%"B"%'`)).length, POSTS)
+    await runTask()
+    assert.equal(await countCorrect(), POST_COUNT)
+    assert.equal((await query(`select 1 from blog_post where tags like '%"B"%'`)).length, POST_COUNT)
   })
 
   test('deleted while it is renamed, is in no post', async () => {
     await db.run(updateTag(big, 'A', null))
-    await db.one(applyTag(big, BATCH))
+    await db.one(applyTagChange(big, BATCH_SIZE))
     await db.run(hideTag(big))
-    await run()
-    assert.equal(await countCorrect(), POSTS)
+    await runTask()
+    assert.equal(await countCorrect(), POST_COUNT)
     assert.equal((await query('select 1 from blog_post_tag where tag_id = $1', [big])).length, 0)
   })
 
@@ -143,7 +144,7 @@ describe('a tag with many posts', () => {
 
   test('renamed to the same names, changes nothing', async () => {
     await db.run(updateTag(big, 'Big', 'big'))
-    assert.equal(await db.maybeOne(unappliedTag()), null)
-    assert.deepEqual(await db.one(applyTag(big, BATCH)), { count: 0 })
+    assert.equal(await db.maybeOne(findUnappliedTag()), null)
+    assert.deepEqual(await db.one(applyTagChange(big, BATCH_SIZE)), { count: 0 })
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { applyTag, archivePost, hideTag, publishPost } from '../../sql/blog.ts'
+import { applyTagChange, archivePost, hideTag, publishPost } from '../../sql/blog.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 
@@ -64,7 +64,7 @@ test('publishing a post while its tag is deleted does not deadlock', async () =>
   for (const { tag } of posts) await db.run(hideTag(tag))
   await Promise.all(
     posts.flatMap(({ post, tag }) => [
-      db.one(applyTag(tag, 10)),
+      db.one(applyTagChange(tag, 10)),
       db.maybeOne(publishPost(post)),
       db.maybeOne(archivePost(post)),
     ]),

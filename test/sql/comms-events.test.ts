@@ -2,29 +2,29 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
-  applyEvents,
-  beginRequest,
+  applySendEvents,
+  beginSendRequest,
   type Channel,
-  closeOrphans,
+  closeOrphanedSends,
+  findSendById,
   insertSend,
   markFailed,
   markSent,
   markUnknown,
   type SendEvent,
-  sendById,
 } from '../../sql/comms.ts'
-import { type Chance, chanceOf } from '../chance.ts'
-import { testDatabase } from '../database.ts'
-import { runs, SEED } from '../runs.ts'
+import { type Chance, createChance } from '../chance.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions, SEED } from '../runs.ts'
 
 /** Providers' events about accepted messages lead to the same state in any order. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 
-const RANKS = ['sent', 'delivered', 'failed', 'bounced', 'complained'] as const
+const STATUSES_BY_RANK = ['sent', 'delivered', 'failed', 'bounced', 'complained'] as const
 type Status = SendEvent['status']
 
-async function send(channel: Channel = 'email'): Promise<string> {
+async function addSend(channel: Channel = 'email'): Promise<string> {
   const id = randomUUID()
   const message = { to: ['a@example.com'] }
   await db.run(insertSend({ id, channel, ownerId: null, jobId: id, recipients: ['a@example.com'], message }))
@@ -41,48 +41,49 @@ const eventOf = (sendId: string | null, status: Status, more: Partial<SendEvent>
   detail: status === 'failed' ? 'no' : null,
   ...more,
 })
-const apply = async (...events: SendEvent[]): Promise<number> => (await db.one(applyEvents(events))).moved
-const readStatus = async (id: string): Promise<string> => (await db.one(sendById(id))).status
+const applyAll = async (...events: SendEvent[]): Promise<number> =>
+  (await db.one(applySendEvents(events))).moved
+const readStatus = async (id: string): Promise<string> => (await db.one(findSendById(id))).status
 
-const accept = async (id: string, providerId: string | null = null): Promise<void> => {
-  await db.one(beginRequest(id, { id, attempt: 1 }, false))
+const acceptSend = async (id: string, providerId: string | null = null): Promise<void> => {
+  await db.one(beginSendRequest(id, { id, attempt: 1 }, false))
   await db.one(markSent(id, { providerId, status: 'queued', detail: 'but not for b@example.com' }))
 }
 
 /** Functions that bring a send into each state that it can have before the provider's events. */
-const before: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+const stateSetups: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
   scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),
   cancelled: (id) =>
     query(`update comms_send set status = 'cancelled', message = null, settled_at = now() where id = $1`, [
       id,
     ]),
-  sending: (id) => db.one(beginRequest(id, { id, attempt: 1 }, false)),
-  sent: (id) => accept(id),
+  sending: (id) => db.one(beginSendRequest(id, { id, attempt: 1 }, false)),
+  sent: (id) => acceptSend(id),
   failed: (id) => db.run(markFailed(id, 1, 'email.failed', 'no')),
   unknown: async (id) => {
-    await before.sending!(id)
+    await stateSetups.sending!(id)
     await db.one(markUnknown(id, 'no answer'))
   },
 }
 
 test('events lead to the same state in any order, repeated, and in any batches', async () => {
-  const chance: Chance = chanceOf(SEED)
-  for (let run = 0; run < runs(60).numRuns; run++) {
-    const reported = Array.from({ length: chance.between(1, 6) }, () => chance.pick(RANKS))
-    const expected = reported.toSorted((a, b) => RANKS.indexOf(b) - RANKS.indexOf(a))[0]!
+  const chance: Chance = createChance(SEED)
+  for (let run = 0; run < createRunOptions(60).numRuns; run++) {
+    const reported = Array.from({ length: chance.between(1, 6) }, () => chance.pick(STATUSES_BY_RANK))
+    const expected = reported.toSorted(
+      (a, b) => STATUSES_BY_RANK.indexOf(b) - STATUSES_BY_RANK.indexOf(a),
+    )[0]!
     for (let order = 0; order < 3; order++) {
-      const id = await send()
-      await before[chance.pick(Object.keys(before))]!(id)
-      const events = [...reported, ...reported.filter(() => chance.happens(0.5))]
+      const id = await addSend()
+      await stateSetups[chance.pick(Object.keys(stateSetups))]!(id)
+      const events = [...reported, ...reported.filter(() => chance.isHit(0.5))]
         .map((status) => ({ status, place: chance.next() }))
         .sort((a, b) => a.place - b.place)
-        .map(({ status }) =>
-          eventOf(chance.happens(0.9) ? id : null, status, { providerId: `provider-${id}` }),
-        )
+        .map(({ status }) => eventOf(chance.isHit(0.9) ? id : null, status, { providerId: `provider-${id}` }))
       // At least one event must carry our id, or none would match.
       events[0] = { ...events[0]!, sendId: id }
-      while (events.length > 0) await apply(...events.splice(0, chance.between(1, events.length)))
+      while (events.length > 0) await applyAll(...events.splice(0, chance.between(1, events.length)))
       assert.equal(await readStatus(id), expected, `${reported} (seed ${SEED}, run ${run})`)
     }
   }
@@ -90,26 +91,26 @@ test('events lead to the same state in any order, repeated, and in any batches',
 
 test('concurrent events of one message lead to one state', async () => {
   for (let run = 0; run < 10; run++) {
-    const ids = [await send(), await send(), await send()]
-    const events = ids.flatMap((id) => RANKS.map((status) => eventOf(id, status)))
+    const ids = [await addSend(), await addSend(), await addSend()]
+    const events = ids.flatMap((id) => STATUSES_BY_RANK.map((status) => eventOf(id, status)))
     const shuffle = (seed: number) => {
-      const chance = chanceOf(SEED + run * 10 + seed)
+      const chance = createChance(SEED + run * 10 + seed)
       return events.toSorted(() => chance.next() - 0.5)
     }
-    await Promise.all([0, 1, 2, 3].map((seed) => apply(...shuffle(seed))))
+    await Promise.all([0, 1, 2, 3].map((seed) => applyAll(...shuffle(seed))))
     for (const id of ids) assert.equal(await readStatus(id), 'complained')
   }
 })
 
 describe('an event', () => {
   test('moves a message once', async () => {
-    const id = await send()
-    await accept(id)
-    assert.equal(await apply(eventOf(id, 'delivered')), 1)
+    const id = await addSend()
+    await acceptSend(id)
+    assert.equal(await applyAll(eventOf(id, 'delivered')), 1)
     const row = () => query('select * from comms_send where id = $1', [id])
     const first = await row()
-    assert.equal(await apply(eventOf(id, 'delivered', { detail: 'another' })), 0)
-    assert.equal(await apply(eventOf(id, 'sent')), 0)
+    assert.equal(await applyAll(eventOf(id, 'delivered', { detail: 'another' })), 0)
+    assert.equal(await applyAll(eventOf(id, 'sent')), 0)
     assert.deepEqual(await row(), first)
     assert.deepEqual(
       [first[0]!.provider_id, first[0]!.provider_status, first[0]!.message, first[0]!.detail],
@@ -118,39 +119,39 @@ describe('an event', () => {
   })
 
   test('also finds its message by the provider’s id', async () => {
-    const id = await send('sms')
-    await accept(id, `SM${id}`)
-    assert.equal(await apply(eventOf(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
+    const id = await addSend('sms')
+    await acceptSend(id, `SM${id}`)
+    assert.equal(await applyAll(eventOf(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
     assert.equal(await readStatus(id), 'failed')
   })
 
   test('changes nothing for an unknown message, another channel or another provider id', async () => {
-    const [mail, text] = [await send(), await send('sms')]
-    await accept(mail)
-    await accept(text, `SM${text}`)
+    const [mail, text] = [await addSend(), await addSend('sms')]
+    await acceptSend(mail)
+    await acceptSend(text, `SM${text}`)
     const none = [
       eventOf(randomUUID(), 'delivered'),
       eventOf(null, 'delivered', { providerId: 'nobody’s' }),
       eventOf(mail, 'delivered', { channel: 'call' }),
       eventOf(text, 'delivered', { channel: 'sms', providerId: 'SMother' }),
     ]
-    for (const event of none) assert.equal(await apply(event), 0)
-    assert.equal(await apply(...none), 0)
+    for (const event of none) assert.equal(await applyAll(event), 0)
+    assert.equal(await applyAll(...none), 0)
     assert.deepEqual([await readStatus(mail), await readStatus(text)], ['sent', 'sent'])
   })
 
   test('that arrives before the answer settles a message, and no attempt sends or settles it again', async () => {
-    for (const [from, reach] of Object.entries(before))
-      for (const status of RANKS) {
-        const id = await send('sms')
+    for (const [from, reach] of Object.entries(stateSetups))
+      for (const status of STATUSES_BY_RANK) {
+        const id = await addSend('sms')
         await reach(id)
-        assert.equal(await apply(eventOf(id, status, { channel: 'sms', providerId: `SM${id}` })), 1, from)
+        assert.equal(await applyAll(eventOf(id, status, { channel: 'sms', providerId: `SM${id}` })), 1, from)
         await db.maybeOne(markSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
-        assert.equal(await db.maybeOne(beginRequest(id, { id, attempt: 2 }, true)), null)
+        assert.equal(await db.maybeOne(beginSendRequest(id, { id, attempt: 2 }, true)), null)
         await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
         await db.maybeOne(markUnknown(id, 'no answer'))
         await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [id])
-        await db.one(closeOrphans(100))
+        await db.one(closeOrphanedSends(100))
         assert.equal(await readStatus(id), status, `${status} from ${from}`)
       }
   })

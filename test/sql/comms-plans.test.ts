@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import {
-  applyEvents,
+  applySendEvents,
   CHANNELS,
   readSend,
   readSends,
@@ -11,13 +11,13 @@ import {
 } from '../../sql/comms.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
-import { liftSuppression, readSuppressions, suppressedAmong } from '../../sql/suppressions.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { filterSuppressed, liftSuppression, readSuppressions } from '../../sql/suppressions.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertWriteByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 
 /** Lists of sends use an index, with 8,000 sends, and return exactly the sends that the caller may see. */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 100) n`,
 )
@@ -41,12 +41,12 @@ const reader = createReader({ url, applicationName: 'plans', startOptions: GENER
 after(() => Promise.all([client.end(), reader.close()]))
 const [{ id }] = (await query('select id from comms_send limit 1')) as [{ id: string }]
 
-const ANY = [null, null] as const
+const ANY_TIME = [null, null] as const
 // 360 sends.
-const HOURS = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
-const WAYS = ['asc', 'desc'] as const
+const TIME_RANGE = ['2026-01-02T00:00:00Z', '2026-01-02T05:00:00Z'] as const
+const DIRECTIONS = ['asc', 'desc'] as const
 
-const asked = [
+const filteredLists = [
   ['all', 1, true, null, null],
   ['of a channel', 1, true, 'call', null],
   ['of a status', 1, true, null, 'unknown'],
@@ -62,9 +62,9 @@ const asked = [
 ] as const
 
 const reads = [
-  ...asked.flatMap(([what, ...filters]) =>
-    WAYS.flatMap((way) =>
-      [ANY, HOURS].map((time) =>
+  ...filteredLists.flatMap(([what, ...filters]) =>
+    DIRECTIONS.flatMap((way) =>
+      [ANY_TIME, TIME_RANGE].map((time) =>
         planRead(
           `${what} (${way}, ${time[0]})`,
           readSends.created_at[way],
@@ -92,22 +92,22 @@ describe('writes of events and admins', () => {
     providerStatus: status,
     errorCode: null,
     detail: null,
-    ...(status === 'bounced' ? { suppresses: { address: `new${n}@example.com`, eventId: `msg_${n}` } } : {}),
+    ...(status === 'bounced' ? { suppression: { address: `new${n}@example.com`, eventId: `msg_${n}` } } : {}),
   })
   const addresses = Array.from({ length: 50 }, (_, n) => `${n}@example.com`)
   let next = 0
   for (const [what, make] of [
-    ['a delivery', () => applyEvents([event(++next, 'delivered')])],
-    ['several bounces', () => applyEvents([++next, ++next, ++next].map((n) => event(n, 'bounced')))],
-    ['an event of our id', () => applyEvents([{ ...event(0, 'delivered'), sendId: id }])],
-    ['a look for fifty addresses', () => suppressedAmong(addresses)],
+    ['a delivery', () => applySendEvents([event(++next, 'delivered')])],
+    ['several bounces', () => applySendEvents([++next, ++next, ++next].map((n) => event(n, 'bounced')))],
+    ['an event of our id', () => applySendEvents([{ ...event(0, 'delivered'), sendId: id }])],
+    ['a look for fifty addresses', () => filterSuppressed(addresses)],
     ['lifting a suppression', () => liftSuppression('7@example.com')],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'comms_s'))
 })
 
 // Page size of the compared lists.
-const SEEN = 60
+const PAGE_SIZE = 60
 
 interface Send {
   readonly id: string
@@ -140,9 +140,14 @@ describe('lists with each combination of caller, channel, status, time and direc
             (channel === null || send.channel === channel),
         )
         for (const status of [null, ...SEND_STATUSES])
-          for (const [from, to] of [ANY, HOURS, ['2026-01-05T00:00Z', null], [null, '2026-01-02T00:00Z']])
-            for (const way of WAYS) {
-              const values = [who, everything, channel, status, from!, to!, null, 0, SEEN] as const
+          for (const [from, to] of [
+            ANY_TIME,
+            TIME_RANGE,
+            ['2026-01-05T00:00Z', null],
+            [null, '2026-01-02T00:00Z'],
+          ])
+            for (const way of DIRECTIONS) {
+              const values = [who, everything, channel, status, from!, to!, null, 0, PAGE_SIZE] as const
               const found = await reader.text(readSends.created_at[way], values)
               const matching = seen.filter(
                 (send) =>
@@ -155,7 +160,9 @@ describe('lists with each combination of caller, channel, status, time and direc
                 { ...combination, ids: JSON.parse(found!.split('\n')[1]!).map((send: Send) => send.id) },
                 {
                   ...combination,
-                  ids: (way === 'asc' ? matching : matching.toReversed()).slice(0, SEEN).map(({ id }) => id),
+                  ids: (way === 'asc' ? matching : matching.toReversed())
+                    .slice(0, PAGE_SIZE)
+                    .map(({ id }) => id),
                 },
               )
             }
@@ -166,10 +173,10 @@ describe('finds rare sends by an index, with about one buffer per row of a page'
   // There are 8 calls, 26 failed sends and 360 sends in the 5 hours of the filter. With the wrong index, a list reads
   // up to 8,000 buffers.
   for (const filters of [
-    [1, true, 'call', null, ...ANY],
-    [1, true, null, 'failed', ...ANY],
-    [5, false, 'call', null, ...ANY],
-    [1, true, null, null, ...HOURS],
+    [1, true, 'call', null, ...ANY_TIME],
+    [1, true, null, 'failed', ...ANY_TIME],
+    [5, false, 'call', null, ...ANY_TIME],
+    [1, true, null, null, ...TIME_RANGE],
   ] as const)
     test(filters.join(), () =>
       assertListByIndex(client, readSends.created_at.desc, [...filters, null, 0, 20], 100),

@@ -2,21 +2,21 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
-  beginRequest,
+  beginSendRequest,
   type Channel,
+  findSendById,
   insertSend,
   markFailed,
   markSent,
   markUnknown,
-  sendById,
 } from '../../sql/comms.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** States and constraints of the ledger of sends. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 
-async function send(channel: Channel = 'sms'): Promise<string> {
+async function addSend(channel: Channel = 'sms'): Promise<string> {
   const id = randomUUID()
   const fields = {
     id,
@@ -30,28 +30,28 @@ async function send(channel: Channel = 'sms'): Promise<string> {
   return id
 }
 const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
-const readStatus = async (id: string): Promise<string> => (await db.one(sendById(id))).status
+const readStatus = async (id: string): Promise<string> => (await db.one(findSendById(id))).status
 const acceptance = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
 /** Functions that bring a send into each state. */
-const reach: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+const stateSetups: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   queued: () => Promise.resolve(),
   scheduled: (id) => query(`update comms_send set status = 'scheduled', send_at = now() where id = $1`, [id]),
   cancelled: (id) =>
     query(`update comms_send set status = 'cancelled', message = null, settled_at = now() where id = $1`, [
       id,
     ]),
-  sending: (id) => db.one(beginRequest(id, attempt(1), false)),
+  sending: (id) => db.one(beginSendRequest(id, attempt(1), false)),
   sent: async (id) => {
-    await reach.sending!(id)
+    await stateSetups.sending!(id)
     await db.one(markSent(id, acceptance(`SM${id}`)))
   },
   failed: async (id) => {
-    await reach.sending!(id)
+    await stateSetups.sending!(id)
     await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
   },
   unknown: async (id) => {
-    await reach.sending!(id)
+    await stateSetups.sending!(id)
     await db.run(markUnknown(id, 'no answer'))
   },
 }
@@ -61,7 +61,7 @@ describe('every transition, from every state', () => {
     Record<string, [(id: string) => Promise<unknown>, Readonly<Record<string, string>>]>
   > = {
     'a request begins': [
-      (id) => db.maybeOne(beginRequest(id, attempt(1), false)),
+      (id) => db.maybeOne(beginSendRequest(id, attempt(1), false)),
       {
         ...{ queued: 'sending', sending: 'sending', sent: 'sent', failed: 'sending', unknown: 'unknown' },
         ...{ scheduled: 'sending', cancelled: 'cancelled' },
@@ -92,8 +92,8 @@ describe('every transition, from every state', () => {
   for (const [step, [run, ends]] of Object.entries(steps)) {
     test(step, async () => {
       for (const [from, to] of Object.entries(ends)) {
-        const id = await send()
-        await reach[from]!(id)
+        const id = await addSend()
+        await stateSetups[from]!(id)
         assert.equal(await readStatus(id), from)
         await run(id)
         assert.equal(await readStatus(id), to, `from ${from}`)
@@ -103,8 +103,8 @@ describe('every transition, from every state', () => {
 })
 
 test('an attempt cannot settle a message that a later one is sending', async () => {
-  const id = await send()
-  await db.one(beginRequest(id, attempt(2), false))
+  const id = await addSend()
+  await db.one(beginSendRequest(id, attempt(2), false))
   await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
   assert.equal(await readStatus(id), 'sending')
   await db.run(markFailed(id, 2, 'telephony.failed', 'no'))
@@ -112,22 +112,22 @@ test('an attempt cannot settle a message that a later one is sending', async () 
 })
 
 test('only one request runs at a time, and it is repeated only if that changes nothing', async () => {
-  const id = await send()
+  const id = await addSend()
   const begun = await Promise.all(
-    Array.from({ length: 8 }, () => db.maybeOne(beginRequest(id, attempt(1), false))),
+    Array.from({ length: 8 }, () => db.maybeOne(beginSendRequest(id, attempt(1), false))),
   )
   assert.equal(begun.filter((row) => row !== null).length, 1)
-  assert.equal(await db.maybeOne(beginRequest(id, attempt(1), false)), null)
-  assert.notEqual(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
+  assert.equal(await db.maybeOne(beginSendRequest(id, attempt(1), false)), null)
+  assert.notEqual(await db.maybeOne(beginSendRequest(id, attempt(1), true)), null)
   const [row] = await query('select requests from comms_send where id = $1', [id])
   assert.equal(row!.requests, 2)
   await db.one(markSent(id, acceptance('SM1')))
-  assert.equal(await db.maybeOne(beginRequest(id, attempt(1), true)), null)
+  assert.equal(await db.maybeOne(beginSendRequest(id, attempt(1), true)), null)
 })
 
 test('a provider id belongs to one send of a channel', async () => {
-  const [first, second, call] = [await send(), await send(), await send('call')]
-  for (const id of [first, second, call]) await reach.sending!(id)
+  const [first, second, call] = [await addSend(), await addSend(), await addSend('call')]
+  for (const id of [first, second, call]) await stateSetups.sending!(id)
   assert.notEqual(await db.maybeOne(markSent(first, acceptance('SM2'))), null)
   assert.equal(await db.maybeOne(markSent(second, acceptance('SM2'))), null)
   assert.notEqual(await db.maybeOne(markSent(call, acceptance('SM2'))), null)
@@ -136,9 +136,9 @@ test('a provider id belongs to one send of a channel', async () => {
     [second],
   )
   await assert.rejects(clash, { constraint: 'comms_send_provider_id_key' })
-  const mails = [await send('email'), await send('email')]
+  const mails = [await addSend('email'), await addSend('email')]
   for (const id of mails) {
-    await reach.sending!(id)
+    await stateSetups.sending!(id)
     assert.notEqual(await db.maybeOne(markSent(id, acceptance(null))), null, 'mail has no such id')
   }
 })

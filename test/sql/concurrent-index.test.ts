@@ -6,12 +6,12 @@ import { after, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { connect } from '../../sql/driver.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
 /** Migrations build indexes concurrently, while other transactions write. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
 const writer = await connect({ url, applicationName: 'writer', statementMs: 30_000 })
 after(async () => {
@@ -19,7 +19,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const run = (at = url) => migrate(at, { folder: pathToFileURL(`${folder}/`) })
+const runMigrations = (at = url) => migrate(at, { folder: pathToFileURL(`${folder}/`) })
 const writeMigration = (name: string, statement: string) =>
   writeFileSync(join(folder, name), `-- not in a transaction\n-- Why.\n${statement};\n`)
 const readValidity = async (index: string): Promise<unknown> =>
@@ -27,7 +27,7 @@ const readValidity = async (index: string): Promise<unknown> =>
     ?.valid
 const countRecorded = async (name: string): Promise<number> =>
   (await query('select 1 from migration where name = $1', [name])).length
-const insert = (slug: string) =>
+const insertRow = (slug: string) =>
   writer.query(`insert into organization (name, slug) values ('N', $1)`, [slug])
 const readClock = async (): Promise<number> =>
   Number((await query('select extract(epoch from clock_timestamp()) * 1000 as ms'))[0]!.ms)
@@ -46,9 +46,9 @@ describe('a migration without a transaction', { concurrency: false }, () => {
     try {
       await older.query('begin')
       await older.query(`insert into organization (name, slug) values ('N', 'older')`)
-      const migrated = run()
+      const migrated = runMigrations()
       await waitForBuild()
-      await insert('meanwhile')
+      await insertRow('meanwhile')
       assert.equal(await countRecorded(name), 0)
       await older.query('commit')
       assert.deepEqual(await migrated, [name])
@@ -56,7 +56,7 @@ describe('a migration without a transaction', { concurrency: false }, () => {
       await older.end()
     }
     assert.equal(await readValidity('organization_name_idx'), true)
-    assert.deepEqual(await run(), [])
+    assert.deepEqual(await runMigrations(), [])
   })
 
   test('is repaired by the next attempt after it failed halfway', async () => {
@@ -66,7 +66,7 @@ describe('a migration without a transaction', { concurrency: false }, () => {
       'create unique index concurrently organization_description_key on organization (description)',
     )
     await query(`update organization set description = 'twice'`)
-    await assert.rejects(run(), (error: Error & { cause?: { code?: string } }) => {
+    await assert.rejects(runMigrations(), (error: Error & { cause?: { code?: string } }) => {
       assert.match(error.message, /Migration 000002-description\.sql could not be applied/)
       assert.equal(error.cause?.code, '23505')
       return true
@@ -76,7 +76,7 @@ describe('a migration without a transaction', { concurrency: false }, () => {
       [false, 0],
     )
     await query(`update organization set description = slug`)
-    assert.deepEqual(await run(), [name])
+    assert.deepEqual(await runMigrations(), [name])
     assert.equal(await readValidity('organization_description_key'), true)
   })
 
@@ -84,8 +84,8 @@ describe('a migration without a transaction', { concurrency: false }, () => {
     const name = '000003-created.sql'
     writeMigration(name, 'create index concurrently organization_created_at_idx on organization (created_at)')
     await writer.query('begin')
-    await insert('open')
-    const migrated = assert.rejects(run())
+    await insertRow('open')
+    const migrated = assert.rejects(runMigrations())
     await waitForBuild()
     await query(
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'millrace-migrate'`,
@@ -93,7 +93,7 @@ describe('a migration without a transaction', { concurrency: false }, () => {
     await migrated
     await writer.query('commit')
     assert.equal(await readValidity('organization_created_at_idx'), false)
-    assert.deepEqual(await run(), [name])
+    assert.deepEqual(await runMigrations(), [name])
     assert.equal(await readValidity('organization_created_at_idx'), true)
   })
 
@@ -103,8 +103,8 @@ describe('a migration without a transaction', { concurrency: false }, () => {
     const limited = new URL(url)
     limited.searchParams.set('options', '-c lock_timeout=10ms -c statement_timeout=10ms')
     await writer.query('begin')
-    await insert('slow')
-    const migrated = run(limited.href)
+    await insertRow('slow')
+    const migrated = runMigrations(limited.href)
     await waitForBuild()
     const before = await readClock()
     await until('more time than the limits has passed', async () => (await readClock()) > before + 50)
@@ -115,7 +115,7 @@ describe('a migration without a transaction', { concurrency: false }, () => {
   test('is recorded if it was applied without being recorded', async () => {
     await query(`delete from migration where name like '00000_-%.sql'`)
     const before = await query(`select 'organization_name_idx'::regclass::oid as oid`)
-    assert.equal((await run()).length, 4)
+    assert.equal((await runMigrations()).length, 4)
     assert.deepEqual(await query(`select 'organization_name_idx'::regclass::oid as oid`), before)
   })
 
@@ -124,7 +124,7 @@ describe('a migration without a transaction', { concurrency: false }, () => {
       '000005-slug.sql',
       'create index concurrently organization_slug_idx on organization (slug, name)',
     )
-    const applied = await Promise.all([run(), run(), run()])
+    const applied = await Promise.all([runMigrations(), runMigrations(), runMigrations()])
     assert.deepEqual(applied.flat(), ['000005-slug.sql'])
   })
 
@@ -135,14 +135,14 @@ describe('a migration without a transaction', { concurrency: false }, () => {
       'update organization set name = name',
     ]) {
       writeMigration('000006-x.sql', statement)
-      await assert.rejects(run(), /000006-x\.sql: only "create index concurrently NAME on …"/)
+      await assert.rejects(runMigrations(), /000006-x\.sql: only "create index concurrently NAME on …"/)
     }
     writeMigration(
       '000006-x.sql',
       'create index concurrently organization_x_idx on organization (name); create index concurrently organization_y_idx on organization (name)',
     )
     await assert.rejects(
-      run(),
+      runMigrations(),
       (error: Error & { cause?: { code?: string } }) => error.cause?.code === '25001',
     )
     assert.equal(await readValidity('organization_x_idx'), undefined)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** For each constraint, a statement breaks it and no other one. */
 
-const { query } = await testDatabase()
+const { query } = await createTestDatabase()
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -23,9 +23,9 @@ async function assertBroken(constraint: string, action: Promise<unknown>): Promi
     assert.equal(error.constraint, constraint)
     return true
   })
-  tried.add(constraint)
+  triedConstraints.add(constraint)
 }
-const tried = new Set<string>()
+const triedConstraints = new Set<string>()
 
 const account = (fields: Row = {}): Row => ({
   email: `a${++counter}@example.com`,
@@ -96,8 +96,8 @@ const allowance = (fields: Row = {}): Row => ({
 })
 await insert('api_key_allowance', allowance())
 const totp = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
-const secured = (await insert('account', account())).id
-const otherTotp = (await insert('account_totp', totp({ account_id: secured }))).id
+const accountWithTotp = (await insert('account', account())).id
+const otherTotp = (await insert('account_totp', totp({ account_id: accountWithTotp }))).id
 const passkey = (fields: Row = {}): Row => ({
   ...{
     id: randomUUID(),
@@ -142,7 +142,7 @@ const blogPost = (await insert('blog_post', post({ slug: 'taken' }))).id
 const blogTag = (await insert('blog_tag', { name: 'n', slug: 'n' })).id
 const blogUpload = (await insert('blog_upload', { file_name: 'f', format: 'zip' })).id
 
-const valid: Readonly<Record<string, readonly Row[]>> = {
+const validRows: Readonly<Record<string, readonly Row[]>> = {
   account: [account({ role: 'moderator', full_name: 'N' }), account(deleted)],
   job: [
     job(),
@@ -182,7 +182,7 @@ const valid: Readonly<Record<string, readonly Row[]>> = {
   ],
 }
 
-const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
+const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
   account: [
     [
       'account_email_check',
@@ -209,7 +209,7 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
   ],
   account_totp: [
     ['account_totp_pkey', totp({ id: otherTotp, account_id: owner })],
-    ['account_totp_account_id_key', totp({ account_id: secured })],
+    ['account_totp_account_id_key', totp({ account_id: accountWithTotp })],
     ['account_totp_account_id_fkey', totp({ account_id: 999_999 })],
     ['account_totp_last_step_check', totp({ last_step: -1 })],
     ['account_totp_recovery_codes_check', totp({ recovery_codes: Array(11).fill(bytes(32)) })],
@@ -428,13 +428,13 @@ const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>
 }
 
 describe('constraints', () => {
-  for (const [table, rows] of Object.entries(valid)) {
+  for (const [table, rows] of Object.entries(validRows)) {
     test(`${table}: valid rows are accepted`, async () => {
       for (const row of rows) await insert(table, row)
     })
   }
 
-  for (const [table, cases] of Object.entries(broken)) {
+  for (const [table, cases] of Object.entries(violations)) {
     for (const [constraint, ...rows] of cases) {
       test(constraint, async () => {
         for (const row of rows) await assertBroken(constraint, insert(table, row))
@@ -574,9 +574,9 @@ describe('constraints', () => {
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union
        select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
-      [[...Object.keys(broken), 'job_event_row', 'worker_lease']],
+      [[...Object.keys(violations), 'job_event_row', 'worker_lease']],
     )
-    const untried = names.map((row) => String(row.name)).filter((name) => !tried.has(name))
+    const untried = names.map((row) => String(row.name)).filter((name) => !triedConstraints.has(name))
     assert.deepEqual(untried.sort(), [])
   })
 })

@@ -5,18 +5,18 @@ import { ConnectionError } from 'slonik'
 import { z } from 'zod'
 import { createDatabase, type Database, noRows, sql } from '../../sql/db.ts'
 import { Failure, mapDatabaseError } from '../../sql/errors.ts'
-import { testDatabase } from '../database.ts'
-import { rounds } from '../runs.ts'
+import { createTestDatabase } from '../database.ts'
+import { countRounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await query('create table mark (id integer generated always as identity, what text not null)')
 
-const opened: Database[] = []
-after(() => Promise.all(opened.map((db) => db.close())))
+const openDatabases: Database[] = []
+after(() => Promise.all(openDatabases.map((db) => db.close())))
 
-function open(
+function openDatabase(
   applicationName: string,
   options: { at?: string; size?: number; validateRows?: boolean } = {},
 ): Database {
@@ -26,17 +26,17 @@ function open(
     size: options.size ?? 4,
     validateRows: options.validateRows ?? false,
   })
-  opened.push(db)
+  openDatabases.push(db)
   return db
 }
 
-const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
+const selectOne = sql.type(z.object({ n: z.number() }))`select 1 as n`
 const insertMark = (what: string) => sql.type(noRows)`insert into mark (what) values (${what})`
 const countMarks = async (what: string): Promise<number> =>
   (await query('select id from mark where what = $1', [what])).length
 const findBackends = (name: string) =>
   query('select 1 from pg_stat_activity where application_name = $1', [name])
-const terminate = (name: string) =>
+const terminateBackends = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
 // Waits until the caller's own query runs. A new pool first queries types. If that query is cut off, the call fails
 // with another error.
@@ -46,19 +46,19 @@ const waitUntilAsleep = (name: string) =>
     return (await query(text, [name])).length > 0
   })
 const isFailure = (code: string) => (error: unknown) => error instanceof Failure && error.code === code
-const isDown = isFailure('database.down')
+const isDatabaseDown = isFailure('database.down')
 
 describe('a database pool', () => {
   test('connects at its first query, with its application name', async () => {
-    const db = open('pool-lazy')
+    const db = openDatabase('pool-lazy')
     assert.deepEqual(await findBackends('pool-lazy'), [])
-    assert.deepEqual(await db.one(select), { n: 1 })
+    assert.deepEqual(await db.one(selectOne), { n: 1 })
     assert.equal((await findBackends('pool-lazy')).length, 1)
     assert.deepEqual(db.usage(), { active: 0, idle: 1, waiting: 0 })
   })
 
   test('opens no more connections than its size, and queues other callers', async () => {
-    const db = open('pool-size', { size: 3 })
+    const db = openDatabase('pool-size', { size: 3 })
     const sleep = sql.type(noRows)`select pg_sleep(0.2)`
     const all = Promise.all(Array.from({ length: 7 }, () => db.any(sleep)))
     await until('all connections are in use', () => db.usage().active === 3)
@@ -68,7 +68,7 @@ describe('a database pool', () => {
   })
 
   test('returns rows unchanged without validation, with numbers and times as JSON has them', async () => {
-    const db = open('pool-types')
+    const db = openDatabase('pool-types')
     const wrong = sql.type(z.object({ n: z.string() }))`select 1 as n`
     assert.deepEqual(await db.one(wrong), { n: 1 })
     const types = sql.type(
@@ -85,77 +85,77 @@ describe('a database pool', () => {
       json: { a: [1] },
       list: ['a'],
     })
-    await assert.rejects(open('pool-strict', { validateRows: true }).one(wrong), /validation|schema/i)
+    await assert.rejects(openDatabase('pool-strict', { validateRows: true }).one(wrong), /validation|schema/i)
   })
 
   test('reports an outage when no server listens, and recovers later', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
-    const db = open('pool-absent', { at: proxy.url })
+    const db = openDatabase('pool-absent', { at: proxy.url })
     await proxy.refuse()
-    for (let i = 0; i < 3; i++) await assert.rejects(db.one(select), isDown)
+    for (let i = 0; i < 3; i++) await assert.rejects(db.one(selectOne), isDatabaseDown)
     await assert.rejects(
-      db.transaction((tx) => tx.one(select)),
-      isDown,
+      db.transaction((tx) => tx.one(selectOne)),
+      isDatabaseDown,
     )
     await proxy.accept()
-    assert.deepEqual(await db.one(select), { n: 1 })
+    assert.deepEqual(await db.one(selectOne), { n: 1 })
   })
 
   test('recovers when the server goes away and comes back', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
-    const db = open('pool-restart', { at: proxy.url })
-    await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
+    const db = openDatabase('pool-restart', { at: proxy.url })
+    await Promise.all([1, 2, 3, 4].map(() => db.one(selectOne)))
     await proxy.refuse()
-    for (let i = 0; i < 6; i++) await assert.rejects(db.one(select), isDown)
+    for (let i = 0; i < 6; i++) await assert.rejects(db.one(selectOne), isDatabaseDown)
     await proxy.accept()
-    await until('the server answers again', () => db.one(select).catch(() => null))
+    await until('the server answers again', () => db.one(selectOne).catch(() => null))
     assert.deepEqual(
-      await Promise.all([1, 2, 3, 4].map(() => db.one(select))),
+      await Promise.all([1, 2, 3, 4].map(() => db.one(selectOne))),
       [1, 2, 3, 4].map(() => ({ n: 1 })),
     )
   })
 
   test('reports an outage when the database ends an idle transaction, as in a frozen process', async () => {
-    const db = open('pool-idle')
+    const db = openDatabase('pool-idle')
     const cut = db.transaction(async (tx) => {
       await tx.any(sql.type(noRows)`select set_config('idle_in_transaction_session_timeout', '20', true)`)
       await until(
         'the database has ended the transaction',
         async () => (await findBackends('pool-idle')).length === 0,
       )
-      return tx.one(select)
+      return tx.one(selectOne)
     })
-    await assert.rejects(cut, isDown)
-    assert.deepEqual(await db.one(select), { n: 1 })
+    await assert.rejects(cut, isDatabaseDown)
+    assert.deepEqual(await db.one(selectOne), { n: 1 })
   })
 
   test('reports an outage when a query is cut off, and discards idle connections that were cut', async () => {
-    const db = open('pool-cut')
-    const cut = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isDown)
+    const db = openDatabase('pool-cut')
+    const cut = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isDatabaseDown)
     await waitUntilAsleep('pool-cut')
-    await terminate('pool-cut')
+    await terminateBackends('pool-cut')
     await cut
-    await Promise.all([1, 2, 3, 4].map(() => db.one(select)))
-    await terminate('pool-cut')
+    await Promise.all([1, 2, 3, 4].map(() => db.one(selectOne)))
+    await terminateBackends('pool-cut')
     await until('the connections are gone', async () => (await findBackends('pool-cut')).length === 0)
-    const answers = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => db.one(select)))
+    const answers = await Promise.allSettled([1, 2, 3, 4, 5, 6].map(() => db.one(selectOne)))
     for (const answer of answers)
-      if (answer.status === 'rejected') assert.ok(isDown(answer.reason), String(answer.reason))
-    assert.deepEqual(await db.one(select), { n: 1 })
+      if (answer.status === 'rejected') assert.ok(isDatabaseDown(answer.reason), String(answer.reason))
+    assert.deepEqual(await db.one(selectOne), { n: 1 })
   })
 
   test('gives up the connection of an unanswered statement in time, and opens another one', async (t) => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
-    const db = open('pool-mute', { at: proxy.url, size: 2 })
-    await Promise.all([db.one(select), db.transaction((tx) => tx.one(select))])
+    const db = openDatabase('pool-mute', { at: proxy.url, size: 2 })
+    await Promise.all([db.one(selectOne), db.transaction((tx) => tx.one(selectOne))])
     proxy.swallow()
     t.mock.timers.enable({ apis: ['setTimeout'] })
     let givenUp = 0
-    const ends = [db.one(select), db.transaction((tx) => tx.one(select))].map((one) =>
-      assert.rejects(one, isDown).finally(() => givenUp++),
+    const ends = [db.one(selectOne), db.transaction((tx) => tx.one(selectOne))].map((one) =>
+      assert.rejects(one, isDatabaseDown).finally(() => givenUp++),
     )
     for (let second = 0; second < 31; second++) {
       assert.equal(givenUp, 0, `after ${second} s`)
@@ -165,11 +165,11 @@ describe('a database pool', () => {
     await Promise.all(ends)
     t.mock.timers.reset()
     assert.equal(db.usage().active, 0)
-    for (let i = 0; i < 3; i++) assert.deepEqual(await db.one(select), { n: 1 })
+    for (let i = 0; i < 3; i++) assert.deepEqual(await db.one(selectOne), { n: 1 })
   })
 
   test('lets the server end a slow statement before giving up its connection', async () => {
-    const db = open('pool-slow', { size: 1 })
+    const db = openDatabase('pool-slow', { size: 1 })
     const limit = sql.type(z.object({ ms: z.number() }))`
       select setting::int as ms from pg_settings where name = 'statement_timeout'`
     const { ms } = await db.one(limit)
@@ -190,24 +190,24 @@ describe('a database pool', () => {
       validateRows: false,
       waitMs: 100,
     })
-    opened.push(db)
+    openDatabases.push(db)
     const over = Promise.withResolvers<void>()
     const holding = db.transaction(() => over.promise)
-    await assert.rejects(db.one(select), isFailure('database.busy'))
+    await assert.rejects(db.one(selectOne), isFailure('database.busy'))
     over.resolve()
     await holding
-    assert.deepEqual(await db.one(select), { n: 1 })
+    assert.deepEqual(await db.one(selectOne), { n: 1 })
   })
 
   test('leaves nothing of a transaction that was cut off', async () => {
-    const db = open('pool-cut-transaction')
+    const db = openDatabase('pool-cut-transaction')
     await assert.rejects(
       db.transaction(async (tx) => {
         await tx.run(insertMark('cut'))
-        await terminate('pool-cut-transaction')
+        await terminateBackends('pool-cut-transaction')
         await tx.run(insertMark('cut'))
       }),
-      isDown,
+      isDatabaseDown,
     )
     assert.equal(await countMarks('cut'), 0)
     await db.transaction((tx) => tx.run(insertMark('whole')))
@@ -215,8 +215,8 @@ describe('a database pool', () => {
   })
 
   test('reports statements that waited too long for a lock or were cancelled', async () => {
-    const db = open('pool-busy')
-    const holder = open('pool-holder')
+    const db = openDatabase('pool-busy')
+    const holder = openDatabase('pool-holder')
     await holder.transaction(async (tx) => {
       await tx.run(sql.type(noRows)`lock table mark in access exclusive mode`)
       const waiting = query('set lock_timeout = 50; insert into mark (what) values (1)')
@@ -229,7 +229,7 @@ describe('a database pool', () => {
   })
 
   test('ends transaction settings with the transaction, although connections are not reset', async () => {
-    const db = open('pool-settings', { size: 1 })
+    const db = openDatabase('pool-settings', { size: 1 })
     await db.transaction((tx) => tx.run(sql.type(noRows)`set local statement_timeout = '7s'`))
     const { setting } = await db.one(
       sql.type(z.object({ setting: z.string() }))`select current_setting('statement_timeout') as setting`,
@@ -241,11 +241,11 @@ describe('a database pool', () => {
     const db = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
     await db.close()
     const used = createDatabase({ url, applicationName: 'pool-close', size: 2, validateRows: false })
-    await used.one(select)
+    await used.one(selectOne)
     await used.close()
     await until('no backend is left', async () => (await findBackends('pool-close')).length === 0)
     for (const closed of [db, used])
-      await assert.rejects(closed.one(select), { code: 'database.down' }, 'as in an outage')
+      await assert.rejects(closed.one(selectOne), { code: 'database.down' }, 'as in an outage')
   })
 })
 
@@ -253,21 +253,21 @@ describe('callers that wait for a connection', () => {
   test('all fail when the server goes away, in every round', async (t) => {
     const proxy = await startProxy(url)
     t.after(() => proxy.close())
-    const db = open('pool-waiters', { at: proxy.url, size: 2 })
+    const db = openDatabase('pool-waiters', { at: proxy.url, size: 2 })
     const callInParallel = (call: () => Promise<unknown>): Promise<PromiseSettledResult<unknown>[]> =>
       Promise.allSettled(Array.from({ length: 8 }, call))
-    for (let round = 0; round < rounds(40); round++) {
+    for (let round = 0; round < countRounds(40); round++) {
       const before = callInParallel(() => db.any(sql.type(noRows)`select pg_sleep(0.01)`))
       if (round % 2) await delay(round % 7)
       await proxy.refuse()
-      const meanwhile = callInParallel(() => db.one(select))
+      const meanwhile = callInParallel(() => db.one(selectOne))
       if (round % 3) await delay(round % 5)
       await proxy.accept()
-      const all = Promise.all([before, meanwhile, callInParallel(() => db.one(select))])
+      const all = Promise.all([before, meanwhile, callInParallel(() => db.one(selectOne))])
       const ends = await Promise.race([all, delay(30_000, null, { ref: false })])
       assert.ok(ends !== null, `round ${round}: somebody waits for ever`)
       for (const end of ends.flat())
-        if (end.status === 'rejected') assert.ok(isDown(end.reason), String(end.reason))
+        if (end.status === 'rejected') assert.ok(isDatabaseDown(end.reason), String(end.reason))
     }
   })
 })

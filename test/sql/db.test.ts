@@ -9,7 +9,7 @@ const { url, db, query } = await sharedDatabase()
 await query('create table pair (id integer primary key, n integer not null)')
 await query('insert into pair values (1, 0), (2, 0)')
 
-const add = (id: number) => sql.type(noRows)`update pair set n = n + 1 where id = ${id}`
+const incrementPair = (id: number) => sql.type(noRows)`update pair set n = n + 1 where id = ${id}`
 
 test('retries a transaction after a deadlock, so that both commit', async () => {
   let runs = 0
@@ -20,10 +20,10 @@ test('retries a transaction after a deadlock, so that both commit', async () => 
   const addInOrder = (first: number, second: number): Promise<void> =>
     db.transaction(async (tx) => {
       runs++
-      await tx.run(add(first))
+      await tx.run(incrementPair(first))
       arrive()
       await both
-      await tx.run(add(second))
+      await tx.run(incrementPair(second))
     })
   await Promise.all([addInOrder(1, 2), addInOrder(2, 1)])
   // The retried transaction may lock its row again before the waiting one wakes up, so more than three runs are
@@ -51,7 +51,7 @@ test("rejects a row that does not match its query's schema", async () => {
 test('rolls back when the work throws', async () => {
   await assert.rejects(
     db.transaction(async (tx) => {
-      await tx.run(add(1))
+      await tx.run(incrementPair(1))
       throw new Error('no')
     }),
     /no/,

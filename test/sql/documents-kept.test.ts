@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { chanceOf } from '../chance.ts'
-import { testDatabase } from '../database.ts'
+import { createChance } from '../chance.ts'
+import { createTestDatabase } from '../database.ts'
 import { SEED } from '../runs.ts'
 
 /**
@@ -9,23 +9,23 @@ import { SEED } from '../runs.ts'
  * writes.
  */
 
-const { query } = await testDatabase()
+const { query } = await createTestDatabase()
 await query(
   `insert into account (email, password_hash, role) select 'a' || n || '@example.com', 'x', 'user' from generate_series(1, 2) n`,
 )
 
-const COUNTED = `select owner_id, label, sum(documents)::int as documents, sum(superseded)::int as superseded from document_tag_count
+const STORED_TAG_COUNTS = `select owner_id, label, sum(documents)::int as documents, sum(superseded)::int as superseded from document_tag_count
   group by owner_id, label having sum(documents) <> 0 order by 1, 2`
-const THERE = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as documents,
+const EXPECTED_TAG_COUNTS = `select coalesce(owner_id, 0) as owner_id, label, count(*)::int as documents,
     count(superseded_by_id)::int as superseded from document, unnest(tags) label
   where deleted_at is null group by 1, 2 order by 1, 2`
-const LINKED = `select document_id::int as id, label, owner_id, kind, day::text, title, superseded from document_tag order by 1, 2`
-const TAGGED = `select id::int, label, coalesce(owner_id, 0) as owner_id, kind, day::text, lower(title) as title,
+const STORED_TAGS = `select document_id::int as id, label, owner_id, kind, day::text, title, superseded from document_tag order by 1, 2`
+const EXPECTED_TAGS = `select id::int, label, coalesce(owner_id, 0) as owner_id, kind, day::text, lower(title) as title,
     superseded_by_id is not null as superseded from document, unnest(tags) label where deleted_at is null order by 1, 2`
-const SUPERSEDED = `select d.id, s.id::int as by from document d
+const EXPECTED_SUCCESSORS = `select d.id, s.id::int as by from document d
   left join document s on s.supersedes_id = d.id and s.deleted_at is null order by d.id`
 
-const KINDS = [
+const WRITE_KINDS = [
   'add',
   'add',
   'tag',
@@ -41,15 +41,15 @@ const KINDS = [
  * Error codes of writes that were rolled back. Such a write made a cycle or a second successor, referenced a deleted
  * document, or deadlocked.
  */
-const REFUSALS = ['23514', '23505', '23503', '40P01']
+const EXPECTED_ERRORS = ['23514', '23505', '23503', '40P01']
 
 test('derived tag counts, tag rows and successors are correct after any writes', async () => {
-  const chance = chanceOf(SEED)
-  const pickTags = (): string[] => ['a', 'b', 'c'].filter(() => chance.happens(0.4))
+  const chance = createChance(SEED)
+  const pickTags = (): string[] => ['a', 'b', 'c'].filter(() => chance.isHit(0.4))
   const pickOwner = (): number | null => chance.pick([1, 2, null])
   const pickId = (): number => chance.between(1, 40)
   const write = (): Promise<unknown> => {
-    const kind = chance.pick(KINDS)
+    const kind = chance.pick(WRITE_KINDS)
     if (kind === 'add')
       return query(
         `insert into document (owner_id, title, media_type, byte_size, sha256, tags)
@@ -79,12 +79,12 @@ test('derived tag counts, tag rows and successors are correct after any writes',
          where owner_id is not distinct from d.owner_id and deleted_at is null and id <> d.id
            and $2::bigint is not null order by abs(id - $2) limit 1)
        where id = $1`,
-      [pickId(), chance.happens(0.3) ? null : pickId()],
+      [pickId(), chance.isHit(0.3) ? null : pickId()],
     )
   }
   const attempt = (): Promise<unknown> =>
     write().catch((error) => {
-      if (!REFUSALS.includes(error.code)) throw error
+      if (!EXPECTED_ERRORS.includes(error.code)) throw error
     })
   await query(`insert into document (owner_id, title, media_type, byte_size, sha256)
     select 1, 'T', 'text/plain', 1, sha256(n::text::bytea) from generate_series(1, 20) n`)
@@ -92,14 +92,14 @@ test('derived tag counts, tag rows and successors are correct after any writes',
   await query('update document set supersedes_id = 1 where id = 2')
   let maxSuperseded = 0
   for (let step = 0; step < 60; step++) {
-    if (chance.happens(0.1))
+    if (chance.isHit(0.1))
       await query('update document set tags = $2 where owner_id = $1', [pickOwner(), pickTags()])
     // Two parallel writes: neither may lose the other's counts.
     else await Promise.all([attempt(), attempt()])
-    assert.deepEqual(await query(COUNTED), await query(THERE))
-    assert.deepEqual(await query(LINKED), await query(TAGGED))
+    assert.deepEqual(await query(STORED_TAG_COUNTS), await query(EXPECTED_TAG_COUNTS))
+    assert.deepEqual(await query(STORED_TAGS), await query(EXPECTED_TAGS))
     const documents = await query('select id, superseded_by_id::int as by from document order by id')
-    assert.deepEqual(documents, await query(SUPERSEDED))
+    assert.deepEqual(documents, await query(EXPECTED_SUCCESSORS))
     maxSuperseded = Math.max(maxSuperseded, documents.filter(({ by }) => by !== null).length)
   }
   // Compares the maximum over all steps, because the last step may have no superseded documents left.

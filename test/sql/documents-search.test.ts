@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { searchDocuments } from '../../sql/documents/search.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** A search scans a bounded number of pages and says so. It still finds rare words and new documents. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const reader = createReader({ url, applicationName: 'search' })
 after(() => reader.close())
 await query(

@@ -10,7 +10,7 @@ import type { Reader } from '../../sql/reader.ts'
 
 const STATEMENT = { name: 's', text: 'select' }
 
-function createWorld() {
+function createTestReads() {
   const log: string[] = []
   let opened = 0
   // Like the real reader, it connects at the first read, and reconnects at the first read after a cut.
@@ -49,7 +49,7 @@ function createWorld() {
 }
 
 test('repeats only the first read of a connection after a commit', async () => {
-  const { log, read, cut } = createWorld()
+  const { log, read, cut } = createTestReads()
   assert.equal(await read(), 'answer of 1')
   await read()
   assert.deepEqual(log, ['read 1', 'confirm', 'read 1', 'read 1'])
@@ -60,20 +60,20 @@ test('repeats only the first read of a connection after a commit', async () => {
 })
 
 test('makes concurrent reads wait for one commit', async () => {
-  const { log, read } = createWorld()
+  const { log, read } = createTestReads()
   await Promise.all([read(), read(), read()])
   assert.equal(log.filter((line) => line === 'confirm').length, 1)
 })
 
 test('answers nothing until the commit succeeds', async () => {
-  const { read, fail } = createWorld()
+  const { read, fail } = createTestReads()
   fail(2)
   for (let n = 0; n < 2; n++) await assert.rejects(read(), /no standby/)
   assert.equal(await read(), 'answer of 1')
 })
 
 test('repeats work whose connection was lost meanwhile', async () => {
-  const { log, read, cut, confirmed } = createWorld()
+  const { log, read, cut, confirmed } = createTestReads()
   await read()
   log.length = 0
   let runs = 0

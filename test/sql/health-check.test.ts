@@ -4,23 +4,23 @@ import { after, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { z } from 'zod'
 import { createDatabase, noRows, sql } from '../../sql/db.ts'
-import { Connections, connect } from '../../sql/driver.ts'
+import { ConnectionGroup, connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import { type DatabaseState, startHealthCheck } from '../../sql/health-check.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { countKept, TIMES } from './kept-objects.ts'
+import { countKept, REPETITIONS } from './kept-objects.ts'
 import { startProxy } from './proxy.ts'
 
-const { url, query } = await testDatabase()
-const select = sql.type(z.object({ n: z.number() }))`select 1 as n`
+const { url, query } = await createTestDatabase()
+const selectOne = sql.type(z.object({ n: z.number() }))`select 1 as n`
 const text = { name: 'health_one', text: "select '1'" }
-const isDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
+const isDatabaseDown = (error: unknown) => error instanceof Failure && error.code === 'database.down'
 
 test('detects a database that stops answering, fails waiting requests immediately, and recovers', async () => {
   const proxy = await startProxy(url)
-  const connections = new Connections()
+  const connections = new ConnectionGroup()
   const states: DatabaseState[] = []
   const healthCheck = await startHealthCheck({
     url: proxy.url,
@@ -37,20 +37,25 @@ test('detects a database that stops answering, fails waiting requests immediatel
     await Promise.all([healthCheck.close(), db.close(), reader.close()])
     await proxy.close()
   })
-  assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
+  assert.deepEqual([await db.one(selectOne), await reader.text(text, [])], [{ n: 1 }, '1'])
 
   proxy.swallow(true)
-  const held = [db.one(select), db.transaction((tx) => tx.one(select)), db.one(select), reader.text(text, [])]
+  const held = [
+    db.one(selectOne),
+    db.transaction((tx) => tx.one(selectOne)),
+    db.one(selectOne),
+    reader.text(text, []),
+  ]
   let ended = 0
-  const ends = held.map((one) => assert.rejects(one, isDown).then(() => ended++))
+  const ends = held.map((one) => assert.rejects(one, isDatabaseDown).then(() => ended++))
   await until('the silence is detected', isSilent)
   // All requests fail together, before their own timeouts.
   for (let n = 0; n < 20; n++) await turn()
   assert.equal(ended, held.length)
   await Promise.all(ends)
   let refused = 0
-  const refusals = [db.one(select), reader.text(text, [])].map((one) =>
-    assert.rejects(one, isDown).then(() => refused++),
+  const refusals = [db.one(selectOne), reader.text(text, [])].map((one) =>
+    assert.rejects(one, isDatabaseDown).then(() => refused++),
   )
   await turn()
   assert.equal(refused, refusals.length, 'nothing is asked of it')
@@ -58,13 +63,13 @@ test('detects a database that stops answering, fails waiting requests immediatel
   await proxy.refuse()
   await proxy.accept()
   await until('the database is writable again', () => healthCheck.state === 'writable')
-  assert.deepEqual([await db.one(select), await reader.text(text, [])], [{ n: 1 }, '1'])
+  assert.deepEqual([await db.one(selectOne), await reader.text(text, [])], [{ n: 1 }, '1'])
   assert.deepEqual(states, ['silent', 'writable'])
 })
 
 test('detects a read-only database, and compares its clock with ours', async () => {
   const states: DatabaseState[] = []
-  const connections = new Connections()
+  const connections = new ConnectionGroup()
   const healthCheck = await startHealthCheck({
     url,
     applicationName: 'healthCheck-read-only',
@@ -84,7 +89,7 @@ test('detects a read-only database, and compares its clock with ours', async () 
   await until('it is read-only', () => healthCheck.state === 'read-only')
   const db = createDatabase({ url, applicationName: 'read-only', size: 1, validateRows: false })
   after(() => db.close())
-  await assert.rejects(db.run(sql.type(noRows)`create table refused (n int)`), isDown)
+  await assert.rejects(db.run(sql.type(noRows)`create table refused (n int)`), isDatabaseDown)
   const client = await connect({ url, applicationName: 'healer' })
   await client.query('set default_transaction_read_only = off')
   await client.query(`alter database ${name} reset default_transaction_read_only`)
@@ -101,7 +106,7 @@ test('its time stays correct while the clock of this process is changed', async 
   const healthCheck = await startHealthCheck({
     url,
     applicationName: 'healthCheck-clock',
-    connections: new Connections(),
+    connections: new ConnectionGroup(),
     onChange: () => {},
     onValue: () => void probes++,
     intervalMs: 20,
@@ -123,7 +128,7 @@ test('fails if the server is down at the start', async () => {
   const gone = startHealthCheck({
     url: 'postgresql://nobody@127.0.0.1:1/none',
     applicationName: 'gone',
-    connections: new Connections(),
+    connections: new ConnectionGroup(),
     onChange: () => {},
   })
   await assert.rejects(gone, /ECONNREFUSED/)
@@ -131,7 +136,7 @@ test('fails if the server is down at the start', async () => {
 
 test('a probe leaves no objects in memory', async () => {
   const kept = await countKept('probes', url)
-  assert.ok(kept < TIMES / 5, `${kept} objects of ${TIMES} probes`)
+  assert.ok(kept < REPETITIONS / 5, `${kept} objects of ${REPETITIONS} probes`)
 })
 
 test('reports silence if it connects but gets no answer, and pauses between attempts', async () => {
@@ -139,7 +144,7 @@ test('reports silence if it connects but gets no answer, and pauses between atte
   const healthCheck = await startHealthCheck({
     url: pooler.url,
     applicationName: 'healthCheck-refused',
-    connections: new Connections(),
+    connections: new ConnectionGroup(),
     onChange: () => {},
     intervalMs: 20,
   })
@@ -168,7 +173,7 @@ async function startPooler() {
     const up = connectSocket(target)
     up.on('data', (chunk) => client.write(chunk))
     client.on('data', (chunk) => {
-      if (pooler.isAway && chunk[0] === QUERY) client.end(AWAY)
+      if (pooler.isAway && chunk[0] === QUERY) client.end(SERVER_DOWN)
       else up.write(chunk)
     })
     for (const [one, other] of [
@@ -192,4 +197,4 @@ async function startPooler() {
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 const QUERY = 'Q'.charCodeAt(0)
 const FIELDS = 'SFATAL\0VFATAL\0C08006\0Mthe server is away\0\0'
-const AWAY = Buffer.from(`E\0\0\0${String.fromCharCode(FIELDS.length + 4)}${FIELDS}`, 'latin1')
+const SERVER_DOWN = Buffer.from(`E\0\0\0${String.fromCharCode(FIELDS.length + 4)}${FIELDS}`, 'latin1')

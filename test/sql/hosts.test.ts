@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type AddressInfo, connect as connectTo, createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { serversOf, standbyUrl } from '../../sql/hosts.ts'
+import { parseServers, requireStandby } from '../../sql/hosts.ts'
 import { startProxy } from './proxy.ts'
 import { sharedDatabase } from './shared-database.ts'
 
@@ -10,16 +10,16 @@ const { url } = await sharedDatabase()
 
 test('accepts a connection string with several servers', () => {
   const [user, path] = ['postgresql://u:p%40ss@', '/name']
-  assert.deepEqual(serversOf(`${user}a:5432,b${path}?target_session_attrs=read-write&sslmode=require`), {
+  assert.deepEqual(parseServers(`${user}a:5432,b${path}?target_session_attrs=read-write&sslmode=require`), {
     urls: [`${user}a:5432${path}?sslmode=require`, `${user}b${path}?sslmode=require`],
     wanted: 'primary',
   })
-  assert.deepEqual(serversOf(`${user}a${path}?target_session_attrs=any`), {
+  assert.deepEqual(parseServers(`${user}a${path}?target_session_attrs=any`), {
     urls: [`${user}a${path}`],
     wanted: 'any',
   })
-  assert.deepEqual(serversOf('postgres://u@%2Ftmp%2Fx:1/n').urls, ['postgres://u@%2Ftmp%2Fx:1/n'])
-  assert.deepEqual(serversOf('postgres://[::1]:5432,[::2]/n?target_session_attrs=primary'), {
+  assert.deepEqual(parseServers('postgres://u@%2Ftmp%2Fx:1/n').urls, ['postgres://u@%2Ftmp%2Fx:1/n'])
+  assert.deepEqual(parseServers('postgres://[::1]:5432,[::2]/n?target_session_attrs=primary'), {
     urls: ['postgres://[::1]:5432/n', 'postgres://[::2]/n'],
     wanted: 'primary',
   })
@@ -27,17 +27,20 @@ test('accepts a connection string with several servers', () => {
 
 test('can require a standby among the servers', () => {
   for (const more of ['', '?sslmode=require', '?target_session_attrs=any&sslmode=require']) {
-    const { urls, wanted } = serversOf(standbyUrl(`postgres://u@a,b/n${more}`))
+    const { urls, requiredRole } = parseServers(requireStandby(`postgres://u@a,b/n${more}`))
     const rest = more === '' ? '' : '?sslmode=require'
-    assert.deepEqual([urls, wanted], [[`postgres://u@a/n${rest}`, `postgres://u@b/n${rest}`], 'standby'])
+    assert.deepEqual(
+      [urls, requiredRole],
+      [[`postgres://u@a/n${rest}`, `postgres://u@b/n${rest}`], 'standby'],
+    )
   }
 })
 
 test('reports an invalid server without the password', () => {
-  const wrong = () => serversOf('postgresql://u:secret@a/n?target_session_attrs=prefer-standby')
+  const wrong = () => parseServers('postgresql://u:secret@a/n?target_session_attrs=prefer-standby')
   assert.throws(wrong, /target_session_attrs must be any, read-write, primary, standby, not prefer-standby/)
   assert.throws(
-    () => serversOf('mysql://u:secret@a/n'),
+    () => parseServers('mysql://u:secret@a/n'),
     (error: Error) => !error.message.includes('secret'),
   )
 })
@@ -73,7 +76,7 @@ test('skips a read-only server if a writable one is required', async () => {
 })
 
 test('skips a primary if a standby is required', async () => {
-  const refused = connect({ url: standbyUrl(url), applicationName: 'hosts' })
+  const refused = connect({ url: requireStandby(url), applicationName: 'hosts' })
   await assert.rejects(refused, (error) => (error as { code?: string }).code === '08004')
 })
 

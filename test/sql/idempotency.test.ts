@@ -8,89 +8,98 @@ import {
   storeKey,
   storeResponse,
 } from '../../sql/idempotency.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp } from './ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 
-const print = (text: string): Buffer => Buffer.from(text)
-const claim = (key: string, fingerprint = 'same', scope = 'scope', on: Queries = db): Promise<Claim> =>
-  on.one(claimKey(scope, key, print(fingerprint)))
-const keep = (
+const toFingerprint = (text: string): Buffer => Buffer.from(text)
+const claimIdempotencyKey = (
+  key: string,
+  fingerprint = 'same',
+  scope = 'scope',
+  on: Queries = db,
+): Promise<Claim> => on.one(claimKey(scope, key, toFingerprint(fingerprint)))
+const storeAnswer = (
   key: string,
   what: Parameters<typeof storeKey>[1],
   fingerprint = 'same',
   on: Queries = db,
-): Promise<number> => on.run(storeKey({ scope: 'scope', key, fingerprint: print(fingerprint) }, what))
+): Promise<number> => on.run(storeKey({ scope: 'scope', key, fingerprint: toFingerprint(fingerprint) }, what))
 const nothing = { status: null, headers: null, body: null, job_id: null }
 const answer = { status: 201, headers: [['content-type', 'application/json']] as const, body: '{"a": 1}' }
-const age = (key: string, interval: string) =>
+const ageKey = (key: string, interval: string) =>
   query('update idempotency_key set created_at = now() - $2::interval where key = $1', [key, interval])
 
 /** Claims a key over another connection, so that it works while a transaction is open here. */
 const claimElsewhere = async (key: string, fingerprint: string, scope: string): Promise<Claim> => {
-  const [row] = await query('select * from idempotency_claim($1, $2, $3)', [scope, key, print(fingerprint)])
+  const [row] = await query('select * from idempotency_claim($1, $2, $3)', [
+    scope,
+    key,
+    toFingerprint(fingerprint),
+  ])
   return row as unknown as Claim
 }
 
 describe('idempotency keys', () => {
   test('the first claim of a key wins, and a claim alone stores nothing', async () => {
-    for (let i = 0; i < 2; i++) assert.deepEqual(await claim('k1'), { state: 'first', ...nothing })
+    for (let i = 0; i < 2; i++)
+      assert.deepEqual(await claimIdempotencyKey('k1'), { state: 'first', ...nothing })
   })
 
   test('a key is taken while the first transaction is open, but only in its scope', async () => {
     await db.transaction(async (tx) => {
-      await claim('k2', 'same', 'scope', tx)
+      await claimIdempotencyKey('k2', 'same', 'scope', tx)
       assert.deepEqual(await claimElsewhere('k2', 'same', 'scope'), { state: 'running', ...nothing })
       assert.equal((await claimElsewhere('k2', 'other', 'scope')).state, 'running')
       assert.equal((await claimElsewhere('k2', 'same', 'another')).state, 'first')
       assert.equal((await claimElsewhere('k2x', 'same', 'scope')).state, 'first')
     })
-    assert.equal((await claim('k2')).state, 'first')
+    assert.equal((await claimIdempotencyKey('k2')).state, 'first')
   })
 
   test('returns the stored answer unchanged, and only to the same request', async () => {
-    await keep('k3', { answer })
-    assert.deepEqual(await claim('k3'), { state: 'repeated', job_id: null, ...answer })
-    assert.equal((await claim('k3', 'other')).state, 'other')
-    assert.equal((await claim('k3', 'same', 'elsewhere')).state, 'first')
+    await storeAnswer('k3', { answer })
+    assert.deepEqual(await claimIdempotencyKey('k3'), { state: 'repeated', job_id: null, ...answer })
+    assert.equal((await claimIdempotencyKey('k3', 'other')).state, 'other')
+    assert.equal((await claimIdempotencyKey('k3', 'same', 'elsewhere')).state, 'first')
   })
 
   test('a key stored with a job leads to the job, and later to its answer', async () => {
     const { id: jobId } = await ledger.running()
-    await keep('k4', { jobId })
-    assert.deepEqual(await claim('k4'), { state: 'repeated', ...nothing, job_id: jobId })
+    await storeAnswer('k4', { jobId })
+    assert.deepEqual(await claimIdempotencyKey('k4'), { state: 'repeated', ...nothing, job_id: jobId })
     await db.run(storeResponse('scope', 'k4', answer))
-    assert.deepEqual(await claim('k4'), { state: 'repeated', job_id: jobId, ...answer })
-    await keep('k5', { jobId, answer })
-    assert.deepEqual(await claim('k5'), { state: 'repeated', job_id: jobId, ...answer })
-    await keep('k5a', { jobId })
+    assert.deepEqual(await claimIdempotencyKey('k4'), { state: 'repeated', job_id: jobId, ...answer })
+    await storeAnswer('k5', { jobId, answer })
+    assert.deepEqual(await claimIdempotencyKey('k5'), { state: 'repeated', job_id: jobId, ...answer })
+    await storeAnswer('k5a', { jobId })
     await query('delete from job where id = $1', [jobId])
-    assert.deepEqual(await claim('k5a'), { state: 'gone', ...nothing, job_id: jobId })
-    assert.equal((await claim('k5')).state, 'repeated', 'its answer is known')
+    assert.deepEqual(await claimIdempotencyKey('k5a'), { state: 'gone', ...nothing, job_id: jobId })
+    assert.equal((await claimIdempotencyKey('k5')).state, 'repeated', 'its answer is known')
   })
 
   test('a key is released when its transaction rolls back', async () => {
     const failing = db.transaction(async (tx) => {
-      await claim('k6', 'same', 'scope', tx)
-      await keep('k6', { answer }, 'same', tx)
+      await claimIdempotencyKey('k6', 'same', 'scope', tx)
+      await storeAnswer('k6', { answer }, 'same', tx)
       throw new Error('undone')
     })
     await assert.rejects(failing, /undone/)
-    assert.equal((await claim('k6')).state, 'first')
+    assert.equal((await claimIdempotencyKey('k6')).state, 'first')
   })
 
   test('a key expires after a day, with its answer', async () => {
-    await keep('k7', { answer })
-    await age('k7', '23 hours 59 minutes')
-    assert.equal((await claim('k7')).state, 'repeated')
-    await age('k7', '24 hours 1 second')
-    assert.deepEqual(await claim('k7', 'new'), { state: 'first', ...nothing })
+    await storeAnswer('k7', { answer })
+    await ageKey('k7', '23 hours 59 minutes')
+    assert.equal((await claimIdempotencyKey('k7')).state, 'repeated')
+    await ageKey('k7', '24 hours 1 second')
+    assert.deepEqual(await claimIdempotencyKey('k7', 'new'), { state: 'first', ...nothing })
     const { id: jobId } = await ledger.running()
-    await keep('k7', { jobId }, 'new')
-    assert.deepEqual(await claim('k7', 'new'), { state: 'repeated', ...nothing, job_id: jobId })
+    await storeAnswer('k7', { jobId }, 'new')
+    assert.deepEqual(await claimIdempotencyKey('k7', 'new'), { state: 'repeated', ...nothing, job_id: jobId })
   })
 
   test('one of many concurrent claims wins', async () => {
@@ -99,8 +108,8 @@ describe('idempotency keys', () => {
       const states = await Promise.all(
         Array.from({ length: 8 }, () =>
           db.transaction(async (tx) => {
-            const { state } = await claim(key, 'same', 'scope', tx)
-            if (state === 'first') await keep(key, { answer }, 'same', tx)
+            const { state } = await claimIdempotencyKey(key, 'same', 'scope', tx)
+            if (state === 'first') await storeAnswer(key, { answer }, 'same', tx)
             return state
           }),
         ),
@@ -122,12 +131,12 @@ describe('idempotency keys', () => {
 
   test('does not wait for or prune an old key that is being stored again', async () => {
     await query('delete from idempotency_key')
-    await keep('k8', { answer })
-    await age('k8', '25 hours')
+    await storeAnswer('k8', { answer })
+    await ageKey('k8', '25 hours')
     const kept = Promise.withResolvers<void>()
     const removed = Promise.withResolvers<void>()
     const keeping = db.transaction(async (tx) => {
-      await keep('k8', { answer }, 'new', tx)
+      await storeAnswer('k8', { answer }, 'new', tx)
       kept.resolve()
       await removed.promise
     })
@@ -135,6 +144,6 @@ describe('idempotency keys', () => {
     const { count } = await db.one(deleteExpiredIdempotencyKeys(10)).finally(() => removed.resolve())
     assert.equal(count, 0)
     await keeping
-    assert.equal((await claim('k8', 'new')).state, 'repeated')
+    assert.equal((await claimIdempotencyKey('k8', 'new')).state, 'repeated')
   })
 })

@@ -4,13 +4,13 @@ import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { cancelJob, fenceJob, storeProgress } from '../../sql/jobs.ts'
 import { listen } from '../../sql/listen.ts'
 import { JOB_EVENTS } from '../../sql/notify.ts'
-import { testDatabase, waitForLock } from '../database.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
 import { until } from '../until.ts'
-import { jobSpec, ledgerOf, withClient } from './ledger-help.ts'
+import { createLedgerHelp, jobSpec, withClient } from './ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query, url } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 const lease = await ledger.lease()
 const other = await ledger.lease()
 
@@ -63,7 +63,7 @@ describe('job_claim', () => {
     await ledger.claim(running.id, lease)
     await db.one(cancelJob(cancelled.id))
     await query('delete from job where id = $1', [gone.id])
-    const claim = () => ledger.claimMany(other, ...deliveries.map((delivery) => ({ delivery, places: 5 })))
+    const claim = () => ledger.claimMany(other, ...deliveries.map((delivery) => ({ delivery, freeSlots: 5 })))
     assert.deepEqual(await claim(), [])
     await ledger.finish({ id: running.id, attempt: 1, outcome: 'done' })
     assert.deepEqual(await claim(), [])
@@ -80,7 +80,7 @@ describe('job_claim', () => {
     const [delivery] = await ledger.deliveries(job.id)
     await ledger.claim(job.id, lease)
     await ledger.finish({ id: job.id, attempt: 1, outcome: 'release' })
-    const [claimed] = await ledger.claimMany(other, { delivery: delivery!, places: 1 })
+    const [claimed] = await ledger.claimMany(other, { delivery: delivery!, freeSlots: 1 })
     assert.deepEqual([claimed!.id, claimed!.attempt, claimed!.tries], [job.id, 2, 1])
     assert.deepEqual(await ledger.finish({ id: job.id, attempt: 1, outcome: 'done' }), [])
     assert.deepEqual(await ledger.finish({ id: job.id, attempt: 2, outcome: 'done' }), [job.id])
@@ -112,7 +112,10 @@ describe('job_claim', () => {
     await ledger.enqueue(...jobs)
     const deliveries = await ledger.deliveries(...jobs.map(({ id }) => id))
     assert.equal(deliveries.length, 3)
-    const claimed = await ledger.claimMany(lease, ...deliveries.map((delivery) => ({ delivery, places: 10 })))
+    const claimed = await ledger.claimMany(
+      lease,
+      ...deliveries.map((delivery) => ({ delivery, freeSlots: 10 })),
+    )
     assert.deepEqual(
       claimed.map(({ id }) => id),
       jobs.map(({ id }) => id),
@@ -134,7 +137,7 @@ describe('the row of a waiting job is locked by another transaction', () => {
   const claimAll = async (id: string) => {
     const deliveries = await ledger.deliveries(id)
     assert.equal(deliveries.length, 1)
-    const claimed = await ledger.claimMany(lease, { delivery: deliveries[0]!, places: 5 })
+    const claimed = await ledger.claimMany(lease, { delivery: deliveries[0]!, freeSlots: 5 })
     await query('delete from graphile_worker._private_jobs where id = $1', [deliveries[0]!.row])
     return claimed.map((one) => one.id)
   }
@@ -179,7 +182,10 @@ test('a notifying claim names its jobs, and sends nothing without any', async ()
   })
   const [first, second] = [jobSpec(), jobSpec()]
   await ledger.enqueue(first, second)
-  const wanted = (await ledger.deliveries(first.id, second.id)).map((delivery) => ({ delivery, places: 1 }))
+  const wanted = (await ledger.deliveries(first.id, second.id)).map((delivery) => ({
+    delivery,
+    freeSlots: 1,
+  }))
   const claim = async () => parseClaims(await db.one(claimJobs(lease, wanted, true)))
   assert.deepEqual(
     (await claim()).map(({ id }) => id),

@@ -4,19 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { uuidv7 } from '../../sql/ids.ts'
 import { linkRetry } from '../../sql/jobs/retry.ts'
 import { cancelJob, rescueRunningJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { type Attempt, jobSpec, ledgerOf } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { type Attempt, createLedgerHelp, jobSpec } from './ledger-help.ts'
 
 /** Details of a job: its attempts, its dependencies and its chain of retries. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 const [one, two] = [await ledger.lease(3_600_000, [], 'host/1'), await ledger.lease(3_600_000, [], 'host/2')]
-const FREE = { paused_at: null, most_running: null }
+const UNBLOCKED = { paused_at: null, most_running: null }
 const BUSY = { code: 'database.busy', detail: 'The database is busy' }
 
-const outline = (attempts: readonly Attempt[]) =>
+const outlineAttempts = (attempts: readonly Attempt[]) =>
   attempts.map(({ attempt, worker, outcome, error }) => [attempt, worker, outcome, error?.code ?? null])
 
 /** Claims a job again, even if it is not due yet. */
@@ -54,7 +54,7 @@ describe('attempts', () => {
     await query('delete from worker_lease where id = $1', [lease])
     assert.deepEqual(await query('select from job_event_row where job_id = $1', [job.id]), [])
     const [attempt] = (await ledger.details(job.id)).attempts
-    assert.deepEqual(outline([attempt!]), [[1, 'host/3', 'done', null]])
+    assert.deepEqual(outlineAttempts([attempt!]), [[1, 'host/3', 'done', null]])
     const row = await ledger.row(job.id)
     assert.equal(attempt!.ended_at, row.finished_at!.toISOString())
     const ran = (row.finished_at!.getTime() - row.started_at!.getTime()) / 1000
@@ -74,7 +74,7 @@ describe('attempts', () => {
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 4, outcome: 'failed', code: 'internal', detail: 'Broken' })
     const { attempts } = await ledger.details(job.id)
-    assert.deepEqual(outline(attempts), [
+    assert.deepEqual(outlineAttempts(attempts), [
       [1, 'host/1', 'retry', 'database.busy'],
       [2, 'host/2', 'release', null],
       [3, 'host/1', 'interrupted', null],
@@ -114,7 +114,7 @@ describe('attempts', () => {
     const job = await ledger.running({}, dead)
     await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [dead])
     await db.any(rescueRunningJobs(null))
-    assert.deepEqual(outline((await ledger.details(job.id)).attempts), [
+    assert.deepEqual(outlineAttempts((await ledger.details(job.id)).attempts), [
       [1, 'host/dead', 'interrupted', null],
     ])
   })
@@ -126,7 +126,7 @@ describe('attempts', () => {
     await ledger.finish({ ...job, outcome: 'crashed', ...why })
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'crashed', ...why })
-    assert.deepEqual(outline((await ledger.details(job.id)).attempts), [
+    assert.deepEqual(outlineAttempts((await ledger.details(job.id)).attempts), [
       [1, 'host/1', 'interrupted', null],
       [2, 'host/2', 'failed', 'job.crashed'],
     ])
@@ -136,7 +136,9 @@ describe('attempts', () => {
     const [running, waiting] = [await ledger.running({}, one), await ledger.running({}, one)]
     await db.one(cancelJob(running.id))
     await ledger.finish({ ...running, outcome: 'retry', ...BUSY })
-    assert.deepEqual(outline((await ledger.details(running.id)).attempts), [[1, 'host/1', 'cancelled', null]])
+    assert.deepEqual(outlineAttempts((await ledger.details(running.id)).attempts), [
+      [1, 'host/1', 'cancelled', null],
+    ])
     await ledger.finish({ ...waiting, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
     const before = (await ledger.details(waiting.id)).attempts
     await db.one(cancelJob(waiting.id))
@@ -173,10 +175,14 @@ describe('what a job waits for', () => {
     const holding = [{ job_id: running.id, name: 'test.task' }]
     assert.deepEqual((await ledger.details(second.id)).waits_for, {
       ahead: 0,
-      queue: FREE,
+      queue: UNBLOCKED,
       running: holding,
     })
-    assert.deepEqual((await ledger.details(third.id)).waits_for, { ahead: 1, queue: FREE, running: holding })
+    assert.deepEqual((await ledger.details(third.id)).waits_for, {
+      ahead: 1,
+      queue: UNBLOCKED,
+      running: holding,
+    })
     assert.equal((await ledger.details(running.id)).waits_for, null)
   })
 
@@ -184,8 +190,8 @@ describe('what a job waits for', () => {
     const many = Array.from({ length: 1100 }, () => jobSpec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
     const readAhead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
-    assert.deepEqual(await readAhead(999), { ahead: 999, queue: FREE, running: [] })
-    assert.deepEqual(await readAhead(1099), { ahead: 1000, queue: FREE, running: [] })
+    assert.deepEqual(await readAhead(999), { ahead: 999, queue: UNBLOCKED, running: [] })
+    assert.deepEqual(await readAhead(1099), { ahead: 1000, queue: UNBLOCKED, running: [] })
   })
 
   test('jobs of other owners are counted, but not named', async () => {
@@ -199,7 +205,7 @@ describe('what a job waits for', () => {
     await ledger.enqueue(waiting)
     assert.deepEqual((await ledger.details(waiting.id, mine!)).waits_for, {
       ahead: 0,
-      queue: FREE,
+      queue: UNBLOCKED,
       running: [],
     })
     assert.equal((await ledger.details(waiting.id)).waits_for!.running.length, 1)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, enqueueJobs } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { jobSpec, ledgerOf } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, jobSpec } from './ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 
 describe('job_enqueue', () => {
   test('adds a waiting job with one delivery', async () => {

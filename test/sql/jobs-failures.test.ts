@@ -3,15 +3,15 @@ import { after, test } from 'node:test'
 import { readFailures } from '../../sql/jobs/search.ts'
 import { MAX_COUNTED } from '../../sql/lists.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** Statistics count failures up to a maximum. */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 const reader = createReader({ url, applicationName: 'failures' })
 after(() => reader.close())
 
-const add = (code: string, count: number, secondsAgo: number) =>
+const addFailures = (code: string, count: number, secondsAgo: number) =>
   query(
     `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, error_code, error_detail)
      select gen_random_uuid(), 'n', 'documents', 'm', '{}', 'failed', 1, now() - make_interval(secs => $3), $1, 'd'
@@ -31,19 +31,19 @@ const countFailures = async (filter: Record<string, string> = {}, seconds = 3600
 }
 
 test('counts the latest failures up to a maximum, and says so, also with a filter', async () => {
-  await add('storm', MAX_COUNTED - 10, 10)
-  await add('quiet', 10, 600)
+  await addFailures('storm', MAX_COUNTED - 10, 10)
+  await addFailures('quiet', 10, 600)
   assert.deepEqual(await countFailures(), [
     true,
     { storm: [MAX_COUNTED - 10, MAX_COUNTED - 10], quiet: [10, 10] },
   ])
-  await add('storm', 5, 5)
+  await addFailures('storm', 5, 5)
   assert.deepEqual(await countFailures(), [
     false,
     { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5], quiet: [5, 5] },
   ])
   assert.deepEqual(await countFailures({}, 300), [true, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5] }])
-  await add('storm', 20, 5)
+  await addFailures('storm', 20, 5)
   assert.deepEqual(await countFailures(), [false, { storm: [MAX_COUNTED, MAX_COUNTED] }])
   assert.deepEqual(await countFailures({ code: 'quiet' }), [true, { quiet: [10, 10] }])
 })

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
-import { testDatabase, waitForLock } from '../database.ts'
-import { jobSpec, ledgerOf, withClient } from './ledger-help.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { createLedgerHelp, jobSpec, withClient } from './ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, url, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 const lease = await ledger.lease()
 
 /** Adds a running job of an actor, and a message that waits behind it. */

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { redeliver } from '../../sql/jobs/claims.ts'
+import { requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { cancelJob } from '../../sql/jobs.ts'
-import { testDatabase, waitForLock } from '../database.ts'
-import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { createLedgerHelp, type JobFields, jobSpec, withClient } from './ledger-help.ts'
 
 /** Each waiting job has a delivery, or waits behind a job whose end sends one. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query, url } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 
 beforeEach(() =>
   query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),
 )
 
-const addJobs = async (count: number, fields: Fields = {}): Promise<string[]> => {
+const addJobs = async (count: number, fields: JobFields = {}): Promise<string[]> => {
   const specs = Array.from({ length: count }, () => jobSpec({ mailbox: 'm', ...fields }))
   await ledger.enqueue(...specs)
   return specs.map(({ id }) => id)
@@ -26,7 +26,7 @@ const handleNext = async (lease: string, places: number): Promise<readonly strin
   const [delivery] = (await ledger.deliveries()).toSorted((a, b) => a.run_at.getTime() - b.run_at.getTime())
   if (delivery === undefined) return null
   await query('delete from graphile_worker._private_jobs where id = $1', [delivery.row])
-  return (await ledger.claimMany(lease, { delivery, places })).map(({ id }) => id)
+  return (await ledger.claimMany(lease, { delivery, freeSlots: places })).map(({ id }) => id)
 }
 const drain = async (places: number): Promise<(readonly string[])[]> => {
   const lease = await ledger.lease()
@@ -111,9 +111,9 @@ describe('a mailbox without a limit', () => {
     const ids = await addJobs(2)
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')
-    await db.run(redeliver([delivery!], 0))
+    await db.run(requeueDeliveries([delivery!], 0))
     assert.deepEqual(await drain(5), [ids])
-    await db.run(redeliver([delivery!], 0))
+    await db.run(requeueDeliveries([delivery!], 0))
     assert.deepEqual(await drain(5), [[]])
   })
 
@@ -180,7 +180,9 @@ describe('a mailbox with a limit', () => {
     const ids = await addJobs(12, limited)
     const deliveries = await ledger.deliveries()
     const leases = await Promise.all(Array.from({ length: 8 }, () => ledger.lease()))
-    await Promise.all(leases.map((lease) => ledger.claimMany(lease, { delivery: deliveries[0]!, places: 5 })))
+    await Promise.all(
+      leases.map((lease) => ledger.claimMany(lease, { delivery: deliveries[0]!, freeSlots: 5 })),
+    )
     await drain(5)
     assert.deepEqual(await running(), ids.slice(0, 3))
   })
@@ -220,7 +222,7 @@ describe('a mailbox with a limit', () => {
     await end(first!, 'retry')
     const [delivery] = await ledger.deliveries()
     assert.equal(delivery!.id, first)
-    assert.deepEqual(await ledger.claimMany(await ledger.lease(), { delivery: delivery!, places: 1 }), [])
+    assert.deepEqual(await ledger.claimMany(await ledger.lease(), { delivery: delivery!, freeSlots: 1 }), [])
     await query('update job set run_at = now() where id = $1', [first])
     await drain(9)
     assert.deepEqual(await running(), [first])
@@ -251,7 +253,7 @@ describe('a mailbox with a limit', () => {
     await ledger.finish({ id: later[0]!, attempt: 1, outcome: 'retry', delay_ms: 60_000, limited: 'm' })
     const [delivery] = await ledger.deliveries()
     assert.equal(delivery!.id, later[0], 'what is tried again keeps its place')
-    assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, places: 1 }), [])
+    assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, freeSlots: 1 }), [])
     assert.equal(await ledger.status(later[1]!), 'queued')
   })
 
@@ -275,7 +277,7 @@ describe('a mailbox with a limit', () => {
     await db.one(cancelJob(first!))
     await query('delete from graphile_worker._private_jobs')
     const lease = await ledger.lease()
-    assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, places: 1 }), [])
+    assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, freeSlots: 1 }), [])
     assert.equal((await ledger.deliveries())[0]!.task, 'test.two')
     await drain(1)
     assert.deepEqual(await running(), [second])

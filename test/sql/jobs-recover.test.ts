@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { lostAttempts } from '../../sql/jobs/lost.ts'
+import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import {
   cancelJob,
   type Rescuer,
@@ -10,24 +10,24 @@ import {
   SUSPECT_FROM,
   unlockPools,
 } from '../../sql/jobs.ts'
-import { testDatabase, waitForLock } from '../database.ts'
-import { rounds } from '../runs.ts'
-import { type Fields, IDLE, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { countRounds } from '../runs.ts'
+import { createLedgerHelp, IDLE_LOAD, type JobFields, jobSpec, withClient } from './ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, url, query } = base
-const ledger = ledgerOf(base)
-const alive = await ledger.lease()
+const ledger = createLedgerHelp(base)
+const liveLease = await ledger.lease()
 
-const recover = async (judge: Rescuer | null = null): Promise<string[]> =>
+const rescueRunning = async (judge: Rescuer | null = null): Promise<string[]> =>
   (await db.any(rescueRunningJobs(judge))).map((row) => row.id)
 const readLeases = async (): Promise<unknown[]> =>
   (await query('select id from worker_lease')).map((row) => row.id)
-const expire = (lease: string) =>
+const expireLease = (lease: string) =>
   query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [lease])
 
 /** Marks the deliveries of some jobs as locked by a pool of graphile-worker. */
-const lock = (pool: string, ids: readonly string[]) =>
+const lockDeliveries = (pool: string, ids: readonly string[]) =>
   query(
     `update graphile_worker._private_jobs set locked_by = $1, locked_at = now() - interval '2 minutes'
      where payload ->> 'mailbox' in (select mailbox from job where id = any($2::uuid[]))`,
@@ -35,7 +35,7 @@ const lock = (pool: string, ids: readonly string[]) =>
   )
 
 /** Adds a running job whose lease is gone. */
-async function addOrphan(fields: Fields = {}) {
+async function addOrphan(fields: JobFields = {}) {
   const lease = await ledger.lease()
   const job = await ledger.running(fields, lease)
   await query('delete from worker_lease where id = $1', [lease])
@@ -44,8 +44,8 @@ async function addOrphan(fields: Fields = {}) {
 
 describe('job_rescue_running', () => {
   test('changes nothing if all leases are live', async () => {
-    await ledger.running({}, alive)
-    assert.deepEqual(await recover(), [])
+    await ledger.running({}, liveLease)
+    assert.deepEqual(await rescueRunning(), [])
   })
 
   test('redelivers jobs of an expired lease immediately, and leaves those of live leases', async () => {
@@ -53,12 +53,12 @@ describe('job_rescue_running', () => {
     const [one, two, kept] = [
       await ledger.running({}, dead),
       await ledger.running({ actor: 'a1' }, dead),
-      await ledger.running({}, alive),
+      await ledger.running({}, liveLease),
     ]
     const waiting = jobSpec({ actor: 'a1' })
     await ledger.enqueue(waiting)
-    await expire(dead)
-    assert.deepEqual((await recover()).sort(), [one.id, two.id].sort())
+    await expireLease(dead)
+    assert.deepEqual((await rescueRunning()).sort(), [one.id, two.id].sort())
     for (const { id } of [one, two]) {
       const row = await ledger.row(id)
       assert.deepEqual([row.status, row.interruptions, row.tries, row.lease_id], ['queued', 1, 0, null])
@@ -67,13 +67,13 @@ describe('job_rescue_running', () => {
     }
     assert.deepEqual([await ledger.status(kept.id), await ledger.status(waiting.id)], ['running', 'queued'])
     assert.equal((await readLeases()).includes(dead), false)
-    assert.equal((await readLeases()).includes(alive), true)
-    assert.deepEqual(await recover(), [])
+    assert.equal((await readLeases()).includes(liveLease), true)
+    assert.deepEqual(await rescueRunning(), [])
   })
 
   test('rescues a running job whose lease row is missing', async () => {
     const job = await addOrphan()
-    assert.deepEqual(await recover(), [job.id])
+    assert.deepEqual(await rescueRunning(), [job.id])
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
@@ -82,7 +82,7 @@ describe('job_rescue_running', () => {
     const recoverPartly = async (): Promise<string[]> =>
       (await db.any(rescueRunningJobs(null, false))).map((row) => row.id)
     assert.deepEqual(await recoverPartly(), [])
-    await expire(await ledger.lease())
+    await expireLease(await ledger.lease())
     assert.deepEqual(await recoverPartly(), [orphan.id])
   })
 
@@ -91,7 +91,7 @@ describe('job_rescue_running', () => {
     const jobs = await Promise.all(
       Array.from({ length: 5 }, (_, i) => ledger.running({ actor: `m${i}` }, dead)),
     )
-    await expire(dead)
+    await expireLease(dead)
     const recoverSome = async (whole: boolean) =>
       (await db.any(rescueRunningJobs(null, whole, 2))).map((row) => row.id)
     const found = [
@@ -112,7 +112,7 @@ describe('job_rescue_running', () => {
     const lease = await ledger.lease(60_000)
     const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
     const job = await addOrphan()
-    const judge = (steadyMs: number): Promise<string[]> => recover({ lease, steadyMs })
+    const judge = (steadyMs: number): Promise<string[]> => rescueRunning({ lease, steadyMs })
     assert.deepEqual(await judge(60_000), [], 'it has just come')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 3_600_000))
@@ -131,22 +131,22 @@ describe('job_rescue_running', () => {
   test('leaves the jobs of a worker that renewed in time, even after its lease had expired', async () => {
     const lease = await ledger.lease()
     const job = await ledger.running({}, lease)
-    await expire(lease)
-    assert.notEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), null)
-    assert.deepEqual(await recover(), [])
+    await expireLease(lease)
+    assert.notEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)), null)
+    assert.deepEqual(await rescueRunning(), [])
     assert.equal(await ledger.status(job.id), 'running')
   })
 
   test('respects a renewal that commits while the rescue waits for the lease', async () => {
     const lease = await ledger.lease()
     const job = await ledger.running({}, lease)
-    await expire(lease)
+    await expireLease(lease)
     const recovering = await withClient(url, async (client) => {
       await client.query('begin')
       await client.query(`update worker_lease set expires_at = now() + interval '1 minute' where id = $1`, [
         lease,
       ])
-      const recovering = recover()
+      const recovering = rescueRunning()
       await waitForLock(query)
       await client.query('commit')
       return { recovering }
@@ -157,8 +157,8 @@ describe('job_rescue_running', () => {
 
   test('a lost lease cannot be renewed', async () => {
     const lease = await ledger.lease(-1)
-    await recover()
-    assert.equal(await db.maybeOne(renewLease(lease, IDLE, 60_000)), null)
+    await rescueRunning()
+    assert.equal(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)), null)
   })
 
   test('rescues each job once in concurrent calls', async () => {
@@ -166,8 +166,8 @@ describe('job_rescue_running', () => {
     const jobs = await Promise.all(
       Array.from({ length: 20 }, (_, i) => ledger.running({ actor: i % 2 ? `r${i}` : null }, dead)),
     )
-    await expire(dead)
-    const recovered = (await Promise.all(Array.from({ length: 6 }, () => recover()))).flat()
+    await expireLease(dead)
+    const recovered = (await Promise.all(Array.from({ length: 6 }, () => rescueRunning()))).flat()
     assert.deepEqual(recovered.sort(), jobs.map((job) => job.id).sort())
     for (const { id } of jobs) {
       assert.equal((await ledger.row(id)).interruptions, 1)
@@ -178,12 +178,12 @@ describe('job_rescue_running', () => {
   test('marks a job as suspect if its workers keep dying, and does not give it up', async () => {
     const { id } = await addOrphan()
     for (let i = 0; i < 7; i++) {
-      await recover()
+      await rescueRunning()
       const lease = await ledger.lease()
       await ledger.claim(id, lease)
       await query('delete from worker_lease where id = $1', [lease])
     }
-    await recover()
+    await rescueRunning()
     assert.deepEqual(
       [await ledger.state(id), (await ledger.row(id)).interruptions],
       ['delivered', SUSPECT_FROM],
@@ -196,7 +196,7 @@ describe('job_rescue_running', () => {
     const next = jobSpec({ actor: 'c1' })
     await ledger.enqueue(next)
     await db.one(cancelJob(job.id))
-    await recover()
+    await rescueRunning()
     assert.deepEqual([await ledger.state(job.id), await ledger.state(next.id)], ['cancelled', 'delivered'])
   })
 
@@ -205,7 +205,7 @@ describe('job_rescue_running', () => {
     const fields = { request_id: 'r-1', trace_parent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }
     const [first, again, cancelled] = [
       await ledger.running(fields, dead),
-      await ledger.running({}, alive),
+      await ledger.running({}, liveLease),
       await ledger.running({}, dead),
     ]
     await ledger.finish({ ...again, outcome: 'interrupted' })
@@ -215,12 +215,12 @@ describe('job_rescue_running', () => {
     )
     await ledger.claim(again.id, dead)
     await db.one(cancelJob(cancelled.id))
-    await expire(dead)
-    const ids = await recover()
+    await expireLease(dead)
+    const ids = await rescueRunning()
     assert.equal(ids.length, 3)
-    await ledger.claim(first.id, alive)
+    await ledger.claim(first.id, liveLease)
     const readAttempts = async (id: string) => (await ledger.details(id)).attempts
-    const seen = await db.any(lostAttempts(ids))
+    const seen = await db.any(listLostAttempts(ids))
     for (const [{ id }, attempt, about] of [
       [first, 1, fields],
       [again, 2, { request_id: null, trace_parent: null }],
@@ -253,11 +253,11 @@ describe('job_rescue_running', () => {
     const jobs = Array.from({ length: 3 }, () => jobSpec())
     await ledger.enqueue(...jobs)
     const [a, b, c] = jobs.map((job) => job.id)
-    await lock('pool-dead-1', [a!])
-    await lock('pool-dead-2', [b!])
-    await lock('pool-alive', [c!])
-    await expire(dead)
-    assert.deepEqual(await recover(), [])
+    await lockDeliveries('pool-dead-1', [a!])
+    await lockDeliveries('pool-dead-2', [b!])
+    await lockDeliveries('pool-alive', [c!])
+    await expireLease(dead)
+    assert.deepEqual(await rescueRunning(), [])
     const readLocks = async () => (await ledger.deliveries(a!, b!, c!)).map((d) => d.locked_by)
     assert.deepEqual(await readLocks(), [null, null, 'pool-alive'])
     await db.run(unlockPools(['pool-alive']))
@@ -283,7 +283,7 @@ describe('job_cancel', () => {
     ])
     assert.deepEqual(await ledger.deliveries(second!, third!), [])
     await ledger.assertSound(second!)
-    const claimed = (await ledger.claim(first!, alive))!
+    const claimed = (await ledger.claim(first!, liveLease))!
     await ledger.finish({ id: first!, attempt: claimed.attempt, outcome: 'done' })
     assert.equal(await ledger.state(third!), 'delivered')
   })
@@ -298,7 +298,7 @@ describe('job_cancel', () => {
       'delivered',
       'queued',
     ])
-    assert.notEqual(await ledger.claim(second!, alive), null)
+    assert.notEqual(await ledger.claim(second!, liveLease), null)
     await ledger.assertSound(first!)
   })
 
@@ -309,21 +309,21 @@ describe('job_cancel', () => {
     const row = await ledger.row(job.id)
     assert.deepEqual([row.status, row.seq], ['running', 1])
     assert.ok(row.cancel_requested_at !== null)
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000)), {
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
     // A worker that lists only its known jobs gets the same answer.
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [randomUUID(), job.id])), {
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000, [randomUUID(), job.id])), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE, 60_000, [])), { running: [] })
+    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000, [])), { running: [] })
     assert.equal(await cancel(job.id), true)
     assert.deepEqual((await ledger.row(job.id)).cancel_requested_at, row.cancel_requested_at)
   })
 
   test('leaves an ended job unchanged', async () => {
     for (const outcome of ['done', 'failed', 'cancelled'] as const) {
-      const job = await ledger.running({}, alive)
+      const job = await ledger.running({}, liveLease)
       await ledger.finish({ ...job, outcome, code: 'internal' })
       const before = await ledger.row(job.id)
       assert.equal(await cancel(job.id), true)
@@ -334,10 +334,10 @@ describe('job_cancel', () => {
 
   test('either ends the job or notifies its worker when a claim runs concurrently', async () => {
     const ended = new Set<string>()
-    for (let round = 0; round < rounds(30); round++) {
+    for (let round = 0; round < countRounds(30); round++) {
       const job = jobSpec({ actor: round % 2 ? `race-${round}` : null })
       await ledger.enqueue(job)
-      const [claimed] = await Promise.all([ledger.claim(job.id, alive), cancel(job.id)])
+      const [claimed] = await Promise.all([ledger.claim(job.id, liveLease), cancel(job.id)])
       const row = await ledger.row(job.id)
       assert.equal(row.status, claimed === null ? 'cancelled' : 'running')
       assert.ok(row.cancel_requested_at !== null)

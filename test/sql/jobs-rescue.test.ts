@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { deliverQueuedJobs } from '../../sql/backup/load.ts'
 import { cancelJob, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { type Fields, jobSpec, ledgerOf, withClient } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, type JobFields, jobSpec, withClient } from './ledger-help.ts'
 
 /** The rescuer finds every waiting job, even if its delivery is missing or outdated. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query, url } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 
 beforeEach(() =>
   query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),
@@ -18,7 +18,7 @@ beforeEach(() =>
 const rescue = async (patienceMs = 0): Promise<string[]> =>
   (await db.any(rescueQueuedJobs(patienceMs))).map(({ id }) => id)
 const deleteDeliveries = () => query('delete from graphile_worker._private_jobs')
-const addJobs = async (...fields: readonly Fields[]): Promise<string[]> => {
+const addJobs = async (...fields: readonly JobFields[]): Promise<string[]> => {
   const specs = fields.map((some) => jobSpec(some))
   await ledger.enqueue(...specs)
   return specs.map(({ id }) => id)
@@ -73,7 +73,7 @@ describe('a job that waits', () => {
     assert.deepEqual(await rescue(), [later])
     assert.deepEqual(await rescue(), [], 'once')
     assert.deepEqual(
-      await ledger.claimMany(lease, { delivery: await ledger.deliveryOf(later!), places: 1 }),
+      await ledger.claimMany(lease, { delivery: await ledger.deliveryOf(later!), freeSlots: 1 }),
       [],
     )
     await ledger.finish({ id: now!, attempt: 1, outcome: 'done', limited: 'g' })

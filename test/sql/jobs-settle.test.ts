@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, endAttempts, rescueRunningJobs } from '../../sql/jobs.ts'
 import { tasks } from '../../tasks/index.ts'
-import { testDatabase } from '../database.ts'
-import { jobSpec, ledgerOf } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, jobSpec } from './ledger-help.ts'
 
 /** A task's settle function runs once for each job, in the transaction that ends the job, however it ends. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 await query('create table settled (job_id uuid, status text)')
 await query(`create function note(ended job) returns void language sql as
   'insert into settled values (ended.id, ended.status)'`)
@@ -17,20 +17,20 @@ await query(`create function refuse(ended job) returns void language plpgsql as
   $$ begin raise exception 'not now'; end $$`)
 
 let actors = 0
-const job = (settle: string) => jobSpec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
+const createJobSpec = (settle: string) => jobSpec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
 const readSettled = async (id: string) =>
   (await query('select status from settled where job_id = $1', [id])).map(({ status }) => status)
-const running = (settle: string) => ledger.running({ actor: `settled:${++actors}`, settle })
+const addRunningJob = (settle: string) => ledger.running({ actor: `settled:${++actors}`, settle })
 
 describe('a job is settled', () => {
   test('when it is done', async () => {
-    const { id } = await running('note')
+    const { id } = await addRunningJob('note')
     await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
     assert.deepEqual(await readSettled(id), ['done'])
   })
 
   test('when it is done, with its mailbox', async () => {
-    const { id } = await running('note')
+    const { id } = await addRunningJob('note')
     const limited = `settled:${actors}`
     await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
     assert.deepEqual(await readSettled(id), ['done'])
@@ -49,7 +49,7 @@ describe('a job is settled', () => {
   })
 
   test('when it fails permanently, but not before a retry', async () => {
-    const { id } = await running('note')
+    const { id } = await addRunningJob('note')
     await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 0 })
     assert.deepEqual(await readSettled(id), [])
     await ledger.claim(id, await ledger.lease())
@@ -58,11 +58,11 @@ describe('a job is settled', () => {
   })
 
   test('when it is cancelled: immediately while it waits, at its end while it runs', async () => {
-    const waiting = job('note')
+    const waiting = createJobSpec('note')
     await ledger.enqueue(waiting)
     await db.one(cancelJob(waiting.id))
     assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
-    const { id } = await running('note')
+    const { id } = await addRunningJob('note')
     await db.one(cancelJob(id))
     assert.deepEqual(await readSettled(id), [])
     await ledger.finish({ id, attempt: 1, outcome: 'cancelled' })
@@ -70,7 +70,7 @@ describe('a job is settled', () => {
   })
 
   test('when it is given up, or was to be cancelled and has lost its worker', async () => {
-    const [one, two] = [await running('note'), await running('note')]
+    const [one, two] = [await addRunningJob('note'), await addRunningJob('note')]
     await query('update job set interruptions = 4 where id = $1', [one.id])
     await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', code: 'job.crashed' })
     assert.deepEqual(await readSettled(one.id), ['failed'])
@@ -81,7 +81,7 @@ describe('a job is settled', () => {
   })
 
   test('in the same transaction as its end, or neither happens', async () => {
-    const { id } = await running('refuse')
+    const { id } = await addRunningJob('refuse')
     await assert.rejects(
       endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited: `settled:${actors}` }]),
     )
@@ -90,13 +90,13 @@ describe('a job is settled', () => {
 })
 
 test('an unknown settle function is rejected on enqueue', async () => {
-  await assert.rejects(ledger.enqueue(job('nowhere')))
+  await assert.rejects(ledger.enqueue(createJobSpec('nowhere')))
   await assert.rejects(ledger.enqueue(jobSpec(), jobSpec({ settle: 'nowhere' })))
   await assert.rejects(ledger.enqueue(jobSpec({ actor: 'x', settle: 'job_delete_traces' })))
 })
 
 test('the settle functions of all tasks exist', async () => {
-  const names = tasks.flatMap(({ settle }) => settle ?? [])
+  const names = tasks.flatMap(({ settleFunction }) => settleFunction ?? [])
   assert.ok(names.includes('ai_turn_settle'))
   const missing = await query(
     `select name from unnest($1::text[]) as name where to_regprocedure(format('%I(job)', name)) is null`,

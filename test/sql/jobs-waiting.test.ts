@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
-import { jobSpec, ledgerOf } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, jobSpec } from './ledger-help.ts'
 
 /** The waiting time of a queue is that of its oldest due job. */
 
-const base = await testDatabase()
-const help = ledgerOf(base)
+const base = await createTestDatabase()
+const help = createLedgerHelp(base)
 const reader = createReader({ url: base.url, applicationName: 'waiting' })
 after(() => reader.close())
 

@@ -12,7 +12,7 @@ import { until } from '../until.ts'
  */
 
 /** Number of repetitions of each case. */
-export const TIMES = 500
+export const REPETITIONS = 500
 
 const CASES = { served: countAfterServing, givenUp: countAfterGivingUp, probes: countAfterProbes }
 
@@ -29,20 +29,21 @@ export async function countKept(name: Case, url = ''): Promise<number> {
   }
 }
 
-const count = (kind: new (...args: never[]) => unknown): number =>
+const countObjects = (kind: new (...args: never[]) => unknown): number =>
   queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
 
 /** Counts the promises that remain after callers got a permit. Two callers wait at any time, with one promise each. */
 async function countAfterServing(): Promise<number> {
   const semaphore = createSemaphore(1)
-  const before = count(Promise)
+  const before = countObjects(Promise)
   let turns = 0
   let found = { kept: 0, waiting: 0 }
   const caller = async (): Promise<void> => {
-    while (turns < TIMES)
+    while (turns < REPETITIONS)
       await semaphore.run(async () => {
         await turn()
-        if (++turns === TIMES) found = { kept: count(Promise) - before, waiting: semaphore.waiting }
+        if (++turns === REPETITIONS)
+          found = { kept: countObjects(Promise) - before, waiting: semaphore.waiting }
       })
   }
   await Promise.all([caller(), caller(), caller()])
@@ -55,12 +56,12 @@ async function countAfterGivingUp(): Promise<number> {
   const semaphore = createSemaphore(1, { waitMs: 1, createError: () => new Error('late') })
   const gate = Promise.withResolvers<void>()
   const held = semaphore.run(() => gate.promise)
-  const before = count(Promise)
+  const before = countObjects(Promise)
   let late = 0
   const giveUp = (): Promise<void> => semaphore.run(turn).catch(() => void late++)
-  for (let i = 0; i < TIMES / 10; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
-  assert.equal(late, TIMES)
-  const kept = count(Promise) - before
+  for (let i = 0; i < REPETITIONS / 10; i++) await Promise.all(Array.from({ length: 10 }, giveUp))
+  assert.equal(late, REPETITIONS)
+  const kept = countObjects(Promise) - before
   gate.resolve()
   await held
   return kept
@@ -69,21 +70,21 @@ async function countAfterGivingUp(): Promise<number> {
 /** Counts the objects that remain after probes of a health check. */
 async function countAfterProbes(url: string): Promise<number> {
   // Imported here, because the other cases do not need these modules.
-  const { Connections } = await import('../../sql/driver.ts')
+  const { ConnectionGroup } = await import('../../sql/driver.ts')
   const { startHealthCheck } = await import('../../sql/health-check.ts')
   let probed = 0
   const healthCheck = await startHealthCheck({
     url,
     applicationName: 'healthCheck-memory',
-    connections: new Connections(),
+    connections: new ConnectionGroup(),
     onChange: () => {},
     onValue: () => probed++,
     intervalMs: 0,
   })
   await until('the health check has warmed up', () => probed > 500)
-  const [before, first] = [count(Object), probed]
-  await until('enough probes have run', () => probed > first + TIMES)
-  const kept = count(Object) - before
+  const [before, first] = [countObjects(Object), probed]
+  await until('enough probes have run', () => probed > first + REPETITIONS)
+  const kept = countObjects(Object) - before
   await healthCheck.close()
   return kept
 }

@@ -5,7 +5,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { type ClaimRequest, claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
 import {
-  type Enqueued,
+  type EnqueuedJob,
   endAttempts,
   enqueueJobs,
   type FinishEntry,
@@ -64,7 +64,7 @@ export interface Delivery {
 }
 
 /** State that an idle worker reports with its lease. */
-export const IDLE = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
+export const IDLE_LOAD = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
 
 /** Attempt as the API returns it. */
 export interface Attempt {
@@ -93,12 +93,12 @@ export interface Details {
   readonly chain: { readonly retry_of: readonly string[]; readonly retried_by: readonly string[] }
 }
 
-export const TERMINAL = ['done', 'failed', 'cancelled']
+export const TERMINAL_STATUSES = ['done', 'failed', 'cancelled']
 
 /** Fields of a job to add; by default it has a mailbox of its own. With `actor`, the job is a message to that actor. */
-export type Fields = Partial<JobSpec> & { readonly actor?: string | null }
+export type JobFields = Partial<JobSpec> & { readonly actor?: string | null }
 
-export function jobSpec({ actor = null, ...fields }: Fields = {}): JobSpec {
+export function jobSpec({ actor = null, ...fields }: JobFields = {}): JobSpec {
   const id = fields.id ?? uuidv7()
   return {
     id,
@@ -127,17 +127,17 @@ export async function withClient<T>(url: string, work: (client: Client) => Promi
 }
 
 /** Finish entry whose result is a value instead of JSON. */
-export interface End extends Omit<FinishEntry, 'result'> {
+export interface FinishValues extends Omit<FinishEntry, 'result'> {
   readonly result?: unknown
 }
 
-export const entryOf = ({ result, ...entry }: End): FinishEntry =>
+export const toFinishEntry = ({ result, ...entry }: FinishValues): FinishEntry =>
   result === undefined ? entry : { ...entry, result: JSON.stringify(result) }
 
-export type LedgerHelp = ReturnType<typeof ledgerOf>
+export type LedgerHelp = ReturnType<typeof createLedgerHelp>
 
-export function ledgerOf({ db, query }: TestDatabase) {
-  const enqueue = (...specs: readonly JobSpec[]): Promise<readonly Enqueued[]> =>
+export function createLedgerHelp({ db, query }: TestDatabase) {
+  const enqueue = (...specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> =>
     db.any(enqueueJobs(specs, 0))
 
   const row = async (id: string): Promise<JobRow> => {
@@ -176,7 +176,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
     name = 'test',
   ): Promise<string> => {
     const id = randomUUID()
-    await db.run(insertLease({ id, name, queues: ['test'], load: { ...IDLE, poolIds } }, ttlMs))
+    await db.run(insertLease({ id, name, queues: ['test'], load: { ...IDLE_LOAD, poolIds } }, ttlMs))
     return id
   }
 
@@ -188,7 +188,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
 
   /** Claims a job as a worker does, with a delivery of its mailbox. Returns null if nothing was claimed. */
   const claim = async (id: string, leaseId: string) => {
-    const [claimed] = await claimMany(leaseId, { delivery: await deliveryOf(id), places: 1 })
+    const [claimed] = await claimMany(leaseId, { delivery: await deliveryOf(id), freeSlots: 1 })
     assert.ok(claimed === undefined || claimed.id === id, 'another job of its mailbox was claimed')
     return claimed ?? null
   }
@@ -197,7 +197,7 @@ export function ledgerOf({ db, query }: TestDatabase) {
     parseClaims(await db.one(claimJobs(leaseId, wanted)))
 
   /** Adds a running job; returns its id, attempt and lease. */
-  const running = async (fields: Fields = {}, leaseId?: string) => {
+  const running = async (fields: JobFields = {}, leaseId?: string) => {
     const job = jobSpec(fields)
     await enqueue(job)
     const held = leaseId ?? (await lease())
@@ -206,8 +206,8 @@ export function ledgerOf({ db, query }: TestDatabase) {
     return { id: job.id, attempt: claimed.attempt, lease: held }
   }
 
-  const finish = async (...entries: readonly End[]): Promise<string[]> => [
-    ...(await endAttempts(db, entries.map(entryOf))),
+  const finish = async (...entries: readonly FinishValues[]): Promise<string[]> => [
+    ...(await endAttempts(db, entries.map(toFinishEntry))),
   ]
 
   const progress = async (
@@ -237,9 +237,9 @@ export function ledgerOf({ db, query }: TestDatabase) {
     )
     assert.equal(job.seq, all.length, `the row of ${id} knows its last seq`)
     const terminal = all.filter(
-      (event) => event.kind === 'status' && TERMINAL.includes(event.data.status ?? ''),
+      (event) => event.kind === 'status' && TERMINAL_STATUSES.includes(event.data.status ?? ''),
     )
-    if (!TERMINAL.includes(job.status)) return assert.deepEqual(terminal, [], `${id} has not ended`)
+    if (!TERMINAL_STATUSES.includes(job.status)) return assert.deepEqual(terminal, [], `${id} has not ended`)
     assert.equal(terminal.length, 1, `${id} has exactly one terminal event`)
     assert.deepEqual(terminal[0], all.at(-1), `the terminal event of ${id} is the last`)
     assert.equal(terminal[0]!.data.status, job.status)

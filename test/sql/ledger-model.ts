@@ -2,20 +2,20 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { cancelJob, endAttempts, type FinishEntry, rescueRunningJobs } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
-import { type Fields, jobSpec, ledgerOf, TERMINAL } from './ledger-help.ts'
+import { createLedgerHelp, type JobFields, jobSpec, TERMINAL_STATUSES } from './ledger-help.ts'
 
 /** Runs random operations of workers, a queue and clients on the ledger, and checks the invariants that always hold. */
 
 /** Mailboxes of two actors, one with a limit of two, and those of two owners. */
-const MAILBOXES: readonly Fields[] = [
+const MAILBOXES: readonly JobFields[] = [
   { mailbox: 'x', mailbox_limit: 1 },
   { mailbox: 'y', mailbox_limit: 1 },
   { mailbox: 'two', mailbox_limit: 2 },
   { mailbox: 'mine', mailbox_limit: null },
   { mailbox: 'yours', mailbox_limit: null },
 ]
-const LEASES = 3
-const LATER_MS = 15
+const LEASE_COUNT = 3
+const SCHEDULE_DELAY_MS = 15
 
 const pick = fc.nat({ max: 10_000 })
 const mailbox = fc.constantFrom(...MAILBOXES)
@@ -26,7 +26,7 @@ export const operation = fc.oneof(
       kind: fc.constant('enqueue' as const),
       mailboxes: fc.array(mailbox, { minLength: 1, maxLength: 4 }),
       join: fc.boolean(),
-      // True if the jobs are scheduled `LATER_MS` ahead.
+      // True if the jobs are scheduled `SCHEDULE_DELAY_MS` ahead.
       later: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
     }),
   },
@@ -34,7 +34,7 @@ export const operation = fc.oneof(
     weight: 9,
     arbitrary: fc.record({
       kind: fc.constant('fetch' as const),
-      lease: fc.nat({ max: LEASES - 1 }),
+      lease: fc.nat({ max: LEASE_COUNT - 1 }),
       pick,
       places: fc.integer({ min: 1, max: 5 }),
       // True if the delivery stays in the queue, as when a worker dies before its answer, or another worker gets it
@@ -63,7 +63,7 @@ export const operation = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('collide' as const), pick, mailbox }) },
   {
     weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('expire' as const), lease: fc.nat({ max: LEASES - 1 }) }),
+    arbitrary: fc.record({ kind: fc.constant('expire' as const), lease: fc.nat({ max: LEASE_COUNT - 1 }) }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('recover' as const) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('lock' as const), pick }) },
@@ -71,21 +71,21 @@ export const operation = fc.oneof(
 export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
 
 /** Attempt that a worker still believes it holds; another may have superseded it. */
-interface Held {
+interface HeldAttempt {
   readonly id: string
   readonly limited: string | null
   readonly attempt: number
   lastProgress: number
 }
 
-export async function createWorld(base: TestDatabase) {
+export async function createLedgerModel(base: TestDatabase) {
   const { db, query } = base
-  const ledger = ledgerOf(base)
-  const leases = await Promise.all(Array.from({ length: LEASES }, () => ledger.lease()))
+  const ledger = createLedgerHelp(base)
+  const leases = await Promise.all(Array.from({ length: LEASE_COUNT }, () => ledger.lease()))
   const jobs: string[] = []
   const later = new Set<string>()
   let isDue = (at: Date): boolean => at.getTime() < Date.now()
-  const held: Held[] = []
+  const held: HeldAttempt[] = []
   const ends = new Map<string, number>()
   const claims = new Map<string, string>()
 
@@ -101,7 +101,7 @@ export async function createWorld(base: TestDatabase) {
     const delivery = all[at % all.length]!
     for (const { id, attempt, mailbox, mailbox_limit } of await ledger.claimMany(lease, {
       delivery,
-      places,
+      freeSlots: places,
     })) {
       held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, lastProgress: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
@@ -110,7 +110,7 @@ export async function createWorld(base: TestDatabase) {
       if (mailbox_limit !== 1 || later.has(id)) continue
       const before = await query(
         `select id, status from job where mailbox = $1 and not status = any($2) and ordinal < (select ordinal from job where id = $3)`,
-        [mailbox, TERMINAL, id],
+        [mailbox, TERMINAL_STATUSES, id],
       )
       assert.deepEqual(
         before.filter((one) => !later.has(one.id as string)),
@@ -122,7 +122,7 @@ export async function createWorld(base: TestDatabase) {
     return true
   }
 
-  const finish = async (all: readonly Held[], outcome: FinishEntry['outcome']): Promise<void> => {
+  const finish = async (all: readonly HeldAttempt[], outcome: FinishEntry['outcome']): Promise<void> => {
     for (const one of all) if (held.includes(one)) held.splice(held.indexOf(one), 1)
     const entries = all.map(({ id, attempt, limited }) => ({
       id,
@@ -134,7 +134,7 @@ export async function createWorld(base: TestDatabase) {
       delay_ms: 0,
     }))
     for (const id of await endAttempts(db, entries)) {
-      if (TERMINAL.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
+      if (TERMINAL_STATUSES.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
   }
 
@@ -146,7 +146,7 @@ export async function createWorld(base: TestDatabase) {
             ...fields,
             when_busy: op.join ? 'join' : 'wait',
             max_tries: 100,
-            delay_ms: op.later ? LATER_MS : null,
+            delay_ms: op.later ? SCHEDULE_DELAY_MS : null,
           }),
         )
         if (op.later) for (const { id } of specs) later.add(id)
@@ -276,7 +276,9 @@ export async function createWorld(base: TestDatabase) {
   const check = async (): Promise<void> => {
     assert.deepEqual(await violations(), [])
     assert.deepEqual(
-      await query('select id, status, mailbox, lease_id from job where not status = any($1)', [TERMINAL]),
+      await query('select id, status, mailbox, lease_id from job where not status = any($1)', [
+        TERMINAL_STATUSES,
+      ]),
       [],
       'no job is lost',
     )

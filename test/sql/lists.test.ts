@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { arrayText, type List, listText, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
+import { buildArrayText, buildListText, type List, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
 import { createReader, type ReadStatement } from '../../sql/reader.ts'
 import { sharedDatabase } from './shared-database.ts'
 
@@ -22,7 +22,7 @@ const THINGS: List = {
   item: 't.id',
 }
 
-type OfThings = ReadStatement<[kind: string | null, ...page: PageValues]>
+type ThingsStatement = ReadStatement<[kind: string | null, ...page: PageValues]>
 
 const lists: List[] = []
 
@@ -45,7 +45,7 @@ const decodeCursor = (cursor: string | null): string | null =>
   cursor === null ? null : Buffer.from(cursor, 'base64url').toString()
 
 async function readPage(list: List, kind: string | null, after: string | null, offset: number, size: number) {
-  const statement: OfThings = { name: nameOf(list), text: listText('things', list) }
+  const statement: ThingsStatement = { name: nameOf(list), text: buildListText('things', list) }
   const text = await reader.text(statement, [kind, decodeCursor(after), offset, size])
   return JSON.parse(text!) as Page
 }
@@ -88,7 +88,7 @@ test('cursors lead through all rows once, in both directions and with every page
 test('a list without page numbers has the same pages in both orders', async () => {
   const list: List = {
     ...THINGS,
-    numbered: false,
+    hasPageNumbers: false,
     where: ["t.kind = 'even' and $1::text is null", 't.kind is null'],
     join: 'join thing same on same.id = t.id',
     item: 'same.id',
@@ -96,11 +96,11 @@ test('a list without page numbers has the same pages in both orders', async () =
   const pages = await followPages(THINGS, null, 4)
   assert.deepEqual(await followPages(list, null, 4), pages)
   assert.deepEqual(
-    await followPages({ ...list, reversed: true }, null, 4),
+    await followPages({ ...list, isReversed: true }, null, 4),
     pages.map((page) => page.toReversed()),
   )
   assert.deepEqual(
-    await followPages({ ...THINGS, reversed: true }, null, 4),
+    await followPages({ ...THINGS, isReversed: true }, null, 4),
     pages.map((page) => page.toReversed()),
   )
 })
@@ -139,7 +139,7 @@ test('a cursor stays valid while rows are added and deleted', async () => {
 })
 
 test('an array follows the line of its cursor', async () => {
-  const statement: OfThings = { name: 'array', text: arrayText(THINGS) }
+  const statement: ThingsStatement = { name: 'array', text: buildArrayText(THINGS) }
   const [cursor, items] = (await reader.text(statement, [null, null, 0, 9]))!.split('\n')
   assert.deepEqual(JSON.parse(items!), [10, 9, 8, 7, 6, 5, 4, 3, 2])
   assert.equal(await reader.text(statement, [null, decodeCursor(cursor!), 0, 9]), '\n[1]')

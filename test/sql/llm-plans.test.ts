@@ -1,13 +1,13 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { readCurrent, readModels, readPrices } from '../../sql/llm/reads.ts'
-import { priceOn } from '../../sql/llm.ts'
-import { testDatabase } from '../database.ts'
+import { findPriceOn } from '../../sql/llm.ts'
+import { createTestDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** The catalog uses an index, even with all models of models.dev. */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 await query(`
   insert into llm_vendor (id, name) select 'v' || n, 'v' from generate_series(1, 100) n`)
 await query(`
@@ -33,4 +33,4 @@ test('the latest models', () =>
   assertReadByIndex(client, readModels, [null, null, null, false, null, 0, 50], ['auto']))
 
 test('the price on a day', () =>
-  assertWriteByIndex(client, () => priceOn('v3', 'model-7', '2026-02-01'), 'llm_'))
+  assertWriteByIndex(client, () => findPriceOn('v3', 'model-7', '2026-02-01'), 'llm_'))

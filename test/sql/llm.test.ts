@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { applyList, chosenModel, type ListedModel, type ModelList, priceOn } from '../../sql/llm.ts'
-import { testDatabase } from '../database.ts'
+import { applyList, findChosenModel, findPriceOn, type ListedModel, type ModelList } from '../../sql/llm.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** Applying lists to the catalog's tables, and the constraints of the tables. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 await query('truncate llm_vendor, llm_model, llm_price, llm_current, llm_list')
 
 const model = (fields: Partial<ListedModel> = {}): ListedModel => ({
@@ -27,7 +27,7 @@ const listOf = (...models: ListedModel[]): ModelList => ({
   vendors: [...new Set(models.map(({ vendor }) => vendor))].map((id) => ({ id, name: id.toUpperCase() })),
   models,
 })
-const apply = async (day: string, ...models: ListedModel[]) =>
+const applyLists = async (day: string, ...models: ListedModel[]) =>
   (await db.one(applyList(listOf(...models), 'https://list.example', day))).applied
 const readPrices = (modelId: string) =>
   query(
@@ -36,19 +36,25 @@ const readPrices = (modelId: string) =>
   )
 
 test('a price holds until the next one, and is written only when it changes', async () => {
-  await apply('2026-01-10', model())
-  assert.equal((await apply('2026-01-11', model())).repriced, 0)
+  await applyLists('2026-01-10', model())
+  assert.equal((await applyLists('2026-01-11', model())).repriced, 0)
   const dearer = model({
     price: { input: '1.50', output: '2', cache_read: '0.1', reasoning: '3', tiers: [] },
   })
-  assert.equal((await apply('2026-02-01', dearer)).repriced, 1)
-  assert.equal((await apply('2026-03-01', model({ price: null }))).repriced, 1)
-  assert.equal((await apply('2026-03-02', model({ price: null }))).repriced, 0)
+  assert.equal((await applyLists('2026-02-01', dearer)).repriced, 1)
+  assert.equal((await applyLists('2026-03-01', model({ price: null }))).repriced, 1)
+  assert.equal((await applyLists('2026-03-02', model({ price: null }))).repriced, 0)
   const tiers = [{ over: 200_000, input: '4', output: '5', cache_read: '0.4' }]
-  assert.equal((await apply('2026-04-01', model({ price: { input: '1', output: '2', tiers } }))).repriced, 1)
-  assert.equal((await apply('2026-04-02', model({ price: { input: '1', output: '2', tiers } }))).repriced, 0)
+  assert.equal(
+    (await applyLists('2026-04-01', model({ price: { input: '1', output: '2', tiers } }))).repriced,
+    1,
+  )
+  assert.equal(
+    (await applyLists('2026-04-02', model({ price: { input: '1', output: '2', tiers } }))).repriced,
+    0,
+  )
 
-  const on = (day: string | null) => db.maybeOne(priceOn('acme', 'one', day))
+  const on = (day: string | null) => db.maybeOne(findPriceOn('acme', 'one', day))
   assert.equal(await on('2026-01-09'), null)
   const first = { input: '1', output: '2', cache_read: null, reasoning: null, tiers: [] }
   assert.deepEqual(await on('2026-01-10'), first)
@@ -63,33 +69,33 @@ test('a price holds until the next one, and is written only when it changes', as
   assert.equal(await on('2026-03-01'), null)
   assert.deepEqual(await on('2026-04-01'), { ...first, tiers })
   assert.deepEqual(await on(null), { ...first, tiers })
-  assert.equal(await db.maybeOne(priceOn('acme', 'two', null)), null)
-  assert.equal(await db.maybeOne(priceOn('other', 'one', null)), null)
+  assert.equal(await db.maybeOne(findPriceOn('acme', 'two', null)), null)
+  assert.equal(await db.maybeOne(findPriceOn('other', 'one', null)), null)
 })
 
 test('the second list of a day replaces the prices of the first', async () => {
-  await apply('2026-05-01', model({ model_id: 'same' }))
-  await apply('2026-05-01', model({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }))
+  await applyLists('2026-05-01', model({ model_id: 'same' }))
+  await applyLists('2026-05-01', model({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }))
   assert.deepEqual(await readPrices('same'), [{ valid_from: '2026-05-01', input: '9', output: '9' }])
 })
 
 test('a new model without a listed price has none', async () => {
-  await apply('2026-05-02', model({ model_id: 'free' }), model({ model_id: 'secret', price: null }))
+  await applyLists('2026-05-02', model({ model_id: 'free' }), model({ model_id: 'secret', price: null }))
   assert.deepEqual(await readPrices('secret'), [])
 })
 
 test('a model that is missing from the list is disabled, keeps its prices, and can return', async () => {
   const readEnabled = async () =>
     (await query(`select model_id from llm_model where not disabled order by 1`)).map((row) => row.model_id)
-  const counts = await apply('2026-06-01', model({ model_id: 'a' }), model({ model_id: 'b' }))
+  const counts = await applyLists('2026-06-01', model({ model_id: 'a' }), model({ model_id: 'b' }))
   assert.deepEqual({ ...counts, gone: 0 }, { vendors: 1, models: 2, added: 2, gone: 0, repriced: 2 })
   assert.deepEqual(await readEnabled(), ['a', 'b'])
-  assert.equal((await apply('2026-06-02', model({ model_id: 'b' }))).gone, 1)
+  assert.equal((await applyLists('2026-06-02', model({ model_id: 'b' }))).gone, 1)
   assert.deepEqual(await readEnabled(), ['b'])
   assert.equal((await readPrices('a')).length, 1)
-  assert.equal((await apply('2026-06-03', model({ model_id: 'a' }), model({ model_id: 'b' }))).added, 0)
+  assert.equal((await applyLists('2026-06-03', model({ model_id: 'a' }), model({ model_id: 'b' }))).added, 0)
   assert.deepEqual(await readEnabled(), ['a', 'b'])
-  await apply(
+  await applyLists(
     '2026-06-04',
     model({ model_id: 'a', disabled: true }),
     model({ model_id: 'b', title: 'Other' }),
@@ -110,15 +116,15 @@ test('a built-in list does nothing after another one', async () => {
 
 test('concurrent lists are applied one after the other', async () => {
   const names = Array.from({ length: 6 }, (_, n) => `at-once-${n}`)
-  await Promise.all(names.map((model_id) => apply('2026-07-01', model({ model_id }))))
+  await Promise.all(names.map((model_id) => applyLists('2026-07-01', model({ model_id }))))
   const enabled = await query(`select model_id from llm_model where not disabled`)
   assert.equal(enabled.length, 1)
 })
 
 test('the chosen model must be in the catalog', async () => {
-  assert.equal(await db.maybeOne(chosenModel()), null)
+  assert.equal(await db.maybeOne(findChosenModel()), null)
   await query(`insert into llm_current (vendor, model_id, temperature) values ('acme', 'one', 0.5)`)
-  assert.deepEqual(await db.maybeOne(chosenModel()), {
+  assert.deepEqual(await db.maybeOne(findChosenModel()), {
     vendor: 'acme',
     model_id: 'one',
     temperature: 0.5,

@@ -5,16 +5,16 @@ import pg from 'pg'
 import {
   decideLogin,
   deleteOldLoginFailures,
-  lockedLogin,
-  loginSubject,
+  deriveLoginSubject,
+  findLoginLock,
   unlockLogin,
 } from '../../sql/limits.ts'
 import { waitForLock } from '../database.ts'
-import { rounds } from '../runs.ts'
+import { countRounds } from '../runs.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
 const { db, query, url } = await sharedDatabase()
-const MAX = 5
+const MAX_FAILURES = 5
 const LOCK_SECONDS = 900
 
 /**
@@ -22,7 +22,7 @@ const LOCK_SECONDS = 900
  */
 function createAddress() {
   const subject = createHash('sha256').update(randomUUID()).digest()
-  const end = async (matches: boolean, max = MAX): Promise<string> =>
+  const end = async (matches: boolean, max = MAX_FAILURES): Promise<string> =>
     (await db.one(decideLogin(subject, matches, max, LOCK_SECONDS))).outcome
   return {
     subject,
@@ -48,15 +48,15 @@ async function repeat<T>(n: number, work: () => Promise<T>): Promise<T[]> {
 test('a known device is counted separately, and unlocked with its address', async () => {
   const [one, other] = [createAddress(), createAddress()]
   const device = createHash('sha256').update('a device').digest()
-  const known = loginSubject(one.subject, device)
+  const known = deriveLoginSubject(one.subject, device)
   assert.equal(known.length, 32)
-  assert.deepEqual(loginSubject(one.subject, null), one.subject)
+  assert.deepEqual(deriveLoginSubject(one.subject, null), one.subject)
   const end = async (subject: Buffer) => (await db.one(decideLogin(subject, false, 1, LOCK_SECONDS))).outcome
-  const isLocked = async (subject: Buffer) => (await db.maybeOne(lockedLogin(subject)))?.locked ?? false
+  const isLocked = async (subject: Buffer) => (await db.maybeOne(findLoginLock(subject)))?.locked ?? false
   assert.equal(await one.wrong(1), 'wrong, now locked')
   assert.deepEqual([await isLocked(one.subject), await isLocked(known)], [true, false])
   assert.equal(await end(known), 'wrong, now locked')
-  assert.equal(await end(loginSubject(one.subject, createHash('sha256').digest())), 'wrong, now locked')
+  assert.equal(await end(deriveLoginSubject(one.subject, createHash('sha256').digest())), 'wrong, now locked')
   assert.equal(await other.wrong(1), 'wrong, now locked')
   assert.equal(await db.run(unlockLogin(one.subject)), 3)
   assert.deepEqual([await isLocked(known), await isLocked(other.subject)], [false, true])
@@ -67,7 +67,7 @@ test('a known device is counted separately, and unlocked with its address', asyn
 describe('failed sign-ins', () => {
   test('lock at exactly the last allowed failure, and then reject the right password too', async () => {
     const one = createAddress()
-    assert.deepEqual(await repeat(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
+    assert.deepEqual(await repeat(MAX_FAILURES - 1, one.wrong), Array(MAX_FAILURES - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
     const before = await one.row()
     assert.deepEqual(
@@ -90,41 +90,41 @@ describe('failed sign-ins', () => {
 
   test('are forgotten after a success before the limit', async () => {
     const one = createAddress()
-    await repeat(MAX - 1, one.wrong)
+    await repeat(MAX_FAILURES - 1, one.wrong)
     assert.equal(await one.right(), 'ok')
     assert.equal(await one.row(), undefined)
-    assert.deepEqual(await repeat(MAX - 1, one.wrong), Array(MAX - 1).fill('wrong'))
+    assert.deepEqual(await repeat(MAX_FAILURES - 1, one.wrong), Array(MAX_FAILURES - 1).fill('wrong'))
     assert.equal(await one.wrong(), 'wrong, now locked')
   })
 
   test('unlock after exactly the lock time, and are counted from zero again', async () => {
     const one = createAddress()
-    await repeat(MAX, one.wrong)
+    await repeat(MAX_FAILURES, one.wrong)
     await one.age(LOCK_SECONDS - 60)
     assert.equal(await one.right(), 'locked')
     await one.age(60)
     assert.equal(await one.right(), 'ok')
 
     const other = createAddress()
-    await repeat(MAX, other.wrong)
+    await repeat(MAX_FAILURES, other.wrong)
     await other.age(LOCK_SECONDS)
-    assert.deepEqual(await repeat(MAX - 1, other.wrong), Array(MAX - 1).fill('wrong'))
+    assert.deepEqual(await repeat(MAX_FAILURES - 1, other.wrong), Array(MAX_FAILURES - 1).fill('wrong'))
     assert.equal(await other.wrong(), 'wrong, now locked')
   })
 
   test('are ignored when older than the lock time', async () => {
     const [old, young] = [createAddress(), createAddress()]
-    await repeat(MAX - 1, old.wrong)
+    await repeat(MAX_FAILURES - 1, old.wrong)
     await old.age(LOCK_SECONDS)
-    assert.deepEqual(await repeat(MAX - 1, old.wrong), Array(MAX - 1).fill('wrong'))
-    await repeat(MAX - 1, young.wrong)
+    assert.deepEqual(await repeat(MAX_FAILURES - 1, old.wrong), Array(MAX_FAILURES - 1).fill('wrong'))
+    await repeat(MAX_FAILURES - 1, young.wrong)
     await young.age(LOCK_SECONDS - 60)
     assert.equal(await young.wrong(), 'wrong, now locked')
   })
 
   test('are counted per address, and an admin can unlock one', async () => {
     const [one, other] = [createAddress(), createAddress()]
-    await repeat(MAX, one.wrong)
+    await repeat(MAX_FAILURES, one.wrong)
     assert.equal(await other.right(), 'ok')
     await db.run(unlockLogin(one.subject))
     assert.equal(await one.right(), 'ok')
@@ -134,11 +134,14 @@ describe('failed sign-ins', () => {
     const one = createAddress()
     const outcomes = await Promise.all(Array.from({ length: 100 }, () => one.wrong()))
     const count = (outcome: string): number => outcomes.filter((one) => one === outcome).length
-    assert.deepEqual([count('wrong'), count('wrong, now locked'), count('locked')], [MAX - 1, 1, 100 - MAX])
+    assert.deepEqual(
+      [count('wrong'), count('wrong, now locked'), count('locked')],
+      [MAX_FAILURES - 1, 1, 100 - MAX_FAILURES],
+    )
   })
 
   test('reveal no more than one lock allows among 100 concurrent guesses with the right one', async () => {
-    for (let round = 0; round < rounds(12); round++) {
+    for (let round = 0; round < countRounds(12); round++) {
       const one = createAddress()
       const told: { outcome: string; at: number; until: number }[] = []
       await Promise.all(
@@ -153,8 +156,11 @@ describe('failed sign-ins', () => {
       const right = told.find(({ outcome }) => outcome === 'ok')
       assert.equal(locks.length, 1)
       // A correct password resets the count. This does not help attackers: they already know the password.
-      assert.ok(wrong >= MAX && wrong <= MAX + (right === undefined ? 0 : MAX - 1), `${wrong} told wrong`)
-      if (right === undefined) assert.equal(wrong, MAX)
+      assert.ok(
+        wrong >= MAX_FAILURES && wrong <= MAX_FAILURES + (right === undefined ? 0 : MAX_FAILURES - 1),
+        `${wrong} told wrong`,
+      )
+      if (right === undefined) assert.equal(wrong, MAX_FAILURES)
       else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
       assert.equal(await one.right(), 'locked')
     }
@@ -175,10 +181,10 @@ describe('failed sign-ins', () => {
     await holder.query('select from account_totp where id = $1 for update', [totpId])
     // This sign-in has seen no failure, and waits for the second factor.
     const ending = db.one(
-      decideLogin(one.subject, true, MAX, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
+      decideLogin(one.subject, true, MAX_FAILURES, LOCK_SECONDS, { totpId, step: 1, recovery: null }),
     )
     await waitForLock(query)
-    assert.equal((await repeat(MAX, one.wrong)).at(-1), 'wrong, now locked')
+    assert.equal((await repeat(MAX_FAILURES, one.wrong)).at(-1), 'wrong, now locked')
     await holder.query('commit')
     assert.equal((await ending).outcome, 'locked')
     assert.equal(await one.right(), 'locked')
@@ -190,7 +196,7 @@ describe('failed sign-ins', () => {
     await old.wrong()
     await old.age(LOCK_SECONDS + 1)
     await young.wrong()
-    for (const one of [locked, ended]) await repeat(MAX, one.wrong)
+    for (const one of [locked, ended]) await repeat(MAX_FAILURES, one.wrong)
     await query(`update login_failure set failed_at = now() - interval '2 h' where subject = $1`, [
       locked.subject,
     ])

@@ -4,23 +4,23 @@ import { after, describe, test } from 'node:test'
 import {
   deleteAccount,
   deleteExpiredMailedTokens,
+  findMailedToken,
   insertAccount,
   insertMailedToken,
   lockCredentials,
   type MailedKind,
-  mailedToken,
+  markAddressVerified,
   recordLogin,
   redeemMailedToken,
   setPassword,
-  setVerified,
 } from '../../sql/accounts.ts'
 import { connect } from '../../sql/driver.ts'
-import { rounds } from '../runs.ts'
+import { countRounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
 const { db, query, url } = await sharedDatabase()
-const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
+const hashText = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 async function addAccount(): Promise<{ id: number; email: string }> {
   const email = newAddress()
@@ -32,13 +32,13 @@ async function addAccount(): Promise<{ id: number; email: string }> {
 /** Stores a token as the task does. `again` repeats that, as another attempt of the job does. */
 async function addToken(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
   const id = randomUUID()
-  const key = digest(id)
+  const key = hashText(id)
   const store = () => db.maybeOne(insertMailedToken(id, accountId, kind, key, seconds))
   assert.notEqual(await store(), null)
   return {
     id,
     again: store,
-    look: (as: MailedKind = kind) => db.maybeOne(mailedToken(as, key)),
+    look: (as: MailedKind = kind) => db.maybeOne(findMailedToken(as, key)),
     use: (as: MailedKind = kind) => db.maybeOne(redeemMailedToken(as, key)),
   }
 }
@@ -63,7 +63,7 @@ describe('mailed tokens', () => {
     const expired = await addToken(id, 'reset', -1)
     assert.deepEqual([await expired.look(), await expired.use()], [null, null])
     assert.notEqual(await reset.look(), null, 'nor does an expired one use up the others')
-    assert.equal(await db.maybeOne(redeemMailedToken('reset', digest('unknown'))), null)
+    assert.equal(await db.maybeOne(redeemMailedToken('reset', hashText('unknown'))), null)
   })
 
   test('using a token uses up all others of its kind and account', async () => {
@@ -76,7 +76,7 @@ describe('mailed tokens', () => {
   })
 
   test('one of 20 concurrent uses succeeds', async () => {
-    for (let round = 0; round < rounds(15); round++) {
+    for (let round = 0; round < countRounds(15); round++) {
       const token = await addToken((await addAccount()).id)
       const used = await Promise.all(Array.from({ length: 20 }, () => token.use()))
       assert.equal(used.filter((one) => one !== null).length, 1)
@@ -85,14 +85,14 @@ describe('mailed tokens', () => {
 
   test('two tokens of one account, used concurrently, neither both work nor deadlock', async () => {
     const [before] = await query('select deadlocks from pg_stat_database where datname = current_database()')
-    for (let round = 0; round < rounds(20); round++) {
+    for (let round = 0; round < countRounds(20); round++) {
       const { id } = await addAccount()
       const tokens = await Promise.all(Array.from({ length: 4 }, () => addToken(id)))
       // Each transaction goes on after it has used the token, as a password reset does.
       const used = await Promise.all(
         tokens.map((token) =>
           db.transaction(async (tx) => {
-            const owner = await tx.maybeOne(redeemMailedToken('reset', digest(token.id)))
+            const owner = await tx.maybeOne(redeemMailedToken('reset', hashText(token.id)))
             if (owner !== null) await tx.maybeOne(setPassword(id, `hash ${round}`))
             return owner
           }),
@@ -144,7 +144,7 @@ describe('a token for an address', () => {
   test('is stored only while the account has that address, also during a change', async () => {
     const { id, email } = await addAccount()
     const store = (address: string) =>
-      db.maybeOne(insertMailedToken(randomUUID(), id, 'reset', digest(randomUUID()), 60, address))
+      db.maybeOne(insertMailedToken(randomUUID(), id, 'reset', hashText(randomUUID()), 60, address))
     assert.notEqual(await store(email), null)
     assert.equal(await store('other@example.com'), null)
     const changing = await connect({ url, applicationName: 'changing' })
@@ -177,7 +177,7 @@ describe('passwords', () => {
     assert.deepEqual(await query('select password_hash from account where id = $1', [id]), [
       { password_hash: 'second hash' },
     ])
-    await db.run(setVerified(id))
+    await db.run(markAddressVerified(id))
     await query('update account set is_active = false where id = $1', [id])
     assert.deepEqual(await db.maybeOne(recordLogin(id, { passwordHash: 'second hash', totpId: null })), {
       role: 'user',

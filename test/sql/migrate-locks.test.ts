@@ -5,33 +5,33 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { type Client, connect } from '../../sql/driver.ts'
-import { LOCK_WAIT, type LockWait } from '../../sql/lock-retry.ts'
+import { LOCK_TIMING, type LockTiming } from '../../sql/lock-retry.ts'
 import { migrate } from '../../sql/migrate.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
 /** Migrations change tables that a long transaction uses. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-migrations-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
 const writeMigration = (name: string, statement: string) =>
   writeFileSync(join(folder, name), `${statement};\n`)
 
-interface Run {
+interface MigrationRun {
   readonly applied: Promise<readonly string[]>
   readonly log: readonly string[]
   readonly isOver: () => boolean
 }
 
-function run(wait: Partial<LockWait> = {}): Run {
+function startMigration(wait: Partial<LockTiming> = {}): MigrationRun {
   const log: string[] = []
   let over = false
   const applied = migrate(url, {
     folder: pathToFileURL(`${folder}/`),
-    wait: { ...LOCK_WAIT, ...wait },
+    wait: { ...LOCK_TIMING, ...wait },
     log: (line) => log.push(line),
   }).finally(() => {
     over = true
@@ -65,7 +65,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
   test('blocks others only briefly, then retries', async () => {
     writeMigration('000001-first.sql', 'alter table organization add column first text')
     await withOpenRead('organization', async (older) => {
-      const { applied, log, isOver } = run({ waitMs: 300, pauseMs: 50 })
+      const { applied, log, isOver } = startMigration({ waitMs: 300, pauseMs: 50 })
       await waitForLock()
       // This read waits behind the migration, which waits for the open transaction.
       await query('select from organization limit 1')
@@ -87,7 +87,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       'alter table account add column second text; alter table organization add column second text',
     )
     await withOpenRead('organization', async () => {
-      const { applied } = run({ waitMs: 20, pauseMs: 20, limitMs: 200 })
+      const { applied } = startMigration({ waitMs: 20, pauseMs: 20, limitMs: 200 })
       await assert.rejects(applied, (error: Error) => {
         assert.match(
           error.message,
@@ -99,7 +99,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     })
     assert.deepEqual(await query(`select from migration where name = '000002-second.sql'`), [])
     assert.equal(await countColumns('second'), 0)
-    assert.deepEqual(await run().applied, ['000002-second.sql'])
+    assert.deepEqual(await startMigration().applied, ['000002-second.sql'])
   })
 
   test('behaves the same when functions with triggers are applied', async () => {
@@ -107,7 +107,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
     const older = await connect({ url, applicationName: 'a long report' })
     try {
       await older.query('begin; lock table organization_member in row exclusive mode')
-      const { applied, log } = run({ waitMs: 20, pauseMs: 20 })
+      const { applied, log } = startMigration({ waitMs: 20, pauseMs: 20 })
       await until('a retry is logged', () => log.length > 0)
       assert.match(log[0]!, /^The functions of orgs could not get a lock/)
       await older.query('commit')
@@ -122,7 +122,7 @@ describe('a migration that waits for a lock', { concurrency: false }, () => {
       `select extract(epoch from reset_val::int * interval '1 ms') * 1000 as ms from pg_settings where name = 'deadlock_timeout'`,
     )
     const { readTimeoutMs } = parseSettings({ NODE_ENV: 'test', SECRET_KEY: 'x'.repeat(32) })
-    assert.ok(LOCK_WAIT.waitMs > Number(row!.ms))
-    assert.ok(LOCK_WAIT.waitMs < readTimeoutMs * 0.9)
+    assert.ok(LOCK_TIMING.waitMs > Number(row!.ms))
+    assert.ok(LOCK_TIMING.waitMs < readTimeoutMs * 0.9)
   })
 })

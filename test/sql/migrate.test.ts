@@ -3,34 +3,34 @@ import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { dumpSchema } from '../../sql/dump.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { migrationNames } from '../../sql/migrations.ts'
+import { listMigrationNames } from '../../sql/migrations.ts'
 import { until } from '../until.ts'
 import { withClient } from './ledger-help.ts'
 
 const base = process.env.TEST_DATABASE_URL
 if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
 const admin = await connect({ url: base, applicationName: 'migrate-test' })
-const made: string[] = []
+const createdDatabases: string[] = []
 after(async () => {
-  for (const name of made) await admin.query(`drop database ${name} with (force)`)
+  for (const name of createdDatabases) await admin.query(`drop database ${name} with (force)`)
   await admin.end()
 })
 
 /** Creates a database as a copy of `template`; returns its URL. */
-async function create(template = 'template0'): Promise<string> {
-  const name = `migrate_${process.pid}_${made.length}`
+async function createDatabaseFrom(template = 'template0'): Promise<string> {
+  const name = `migrate_${process.pid}_${createdDatabases.length}`
   await admin.query(`create database ${name} template ${template} strategy file_copy`)
-  made.push(name)
+  createdDatabases.push(name)
   return base!.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
-const createEmpty = () => create()
+const createEmpty = () => createDatabaseFrom()
 /** Creates a database from the run's template, which is migrated; returns its URL. */
-const createMigrated = () => create(process.env.TEST_TEMPLATE)
+const createMigrated = () => createDatabaseFrom(process.env.TEST_TEMPLATE)
 
 const readRows = (url: string, text: string) =>
   withClient(url, async (client) => (await client.query<Record<string, unknown>>(text)).rows)
-const names = await migrationNames()
+const names = await listMigrationNames()
 
 /** Asserts that all connections to the database close. A backend ends a moment after its connection. */
 async function assertNoConnection(url: string): Promise<void> {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { migrationNames, migrationText } from '../../sql/migrations.ts'
-import { contractingChanges, EXPANDING } from '../versions.ts'
+import { listMigrationNames, readMigration } from '../../sql/migrations.ts'
+import { createContractingChanges, EXPANDING_CHANGES } from '../versions.ts'
 import { findViolations } from './migration-rules.ts'
 
 /** Migrations must not break processes of the previous version, which still run. */
@@ -19,15 +19,15 @@ const rowTypes = new Set(
 )
 
 test('no migration breaks the previous version, unless it names the release that stopped using its tables', async () => {
-  const names = (await migrationNames()).filter((name) => name.endsWith('.sql'))
-  const texts = await Promise.all(names.map((name) => migrationText(name)))
+  const names = (await listMigrationNames()).filter((name) => name.endsWith('.sql'))
+  const texts = await Promise.all(names.map((name) => readMigration(name)))
   for (const [n, name] of names.entries()) {
     const earlier = texts.slice(0, n)
     assert.deepEqual(findViolations(texts[n]!, { released, earlier, rowTypes }), [], name)
   }
 })
 
-const REFUSED: readonly (readonly [statement: string, reason: RegExp])[] = [
+const REJECTED_STATEMENTS: readonly (readonly [statement: string, reason: RegExp])[] = [
   ['drop table job_tally', /breaks/],
   ['drop function iso(timestamptz)', /breaks/],
   ['drop index job_queued_idx', /breaks/],
@@ -62,7 +62,7 @@ const REFUSED: readonly (readonly [statement: string, reason: RegExp])[] = [
   ['alter table payment_sum add column refunds numeric', /row of a function/],
 ]
 
-const ALLOWED: readonly string[] = [
+const ALLOWED_STATEMENTS: readonly string[] = [
   `alter table job add column origin text default 'api', add at timestamptz default now()`,
   `alter table job add column origin text not null default 'a; drop table job'`,
   'alter table job alter column label drop not null',
@@ -80,14 +80,14 @@ const ALLOWED: readonly string[] = [
 ]
 
 describe('a migration', () => {
-  for (const [statement, reason] of REFUSED)
+  for (const [statement, reason] of REJECTED_STATEMENTS)
     test(`is rejected: ${statement}`, () => {
       const found = findViolations(`${statement};`, { released, rowTypes })
       assert.equal(found.length, 1, String(found))
       assert.match(found[0]!, reason)
     })
 
-  for (const statement of ALLOWED)
+  for (const statement of ALLOWED_STATEMENTS)
     test(`is allowed: ${statement}`, () =>
       assert.deepEqual(findViolations(`${statement};`, { released, rowTypes }), []))
 
@@ -113,9 +113,9 @@ describe('a migration', () => {
       Object.keys(changes)
         .filter((path) => path.startsWith('sql/migrations/'))
         .map((path) => String(changes[path]))
-    for (const text of migrations(EXPANDING))
+    for (const text of migrations(EXPANDING_CHANGES))
       assert.deepEqual(findViolations(text, { released, rowTypes }), [], text)
-    const [contracting] = migrations(contractingChanges('1.1.0'))
+    const [contracting] = migrations(createContractingChanges('1.1.0'))
     assert.deepEqual(findViolations(contracting!, { released: ['1.1.0'] }), [])
     assert.equal(findViolations(contracting!.replace('contracts', ''), { released }).length, 3)
   })

@@ -4,7 +4,7 @@
  * first release that no longer used the removed parts. The parser covers only our own style.
  */
 
-export interface Known {
+export interface MigrationContext {
   /** Versions that were released. */
   readonly released: readonly string[]
   /** Texts of the migrations before this one. */
@@ -18,39 +18,39 @@ interface Rule {
   readonly reason: string
 }
 
-const SCANS = 'checks all rows under a lock: add it "not valid", and validate it in a later migration'
-const REWRITES = 'writes the table anew under a lock'
-const BREAKS = 'breaks the previous version'
+const SCANS_TABLE = 'checks all rows under a lock: add it "not valid", and validate it in a later migration'
+const REWRITES_TABLE = 'writes the table anew under a lock'
+const BREAKS_PREVIOUS_VERSION = 'breaks the previous version'
 
-const STATEMENTS: readonly Rule[] = [
-  { pattern: /^drop /, reason: BREAKS },
-  { pattern: /^alter (?!table).* rename /, reason: BREAKS },
-  { pattern: /^truncate /, reason: BREAKS },
+const STATEMENT_RULES: readonly Rule[] = [
+  { pattern: /^drop /, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^alter (?!table).* rename /, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^truncate /, reason: BREAKS_PREVIOUS_VERSION },
   { pattern: /^(cluster|lock|vacuum full) /, reason: 'locks a table' },
 ]
 
 // Rules for the actions of `alter table`.
-const ACTIONS: readonly Rule[] = [
-  { pattern: /^drop (?!constraint)/, reason: BREAKS },
-  { pattern: /^rename /, reason: BREAKS },
-  { pattern: /^alter (column )?\S+ drop default/, reason: BREAKS },
-  { pattern: /^alter (column )?\S+ (set data )?type /, reason: REWRITES },
-  { pattern: /^add (?!constraint).* not null(?!.* default )/, reason: BREAKS },
+const ALTER_TABLE_RULES: readonly Rule[] = [
+  { pattern: /^drop (?!constraint)/, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^rename /, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^alter (column )?\S+ drop default/, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^alter (column )?\S+ (set data )?type /, reason: REWRITES_TABLE },
+  { pattern: /^add (?!constraint).* not null(?!.* default )/, reason: BREAKS_PREVIOUS_VERSION },
   {
     pattern: /^add (?!constraint).* (generated |default (?!now\()\w+\()|^add (column )?\S+ \w*serial/,
-    reason: REWRITES,
+    reason: REWRITES_TABLE,
   },
   {
     pattern: /^add (?!constraint).* (references|check|unique|primary key)\b/,
     reason: 'has a constraint: add that by itself, "not valid"',
   },
-  { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS },
+  { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS_TABLE },
 ]
 
 /** Returns the rules that a migration violates; none if the previous version can run meanwhile. */
 export function findViolations(
   text: string,
-  { released, earlier = [], rowTypes = new Set() }: Known,
+  { released, earlier = [], rowTypes = new Set() }: MigrationContext,
 ): string[] {
   const contracts = /^(?:--.*\n)*-- contracts: (\S+)\n/.exec(text)?.[1]
   if (contracts !== undefined)
@@ -59,13 +59,17 @@ export function findViolations(
   const isNew = findNewTables(statements)
   const before = [...earlier.flatMap(splitStatements), ...statements].join('; ')
   return statements.flatMap((statement) => {
-    const reasons = STATEMENTS.filter(({ pattern }) => pattern.test(statement)).map(({ reason }) => reason)
+    const reasons = STATEMENT_RULES.filter(({ pattern }) => pattern.test(statement)).map(
+      ({ reason }) => reason,
+    )
     const [, table, actions] = /^alter table (?:if exists )?(?:only )?(\S+) (.*)$/.exec(statement) ?? []
     if (table !== undefined && !isNew(table)) {
-      const parts = split(actions!, ',')
+      const parts = splitOutsideParentheses(actions!, ',')
       for (const action of parts) {
-        reasons.push(...ACTIONS.filter(({ pattern }) => pattern.test(action)).map(({ reason }) => reason))
-        if (requiresScan(action, before)) reasons.push(SCANS)
+        reasons.push(
+          ...ALTER_TABLE_RULES.filter(({ pattern }) => pattern.test(action)).map(({ reason }) => reason),
+        )
+        if (requiresScan(action, before)) reasons.push(SCANS_TABLE)
       }
       if (rowTypes.has(table) && parts.some((action) => /^add (?!constraint)/.test(action)))
         reasons.push('is the row of a function, which fails until it is changed: make a new table')
@@ -103,11 +107,11 @@ function splitStatements(text: string): string[] {
     .replace(/'(?:[^']|'')*'/g, "''")
     .replace(/--.*$/gm, ' ')
     .replace(/\s+/g, ' ')
-  return split(plain.toLowerCase(), ';')
+  return splitOutsideParentheses(plain.toLowerCase(), ';')
 }
 
 /** Splits text at separators that are outside of parentheses. */
-function split(text: string, separator: string): string[] {
+function splitOutsideParentheses(text: string, separator: string): string[] {
   const parts = ['']
   let depth = 0
   for (const letter of text) {

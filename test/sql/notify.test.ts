@@ -5,10 +5,10 @@ import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
 import { createPublisher, JOB_EVENTS, notifyJobChanges } from '../../sql/notify.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-const { url, db } = await testDatabase()
+const { url, db } = await createTestDatabase()
 const received: { readonly payload: string }[] = []
 const listener = await listen({
   url,
@@ -20,7 +20,7 @@ const listener = await listen({
 after(() => listener.close())
 
 /** Creates a publisher. Its database records the time of each statement, and can be made to fail. */
-function open() {
+function createTestPublisher() {
   const errors: unknown[] = []
   const statements: number[] = []
   let failing = false
@@ -44,7 +44,7 @@ const receivedIds = (): string[] => received.flatMap(({ payload }) => payload.sp
 
 describe('a publisher', { concurrency: false }, () => {
   test('sends the first of a burst immediately, and the rest together', async () => {
-    const { publisher, statements } = open()
+    const { publisher, statements } = createTestPublisher()
     const [first, ...rest] = ids(100)
     publisher.notify(first!)
     await turn()
@@ -58,7 +58,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 
   test('sends a thousand marks over half a second in few statements, 25 ms apart, without losing any', async () => {
-    const { publisher, statements } = open()
+    const { publisher, statements } = createTestPublisher()
     const all = ids(1000)
     for (const [i, id] of all.entries()) {
       publisher.notify(id)
@@ -76,7 +76,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 
   test('names a job once per statement, however often it was marked', async () => {
-    const { publisher } = open()
+    const { publisher } = createTestPublisher()
     const id = uuidv7()
     for (let i = 0; i < 500; i++) publisher.notify(id)
     await publisher.close()
@@ -90,7 +90,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 
   test("keeps payloads within NOTIFY's limit, splits many ids, and sends a star for too many", async () => {
-    const { publisher, statements } = open()
+    const { publisher, statements } = createTestPublisher()
     for (const id of ids(9_000)) publisher.notify(id)
     await publisher.close()
     await until('all notifications arrive', () => receivedIds().length === 9_000)
@@ -107,7 +107,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 
   test('reports a failed notification, and sends the next one', async () => {
-    const { publisher, errors, fail } = open()
+    const { publisher, errors, fail } = createTestPublisher()
     fail(true)
     publisher.notify(uuidv7())
     publisher.notify(uuidv7())
@@ -121,7 +121,7 @@ describe('a publisher', { concurrency: false }, () => {
   })
 
   test('sends marks made during a statement with the next one, also before the close', async () => {
-    const { publisher } = open()
+    const { publisher } = createTestPublisher()
     const all = ids(40)
     for (const id of all) {
       publisher.notify(id)

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
-import { hideOrganization, type OrgRole } from '../../sql/orgs.ts'
-import { testDatabase } from '../database.ts'
-import { purge } from '../purge.ts'
-import { rounds } from '../runs.ts'
+import { markOrganizationDeleted, type OrgRole } from '../../sql/orgs.ts'
+import { createTestDatabase } from '../database.ts'
+import { runPurge } from '../purge.ts'
+import { countRounds } from '../runs.ts'
 import { newAccount } from './shared-database.ts'
 
 /** When accounts are deleted, their organizations get an heir or are deleted. */
 
-const { db, query } = await testDatabase()
-const account = () => newAccount({ query })
+const { db, query } = await createTestDatabase()
+const addAccount = () => newAccount({ query })
 
 /** Adds an organization. Its members joined in the given order, a day apart, the last one now. */
 async function addOrganization(...members: readonly [user: number, role: OrgRole][]): Promise<number> {
@@ -36,7 +36,12 @@ const exists = async (id: number): Promise<boolean> =>
 
 describe('account_delete', () => {
   test('passes the organization to the highest-ranked, longest-standing other member', async () => {
-    const [gone, late, early, member] = await Promise.all([account(), account(), account(), account()])
+    const [gone, late, early, member] = await Promise.all([
+      addAccount(),
+      addAccount(),
+      addAccount(),
+      addAccount(),
+    ])
     const id = await addOrganization([member, 'member'], [gone, 'owner'], [early, 'admin'], [late, 'admin'])
     const plain = await addOrganization([gone, 'owner'], [late, 'member'], [early, 'member'])
     const { inherited, deleted } = await db.one(deleteAccount(gone))
@@ -50,23 +55,23 @@ describe('account_delete', () => {
   })
 
   test('does not look for heirs in a deleted organization', async () => {
-    const [gone, member] = await Promise.all([account(), account()])
+    const [gone, member] = await Promise.all([addAccount(), addAccount()])
     const id = await addOrganization([gone, 'owner'], [member, 'member'])
-    await db.one(hideOrganization(id))
+    await db.one(markOrganizationDeleted(id))
     const { inherited, deleted } = await db.one(deleteAccount(gone))
     assert.deepEqual([inherited, deleted], [[], []])
     assert.deepEqual(await readRoles(id), { [member]: 'member' })
   })
 
   test('chooses the first row among members who joined at the same time', async () => {
-    const [gone, one, two] = await Promise.all([account(), account(), account()])
+    const [gone, one, two] = await Promise.all([addAccount(), addAccount(), addAccount()])
     const id = await addOrganization([gone, 'owner'], [two, 'admin'], [one, 'admin'])
     await query('update organization_member set joined_at = now() where organization_id = $1', [id])
     assert.equal((await db.one(deleteAccount(gone))).inherited[0]!.heir_id, two)
   })
 
   test('deletes an organization without another member, with its invites', async () => {
-    const gone = await account()
+    const gone = await addAccount()
     const id = await addOrganization([gone, 'owner'])
     await query(
       `insert into organization_invite (organization_id, email, role, expires_at) values ($1, 'i@example.com', 'member', now())`,
@@ -76,13 +81,13 @@ describe('account_delete', () => {
     assert.match(email, /^[\w-]+@example\.com$/)
     assert.deepEqual([inherited, deleted.map((row) => row.organization_id)], [[], [id]])
     assert.equal(await exists(id), false)
-    await purge(db)
+    await runPurge(db)
     assert.deepEqual(await query('select 1 from organization where id = $1', [id]), [])
     assert.deepEqual(await query('select 1 from organization_invite where organization_id = $1', [id]), [])
   })
 
   test('leaves organizations that others own too, or that the account does not own', async () => {
-    const [gone, other] = await Promise.all([account(), account()])
+    const [gone, other] = await Promise.all([addAccount(), addAccount()])
     const shared = await addOrganization([gone, 'owner'], [other, 'owner'])
     const foreign = await addOrganization([other, 'owner'], [gone, 'admin'])
     const nobodys = await addOrganization([gone, 'member'], [other, 'member'])
@@ -94,28 +99,28 @@ describe('account_delete', () => {
   })
 
   test('keeps sent invites, without their sender', async () => {
-    const [gone, other] = await Promise.all([account(), account()])
+    const [gone, other] = await Promise.all([addAccount(), addAccount()])
     const id = await addOrganization([other, 'owner'], [gone, 'admin'])
     await query(
       `insert into organization_invite (organization_id, email, role, invited_by, expires_at) values ($1, 'i@example.com', 'member', $2, now())`,
       [id, gone],
     )
     await db.one(deleteAccount(gone))
-    await purge(db)
+    await runPurge(db)
     const rows = await query('select invited_by from organization_invite where organization_id = $1', [id])
     assert.deepEqual(rows, [{ invited_by: null }])
   })
 
   test('deletes no account twice', async () => {
-    const gone = await account()
+    const gone = await addAccount()
     const answers = await Promise.all([1, 2, 3].map(() => db.maybeOne(deleteAccount(gone))))
     assert.equal(answers.filter((answer) => answer !== null).length, 1)
     assert.equal(await db.maybeOne(deleteAccount(999_999)), null)
   })
 
   test('deletes all members of several organizations concurrently, passing each on until the last', async () => {
-    for (let round = 0; round < rounds(8); round++) {
-      const users = await Promise.all(Array.from({ length: 6 }, account))
+    for (let round = 0; round < countRounds(8); round++) {
+      const users = await Promise.all(Array.from({ length: 6 }, addAccount))
       const orgs = await Promise.all(
         [0, 1, 2, 3].map((shift) =>
           addOrganization(

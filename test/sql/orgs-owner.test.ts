@@ -6,27 +6,27 @@ import { Failure } from '../../sql/errors.ts'
 import {
   deleteMember,
   findMember,
-  hideOrganization,
   insertMember,
   insertOrganization,
   lockOrganization,
+  markOrganizationDeleted,
   setMemberRole,
 } from '../../sql/orgs.ts'
-import { purge } from '../purge.ts'
-import { rounds } from '../runs.ts'
+import { runPurge } from '../purge.ts'
+import { countRounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** An organization keeps an owner under concurrent changes. Its lock returns the state after those changes. */
 
 const { db, query } = await sharedDatabase()
-const account = () => newAccount({ query })
+const addAccount = () => newAccount({ query })
 const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 
 /** Adds an organization with `owners` owners and one plain member. */
 async function addOrganization(owners: number) {
-  const ids = await Promise.all(Array.from({ length: owners }, account))
+  const ids = await Promise.all(Array.from({ length: owners }, addAccount))
   const { id } = await db.one(
     insertOrganization({
       name: 'N',
@@ -37,7 +37,7 @@ async function addOrganization(owners: number) {
     }),
   )
   for (const user of ids.slice(1)) await db.one(insertMember(id, user, 'owner'))
-  const other = await account()
+  const other = await addAccount()
   await db.one(insertMember(id, other, 'member'))
   return { id, owners: ids, other }
 }
@@ -108,16 +108,16 @@ describe('an organization keeps an owner', () => {
   })
 
   test('until it is deleted with its members, also while one of them leaves', async () => {
-    for (let round = 0; round < rounds(10); round++) {
+    for (let round = 0; round < countRounds(10); round++) {
       const { id, owners } = await addOrganization(1)
       const [gone, left] = await Promise.allSettled([
-        db.one(hideOrganization(id)),
+        db.one(markOrganizationDeleted(id)),
         db.run(deleteMember(id, owners[0]!)),
       ])
       // A deadlock may end one of the two calls; then the other one has succeeded.
-      if (gone.status === 'rejected') await db.one(hideOrganization(id))
+      if (gone.status === 'rejected') await db.one(markOrganizationDeleted(id))
       assert.ok(left.status === 'fulfilled' || left.reason instanceof Failure)
-      await purge(db)
+      await runPurge(db)
       assert.equal(await countOwners(id), 0)
     }
   })

@@ -4,18 +4,19 @@ import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import {
   acceptInvites,
+  checkPendingInvite,
   closeInvite,
   deleteMember,
   expireInvites,
+  findInvite,
+  findInviteMail,
   findMember,
-  hasPendingInvite,
-  hideOrganization,
   insertInvite,
   insertMember,
   insertMembers,
-  inviteById,
-  inviteMail,
+  listUnknownAccounts,
   lockOrganization,
+  markOrganizationDeleted,
   readInvitee,
   readInvites,
   readMemberDetails,
@@ -25,15 +26,14 @@ import {
   readOrganizations,
   readOrganizationsOf,
   setMemberRole,
-  unknownAccounts,
   updateOrganization,
 } from '../../sql/orgs.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** Queries of organizations use an index, in tables of at least 2000 rows. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 2000) n`,
 )
@@ -81,7 +81,7 @@ describe('writes by index', () => {
     role: 'member',
     invitedBy: 6,
     lifetimeSeconds: 60,
-    accepted: false,
+    isAccepted: false,
   } as const
   const writes: readonly [what: string, () => Query<unknown>][] = [
     ['lock', () => lockOrganization(5, 6)],
@@ -89,19 +89,19 @@ describe('writes by index', () => {
     ['a member', () => findMember(5, 6)],
     ['add a member', () => insertMember(++n, 5, 'member')],
     ['add members', () => insertMembers(++n, [1, 2, 3], 'member')],
-    ['find unknown accounts', () => unknownAccounts([1, 2, 9999])],
+    ['find unknown accounts', () => listUnknownAccounts([1, 2, 9999])],
     ['make an owner', () => setMemberRole(5, 43, 'owner')],
     ['take an owner down', () => setMemberRole(5, 6, 'admin')],
     ['remove a member', () => deleteMember(++n, 1 + (n + 37 * 5))],
     ['find an invitee', () => readInvitee(5, `a${++n}@example.com`)],
-    ['find a pending invite', () => hasPendingInvite(5, 'i5@example.com')],
+    ['find a pending invite', () => checkPendingInvite(5, 'i5@example.com')],
     ['expire an invite', () => expireInvites(++n, `i${n}@example.com`)],
     ['invite', () => insertInvite({ ...invite, email: `new${++n}@example.com` })],
-    ['an invite', () => inviteById(5)],
-    ['what its mail says', () => inviteMail(5)],
+    ['an invite', () => findInvite(5)],
+    ['what its mail says', () => findInviteMail(5)],
     ['end an invite', () => closeInvite(++n + 1750, 'revoked')],
     ['accept the invites of an address', () => acceptInvites(1, `i${++n}@example.com`)],
-    ['delete an organization', () => hideOrganization(++n)],
+    ['delete an organization', () => markOrganizationDeleted(++n)],
     ['delete an account', () => deleteAccount(++n)],
   ]
   for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make, 'organization'))

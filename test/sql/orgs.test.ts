@@ -33,15 +33,15 @@ const invite = (fields: Row = {}): Row => ({
   ...fields,
 })
 
-const tried = new Set<string>()
+const triedConstraints = new Set<string>()
 async function assertBroken(constraint: string, action: Promise<unknown>): Promise<void> {
   await assert.rejects(action, { constraint })
-  tried.add(constraint)
+  triedConstraints.add(constraint)
 }
 const assertFails = (code: string, action: Promise<unknown>) =>
   assert.rejects(action, (error) => error instanceof Failure && error.code === code)
 
-const broken: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
+const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
   organization: [
     ['organization_name_check', organization({ name: '' }), organization({ name: 'n'.repeat(201) })],
     [
@@ -93,7 +93,7 @@ describe('constraints of organizations', () => {
     await insert('organization_invite', invite({ status: 'accepted', accepted_at: new Date() }))
   })
 
-  for (const [table, cases] of Object.entries(broken)) {
+  for (const [table, cases] of Object.entries(violations)) {
     for (const [constraint, ...rows] of cases) {
       test(constraint, async () => {
         for (const row of rows) await assertBroken(constraint, insert(table, row))
@@ -125,7 +125,7 @@ describe('constraints of organizations', () => {
       'organization_invite_pending_key',
       query(`update organization_invite set status = 'pending' where id = $1`, [again]),
     )
-    for (const table of Object.keys(broken)) {
+    for (const table of Object.keys(violations)) {
       const copy = `insert into ${table} overriding system value select * from ${table} limit 1`
       await assertBroken(`${table}_pkey`, query(copy))
     }
@@ -135,10 +135,10 @@ describe('constraints of organizations', () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
-      [Object.keys(broken)],
+      [Object.keys(violations)],
     )
     assert.deepEqual(
-      names.map((row) => String(row.name)).filter((name) => !tried.has(name)),
+      names.map((row) => String(row.name)).filter((name) => !triedConstraints.has(name)),
       [],
     )
   })

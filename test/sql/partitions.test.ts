@@ -4,18 +4,18 @@ import { appendAudit, readAudit } from '../../sql/audit.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { maintainPartitions } from '../../sql/retention.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { until } from '../until.ts'
 
 /** The audit trail has monthly partitions. Every new event finds one, and old ones are dropped. */
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await createTestDatabase()
 const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'plans' })
 after(() => Promise.all([client.end(), reader.close()]))
 
-const keep = (days = 0) => db.one(maintainPartitions('audit_event', days))
-const EVENT = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
+const maintain = (days = 0) => db.one(maintainPartitions('audit_event', days))
+const INSERT_EVENTS = `insert into audit_event (kind, account_id, at) select 'account.updated', n % 100`
 /** Reads which months have partitions, as offsets from the current month. */
 const readMonths = async (): Promise<unknown[]> =>
   (
@@ -24,7 +24,7 @@ const readMonths = async (): Promise<unknown[]> =>
       from pg_inherits, lateral (select to_date(right(inhrelid::regclass::text, 7), 'YYYY_MM') as m) of_name
       where inhparent = 'audit_event'::regclass and inhrelid::regclass::text !~ 'default' order by 1`)
   ).map(({ n }) => n)
-const count = async (of: string): Promise<unknown> =>
+const countRows = async (of: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${of}`))[0]!.n
 
 describe('partitions', { concurrency: false }, () => {
@@ -38,46 +38,46 @@ describe('partitions', { concurrency: false }, () => {
 
   test('exist for this month and the next two from the start', async () => {
     assert.deepEqual(await readMonths(), [0, 1, 2])
-    assert.deepEqual(await keep(), { made: 0, dropped: 0 })
+    assert.deepEqual(await maintain(), { made: 0, dropped: 0 })
     await db.run(appendAudit([{ kind: 'account.updated', actorId: null, address: null, requestId: null }]))
-    assert.equal(await count('partitions.audit_event_default'), 0)
+    assert.equal(await countRows('partitions.audit_event_default'), 0)
   })
 
   test('accept any time: rows without a month go to the default partition until it exists', async () => {
-    await query(`${EVENT}, now() + (n - 5) * interval '1 month' from generate_series(1, 10) n`)
-    assert.equal(await count('partitions.audit_event_default'), 7)
+    await query(`${INSERT_EVENTS}, now() + (n - 5) * interval '1 month' from generate_series(1, 10) n`)
+    assert.equal(await countRows('partitions.audit_event_default'), 7)
     const before = await query('select * from audit_event order by id')
-    assert.deepEqual(await keep(), { made: 7, dropped: 0 })
-    assert.equal(await count('partitions.audit_event_default'), 0)
+    assert.deepEqual(await maintain(), { made: 7, dropped: 0 })
+    assert.equal(await countRows('partitions.audit_event_default'), 0)
     assert.deepEqual(await query('select * from audit_event order by id'), before)
     assert.equal((await readMonths()).length, 10)
   })
 
   test('are dropped with their rows when their last day is old enough', async () => {
-    await query(`${EVENT}, now() - n * interval '31 days' from generate_series(0, 8) n`)
-    await keep()
-    const { dropped } = await keep(90)
+    await query(`${INSERT_EVENTS}, now() - n * interval '31 days' from generate_series(0, 8) n`)
+    await maintain()
+    const { dropped } = await maintain(90)
     assert.ok(dropped >= 5 && dropped <= 6, String(dropped))
     const [old] = await query(`select count(*) filter (where at < now() - interval '121 days')::int as older,
       count(*) filter (where at > now() - interval '90 days')::int as younger from audit_event`)
     assert.deepEqual(old, { older: 0, younger: 3 })
-    assert.deepEqual(await keep(90), { made: 0, dropped: 0 })
+    assert.deepEqual(await maintain(90), { made: 0, dropped: 0 })
   })
 
   test('in long use are left to the next call, which blocks no other query', async () => {
-    await query(`${EVENT}, now() - n * interval '100 days' from generate_series(1, 3) n`)
+    await query(`${INSERT_EVENTS}, now() - n * interval '100 days' from generate_series(1, 3) n`)
     await client.query('begin')
     await client.query('select count(*) from audit_event')
-    assert.deepEqual(await keep(30), { made: 0, dropped: 0 })
-    await query(`${EVENT}, now() from generate_series(1, 1) n`)
+    assert.deepEqual(await maintain(30), { made: 0, dropped: 0 })
+    await query(`${INSERT_EVENTS}, now() from generate_series(1, 1) n`)
     await client.query('commit')
-    assert.deepEqual(await keep(30), { made: 3, dropped: 3 })
-    assert.equal(await count('audit_event'), 1)
+    assert.deepEqual(await maintain(30), { made: 3, dropped: 3 })
+    assert.equal(await countRows('audit_event'), 1)
   })
 
   test('are created once by concurrent calls', async () => {
-    await query(`${EVENT}, now() - n * interval '1 month' from generate_series(1, 5) n`)
-    const all = await Promise.all([keep(), keep(), keep()])
+    await query(`${INSERT_EVENTS}, now() - n * interval '1 month' from generate_series(1, 5) n`)
+    const all = await Promise.all([maintain(), maintain(), maintain()])
     assert.deepEqual(
       all.reduce((sum, { made }) => sum + made, 0),
       5,
@@ -85,10 +85,10 @@ describe('partitions', { concurrency: false }, () => {
   })
 
   test('are created by a call that waits for another creation, however long', async () => {
-    await query(`${EVENT}, now() - interval '1 month' from generate_series(1, 1) n`)
+    await query(`${INSERT_EVENTS}, now() - interval '1 month' from generate_series(1, 1) n`)
     await client.query('begin')
     await client.query(`select pg_advisory_xact_lock(hashtextextended('millrace.partitions', 0))`)
-    const waiting = keep()
+    const waiting = maintain()
     await until('the call has waited longer than for a partition', async () => {
       const rows = await query(`select from pg_stat_activity where datname = current_database()
         and wait_event = 'advisory' and query_start < clock_timestamp() - interval '600 ms'`)
@@ -100,8 +100,8 @@ describe('partitions', { concurrency: false }, () => {
 
   test('cost a page of a list a few buffers each, whatever they hold', async () => {
     const years = `now() - n * interval '13 minutes' from generate_series(40000, 1, -1) n`
-    await query(`${EVENT}, ${years}`)
-    await keep()
+    await query(`${INSERT_EVENTS}, ${years}`)
+    await maintain()
     await vacuumAnalyze(query)
     assert.ok((await readMonths()).length > 12)
     await client.query(`prepare audit as ${readAudit.at.desc.text}`)

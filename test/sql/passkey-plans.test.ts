@@ -1,6 +1,6 @@
 import { after, describe, test } from 'node:test'
 import { deleteTotp, findTotp, insertTotp, readTotp } from '../../sql/accounts/totp.ts'
-import { credentialsByEmail, credentialsById, recordLogin } from '../../sql/accounts.ts'
+import { findCredentialsByEmail, findCredentialsById, recordLogin } from '../../sql/accounts.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
@@ -10,18 +10,18 @@ import {
   deleteExpiredChallenges,
   deletePasskey,
   findPasskey,
+  listCredentialIds,
   readPasskeys,
   recordPasskeyUse,
-  registeredCredentials,
   renamePasskey,
 } from '../../sql/passkeys.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Sign-ins use an index, with 2000 accounts and 5000 passkeys. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await fillOrganizations(query)
 const ID = `('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
 await query(
@@ -49,25 +49,25 @@ describe('reads by index', () => {
 
 let count = 100
 const idOf = (n: number): string => `01980000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
-const next = (): number => ++count
-const digest = (n: number): Buffer => digestOf(String(n))
+const nextNumber = (): number => ++count
+const hashNumber = (n: number): Buffer => digestOf(String(n))
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'whose a passkey is': () => findPasskey(digest(next())),
-  'what an account has': () => registeredCredentials(next()),
-  'a use': () => recordPasskeyUse(idOf(next()), 1, true),
-  'another name': () => renamePasskey(1 + next(), idOf(count), 'x'),
-  'an end': () => deletePasskey(1 + next(), idOf(count)),
-  'a challenge': () => consumeChallenge(digest(next()), null),
+  'whose a passkey is': () => findPasskey(hashNumber(nextNumber())),
+  'what an account has': () => listCredentialIds(nextNumber()),
+  'a use': () => recordPasskeyUse(idOf(nextNumber()), 1, true),
+  'another name': () => renamePasskey(1 + nextNumber(), idOf(count), 'x'),
+  'an end': () => deletePasskey(1 + nextNumber(), idOf(count)),
+  'a challenge': () => consumeChallenge(hashNumber(nextNumber()), null),
   'challenges that nobody signed': () => deleteExpiredChallenges(2),
-  'one-time codes': () => findTotp(next()),
-  'begun anew': () => insertTotp(uuidv7(), next()),
-  'switched off': () => deleteTotp(next()),
+  'one-time codes': () => findTotp(nextNumber()),
+  'begun anew': () => insertTotp(uuidv7(), nextNumber()),
+  'switched off': () => deleteTotp(nextNumber()),
   'used up': () =>
-    decideLogin(digest(next()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),
-  'a login': () => recordLogin(next(), { passwordHash: 'x', totpId: idOf(count) }),
-  'what a login is checked against': () => credentialsByEmail(`a${next()}@example.com`),
-  'what its owner is checked against': () => credentialsById(next()),
+    decideLogin(hashNumber(nextNumber()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),
+  'a login': () => recordLogin(nextNumber(), { passwordHash: 'x', totpId: idOf(count) }),
+  'what a login is checked against': () => findCredentialsByEmail(`a${nextNumber()}@example.com`),
+  'what its owner is checked against': () => findCredentialsById(nextNumber()),
 }
 
 // Only accounts and passkeys have many rows here.

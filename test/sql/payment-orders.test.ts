@@ -4,23 +4,23 @@ import fc from 'fast-check'
 import { applyChanges } from '../../sql/payment-changes.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import { objectOf } from '../../tasks/payments/reading.ts'
-import { chanceOf } from '../chance.ts'
-import { testDatabase } from '../database.ts'
+import { createChance } from '../chance.ts'
+import { createTestDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
 import { LIFECYCLES, type Lifecycle, lifecycleEvents } from '../payment-lifecycles.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 import { readPaymentRows } from './payment-rows.ts'
 
 /** Payment events lead to the same rows in any order, with any repetitions and in parallel. */
 
-const database = await testDatabase()
-const AT_ONCE = 8
+const database = await createTestDatabase()
+const CONCURRENCY = 8
 // Rows that each lifecycle leaves when its events arrive in order.
 
-const expected = new Map<Lifecycle, unknown>()
+const expectedRows = new Map<Lifecycle, unknown>()
 let names = 0
 
-const apply = (event: TestEvent): Promise<unknown> => {
+const applyEvent = (event: TestEvent): Promise<unknown> => {
   const { object, previous_attributes: replaced } = event.data
   const change = { type: event.type, at: event.created, object, before: objectOf(replaced) }
   return database.db.transaction((tx) => tx.run(applyChanges(changesOf(change))))
@@ -30,7 +30,7 @@ const apply = (event: TestEvent): Promise<unknown> => {
 async function applyAll(events: readonly TestEvent[], atOnce: number): Promise<void> {
   const queue = [...events]
   const lane = async (): Promise<void> => {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await apply(next)
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await applyEvent(next)
   }
   await Promise.all(Array.from({ length: atOnce }, lane))
 }
@@ -39,39 +39,39 @@ before(async () => {
   for (const life of LIFECYCLES) {
     const name = `told${++names}x`
     await applyAll(lifecycleEvents(life, name), 1)
-    expected.set(life, await readPaymentRows(database, name))
+    expectedRows.set(life, await readPaymentRows(database, name))
   }
 })
 
 /** Random numbers of copies, which the events use in turn. */
-const shuffling = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), seed: fc.integer() }), {
+const copyCounts = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), seed: fc.integer() }), {
   minLength: 9,
   maxLength: 9,
 })
 
 test('events leave the same rows in any order, up to five times each and eight in parallel', async () => {
   await fc.assert(
-    fc.asyncProperty(shuffling, fc.integer(), async (copies, seed) => {
+    fc.asyncProperty(copyCounts, fc.integer(), async (copies, seed) => {
       const lives = LIFECYCLES.map((life) => ({ life, name: `told${++names}x` }))
-      const { next } = chanceOf(seed)
+      const { next } = createChance(seed)
       const events = lives
         .flatMap(({ life, name }) => lifecycleEvents(life, name))
         .flatMap((event, i) => Array.from({ length: copies[i % copies.length]!.copies }, () => event))
         .map((event) => ({ event, place: next() }))
         .sort((a, b) => a.place - b.place)
         .map(({ event }) => event)
-      await applyAll(events, AT_ONCE)
+      await applyAll(events, CONCURRENCY)
       for (const { life, name } of lives)
-        assert.deepEqual(await readPaymentRows(database, name), expected.get(life), life)
+        assert.deepEqual(await readPaymentRows(database, name), expectedRows.get(life), life)
     }),
     // The interleaving differs from run to run, so shrinking would find another example.
-    { ...runs(15), endOnFailure: true, includeErrorInReport: true },
+    { ...createRunOptions(15), endOnFailure: true, includeErrorInReport: true },
   )
 })
 
 test('rows match the events', () => {
   const rowsOfKind = (life: Lifecycle, kind: string): Record<string, unknown>[] =>
-    (expected.get(life) as { kind: string; row: Record<string, unknown> }[])
+    (expectedRows.get(life) as { kind: string; row: Record<string, unknown> }[])
       .filter((row) => row.kind === kind)
       .map(({ row }) => row)
   const state = (life: Lifecycle) =>

@@ -1,6 +1,6 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
-import { applyChanges, runningSubscriptions } from '../../sql/payment-changes.ts'
+import { applyChanges, listRunningSubscriptions } from '../../sql/payment-changes.ts'
 import {
   readDispute,
   readDisputes,
@@ -10,12 +10,12 @@ import {
   readTransaction,
   readTransactions,
 } from '../../sql/payments.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** Queries of payments use an index, in tables of at least 1000 rows. */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 await query(
   'truncate payment_customer, payment_transaction, payment_subscription, payment_dispute, payment_reference',
 )
@@ -95,5 +95,5 @@ test('writes that change sums', async () => {
     ])
   }
   await assertWriteByIndex(client, paid, 'payment_s', 'payment_t')
-  await assertWriteByIndex(client, () => runningSubscriptions(owner))
+  await assertWriteByIndex(client, () => listRunningSubscriptions(owner))
 })

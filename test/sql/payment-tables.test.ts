@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
-const { query } = await testDatabase()
-const tried = new Set<string>()
+const { query } = await createTestDatabase()
+const triedConstraints = new Set<string>()
 
 async function assertBroken(constraint: string, text: string): Promise<void> {
   await assert.rejects(
@@ -11,7 +11,7 @@ async function assertBroken(constraint: string, text: string): Promise<void> {
     (error: { constraint?: string }) => error.constraint === constraint,
     constraint,
   )
-  tried.add(constraint)
+  triedConstraints.add(constraint)
 }
 const facts = (given: object): string =>
   `'${JSON.stringify(Object.fromEntries(Object.entries(given).map(([key, value]) => [key, ['', value]])))}'`
@@ -159,7 +159,9 @@ describe('constraints', () => {
     )
     const numbers = /^payment_(customer|transaction|subscription|dispute|sum|subscription_count)_pkey$/
     assert.deepEqual(
-      names.map(({ name }) => String(name)).filter((name) => !tried.has(name) && !numbers.test(name)),
+      names
+        .map(({ name }) => String(name))
+        .filter((name) => !triedConstraints.has(name) && !numbers.test(name)),
       [],
     )
   })

@@ -5,7 +5,7 @@ import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { readJob } from '../../sql/jobs.ts'
 import { createReader } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { jobSpec } from './ledger-help.ts'
 
@@ -14,10 +14,10 @@ import { jobSpec } from './ledger-help.ts'
  * fills.
  */
 
-const FLOOD = 2000
-const FEW = 12
+const FLOOD_SIZE = 2000
+const CLAIM_SIZE = 12
 
-const { url } = await testDatabase()
+const { url } = await createTestDatabase()
 // One connection for all statements, because plans belong to a connection.
 const client = await connect({ url, applicationName: 'test' })
 after(() => client.end())
@@ -29,13 +29,13 @@ async function query(text: string, values: unknown[] = []): Promise<Record<strin
 }
 
 /** Counts the rows of `job` that sequential scans have read. */
-async function countReads(): Promise<number> {
+async function countScannedRows(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(`select seq_tup_read::int as n from pg_stat_user_tables where relname = 'job'`)
   return row!.n as number
 }
 
-async function enqueue(count: number): Promise<readonly string[]> {
+async function enqueueJobs(count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, () => uuidv7())
   const specs = ids.map((id) => jobSpec({ id, mailbox: 'test.task/0' }))
   await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
@@ -48,7 +48,7 @@ interface Attempt {
 }
 
 /** Counts the index entries of `job` that have been read. */
-async function countVisits(): Promise<number> {
+async function countIndexReads(): Promise<number> {
   await query('select pg_stat_force_next_flush()')
   const [row] = await query(
     `select sum(idx_tup_read)::int as n from pg_stat_user_indexes where relname = 'job'`,
@@ -57,18 +57,18 @@ async function countVisits(): Promise<number> {
 }
 
 /** Claims the first `FEW` waiting jobs. */
-async function claim(): Promise<Attempt[]> {
+async function claimJobs(): Promise<Attempt[]> {
   const [row] = await query(
     `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
        array[null::bigint], array[$1::int]) as claims`,
-    [FEW],
+    [CLAIM_SIZE],
   )
   const claimed = JSON.parse(row!.claims as string) as [id: string, name: string, attempt: number][]
-  assert.equal(claimed.length, FEW)
+  assert.equal(claimed.length, CLAIM_SIZE)
   return claimed.map(([id, , attempt]) => ({ id, attempt }))
 }
 
-const end = (jobs: readonly Attempt[], limited: readonly string[] = []) =>
+const completeJobs = (jobs: readonly Attempt[], limited: readonly string[] = []) =>
   query('select job_done($1::uuid[], $2::int4[], $3::jsonb, $4::text[])', [
     jobs.map(({ id }) => id),
     jobs.map(({ attempt }) => attempt),
@@ -86,33 +86,33 @@ beforeEach(async () => {
 
 test('claims, progress and ends do not scan the whole ledger during a flood', async () => {
   const runCycle = async (): Promise<void> => {
-    const claimed = await claim()
+    const claimed = await claimJobs()
     const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
     await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
     const ends = claimed
-      .splice(0, FEW / 2)
+      .splice(0, CLAIM_SIZE / 2)
       .map((job, i) => ({ ...job, outcome: i % 2 ? 'cancelled' : 'retry', delay_ms: 60_000 }))
     const ended = await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify(ends)])
-    assert.equal(ended.length, FEW / 2)
-    const refused = await end(claimed)
+    assert.equal(ended.length, CLAIM_SIZE / 2)
+    const refused = await completeJobs(claimed)
     assert.equal(refused.length, 0)
   }
   // The server may choose a generic plan after five executions.
   for (let i = 0; i < 8; i++) {
-    await enqueue(FEW)
+    await enqueueJobs(CLAIM_SIZE)
     await runCycle()
   }
-  await enqueue(FLOOD)
-  const before = await countReads()
-  const visitsBefore = await countVisits()
+  await enqueueJobs(FLOOD_SIZE)
+  const before = await countScannedRows()
+  const visitsBefore = await countIndexReads()
   await runCycle()
-  await enqueue(FEW)
-  assert.ok((await countVisits()) - visitsBefore < 1000, 'nor all that waits')
-  assert.equal((await countReads()) - before, 0)
+  await enqueueJobs(CLAIM_SIZE)
+  assert.ok((await countIndexReads()) - visitsBefore < 1000, 'nor all that waits')
+  assert.equal((await countScannedRows()) - before, 0)
 })
 
 test('adding, claiming and ending messages of an actor does not read its scheduled ones', async () => {
-  const scheduled = Array.from({ length: FLOOD }, () => jobSpec({ actor: 'actor', delay_ms: 3_600_000 }))
+  const scheduled = Array.from({ length: FLOOD_SIZE }, () => jobSpec({ actor: 'actor', delay_ms: 3_600_000 }))
   const message = async (): Promise<void> => {
     const job = jobSpec({ actor: 'actor' })
     await query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
@@ -121,14 +121,14 @@ test('adding, claiming and ending messages of an actor does not read its schedul
          array[currval('job_ordinal_seq')], array[null::bigint], array[1]) as claims`,
     )
     assert.equal(JSON.parse(row!.claims as string)[0][0], job.id)
-    assert.deepEqual(await end([{ id: job.id, attempt: 1 }], ['actor']), [])
+    assert.deepEqual(await completeJobs([{ id: job.id, attempt: 1 }], ['actor']), [])
   }
   for (let i = 0; i < 8; i++) await message()
   await query('select job_enqueue($1::jsonb)', [JSON.stringify(scheduled)])
-  const [before, visitsBefore] = [await countReads(), await countVisits()]
+  const [before, visitsBefore] = [await countScannedRows(), await countIndexReads()]
   for (let i = 0; i < 8; i++) await message()
-  assert.ok((await countVisits()) - visitsBefore < 1000)
-  assert.equal((await countReads()) - before, 0)
+  assert.ok((await countIndexReads()) - visitsBefore < 1000)
+  assert.equal((await countScannedRows()) - before, 0)
 })
 
 test('a batch finds its jobs by id, however few the statistics report', async () => {
@@ -139,17 +139,17 @@ test('a batch finds its jobs by id, however few the statistics report', async ()
     )
     return row!.n as number
   }
-  await enqueue(FLOOD)
-  const ids = await enqueue(FEW)
+  await enqueueJobs(FLOOD_SIZE)
+  const ids = await enqueueJobs(CLAIM_SIZE)
   await query(`update job set status = 'done', finished_at = now()
-    where id in (select id from job order by ordinal limit ${FLOOD})`)
+    where id in (select id from job order by ordinal limit ${FLOOD_SIZE})`)
   await query('vacuum analyze job')
   // The statistics say that no job is running and hardly any is waiting.
-  const claimed = await claim()
+  const claimed = await claimJobs()
   const before = await countScans()
   const entries = claimed.map((job) => ({ ...job, n: 1, kind: 'status', data: { label: 'x' } }))
   await query('select job_progress($1::jsonb)', [JSON.stringify(entries)])
-  assert.deepEqual(await end(claimed.splice(0, FEW / 2)), [])
+  assert.deepEqual(await completeJobs(claimed.splice(0, CLAIM_SIZE / 2)), [])
   const ends = claimed.map((job) => ({ ...job, outcome: 'release' }))
   await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify(ends)])
   await query('select job_send($1::uuid[], null)', [ids])
@@ -161,14 +161,14 @@ test('the reader replans from time to time', async () => {
   const job = async (id: string): Promise<void> => {
     assert.match((await reader.text(readJob, [null, true, id, 3600]))!, new RegExp(id))
   }
-  const [first] = await enqueue(1)
+  const [first] = await enqueueJobs(1)
   for (let i = 0; i < 8; i++) await job(first!)
-  const ids = await enqueue(FLOOD)
+  const ids = await enqueueJobs(FLOOD_SIZE)
   await until('a read uses the index', async () => {
-    const before = await countReads()
+    const before = await countScannedRows()
     await job(ids[0]!)
     await reader.texts({ name: 'flush', text: `select pg_stat_force_next_flush()::text` }, [])
-    return (await countReads()) === before
+    return (await countScannedRows()) === before
   })
   await reader.close()
 })

@@ -8,22 +8,22 @@ import type { TestDatabase } from '../database.ts'
 
 /** Helpers that fail if a statement scans a whole table. */
 
-interface Node {
+interface PlanNode {
   readonly 'Node Type': string
   readonly 'Relation Name'?: string
-  readonly Plans?: readonly Node[]
+  readonly Plans?: readonly PlanNode[]
   readonly 'Shared Hit Blocks'?: number
   readonly 'Shared Read Blocks'?: number
 }
 
 /** Returns the tables that a plan scans sequentially. Ignores catalogs, whose size depends only on the schema. */
-function findScannedTables(node: Node): string[] {
+function findScannedTables(node: PlanNode): string[] {
   const name = node['Relation Name'] ?? ''
   const own = node['Node Type'] === 'Seq Scan' && !name.startsWith('pg_') ? [name] : []
   return [...own, ...(node.Plans ?? []).flatMap(findScannedTables)]
 }
 
-const literal = (value: ReadValue): string => {
+const toLiteral = (value: ReadValue): string => {
   if (Array.isArray(value)) return `'{${value.join(',')}}'`
   return value === null ? 'null' : typeof value === 'string' ? `'${value}'` : String(value)
 }
@@ -41,7 +41,7 @@ export type PlanMode = (typeof FORCED_MODES)[number] | 'auto'
 export const GENERIC_PLANS = '-c plan_cache_mode=force_generic_plan'
 
 // Small tables that need no index.
-const FEW = [
+const SMALL_TABLES = [
   'worker_lease',
   'blog_post_count',
   'job_count',
@@ -50,22 +50,22 @@ const FEW = [
   'schedule_control',
 ]
 
-const EMPTY_MONTHS = `select relname as name from pg_class where relnamespace = 'partitions'::regnamespace and relkind = 'r'
+const EMPTY_PARTITIONS = `select relname as name from pg_class where relnamespace = 'partitions'::regnamespace and relkind = 'r'
   and reltuples <= 0`
 
-type Planned = readonly [what: string, WireStatement, ...ReadValue[]]
+type PlannedRead = readonly [what: string, WireStatement, ...ReadValue[]]
 
 /** Returns a read with values that match its parameter types. */
 export const planRead = <P extends readonly ReadValue[] = []>(
   what: string,
   statement: ReadStatement<P>,
   ...values: P
-): Planned => [what, statement, ...values]
+): PlannedRead => [what, statement, ...values]
 
 /** Adds a test for each read, which must use an index in each mode. */
 export function testReads(
   client: Client,
-  reads: readonly Planned[],
+  reads: readonly PlannedRead[],
   modesOf: (what: string) => readonly PlanMode[] = () => FORCED_MODES,
 ): void {
   for (const [what, statement, ...values] of reads)
@@ -87,7 +87,7 @@ export async function assertReadByIndex(
       await client.query(`set plan_cache_mode = ${mode}`)
       // After five custom plans, the server may choose a generic one. EXPLAIN counts as an execution.
       for (let run = 0; run < (mode === 'auto' ? 6 : 0); run++) await client.query(`explain ${execute}`)
-      await assertNoneScanned(client, await planOf(client, `explain (format json) ${execute}`), mode)
+      await assertNoneScanned(client, await explainPlan(client, `explain (format json) ${execute}`), mode)
     }
   })
 }
@@ -103,7 +103,7 @@ export async function assertListByIndex(
   bufferLimit: number,
 ): Promise<void> {
   await prepareAndExplain(client, statement, values, async (execute) => {
-    const plan = await planOf(client, `explain (analyze, buffers, format json) ${execute}`)
+    const plan = await explainPlan(client, `explain (analyze, buffers, format json) ${execute}`)
     await assertNoneScanned(client, plan, 'force_custom_plan')
     const buffers = plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
     assert.ok(buffers < bufferLimit, `${buffers} buffers`)
@@ -120,19 +120,19 @@ async function prepareAndExplain(
   const name = `planned_${++prepared}`
   await client.query('set plan_cache_mode = force_custom_plan')
   await client.query(`prepare ${name} as ${text}`)
-  await explain(`execute ${name}${values.length === 0 ? '' : `(${values.map(literal).join(', ')})`}`)
+  await explain(`execute ${name}${values.length === 0 ? '' : `(${values.map(toLiteral).join(', ')})`}`)
   await client.query(`deallocate ${name}`)
 }
 
-async function planOf(client: Client, explain: string): Promise<Node> {
-  const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Node }[] }>(explain)
+async function explainPlan(client: Client, explain: string): Promise<PlanNode> {
+  const { rows } = await client.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(explain)
   return rows[0]!['QUERY PLAN'][0]!.Plan
 }
 
-async function assertNoneScanned(client: Client, plan: Node, mode: PlanMode): Promise<void> {
-  const tables = findScannedTables(plan).filter((table) => !FEW.includes(table))
+async function assertNoneScanned(client: Client, plan: PlanNode, mode: PlanMode): Promise<void> {
+  const tables = findScannedTables(plan).filter((table) => !SMALL_TABLES.includes(table))
   if (tables.length === 0) return
-  const { rows: months } = await client.query<{ name: string }>(EMPTY_MONTHS)
+  const { rows: months } = await client.query<{ name: string }>(EMPTY_PARTITIONS)
   const full = tables.filter((table) => !months.some(({ name }) => name === table))
   assert.deepEqual(full, [], `tables read from end to end (${mode})`)
 }
@@ -169,7 +169,7 @@ async function countScans(client: Client, tables: readonly string[]): Promise<Re
       where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> all($2)
         and (cardinality($1::text[]) = 0 or exists (select from unnest($1) name where starts_with(relname, name)))
       order by relname`,
-    values: [tables, FEW],
+    values: [tables, SMALL_TABLES],
   })
   return rows
 }

@@ -2,13 +2,19 @@ import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import { readAccount, refreshSession } from '../../sql/accounts.ts'
-import { abandonedBlobs, documentContent, sealedBlob, unreferencedBlobs } from '../../sql/blobs.ts'
+import {
+  findDocumentContent,
+  findSealedBlob,
+  findUnreferencedBlobs,
+  markAbandonedBlobs,
+} from '../../sql/blobs.ts'
 import type { Query } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
 import {
   addTag,
-  alreadyDeleted,
   deleteDocuments,
+  findDeletedDocuments,
+  findTrashedDigest,
   insertDocument,
   readDocument,
   readDocuments,
@@ -17,36 +23,35 @@ import {
   readTrash,
   removeTag,
   restoreDocument,
-  trashedDigest,
 } from '../../sql/documents.ts'
 import { connect } from '../../sql/driver.ts'
 import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { claimJobs, redeliver } from '../../sql/jobs/claims.ts'
+import { claimJobs, requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
-import { readJobs, readJobsInOrder, readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
-import { lostAttempts } from '../../sql/jobs/lost.ts'
-import { jobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { findRetry, jobToRetry, linkRetry } from '../../sql/jobs/retry.ts'
+import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
+import { listLostAttempts } from '../../sql/jobs/lost.ts'
+import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
+import { findRetry, linkRetry, lockJobToRetry } from '../../sql/jobs/retry.ts'
 import {
   countSelected,
-  deleteEnded,
+  deleteEndedJobs,
   type JobSelection,
+  listSelectedIds,
   readFailures,
   readFoundJobs,
-  selectedIds,
 } from '../../sql/jobs/search.ts'
 import {
   cancelJob,
   deleteExpiredJobs,
   enqueueJobs,
   fenceJob,
-  finishDone,
+  finishDoneAttempts,
   finishJobs,
-  readEndedIds,
+  readCurrentStates,
+  readEndedJobIds,
   readEventsAfter,
   readJob,
-  readStates,
   readVisibleState,
   refundInterruptions,
   renewLease,
@@ -56,8 +61,8 @@ import {
 import {
   cancelExtractions,
   countPages,
-  extractedPages,
-  ownedDocuments,
+  listExtractedPages,
+  listOwnedDocuments,
   readExtraction,
   readHasBytes,
   readPage,
@@ -65,13 +70,13 @@ import {
 } from '../../sql/pages.ts'
 import { readSchedules } from '../../sql/schedules.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { IDLE, jobSpec } from './ledger-help.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
+import { IDLE_LOAD, jobSpec } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
 
 /** Frequent queries use an index, in tables of at least 1500 rows. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 1500) n`,
 )
@@ -131,20 +136,20 @@ await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
-const readOne = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
-const job = await readOne('select min(id::text) from job where owner_id = 5 and finished_at is not null')
-const waiting = await readOne(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
+const readValue = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
+const job = await readValue('select min(id::text) from job where owner_id = 5 and finished_at is not null')
+const waiting = await readValue(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
 
 /** No filter: any kind, tags and day. */
-const ALL = [null, null, null, null] as const
-const TAGGED = [null, ['tag 5'], null, null] as const
+const NO_FILTER = [null, null, null, null] as const
+const TAG_FILTER = [null, ['tag 5'], null, null] as const
 const FAILED: JobSelection = {
   filter: { queue: 'ai' },
   states: ['failed'],
   before: uuidv7(),
   unretried: true,
 }
-const OF_TIME = [null, 3600, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as const
+const TIME_FILTER = [null, 3600, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as const
 const ORDERS = ['received_at', 'document_date', 'title'] as const
 
 const reads = [
@@ -164,19 +169,28 @@ const reads = [
       0,
       50,
     ),
-    planRead(`documents by ${order}, downwards`, readDocuments[order].desc, 5, ...ALL, false, null, 0, 50),
+    planRead(
+      `documents by ${order}, downwards`,
+      readDocuments[order].desc,
+      5,
+      ...NO_FILTER,
+      false,
+      null,
+      0,
+      50,
+    ),
     planRead(
       `documents with a tag by ${order}`,
       readTaggedDocuments[order].desc,
       5,
-      ...TAGGED,
+      ...TAG_FILTER,
       false,
       null,
       0,
       50,
     ),
   ]),
-  planRead("nobody's documents", readDocuments.received_at.desc, null, ...ALL, false, null, 0, 50),
+  planRead("nobody's documents", readDocuments.received_at.desc, null, ...NO_FILTER, false, null, 0, 50),
   planRead(
     'documents of a kind',
     readDocuments.received_at.desc,
@@ -216,12 +230,23 @@ const reads = [
     0,
     50,
   ),
-  planRead('documents with a word', searchDocuments.rank.desc, 5, ...ALL, true, 'titl -x', true, null, 0, 50),
+  planRead(
+    'documents with a word',
+    searchDocuments.rank.desc,
+    5,
+    ...NO_FILTER,
+    true,
+    'titl -x',
+    true,
+    null,
+    0,
+    50,
+  ),
   planRead(
     'documents with a word, by title',
     searchDocuments.title.asc,
     5,
-    ...ALL,
+    ...NO_FILTER,
     true,
     'titl -x',
     true,
@@ -233,7 +258,7 @@ const reads = [
     "nobody's documents with a word",
     searchDocuments.rank.desc,
     null,
-    ...ALL,
+    ...NO_FILTER,
     true,
     'title',
     false,
@@ -241,8 +266,8 @@ const reads = [
     0,
     50,
   ),
-  planRead('a page of the trash', readTrash, 5, ...ALL, null, 0, 50),
-  planRead("nobody's trash", readTrash, null, ...ALL, null, 0, 50),
+  planRead('a page of the trash', readTrash, 5, ...NO_FILTER, null, 0, 50),
+  planRead("nobody's trash", readTrash, null, ...NO_FILTER, null, 0, 50),
   planRead('tags', readTags, 5),
   planRead('the pages of a document', readPages, 5, 5, null, 0, 1000),
   planRead('a page', readPage, 5, 5, 1),
@@ -258,15 +283,15 @@ const reads = [
   ...(['asc', 'desc'] as const).flatMap((way) => [
     planRead(
       `sorted jobs of an account, ${way}`,
-      readJobsInOrder.created_at[way].own,
+      readSortedJobs.created_at[way].own,
       5,
-      ...OF_TIME,
+      ...TIME_FILTER,
       null,
       100,
     ),
-    planRead(`sorted jobs, ${way}`, readJobsInOrder.created_at[way].all, null, ...OF_TIME, null, 100),
+    planRead(`sorted jobs, ${way}`, readSortedJobs.created_at[way].all, null, ...TIME_FILTER, null, 100),
   ]),
-  planRead('jobs of a time', readJobs.own, 5, ...OF_TIME, null, 100),
+  planRead('jobs of a time', readJobs.own, 5, ...TIME_FILTER, null, 100),
   planRead('found jobs', readFoundJobs['-created_at'], '{}', null, 50),
   planRead('found jobs that failed', readFoundJobs['-finished_at'], '{"status":"failed"}', null, 50),
   planRead('found jobs that ended', readFoundJobs['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
@@ -274,12 +299,12 @@ const reads = [
   planRead('failed jobs', readJobs.own, 5, 'failed', 3600, null, null, null, 100),
   planRead('waiting jobs', readJobs.own, 5, 'queued', 3600, null, null, null, 1000),
   planRead('events after a cursor', readEventsAfter, [job], [1]),
-  planRead('states of jobs', readStates, [job]),
+  planRead('states of jobs', readCurrentStates, [job]),
   planRead('the state of a job', readVisibleState, 5, false, job, 3600),
   planRead('live jobs', readLiveIds.own, 5),
   planRead('all live jobs', readLiveIds.all, null),
-  planRead('jobs that have ended since', readEndedIds, 5, false, Date.now() - 5000, job),
-  planRead('all jobs that have ended since', readEndedIds, null, true, Date.now() - 5000, job),
+  planRead('jobs that have ended since', readEndedJobIds, 5, false, Date.now() - 5000, job),
+  planRead('all jobs that have ended since', readEndedJobIds, null, true, Date.now() - 5000, job),
   planRead('queue depths', readQueueDepths),
   planRead('what the monitor shows', readMonitor, 3600),
   planRead('how the named queues stand', readNamedQueues, ['documents', 'system']),
@@ -309,7 +334,7 @@ const newDocument = (owner: number | null, sha256: Buffer) => ({
 })
 
 describe('writes by index', () => {
-  const sha = (n: number): Promise<string> => readOne(`select encode(sha256('${n}'), 'hex')`)
+  const sha = (n: number): Promise<string> => readValue(`select encode(sha256('${n}'), 'hex')`)
   const writes: readonly [what: string, () => Promise<Query<unknown>>][] = [
     [
       'enqueue',
@@ -322,8 +347,8 @@ describe('writes by index', () => {
         const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0, last: null }
         const other = { ...delivery, mailbox: 'of nobody', limit: null }
         return claimJobs(lease, [
-          { delivery: { ...delivery, limit: 1 }, places: 1 },
-          { delivery: other, places: 9 },
+          { delivery: { ...delivery, limit: 1 }, freeSlots: 1 },
+          { delivery: other, freeSlots: 9 },
         ])
       },
     ],
@@ -332,7 +357,7 @@ describe('writes by index', () => {
       async () =>
         storeProgress([
           {
-            id: await readOne(`select id from job where status = 'running' limit 1`),
+            id: await readValue(`select id from job where status = 'running' limit 1`),
             attempt: 0,
             n: 1,
             kind: 'k',
@@ -344,9 +369,9 @@ describe('writes by index', () => {
       'done',
       async () => {
         const [id, limited] = (
-          await readOne(`select id || ' ' || mailbox from job where status = 'running' limit 1`)
+          await readValue(`select id || ' ' || mailbox from job where status = 'running' limit 1`)
         ).split(' ')
-        return finishDone([{ id: id!, attempt: 0, outcome: 'done', result: '1', limited: limited! }])
+        return finishDoneAttempts([{ id: id!, attempt: 0, outcome: 'done', result: '1', limited: limited! }])
       },
     ],
     [
@@ -354,7 +379,7 @@ describe('writes by index', () => {
       async () =>
         finishJobs([
           {
-            id: await readOne(`select id from job where status = 'running' limit 1`),
+            id: await readValue(`select id from job where status = 'running' limit 1`),
             attempt: 0,
             outcome: 'cancelled',
           },
@@ -363,21 +388,24 @@ describe('writes by index', () => {
     [
       'put back',
       async () =>
-        redeliver([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }], 20),
+        requeueDeliveries(
+          [{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }],
+          20,
+        ),
     ],
     ['recover', async () => rescueRunningJobs(null)],
-    ['lost attempts', async () => lostAttempts([job])],
-    ['cancel', async () => cancelJob(await readOne(`select id from job where status = 'queued' limit 1`))],
+    ['lost attempts', async () => listLostAttempts([job])],
+    ['cancel', async () => cancelJob(await readValue(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
-    ['renew', async () => renewLease(lease, IDLE, 60_000)],
-    ['the history of a job', async () => jobHistory(job, 100)],
-    ['a job to retry', async () => jobToRetry(job)],
+    ['renew', async () => renewLease(lease, IDLE_LOAD, 60_000)],
+    ['the history of a job', async () => findJobHistory(job, 100)],
+    ['a job to retry', async () => lockJobToRetry(job)],
     ['the retry of a job', async () => findRetry(job)],
     ['a retry', async () => linkRetry(uuidv7(), job)],
-    ['failed jobs', async () => selectedIds(FAILED, null, 100_000)],
+    ['failed jobs', async () => listSelectedIds(FAILED, null, 100_000)],
     ['how many failed jobs', async () => countSelected(FAILED, 1_000_000)],
-    ['some of them', async () => selectedIds({ ...FAILED, only: [job] }, null, 100)],
-    ['delete ended jobs', async () => deleteEnded([job])],
+    ['some of them', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
+    ['delete ended jobs', async () => deleteEndedJobs([job])],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
     ['spare jobs', async () => refundInterruptions([job])],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
@@ -387,26 +415,28 @@ describe('writes by index', () => {
       async () => insertDocument(newDocument(null, binary(await sha(200)))),
     ],
     ['cancel the extractions of a document', async () => cancelExtractions([7, 8], 7)],
-    ['which documents were deleted before', async () => alreadyDeleted([7, 8], 7)],
-    ['which documents are stored', async () => ownedDocuments([7, 8], 7)],
+    ['which documents were deleted before', async () => findDeletedDocuments([7, 8], 7)],
+    ['which documents are stored', async () => listOwnedDocuments([7, 8], 7)],
     ['tag documents', async () => addTag([7, 207], 7, 'blue')],
     ['untag documents', async () => removeTag([7, 207], 7, 'blue')],
     ['move a document to the trash', async () => deleteDocuments([7], 7, 30)],
-    ['a document in the trash', async () => trashedDigest(7, 7)],
+    ['a document in the trash', async () => findTrashedDigest(7, 7)],
     ['restore a document', async () => restoreDocument(7, 7)],
     ['delete a document permanently', async () => deleteDocuments([7], 7, null)],
-    ['the bytes of a document', async () => documentContent(8, 8)],
-    ['the bytes of a digest', async () => sealedBlob(binary(await sha(8)))],
-    ['blobs to be collected', async () => unreferencedBlobs(1000, 60, 100)],
-    ['uploads to be collected', async () => abandonedBlobs(0, 60, 100)],
-    ['the pages of an extraction', async () => extractedPages(8, uuidv7())],
+    ['the bytes of a document', async () => findDocumentContent(8, 8)],
+    ['the bytes of a digest', async () => findSealedBlob(binary(await sha(8)))],
+    ['blobs to be collected', async () => findUnreferencedBlobs(1000, 60, 100)],
+    ['uploads to be collected', async () => markAbandonedBlobs(0, 60, 100)],
+    ['the pages of an extraction', async () => listExtractedPages(8, uuidv7())],
     ['count pages', async () => countPages(8, uuidv7())],
     [
       'refresh a session',
       async () =>
         refreshSession(
           binary(
-            await readOne(`select encode(digest, 'hex') from refresh_token where rotated_at is null limit 1`),
+            await readValue(
+              `select encode(digest, 'hex') from refresh_token where rotated_at is null limit 1`,
+            ),
           ),
           randomBytes(32),
           60,

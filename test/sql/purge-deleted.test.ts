@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { deleteAccount, LEAVE_BATCH } from '../../sql/accounts.ts'
+import { deleteAccount, LEAVE_BATCH_SIZE } from '../../sql/accounts.ts'
 import { insertDocument } from '../../sql/documents.ts'
 import { enqueueJobs } from '../../sql/jobs.ts'
-import { hideOrganization, insertMember } from '../../sql/orgs.ts'
+import { insertMember, markOrganizationDeleted } from '../../sql/orgs.ts'
 import {
   COLLECTION_DEPENDENTS,
   ORGANIZATION_DEPENDENTS,
@@ -12,13 +12,13 @@ import {
   removeAccount,
 } from '../../sql/purge.ts'
 import { waitForLock } from '../database.ts'
-import { purge } from '../purge.ts'
+import { runPurge } from '../purge.ts'
 import { jobSpec } from './ledger-help.ts'
-import { createPurgeWorld, MANY, tablesOf } from './purge-help.ts'
+import { createPurgeDatabase, MORE_THAN_A_BATCH, tablesOf } from './purge-help.ts'
 
 /** Visibility of deleted accounts, organizations and collections until their rows are purged. */
 
-const { db, query, other, account, count, countUnlocked } = await createPurgeWorld()
+const { db, query, other, account, count, countUnlocked } = await createPurgeDatabase()
 
 describe('a deleted account', () => {
   let documents = 0
@@ -46,7 +46,7 @@ describe('a deleted account', () => {
     await other.query('commit')
     await deleted
     await db.one(document(id))
-    await purge(db)
+    await runPurge(db)
     assert.equal(await count(`document where owner_id = ${id}`), 0)
     const late = { code: 'auth.required' }
     await assert.rejects(db.one(document(id)), late)
@@ -67,7 +67,7 @@ describe('a deleted account', () => {
 
   test('leaves many organizations in batches, with audit events', async () => {
     const [id, heir] = [await account(), await account()]
-    const many = LEAVE_BATCH + 100
+    const many = LEAVE_BATCH_SIZE + 100
     await query(
       `with made as (insert into organization (name, slug) select 'N', 'many-' || n from generate_series(1, $3) n returning id)
        insert into organization_member (organization_id, user_id, role)
@@ -76,12 +76,12 @@ describe('a deleted account', () => {
     )
     const first = await db.transaction(async (tx) => {
       const gone = await tx.one(deleteAccount(id))
-      assert.equal((await count('organization')) - (await countUnlocked('organization')), LEAVE_BATCH)
+      assert.equal((await count('organization')) - (await countUnlocked('organization')), LEAVE_BATCH_SIZE)
       return gone
     })
-    assert.equal(first.inherited.length + first.deleted.length, LEAVE_BATCH)
-    assert.equal(await count(`organization_member where user_id = ${id}`), many - LEAVE_BATCH)
-    const done = await purge(db)
+    assert.equal(first.inherited.length + first.deleted.length, LEAVE_BATCH_SIZE)
+    assert.equal(await count(`organization_member where user_id = ${id}`), many - LEAVE_BATCH_SIZE)
+    const done = await runPurge(db)
     assert.equal(await count(`organization_member where user_id = ${id}`), 0)
     const [inherited, deleted] = [
       await count(`organization_member where user_id = ${heir} and role = 'owner'`),
@@ -114,7 +114,7 @@ describe('a deleted account', () => {
     assert.deepEqual((await db.one(deleteAccount(member))).deleted, [
       { organization_id: row!.id, slug: 'heirs' },
     ])
-    assert.deepEqual((({ accounts, organizations }) => ({ accounts, organizations }))(await purge(db)), {
+    assert.deepEqual((({ accounts, organizations }) => ({ accounts, organizations }))(await runPurge(db)), {
       accounts: 3,
       organizations: 1,
     })
@@ -127,14 +127,14 @@ test('a deleted organization loses its members and invites in batches', async ()
   await query(
     `with made as (insert into account (email, password_hash) select 'm' || n || '@example.com', 'x' from generate_series(1, $2) n returning id)
      insert into organization_member (organization_id, user_id, role) select $1, id, case when id % 100 = 0 then 'owner' else 'member' end from made`,
-    [id, MANY],
+    [id, MORE_THAN_A_BATCH],
   )
   await query(
     `insert into organization_invite (organization_id, email, role, expires_at) select $1, 'i' || n || '@example.com', 'member', now() from generate_series(1, $2) n`,
-    [id, MANY],
+    [id, MORE_THAN_A_BATCH],
   )
-  assert.deepEqual(await db.maybeOne(hideOrganization(id)), { slug: 'big' })
-  assert.equal(await db.maybeOne(hideOrganization(id)), null)
+  assert.deepEqual(await db.maybeOne(markOrganizationDeleted(id)), { slug: 'big' })
+  assert.equal(await db.maybeOne(markOrganizationDeleted(id)), null)
   await query(`insert into organization (name, slug) values ('N', 'big')`)
   for (const some of ORGANIZATION_DEPENDENTS) {
     const before = await count(some.table)
@@ -143,7 +143,11 @@ test('a deleted organization loses its members and invites in batches', async ()
       assert.equal(before - (await countUnlocked(some.table)), PURGE_BATCH)
     })
   }
-  assert.deepEqual(await purge(db), { accounts: 0, organizations: 1, rows: 2 * (MANY - PURGE_BATCH) })
+  assert.deepEqual(await runPurge(db), {
+    accounts: 0,
+    organizations: 1,
+    rows: 2 * (MORE_THAN_A_BATCH - PURGE_BATCH),
+  })
   assert.equal(await count(`organization where id = ${id}`), 0)
 })
 
@@ -156,12 +160,12 @@ test('a deleted collection loses its files and their chunks in batches', async (
   await query(
     `insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
      select $1, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from generate_series(1, $2) n`,
-    [id, MANY],
+    [id, MORE_THAN_A_BATCH],
   )
   await query(
     `insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
      select id, n, 'text', 0, 4, 1, 1, '' from (select id from rag_file limit 2) f, generate_series(0, $1) n`,
-    [MANY],
+    [MORE_THAN_A_BATCH],
   )
   for (let n = 1; n > 0; ) {
     const before = await Promise.all(tablesOf(files).map((table) => count(table)))

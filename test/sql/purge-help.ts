@@ -1,18 +1,18 @@
 import { after } from 'node:test'
 import { type Client, connect } from '../../sql/driver.ts'
-import { type Dependents, PURGE_BATCH } from '../../sql/purge.ts'
-import { type TestDatabase, testDatabase } from '../database.ts'
+import { type DependentRows, PURGE_BATCH } from '../../sql/purge.ts'
+import { createTestDatabase, type TestDatabase } from '../database.ts'
 
 /** Creates accounts with many rows, and counts the rows that remain and those that are unlocked. */
 
 /** Number of rows that exceeds a batch. */
-export const MANY = PURGE_BATCH + 100
+export const MORE_THAN_A_BATCH = PURGE_BATCH + 100
 /** Number of rows that exceeds the batches of tables with small ones. */
-export const FEWER = 70
+export const MORE_THAN_A_SMALL_BATCH = 70
 
 // Statements that add $2 rows of each kind to the account $1, some with as many child rows. Tables with small batches
 // get $3 rows.
-const FILL = [
+const FILL_STATEMENTS = [
   `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at)
    select gen_random_uuid(), 'n', 'q', $1, 'n/' || $1, '{}', 'done', 1, now() from generate_series(1, $2) n`,
   `insert into job_event_row (job_id, seq, kind, data) select id, seq, 'k', '{}' from (
@@ -68,7 +68,7 @@ const FILL = [
   `insert into payment_customer (user_id, provider_customer_id) values ($1, 'cus_' || $1)`,
 ]
 
-export interface PurgeWorld extends TestDatabase {
+export interface PurgeDatabase extends TestDatabase {
   /** Another connection. */
   readonly other: Client
   /** Adds an account with `rows` of each kind, or `fewer` in tables with small batches. */
@@ -80,8 +80,8 @@ export interface PurgeWorld extends TestDatabase {
 }
 
 /** Creates the database of a purge test. Call it at the top of the file, not in a hook. */
-export async function createPurgeWorld(): Promise<PurgeWorld> {
-  const database = await testDatabase()
+export async function createPurgeDatabase(): Promise<PurgeDatabase> {
+  const database = await createTestDatabase()
   const { url, query } = database
   const other = await connect({ url, applicationName: 'other' })
   after(() => other.end())
@@ -95,7 +95,7 @@ export async function createPurgeWorld(): Promise<PurgeWorld> {
         `a${++accounts}@example.com`,
       ])
       const id = row!.id as number
-      for (const text of rows > 0 ? FILL : [])
+      for (const text of rows > 0 ? FILL_STATEMENTS : [])
         await query(
           text.replaceAll('$1', String(id)).replaceAll('$2', String(rows)).replaceAll('$3', String(fewer)),
         )
@@ -110,4 +110,7 @@ export async function createPurgeWorld(): Promise<PurgeWorld> {
 }
 
 /** Returns the tables from which a batch deletes rows. */
-export const tablesOf = ({ table, children = {} }: Dependents): string[] => [table, ...Object.keys(children)]
+export const tablesOf = ({ table, children = {} }: DependentRows): string[] => [
+  table,
+  ...Object.keys(children),
+]

@@ -8,14 +8,14 @@ import {
   purgeRows,
 } from '../../sql/purge.ts'
 import { vacuumAnalyze } from '../database.ts'
-import { assertListed, lineOf } from '../listed.ts'
+import { assertListed, findLine } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
-import { createPurgeWorld, MANY } from './purge-help.ts'
+import { createPurgeDatabase, MORE_THAN_A_BATCH } from './purge-help.ts'
 
 /** Tables that may have many rows are deleted in batches, and each deletion uses an index. */
 
-const { query, other, account } = await createPurgeWorld()
-const id = await account(MANY)
+const { query, other, account } = await createPurgeDatabase()
+const id = await account(MORE_THAN_A_BATCH)
 const organization = (await query(`select id from organization`))[0]!.id as number
 await vacuumAnalyze(query)
 
@@ -44,15 +44,15 @@ describe('the lists of rows that are deleted in batches', () => {
         `select conname as name, confdeltype = 'n' as clears from pg_constraint where confrelid = $1::regclass`,
         [table],
       )
-      const listed = belongings.map(({ table, by, clears = false }) => ({
-        name: `${table}_${by}_fkey`,
-        clears,
+      const listed = belongings.map(({ table, referenceColumn, clearsReference = false }) => ({
+        name: `${table}_${referenceColumn}_fkey`,
+        clears: clearsReference,
       }))
       const key = ({ name, clears }: { name?: unknown; clears?: unknown }) =>
         `${name}${clears ? ' (clears)' : ''}`
       assertListed(keys.filter(({ name }) => !others.some((one) => one === name)).map(key), listed.map(key), [
-        lineOf('sql/purge.ts', constant),
-        `${lineOf('test/sql/purge-lists.test.ts', 'const SINGLE')} if there is at most one row`,
+        findLine('sql/purge.ts', constant),
+        `${findLine('test/sql/purge-lists.test.ts', 'const SINGLE')} if there is at most one row`,
       ])
     })
 
@@ -60,12 +60,12 @@ describe('the lists of rows that are deleted in batches', () => {
     // A row has few rows of these tables: a conversation one score, a file at most two vectors, a document few
     // successors. An organization has few of an account's at most 100 keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
-    for (const { table, clears, children = {} } of [
+    for (const { table, clearsReference, children = {} } of [
       ...ACCOUNT_DEPENDENTS,
       ...ORGANIZATION_DEPENDENTS,
       ...COLLECTION_DEPENDENTS,
     ]) {
-      if (clears) continue
+      if (clearsReference) continue
       const keys = await query(
         `select conrelid::regclass::text as name from pg_constraint where confrelid = $1::regclass and not conrelid::regclass::text = any($2)`,
         [table, FEW],
@@ -84,6 +84,6 @@ describe('deletions by index', () => {
     [id, ACCOUNT_DEPENDENTS],
   ] as const)
     for (const some of all)
-      test(`${some.table} by ${some.by}`, () =>
+      test(`${some.table} by ${some.referenceColumn}`, () =>
         assertWriteByIndex(other, () => purgeRows({ ...some, max: PURGE_BATCH }, of)))
 })

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts.ts'
-import { ACCOUNT_DEPENDENTS, type Dependents, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
-import { type Progress, purge } from '../purge.ts'
-import { createPurgeWorld, FEWER, MANY, tablesOf } from './purge-help.ts'
+import { ACCOUNT_DEPENDENTS, type DependentRows, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
+import { type Progress, runPurge } from '../purge.ts'
+import { createPurgeDatabase, MORE_THAN_A_BATCH, MORE_THAN_A_SMALL_BATCH, tablesOf } from './purge-help.ts'
 
 /** A purge deletes the rows of a deleted account in batches. */
 
-const { db, other, account, count, countUnlocked } = await createPurgeWorld()
-const rowsPerKind = ({ max }: Dependents): number => (max === undefined ? MANY : FEWER)
+const { db, other, account, count, countUnlocked } = await createPurgeDatabase()
+const countRowsOf = ({ max }: DependentRows): number =>
+  max === undefined ? MORE_THAN_A_BATCH : MORE_THAN_A_SMALL_BATCH
 
 describe('locks at most a batch of each table at a time', () => {
   let id = 0
   before(async () => {
-    id = await account(MANY, FEWER)
+    id = await account(MORE_THAN_A_BATCH, MORE_THAN_A_SMALL_BATCH)
   })
 
   // Tables are purged one after the other, in the task's order.
@@ -21,7 +22,7 @@ describe('locks at most a batch of each table at a time', () => {
     test(some.label, async () => {
       const max = some.max ?? PURGE_BATCH
       const all = await count(some.table)
-      assert.equal(await count(`${some.table} where ${some.by} = ${id}`), rowsPerKind(some))
+      assert.equal(await count(`${some.table} where ${some.referenceColumn} = ${id}`), countRowsOf(some))
       for (const table of tablesOf(some)) assert.ok((await count(table)) > max, table)
       for (let n = 1; n > 0; ) {
         const before = await Promise.all(tablesOf(some).map((table) => count(table)))
@@ -33,8 +34,8 @@ describe('locks at most a batch of each table at a time', () => {
         })
         assert.ok(n <= 2 * max)
       }
-      assert.equal(await count(`${some.table} where ${some.by} = ${id}`), 0)
-      if (some.clears) assert.equal(await count(some.table), all)
+      assert.equal(await count(`${some.table} where ${some.referenceColumn} = ${id}`), 0)
+      if (some.clearsReference) assert.equal(await count(some.table), all)
       else
         assert.deepEqual(
           await Promise.all(tablesOf(some).map((table) => count(table))),
@@ -46,21 +47,24 @@ describe('locks at most a batch of each table at a time', () => {
 describe('the rows of a deleted account', () => {
   test('are all deleted, with the account, but not those of another account', async () => {
     const seen: Progress[] = []
-    const [id, neighbour] = [await account(MANY, FEWER), await account(3)]
+    const [id, neighbour] = [await account(MORE_THAN_A_BATCH, MORE_THAN_A_SMALL_BATCH), await account(3)]
     await db.one(deleteAccount(id))
-    assert.equal(await count(`document where owner_id = ${id}`), MANY)
-    const done = await purge(db, seen)
+    assert.equal(await count(`document where owner_id = ${id}`), MORE_THAN_A_BATCH)
+    const done = await runPurge(db, seen)
     assert.deepEqual([done.accounts, done.organizations], [1, 0])
     assert.equal(await count(`account where id = ${id}`), 0)
-    for (const { table, by } of ACCOUNT_DEPENDENTS)
+    for (const { table, referenceColumn } of ACCOUNT_DEPENDENTS)
       assert.deepEqual(
-        [await count(`${table} where ${by} = ${id}`), await count(`${table} where ${by} = ${neighbour}`)],
+        [
+          await count(`${table} where ${referenceColumn} = ${id}`),
+          await count(`${table} where ${referenceColumn} = ${neighbour}`),
+        ],
         [0, 3],
         table,
       )
     assert.equal(
       await count(`blog_post where author_id is null and author_name = 'Ann' and slug like 'p-${id}-%'`),
-      FEWER,
+      MORE_THAN_A_SMALL_BATCH,
     )
     assert.equal(
       await count(`payment_customer where provider_customer_id = 'cus_${id}' and user_id is null`),
@@ -75,7 +79,7 @@ describe('the rows of a deleted account', () => {
   })
 
   test('are also deleted if the job is killed between batches, by the next run', async () => {
-    const id = await account(MANY, FEWER)
+    const id = await account(MORE_THAN_A_BATCH, MORE_THAN_A_SMALL_BATCH)
     await db.one(deleteAccount(id))
     for (let kills = 1; ; kills++) {
       const stop = new AbortController()
@@ -86,7 +90,7 @@ describe('the rows of a deleted account', () => {
       }
       const left = await count(`document where owner_id = ${id}`)
       if (
-        await purge(db, seen, stop.signal).then(
+        await runPurge(db, seen, stop.signal).then(
           () => true,
           () => false,
         )
@@ -107,7 +111,7 @@ describe('the rows of a deleted account', () => {
     const documents = ACCOUNT_DEPENDENTS.find(({ table }) => table === 'document')!
     for (let n = 1; n > 0; ) n = (await db.one(purgeRows(documents, id))).count
     assert.equal(await count(`document where owner_id = ${id}`), 1)
-    const ended = purge(db)
+    const ended = runPurge(db)
     await other.query('commit')
     assert.equal((await ended).accounts, 1)
     assert.equal(await count(`document where owner_id = ${id}`), 0)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { openQueuePool } from '../../sql/queue-pool.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
 /** Connection pool of the queue's runners, used as graphile-worker does. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const pool = await openQueuePool({
   url,
   directUrl: url,
@@ -18,7 +18,7 @@ const pool = await openQueuePool({
 after(() => pool.end())
 
 /** Subscribes to new jobs as a runner does. */
-function subscribe(): { received: string[]; release: () => void } {
+function subscribeToJobs(): { received: string[]; release: () => void } {
   const received: string[] = []
   let release = (): void => {}
   pool.connect((error, client, done) => {
@@ -37,7 +37,7 @@ const findListeners = () =>
   )
 
 test('all runners receive jobs over one connection outside the pool', async () => {
-  const [first, second] = [subscribe(), subscribe()]
+  const [first, second] = [subscribeToJobs(), subscribeToJobs()]
   await notify('one')
   await until('both runners are notified', () => first.received.length === 1 && second.received.length === 1)
   assert.deepEqual(first.received, ['jobs:insert one'])
@@ -55,7 +55,7 @@ test('all runners receive jobs over one connection outside the pool', async () =
 })
 
 test('runners poll again after the connection was lost', async () => {
-  const { received, release } = subscribe()
+  const { received, release } = subscribeToJobs()
   const [{ pid }] = (await findListeners()) as [{ pid: number }]
   await query('select pg_terminate_backend($1)', [pid])
   await until('a new connection exists', () => received.length === 1)

@@ -17,7 +17,7 @@ const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 
 /** Statements that add a row of each kind and remove it again. */
-const CHANGES: Readonly<Record<QuotaKind, { add: string; remove: string; each?: number }>> = {
+const QUOTA_STATEMENTS: Readonly<Record<QuotaKind, { add: string; remove: string; each?: number }>> = {
   documents: {
     add: `insert into document (owner_id, title, media_type, byte_size, sha256)
       values ($1, 't', 'text/plain', 1, sha256(gen_random_uuid()::text::bytea))`,
@@ -72,7 +72,7 @@ const CHANGES: Readonly<Record<QuotaKind, { add: string; remove: string; each?: 
   },
 }
 
-interface Use {
+interface QuotaUse {
   readonly kind: QuotaKind
   readonly used: number
   readonly quota: number | null
@@ -80,13 +80,13 @@ interface Use {
   readonly setting: string
 }
 
-async function readUses(account: number, quotas = DEFAULT_QUOTAS): Promise<ReadonlyMap<QuotaKind, Use>> {
+async function readUses(account: number, quotas = DEFAULT_QUOTAS): Promise<ReadonlyMap<QuotaKind, QuotaUse>> {
   const text = await reader.text(readQuotas, [account, QUOTA_NAMES, QUOTA_NAMES.map((kind) => quotas[kind])])
-  return new Map((JSON.parse(text!) as { quotas: Use[] }).quotas.map((use) => [use.kind, use]))
+  return new Map((JSON.parse(text!) as { quotas: QuotaUse[] }).quotas.map((use) => [use.kind, use]))
 }
 
 for (const kind of QUOTA_NAMES) {
-  const { add, remove, each = 1 } = CHANGES[kind]
+  const { add, remove, each = 1 } = QUOTA_STATEMENTS[kind]
   describe(kind, () => {
     test('counts the rows of its account, but none that are gone or of others', async () => {
       const [owner, other] = [await newAccount({ query }), await newAccount({ query })]
@@ -126,7 +126,7 @@ test("an account's quota overrides the setting; null restores it, 0 means unlimi
   assert.equal((await readUses(owner)).get('collections')!.own, 0)
   await query(`update account set role = 'admin' where id = $1`, [owner])
   assert.equal((await keys())!.quota, null)
-  await query(CHANGES.keys.add, [owner])
+  await query(QUOTA_STATEMENTS.keys.add, [owner])
   await db.transaction((tx) => requireQuota(tx, owner, ['keys'], { ...DEFAULT_QUOTAS, keys: 1 }))
 })
 

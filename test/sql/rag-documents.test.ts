@@ -2,9 +2,14 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { deleteDocuments, insertDocument } from '../../sql/documents.ts'
-import { affectedCollections, openDocuments, type Selection, selectionOf } from '../../sql/rag/documents.ts'
+import {
+  findDocumentCollection,
+  listAffectedCollections,
+  openDocumentCollection,
+  type Selection,
+} from '../../sql/rag/documents.ts'
 import { readChunks, readCollections, readState } from '../../sql/rag/reads.ts'
-import { hideCollection } from '../../sql/rag.ts'
+import { markCollectionDeleted } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
@@ -14,44 +19,47 @@ import { newAccount, sharedDatabase } from './shared-database.ts'
 const { db, query, url } = await sharedDatabase()
 const reader = createReader({ url, applicationName: 'test' })
 after(() => reader.close())
-const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
+const SELECT_ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 
-const account = () => newAccount({ query })
-const open = async (name: string, owner: number | null, more: Partial<Selection> = {}) =>
-  (await db.one(openDocuments(name, owner, { ...ALL, ...more }))).id
+const addAccount = () => newAccount({ query })
+const openCollection = async (name: string, owner: number | null, more: Partial<Selection> = {}) =>
+  (await db.one(openDocumentCollection(name, owner, { ...SELECT_ALL, ...more }))).id
 const findAffected = async (owner: number | null, ...documents: readonly number[]) =>
-  (await db.any(affectedCollections(owner, documents))).map(({ name }) => name)
+  (await db.any(listAffectedCollections(owner, documents))).map(({ name }) => name)
 
 describe('a collection', () => {
   test('can be reopened by its owner, with another selection', async () => {
-    const owner = await account()
-    const id = await open('again', owner)
-    assert.equal(await open('again', owner, { ids: [7], tag: 'blue' }), id)
-    assert.deepEqual(await db.maybeOne(selectionOf(id!)), {
+    const owner = await addAccount()
+    const id = await openCollection('again', owner)
+    assert.equal(await openCollection('again', owner, { ids: [7], tag: 'blue' }), id)
+    assert.deepEqual(await db.maybeOne(findDocumentCollection(id!)), {
       name: 'again',
       owner_id: owner,
-      selection: { ...ALL, ids: [7], tag: 'blue' },
+      selection: { ...SELECT_ALL, ids: [7], tag: 'blue' },
     })
-    await db.run(hideCollection(id!))
-    assert.equal(await db.maybeOne(selectionOf(id!)), null)
-    assert.notEqual(await open('again', owner), id, 'the name is free again')
+    await db.run(markCollectionDeleted(id!))
+    assert.equal(await db.maybeOne(findDocumentCollection(id!)), null)
+    assert.notEqual(await openCollection('again', owner), id, 'the name is free again')
   })
 
   test('has a name that no other owner and no files can use', async () => {
-    const [one, other] = [await account(), await account()]
-    assert.ok(await open('mine', one))
-    assert.equal(await open('mine', other), null)
-    assert.equal(await open('mine', null), null)
+    const [one, other] = [await addAccount(), await addAccount()]
+    assert.ok(await openCollection('mine', one))
+    assert.equal(await openCollection('mine', other), null)
+    assert.equal(await openCollection('mine', null), null)
     await query(`insert into rag_collection (name) values ('files')`)
-    assert.equal(await open('files', one), null)
-    assert.ok(await open("nobody's", null), 'without authentication, nobody is an owner like any other')
-    assert.ok(await open("nobody's", null))
-    assert.equal(await open("nobody's", one), null)
+    assert.equal(await openCollection('files', one), null)
+    assert.ok(
+      await openCollection("nobody's", null),
+      'without authentication, nobody is an owner like any other',
+    )
+    assert.ok(await openCollection("nobody's", null))
+    assert.equal(await openCollection("nobody's", one), null)
   })
 
   test('is deleted with its account', async () => {
-    const owner = await account()
-    const id = await open('gone', owner)
+    const owner = await addAccount()
+    const id = await openCollection('gone', owner)
     await query('update rag_collection set version = 1 where id = $1', [id])
     assert.ok(await reader.text(readState, ['gone', true, null]))
     await query('update account set deleted_at = now(), email = null, is_active = false where id = $1', [
@@ -63,12 +71,12 @@ describe('a collection', () => {
   })
 
   test('is visible to its owner and to those who see all', async () => {
-    const [one, other] = [await account(), await account()]
+    const [one, other] = [await addAccount(), await addAccount()]
     for (const [name, owner] of [
       ['seen1', one],
       ['seen2', other],
     ] as const)
-      await open(name, owner)
+      await openCollection(name, owner)
     await query(`insert into rag_collection (name) values ('seen3')`)
     await query(`update rag_collection set version = 1 where name like 'seen%'`)
     const listVisible = async (seesAll: boolean, owner: number | null): Promise<string[]> => {
@@ -84,32 +92,32 @@ describe('a collection', () => {
 
 describe('a change of documents', () => {
   test('affects the collections of their owner that may contain them', async () => {
-    const [one, other] = [await account(), await account()]
-    await open('c1', one)
-    await open('c2', one, { ids: [1, 2] })
-    await open('c3', one, { ids: [3], tag: 'blue' })
-    await open('c4', other)
-    const hidden = await open('c5', one)
-    await db.run(hideCollection(hidden!))
+    const [one, other] = [await addAccount(), await addAccount()]
+    await openCollection('c1', one)
+    await openCollection('c2', one, { ids: [1, 2] })
+    await openCollection('c3', one, { ids: [3], tag: 'blue' })
+    await openCollection('c4', other)
+    const hidden = await openCollection('c5', one)
+    await db.run(markCollectionDeleted(hidden!))
     assert.deepEqual(await findAffected(one, 2), ['c1', 'c2'])
     assert.deepEqual(await findAffected(one, 3, 4), ['c1', 'c3'])
     assert.deepEqual(await findAffected(one, 5), ['c1'])
     assert.deepEqual(await findAffected(other, 1), ['c4'])
-    assert.deepEqual(await findAffected(await account(), 1), [])
+    assert.deepEqual(await findAffected(await addAccount(), 1), [])
   })
 
   test('without an owner affects collections without an owner', async () => {
-    await open('c6', null)
+    await openCollection('c6', null)
     const found = await findAffected(null, 1)
     assert.ok(found.includes('c6') && !found.includes('c1'))
   })
 
   test('in progress delays the opening of a collection, which then sees it', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     let opening: Promise<Record<string, unknown>[]> = Promise.resolve([])
     await db.transaction(async (tx) => {
-      assert.deepEqual(await tx.any(affectedCollections(owner, [1])), [])
-      opening = query(`select rag_open_documents('late', $1, $2) as id`, [owner, ALL])
+      assert.deepEqual(await tx.any(listAffectedCollections(owner, [1])), [])
+      opening = query(`select rag_open_documents('late', $1, $2) as id`, [owner, SELECT_ALL])
       await until('the other transaction waits', async () => {
         const [row] = await query(
           `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted
@@ -124,8 +132,8 @@ describe('a change of documents', () => {
 })
 
 test('a chunk of a deleted document, or of another owner, has no content', async () => {
-  const [owner, other] = [await account(), await account()]
-  const collection = await open('chunks', owner)
+  const [owner, other] = [await addAccount(), await addAccount()]
+  const collection = await openCollection('chunks', owner)
   const documents: number[] = []
   for (const [ownerId, sha256] of [
     [owner, 'a'],

@@ -4,12 +4,12 @@ import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
 import {
-  affectedCollections,
-  openDocuments,
-  pageTexts,
-  readSelected,
-  readSelectedTagged,
-  selectionOf,
+  findDocumentCollection,
+  listAffectedCollections,
+  listPageTexts,
+  openDocumentCollection,
+  readSelectedDocuments,
+  readSelectedTaggedDocuments,
 } from '../../sql/rag/documents.ts'
 import {
   readChunks,
@@ -21,22 +21,22 @@ import {
 } from '../../sql/rag/reads.ts'
 import {
   addVectors,
-  chunkTexts,
+  deleteBuildFiles,
   deleteDeadBuilds,
-  dropBuildFiles,
-  dropOtherBuilds,
-  hideCollection,
-  knownFiles,
-  liveFiles,
+  deleteOtherBuilds,
+  listChunkTexts,
+  listKnownFiles,
+  listLiveFiles,
+  listUnembeddedFiles,
   loadFiles,
-  unembeddedFiles,
+  markCollectionDeleted,
 } from '../../sql/rag.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 /** Constraints of the retrieval tables. Queries of these tables use an index. */
 
-const { query, url } = await testDatabase()
+const { query, url } = await createTestDatabase()
 await query(`insert into rag_collection (name, version) select 'c' || n, 1 from generate_series(1, 800) n`)
 await query(`insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
   select c.id, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from rag_collection c, generate_series(1, 4) n`)
@@ -47,7 +47,7 @@ await query(`insert into rag_file (collection_id, build_id, source, sha256, byte
 await query(
   `insert into rag_vector (file_id, model, dimensions, floats) select id, 'm', 2, '\\x0102030405060708' from rag_file`,
 )
-const ALL = { tag: null, kind: null, ids: null, search: null }
+const SELECT_ALL = { tag: null, kind: null, ids: null, search: null }
 await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', '' from generate_series(1, 1000) n`,
 )
@@ -60,7 +60,7 @@ await query(
   `insert into rag_collection (name, version, owner_id, selection)
   select case when a.id = $1 then 'mine' || n else 'of' || a.id || ' ' || n end, 1, a.id, $2
   from account a, generate_series(1, 10) n where a.id > 850`,
-  [owner, ALL],
+  [owner, SELECT_ALL],
 )
 const documents = (await query('select id::int from document where owner_id = $1', [owner])).map(
   (row) => row.id as number,
@@ -82,10 +82,10 @@ describe('reads by index', () =>
     planRead('its files', readFiles, 'c77', false, owner, null, 0, 1000),
     planRead('its state', readState, 'c77', false, owner),
     planRead('its kind', readKind, 'mine7', false, owner),
-    planRead('documents', readSelected, owner, null, null, null, null, false, null, 0, 100),
+    planRead('documents', readSelectedDocuments, owner, null, null, null, null, false, null, 0, 100),
     planRead(
       'documents with a tag',
-      readSelectedTagged,
+      readSelectedTaggedDocuments,
       owner,
       null,
       ['tag 5'],
@@ -96,7 +96,19 @@ describe('reads by index', () =>
       0,
       100,
     ),
-    planRead('documents with ids', readSelected, owner, 'other', null, null, null, true, documents, 0, 100),
+    planRead(
+      'documents with ids',
+      readSelectedDocuments,
+      owner,
+      'other',
+      null,
+      null,
+      null,
+      true,
+      documents,
+      0,
+      100,
+    ),
     planRead(
       'chunks',
       readChunks,
@@ -108,20 +120,23 @@ describe('reads by index', () =>
 describe('writes by index', () => {
   let other = 300
   for (const [what, make] of [
-    ['files that are live', () => liveFiles(id)],
+    ['files that are live', () => listLiveFiles(id)],
     ['files to load', () => loadFiles(files, 'm')],
-    ['files that are known', () => knownFiles(id, null)],
-    ['files that a build has made', () => knownFiles(id, randomUUID())],
-    ['files without vectors', () => unembeddedFiles({ collection: id, build: randomUUID(), gone: [1] }, 'm')],
-    ['texts of chunks', () => chunkTexts(files)],
+    ['files that are known', () => listKnownFiles(id, null)],
+    ['files that a build has made', () => listKnownFiles(id, randomUUID())],
+    [
+      'files without vectors',
+      () => listUnembeddedFiles({ collection: id, build: randomUUID(), goneFiles: [1] }, 'm'),
+    ],
+    ['texts of chunks', () => listChunkTexts(files)],
     ['vectors to add', () => addVectors('m', [{ file: files[0]!, dimensions: 2, floats: Buffer.alloc(8) }])],
-    ['other builds', () => dropOtherBuilds(id, randomUUID())],
-    ['files of a build to drop', () => dropBuildFiles(randomUUID(), files)],
-    ['a collection to hide', () => hideCollection(78)],
-    ['a collection of documents', () => selectionOf(id)],
-    ['collections that follow', () => affectedCollections(owner, documents)],
-    ['collections to open', () => openDocuments('mine7', owner, ALL)],
-    ['texts of pages', () => pageTexts(documents[0]!, 0, 16)],
+    ['other builds', () => deleteOtherBuilds(id, randomUUID())],
+    ['files of a build to drop', () => deleteBuildFiles(randomUUID(), files)],
+    ['a collection to hide', () => markCollectionDeleted(78)],
+    ['a collection of documents', () => findDocumentCollection(id)],
+    ['collections that follow', () => listAffectedCollections(owner, documents)],
+    ['collections to open', () => openDocumentCollection('mine7', owner, SELECT_ALL)],
+    ['texts of pages', () => listPageTexts(documents[0]!, 0, 16)],
     ['files of a collection', () => purgeRows(COLLECTION_DEPENDENTS[0]!, other++)],
     ['builds without a job', () => deleteDeadBuilds(5)],
   ] as const)

@@ -5,32 +5,35 @@ import fc from 'fast-check'
 import { connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import { createReader, type Reader, type ReadStatement, type ReadValue } from '../../sql/reader.ts'
-import { testDatabase } from '../database.ts'
-import { runs } from '../runs.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions } from '../runs.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
 
-const { url, query } = await testDatabase()
-const opened: Reader[] = []
-after(() => Promise.all(opened.map((reader) => reader.close())))
+const { url, query } = await createTestDatabase()
+const openReaders: Reader[] = []
+after(() => Promise.all(openReaders.map((reader) => reader.close())))
 
-async function open(applicationName: string, at = url): Promise<Reader> {
+async function openReader(applicationName: string, at = url): Promise<Reader> {
   const reader = await createReader({ url: at, applicationName })
-  opened.push(reader)
+  openReaders.push(reader)
   return reader
 }
 
-const statement = <P extends readonly ReadValue[] = []>(text: string, name = text): ReadStatement<P> => ({
+const createStatement = <P extends readonly ReadValue[] = []>(
+  text: string,
+  name = text,
+): ReadStatement<P> => ({
   name,
   text,
 })
-const echo = statement<[text: string]>('select $1::text')
-const divide = statement<[by: number]>('select (100 / $1::int)::text')
-const sleep = statement<[text: string, seconds: number]>(`select $1::text from pg_sleep($2::float8)`)
+const echo = createStatement<[text: string]>('select $1::text')
+const divide = createStatement<[by: number]>('select (100 / $1::int)::text')
+const sleep = createStatement<[text: string, seconds: number]>(`select $1::text from pg_sleep($2::float8)`)
 
-const locked = statement<[text: string]>('select $1::text from pg_advisory_xact_lock_shared(1)')
+const lockedEcho = createStatement<[text: string]>('select $1::text from pg_advisory_xact_lock_shared(1)')
 
-const terminate = (name: string) =>
+const terminateBackends = (name: string) =>
   query('select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1', [name])
 const countConnections = async (name: string): Promise<number> =>
   (await query('select pid from pg_stat_activity where application_name = $1', [name])).length
@@ -44,7 +47,7 @@ test('values of the wrong types do not compile', async () => {
     close: async () => {},
     connectionCount: 1,
   }
-  const pair = statement<[name: string, count: number | null]>('select $1::text || $2::int')
+  const pair = createStatement<[name: string, count: number | null]>('select $1::text || $2::int')
   const values = ['a', 1] as const
   await reader.text(pair, values)
   await reader.texts(pair, ['a', null])
@@ -67,7 +70,7 @@ test('values of the wrong types do not compile', async () => {
 
 describe('a reader', () => {
   test('gives many concurrent callers the right answers, even if other reads fail', async () => {
-    const reader = await open('reader-many')
+    const reader = await openReader('reader-many')
     const read = fc.oneof(
       fc.record({ kind: fc.constant('echo' as const), value: fc.string() }),
       fc.record({ kind: fc.constant('divide' as const), by: fc.integer({ min: 0, max: 3 }) }),
@@ -87,11 +90,13 @@ describe('a reader', () => {
           return assert.equal(await reader.text(divide, [one.by]), String(Math.trunc(100 / one.by)))
         case 'new':
           return assert.equal(
-            await reader.text(statement(`select '${one.n}'`, `new-${one.n}`), []),
+            await reader.text(createStatement(`select '${one.n}'`, `new-${one.n}`), []),
             String(one.n),
           )
         case 'bad':
-          return assert.rejects(reader.text(statement(`select missing_${one.n}`), []), { code: '42703' })
+          return assert.rejects(reader.text(createStatement(`select missing_${one.n}`), []), {
+            code: '42703',
+          })
         case 'wait':
           for (let i = 0; i < one.turns; i++) await new Promise((resolve) => setImmediate(resolve))
       }
@@ -107,13 +112,13 @@ describe('a reader', () => {
           )
         },
       ),
-      { ...runs(40), endOnFailure: true },
+      { ...createRunOptions(40), endOnFailure: true },
     )
     assert.equal(await countConnections('reader-many'), 1)
   })
 
   test('answers callers in order, without waiting for a connection', async () => {
-    const reader = await open('reader-order')
+    const reader = await openReader('reader-order')
     const order: number[] = []
     await Promise.all(
       [0.1, 0, 0].map((seconds, i) => reader.text(sleep, [String(i), seconds]).then(() => order.push(i))),
@@ -122,18 +127,18 @@ describe('a reader', () => {
   })
 
   test('repeats reads that a terminated backend cut off, over a new connection', async () => {
-    const reader = await open('reader-cut')
+    const reader = await openReader('reader-cut')
     const holder = await connect({ url, applicationName: 'holder' })
     after(() => holder.end())
     await holder.query('select pg_advisory_lock(1)')
     const reads = Array.from({ length: 200 }, (_, i) =>
-      i === 0 ? reader.text(locked, ['0']) : reader.text(echo, [String(i)]),
+      i === 0 ? reader.text(lockedEcho, ['0']) : reader.text(echo, [String(i)]),
     )
     await until('the first read waits', async () => {
       const text = `select from pg_stat_activity where application_name = 'reader-cut' and wait_event_type = 'Lock'`
       return (await query(text)).length > 0
     })
-    await terminate('reader-cut')
+    await terminateBackends('reader-cut')
     await holder.query('select pg_advisory_unlock(1)')
     assert.deepEqual(
       await Promise.all(reads),
@@ -144,7 +149,7 @@ describe('a reader', () => {
   })
 
   test('loses no read while its backends are terminated under load', async () => {
-    const reader = await open('reader-storm')
+    const reader = await openReader('reader-storm')
     const callers = 20
     let answered = 0
     let kills = 0
@@ -157,7 +162,7 @@ describe('a reader', () => {
           () => stop || answered >= before + 2 * callers,
           60_000,
         )
-        await terminate('reader-storm')
+        await terminateBackends('reader-storm')
         kills++
       }
     })()
@@ -175,9 +180,9 @@ describe('a reader', () => {
   })
 
   test('replaces an idle connection that was cut, without an error', async () => {
-    const reader = await open('reader-idle')
+    const reader = await openReader('reader-idle')
     await reader.text(echo, ['x'])
-    await terminate('reader-idle')
+    await terminateBackends('reader-idle')
     await until('the connection is gone', async () => (await countConnections('reader-idle')) === 0)
     assert.equal(await reader.text(echo, ['y']), 'y')
   })
@@ -185,7 +190,7 @@ describe('a reader', () => {
   test('fails as an outage while the server is unreachable, and then recovers', async () => {
     const proxy = await startProxy(url)
     after(() => proxy.close())
-    const reader = await open('reader-outage', proxy.url)
+    const reader = await openReader('reader-outage', proxy.url)
     await proxy.refuse()
     await assert.rejects(reader.text(echo, ['x']), isFailure('database.down'))
     await assert.rejects(
@@ -194,11 +199,14 @@ describe('a reader', () => {
     )
     await proxy.accept()
     assert.equal(await reader.text(echo, ['y']), 'y')
-    assert.equal((await reader.texts(statement('select n::text from generate_series(1, 3) n'), [])).length, 3)
+    assert.equal(
+      (await reader.texts(createStatement('select n::text from generate_series(1, 3) n'), [])).length,
+      3,
+    )
   })
 
   test('reports a statement that the server cancelled, and does not repeat it', async () => {
-    const reader = await open('reader-cancel')
+    const reader = await openReader('reader-cancel')
     const slow = reader.text(sleep, ['x', 30])
     // PostgreSQL ignores a cancel signal that arrives before the statement begins, so the test repeats it.
     const again = setInterval(() => {
@@ -212,19 +220,18 @@ describe('a reader', () => {
   })
 
   test('returns null for no row and for null, and other rows unchanged', async () => {
-    const reader = await open('reader-null')
-    assert.equal(await reader.text(statement('select 1::text where false'), []), null)
-    assert.equal(await reader.text(statement('select null::text'), []), null)
-    assert.deepEqual(await reader.texts(statement(`select * from (values ('a'), (null), ('c')) v`), []), [
-      'a',
-      '',
-      'c',
-    ])
+    const reader = await openReader('reader-null')
+    assert.equal(await reader.text(createStatement('select 1::text where false'), []), null)
+    assert.equal(await reader.text(createStatement('select null::text'), []), null)
+    assert.deepEqual(
+      await reader.texts(createStatement(`select * from (values ('a'), (null), ('c')) v`), []),
+      ['a', '', 'c'],
+    )
   })
 
   test('answers a large read and the small ones behind it quickly', async () => {
-    const reader = await open('reader-large')
-    const large = statement<[text: string, times: number]>('select repeat($1::text, $2::int)')
+    const reader = await openReader('reader-large')
+    const large = createStatement<[text: string, times: number]>('select repeat($1::text, $2::int)')
     const startedAt = Date.now()
     const [text, small] = await Promise.all([
       reader.text(large, ['0123456789', 4_000_000]),

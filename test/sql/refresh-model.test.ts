@@ -1,12 +1,12 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { testDatabase } from '../database.ts'
-import { runs } from '../runs.ts'
-import { clientStep, createWorld, thiefStep } from './refresh-model.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions } from '../runs.ts'
+import { clientStep, createRefreshModel, thiefStep } from './refresh-model.ts'
 
-const base = await testDatabase()
-const CLIENTS = 4
-const THIEVES = 3
+const base = await createTestDatabase()
+const CLIENT_COUNT = 4
+const THIEF_COUNT = 3
 
 test('replays end sessions and honest clients keep theirs, despite thieves, lost answers and crashes', {
   timeout: 90_000,
@@ -15,11 +15,11 @@ test('replays end sessions and honest clients keep theirs, despite thieves, lost
     fc.array(fc.array(step, { minLength: 5, maxLength: 25 }), { minLength: lanes, maxLength: lanes })
   await fc.assert(
     fc.asyncProperty(
-      laneSteps(clientStep, CLIENTS),
-      laneSteps(thiefStep, THIEVES),
+      laneSteps(clientStep, CLIENT_COUNT),
+      laneSteps(thiefStep, THIEF_COUNT),
       async (clientLanes, thiefLanes) => {
         await base.query('delete from account')
-        const world = await createWorld(base)
+        const world = await createRefreshModel(base)
         const clients = await Promise.all(clientLanes.map(world.signIn))
         // No thief steals from the last client, so at least one stays honest.
         const victims = clients.slice(0, -1)
@@ -36,6 +36,6 @@ test('replays end sessions and honest clients keep theirs, despite thieves, lost
       },
     ),
     // The interleaving differs from run to run, so shrinking would find another example.
-    { ...runs(12), endOnFailure: true, includeErrorInReport: true },
+    { ...createRunOptions(12), endOnFailure: true, includeErrorInReport: true },
   )
 })

@@ -10,7 +10,7 @@ import {
   revokeSession,
 } from '../../sql/accounts.ts'
 import type { Queries } from '../../sql/db.ts'
-import { digestOf, successorOf } from '../../tasks/accounts/tokens.ts'
+import { deriveSuccessor, digestOf } from '../../tasks/accounts/tokens.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Clients and thieves exchange refresh tokens at random, and the invariants hold in every committed state. */
@@ -45,7 +45,7 @@ export const thiefStep = fc.oneof(
 export type ThiefStep = typeof thiefStep extends fc.Arbitrary<infer T> ? T : never
 
 /** Use of a token by a client or a thief. */
-interface Presentation {
+interface TokenUse {
   readonly token: string
   readonly successor: string
   readonly begun: number
@@ -56,7 +56,7 @@ interface Presentation {
 interface Family {
   readonly id: string
   readonly tokens: string[]
-  readonly presentations: Presentation[]
+  readonly presentations: TokenUse[]
   /** True if a thief has used a token of the family. */
   isStolen: boolean
   isSignedOut: boolean
@@ -69,7 +69,7 @@ export interface Client {
   pending: string | null
 }
 
-export async function createWorld({ db, query }: TestDatabase) {
+export async function createRefreshModel({ db, query }: TestDatabase) {
   const account = await db.one(
     insertAccount({
       email: `${randomUUID()}@example.com`,
@@ -98,7 +98,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     return { family, token, pending: null }
   }
 
-  const exchange = async (on: Queries, one: Presentation): Promise<void> => {
+  const exchange = async (on: Queries, one: TokenUse): Promise<void> => {
     const row = await on.maybeOne(refreshSession(digestOf(one.token), digestOf(one.successor), 3600))
     one.outcome = row === null ? 'refused' : row.replayed ? 'replay' : 'exchanged'
   }
@@ -109,7 +109,7 @@ export async function createWorld({ db, query }: TestDatabase) {
     successor: string,
     undone = false,
   ): Promise<boolean> => {
-    const one: Presentation = { token, successor, begun: ++clock, ended: 0, outcome: 'undone' }
+    const one: TokenUse = { token, successor, begun: ++clock, ended: 0, outcome: 'undone' }
     family.presentations.push(one)
     if (undone) {
       const crash = new Error('The server died')
@@ -135,7 +135,7 @@ export async function createWorld({ db, query }: TestDatabase) {
       return
     }
     client.pending ??= randomUUID()
-    const successor = successorOf(SECRET, client.token, client.pending)
+    const successor = deriveSuccessor(SECRET, client.token, client.pending)
     const send = (): Promise<boolean> => presentToken(family, client.token, successor, step === 'crash')
     const answers = await Promise.all(step.startsWith('doubled') ? [send(), send()] : [send()])
     if (step === 'crash') return
@@ -207,7 +207,7 @@ export async function createWorld({ db, query }: TestDatabase) {
       const successors = exchanged.filter((one) => one.token === token).map(({ successor }) => successor)
       assert.ok(new Set(successors).size <= 1, 'no token has two successors')
     }
-    const replays = (usedBefore: (one: Presentation, use: Presentation) => boolean): boolean =>
+    const replays = (usedBefore: (one: TokenUse, use: TokenUse) => boolean): boolean =>
       done.some(
         (one) =>
           // A replay is an exchange of the same token with another key, in either order,

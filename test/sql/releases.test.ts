@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { digests, needsSnapshot, RELEASES, releasedVersions, versionOf } from '../releases.ts'
+import {
+  computeDigests,
+  listReleasedVersions,
+  needsSnapshot,
+  RELEASES_FOLDER,
+  readVersion,
+} from '../releases.ts'
 
 /** Each release leaves a snapshot of its data, and later versions are tested with it. */
 
-const version = versionOf(new URL('../../package.json', import.meta.url))
+const version = readVersion(new URL('../../package.json', import.meta.url))
 
 test('each version from 1.0.0 on has a snapshot', () => {
   const hint = `${version} has no snapshot in test/data/releases: run \`npm run snapshot\``
-  assert.ok(!needsSnapshot(version) || releasedVersions().includes(version), hint)
+  assert.ok(!needsSnapshot(version) || listReleasedVersions().includes(version), hint)
 })
 
 test('versions before 1.0.0 need none', () => {
@@ -18,9 +24,12 @@ test('versions before 1.0.0 need none', () => {
 })
 
 test('the baseline and released migrations do not change', async () => {
-  const present = await digests()
-  for (const name of releasedVersions()) {
-    const then = JSON.parse(readFileSync(new URL(`${name}.json`, RELEASES), 'utf8')) as Record<string, string>
+  const present = await computeDigests()
+  for (const name of listReleasedVersions()) {
+    const then = JSON.parse(readFileSync(new URL(`${name}.json`, RELEASES_FOLDER), 'utf8')) as Record<
+      string,
+      string
+    >
     for (const [migration, digest] of Object.entries(then))
       assert.equal(
         present[migration],

@@ -1,13 +1,13 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
-import { assertListed, lineOf } from '../listed.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
+import { assertListed, findLine } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** Every table has a retention setting, or a reason why it does not grow forever. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 
 /** Reasons why tables need no retention setting, with the tables. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
@@ -114,8 +114,8 @@ test('every table has a retention setting, or a reason not to', async () => {
     tables.map(({ name }) => name),
     [...new Set(known)],
     [
-      `${lineOf('sql/retention.ts', 'export const PRUNED_TABLES')} (rows that expire)`,
-      `${lineOf('test/sql/retention.test.ts', 'const REASONS')} (a reason to keep them)`,
+      `${findLine('sql/retention.ts', 'export const PRUNED_TABLES')} (rows that expire)`,
+      `${findLine('test/sql/retention.test.ts', 'const REASONS')} (a reason to keep them)`,
     ],
   )
 })

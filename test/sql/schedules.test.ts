@@ -9,23 +9,23 @@ import {
   resumeScheduleEntry,
   runScheduleEntry,
 } from '../../sql/schedules.ts'
-import { testDatabase } from '../database.ts'
-import { jobSpec, ledgerOf } from './ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, jobSpec } from './ledger-help.ts'
 
 /** Schedules can be paused, and remember their last job. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { db, query } = database
-const ledger = ledgerOf(database)
+const ledger = createLedgerHelp(database)
 const [account] = await query(
   `insert into account (email, password_hash) values ('admin@example.com', 'x') returning id`,
 )
-const by = account!.id as number
+const pausedBy = account!.id as number
 
 let count = 0
 const name = (): string => `entry-${++count}`
 const jobs = async (): Promise<number> => Number((await query('select count(*) from job'))[0]!.count)
-const run = async (identifier: string, ignorePause = false, job = jobSpec()) =>
+const runSchedule = async (identifier: string, ignorePause = false, job = jobSpec()) =>
   (await db.maybeOne(runScheduleEntry(identifier, job, ignorePause)))?.job_id ?? null
 const declared = (identifier: string) => ({
   name: identifier,
@@ -34,12 +34,12 @@ const declared = (identifier: string) => ({
   queue: 'test',
   next_run_at: '2026-03-01T09:30:00.000Z',
 })
-const read = async (identifier: string, keptSeconds = 3600) =>
+const readAllSchedules = async (identifier: string, keptSeconds = 3600) =>
   JSON.parse((await readWithin(db, readSchedule, [JSON.stringify([declared(identifier)]), keptSeconds]))!)
 
 test('a run adds a job and is stored, each time', async () => {
   const entry = name()
-  const before = await read(entry)
+  const before = await readAllSchedules(entry)
   const untouched = {
     ...declared(entry),
     paused_at: null,
@@ -50,9 +50,9 @@ test('a run adds a job and is stored, each time', async () => {
   assert.deepEqual(before, untouched)
   for (const _ of [1, 2]) {
     const job = jobSpec()
-    assert.equal(await run(entry, false, job), job.id)
+    assert.equal(await runSchedule(entry, false, job), job.id)
     assert.equal(await ledger.status(job.id), 'queued')
-    const { last_run_at, last_job } = await read(entry)
+    const { last_run_at, last_job } = await readAllSchedules(entry)
     assert.deepEqual(last_job, { job_id: job.id, status: 'queued', error: null, finished_at: null })
     assert.ok(Math.abs(Date.parse(last_run_at) - Date.now()) < 60_000, last_run_at)
   }
@@ -61,40 +61,40 @@ test('a run adds a job and is stored, each time', async () => {
 test('a run that joins a job in progress stores that job', async () => {
   const entry = name()
   const actor = { actor: entry, when_busy: 'join' } as const
-  const first = (await run(entry, false, jobSpec(actor)))!
+  const first = (await runSchedule(entry, false, jobSpec(actor)))!
   const before = await jobs()
-  assert.equal(await run(entry, false, jobSpec(actor)), first)
+  assert.equal(await runSchedule(entry, false, jobSpec(actor)), first)
   assert.equal(await jobs(), before)
-  assert.equal((await read(entry)).last_job.job_id, first)
+  assert.equal((await readAllSchedules(entry)).last_job.job_id, first)
 })
 
 test('a paused schedule adds and changes nothing, unless forced', async () => {
   const entry = name()
-  await run(entry)
-  assert.equal(await db.run(pauseScheduleEntry(entry, by)), 1)
-  const [paused, before] = [await read(entry), await jobs()]
-  assert.deepEqual([paused.paused_by, paused.next_run_at], [by, null])
-  assert.equal(await run(entry), null)
-  assert.deepEqual([await read(entry), await jobs()], [paused, before])
-  const id = await run(entry, true)
-  const after = await read(entry)
+  await runSchedule(entry)
+  assert.equal(await db.run(pauseScheduleEntry(entry, pausedBy)), 1)
+  const [paused, before] = [await readAllSchedules(entry), await jobs()]
+  assert.deepEqual([paused.paused_by, paused.next_run_at], [pausedBy, null])
+  assert.equal(await runSchedule(entry), null)
+  assert.deepEqual([await readAllSchedules(entry), await jobs()], [paused, before])
+  const id = await runSchedule(entry, true)
+  const after = await readAllSchedules(entry)
   assert.deepEqual([after.last_job.job_id, after.paused_at], [id, paused.paused_at])
   assert.equal(await db.run(resumeScheduleEntry(entry)), 1)
-  const resumed = await read(entry)
+  const resumed = await readAllSchedules(entry)
   assert.deepEqual(
     [resumed.paused_at, resumed.paused_by, resumed.next_run_at],
     [null, null, declared(entry).next_run_at],
   )
-  assert.ok(await run(entry))
+  assert.ok(await runSchedule(entry))
 })
 
 test('pausing twice keeps the first time and account, and resuming twice changes nothing', async () => {
   const entry = name()
   assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
-  await db.run(pauseScheduleEntry(entry, by))
-  const first = await read(entry)
+  await db.run(pauseScheduleEntry(entry, pausedBy))
+  const first = await readAllSchedules(entry)
   assert.equal(await db.run(pauseScheduleEntry(entry, null)), 0)
-  assert.deepEqual(await read(entry), first)
+  assert.deepEqual(await readAllSchedules(entry), first)
   await db.run(resumeScheduleEntry(entry))
   assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
 })
@@ -104,19 +104,19 @@ test('a pause outlives its account, and a run its job', async () => {
   const [other] = await query(
     `insert into account (email, password_hash) values ('other@example.com', 'x') returning id`,
   )
-  const id = (await run(entry))!
+  const id = (await runSchedule(entry))!
   await db.run(pauseScheduleEntry(entry, other!.id as number))
   await query('delete from account where id = $1', [other!.id])
   const { attempt } = (await ledger.claim(id, await ledger.lease()))!
   await ledger.finish({ id, attempt, outcome: 'failed', code: 'internal', detail: 'It broke' })
-  const { paused_at, paused_by, last_job, last_run_at } = await read(entry)
+  const { paused_at, paused_by, last_job, last_run_at } = await readAllSchedules(entry)
   assert.ok(paused_at !== null && paused_by === null)
   const { finished_at, ...job } = last_job
   assert.deepEqual(job, { job_id: id, status: 'failed', error: { code: 'internal', detail: 'It broke' } })
   assert.ok(finished_at)
-  assert.equal((await read(entry, 0)).last_job, null, 'as long as it is shown')
+  assert.equal((await readAllSchedules(entry, 0)).last_job, null, 'as long as it is shown')
   await query('delete from job where id = $1', [id])
-  const left = await read(entry)
+  const left = await readAllSchedules(entry)
   assert.deepEqual([left.last_job, left.last_run_at], [null, last_run_at])
 })
 
@@ -132,7 +132,9 @@ test('schedules are listed by name', async () => {
 
 test('concurrent runs leave one row, and a job each', async () => {
   const entry = name()
-  const ids = await Promise.all(Array.from({ length: 8 }, () => run(entry, false, jobSpec({ id: uuidv7() }))))
+  const ids = await Promise.all(
+    Array.from({ length: 8 }, () => runSchedule(entry, false, jobSpec({ id: uuidv7() }))),
+  )
   assert.equal(new Set(ids).size, 8)
-  assert.ok(ids.includes((await read(entry)).last_job.job_id))
+  assert.ok(ids.includes((await readAllSchedules(entry)).last_job.job_id))
 })

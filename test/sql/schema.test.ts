@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { dumpSchema } from '../../sql/dump.ts'
-import { testDatabase } from '../database.ts'
-import { assertListed, lineOf } from '../listed.ts'
+import { createTestDatabase } from '../database.ts'
+import { assertListed, findLine } from '../listed.ts'
 
 const root = new URL('../../', import.meta.url)
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 
 test('sql/schema.sql matches `schema` and `functions`', async () => {
   // PostgreSQL 15 prints this name without quotes.
@@ -54,7 +54,7 @@ test('every constraint and index has a descriptive name', async () => {
 })
 
 // The referencing table has only one row.
-const TINY = ['llm_current_model_fkey']
+const SMALL_TABLE_KEYS = ['llm_current_model_fkey']
 
 test('every foreign key has an index, so that deletes do not scan tables', async () => {
   const bare = await query(`
@@ -67,8 +67,8 @@ test('every foreign key has an index, so that deletes do not scan tables', async
     order by 1`)
   assertListed(
     bare.map(({ name }) => name),
-    TINY,
-    ['sql/schema as an index', lineOf('test/sql/schema.test.ts', 'const TINY')],
+    SMALL_TABLE_KEYS,
+    ['sql/schema as an index', findLine('test/sql/schema.test.ts', 'const TINY')],
   )
 })
 

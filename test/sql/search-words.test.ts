@@ -4,42 +4,42 @@ import pg from 'pg'
 import { noRows, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { PRUNED_TABLES } from '../../sql/retention.ts'
-import { testDatabase, vacuumAnalyze, waitForLock } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze, waitForLock } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** The index keeps a word until no text has it any more. */
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await createTestDatabase()
 const { prune } = PRUNED_TABLES.find(({ table }) => table === 'search_word')!
 const sweepWords = (max = 100) => db.one(prune(30, max))
 const readWords = async (): Promise<string> =>
   (await query('select word from search_word order by word')).map(({ word }) => word).join(' ')
-const age = (days: number) =>
+const ageWords = (days: number) =>
   query(`update search_word set seen_at = now() - make_interval(days => $1)`, [days])
-const document = async (title: string): Promise<number> =>
+const addDocument = async (title: string): Promise<number> =>
   (
     await query(
       `insert into document (title, media_type, byte_size, sha256) values ($1, 't', 1, sha256(gen_random_uuid()::text::bytea)) returning id::int`,
       [title],
     )
   )[0]!.id as number
-const PAGE = `insert into document_page (document_id, page_number, status, method, text, job_id)
+const INSERT_PAGE = `insert into document_page (document_id, page_number, status, method, text, job_id)
   values ($1, $2, 'read', 'none', $3, gen_random_uuid())`
 
 describe('words', { concurrency: false }, () => {
   beforeEach(() => query('truncate document, document_page, search_word, search_pass cascade'))
 
   test('without a page or a live document are deleted once they are old enough', async () => {
-    const id = await document('title')
-    await query(PAGE, [id, 1, `Quagga o'neill back\\slash`])
-    const gone = await document('other words')
+    const id = await addDocument('title')
+    await query(INSERT_PAGE, [id, 1, `Quagga o'neill back\\slash`])
+    const gone = await addDocument('other words')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [gone])
     const all = await readWords()
     assert.equal(all, `back neill o other quagga slash title words`)
-    await age(29)
+    await ageWords(29)
     assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 })
-    await age(31)
+    await ageWords(31)
     assert.deepEqual(
       await sweepWords(),
       { count: 3 + 2, deleted: 2 },
@@ -48,15 +48,15 @@ describe('words', { concurrency: false }, () => {
     assert.equal(await readWords(), 'back neill o quagga slash title')
     assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 }, 'those that were found count as seen')
     await query('delete from document_page')
-    await age(31)
+    await ageWords(31)
     await sweepWords()
     assert.equal(await readWords(), 'title')
   })
 
   test('return with a restored document', async () => {
-    const id = await document('title')
+    const id = await addDocument('title')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [id])
-    await age(31)
+    await ageWords(31)
     await sweepWords()
     assert.equal(await readWords(), '')
     await query('update document set deleted_at = null, expires_at = null where id = $1', [id])
@@ -65,12 +65,12 @@ describe('words', { concurrency: false }, () => {
 
   test('are checked in batches of the given size, resuming where the last one ended', async () => {
     for (const title of ['one', 'two', 'three']) {
-      const id = await document(title)
-      for (const page of [1, 2, 3]) await query(PAGE, [id, page, `${title}${page}`])
+      const id = await addDocument(title)
+      for (const page of [1, 2, 3]) await query(INSERT_PAGE, [id, page, `${title}${page}`])
     }
     const kept = await readWords()
     await query(`insert into search_word (word) select 'gone' || n from generate_series(1, 12) n`)
-    await age(31)
+    await ageWords(31)
     const batches: { count: number; deleted: number }[] = []
     for (let full = true; full; full = batches.at(-1)!.count >= 5) batches.push(await sweepWords(5))
     assert.deepEqual(batches, [
@@ -85,25 +85,25 @@ describe('words', { concurrency: false }, () => {
   })
 
   test('are marked as seen when they are written again, at most once in three days', async () => {
-    await document('title')
+    await addDocument('title')
     const wasSeenLately = async () =>
       (await query('select now() - seen_at < $1::interval as lately from search_word', ['1 hour']))[0]!.lately
-    await age(2)
-    await document('title')
+    await ageWords(2)
+    await addDocument('title')
     assert.equal(await wasSeenLately(), false)
-    await age(4)
-    await document('title')
+    await ageWords(4)
+    await addDocument('title')
     assert.equal(await wasSeenLately(), true)
   })
 
   test('are kept when a page with them is written during the check', async () => {
     await query(`insert into search_word (word, seen_at) values ('okapi', now() - interval '1 year')`)
-    const id = await document('t')
+    const id = await addDocument('t')
     const other = new pg.Client({ connectionString: url })
     await other.connect()
     stopAfterFile(() => other.end())
     await other.query('begin')
-    await other.query(PAGE, [id, 1, 'okapi'])
+    await other.query(INSERT_PAGE, [id, 1, 'okapi'])
     const sweeping = sweepWords()
     // The deletion waits for the row, which the page's transaction has marked as used.
     await waitForLock(query)
@@ -116,7 +116,7 @@ describe('words', { concurrency: false }, () => {
     await query(
       `insert into search_word (word, seen_at) select 'w' || n, now() - interval '40 days' from generate_series(1, 5000) n`,
     )
-    const id = await document('t')
+    const id = await addDocument('t')
     await query(
       `insert into document_page (document_id, page_number, status, method, text, job_id)
        select $1, n, 'read', 'none', 'w' || n || ' w' || n + 1, gen_random_uuid() from generate_series(1, 1500) n`,

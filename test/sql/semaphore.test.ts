@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
-import { countKept, TIMES } from './kept-objects.ts'
+import { countKept, REPETITIONS } from './kept-objects.ts'
 
 /** Creates a semaphore, and functions that begin and end work with one of its permits. */
 
-function createWorkers(places: number) {
+function createTestSemaphore(places: number) {
   const semaphore = createSemaphore(places)
   const begun: string[] = []
   const ends = new Map<string, () => void>()
@@ -26,7 +26,7 @@ function createWorkers(places: number) {
 }
 
 test('runs as many as there are permits, and the others in order', async () => {
-  const { semaphore, begun, begin, end } = createWorkers(2)
+  const { semaphore, begun, begin, end } = createTestSemaphore(2)
   const all = ['a', 'b', 'c', 'd'].map(begin)
   await turn()
   assert.deepEqual([begun, semaphore.active, semaphore.waiting], [['a', 'b'], 2, 2])
@@ -38,7 +38,7 @@ test('runs as many as there are permits, and the others in order', async () => {
 })
 
 test('releases the permit when the work fails', async () => {
-  const { semaphore } = createWorkers(1)
+  const { semaphore } = createTestSemaphore(1)
   await assert.rejects(
     semaphore.run(() => Promise.reject(new Error('no'))),
     /no/,
@@ -69,10 +69,10 @@ test('gives up a caller that waits too long, in any order, without a permit', as
 
 test('keeps nothing of served callers, even if others always wait', async () => {
   const kept = await countKept('served')
-  assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
+  assert.ok(kept < REPETITIONS / 5, `${kept} promises of ${REPETITIONS}`)
 })
 
 test('keeps nothing of callers that gave up, even if no permit is ever free', async () => {
   const kept = await countKept('givenUp')
-  assert.ok(kept < TIMES / 5, `${kept} promises of ${TIMES}`)
+  assert.ok(kept < REPETITIONS / 5, `${kept} promises of ${REPETITIONS}`)
 })

@@ -20,18 +20,18 @@ async function addSession(): Promise<string> {
   return id
 }
 
-interface Use {
+interface SessionUse {
   readonly at: Date | null
   readonly address: string | null
   readonly place: string | null
 }
-const useOf = async (id: string): Promise<Use> =>
+const readUse = async (id: string): Promise<SessionUse> =>
   (
     await query(
       'select last_used_at as at, last_address as address, last_place as place from session where id = $1',
       [id],
     )
-  )[0] as unknown as Use
+  )[0] as unknown as SessionUse
 const from = (id: string, address: string | null, place: string | null = null) => ({ id, address, place })
 
 test('is recorded for several sessions in one statement, at most every 30 seconds', async () => {
@@ -39,16 +39,16 @@ test('is recorded for several sessions in one statement, at most every 30 second
   await db.run(
     recordSessionUse([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]),
   )
-  const noted = await useOf(one)
+  const noted = await readUse(one)
   assert.ok(noted.at !== null)
   assert.deepEqual([noted.address, noted.place], ['10.0.0.3', 'Rome'])
-  assert.equal((await useOf(two)).address, '10.0.0.2')
-  assert.deepEqual(await useOf(unused), { at: null, address: null, place: null })
+  assert.equal((await readUse(two)).address, '10.0.0.2')
+  assert.deepEqual(await readUse(unused), { at: null, address: null, place: null })
   await db.run(recordSessionUse([from(one, '10.0.0.4')]))
-  assert.deepEqual(await useOf(one), noted)
+  assert.deepEqual(await readUse(one), noted)
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
   await db.run(recordSessionUse([from(one, '10.0.0.4')]))
-  const later = await useOf(one)
+  const later = await readUse(one)
   // Both times may fall into the same millisecond.
   assert.ok(later.at! >= noted.at!)
   assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
@@ -59,7 +59,7 @@ test('keeps the last address and location if the new address is unknown', async 
   await db.run(recordSessionUse([from(one, '10.0.0.3', 'Rome')]))
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
   await db.run(recordSessionUse([from(one, null)]))
-  const { at, ...where } = await useOf(one)
+  const { at, ...where } = await readUse(one)
   assert.ok(Date.now() - at!.getTime() < 30_000)
   assert.deepEqual(where, { address: '10.0.0.3', place: 'Rome' })
 })
@@ -71,8 +71,8 @@ test('is left to another edge that is recording it', async () => {
     await other.query('begin')
     await other.query('select from session where id = $1 for no key update', [one])
     await db.run(recordSessionUse([from(one, '10.0.0.2'), from(two, '10.0.0.2')]))
-    assert.equal((await useOf(one)).at, null)
-    assert.notEqual((await useOf(two)).at, null)
+    assert.equal((await readUse(one)).at, null)
+    assert.notEqual((await readUse(two)).at, null)
   } finally {
     await other.end()
   }
@@ -81,6 +81,6 @@ test('is left to another edge that is recording it', async () => {
 test('stores at most part of an address from a hostile header', async () => {
   const [one, two] = [await addSession(), await addSession()]
   await db.run(recordSessionUse([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
-  assert.equal((await useOf(one)).address, '"\\\'; drop table session; --')
-  assert.equal((await useOf(two)).address, 'ü'.repeat(100))
+  assert.equal((await readUse(one)).address, '"\\\'; drop table session; --')
+  assert.equal((await readUse(two)).address, 'ü'.repeat(100))
 })

@@ -4,8 +4,8 @@ import { describe, test } from 'node:test'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
   countAdmins,
-  credentialsByEmail,
   deleteAccount,
+  findCredentialsByEmail,
   insertAccount,
   insertSession,
   refreshSession,
@@ -13,12 +13,12 @@ import {
   upsertAdmin,
 } from '../../sql/accounts.ts'
 import { Failure } from '../../sql/errors.ts'
-import { rounds } from '../runs.ts'
+import { countRounds } from '../runs.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
 const { db, query } = await sharedDatabase()
 
-const digest = (token: string): Buffer => createHash('sha256').update(token).digest()
+const hashText = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 async function addAccount(fields: { isActive?: boolean } = {}): Promise<number> {
   const row = await db.one(
@@ -39,7 +39,7 @@ async function addSession(accountId?: number, seconds = 60) {
   const owner = accountId ?? (await addAccount())
   const token = `first ${id}`
   await db.run(
-    insertSession(id, owner, digest(token), seconds, {
+    insertSession(id, owner, hashText(token), seconds, {
       address: null,
       place: null,
       userAgent: null,
@@ -49,15 +49,15 @@ async function addSession(accountId?: number, seconds = 60) {
   return { id, owner, token }
 }
 
-const refresh = (presented: string, successor: string, seconds = 60) =>
-  db.maybeOne(refreshSession(digest(presented), digest(successor), seconds))
+const exchangeToken = (presented: string, successor: string, seconds = 60) =>
+  db.maybeOne(refreshSession(hashText(presented), hashText(successor), seconds))
 const isRevoked = async (id: string): Promise<boolean> =>
   (await query('select revoked_at is not null as r from session where id = $1', [id]))[0]!.r as boolean
 
 test('a session ends at its maximum lifetime, whatever was used meanwhile', async () => {
   const { id, token } = await addSession()
   const exchange = (presented: string, successor: string, longest: number | null) =>
-    db.maybeOne(refreshSession(digest(presented), digest(successor), 1000, longest))
+    db.maybeOne(refreshSession(hashText(presented), hashText(successor), 1000, longest))
   const age = (seconds: number) =>
     query('update session set created_at = created_at - make_interval(secs => $2) where id = $1', [
       id,
@@ -69,7 +69,7 @@ test('a session ends at its maximum lifetime, whatever was used meanwhile', asyn
     (
       await query(
         'select extract(epoch from expires_at - now())::int as s from refresh_token where digest = $1',
-        [digest(of)],
+        [hashText(of)],
       )
     )[0]!.s as number
   assert.equal(await readSecondsLeft(token, `2 ${id}`, null), null)
@@ -87,7 +87,7 @@ test('a session ends at its maximum lifetime, whatever was used meanwhile', asyn
 describe('sessions', () => {
   test('a token is exchanged for a successor with the same lifetime', async () => {
     const { id, owner, token } = await addSession(undefined, 10)
-    assert.deepEqual(await refresh(token, 'second', 1000), {
+    assert.deepEqual(await exchangeToken(token, 'second', 1000), {
       account_id: owner,
       session_id: id,
       role: 'user',
@@ -103,19 +103,21 @@ describe('sessions', () => {
       { current: true, late: true },
     ])
     for (let i = 2; i < 10; i++)
-      assert.notEqual(await refresh(i === 2 ? 'second' : `step ${i}`, `step ${i + 1}`), null)
+      assert.notEqual(await exchangeToken(i === 2 ? 'second' : `step ${i}`, `step ${i + 1}`), null)
   })
 
   test('a replay is reported only as such, and ends the family of thief and owner', async () => {
     const { id, owner, token } = await addSession()
-    await refresh(token, 'current')
+    await exchangeToken(token, 'current')
     const replay = { account_id: owner, session_id: id, role: '', replayed: true, seconds_left: null }
-    assert.deepEqual(await refresh(token, 'stolen'), replay)
+    assert.deepEqual(await exchangeToken(token, 'stolen'), replay)
     assert.equal(await isRevoked(id), true)
-    assert.equal(await refresh(token, 'stolen'), null, 'which is told once')
-    assert.equal(await refresh('current', 'next'), null)
+    assert.equal(await exchangeToken(token, 'stolen'), null, 'which is told once')
+    assert.equal(await exchangeToken('current', 'next'), null)
     assert.deepEqual(
-      await query('select 1 from refresh_token where digest = any($1)', [[digest('stolen'), digest('next')]]),
+      await query('select 1 from refresh_token where digest = any($1)', [
+        [hashText('stolen'), hashText('next')],
+      ]),
       [],
     )
   })
@@ -123,29 +125,29 @@ describe('sessions', () => {
   test('a replay leaves other sessions of the account', async () => {
     const owner = await addAccount()
     const [one, two] = [await addSession(owner), await addSession(owner)]
-    await refresh(one.token, 'one more')
-    await refresh(one.token, 'replay')
+    await exchangeToken(one.token, 'one more')
+    await exchangeToken(one.token, 'replay')
     assert.deepEqual([await isRevoked(one.id), await isRevoked(two.id)], [true, false])
-    assert.notEqual(await refresh(two.token, 'two more'), null)
+    assert.notEqual(await exchangeToken(two.token, 'two more'), null)
   })
 
   test('unknown, expired, revoked tokens and those of inactive accounts return nothing, without a replay', async () => {
-    assert.equal(await refresh('never heard of', 'x1'), null)
+    assert.equal(await exchangeToken('never heard of', 'x1'), null)
     const expired = await addSession(undefined, -1)
-    assert.equal(await refresh(expired.token, 'x2'), null)
+    assert.equal(await exchangeToken(expired.token, 'x2'), null)
     assert.equal(await isRevoked(expired.id), false)
     const inactive = await addSession(await addAccount({ isActive: false }))
-    assert.equal(await refresh(inactive.token, 'x3'), null)
+    assert.equal(await exchangeToken(inactive.token, 'x3'), null)
     const over = await addSession()
     await db.run(revokeSession(null, over.id))
-    assert.equal(await refresh(over.token, 'x4'), null)
+    assert.equal(await exchangeToken(over.token, 'x4'), null)
     const gone = await addSession()
     await db.one(deleteAccount(gone.owner))
-    assert.equal(await refresh(gone.token, 'x5'), null)
+    assert.equal(await exchangeToken(gone.token, 'x5'), null)
     assert.deepEqual(await db.any(revokeSession(null, gone.id)), [])
     assert.deepEqual(
       await query('select 1 from refresh_token where digest = any($1)', [
-        ['x1', 'x2', 'x3', 'x4', 'x5'].map(digest),
+        ['x1', 'x2', 'x3', 'x4', 'x5'].map(hashText),
       ]),
       [],
     )
@@ -153,15 +155,15 @@ describe('sessions', () => {
 
   test('a token cannot be its own successor', async () => {
     const { token } = await addSession()
-    await assert.rejects(refresh(token, token))
-    assert.notEqual(await refresh(token, 'another'), null)
+    await assert.rejects(exchangeToken(token, token))
+    assert.notEqual(await exchangeToken(token, 'another'), null)
   })
 
   test('one of many concurrent exchanges wins, and only its token can still be valid', async () => {
-    for (let round = 0; round < rounds(15); round++) {
+    for (let round = 0; round < countRounds(15); round++) {
       const { id, token } = await addSession()
       const names = Array.from({ length: 8 }, (_, i) => `${id} ${i}`)
-      const answers = await Promise.all(names.map((name) => refresh(token, name)))
+      const answers = await Promise.all(names.map((name) => exchangeToken(token, name)))
       assert.equal(answers.filter((answer) => answer?.replayed === false).length, 1)
       assert.equal(answers.filter((answer) => answer?.replayed === true).length, 1)
       const current = await query(
@@ -171,18 +173,20 @@ describe('sessions', () => {
       const winner = names[answers.findIndex((answer) => answer?.replayed === false)]!
       assert.deepEqual(
         current.map((row) => row.digest),
-        [digest(winner)],
+        [hashText(winner)],
       )
       assert.equal(await isRevoked(id), true, 'the others were replays')
       assert.deepEqual(
-        (await Promise.all([token, ...names].map((name) => refresh(name, `late ${name}`)))).filter(Boolean),
+        (await Promise.all([token, ...names].map((name) => exchangeToken(name, `late ${name}`)))).filter(
+          Boolean,
+        ),
         [],
       )
     }
   })
 
   test("concurrent use of a family's tokens never leaves two valid ones", async () => {
-    for (let round = 0; round < rounds(10); round++) {
+    for (let round = 0; round < countRounds(10); round++) {
       const { id, token } = await addSession()
       const known = [token]
       await Promise.all(
@@ -190,7 +194,7 @@ describe('sessions', () => {
           for (let i = 0; i < 5; i++) {
             const name = `${id} ${user} ${i}`
             const last = known.at(-1)!
-            if ((await refresh(last, name))?.replayed === false) known.push(name)
+            if ((await exchangeToken(last, name))?.replayed === false) known.push(name)
           }
         }),
       )
@@ -204,13 +208,13 @@ describe('sessions', () => {
 
   test('signing out takes a refresh token, a session, both or neither', async () => {
     const [one, two, three] = [await addSession(), await addSession(), await addSession()]
-    await db.run(revokeSession(digest(one.token), null))
+    await db.run(revokeSession(hashText(one.token), null))
     await db.run(revokeSession(null, two.id))
     await db.run(revokeSession(null, null))
-    await db.run(revokeSession(digest('unknown'), randomUUID()))
+    await db.run(revokeSession(hashText('unknown'), randomUUID()))
     assert.deepEqual(await Promise.all([one, two, three].map(({ id }) => isRevoked(id))), [true, true, false])
-    await refresh(three.token, 'three more')
-    await db.run(revokeSession(digest(three.token), null))
+    await exchangeToken(three.token, 'three more')
+    await db.run(revokeSession(hashText(three.token), null))
     assert.equal(await isRevoked(three.id), true, 'by a token that was exchanged already, too')
   })
 
@@ -261,14 +265,14 @@ describe('accounts', () => {
       db.one(insertAccount(first)),
       (error) => error instanceof Failure && error.code === 'account.email_taken',
     )
-    assert.deepEqual(await db.maybeOne(credentialsByEmail('same@example.com')), {
+    assert.deepEqual(await db.maybeOne(findCredentialsByEmail('same@example.com')), {
       id: made.id,
       password_hash: 'x',
       role: 'user',
       is_active: true,
       totp_id: null,
     })
-    assert.equal(await db.maybeOne(credentialsByEmail('other@example.com')), null)
+    assert.equal(await db.maybeOne(findCredentialsByEmail('other@example.com')), null)
     const { admins } = await db.one(countAdmins())
     await db.one(insertAccount({ ...first, email: newAddress(), role: 'admin', isActive: false }))
     assert.deepEqual(await db.one(countAdmins()), { admins })

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { type TestDatabase, testDatabase } from '../database.ts'
-import { sharedByFiles } from '../services.ts'
+import { createTestDatabase, type TestDatabase } from '../database.ts'
+import { shareByFiles } from '../services.ts'
 
 /**
  * Returns a database that the files of a process share, one after the other. Use it for tests that read only their own
  * rows. For a small file, a copy with its connections would cost as much as its tests.
  */
-export const sharedDatabase = sharedByFiles(testDatabase)
+export const sharedDatabase = shareByFiles(createTestDatabase)
 
 /** Returns an email address that no other file uses. */
 export const newAddress = (): string => `${randomUUID()}@example.com`

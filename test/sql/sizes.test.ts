@@ -3,46 +3,46 @@ import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
-import { measureTables, RETAINED_TABLES, readTables } from '../../sql/sizes.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { RETAINED_TABLES, readTables, storeTableSizes } from '../../sql/sizes.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
 /** Sizes of tables, their growth, and the rows that retention would free. */
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await createTestDatabase()
 const reader = createReader({ url, applicationName: 'sizes' })
 const client = await connect({ url, applicationName: 'plans' })
 after(() => Promise.all([reader.close(), client.end()]))
 
 const ROWS = 2000
-const AGO = `now() - n * interval '150 minutes'`
+const ROW_TIME = `now() - n * interval '150 minutes'`
 // SQL expression that spreads the rows of `AGO` over four times as many days.
-const LONG_AGO = `now() - n * interval '10 hours'`
+const OLD_ROW_TIME = `now() - n * interval '10 hours'`
 await query(`insert into comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)
-  select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', ${LONG_AGO}, ${LONG_AGO}, ${LONG_AGO} from generate_series(1, ${ROWS}) n`)
+  select gen_random_uuid(), 'email', gen_random_uuid(), '{x}', 'sent', ${OLD_ROW_TIME}, ${OLD_ROW_TIME}, ${OLD_ROW_TIME} from generate_series(1, ${ROWS}) n`)
 await query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success, created_at)
-  select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${LONG_AGO} from generate_series(1, ${ROWS}) n`)
+  select 'u', 'chat', 'v', 'm', 1, 1, false, true, ${OLD_ROW_TIME} from generate_series(1, ${ROWS}) n`)
 await query(`insert into payment_event (id, type, created_at, received_at, applied_at, data)
-  select n, 'x', now(), ${LONG_AGO}, case when n % 2 = 0 then now() end, case when n % 2 = 1 then '{}'::jsonb end from generate_series(1, ${ROWS}) n`)
+  select n, 'x', now(), ${OLD_ROW_TIME}, case when n % 2 = 0 then now() end, case when n % 2 = 1 then '{}'::jsonb end from generate_series(1, ${ROWS}) n`)
 await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
 await query(
   `insert into webhook_endpoint (account_id, url, host, events) select id, 'https://example.com/', 'example.com', '{job.done}' from account`,
 )
 await query(`insert into webhook_delivery (endpoint_id, type, body, created_at)
-  select id, 't', '{}', ${LONG_AGO} from webhook_endpoint, generate_series(1, ${ROWS}) n`)
+  select id, 't', '{}', ${OLD_ROW_TIME} from webhook_endpoint, generate_series(1, ${ROWS}) n`)
 await query(`insert into account_export (id, account_id, sha256, byte_size, created_at)
-  select gen_random_uuid(), id, sha256(n::text::bytea), 1, ${AGO} from account, generate_series(1, ${ROWS}) n`)
+  select gen_random_uuid(), id, sha256(n::text::bytea), 1, ${ROW_TIME} from account, generate_series(1, ${ROWS}) n`)
 await query(`insert into document (title, media_type, byte_size, sha256, deleted_at, expires_at, pruned_at)
-  select 't', 't', 1, sha256(n::text::bytea), ${AGO}, ${AGO}, now() from generate_series(1, ${ROWS}) n`)
+  select 't', 't', 1, sha256(n::text::bytea), ${ROW_TIME}, ${ROW_TIME}, now() from generate_series(1, ${ROWS}) n`)
 await query(`insert into organization (name, slug) select 'N', 'n' || n from generate_series(1, 2000) n`)
 await query(`insert into organization_invite (organization_id, email, role, status, expires_at)
-  select id, 'i' || n || '@example.com', 'member', 'revoked', ${AGO} from organization, generate_series(1, ${ROWS}) n where slug = 'n1'`)
+  select id, 'i' || n || '@example.com', 'member', 'revoked', ${ROW_TIME} from organization, generate_series(1, ${ROWS}) n where slug = 'n1'`)
 await query(`insert into voice_preview (digest, provider, model, voice, speed, text, used_at)
-  select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', ${AGO} from generate_series(1, 800) n`)
+  select sha256(n::text::bytea), 'p', 'm', 'v', 1, 't', ${ROW_TIME} from generate_series(1, 800) n`)
 await query(`insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
   select digest, gen_random_uuid(), n, 0, 'x' from voice_preview, generate_series(0, 4) n`)
 await query(
-  `insert into audit_event (kind, at) select 'account.updated', ${AGO} from generate_series(1, ${ROWS}) n`,
+  `insert into audit_event (kind, at) select 'account.updated', ${ROW_TIME} from generate_series(1, ${ROWS}) n`,
 )
 await query(`select partitions_maintain('audit_event', 0)`)
 // The measurement reads only the oldest row of these tables.
@@ -190,13 +190,13 @@ describe('tables', { concurrency: false }, () => {
 
   test('is measured daily, with the last time of a day, and kept for 400 days', async () => {
     const today = `day = (now() at time zone 'utc')::date`
-    const { count } = await db.one(measureTables())
+    const { count } = await db.one(storeTableSizes())
     assert.equal((await read()).tables.length, count)
     await query(`update table_size set rows = 0, bytes = 0 where ${today}`)
     await query(
       `insert into table_size (day, name, rows, bytes) values ((now() at time zone 'utc')::date - 401, 'job', 1, 1)`,
     )
-    await db.one(measureTables())
+    await db.one(storeTableSizes())
     const [kept] =
       await query(`select (select rows from table_size where ${today} and name = 'comms_send') as rows,
       (select count(*) from table_size where ${today})::int as tables, (now() at time zone 'utc')::date - min(day) as days from table_size`)
@@ -216,6 +216,6 @@ describe('reads by index', async () => {
       () => asked,
       ...[...PRUNED_TABLES, ...PARTITIONED_TABLES].map(({ table }) => table),
     )
-    await assertWriteByIndex(client, measureTables, 'table_size')
+    await assertWriteByIndex(client, storeTableSizes, 'table_size')
   })
 })

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSlots } from '../../sql/slots.ts'
 
-const LONG = 60_000
+const LONG_WAIT_MS = 60_000
 
 /** Creates slots and records which owner gets which slot, in order. */
 function createRecordedSlots(count: number) {
   const slots = createSlots(count)
   const given: [owner: number, n: number][] = []
-  const ask = (owner: number, max: number, waitMs = LONG) =>
+  const ask = (owner: number, max: number, waitMs = LONG_WAIT_MS) =>
     slots.reserve(owner, max, waitMs).then((n) => void given.push([owner, n]))
   return { slots, given, ask }
 }

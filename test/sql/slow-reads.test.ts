@@ -12,18 +12,18 @@ import { sharedDatabase } from './shared-database.ts'
 
 const { url, query } = await sharedDatabase()
 const pooler = await startPooler({ url, size: CONNECTIONS })
-const opened: SlowReads[] = []
+const openedReads: SlowReads[] = []
 after(async () => {
-  await Promise.all(opened.map((reads) => reads.close()))
+  await Promise.all(openedReads.map((reads) => reads.close()))
   await pooler.stop()
 })
 
 const LIMITS = { list: 300, search: 20_000, statistics: 40_000 }
 const [ONE, OTHER] = [1, 2]
 
-function open(applicationName: string, more: { url?: string; pooled?: boolean } = {}): SlowReads {
+function openReads(applicationName: string, more: { url?: string; pooled?: boolean } = {}): SlowReads {
   const reads = createSlowReads({ url, applicationName, limits: LIMITS, ...more })
-  opened.push(reads)
+  openedReads.push(reads)
   return reads
 }
 
@@ -31,7 +31,7 @@ const sleep: ReadStatement<[text: string, seconds: number]> = {
   name: 'sleep',
   text: 'select $1::text from pg_sleep($2::float8)',
 }
-const locked: ReadStatement<[text: string]> = {
+const lockedEcho: ReadStatement<[text: string]> = {
   name: 'locked',
   text: 'select $1::text from pg_advisory_xact_lock_shared(1)',
 }
@@ -49,14 +49,14 @@ for (const [through, more] of [
   ['a pooler', { url: pooler.url, pooled: true }],
 ] as const)
   test(`each kind has its limit, after which the connection is still usable: through ${through}`, async () => {
-    const reads = open(`slow-limits ${through}`, more)
+    const reads = openReads(`slow-limits ${through}`, more)
     await assert.rejects(reads.readsFor(ONE, 'list').text(sleep, ['x', 30]), isFailure('database.too_slow'))
     assert.equal(await reads.readsFor(ONE, 'search').text(sleep, ['x', 0.5]), 'x')
     assert.deepEqual(await reads.readsFor(ONE, 'statistics').texts(sleep, ['y', 0]), ['y'])
   })
 
 test('one caller runs a limited number of reads, and does not delay another caller', async () => {
-  const reads = open('slow-turns')
+  const reads = openReads('slow-turns')
   const flood = Array.from({ length: 3 * CONNECTIONS }, (_, n) =>
     reads.readsFor(ONE, 'search').text(sleep, [`${n}`, 10]),
   )
@@ -80,11 +80,13 @@ test('one caller runs a limited number of reads, and does not delay another call
 })
 
 test('a read that gets no connection within its limit fails as busy', async () => {
-  const reads = open('slow-busy')
+  const reads = openReads('slow-busy')
   const holder = await connect({ url, applicationName: 'holder' })
   after(() => holder.end())
   await holder.query('select pg_advisory_lock(1)')
-  const held = Array.from({ length: CONNECTIONS }, () => reads.readsFor(ONE, 'search').text(locked, ['x']))
+  const held = Array.from({ length: CONNECTIONS }, () =>
+    reads.readsFor(ONE, 'search').text(lockedEcho, ['x']),
+  )
   const late = reads.readsFor(ONE, 'list').text(sleep, ['x', 0])
   await assert.rejects(late, isFailure('database.busy'))
   await holder.query('select pg_advisory_unlock(1)')

@@ -4,12 +4,12 @@ import { CHANNELS } from '../../sql/comms.ts'
 import { connect } from '../../sql/driver.ts'
 import { createReader } from '../../sql/reader.ts'
 import { readSpending } from '../../sql/spending.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { planRead, testReads } from './plans-help.ts'
 
 /** Stored sums of daily costs equal those computed from the rows of models and sends. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const reader = createReader({ url, applicationName: 'spending' })
 const client = await connect({ url, applicationName: 'plans' })
 after(() => Promise.all([reader.close(), client.end()]))

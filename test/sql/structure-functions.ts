@@ -1,5 +1,5 @@
 import ts from 'typescript'
-import { indentedTokens } from './structure-parse.ts'
+import { indentTokens } from './structure-parse.ts'
 
 /** Finds functions of more than `max` lines, as `name: lines`. */
 export function findLongFunctions(file: string, text: string, max: number): string[] {
@@ -25,7 +25,7 @@ export function findLongFunctions(file: string, text: string, max: number): stri
  */
 function hasLongStatement(text: string, max: number): boolean {
   let begin = 0
-  return [...indentedTokens(text).split('\n'), 'end'].some((line, n) => {
+  return [...indentTokens(text).split('\n'), 'end'].some((line, n) => {
     // The formatter indents every line of a statement except the first one and closing brackets.
     if (!/^[\w$/'"`@]/.test(line)) return false
     const lines = n - begin

@@ -5,23 +5,23 @@ import type { TestDatabase } from '../database.ts'
 
 /** Compares the tables of stored sums with sums computed from the rows. */
 
-const OWNERS = (column: string): string =>
+const selectOwnerAndTotal = (column: string): string =>
   `(select 0 as whose union all select ${column} where ${column} is not null)`
-const DAY = `(created_at at time zone 'utc')::date`
+const CREATED_DAY = `(created_at at time zone 'utc')::date`
 
 /** Key, sums, and the query that computes them from the rows, for each table of sums. */
 const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string[], rows: string]>> = {
   ai_conversation_count: [
     'day',
     ['conversations'],
-    `select ${DAY}, count(*) from ai_conversation group by 1`,
+    `select ${CREATED_DAY}, count(*) from ai_conversation group by 1`,
   ],
   ai_sentiment_sum: [
     'owner_id, sentiment, performance',
     ['scores', 'score'],
     `select whose, sentiment, performance, count(*), sum(score::numeric)
      from ai_sentiment s join ai_conversation c on c.id = s.conversation_id
-     cross join lateral ${OWNERS('c.owner_id')} w group by 1, 2, 3`,
+     cross join lateral ${selectOwnerAndTotal('c.owner_id')} w group by 1, 2, 3`,
   ],
   ai_usage_sum: [
     'user_id, owner_id, day, vendor, model',
@@ -38,17 +38,17 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     `select user_id, owner_id, day, vendor, model, count(*), count(*) filter (where success), sum(input_tokens),
        sum(output_tokens), sum(audio_seconds), count(*) filter (where cost is null), count(*) filter (where estimated), coalesce(sum(cost), 0)
      from (
-       select '' as user_id, 0 as owner_id, ${DAY} as day, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
+       select '' as user_id, 0 as owner_id, ${CREATED_DAY} as day, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
        from ai_usage
        union all
-       select user_id, coalesce(owner_id, 0), ${DAY}, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
+       select user_id, coalesce(owner_id, 0), ${CREATED_DAY}, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
        from ai_usage) each group by 1, 2, 3, 4, 5`,
   ],
   blog_post_count: ['status', ['posts'], 'select status, count(*) from blog_post group by 1'],
   comms_send_count: [
     'day, channel, outcome',
     ['sends'],
-    `select ${DAY}, channel, case when status in ('scheduled', 'queued', 'sending') then 'waiting' else status end, count(*)
+    `select ${CREATED_DAY}, channel, case when status in ('scheduled', 'queued', 'sending') then 'waiting' else status end, count(*)
      from comms_send group by 1, 2, 3`,
   ],
   document_sum: [
@@ -71,16 +71,16 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
   payment_subscription_count: [
     'customer_id',
     ['subscriptions'],
-    `select whose, count(*) from payment_subscription, lateral ${OWNERS('customer_id')} w
+    `select whose, count(*) from payment_subscription, lateral ${selectOwnerAndTotal('customer_id')} w
      where status in ('active', 'trialing') group by 1`,
   ],
   payment_sum: [
     'customer_id, currency, day',
     ['transactions', 'payments', 'revenue'],
-    `select whose, currency, ${DAY}, count(*), count(*) filter (where paid),
+    `select whose, currency, ${CREATED_DAY}, count(*), count(*) filter (where paid),
        coalesce(sum(amount - least(refunded, amount)) filter (where paid), 0)
      from (select *, charge_id is null and status in ('succeeded', 'refunded', 'partially_refunded') as paid
-       from payment_transaction where shown) t, lateral ${OWNERS('customer_id')} w group by 1, 2, 3`,
+       from payment_transaction where shown) t, lateral ${selectOwnerAndTotal('customer_id')} w group by 1, 2, 3`,
   ],
 }
 
@@ -99,7 +99,7 @@ export async function findDifferences(query: TestDatabase['query']): Promise<Rec
 }
 
 /** Runs a query of the service, or plain SQL. */
-export async function run(
+export async function runQuery(
   client: Client,
   query: Query<unknown> | string,
 ): Promise<Record<string, unknown>[]> {
@@ -109,7 +109,7 @@ export async function run(
 }
 
 /** Adds a row to each table that has sums; each call adds to the same sums. */
-export async function addRowOfEach(client: Client): Promise<void> {
+export async function addRowToEachSum(client: Client): Promise<void> {
   const name = randomUUID()
   const fact = (value: unknown): readonly unknown[] => ['', value]
   const paid = { money: fact({ amount: 5, currency: 'usd' }), created: fact(0), outcome: fact('succeeded') }

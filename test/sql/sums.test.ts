@@ -2,24 +2,24 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { type Client, connect } from '../../sql/driver.ts'
-import { type Chance, chanceOf } from '../chance.ts'
-import { testDatabase } from '../database.ts'
-import { runs } from '../runs.ts'
-import { addRowOfEach, findDifferences, run, SUM_TABLES } from './sums-help.ts'
-import { type Ids, LATEST_IDS, randomWrite } from './sums-writes.ts'
+import { type Chance, createChance } from '../chance.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions } from '../runs.ts'
+import { addRowToEachSum, findDifferences, runQuery, SUM_TABLES } from './sums-help.ts'
+import { type Ids, LATEST_IDS, pickWrite } from './sums-writes.ts'
 
 /** Stored sums equal those of the rows after any writes, however concurrent. */
 
-const { query, url } = await testDatabase()
-const AT_ONCE = 6
-const TRANSACTIONS = 6
+const { query, url } = await createTestDatabase()
+const CONCURRENCY = 6
+const TRANSACTIONS_PER_CLIENT = 6
 const clients = await Promise.all(
-  Array.from({ length: AT_ONCE }, () => connect({ url, applicationName: 'sums' })),
+  Array.from({ length: CONCURRENCY }, () => connect({ url, applicationName: 'sums' })),
 )
 after(() => Promise.all(clients.map((client) => client.end())))
 
 // Errors that roll back a transaction: refunds beyond the payment, duplicates, missing owners, deadlocks.
-const REFUSALS = ['23514', '23505', '23503', '40P01']
+const EXPECTED_ERRORS = ['23514', '23505', '23503', '40P01']
 
 const readLatestIds = async (): Promise<Ids> => {
   const [row] = await query(`select ${LATEST_IDS}`)
@@ -27,16 +27,16 @@ const readLatestIds = async (): Promise<Ids> => {
 }
 
 /** Runs some random transactions and returns the number that failed. Some roll back on purpose. */
-async function writeSome(client: Client, chance: Chance, ids: Ids): Promise<number> {
+async function runTransactions(client: Client, chance: Chance, ids: Ids): Promise<number> {
   let refused = 0
-  for (let n = 0; n < TRANSACTIONS; n++) {
+  for (let n = 0; n < TRANSACTIONS_PER_CLIENT; n++) {
     await client.query('begin')
     try {
-      for (let each = chance.between(1, 3); each > 0; each--) await run(client, randomWrite(chance, ids))
-      await client.query(chance.happens(0.2) ? 'rollback' : 'commit')
+      for (let each = chance.between(1, 3); each > 0; each--) await runQuery(client, pickWrite(chance, ids))
+      await client.query(chance.isHit(0.2) ? 'rollback' : 'commit')
     } catch (error) {
       await client.query('rollback')
-      if (!REFUSALS.includes((error as { code: string }).code)) throw error
+      if (!EXPECTED_ERRORS.includes((error as { code: string }).code)) throw error
       refused += 1
     }
   }
@@ -49,15 +49,17 @@ test('stored sums equal those of the rows after any concurrent writes', async ()
   await fc.assert(
     fc.asyncProperty(fc.integer(), async (seed) => {
       const ids = await readLatestIds()
-      const all = await Promise.all(clients.map((client, i) => writeSome(client, chanceOf(seed + i), ids)))
+      const all = await Promise.all(
+        clients.map((client, i) => runTransactions(client, createChance(seed + i), ids)),
+      )
       assert.deepEqual(await findDifferences(query), {})
-      begun += AT_ONCE * TRANSACTIONS
+      begun += CONCURRENCY * TRANSACTIONS_PER_CLIENT
       for (const n of all) refused += n
       for (const table of unseen)
         if ((await query(`select from ${table} limit 1`)).length > 0) unseen.delete(table)
     }),
     // The interleaving differs from run to run, so shrinking would find another example.
-    { ...runs(25), endOnFailure: true, includeErrorInReport: true },
+    { ...createRunOptions(25), endOnFailure: true, includeErrorInReport: true },
   )
   assert.deepEqual([...unseen], [], 'tables without any sum')
   assert.ok(refused < begun / 2, `${refused} of ${begun} transactions were refused`)
@@ -67,13 +69,13 @@ test('transactions that add to the same sums do not block each other, and a roll
   const [one, other] = [clients[0]!, clients[1]!]
   const readRows = async (): Promise<unknown[]> =>
     Promise.all(SUM_TABLES.map((table) => query(`select * from ${table} order by id`)))
-  await addRowOfEach(one)
+  await addRowToEachSum(one)
   const before = await readRows()
   for (const client of [one, other]) {
     await client.query('begin')
     // Any wait for a lock fails the transaction.
     await client.query('set local lock_timeout = 1')
-    await addRowOfEach(client)
+    await addRowToEachSum(client)
   }
   assert.deepEqual(await readRows(), before, 'nobody else sees what is not committed')
   await one.query('rollback')
@@ -96,12 +98,12 @@ test('a sum is merged into one row by the next change, after any concurrent chan
   for (const client of clients) await client.query('commit')
   assert.deepEqual(
     await keys(),
-    ['', 'few'].map((user_id) => ({ user_id, rows: AT_ONCE, requests: AT_ONCE })),
+    ['', 'few'].map((user_id) => ({ user_id, rows: CONCURRENCY, requests: CONCURRENCY })),
   )
   await query(use)
   assert.deepEqual(
     await keys(),
-    ['', 'few'].map((user_id) => ({ user_id, rows: 1, requests: AT_ONCE + 1 })),
+    ['', 'few'].map((user_id) => ({ user_id, rows: 1, requests: CONCURRENCY + 1 })),
   )
   await query(`delete from ai_usage where user_id = 'few'`)
   assert.deepEqual(await keys(), [], 'a sum of nothing has no row')

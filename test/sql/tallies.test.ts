@@ -8,22 +8,22 @@ import {
   type Tally,
   WINDOWS,
 } from '../../sql/jobs/tallies.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** Statistics of ended jobs, added up for time spans of several lengths. */
 
-const { db, query } = await testDatabase()
-const counts = (at: Readonly<Record<number, number>>): number[] =>
+const { db, query } = await createTestDatabase()
+const createCounts = (at: Readonly<Record<number, number>>): number[] =>
   Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, n) => at[n] ?? 0)
-const tally = (name: string, change: Partial<Tally> = {}): Tally => ({
+const createTally = (name: string, change: Partial<Tally> = {}): Tally => ({
   queue: 'test',
   name,
   outcome: 'done',
   attempts: 2,
   run_seconds: 0.5,
   wait_seconds: 1,
-  runs: counts({ 0: 1, 3: 1 }),
-  waits: counts({ 36: 2 }),
+  runs: createCounts({ 0: 1, 3: 1 }),
+  waits: createCounts({ 36: 2 }),
   ...change,
 })
 
@@ -38,9 +38,12 @@ test('there are five bounds per decade, from a millisecond to hours', () => {
 
 test('counts are added to each time span, and to the total', async () => {
   await query('truncate job_tally, worker_counter')
-  await db.run(addTallies([tally('a'), tally('b', { outcome: 'failed' })], { leases_lost: 1 }))
+  await db.run(addTallies([createTally('a'), createTally('b', { outcome: 'failed' })], { leases_lost: 1 }))
   await db.run(
-    addTallies([tally('a', { attempts: 1, runs: counts({ 3: 1 }) })], { leases_lost: 2, children_lost: 1 }),
+    addTallies([createTally('a', { attempts: 1, runs: createCounts({ 3: 1 }) })], {
+      leases_lost: 2,
+      children_lost: 1,
+    }),
   )
   const rows = await query(`select distinct span from job_tally order by span`)
   assert.deepEqual(
@@ -64,7 +67,7 @@ test('concurrent additions lose nothing and do not deadlock', async () => {
   const names = ['c', 'a', 'b', 'd']
   await Promise.all(
     Array.from({ length: 40 }, (_, n) => {
-      const some = names.map((name) => tally(name, { outcome: n % 2 ? 'done' : 'retry' }))
+      const some = names.map((name) => createTally(name, { outcome: n % 2 ? 'done' : 'retry' }))
       return db.run(addTallies(n % 3 ? some : some.toReversed(), { leases_lost: 1, threads_killed: 1 }))
     }),
   )
@@ -80,7 +83,7 @@ test('concurrent additions lose nothing and do not deadlock', async () => {
 
 test('time spans that no window shows are pruned, but never the total', async () => {
   await query('truncate job_tally')
-  await db.run(addTallies([tally('a')], {}))
+  await db.run(addTallies([createTally('a')], {}))
   await query(`insert into job_tally select span, starts_at - make_interval(secs => span * 90), queue, 'old', outcome, attempts,
     run_seconds, wait_seconds, runs, waits from job_tally where span > 0`)
   assert.deepEqual(await db.one(deleteExpiredTallies()), { count: 4 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { testsAffectedBy } from '../changed.ts'
-import { allFiles, interleaveRings, selectFiles } from '../files.ts'
+import { findAffectedTests } from '../changed.ts'
+import { interleaveRings, listAllFiles, selectFiles } from '../files.ts'
 
 /** A test run selects its files from its arguments. */
 
@@ -56,12 +56,12 @@ describe('the files of a run', () => {
 
   test('run in exactly one part of `npm run check`', () => {
     const parts = [...all, ...selectFiles(['flow'], 'quick'), ...selectFiles([], 'fixed')]
-    assert.deepEqual([...new Set(parts)].sort(), allFiles().sort())
+    assert.deepEqual([...new Set(parts)].sort(), listAllFiles().sort())
   })
 })
 
 describe('the files that a change affects', () => {
-  const selectFiles = (...changed: string[]): string[] => [...testsAffectedBy(changed)].sort()
+  const selectFiles = (...changed: string[]): string[] => [...findAffectedTests(changed)].sort()
 
   test('are a changed test, and tests that import a changed helper', () => {
     assert.ok(selectFiles('test/edge/blog-slugs.test.ts').includes('test/edge/blog-slugs.test.ts'))
@@ -91,7 +91,7 @@ describe('the files that a change affects', () => {
     const files = selectFiles('Procfile')
     assert.ok(files.includes('test/tasks/procfile.test.ts') && files.length < 30)
     const unnamed = `sql/${['named', 'by', 'nobody'].join('-')}.txt`
-    assert.equal(selectFiles(unnamed).length, allFiles().length)
+    assert.equal(selectFiles(unnamed).length, listAllFiles().length)
   })
 
   test('are none for no change', () => assert.deepEqual(selectFiles(), []))

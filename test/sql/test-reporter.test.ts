@@ -11,7 +11,7 @@ const SUITES = {
   'a file that ends while it is loaded': `suite('file', async () => { await null; throw new Error('what failed') })`,
   'a hook after the last test': `suite('file', () => { test('holds', () => {}); after(() => { throw new Error('what failed') }) })`,
 }
-const folder = (): string => mkdtempSync(join(tmpdir(), 'reporter-'))
+const createFolder = (): string => mkdtempSync(join(tmpdir(), 'reporter-'))
 
 describe('a run', () => {
   for (const [name, body] of Object.entries(SUITES))
@@ -77,15 +77,15 @@ describe('the rerun of failed files', () => {
 // With this variable, node:test would report to a parent process.
 const { NODE_TEST_CONTEXT: _, ...env } = process.env
 
-interface Reported {
+interface ReporterRun {
   readonly status: number | null
   readonly stdout: string
   readonly failed: unknown
 }
 
 /** Runs suites with the reporter, in a new process. */
-function runReporter(body: string): Reported {
-  const at = folder()
+function runReporter(body: string): ReporterRun {
+  const at = createFolder()
   const [file, failures] = [join(at, 'suite.mjs'), join(at, 'failures.json')]
   writeFileSync(file, `import { after, suite, test } from 'node:test'\n${body}\n`)
   const reporter = `--test-reporter=${import.meta.resolve('../reporter.ts')}`
@@ -100,7 +100,7 @@ function runWithRerun(write: (folder: string) => string): {
   stdout: string
   file: string
 } {
-  const at = folder()
+  const at = createFolder()
   const file = join(at, 'one.test.mjs')
   writeFileSync(file, write(at))
   const module = JSON.stringify(import.meta.resolve('../processes.ts'))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { confirmTotp, deleteTotp, findTotp, insertTotp, setRecoveryCodes } from '../../sql/accounts/totp.ts'
-import { credentialsByEmail, lockAccount, recordLogin } from '../../sql/accounts.ts'
+import { findCredentialsByEmail, lockAccount, recordLogin } from '../../sql/accounts.ts'
 import { decideLogin, type PresentedFactor } from '../../sql/limits.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
@@ -13,7 +13,7 @@ import { newAddress, sharedDatabase } from './shared-database.ts'
 
 const { db, query } = await sharedDatabase()
 const [MAX, LOCK_SECONDS] = [3, 900]
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+const hashText = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /** Adds an account with one-time codes. `end` ends a sign-in whose password was right. */
 async function addPerson() {
@@ -24,11 +24,11 @@ async function addPerson() {
   const id = row!.id as number
   const totpId = randomUUID()
   await db.run(insertTotp(totpId, id))
-  await db.run(confirmTotp(totpId, 100, [digest('one'), digest('two')]))
+  await db.run(confirmTotp(totpId, 100, [hashText('one'), hashText('two')]))
   const end = async (given: Partial<PresentedFactor> = {}, matches = true) =>
     (
       await db.one(
-        decideLogin(digest(email), matches, MAX, LOCK_SECONDS, {
+        decideLogin(hashText(email), matches, MAX, LOCK_SECONDS, {
           totpId,
           step: null,
           recovery: null,
@@ -37,7 +37,8 @@ async function addPerson() {
       )
     ).outcome
   const readFailures = async () =>
-    (await query('select failures from login_failure where subject = $1', [digest(email)]))[0]?.failures ?? 0
+    (await query('select failures from login_failure where subject = $1', [hashText(email)]))[0]?.failures ??
+    0
   return { id, email, totpId, end, failures: readFailures }
 }
 
@@ -59,9 +60,9 @@ describe('a login with a second factor', () => {
 
   test('accepts each recovery code once, and keeps the step', async () => {
     const { id, end } = await addPerson()
-    assert.equal(await end({ recovery: digest('one') }), 'ok')
-    assert.equal(await end({ recovery: digest('one') }), 'wrong')
-    assert.equal(await end({ recovery: digest('two') }), 'ok')
+    assert.equal(await end({ recovery: hashText('one') }), 'ok')
+    assert.equal(await end({ recovery: hashText('one') }), 'wrong')
+    assert.equal(await end({ recovery: hashText('two') }), 'ok')
     const [row] = await query(
       'select last_step::int, recovery_codes from account_totp where account_id = $1',
       [id],
@@ -74,16 +75,16 @@ describe('a login with a second factor', () => {
     for (const expected of ['wrong', 'wrong', 'wrong, now locked'])
       assert.equal(await end({ step: 101 }, false), expected)
     assert.equal(await end({ step: 101 }), 'locked')
-    assert.equal(await end({ recovery: digest('one') }), 'locked')
+    assert.equal(await end({ recovery: hashText('one') }), 'locked')
     assert.equal(await end(), 'locked')
     await query('delete from login_failure')
     assert.equal(await end({ step: 101 }), 'ok')
-    assert.equal(await end({ recovery: digest('one') }), 'ok')
+    assert.equal(await end({ recovery: hashText('one') }), 'ok')
   })
 
   test('succeeds once for many concurrent attempts with the same code', async () => {
     const { end } = await addPerson()
-    for (const given of [{ step: 101 }, { recovery: digest('one') }]) {
+    for (const given of [{ step: 101 }, { recovery: hashText('one') }]) {
       const ends = await Promise.all(Array.from({ length: 12 }, () => end(given)))
       assert.equal(ends.filter((one) => one === 'ok').length, 1, `${ends}`)
       await query('delete from login_failure')
@@ -95,7 +96,7 @@ describe('a login with a second factor', () => {
     await db.one(deleteTotp(id))
     await db.run(insertTotp(randomUUID(), id))
     assert.equal(await end({ step: 101 }), 'wrong')
-    assert.equal(await end({ recovery: digest('one') }), 'wrong')
+    assert.equal(await end({ recovery: hashText('one') }), 'wrong')
   })
 })
 
@@ -126,7 +127,7 @@ describe('accepts only the secret that was checked', () => {
     assert.equal(await db.maybeOne(recordLogin(id, checked)), null)
     await confirming
     assert.notEqual(await db.maybeOne(recordLogin(id, { ...checked, totpId })), null)
-    assert.equal((await db.one(credentialsByEmail(email))).totp_id, totpId)
+    assert.equal((await db.one(findCredentialsByEmail(email))).totp_id, totpId)
   })
 
   test('is rejected without changes if codes have been disabled', async () => {
@@ -143,10 +144,10 @@ describe('accepts only the secret that was checked', () => {
       db.maybeOne(recordLogin(id, { passwordHash, totpId, rehashed }))
     assert.notEqual(await touch('hash', 'new hash'), null)
     assert.equal(await touch('hash', 'another hash'), null)
-    assert.equal((await db.one(credentialsByEmail(email))).password_hash, 'new hash')
+    assert.equal((await db.one(findCredentialsByEmail(email))).password_hash, 'new hash')
     await query('update account set is_active = false where id = $1', [id])
     assert.deepEqual(await touch('new hash', 'another hash'), { role: 'user', is_active: false })
-    assert.equal((await db.one(credentialsByEmail(email))).password_hash, 'new hash')
+    assert.equal((await db.one(findCredentialsByEmail(email))).password_hash, 'new hash')
   })
 })
 
@@ -154,9 +155,9 @@ test('keeps an active secret, with its latest recovery codes', async () => {
   const { id, totpId } = await addPerson()
   await db.run(insertTotp(randomUUID(), id))
   assert.deepEqual(await db.maybeOne(findTotp(id)), { id: totpId, is_on: true })
-  await db.run(setRecoveryCodes(totpId, [digest('three')]))
+  await db.run(setRecoveryCodes(totpId, [hashText('three')]))
   const [row] = await query('select recovery_codes from account_totp where account_id = $1', [id])
-  assert.deepEqual(row!.recovery_codes, [digest('three')])
+  assert.deepEqual(row!.recovery_codes, [hashText('three')])
   const begun = randomUUID()
   await db.one(deleteTotp(id))
   await db.run(insertTotp(begun, id))

@@ -12,15 +12,15 @@ import {
   readTranscription,
   readTranscriptions,
 } from '../../sql/voice/transcriptions.ts'
-import { specsOf } from '../../tasks/task.ts'
+import { buildSpecs } from '../../tasks/task.ts'
 import { transcribe } from '../../tasks/voice/transcribe.ts'
-import { testDatabase } from '../database.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createTestDatabase } from '../database.ts'
+import { createJobSettings } from '../job-settings.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
 /** The end of a job settles its transcription, however the job ended, and counts usage. */
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await createTestDatabase()
 const LEASE = uuidv7()
 await query(
   `insert into worker_lease (id, name, queues, expires_at) values ($1, 'w', '{voice}', now() + interval '1 hour')`,
@@ -31,7 +31,7 @@ const [account] = await query(
 )
 const owner = account!.id as number
 
-interface Begun {
+interface Transcription {
   readonly id: string
   readonly jobId: string
   readonly documentId: number
@@ -47,7 +47,7 @@ const payloadOf = (id: string, documentId: number) => ({
   language: null,
   prompt_sha256: null,
 })
-async function begin(ownerId: number | null = owner): Promise<Begun> {
+async function addTranscription(ownerId: number | null = owner): Promise<Transcription> {
   const [id, documentId] = [uuidv7(), ++documents]
   const jobId = await addJob(id, documentId, ownerId)
   const asked = { provider: 'openai', model: 'whisper-1', language: 'de', prompt: 'Zoë' }
@@ -55,19 +55,22 @@ async function begin(ownerId: number | null = owner): Promise<Begun> {
   return { id, jobId, documentId, ownerId }
 }
 async function addJob(id: string, documentId: number, ownerId: number | null): Promise<string> {
-  const specs = specsOf(transcribe, [payloadOf(id, documentId)], { ownerId, settings: jobSettings(3) })
+  const specs = buildSpecs(transcribe, [payloadOf(id, documentId)], {
+    ownerId,
+    settings: createJobSettings(3),
+  })
   return (await db.one(enqueueJobs(specs, 0))).job_id
 }
 
-async function claim({ jobId, documentId }: Pick<Begun, 'jobId' | 'documentId'>): Promise<number> {
+async function claimJob({ jobId, documentId }: Pick<Transcription, 'jobId' | 'documentId'>): Promise<number> {
   const mailbox = `transcription:${documentId}`
   const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, last: null, owner: null }
-  const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, places: 1 }])))
+  const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, freeSlots: 1 }])))
   assert.equal(claimed!.id, jobId)
   return claimed!.attempt
 }
-const call = ({ id, jobId }: Begun) => db.maybeOne(beginTranscription(id, jobId))
-const report = (id: string, attempt: number, more: object = {}) =>
+const beginCall = ({ id, jobId }: Transcription) => db.maybeOne(beginTranscription(id, jobId))
+const reportUsage = (id: string, attempt: number, more: object = {}) =>
   db.any(
     storeProgress([
       {
@@ -88,19 +91,19 @@ const RESULT = {
   cost: 0.00055,
   completed_at: '2026-01-02T03:04:05.678Z',
 }
-const mailboxOf = ({ documentId }: Begun): string => `transcription:${documentId}`
-const finish = (of: Begun, attempt: number) =>
+const mailboxOf = ({ documentId }: Transcription): string => `transcription:${documentId}`
+const finishJob = (of: Transcription, attempt: number) =>
   endAttempts(db, [
     { id: of.jobId, attempt, outcome: 'done', limited: mailboxOf(of), result: JSON.stringify(RESULT) },
   ])
-const loseLease = (of: Begun, attempt: number) =>
+const loseLease = (of: Transcription, attempt: number) =>
   endAttempts(db, [
     {
       ...{ id: of.jobId, attempt, outcome: 'failed' as const, limited: mailboxOf(of) },
       ...{ code: 'ai.refused', detail: 'no' },
     },
   ])
-const readShown = async ({ id }: Begun) => {
+const readShown = async ({ id }: Transcription) => {
   const text = (await query(readTranscription.text, [id, null, true]))[0]
   return text === undefined ? null : JSON.parse(Object.values(text)[0] as string)
 }
@@ -109,57 +112,66 @@ const readUsage = async () =>
     `select owner_id, user_id, action, vendor, model, input_tokens::int as input, audio_seconds::float8 as audio, cost::float8 as cost,
       estimated, success from ai_usage order by id`,
   )
-const COUNTED = {
+const COMMON_USAGE = {
   user_id: String(owner),
   owner_id: owner,
   action: 'transcription',
   vendor: 'openai',
   model: 'whisper-1',
 }
-const REPORTED = { ...COUNTED, input: 3, audio: 5.5, cost: 0.00055, estimated: false, success: true }
-const LOST = { ...COUNTED, input: 0, audio: 0, cost: null, estimated: true, success: false }
+const REPORTED_USAGE = {
+  ...COMMON_USAGE,
+  input: 3,
+  audio: 5.5,
+  cost: 0.00055,
+  estimated: false,
+  success: true,
+}
+const UNKNOWN_USAGE = { ...COMMON_USAGE, input: 0, audio: 0, cost: null, estimated: true, success: false }
 const clearUsage = () => query('delete from ai_usage')
 
 describe('settling a transcription', () => {
   test('stores the result of its job, with the time in the result', async () => {
     await clearUsage()
-    const of = await begin()
+    const of = await addTranscription()
     assert.equal((await readShown(of)).status, 'pending')
-    const attempt = await claim(of)
-    const found = await call(of)
+    const attempt = await claimJob(of)
+    const found = await beginCall(of)
     assert.deepEqual([found!.requested_language, found!.prompt, found!.shown], ['de', 'Zoë', false])
-    await report(of.jobId, attempt)
-    await finish(of, attempt)
+    await reportUsage(of.jobId, attempt)
+    await finishJob(of, attempt)
     const { created_at, ...rest } = await readShown(of)
     assert.match(created_at, /Z$/)
     assert.deepEqual(rest, {
       ...{ id: of.id, status: 'done', job_id: of.jobId, document_id: of.documentId },
       ...{ provider: 'openai', model: 'whisper-1', requested_language: 'de', error: null, ...RESULT },
     })
-    assert.deepEqual(await readUsage(), [REPORTED])
+    assert.deepEqual(await readUsage(), [REPORTED_USAGE])
   })
 
   test('without an owner', async () => {
     await clearUsage()
-    const of = await begin(null)
-    const attempt = await claim(of)
-    await call(of)
-    await report(of.jobId, attempt, { cost: null })
-    await finish(of, attempt)
-    assert.deepEqual(await readUsage(), [{ ...REPORTED, owner_id: null, user_id: 'api-user', cost: null }])
+    const of = await addTranscription(null)
+    const attempt = await claimJob(of)
+    await beginCall(of)
+    await reportUsage(of.jobId, attempt, { cost: null })
+    await finishJob(of, attempt)
+    assert.deepEqual(await readUsage(), [
+      { ...REPORTED_USAGE, owner_id: null, user_id: 'api-user', cost: null },
+    ])
   })
 
   test('stores a failure, and the usage of each request', async () => {
     await clearUsage()
-    const of = await begin()
-    const first = await claim(of)
-    await call(of)
-    await report(of.jobId, first, { success: false, cost: '0' })
+    const of = await addTranscription()
+    const first = await claimJob(of)
+    await beginCall(of)
+    await reportUsage(of.jobId, first, { success: false, cost: '0' })
     await endAttempts(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
     assert.equal((await readShown(of)).status, 'pending')
-    const second = await claim(of)
-    await call(of)
-    await report(of.jobId, second, { success: false, cost: null, estimated: true })
+    const second = await claimJob(of)
+    await beginCall(of)
+    await reportUsage(of.jobId, second, { success: false, cost: null, estimated: true })
     await loseLease(of, second)
     const { status, error, text, segments, cost } = await readShown(of)
     assert.deepEqual(
@@ -177,7 +189,7 @@ describe('settling a transcription', () => {
 
   test('stores a cancellation before the start, without usage', async () => {
     await clearUsage()
-    const of = await begin()
+    const of = await addTranscription()
     await db.run(cancelJob(of.jobId))
     assert.equal((await readShown(of)).status, 'cancelled')
     assert.deepEqual(await readUsage(), [])
@@ -185,8 +197,8 @@ describe('settling a transcription', () => {
 
   test('stores a failure before any request, without usage', async () => {
     await clearUsage()
-    const of = await begin()
-    await loseLease(of, await claim(of))
+    const of = await addTranscription()
+    await loseLease(of, await claimJob(of))
     assert.deepEqual(await readUsage(), [])
   })
 })
@@ -194,64 +206,64 @@ describe('settling a transcription', () => {
 describe('a request with an unknown outcome', () => {
   test('counts as one of unknown cost, next to the successful one', async () => {
     await clearUsage()
-    const of = await begin()
-    const first = await claim(of)
-    await call(of)
+    const of = await addTranscription()
+    const first = await claimJob(of)
+    await beginCall(of)
     await endAttempts(db, [{ id: of.jobId, attempt: first, outcome: 'release' }])
-    const second = await claim(of)
-    await call(of)
-    await report(of.jobId, second)
-    await finish(of, second)
-    assert.deepEqual(await readUsage(), [REPORTED, LOST])
+    const second = await claimJob(of)
+    await beginCall(of)
+    await reportUsage(of.jobId, second)
+    await finishJob(of, second)
+    assert.deepEqual(await readUsage(), [REPORTED_USAGE, UNKNOWN_USAGE])
   })
 
   test('also counts if the transcription was deleted meanwhile', async () => {
     await clearUsage()
-    const of = await begin()
-    const attempt = await claim(of)
-    await call(of)
+    const of = await addTranscription()
+    const attempt = await claimJob(of)
+    await beginCall(of)
     assert.equal((await db.maybeOne(cancelTranscription(of.id, owner, false)))?.job_id, of.jobId)
     assert.equal((await db.maybeOne(deleteTranscription(of.id, owner, false)))?.id, of.id)
     await endAttempts(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: mailboxOf(of) }])
     assert.equal(await readShown(of), null)
-    assert.deepEqual(await readUsage(), [LOST])
-    assert.equal(await call(of), null)
+    assert.deepEqual(await readUsage(), [UNKNOWN_USAGE])
+    assert.equal(await beginCall(of), null)
   })
 })
 
 test('a retry finishes a failed transcription, and counts only its own requests', async () => {
   await clearUsage()
-  const of = await begin()
-  const attempt = await claim(of)
-  await call(of)
-  await report(of.jobId, attempt, { success: false, cost: '0' })
+  const of = await addTranscription()
+  const attempt = await claimJob(of)
+  await beginCall(of)
+  await reportUsage(of.jobId, attempt, { success: false, cost: '0' })
   await loseLease(of, attempt)
   const again = { ...of, jobId: await addJob(of.id, of.documentId, owner) }
-  const next = await claim(again)
-  await call(again)
+  const next = await claimJob(again)
+  await beginCall(again)
   assert.equal((await readShown(of)).status, 'pending')
-  await report(again.jobId, next)
-  await finish(again, next)
+  await reportUsage(again.jobId, next)
+  await finishJob(again, next)
   const { status, job_id, text, error } = await readShown(of)
   assert.deepEqual([status, job_id, text, error], ['done', again.jobId, 'Hallo', null])
   assert.equal((await readUsage()).length, 2)
   // A late call of the first job changes nothing.
-  assert.equal(await call(of), null)
+  assert.equal(await beginCall(of), null)
 })
 
 test('a restart voids only the text shown since the last one', async () => {
-  const of = await begin()
-  const attempt = await claim(of)
+  const of = await addTranscription()
+  const attempt = await claimJob(of)
   const emit = (n: number, kind: string) =>
     db.any(storeProgress([{ id: of.jobId, attempt, n, kind, data: { content: 'x' } }]))
   await emit(1, 'chunk')
-  assert.equal((await call(of))!.shown, true)
+  assert.equal((await beginCall(of))!.shown, true)
   await emit(2, 'restart')
-  assert.equal((await call(of))!.shown, false)
+  assert.equal((await beginCall(of))!.shown, false)
 })
 
 test('other accounts can neither read, stop nor delete it', async () => {
-  const of = await begin()
+  const of = await addTranscription()
   const other = owner + 1
   for (const whose of [other, null]) {
     assert.deepEqual(await query(readTranscription.text, [of.id, whose, false]), [])

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
 import { createVisibilityTracker } from '../../sql/visibility.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const LIMIT_MS = 30_000
 
 /** Runs one probe, as the health check does. */

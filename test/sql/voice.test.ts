@@ -5,33 +5,33 @@ import { connect } from '../../sql/driver.ts'
 import {
   addPreviewChunk,
   beginPreview,
+  completePreview,
   deleteExcessPreviews,
-  endPreview,
   findPreview,
-  previewChunk,
-  requestedPreview,
-  requestPreview,
+  findPreviewChunk,
+  findRequestedPreview,
+  storePreviewRequest,
 } from '../../sql/voice.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** Stored previews of voices, and the tables' constraints. */
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await createTestDatabase()
 const speech = { provider: 'openai', model: 'm', voice: 'v', speed: 1.25, text: 't' }
 
 test('a preview exists once it is complete, with the bytes of its last generation', async () => {
   const digest = randomBytes(32)
-  assert.equal(await db.maybeOne(requestedPreview(digest)), null)
+  assert.equal(await db.maybeOne(findRequestedPreview(digest)), null)
   assert.equal(await db.maybeOne(beginPreview(digest)), null)
-  await db.run(requestPreview(digest, speech))
-  await db.run(requestPreview(digest, speech))
-  assert.deepEqual(await db.maybeOne(requestedPreview(digest)), { ...speech, byte_size: null })
+  await db.run(storePreviewRequest(digest, speech))
+  await db.run(storePreviewRequest(digest, speech))
+  assert.deepEqual(await db.maybeOne(findRequestedPreview(digest)), { ...speech, byte_size: null })
   const first = (await db.one(beginPreview(digest))).generation
   const add = (generation: string, ordinal: number, start: number, text: string) =>
     db.run(addPreviewChunk({ digest, generation, ordinal, start, bytes: Buffer.from(text) }))
   const at = async (generation: string, position: number) => {
-    const chunk = await db.maybeOne(previewChunk(digest, generation, position))
+    const chunk = await db.maybeOne(findPreviewChunk(digest, generation, position))
     return chunk && [chunk.start, Buffer.from(chunk.bytes).toString()]
   }
   await add(first, 0, 0, 'abc')
@@ -51,14 +51,14 @@ test('a preview exists once it is complete, with the bytes of its last generatio
       [2, 'z'],
     ],
   )
-  assert.equal(await db.run(endPreview(digest, first, 3)), 0)
-  assert.equal(await db.run(endPreview(digest, generation, 3)), 1)
+  assert.equal(await db.run(completePreview(digest, first, 3)), 0)
+  assert.equal(await db.run(completePreview(digest, generation, 3)), 1)
   assert.deepEqual(await db.maybeOne(findPreview(digest)), { generation, byte_size: 3 })
 })
 
 test('its use is recorded once a day', async () => {
   const digest = randomBytes(32)
-  await db.run(requestPreview(digest, speech))
+  await db.run(storePreviewRequest(digest, speech))
   await db.one(beginPreview(digest))
   await query('update voice_preview set byte_size = 1 where digest = $1', [digest])
   const markUsed = async (ago: string) => {
@@ -77,7 +77,7 @@ test('its use is recorded once a day', async () => {
 test('the least recently used previews are pruned beyond the limit', async () => {
   await query('delete from voice_preview')
   const digests = Array.from({ length: 5 }, () => randomBytes(32))
-  for (const digest of digests) await db.run(requestPreview(digest, speech))
+  for (const digest of digests) await db.run(storePreviewRequest(digest, speech))
   assert.equal((await db.one(deleteExcessPreviews(3, 100))).count, 2)
   assert.equal((await db.one(deleteExcessPreviews(3, 100))).count, 0)
   const left = await query(`select digest from voice_preview order by used_at`)
@@ -101,10 +101,10 @@ test('a preview and its chunks are found by an index', async () => {
   const { digest, generation } = row as { digest: Buffer; generation: string }
   for (const make of [
     () => findPreview(digest),
-    () => requestPreview(digest, speech),
-    () => requestedPreview(digest),
-    () => previewChunk(digest, generation, 1),
-    () => endPreview(digest, generation, 2),
+    () => storePreviewRequest(digest, speech),
+    () => findRequestedPreview(digest),
+    () => findPreviewChunk(digest, generation, 1),
+    () => completePreview(digest, generation, 2),
     () => beginPreview(digest),
     () => deleteExcessPreviews(10_000, 100),
   ])

@@ -4,13 +4,13 @@ import { z } from 'zod'
 import { createDatabase, noRows, sql } from '../../sql/db.ts'
 import { createReader } from '../../sql/reader.ts'
 import { formatPosition, parsePosition, watchWal } from '../../sql/wal.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 
 /** Readers know the end of the WAL and the time at which they learned it. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const pooler = await startPooler({ url, size: 2 })
 const reader = createReader({ url, applicationName: 'wal' })
 const LAG_MS = 1_500
@@ -25,7 +25,7 @@ let n = 0
 const At = z.object({ at: z.string() })
 // Minimum size of a commit record in bytes.
 const COMMIT_BYTES = 34
-const insert = () => sql.type(noRows)`insert into written values (${++n})`
+const insertRow = () => sql.type(noRows)`insert into written values (${++n})`
 const readFlushed = async () =>
   parsePosition(String((await query('select pg_current_wal_flush_lsn() as at'))[0]!.at))!
 
@@ -50,7 +50,7 @@ for (const [through, more] of [
 
   test(`a commit returns a position after it: through ${through}`, async () => {
     const before = await db.transaction(async (tx) => {
-      await tx.run(insert())
+      await tx.run(insertRow())
       return (await tx.one(sql.type(At)`select pg_current_wal_insert_lsn()::text as at`)).at
     })
     assert.equal(positions.length, 1)
@@ -60,7 +60,7 @@ for (const [through, more] of [
     )
     assert.equal(positions.length, 2)
     assert.ok(positions[1]! >= parsePosition(at)! + COMMIT_BYTES)
-    assert.equal(await db.run(insert()), 1)
+    assert.equal(await db.run(insertRow()), 1)
     assert.equal(positions.length, 3)
   })
 
@@ -77,7 +77,7 @@ for (const [through, more] of [
       )
     }
     assert.equal(positions.length, count)
-    const many = await Promise.all(Array.from({ length: 50 }, () => db.run(insert())))
+    const many = await Promise.all(Array.from({ length: 50 }, () => db.run(insertRow())))
     assert.deepEqual(many, Array(50).fill(1))
     assert.equal(positions.length, count + 50)
   })

@@ -4,22 +4,23 @@ import { beforeEach, describe, test } from 'node:test'
 import { storePendingQuota } from '../../sql/quotas.ts'
 import {
   deleteExpiredEndpoints,
-  dueEndpoints,
   insertEndpoint,
+  listDueEndpoints,
   markEndpointVerified,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { createWebhookWorld } from './webhooks-help.ts'
+import { createWebhookDatabase } from './webhooks-help.ts'
 
 /** Webhooks have limits, so that they cannot flood a target. Endpoints that an API key created end with the key. */
 
-const world = await createWebhookWorld()
-const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } = world
-beforeEach(() => world.fresh())
+const webhookDatabase = await createWebhookDatabase()
+const { db, query, ledger, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
+  webhookDatabase
+beforeEach(() => webhookDatabase.fresh())
 
 describe('rate limits', () => {
-  const FEW = { proved: { max: 5, seconds: 60 }, unproved: { max: 2, seconds: 60 } }
+  const FEW = { verified: { max: 5, seconds: 60 }, unverified: { max: 2, seconds: 60 } }
   const addDeliveries = async (id: number, n: number) => {
     for (let i = 0; i < n; i++) await delivery(id)
   }
@@ -33,32 +34,32 @@ describe('rate limits', () => {
     await addDeliveries(two, 4)
     assert.equal((await take(one, 8, FEW)).length, 2)
     assert.equal((await take(two, 8, FEW)).length, 0)
-    assert.deepEqual(await db.any(dueEndpoints()), [], 'the host rests')
+    assert.deepEqual(await db.any(listDueEndpoints()), [], 'the host rests')
     const other = await endpoint(['job.done'], await account())
     await addDeliveries(other, 1)
-    assert.deepEqual(await db.any(dueEndpoints()), [{ id: other, host: 'example.com' }])
+    assert.deepEqual(await db.any(listDueEndpoints()), [{ id: other, host: 'example.com' }])
     assert.equal((await take(other, 8, FEW)).length, 1)
     await skipMinute()
-    assert.equal((await db.any(dueEndpoints())).length, 2)
+    assert.equal((await db.any(listDueEndpoints())).length, 2)
     assert.equal((await take(two, 8, FEW)).length, 2)
     assert.equal((await take(one, 8, FEW)).length, 0)
   })
 
   test('are higher for a proven endpoint, and for callbacks at its host', async () => {
-    const [proved, unproved] = [await endpoint(['job.done']), await endpoint(['job.done'])]
-    await prove(proved)
-    await addDeliveries(proved, 3)
-    await addDeliveries(unproved, 3)
-    assert.equal((await take(proved, 8, FEW)).length, 3)
-    assert.equal((await take(unproved, 8, FEW)).length, 0, 'they are counted together')
-    const job = await ledger.add(world.owner)
+    const [verified, unverified] = [await endpoint(['job.done']), await endpoint(['job.done'])]
+    await prove(verified)
+    await addDeliveries(verified, 3)
+    await addDeliveries(unverified, 3)
+    assert.equal((await take(verified, 8, FEW)).length, 3)
+    assert.equal((await take(unverified, 8, FEW)).length, 0, 'they are counted together')
+    const job = await ledger.add(webhookDatabase.owner)
     await db.run(callback(job, 'https://example.com/called'))
     await db.run(callback(job, 'https://elsewhere.example.com/called'))
     await ledger.claim(job)
     await ledger.finish(job, 'done')
     const [callbacks] = await query('select id::int from webhook_endpoint where url is null')
     assert.equal(
-      (await take(Number(callbacks!.id), 8, { ...FEW, unproved: { max: 1, seconds: 60 } })).length,
+      (await take(Number(callbacks!.id), 8, { ...FEW, unverified: { max: 1, seconds: 60 } })).length,
       1,
     )
   })
@@ -75,14 +76,14 @@ describe('rate limits', () => {
     assert.equal(await readProvedAt(), null)
     await prove(id)
     assert.equal(await readProvedAt(), null, 'the echo of a challenge for the former URL')
-    assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'moved.example.com' }])
+    assert.deepEqual(await db.any(listDueEndpoints()), [{ id, host: 'moved.example.com' }])
   })
 
   test('of 0 send nothing, and none is exceeded by concurrent takers', async () => {
     const id = await endpoint(['job.done'])
     await addDeliveries(id, 12)
     const taken = await Promise.all(
-      Array.from({ length: 6 }, () => take(id, 2, { ...FEW, unproved: { max: 7, seconds: 60 } })),
+      Array.from({ length: 6 }, () => take(id, 2, { ...FEW, unverified: { max: 7, seconds: 60 } })),
     )
     assert.equal(taken.flat().length, 7)
     assert.equal((await take(id, 8)).length, 5)
@@ -108,7 +109,7 @@ describe('pending deliveries', () => {
     await delivery(theirs)
     assert.equal((await deliveries(theirs)).length, 1, 'of another account')
     await query(`insert into account_quota (account_id, kind, quota) values ($1, 'pending_deliveries', 9)`, [
-      world.owner,
+      webhookDatabase.owner,
     ])
     await ended()
     assert.equal((await deliveries()).length, 7)
@@ -122,10 +123,10 @@ describe('endpoints that an API key created', () => {
     await query(
       `insert into api_key (id, account_id, name, digest, hint, scopes, expires_at)
        values ($1::uuid, $2, 'n', sha256($1::uuid::text::bytea), 'hint', '{jobs:read}', $3)`,
-      [id, world.owner, expiresAt],
+      [id, webhookDatabase.owner, expiresAt],
     )
     const made = {
-      accountId: world.owner,
+      accountId: webhookDatabase.owner,
       organizationId: null,
       url: 'https://example.com/',
       host: 'example.com',
@@ -140,7 +141,7 @@ describe('endpoints that an API key created', () => {
 
   test('are deleted with the key, however it is deleted, but others stay', async () => {
     const [one, other, own] = [await addKeyed(), await addKeyed(), await endpoint(['job.done'])]
-    const job = await ledger.add(world.owner)
+    const job = await ledger.add(webhookDatabase.owner)
     await db.run(callback(job, 'https://a.example.com/', one.key))
     await db.run(callback(job, 'https://b.example.com/', other.key))
     await query('delete from api_key where id = $1', [one.key])

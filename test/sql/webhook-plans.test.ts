@@ -1,17 +1,17 @@
 import { after, describe, test } from 'node:test'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
-import { deleteMember, hideOrganization } from '../../sql/orgs.ts'
+import { deleteMember, markOrganizationDeleted } from '../../sql/orgs.ts'
 import {
-  addCallback,
   addChallenge,
+  addJobCallback,
   claimDeliveries,
   deleteExpiredEndpoints,
-  disabledEndpoint,
-  dueEndpoints,
-  hideEndpoint,
+  findDisabledEndpoint,
   insertEndpoint,
-  managedEndpoint,
+  listDueEndpoints,
+  lockManagedEndpoint,
+  markEndpointDeleted,
   markEndpointVerified,
   purgeEndpoints,
   readDeliveries,
@@ -24,12 +24,12 @@ import {
   rollSecret,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
-import { testDatabase, vacuumAnalyze } from '../database.ts'
+import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Endpoints, deliveries and callbacks use an index, with 2000 endpoints and 10,000 deliveries. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 await fillOrganizations(query)
 await query(
   `insert into webhook_endpoint (account_id, organization_id, url, host, events)
@@ -85,7 +85,7 @@ const newEndpoint = {
 }
 
 const RATE = { max: 10, seconds: 60 }
-const LIMITS = { max: 8, holdSeconds: 45, rates: { proved: RATE, unproved: RATE } }
+const LIMITS = { max: 8, holdSeconds: 45, rates: { verified: RATE, unverified: RATE } }
 const nextPending = (): number => {
   delivery += 50
   return delivery
@@ -93,28 +93,28 @@ const nextPending = (): number => {
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'adding an endpoint': () => insertEndpoint(newEndpoint),
-  'an endpoint of somebody': () => managedEndpoint(5, [5, false, null]),
+  'an endpoint of somebody': () => lockManagedEndpoint(5, [5, false, null]),
   'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),
   'rolling a secret': () => rollSecret(++endpoint),
-  'hiding one': () => hideEndpoint(++endpoint),
+  'hiding one': () => markEndpointDeleted(++endpoint),
   'sending again': () => redeliverWebhook(1 + (++delivery % 2000), delivery),
   'a callback': () =>
-    addCallback(jobId(++job), {
+    addJobCallback(jobId(++job), {
       accountId: 5,
       url: 'https://example.com/',
       host: 'example.com',
       keyId: null,
     }),
-  'what is due': dueEndpoints,
+  'what is due': listDueEndpoints,
   'endpoints of expired keys': deleteExpiredEndpoints,
   'proving an endpoint': () => markEndpointVerified(++endpoint, 'https://example.com/'),
   'a challenge': () => addChallenge(++endpoint, 'token'),
   'taking what is due': () => claimDeliveries(1 + (nextPending() % 2000), 'example.com', LIMITS),
   'settling a delivery': () => recordDeliveryAttempt(nextPending(), 'failed', ANSWER, [1000]),
-  'whom to tell': () => disabledEndpoint(++endpoint),
+  'whom to tell': () => findDisabledEndpoint(++endpoint),
   'purging those that are gone': () => purgeEndpoints(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
-  'the end of an organization': () => hideOrganization(++organization),
+  'the end of an organization': () => markOrganizationDeleted(++organization),
 }
 
 describe('writes by index', () => {
@@ -130,7 +130,7 @@ describe('writes by index', () => {
       client,
       () =>
         ({
-          ...disabledEndpoint(1),
+          ...findDisabledEndpoint(1),
           sql: `select webhook_jobs_ended(array['${jobId(++n)}']::uuid[])`,
           values: [],
         }) as never,

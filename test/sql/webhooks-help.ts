@@ -1,12 +1,17 @@
-import { addCallback, claimDeliveries, recordDeliveryAttempt, type WebhookRates } from '../../sql/webhooks.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf } from '../edge/ledger.ts'
+import {
+  addJobCallback,
+  claimDeliveries,
+  recordDeliveryAttempt,
+  type WebhookRates,
+} from '../../sql/webhooks.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedger } from '../edge/ledger.ts'
 
 /** Adds endpoints, deliveries and jobs of an account. `fresh` starts over with a new account and no endpoints. */
 
-export const WAITS = [100_000, 200_000, 300_000]
+export const RETRY_DELAYS_MS = [100_000, 200_000, 300_000]
 export const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
-const ANY = { proved: null, unproved: null }
+const NO_RATE_LIMITS = { verified: null, unverified: null }
 
 interface DeliveryRow {
   readonly id: number
@@ -20,10 +25,10 @@ interface DeliveryRow {
   readonly answers: object[]
 }
 
-export async function createWebhookWorld() {
-  const database = await testDatabase()
+export async function createWebhookDatabase() {
+  const database = await createTestDatabase()
   const { db, query } = database
-  const ledger = ledgerOf(database)
+  const ledger = createLedger(database)
   ledger.isQuiet = true
   let count = 0
   const of = { owner: 0 }
@@ -57,7 +62,7 @@ export async function createWebhookWorld() {
         [endpointId ?? null],
       )) as never,
     callback: (job: string, url: string, keyId: string | null = null) =>
-      addCallback(job, { accountId: of.owner, url, host: new URL(url).hostname, keyId }),
+      addJobCallback(job, { accountId: of.owner, url, host: new URL(url).hostname, keyId }),
     ended: async (outcome = 'done', more: object = {}): Promise<string> => {
       const id = await ledger.add(of.owner)
       await ledger.claim(id)
@@ -65,8 +70,8 @@ export async function createWebhookWorld() {
       return id
     },
     settle: async (id: number, outcome: 'delivered' | 'failed' | 'gone' = 'failed') =>
-      (await db.one(recordDeliveryAttempt(id, outcome, ANSWER, WAITS))).end,
-    take: (id: number, max = 10, rates: WebhookRates = ANY) =>
+      (await db.one(recordDeliveryAttempt(id, outcome, ANSWER, RETRY_DELAYS_MS))).end,
+    take: (id: number, max = 10, rates: WebhookRates = NO_RATE_LIMITS) =>
       db.any(claimDeliveries(id, 'example.com', { max, holdSeconds: 45, rates })),
   }
 }

@@ -2,31 +2,31 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { z } from 'zod'
-import { applyEvents } from '../../sql/comms.ts'
+import { applySendEvents } from '../../sql/comms.ts'
 import { sql } from '../../sql/db.ts'
 import { cancelJob } from '../../sql/jobs.ts'
-import { hideOrganization } from '../../sql/orgs.ts'
+import { markOrganizationDeleted } from '../../sql/orgs.ts'
 import {
   BACKOFF_FROM_FAILURES,
-  dueEndpoints,
-  hideEndpoint,
+  listDueEndpoints,
+  markEndpointDeleted,
   purgeEndpoints,
   recordDeliveryAttempt,
   updateEndpoint,
 } from '../../sql/webhooks.ts'
-import { ANSWER, createWebhookWorld, WAITS } from './webhooks-help.ts'
+import { ANSWER, createWebhookDatabase, RETRY_DELAYS_MS } from './webhooks-help.ts'
 
 /** Changes of rows create deliveries with the right content, receivers and times. */
 
-const world = await createWebhookWorld()
+const webhookDatabase = await createWebhookDatabase()
 const { db, query, ledger, insert, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
-  world
+  webhookDatabase
 const readTypes = async (endpointId?: number) => (await deliveries(endpointId)).map(({ type }) => type)
 let [owner, count] = [0, 0]
 
 beforeEach(async () => {
-  await world.fresh()
-  owner = world.owner
+  await webhookDatabase.fresh()
+  owner = webhookDatabase.owner
 })
 
 describe('the end of a job', () => {
@@ -105,7 +105,7 @@ describe('other events', () => {
         detail: null,
       } as const
       for (const status of ['delivered', 'bounced', 'delivered'] as const)
-        await db.one(applyEvents([{ ...eventFields, status, providerStatus: status }]))
+        await db.one(applySendEvents([{ ...eventFields, status, providerStatus: status }]))
     }
     await send('caller')
     await send('account')
@@ -171,7 +171,7 @@ describe('deliveries', () => {
   test('are due in order, taken once, and due again if their taker disappears', async () => {
     const id = await endpoint(['job.done'])
     const ids = [await delivery(id), await delivery(id), await delivery(id)]
-    assert.deepEqual(await db.any(dueEndpoints()), [{ id, host: 'example.com' }])
+    assert.deepEqual(await db.any(listDueEndpoints()), [{ id, host: 'example.com' }])
     assert.deepEqual(
       (await take(id, 2)).map((one) => one.id),
       ids.slice(0, 2),
@@ -181,7 +181,7 @@ describe('deliveries', () => {
       ids.slice(2),
     )
     assert.deepEqual(await take(id), [])
-    assert.deepEqual(await db.any(dueEndpoints()), [])
+    assert.deepEqual(await db.any(listDueEndpoints()), [])
     await query(`update webhook_delivery set due_at = due_at - interval '45 seconds'`)
     assert.equal((await take(id)).length, 3)
   })
@@ -189,10 +189,13 @@ describe('deliveries', () => {
   test('wait longer after each failure, with 10 % jitter, and finally fail', async () => {
     const id = await endpoint(['job.done'])
     const one = await delivery(id)
-    for (const wait of WAITS) {
+    for (const wait of RETRY_DELAYS_MS) {
       // Both statements run in one transaction, so that `now()` is the same.
       const { ms } = await db.transaction(async (tx) => {
-        assert.equal((await tx.one(recordDeliveryAttempt(one, 'failed', ANSWER, WAITS))).end, 'pending')
+        assert.equal(
+          (await tx.one(recordDeliveryAttempt(one, 'failed', ANSWER, RETRY_DELAYS_MS))).end,
+          'pending',
+        )
         return tx.one(sql.type(z.object({ ms: z.number() }))`
           select extract(epoch from due_at - now())::float8 * 1000 as ms from webhook_delivery`)
       })
@@ -229,10 +232,10 @@ describe('deliveries', () => {
     const id = await endpoint(['job.done'])
     await delivery(id)
     await query('update account set is_active = false where id = $1', [owner])
-    assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
+    assert.deepEqual([await db.any(listDueEndpoints()), await take(id)], [[], []])
     await query('update account set is_active = true where id = $1', [owner])
     await db.one(updateEndpoint(id, { is_active: false }))
-    assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
+    assert.deepEqual([await db.any(listDueEndpoints()), await take(id)], [[], []])
     await db.one(updateEndpoint(id, { is_active: true }))
     assert.equal((await take(id)).length, 1)
   })
@@ -252,7 +255,7 @@ describe('an endpoint', () => {
       rests: true,
       off: false,
     })
-    assert.deepEqual([await db.any(dueEndpoints()), await take(id)], [[], []])
+    assert.deepEqual([await db.any(listDueEndpoints()), await take(id)], [[], []])
     await query('update webhook_endpoint set blocked_until = now()')
     const probe = await take(id)
     assert.equal(probe.length, 1)
@@ -300,7 +303,7 @@ describe('an endpoint', () => {
       await endpoint(['job.done']),
     ]
     await query('delete from organization_member where organization_id = $1 and user_id = $2', [left, owner])
-    await db.one(hideOrganization(deleted))
+    await db.one(markOrganizationDeleted(deleted))
     const states = await query(
       'select deleted_at is not null as gone from webhook_endpoint where id = any($1) order by id',
       [ids],
@@ -315,8 +318,8 @@ describe('an endpoint', () => {
     const [gone, kept] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     for (let n = 0; n < 5; n++) await delivery(gone)
     await delivery(kept)
-    await db.one(hideEndpoint(gone))
-    assert.equal(await db.maybeOne(hideEndpoint(gone)), null)
+    await db.one(markEndpointDeleted(gone))
+    assert.equal(await db.maybeOne(markEndpointDeleted(gone)), null)
     const counts: number[] = []
     for (let n = 0; n < 4; n++) counts.push((await db.one(purgeEndpoints(2))).count)
     assert.deepEqual(counts, [2, 2, 1, 1])

@@ -9,7 +9,7 @@ const wire = new Wire(await connectSocket({ url, applicationName: 'wire-test' })
 after(() => wire.close())
 
 const echo = { name: 'echo', text: 'select $1::text' }
-const broken = { name: 'broken', text: 'select no_such_column' }
+const invalidStatement = { name: 'broken', text: 'select no_such_column' }
 const divide = { name: 'divide', text: 'select (10 / $1::int)::text' }
 
 test('gives each of many concurrent reads its own answer, in any batches', async () => {
@@ -33,9 +33,9 @@ test('fails only the read with the error, and repeats reads that the server skip
 
 test('fails an invalid statement each time, but not others next to it', async () => {
   const [first, good, second] = await Promise.allSettled([
-    wire.read(broken, []),
+    wire.read(invalidStatement, []),
     wire.read({ name: 'beside', text: 'select 1::text' }, []),
-    wire.read(broken, []),
+    wire.read(invalidStatement, []),
   ])
   assert.ok(first.status === 'rejected' && first.reason instanceof WireError)
   assert.equal(first.reason.code, '42703')
@@ -85,7 +85,7 @@ test('fails current and later reads when the connection is lost', async () => {
   )) as [{ pid: number }]
   await query('select pg_terminate_backend($1)', [pid])
   await failed
-  assert.equal(lost.broken, true)
+  assert.equal(lost.isBroken, true)
   await assert.rejects(lost.read(echo, ['x']), /Connection terminated/)
 })
 

@@ -1,4 +1,4 @@
-import { httpStandIn, type Mode } from './http.ts'
+import { type Mode, startHttpStandIn } from './http.ts'
 
 /** An OpenTelemetry collector that accepts traces as OTLP in JSON (https://opentelemetry.io/docs/specs/otlp/). */
 
@@ -58,13 +58,13 @@ interface SentSpan {
   readonly status: { readonly code?: number }
 }
 
-const KINDS = ['internal', 'internal', 'server', 'client', 'producer', 'consumer'] as const
-const FAILED = 2
+const SPAN_KINDS = ['internal', 'internal', 'server', 'client', 'producer', 'consumer'] as const
+const ERROR_STATUS = 2
 
 export async function startCollector(): Promise<CollectorStandIn> {
   const spans: ReceivedSpan[] = []
   const headers: CollectorStandIn['headers'] = []
-  const server = await httpStandIn((asked) => {
+  const server = await startHttpStandIn((asked) => {
     headers.push(asked.headers)
     return {
       mode: asked.path === '/v1/traces' ? standIn.mode : { status: 404 },
@@ -92,11 +92,11 @@ function parseSpan(span: SentSpan): Omit<ReceivedSpan, 'service'> {
     spanId: span.spanId,
     parentSpanId: span.parentSpanId ?? '',
     name: span.name,
-    kind: KINDS[span.kind]!,
+    kind: SPAN_KINDS[span.kind]!,
     startMs: ms(span.startTimeUnixNano),
     endMs: ms(span.endTimeUnixNano),
     attributes: valuesOf(span.attributes),
-    failed: span.status.code === FAILED,
+    failed: span.status.code === ERROR_STATUS,
   }
 }
 

@@ -29,7 +29,7 @@ export interface HttpStandIn {
   stop(): Promise<void>
 }
 
-export interface Asked {
+export interface ReceivedRequest {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams
@@ -38,16 +38,16 @@ export interface Asked {
 }
 
 /** Carries out an accepted request and returns its answer. */
-export type Take = () => { readonly status: number; readonly body: unknown }
+export type Accept = () => { readonly status: number; readonly body: unknown }
 
 /** Starts a server. `decide` chooses the reaction to each request. */
-export async function httpStandIn(
-  decide: (asked: Asked) => { mode: Mode; take: Take },
+export async function startHttpStandIn(
+  decide: (asked: ReceivedRequest) => { mode: Mode; take: Accept },
 ): Promise<HttpStandIn> {
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
-    void readWhole(request).then(
-      (asked) => answer(request, response, standIn, () => decide(asked)),
+    void readRequest(request).then(
+      (asked) => sendAnswer(request, response, standIn, () => decide(asked)),
       () => response.destroy(),
     )
   })
@@ -69,7 +69,7 @@ export async function httpStandIn(
   return standIn
 }
 
-async function readWhole(request: IncomingMessage): Promise<Asked> {
+async function readRequest(request: IncomingMessage): Promise<ReceivedRequest> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const { pathname, searchParams } = new URL(request.url!, 'http://stand-in')
@@ -82,11 +82,11 @@ async function readWhole(request: IncomingMessage): Promise<Asked> {
   }
 }
 
-async function answer(
+async function sendAnswer(
   request: IncomingMessage,
   response: ServerResponse,
   standIn: HttpStandIn,
-  decide: () => { mode: Mode; take: Take },
+  decide: () => { mode: Mode; take: Accept },
 ): Promise<void> {
   const paceMs = standIn.pace() / 2
   if (paceMs > 0) await delay(paceMs)

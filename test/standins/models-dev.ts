@@ -10,7 +10,7 @@ export interface ModelsDevStandIn {
   answer: (response: ServerResponse) => void
 }
 
-export async function modelsDevServer(): Promise<ModelsDevStandIn> {
+export async function startModelsDev(): Promise<ModelsDevStandIn> {
   const server = createServer((_, response) => {
     standIn.asked++
     standIn.answer(response)
@@ -27,7 +27,7 @@ export async function modelsDevServer(): Promise<ModelsDevStandIn> {
 
 type Fields = Readonly<Record<string, unknown>>
 
-export interface GivenVendor {
+export interface ListedVendor {
   id: string
   name: string
   // biome-ignore lint/suspicious/noExplicitAny: tests put invalid values in it
@@ -35,7 +35,7 @@ export interface GivenVendor {
 }
 
 /** Returns a model in the format of models.dev. */
-export const listedModel = (id: string, more: Fields = {}): Fields => ({
+export const createListedModel = (id: string, more: Fields = {}): Fields => ({
   id,
   name: `Model ${id}`,
   family: 'test',
@@ -52,7 +52,7 @@ export const listedModel = (id: string, more: Fields = {}): Fields => ({
 })
 
 /** Returns a vendor with these models, in the format of models.dev. */
-export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVendor => ({
+export const createListedVendor = (id: string, ...models: readonly Fields[]): ListedVendor => ({
   id,
   name: id.toUpperCase(),
   ...{ env: [`${id.toUpperCase()}_API_KEY`], npm: `@ai-sdk/${id}`, doc: 'https://example.com' },
@@ -60,10 +60,12 @@ export const listedVendor = (id: string, ...models: readonly Fields[]): GivenVen
 })
 
 /** Returns a list that passes validation: four models of each of the six providers, and another vendor. */
-export function plausibleList(): Record<string, GivenVendor> {
+export function createPlausibleList(): Record<string, ListedVendor> {
   const six = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere']
-  const vendors = six.map((id) => listedVendor(id, ...[1, 2, 3, 4].map((n) => listedModel(`${id}-${n}`))))
+  const vendors = six.map((id) =>
+    createListedVendor(id, ...[1, 2, 3, 4].map((n) => createListedModel(`${id}-${n}`))),
+  )
   return Object.fromEntries(
-    [...vendors, listedVendor('else', listedModel('vendor/model'))].map((v) => [v.id, v]),
+    [...vendors, createListedVendor('else', createListedModel('vendor/model'))].map((v) => [v.id, v]),
   )
 }

@@ -51,7 +51,7 @@ export interface ModelStandIn {
 
 export const USAGE = { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17 }
 
-export async function modelServer(): Promise<ModelStandIn> {
+export async function startModelServer(): Promise<ModelStandIn> {
   const sockets = new Set<Socket>()
   const asked: ModelRequest[] = []
   let open = 0
@@ -61,7 +61,7 @@ export async function modelServer(): Promise<ModelStandIn> {
     try {
       const one = await parseRequest(request)
       asked.push(one)
-      await answer(response, one, standIn.script(one))
+      await sendAnswer(response, one, standIn.script(one))
     } catch {
       response.destroy()
     }
@@ -97,7 +97,7 @@ async function parseRequest(request: IncomingMessage): Promise<ModelRequest> {
   }
 }
 
-async function answer(response: ServerResponse, asked: ModelRequest, script: Script): Promise<void> {
+async function sendAnswer(response: ServerResponse, asked: ModelRequest, script: Script): Promise<void> {
   const { status = 200, headers = {}, pieces = ['Hello', ' there'], firstMs = 0 } = script
   if (status !== 200) {
     const body = script.body ?? { error: { message: 'secret words of the provider', type: 'x', code: null } }
@@ -106,7 +106,7 @@ async function answer(response: ServerResponse, asked: ModelRequest, script: Scr
       .end(typeof body === 'string' ? body : JSON.stringify(body))
     return
   }
-  if (asked.body.stream === true) return stream(response, asked, script, pieces)
+  if (asked.body.stream === true) return streamAnswer(response, asked, script, pieces)
   if (firstMs > 0) await delay(firstMs)
   const does = script.breaks?.does
   if (does === 'hang') return
@@ -120,7 +120,7 @@ async function answer(response: ServerResponse, asked: ModelRequest, script: Scr
   const { model } = asked.body
   response.end(
     JSON.stringify({
-      ...HEAD,
+      ...RESPONSE_FIELDS,
       object: 'chat.completion',
       model,
       choices: [choice],
@@ -129,9 +129,9 @@ async function answer(response: ServerResponse, asked: ModelRequest, script: Scr
   )
 }
 
-const HEAD = { id: 'chatcmpl-1', created: 1_700_000_000 }
+const RESPONSE_FIELDS = { id: 'chatcmpl-1', created: 1_700_000_000 }
 
-async function stream(
+async function streamAnswer(
   response: ServerResponse,
   { body: { model } }: ModelRequest,
   script: Script,
@@ -139,7 +139,7 @@ async function stream(
 ): Promise<void> {
   const { firstMs = 0, betweenMs = 0, aside = [], finish = 'stop' } = script
   const chunk = (choices: object[], more: object = {}): string =>
-    `data: ${JSON.stringify({ ...HEAD, object: 'chat.completion.chunk', model, choices, ...more })}\n\n`
+    `data: ${JSON.stringify({ ...RESPONSE_FIELDS, object: 'chat.completion.chunk', model, choices, ...more })}\n\n`
   const delta = (given: object, reason: string | null = null): string =>
     chunk([{ index: 0, delta: given, finish_reason: reason }])
   const write = (text: string): Promise<void> => writeBytes(response, Buffer.from(text), script.bytesEach)

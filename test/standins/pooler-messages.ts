@@ -11,7 +11,7 @@ export interface Message {
 }
 
 /** Splits a socket's data into messages. */
-export class Messages {
+export class MessageSplitter {
   /** True if the next message has a type letter; a client's startup messages have none. */
   lettered: boolean
   private rest: Buffer = Buffer.alloc(0)
@@ -36,7 +36,7 @@ export class Messages {
   }
 }
 
-export function message(type: string, ...parts: readonly (string | Buffer)[]): Buffer {
+export function createMessage(type: string, ...parts: readonly (string | Buffer)[]): Buffer {
   const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
   const head = Buffer.alloc(5)
   head.write(type, 'latin1')
@@ -44,24 +44,24 @@ export function message(type: string, ...parts: readonly (string | Buffer)[]): B
   return Buffer.concat([head, body])
 }
 
-export function int32(value: number): Buffer {
+export function encodeInt32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeInt32BE(value)
   return bytes
 }
 
 /** Returns the string up to the next zero byte, and the bytes after that byte. */
-export function textAt(body: Buffer, at = 0): [text: string, rest: Buffer] {
+export function readTextAt(body: Buffer, at = 0): [text: string, rest: Buffer] {
   const zero = body.indexOf(0, at)
   return [body.toString('utf8', at, zero), body.subarray(zero + 1)]
 }
 
 /** Returns the parameters of a client's startup message. */
-export function parametersOf(startup: Buffer): ReadonlyMap<string, string> {
+export function parseParameters(startup: Buffer): ReadonlyMap<string, string> {
   const found = new Map<string, string>()
   for (let rest = startup.subarray(4); rest.length > 1; ) {
-    const [name, more] = textAt(rest)
-    const [value, after] = textAt(more)
+    const [name, more] = readTextAt(rest)
+    const [value, after] = readTextAt(more)
     found.set(name, value)
     rest = after
   }
@@ -69,4 +69,5 @@ export function parametersOf(startup: Buffer): ReadonlyMap<string, string> {
 }
 
 /** Creates an error message that ends the connection. */
-export const fatal = (text: string): Buffer => message('E', `SFATAL\0VFATAL\0C08P01\0M${text}\0\0`)
+export const createFatalError = (text: string): Buffer =>
+  createMessage('E', `SFATAL\0VFATAL\0C08P01\0M${text}\0\0`)

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { type Message, message, textAt } from './pooler-messages.ts'
+import { createMessage, type Message, readTextAt } from './pooler-messages.ts'
 
 /** Translates names of prepared statements, so that clients of the pooler do not share them. */
 
@@ -35,14 +35,14 @@ let prepared = 0
  * Replaces the client's statement name by its name at the server. If the server lacks the statement, a Parse message
  * comes first.
  */
-export function translate(client: Client, server: Server, { type, whole, body }: Message): Buffer {
+export function translateNames(client: Client, server: Server, { type, whole, body }: Message): Buffer {
   const known = (name: string, rest: Buffer, own: boolean): Buffer => {
     server.known.add(name)
     server.batches.at(-1)!.push({ name, own })
-    return message('P', `${name}\0`, rest)
+    return createMessage('P', `${name}\0`, rest)
   }
   if (type === 'P') {
-    const [name, rest] = textAt(body)
+    const [name, rest] = readTextAt(body)
     if (name === '') return known('', rest, false)
     const given = `${client.id}/${++prepared}`
     client.statements.set(name, { name: given, rest })
@@ -50,13 +50,13 @@ export function translate(client: Client, server: Server, { type, whole, body }:
   }
   // The name comes after the portal in Bind, and after a letter in Describe and Close.
   const named =
-    type === 'B' ? textAt(body)[1] : body[0] === 0x53 && 'DC'.includes(type) ? body.subarray(1) : null
+    type === 'B' ? readTextAt(body)[1] : body[0] === 0x53 && 'DC'.includes(type) ? body.subarray(1) : null
   if (named === null) return whole
   const before = body.subarray(0, body.length - named.length)
-  const [name, rest] = textAt(named)
+  const [name, rest] = readTextAt(named)
   const statement = client.statements.get(name)
   if (name === '' || statement === undefined) return whole
-  const itself = message(type, before, `${statement.name}\0`, rest)
+  const itself = createMessage(type, before, `${statement.name}\0`, rest)
   if (type === 'C') client.statements.delete(name)
   if (server.known.has(statement.name) || type === 'C') return itself
   return Buffer.concat([known(statement.name, statement.rest, true), itself])

@@ -1,7 +1,14 @@
 import { createServer } from 'node:net'
 import { connectSocket } from '../../sql/driver.ts'
-import { fatal, int32, type Message, Messages, message, parametersOf } from './pooler-messages.ts'
-import { type Client, finishBatch, type Server, translate } from './pooler-statements.ts'
+import {
+  createFatalError,
+  createMessage,
+  encodeInt32,
+  type Message,
+  MessageSplitter,
+  parseParameters,
+} from './pooler-messages.ts'
+import { type Client, finishBatch, type Server, translateNames } from './pooler-statements.ts'
 
 /**
  * Pooler in transaction mode, like PgBouncer since 1.21, but stricter. For each transaction, a client gets another
@@ -28,7 +35,7 @@ export interface PoolerOptions {
 }
 
 // Startup parameters that PgBouncer tracks. It rejects all others, unless its settings ignore them.
-const PARAMETERS = new Set([
+const TRACKED_PARAMETERS = new Set([
   'user',
   'database',
   'application_name',
@@ -59,7 +66,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
       due: 0,
       open: false,
     }
-    const messages = new Messages(false)
+    const messages = new MessageSplitter(false)
     clients.add(client)
     socket.on('error', () => {})
     socket.on('close', () => removeClient(client))
@@ -77,15 +84,17 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
   /** Handles a startup message. Returns false if the message only requests TLS. */
   function handleStartup({ id, socket }: Client, { body }: Message): boolean {
     if (body.readInt32BE() === SSL_REQUEST) return !socket.write('N') && false
-    const unknown = [...parametersOf(body).keys()].find((name) => !PARAMETERS.has(name.toLowerCase()))
-    if (unknown !== undefined) socket.end(fatal(`unsupported startup parameter: ${unknown}`))
+    const unknown = [...parseParameters(body).keys()].find(
+      (name) => !TRACKED_PARAMETERS.has(name.toLowerCase()),
+    )
+    if (unknown !== undefined) socket.end(createFatalError(`unsupported startup parameter: ${unknown}`))
     else
       socket.write(
         Buffer.concat([
-          message('R', int32(0)),
-          message('S', 'client_encoding\0UTF8\0'),
-          message('K', int32(-id), int32(0)),
-          message('Z', 'I'),
+          createMessage('R', encodeInt32(0)),
+          createMessage('S', 'client_encoding\0UTF8\0'),
+          createMessage('K', encodeInt32(-id), encodeInt32(0)),
+          createMessage('Z', 'I'),
         ]),
       )
     return true
@@ -104,7 +113,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     for (const said of client.said.splice(0)) {
       client.open = !SYNCS.has(said.type)
       if (!client.open) client.due++
-      client.server.socket.write(maps ? translate(client, client.server, said) : said.whole)
+      client.server.socket.write(maps ? translateNames(client, client.server, said) : said.whole)
       if (!client.open) client.server.batches.push([])
     }
   }
@@ -121,7 +130,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
       if (server !== client.last) {
         moves++
         server!.resetting = maps
-        if (maps) server!.socket.write(message('Q', 'discard all\0'))
+        if (maps) server!.socket.write(createMessage('Q', 'discard all\0'))
       }
       client.last = server!
       forward(client)
@@ -136,11 +145,11 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     const socket = await connectSocket({ url, applicationName: 'pooler' }).catch(() => null)
     if (socket === null) {
       servers--
-      for (const client of waiting.splice(0)) client.socket.end(fatal('server_login_failed'))
+      for (const client of waiting.splice(0)) client.socket.end(createFatalError('server_login_failed'))
       return
     }
     const server: Server = { socket, client: null, resetting: false, known: new Set(), batches: [] }
-    const messages = new Messages(true)
+    const messages = new MessageSplitter(true)
     socket.on('error', () => {})
     socket.on('close', () => {
       servers--

@@ -5,7 +5,7 @@ import { CHALLENGE } from '../../sql/webhooks.ts'
 
 /** Webhook receiver that collects requests. Its `answer` function answers them. */
 
-export interface Received {
+export interface ReceivedWebhook {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
@@ -19,16 +19,16 @@ export interface Received {
 
 export interface Receiver {
   readonly url: string
-  readonly received: Received[]
+  readonly received: ReceivedWebhook[]
   /** True by default: challenges are echoed, and are missing from `received`. */
   echoes: boolean
   /** Answers a request, by default with 204. */
-  answer: (response: ServerResponse, request: Received) => void
+  answer: (response: ServerResponse, request: ReceivedWebhook) => void
   stop(): Promise<void>
 }
 
 export async function startReceiver(): Promise<Receiver> {
-  const received: Received[] = []
+  const received: ReceivedWebhook[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request
@@ -58,7 +58,7 @@ export async function startReceiver(): Promise<Receiver> {
 }
 
 /** Verifies a message with the reference implementation for receivers. @throws if another secret signed it. */
-export function verify(secret: string, { headers, body }: Received): void {
+export function verifyWebhook(secret: string, { headers, body }: ReceivedWebhook): void {
   new Webhook(secret).verify(body, headers as Record<string, string>)
 }
 

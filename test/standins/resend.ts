@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
-import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
+import { type Accept, type HttpStandIn, type Mode, type ReceivedRequest, startHttpStandIn } from './http.ts'
 
 /** Stand-in for Resend: the domain part of its REST API, and signed events. */
 export interface ResendStandIn extends HttpStandIn {
   readonly domains: ResendDomain[]
   /** Requests so far, as `METHOD /path`. */
   readonly asked: string[]
-  mode: (asked: Asked) => Mode
+  mode: (asked: ReceivedRequest) => Mode
   /** Number of domains on a page of the domain list. */
   pageSize: number
 }
@@ -24,7 +24,7 @@ export const KEY = 're_hunter2_key'
 export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of its webhooks').toString('base64')}`
 
 /** Returns a mail event for these recipients. `id` is our id, which the Message-ID contains. */
-export function mailEvent(
+export function createMailEvent(
   type: string,
   {
     id,
@@ -59,7 +59,7 @@ interface MailFacts {
  * Returns an event with Svix's signature, which Resend uses
  * (https://docs.svix.com/receiving/verifying-payloads/how-manual).
  */
-export function signedEvent(
+export function createSignedEvent(
   event: object,
   { secret = WEBHOOK_SECRET, at = Date.now(), id = `msg_${randomUUID()}` } = {},
 ): { body: string; headers: Record<string, string> } {
@@ -74,13 +74,13 @@ export function signedEvent(
   return { body, headers }
 }
 
-export async function resendServer(): Promise<ResendStandIn> {
+export async function startResend(): Promise<ResendStandIn> {
   const domains: ResendDomain[] = []
-  const server = await httpStandIn((asked) => {
+  const server = await startHttpStandIn((asked) => {
     standIn.asked.push(`${asked.method} ${asked.path}`)
     if (asked.headers.authorization !== `Bearer ${KEY}`)
-      return refusal(401, 'invalid_api_key', 'API key is invalid')
-    return { mode: standIn.mode(asked), take: () => answerOf(domains, standIn.pageSize, asked) }
+      return createRejection(401, 'invalid_api_key', 'API key is invalid')
+    return { mode: standIn.mode(asked), take: () => answerRequest(domains, standIn.pageSize, asked) }
   })
   const more = { domains, asked: [], mode: (): Mode => 'take', pageSize: 100 }
   const standIn: ResendStandIn = Object.assign(server, more)
@@ -88,7 +88,7 @@ export async function resendServer(): Promise<ResendStandIn> {
 }
 
 /** Resend's answer to a key that may only send mail. */
-export const SEND_ONLY: Mode = {
+export const SEND_ONLY_KEY_ERROR: Mode = {
   status: 401,
   body: {
     statusCode: 401,
@@ -97,7 +97,7 @@ export const SEND_ONLY: Mode = {
   },
 }
 
-export const resendDomain = (name: string, status = 'verified'): ResendDomain => ({
+export const createResendDomain = (name: string, status = 'verified'): ResendDomain => ({
   id: randomUUID(),
   name,
   status,
@@ -105,21 +105,22 @@ export const resendDomain = (name: string, status = 'verified'): ResendDomain =>
   created_at: '2026-01-02T03:04:05.678Z',
 })
 
-function refusal(statusCode: number, name: string, message: string): { mode: Mode; take: Take } {
+function createRejection(statusCode: number, name: string, message: string): { mode: Mode; take: Accept } {
   return {
     mode: { status: statusCode, body: { statusCode, name, message } },
     take: () => ({ status: statusCode, body: {} }),
   }
 }
 
-function answerOf(
+function answerRequest(
   domains: ResendDomain[],
   pageSize: number,
-  { method, path, query, body }: Asked,
-): ReturnType<Take> {
+  { method, path, query, body }: ReceivedRequest,
+): ReturnType<Accept> {
   const [, , id, action] = path.split('/')
   const found = domains.find((domain) => domain.id === id)
-  if (id === undefined && method === 'GET') return { status: 200, body: listOf(domains, pageSize, query) }
+  if (id === undefined && method === 'GET')
+    return { status: 200, body: listDomains(domains, pageSize, query) }
   if (id === undefined && method === 'POST')
     return createDomain(domains, JSON.parse(body) as { name: string })
   if (found === undefined)
@@ -128,10 +129,10 @@ function answerOf(
     found.status = 'pending'
     return { status: 200, body: { object: 'domain', id } }
   }
-  return { status: 200, body: { object: 'domain', ...found, records: RECORDS } }
+  return { status: 200, body: { object: 'domain', ...found, records: DNS_RECORDS } }
 }
 
-function listOf(domains: readonly ResendDomain[], pageSize: number, query: URLSearchParams): object {
+function listDomains(domains: readonly ResendDomain[], pageSize: number, query: URLSearchParams): object {
   const start = query.has('after') ? domains.findIndex(({ id }) => id === query.get('after')) + 1 : 0
   const data = domains.slice(start, start + pageSize)
   return { object: 'list', has_more: start + pageSize < domains.length, data }
@@ -140,7 +141,7 @@ function listOf(domains: readonly ResendDomain[], pageSize: number, query: URLSe
 function createDomain(
   domains: ResendDomain[],
   { name, region }: { name: string; region?: string },
-): ReturnType<Take> {
+): ReturnType<Accept> {
   if (domains.some((domain) => domain.name === name))
     return {
       status: 403,
@@ -150,12 +151,12 @@ function createDomain(
         message: `The ${name} domain has been registered already.`,
       },
     }
-  const domain = { ...resendDomain(name, 'not_started'), ...(region === undefined ? {} : { region }) }
+  const domain = { ...createResendDomain(name, 'not_started'), ...(region === undefined ? {} : { region }) }
   domains.push(domain)
-  return { status: 201, body: { ...domain, records: RECORDS, dns_provider: 'Unidentified' } }
+  return { status: 201, body: { ...domain, records: DNS_RECORDS, dns_provider: 'Unidentified' } }
 }
 
-const RECORDS = [
+const DNS_RECORDS = [
   {
     record: 'SPF',
     name: 'send',

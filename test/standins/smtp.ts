@@ -32,7 +32,7 @@ export interface MailStandIn {
   stop(): Promise<void>
 }
 
-export async function mailServer(): Promise<MailStandIn> {
+export async function startMailServer(): Promise<MailStandIn> {
   const sockets = new Set<Socket>()
   const modes = new Map<string, MailMode>()
   const socketOf = ({ remotePort }: SMTPServerSession): Socket | undefined =>
@@ -51,8 +51,8 @@ export async function mailServer(): Promise<MailStandIn> {
       const mode = modes.get(session.id) ?? standIn.mode(address)
       if (!modes.has(session.id)) standIn.requests++
       modes.set(session.id, mode)
-      if (standIn.unknownRecipients.has(address)) done(reply(550))
-      else if (typeof mode === 'object' && mode.at === 'rcpt') done(reply(mode.status))
+      if (standIn.unknownRecipients.has(address)) done(createReplyError(550))
+      else if (typeof mode === 'object' && mode.at === 'rcpt') done(createReplyError(mode.status))
       else done()
     },
     onData: (stream, session, done) => {
@@ -80,7 +80,7 @@ export async function mailServer(): Promise<MailStandIn> {
       standIn.taken.push(/^message-id: *(\S+)/im.exec(raw)?.[1] ?? '')
     }
     if (paceMs > 0) await delay(paceMs)
-    if (typeof mode === 'object') done(reply(mode.status))
+    if (typeof mode === 'object') done(createReplyError(mode.status))
     else if (mode.startsWith('cut')) socket?.destroy()
     else if (!mode.startsWith('hang')) done()
     if (mode === 'twice') socket?.write('250 OK, once more\r\n')
@@ -108,6 +108,6 @@ export async function mailServer(): Promise<MailStandIn> {
   return standIn
 }
 
-function reply(responseCode: number): Error {
+function createReplyError(responseCode: number): Error {
   return Object.assign(new Error('the words of the server'), { responseCode })
 }

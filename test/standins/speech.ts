@@ -12,7 +12,7 @@ export interface SpeechStandIn {
 }
 
 /** Returns `size` pseudo-random bytes that begin like an MP3 frame. `seed` varies them. */
-export function randomAudio(size: number, seed = 1): Buffer {
+export function createAudio(size: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(size)
   for (let i = 0, x = seed; i < size; i++) {
     x = (x * 1_103_515_245 + 12_345) % 2_147_483_648
@@ -29,10 +29,10 @@ export const answerWithAudio =
     response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(bytes)
   }
 
-export async function speechServer(): Promise<SpeechStandIn> {
+export async function startSpeechServer(): Promise<SpeechStandIn> {
   const server = createServer((request, response) => {
     response.on('error', () => {})
-    void bodyOf(request).then((body) => {
+    void readBody(request).then((body) => {
       standIn.asked.push({ ...body, authorization: request.headers.authorization, path: request.url })
       standIn.answer(response, body)
     })
@@ -45,12 +45,12 @@ export async function speechServer(): Promise<SpeechStandIn> {
   const standIn: SpeechStandIn = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     asked: [],
-    answer: answerWithAudio(randomAudio(5000)),
+    answer: answerWithAudio(createAudio(5000)),
   }
   return standIn
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
+async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   return JSON.parse(Buffer.concat(chunks).toString() || '{}')

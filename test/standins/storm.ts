@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { chanceOf } from '../chance.ts'
+import { createChance } from '../chance.ts'
 import type { Mode } from './http.ts'
 import type { MailMode, MailStandIn } from './smtp.ts'
 import type { TwilioStandIn } from './twilio.ts'
@@ -63,22 +63,22 @@ export interface StormResult {
   readonly seconds: number
 }
 
-interface Asked {
+interface RequestedSend {
   readonly channel: Channel
   readonly n: number
   readonly jobId: string
 }
 
-const PACE_MS = 60
+const MAX_PACE_MS = 60
 
 /** Sends messages, kills workers, waits until all jobs have finished, and counts outcomes. */
-export async function storm(options: StormOptions): Promise<StormResult> {
-  const random = chanceOf(options.seed).next
+export async function runStorm(options: StormOptions): Promise<StormResult> {
+  const random = createChance(options.seed).next
   const { twilio, mail } = options
-  twilio.mode = () => httpMode(fault(options, random))
-  mail.mode = () => mailMode(fault(options, random))
-  twilio.pace = () => random() * PACE_MS
-  mail.pace = () => random() * PACE_MS
+  twilio.mode = () => toHttpMode(pickFault(options, random))
+  mail.mode = () => toMailMode(pickFault(options, random))
+  twilio.pace = () => random() * MAX_PACE_MS
+  mail.pace = () => random() * MAX_PACE_MS
   const startedAt = performance.now()
   const crew = new Set(
     await Promise.all(Array.from({ length: options.workers }, () => options.startWorker())),
@@ -89,17 +89,17 @@ export async function storm(options: StormOptions): Promise<StormResult> {
   await waitForJobs(options)
   const seconds = (performance.now() - startedAt) / 1000
   for (const worker of crew) await worker.kill()
-  return { tallies: await count(options, asked), kills, seconds }
+  return { tallies: await countOutcomes(options, asked), kills, seconds }
 }
 
-async function requestSends({ perChannel, url }: StormOptions): Promise<readonly Asked[]> {
+async function requestSends({ perChannel, url }: StormOptions): Promise<readonly RequestedSend[]> {
   const waiting = Array.from({ length: perChannel }, (_, n) =>
     CHANNELS.map((channel) => ({ channel, n })),
   ).flat()
-  const asked: Asked[] = []
+  const asked: RequestedSend[] = []
   const sendNext = async (): Promise<void> => {
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      const { path, body } = requestOf(next.channel, next.n)
+      const { path, body } = createRequest(next.channel, next.n)
       const response = await fetch(`${url}/api/v1/comms${path}?background=true`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
@@ -117,7 +117,7 @@ async function requestSends({ perChannel, url }: StormOptions): Promise<readonly
 const numberOf = (n: number): string => `+1415555${String(n % 5 === 0 ? n % 50 : n).padStart(4, '0')}`
 const contentOf = (n: number): string => `https://example.com/number-${n}`
 
-function requestOf(channel: Channel, n: number): { path: string; body: object } {
+function createRequest(channel: Channel, n: number): { path: string; body: object } {
   if (channel === 'email')
     return { path: '/email/send', body: { to: [`a${n}@example.com`], subject: `Number ${n}`, text: 'x' } }
   if (channel === 'sms') return { path: '/sms/send', body: { to: numberOf(n), body: contentOf(n) } }
@@ -159,7 +159,10 @@ async function waitForJobs({ ask, deadlineMs }: StormOptions): Promise<void> {
   }
 }
 
-async function count({ ask, twilio, mail, perChannel }: StormOptions, asked: readonly Asked[]) {
+async function countOutcomes(
+  { ask, twilio, mail, perChannel }: StormOptions,
+  asked: readonly RequestedSend[],
+) {
   const rows = await ask('select id, job_id, status, provider_id from comms_send')
   const byJob = new Map(rows.map((row) => [row.job_id, row]))
   const mails = countsOf(mail.taken)
@@ -185,12 +188,12 @@ async function count({ ask, twilio, mail, perChannel }: StormOptions, asked: rea
     const counts = { email: mails, sms: messages, call: calls }[channel]
     const key = channel === 'email' ? `<${row.id}@example.com>` : contentOf(n)
     const mine = contents.get(row.provider_id as string)
-    tallyOne(tallies[channel], counts.get(key) ?? 0, row.status, mine !== undefined && mine !== contentOf(n))
+    tallySend(tallies[channel], counts.get(key) ?? 0, row.status, mine !== undefined && mine !== contentOf(n))
   }
   return tallies
 }
 
-function tallyOne(tally: Tally, taken: number, status: unknown, mistaken: boolean): void {
+function tallySend(tally: Tally, taken: number, status: unknown, mistaken: boolean): void {
   if (taken > 1) tally.doubled++
   if (mistaken) tally.mistaken++
   if (status === 'sent') tally.sent++
@@ -210,7 +213,7 @@ function countsOf(keys: readonly string[]): Map<string, number> {
   return counts
 }
 
-function fault({ faults }: StormOptions, random: () => number): Fault | null {
+function pickFault({ faults }: StormOptions, random: () => number): Fault | null {
   let left = random()
   for (const [name, chance] of Object.entries(faults) as [Fault, number][]) {
     left -= chance
@@ -219,12 +222,12 @@ function fault({ faults }: StormOptions, random: () => number): Fault | null {
   return null
 }
 
-function httpMode(fault: Fault | null): Mode {
+function toHttpMode(fault: Fault | null): Mode {
   if (fault === 'busy') return { status: 429, headers: { 'retry-after': '1' } }
   return fault ?? 'take'
 }
 
-function mailMode(fault: Fault | null): MailMode {
+function toMailMode(fault: Fault | null): MailMode {
   if (fault === 'busy' || fault === 'error before' || fault === 'error after')
     return { status: 451, at: 'data' }
   return fault ?? 'take'

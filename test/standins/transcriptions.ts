@@ -4,7 +4,7 @@ import { stopAfterFile } from '../services.ts'
 
 /** Stand-in for a transcription provider that speaks OpenAI's protocol: forms in, JSON or server-sent events out. */
 
-export interface AskedTranscription {
+export interface TranscriptionRequest {
   readonly path: string
   readonly authorization: string
   /** Form fields other than the file, in order. Repeated fields are joined by commas. */
@@ -13,12 +13,12 @@ export interface AskedTranscription {
   readonly file: { readonly name: string; readonly type: string; readonly bytes: Buffer } | null
 }
 
-type Answer = (response: ServerResponse, asked: AskedTranscription) => void
+type Answer = (response: ServerResponse, asked: TranscriptionRequest) => void
 
 export interface TranscriptionStandIn {
   readonly url: string
   /** Complete requests so far. */
-  readonly asked: AskedTranscription[]
+  readonly asked: TranscriptionRequest[]
   /** Answers a complete request. */
   answer: Answer
   /** Answers a request before its body arrives; null waits for the body. */
@@ -45,7 +45,7 @@ export function recording(seconds: number, seed = 0): Buffer {
   return bytes
 }
 
-export const json =
+export const answerWithJson =
   (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Answer =>
   (response) => {
     response
@@ -59,7 +59,8 @@ export const rejectWith = (
   message: string,
   code: string | null = null,
   headers: Readonly<Record<string, string>> = {},
-): Answer => json(status, { error: { message, type: 'invalid_request_error', param: 'file', code } }, headers)
+): Answer =>
+  answerWithJson(status, { error: { message, type: 'invalid_request_error', param: 'file', code } }, headers)
 
 export const WORDS = ['Hello', ' there,', ' Zoë.']
 const TEXT = WORDS.join('')
@@ -67,12 +68,12 @@ const SEGMENTS = [
   { start: 0, end: 1.5, text: 'Hello' },
   { start: 1.5, end: 4.25, text: ' there, Zoë.' },
 ]
-const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
+const createEvent = (data: object): string => `data: ${JSON.stringify(data)}\n\n`
 
 /** Returns the events of a streamed answer, as `gpt-transcribe` sends them. */
-export const events = (words: readonly string[] = WORDS, more: object = {}): string[] => [
-  ...words.map((delta) => event({ type: 'transcript.text.delta', delta })),
-  event({
+export const createEvents = (words: readonly string[] = WORDS, more: object = {}): string[] => [
+  ...words.map((delta) => createEvent({ type: 'transcript.text.delta', delta })),
+  createEvent({
     type: 'transcript.text.done',
     text: words.join(''),
     languages: [{ code: 'en' }],
@@ -94,16 +95,16 @@ export const transcribe: Answer = (response, asked) => {
   if (model === 'voxtral-mini-latest') {
     const usage = { prompt_audio_seconds: 12, prompt_tokens: 4, completion_tokens: 30, total_tokens: 34 }
     const segments = asked.fields.timestamp_granularities === 'segment' ? SEGMENTS : []
-    return json(200, { model, text: TEXT, language: 'en', segments, usage })(response, asked)
+    return answerWithJson(200, { model, text: TEXT, language: 'en', segments, usage })(response, asked)
   }
   if (model === 'gpt-4o-transcribe-diarize') {
     if (format !== 'diarized_json' || asked.fields.chunking_strategy !== 'auto')
       return rejectWith(400, 'chunking_strategy is required for diarization models')(response, asked)
     const usage = { type: 'tokens', input_tokens: 120, output_tokens: 30, total_tokens: 150 }
     const said = SEGMENTS.map((one, n) =>
-      event({ type: 'transcript.text.segment', id: `seg_${n}`, speaker: 'AB'[n], ...one }),
+      createEvent({ type: 'transcript.text.segment', id: `seg_${n}`, speaker: 'AB'[n], ...one }),
     )
-    const done = event({ type: 'transcript.text.done', text: TEXT, usage })
+    const done = createEvent({ type: 'transcript.text.done', text: TEXT, usage })
     return void beginEvents(response).end([...said, done].join(''))
   }
   if (/^whisper/.test(model ?? '')) {
@@ -113,7 +114,7 @@ export const transcribe: Answer = (response, asked) => {
     const usage = model === 'whisper-1' ? { usage: { type: 'duration', seconds: 5 } } : {}
     const segments = SEGMENTS.map((one, id) => ({ id, seek: 0, tokens: [1], temperature: 0, ...one }))
     const answer = { task: 'transcribe', language: 'english', duration: 4.25, text: TEXT, segments, ...usage }
-    return json(200, answer)(response, asked)
+    return answerWithJson(200, answer)(response, asked)
   }
   if (format !== 'json' || times !== undefined)
     return rejectWith(400, `response_format '${format}' is not compatible with model '${model}'`)(
@@ -122,11 +123,11 @@ export const transcribe: Answer = (response, asked) => {
     )
   const tokens = { type: 'tokens', input_tokens: 120, output_tokens: 30, total_tokens: 150 }
   const more = model === 'gpt-transcribe' ? {} : { languages: undefined, usage: tokens }
-  if (stream === 'true') return void beginEvents(response).end(events(WORDS, more).join(''))
-  json(200, { text: TEXT, ...more })(response, asked)
+  if (stream === 'true') return void beginEvents(response).end(createEvents(WORDS, more).join(''))
+  answerWithJson(200, { text: TEXT, ...more })(response, asked)
 }
 
-export async function transcriptionServer(): Promise<TranscriptionStandIn> {
+export async function startTranscriptionServer(): Promise<TranscriptionStandIn> {
   const server = createServer((request, response) => {
     response.on('error', () => {})
     request.on('error', () => {})
@@ -153,7 +154,7 @@ export async function transcriptionServer(): Promise<TranscriptionStandIn> {
   return standIn
 }
 
-async function parseRequest(request: IncomingMessage): Promise<AskedTranscription> {
+async function parseRequest(request: IncomingMessage): Promise<TranscriptionRequest> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const headers = { 'content-type': request.headers['content-type'] ?? '' }

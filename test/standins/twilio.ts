@@ -1,23 +1,28 @@
 import { createHmac } from 'node:crypto'
-import { type Asked, type HttpStandIn, httpStandIn, type Mode, type Take } from './http.ts'
+import { type Accept, type HttpStandIn, type Mode, type ReceivedRequest, startHttpStandIn } from './http.ts'
 
 /** Stand-in for Twilio: the part of its REST API for text messages and calls. */
 export interface TwilioStandIn extends HttpStandIn {
   /** Accepted messages and calls, in order. */
-  readonly taken: Taken[]
+  readonly taken: AcceptedSend[]
   /** Number of requests to send a message or start a call, accepted or not. */
   requests: number
   /** Number of list requests. */
   lists: number
   /** Chooses the reaction to a request that sends or calls. Accepts it by default. */
-  mode: (asked: Asked) => Mode
+  mode: (asked: ReceivedRequest) => Mode
   /** Chooses the reaction to a list request. */
-  listMode: (asked: Asked) => Mode
+  listMode: (asked: ReceivedRequest) => Mode
   /** Posts a status callback to the path of the send's StatusCallback, at the base URL `at`. */
-  tell(at: string, taken: Taken, status: string, more?: Readonly<Record<string, string>>): Promise<Response>
+  tell(
+    at: string,
+    taken: AcceptedSend,
+    status: string,
+    more?: Readonly<Record<string, string>>,
+  ): Promise<Response>
 }
 
-export interface Taken {
+export interface AcceptedSend {
   readonly sid: string
   readonly kind: 'Messages' | 'Calls'
   readonly to: string
@@ -40,23 +45,26 @@ export const twilioEnv = (url: string): Record<string, string> => ({
   TELEPHONY_API_BASE_URL: url,
 })
 
-export async function twilioServer(): Promise<TwilioStandIn> {
-  const taken: Taken[] = []
-  const server = await httpStandIn((asked) => {
+export async function startTwilio(): Promise<TwilioStandIn> {
+  const taken: AcceptedSend[] = []
+  const server = await startHttpStandIn((asked) => {
     const kind = /^\/2010-04-01\/Accounts\/(AC\w{32})\/(Messages|Calls)\.json$/.exec(asked.path)
     const authorization = `Basic ${Buffer.from(`${ACCOUNT}:${TOKEN}`).toString('base64')}`
-    if (kind === null || kind[1] !== ACCOUNT) return refusal(404, 20404, 'Not found')
-    if (asked.headers.authorization !== authorization) return refusal(401, 20003, 'Authenticate')
-    const resource = kind[2] as Taken['kind']
+    if (kind === null || kind[1] !== ACCOUNT) return createRejection(404, 20404, 'Not found')
+    if (asked.headers.authorization !== authorization) return createRejection(401, 20003, 'Authenticate')
+    const resource = kind[2] as AcceptedSend['kind']
     if (asked.method === 'GET') {
       standIn.lists++
       return {
         mode: standIn.listMode(asked),
-        take: () => ({ status: 200, body: list(taken, resource, asked) }),
+        take: () => ({ status: 200, body: listSends(taken, resource, asked) }),
       }
     }
     standIn.requests++
-    return { mode: standIn.mode(asked), take: () => ({ status: 201, body: take(taken, resource, asked) }) }
+    return {
+      mode: standIn.mode(asked),
+      take: () => ({ status: 201, body: acceptSend(taken, resource, asked) }),
+    }
   })
   const standIn: TwilioStandIn = Object.assign(server, {
     taken,
@@ -64,14 +72,20 @@ export async function twilioServer(): Promise<TwilioStandIn> {
     lists: 0,
     mode: (): Mode => 'take',
     listMode: (): Mode => 'take',
-    tell: (at: string, one: Taken, status: string, more: Readonly<Record<string, string>> = {}) =>
-      callBack(at, one.parameters.get('StatusCallback')!, { ...statusOf(one, status), ...more }),
+    tell: (at: string, one: AcceptedSend, status: string, more: Readonly<Record<string, string>> = {}) =>
+      postCallback(at, one.parameters.get('StatusCallback')!, {
+        ...toStatusParameters(one, status),
+        ...more,
+      }),
   })
   return standIn
 }
 
 /** Returns the parameters of a status callback. */
-const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | 'from'>, status: string) => ({
+const toStatusParameters = (
+  { sid, kind, to, from }: Pick<AcceptedSend, 'sid' | 'kind' | 'to' | 'from'>,
+  status: string,
+) => ({
   AccountSid: ACCOUNT,
   ApiVersion: '2010-04-01',
   To: to,
@@ -84,7 +98,7 @@ const statusOf = ({ sid, kind, to, from }: Pick<Taken, 'sid' | 'kind' | 'to' | '
 /**
  * Returns a status callback with Twilio's signature (https://www.twilio.com/docs/usage/security#validating-requests).
  */
-export function signedCallback(
+export function createSignedCallback(
   url: string,
   parameters: Readonly<Record<string, string>>,
   token = TOKEN,
@@ -99,12 +113,16 @@ export function signedCallback(
   }
 }
 
-function callBack(at: string, url: string, parameters: Readonly<Record<string, string>>): Promise<Response> {
+function postCallback(
+  at: string,
+  url: string,
+  parameters: Readonly<Record<string, string>>,
+): Promise<Response> {
   const { pathname, search } = new URL(url)
-  return fetch(`${at}${pathname}${search}`, { method: 'POST', ...signedCallback(url, parameters) })
+  return fetch(`${at}${pathname}${search}`, { method: 'POST', ...createSignedCallback(url, parameters) })
 }
 
-function refusal(status: number, code: number, message: string): { mode: Mode; take: Take } {
+function createRejection(status: number, code: number, message: string): { mode: Mode; take: Accept } {
   return {
     mode: {
       status,
@@ -114,11 +132,11 @@ function refusal(status: number, code: number, message: string): { mode: Mode; t
   }
 }
 
-function take(taken: Taken[], kind: Taken['kind'], { body }: Asked): object {
+function acceptSend(taken: AcceptedSend[], kind: AcceptedSend['kind'], { body }: ReceivedRequest): object {
   const parameters = new URLSearchParams(body)
   const content = parameters.get(kind === 'Messages' ? 'Body' : 'Url') ?? ''
   const prefix = kind === 'Messages' ? 'SM' : 'CA'
-  const one: Taken = {
+  const one: AcceptedSend = {
     sid: `${prefix}${String(taken.length + 1).padStart(32, '0')}`,
     kind,
     to: parameters.get('To')!,
@@ -131,7 +149,11 @@ function take(taken: Taken[], kind: Taken['kind'], { body }: Asked): object {
   return resourceOf(one)
 }
 
-function list(taken: readonly Taken[], kind: Taken['kind'], { query, path }: Asked): object {
+function listSends(
+  taken: readonly AcceptedSend[],
+  kind: AcceptedSend['kind'],
+  { query, path }: ReceivedRequest,
+): object {
   const matches = taken.filter(
     (one) =>
       one.kind === kind &&
@@ -148,7 +170,7 @@ function list(taken: readonly Taken[], kind: Taken['kind'], { query, path }: Ask
   }
 }
 
-function resourceOf({ sid, kind, to, from, content, at }: Taken): object {
+function resourceOf({ sid, kind, to, from, content, at }: AcceptedSend): object {
   const date = new Date(at).toUTCString().replace('GMT', '+0000')
   const common = {
     sid,

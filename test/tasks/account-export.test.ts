@@ -3,23 +3,23 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { fromBufferPromise } from 'yauzl'
-import { PARTS } from '../../sql/accounts/export.ts'
-import { blobLocation } from '../../sql/blobs.ts'
+import { EXPORT_PARTS } from '../../sql/accounts/export.ts'
+import { findBlobLocation } from '../../sql/blobs.ts'
 import { insertDocument } from '../../sql/documents.ts'
 import { exportAccount } from '../../tasks/accounts/export.ts'
-import { fileName } from '../../tasks/accounts/export-run.ts'
+import { toFileName } from '../../tasks/accounts/export-run.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
-import { collect } from '../../tasks/documents/collect.ts'
+import { collectGarbage } from '../../tasks/documents/collect.ts'
 import { sealUpload } from '../../tasks/documents/store.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { storeKinds } from '../blobs.ts'
-import { testDatabase } from '../database.ts'
-import { runs } from '../runs.ts'
+import { createStoreKinds } from '../blobs.ts'
+import { createTestDatabase } from '../database.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** An export has the right contents, and interrupted exports leave nothing behind. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { db, query } = database
 const log = { info: () => {}, error: () => {}, warn: () => {} }
 let count = 0
@@ -28,7 +28,7 @@ async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-for (const kind of await storeKinds(database))
+for (const kind of await createStoreKinds(database))
   describe(`an export in ${kind.name}`, { concurrency: false }, () => {
     const blobs = createBlobs(db, parseSettings(kind.env))
     const seen: [string, number | undefined, number | undefined][] = []
@@ -41,7 +41,7 @@ for (const kind of await storeKinds(database))
         job: { id, attempt: 1, ownerId: null, requestId: null },
         progress: (label: string, current?: number, total?: number) =>
           void seen.push([label, current, total]),
-        fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
+        fenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
       } as unknown as TaskContext
       return { id, run: (account_id: number) => exportAccount.run(context, { account_id }) }
     }
@@ -77,7 +77,7 @@ for (const kind of await storeKinds(database))
         `select b.id::int, x.byte_size::int from account_export x join blob b on b.sha256 = x.sha256 where x.id = $1`,
         [exportId],
       )
-      const at = await db.one(blobLocation(row!.id as number))
+      const at = await db.one(findBlobLocation(row!.id as number))
       const pieces: Buffer[] = []
       for await (const piece of blobs.read(at, 0, row!.byte_size as number)) pieces.push(Buffer.from(piece))
       return Buffer.concat(pieces)
@@ -133,14 +133,17 @@ for (const kind of await storeKinds(database))
       const bytes = await readArchive(one.id)
       assert.deepEqual(result, { export_id: one.id, byte_size: bytes.length })
       const files = await readFiles(one.id)
-      const rows = PARTS.flatMap(({ file, below = [] }) => [file, ...below.map((part) => part.file)])
+      const rows = EXPORT_PARTS.flatMap(({ file, childFiles = [] }) => [
+        file,
+        ...childFiles.map((part) => part.file),
+      ])
       assert.deepEqual(
         [...files.keys()],
         [
           'account.json',
           ...rows,
           `documents/${first}/Brief_ 12_2025.txt`,
-          `documents/${second}/${fileName('../../etc/passwd')}.pdf`,
+          `documents/${second}/${toFileName('../../etc/passwd')}.pdf`,
         ],
       )
       const { account: mine, email_change } = JSON.parse(files.get('account.json')!.toString())
@@ -177,7 +180,7 @@ for (const kind of await storeKinds(database))
         ])
           assert.ok(!content.includes(secret), `${name}: ${secret}`)
       const [last] = seen.slice(-1)
-      assert.deepEqual(last, ['Exported', PARTS.length + 2, PARTS.length + 2])
+      assert.deepEqual(last, ['Exported', EXPORT_PARTS.length + 2, EXPORT_PARTS.length + 2])
       const currents = seen.map(([, current]) => current!)
       assert.deepEqual(
         currents,
@@ -189,7 +192,7 @@ for (const kind of await storeKinds(database))
       const one = createJob()
       await one.run(await addAccount())
       const files = await readFiles(one.id)
-      for (const { file } of PARTS) assert.equal(files.get(file)!.length, 0, file)
+      for (const { file } of EXPORT_PARTS) assert.equal(files.get(file)!.length, 0, file)
       assert.ok(!files.has('missing-documents.json'))
     })
 
@@ -197,7 +200,7 @@ for (const kind of await storeKinds(database))
       const id = await addAccount()
       const lost = await addDocument(id, 'lost', randomBytes(50))
       await query(`delete from blob_chunk`)
-      await kind.lose()
+      await kind.deleteAll()
       const gone = await addDocument(id, 'without a row', randomBytes(50))
       await query(`delete from blob where sha256 = (select sha256 from document where id = $1)`, [gone])
       const kept = await addDocument(id, 'kept', randomBytes(50))
@@ -261,7 +264,10 @@ for (const kind of await storeKinds(database))
       const one = createJob()
       await one.run(await addAccount())
       const runCollection = () =>
-        collect.run({ db, blobs, signal: new AbortController().signal, log } as unknown as TaskContext, {})
+        collectGarbage.run(
+          { db, blobs, signal: new AbortController().signal, log } as unknown as TaskContext,
+          {},
+        )
       await query(`update blob set created_at = created_at - interval '10 days'`)
       await runCollection()
       assert.ok((await readFiles(one.id)).size > 0)
@@ -274,13 +280,13 @@ for (const kind of await storeKinds(database))
 
 describe('names of files', () => {
   test('keep valid names, without forbidden characters', () => {
-    assert.equal(fileName('Report 2025.pdf'), 'Report 2025.pdf')
-    assert.equal(fileName('Ünïcode 日本 😀.txt'), 'Ünïcode 日本 😀.txt')
-    assert.equal(fileName('../../etc/passwd'), '__.._etc_passwd')
-    assert.equal(fileName('C:\\x?.txt '), 'C__x_.txt_')
-    assert.equal(fileName('a\u0000b\nc\u202ed'), 'a_b_c_d')
-    assert.equal(fileName(''), '_')
-    assert.equal(fileName('x'.repeat(300)).length, 100)
+    assert.equal(toFileName('Report 2025.pdf'), 'Report 2025.pdf')
+    assert.equal(toFileName('Ünïcode 日本 😀.txt'), 'Ünïcode 日本 😀.txt')
+    assert.equal(toFileName('../../etc/passwd'), '__.._etc_passwd')
+    assert.equal(toFileName('C:\\x?.txt '), 'C__x_.txt_')
+    assert.equal(toFileName('a\u0000b\nc\u202ed'), 'a_b_c_d')
+    assert.equal(toFileName(''), '_')
+    assert.equal(toFileName('x'.repeat(300)).length, 100)
   })
 
   test('never lead out of their folder, whatever the title', () => {
@@ -292,12 +298,12 @@ describe('names of files', () => {
     )
     fc.assert(
       fc.property(title, (text) => {
-        const name = fileName(text)
+        const name = toFileName(text)
         assert.match(name, /^[^/\\:*?"<>|\p{Cc}]+$/u)
         assert.ok(name.isWellFormed() && [...name].length <= 100)
         assert.doesNotMatch(name, /^\.|[. ]$/)
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 })

@@ -3,22 +3,22 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import {
   deleteAccount,
+  findMailedToken,
   insertAccount,
-  mailedToken,
+  markAddressVerified,
   redeemMailedToken,
   setActive,
-  setVerified,
 } from '../../sql/accounts.ts'
 import { fail } from '../../sql/errors.ts'
-import { NOTICES, notice } from '../../tasks/accounts/notice.ts'
-import { passwordReset } from '../../tasks/accounts/password-reset.ts'
+import { NOTICES, sendNoticeMail } from '../../tasks/accounts/notice.ts'
+import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
-import { verification } from '../../tasks/accounts/verification.ts'
+import { sendVerification } from '../../tasks/accounts/verification.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { createMailContext } from './mail-context.ts'
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 
 /**
@@ -42,10 +42,10 @@ function createJob(settings: Record<string, string> = {}) {
     sent,
     warnings,
     state,
-    reset: (email: string) => passwordReset.run(context, { email }),
-    verify: (account_id: number) => verification.run(context, { account_id }),
+    reset: (email: string) => sendPasswordResetMail.run(context, { email }),
+    verify: (account_id: number) => sendVerification.run(context, { account_id }),
     notify: (account_id: number, what: (typeof NOTICES)[number], name?: string) =>
-      notice.run(context, { account_id, what, ...(name === undefined ? {} : { name }) }),
+      sendNoticeMail.run(context, { account_id, what, ...(name === undefined ? {} : { name }) }),
   }
 }
 
@@ -56,10 +56,10 @@ async function addAccount(fields: { isActive?: boolean } = {}): Promise<{ id: nu
 }
 const countTokens = async (): Promise<number> =>
   (await query('select count(*)::int as n from account_token'))[0]!.n as number
-const tokenIn = ({ text }: EmailMessage): string => /token is: (\S+)/.exec(text!)![1]!
+const findToken = ({ text }: EmailMessage): string => /token is: (\S+)/.exec(text!)![1]!
 
 for (const kind of ['reset', 'verify'] as const) {
-  const task = kind === 'reset' ? passwordReset : verification
+  const task = kind === 'reset' ? sendPasswordResetMail : sendVerification
   const run = (one: ReturnType<typeof createJob>, owner: { id: number; email: string }) =>
     kind === 'reset' ? one.reset(owner.email) : one.verify(owner.id)
 
@@ -70,7 +70,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual(await run(one, owner), {})
       const [mail] = one.sent
       assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [owner.email], 1])
-      const token = tokenIn(mail!)
+      const token = findToken(mail!)
       assert.match(token, /^[\w-]{43}$/)
       assert.equal(token, mailedTokenOf(SECRET, kind, one.id))
       const rows = JSON.stringify(
@@ -121,9 +121,9 @@ for (const kind of ['reset', 'verify'] as const) {
         [row!.status, row!.requests, row!.recipients, row!.owner_id],
         ['sent', 2, [owner.email], null],
       )
-      assert.ok(!JSON.stringify(row).includes(tokenIn(one.sent[0]!)))
+      assert.ok(!JSON.stringify(row).includes(findToken(one.sent[0]!)))
       assert.equal(await countTokens(), before)
-      assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(tokenIn(one.sent[0]!)))), null)
+      assert.notEqual(await db.maybeOne(findMailedToken(kind, digestOf(findToken(one.sent[0]!)))), null)
     })
 
     test('is rejected before sending if mail to the address is suppressed', async () => {
@@ -144,17 +144,17 @@ for (const kind of ['reset', 'verify'] as const) {
       const [one, other] = [createJob(), createJob()]
       await run(one, owner)
       await run(other, owner)
-      const [first, second] = [tokenIn(one.sent[0]!), tokenIn(other.sent[0]!)]
+      const [first, second] = [findToken(one.sent[0]!), findToken(other.sent[0]!)]
       assert.notEqual(first, second)
       for (const token of [first, second])
-        assert.notEqual(await db.maybeOne(mailedToken(kind, digestOf(token))), null)
+        assert.notEqual(await db.maybeOne(findMailedToken(kind, digestOf(token))), null)
     })
 
     test('neither mails nor revives a token that was used meanwhile', async () => {
       const owner = await addAccount()
       const one = createJob()
       await run(one, owner)
-      const digest = digestOf(tokenIn(one.sent[0]!))
+      const digest = digestOf(findToken(one.sent[0]!))
       await db.maybeOne(redeemMailedToken(kind, digest))
       await run(one, owner)
       assert.equal(one.sent.length, 1)
@@ -183,7 +183,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual(await run(one, { id: 2_000_000_000, email: 'nobody@example.com' }), {})
       const owner = await addAccount()
       if (kind === 'reset') await db.maybeOne(setActive(owner.id, false))
-      else await db.run(setVerified(owner.id))
+      else await db.run(markAddressVerified(owner.id))
       assert.deepEqual(await run(one, owner), {})
       const gone = await addAccount()
       await db.one(deleteAccount(gone.id))

@@ -6,7 +6,7 @@ import type { Search } from '../../tasks/rag/searcher.ts'
 
 /** An agent's answer gets context, searched by a provider's vectors or by words. */
 
-const drawing = { collection: 'facts', top_k: 5, sees_all: false }
+const retrievalOptions = { collection: 'facts', top_k: 5, sees_all: false }
 
 /** Retrieves context with a provider that never returns vectors. Calls `asking` when it is asked for them. */
 async function runSearch(signal: AbortSignal, asking: () => void): Promise<Search[]> {
@@ -33,7 +33,7 @@ async function runSearch(signal: AbortSignal, asking: () => void): Promise<Searc
       },
     } as unknown as TaskContext,
     'When does the harbour close?',
-    drawing,
+    retrievalOptions,
   )
   return searches
 }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createDeltas } from '../../tasks/ai/deltas.ts'
+import { createAnswerBuffer } from '../../tasks/ai/deltas.ts'
 import { fitHistory } from '../../tasks/ai/history.ts'
-import { modelOf } from '../../tasks/ai/model.ts'
+import { resolveModel } from '../../tasks/ai/model.ts'
 import type { Message } from '../../tasks/ai/ports.ts'
 import { loadCounter } from '../../tasks/ai/tokens.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Answers are sent in pieces, and old messages are dropped to fit the context window. */
 
@@ -15,7 +15,7 @@ describe('pieces of answers', () => {
   test('sends the first piece immediately, others together, and the rest at the end', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const sent: string[] = []
-    const deltas = createDeltas((text) => sent.push(text))
+    const deltas = createAnswerBuffer((text) => sent.push(text))
     deltas.push('a')
     assert.deepEqual(sent, ['a'])
     deltas.push('b')
@@ -34,7 +34,7 @@ describe('pieces of answers', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.array(fc.nat(5)), (text, cuts) => {
         const sent: string[] = []
-        const deltas = createDeltas((piece) => sent.push(piece))
+        const deltas = createAnswerBuffer((piece) => sent.push(piece))
         let rest = text
         for (const cut of cuts) {
           deltas.push(rest.slice(0, cut))
@@ -45,7 +45,7 @@ describe('pieces of answers', () => {
         assert.equal(sent.join(''), text.replaceAll('\0', ''))
         for (const piece of sent) assert.ok(piece.isWellFormed() && piece !== '')
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 })
@@ -88,7 +88,7 @@ describe('the model of an agent', () => {
     ['one that only looks like a provider’s', null, 'mistral/', 'groq mistral/'],
   ] as const)
     test(what, () => {
-      const { provider, model } = modelOf(ai, given, modelId)
+      const { provider, model } = resolveModel(ai, given, modelId)
       assert.equal(`${provider} ${model}`, expected)
     })
 })

@@ -3,19 +3,19 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Completion, Question } from '../../tasks/ai/ports.ts'
-import { sentiment } from '../../tasks/ai/sentiment.ts'
+import { scoreSentiment } from '../../tasks/ai/sentiment.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { edgeAndDatabase, startEdge } from '../edge/harness.ts'
+import { startEdge, startEdgeAndDatabase } from '../edge/harness.ts'
 
 /** A model judges the sentiment of conversations, and the API returns its verdicts. */
 
-const { api, db, query, url } = await edgeAndDatabase({ env: { AI_SENTIMENT_ENABLED: 'true' } })
-const off = await startEdge(url)
+const { api, db, query, url } = await startEdgeAndDatabase({ env: { AI_SENTIMENT_ENABLED: 'true' } })
+const edgeWithoutSentiment = await startEdge(url)
 const STATS = '/api/v1/ai/sentiment/stats'
 const asked: Question[] = []
 
-async function run(answer: (question: Question) => string | Failure, env: Record<string, string> = {}) {
+async function runTask(answer: (question: Question) => string | Failure, env: Record<string, string> = {}) {
   const ask = async (question: Question): Promise<Completion> => {
     asked.push(question)
     const reply = answer(question)
@@ -23,7 +23,7 @@ async function run(answer: (question: Question) => string | Failure, env: Record
     return { text: reply, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finishReason: 'stop' }
   }
   asked.length = 0
-  return sentiment.run(
+  return scoreSentiment.run(
     {
       db,
       settings: parseSettings({ OPENAI_API_KEY: 'k', AI_SENTIMENT_ENABLED: 'true', ...env }),
@@ -50,9 +50,9 @@ async function addConversation(said: string, minutesAgo = 10, owner: number | nu
   )
   return id
 }
-const ageADay = (id: string) =>
+const ageConversations = (id: string) =>
   query(`update ai_conversation set unscored_since = unscored_since - interval '1 day' where id = $1`, [id])
-const verdict = (sentiment: string, performance: string, score: number): string =>
+const createVerdict = (sentiment: string, performance: string, score: number): string =>
   JSON.stringify({ sentiment, performance, score })
 
 describe('judging conversations', () => {
@@ -65,7 +65,7 @@ describe('judging conversations', () => {
       recent_negatives: [],
     }
     assert.deepEqual((await api.get(STATS)).json, { enabled: true, ...empty })
-    assert.deepEqual((await off.get(STATS)).json, { enabled: false, ...empty })
+    assert.deepEqual((await edgeWithoutSentiment.get(STATS)).json, { enabled: false, ...empty })
   })
 
   test('quiet conversations are judged once, and verdict and usage are stored', async () => {
@@ -74,11 +74,11 @@ describe('judging conversations', () => {
     await addConversation('just now', 1)
     const judge = ({ messages }: Question): string =>
       messages[0]!.content.includes('Thank')
-        ? verdict('positive', 'good', 0.9)
-        : `\`\`\`json\n${verdict('frustrated', 'poor', -0.8)}\n\`\`\``
-    assert.deepEqual(await run(judge), { scored: 2, failed: 0 })
+        ? createVerdict('positive', 'good', 0.9)
+        : `\`\`\`json\n${createVerdict('frustrated', 'poor', -0.8)}\n\`\`\``
+    assert.deepEqual(await runTask(judge), { scored: 2, failed: 0 })
     assert.match(asked[0]!.messages[0]!.content, /^user: .*\n\nassistant: Sure\.$/s)
-    assert.deepEqual(await run(judge), { scored: 0, failed: 0 })
+    assert.deepEqual(await runTask(judge), { scored: 0, failed: 0 })
     const { recent_negatives: negatives, ...rest } = (await api.get(STATS)).json
     assert.deepEqual(rest, {
       enabled: true,
@@ -105,21 +105,26 @@ describe('judging conversations', () => {
 
   test('an invalid verdict is dropped, and requested again after a day', async () => {
     const odd = await addConversation('odd', 20)
-    for (const answer of ['no idea', '{}', verdict('sad', 'good', 0), verdict('neutral', 'good', 2)]) {
-      assert.deepEqual(await run(() => answer), { scored: 0, failed: 1 })
-      await ageADay(odd)
+    for (const answer of [
+      'no idea',
+      '{}',
+      createVerdict('sad', 'good', 0),
+      createVerdict('neutral', 'good', 2),
+    ]) {
+      assert.deepEqual(await runTask(() => answer), { scored: 0, failed: 1 })
+      await ageConversations(odd)
     }
-    assert.deepEqual(await run(() => fail('ai.refused', { reason: 'x' })), { scored: 0, failed: 1 })
-    assert.deepEqual(await run(() => ''), { scored: 0, failed: 0 }, 'each time it is asked costs')
+    assert.deepEqual(await runTask(() => fail('ai.refused', { reason: 'x' })), { scored: 0, failed: 1 })
+    assert.deepEqual(await runTask(() => ''), { scored: 0, failed: 0 }, 'each time it is asked costs')
     assert.equal(asked.length, 0)
-    await ageADay(odd)
-    assert.deepEqual(await run(() => verdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
+    await ageConversations(odd)
+    assert.deepEqual(await runTask(() => createVerdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
   })
 
   test('a failing provider ends the run', async () => {
     await addConversation('later')
     await assert.rejects(
-      run(() => fail('ai.failed', { reason: 'x' })),
+      runTask(() => fail('ai.failed', { reason: 'x' })),
       { code: 'ai.failed' },
     )
     assert.equal(asked.length, 1)
@@ -127,7 +132,7 @@ describe('judging conversations', () => {
 
   test('no request is made if it is disabled or has no key', async () => {
     for (const env of [{ AI_SENTIMENT_ENABLED: 'false' }, { AI_ENABLED: 'false' }, { AI_PROVIDER: 'cohere' }])
-      assert.deepEqual(await run(() => '', env), { scored: 0, failed: 0 })
+      assert.deepEqual(await runTask(() => '', env), { scored: 0, failed: 0 })
     assert.equal(asked.length, 0)
   })
 
@@ -135,7 +140,7 @@ describe('judging conversations', () => {
     const admin = await api.register('admin@example.com')
     const user = await api.register('user@example.com')
     await addConversation('mine', 10, user.id)
-    await run(() => verdict('negative', 'poor', -0.5))
+    await runTask(() => createVerdict('negative', 'poor', -0.5))
     const own = (await api.get(STATS, { token: user.token })).json
     assert.deepEqual([own.total, own.recent_negatives.length, own.average_score], [1, 1, -0.5])
     assert.ok((await api.get(STATS, { token: admin.token })).json.total > 1)

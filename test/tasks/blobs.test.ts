@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { type BlobLocation, blobLocation, sealBlob } from '../../sql/blobs.ts'
+import { type BlobLocation, findBlobLocation, sealBlob } from '../../sql/blobs.ts'
 import { Failure } from '../../sql/errors.ts'
 import { type Blobs, createBlobs } from '../../tasks/documents/blobs.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { storeKinds } from '../blobs.ts'
-import { testDatabase } from '../database.ts'
+import { createStoreKinds } from '../blobs.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** All kinds of blob stores behave the same. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { db, query } = database
-const kinds = await storeKinds(database)
+const kinds = await createStoreKinds(database)
 const MB = 1024 * 1024
 
 async function* splitBytes(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
@@ -111,7 +111,7 @@ for (const kind of kinds) {
     test('reports missing bytes with the first piece', async () => {
       const { at } = await put(randomBytes(300_000))
       await assert.rejects(readAll(blobs, at, 290_000, 20_000), isMissing)
-      await kind.lose()
+      await kind.deleteAll()
       await assert.rejects(readAll(blobs, at, 0, 10), isMissing)
       await assert.rejects(blobs.readWhole(at.blob_id, 300_000), isMissing)
       await blobs.discard(at)
@@ -179,7 +179,7 @@ test('bytes in a store that is no longer configured are missing, but are not del
   assert.equal(await blobs.exists(at, 9), false)
   await assert.rejects(readAll(blobs, at, 0, 9), isMissing)
   await assert.rejects(blobs.discard(at), isMissing)
-  assert.equal((await db.maybeOne(blobLocation(at.blob_id)))?.blob_id, at.blob_id)
+  assert.equal((await db.maybeOne(findBlobLocation(at.blob_id)))?.blob_id, at.blob_id)
   await before.discard(at)
   assert.equal(await s3.count(), 0)
   await before.close()

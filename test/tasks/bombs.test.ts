@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { bombReaders } from '../bomb-readers.ts'
+import { createBombReaders } from '../bomb-readers.ts'
 import { type Bomb, indexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
 /** Runs one bomb of each mechanism. `long/bombs.test.ts` runs all of them. */
 
 const { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } =
-  bombReaders()
+  createBombReaders()
 
 function pickBombs(bombs: readonly Bomb[], ...names: readonly string[]): Bomb[] {
   return names.map((name) => {
@@ -17,14 +17,14 @@ function pickBombs(bombs: readonly Bomb[], ...names: readonly string[]): Bomb[] 
   })
 }
 
-const POSTS = [
+const POST_BOMBS = [
   'quotes on many lines', // CPU
   '9 million lists', // nesting
   'aliases of aliases', // expansion
   'a file of 60 MB that packs to nothing', // packing
   'names that are those of every object', // prototypes
 ]
-const DOCUMENTS = [
+const DOCUMENT_BOMBS = [
   'a document of 90 MB of paragraphs', // CPU: the child is killed
   'zeros that are packed five times', // memory
   'a million pages', // wrong page count
@@ -37,7 +37,8 @@ const DOCUMENTS = [
 
 describe('posts', () => {
   before(importGoodPost)
-  for (const bomb of pickBombs([...postBombs, ...zipBombs], ...POSTS)) test(bomb.name, () => checkPosts(bomb))
+  for (const bomb of pickBombs([...postBombs, ...zipBombs], ...POST_BOMBS))
+    test(bomb.name, () => checkPosts(bomb))
 
   test('an import has a CPU limit for all its files together', async () => {
     const [bomb] = pickBombs(zipBombs, 'files that take a second each')
@@ -53,7 +54,7 @@ describe('files to index', () => {
 
 describe('documents', () => {
   before(readGoodDocument)
-  for (const bomb of pickBombs(documentBombs, ...DOCUMENTS)) test(bomb.name, () => checkDocument(bomb))
+  for (const bomb of pickBombs(documentBombs, ...DOCUMENT_BOMBS)) test(bomb.name, () => checkDocument(bomb))
 })
 
 test('the children still serve, and their memory stays small', async () => {

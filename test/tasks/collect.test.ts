@@ -1,26 +1,31 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { deletePagesOfDeleted, lockDigest, sealBlob, unreferencedBlobs } from '../../sql/blobs.ts'
+import {
+  deletePagesOfDeletedDocuments,
+  findUnreferencedBlobs,
+  lockDigest,
+  sealBlob,
+} from '../../sql/blobs.ts'
 import { deleteDocuments, insertDocument, restoreDocument } from '../../sql/documents.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
-import { collect } from '../../tasks/documents/collect.ts'
+import { collectGarbage } from '../../tasks/documents/collect.ts'
 import { GRACE_SECONDS } from '../../tasks/documents/collect-run.ts'
-import { schedule } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { storeKinds } from '../blobs.ts'
-import { testDatabase } from '../database.ts'
+import { createStoreKinds } from '../blobs.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { db, query } = database
-const kinds = await storeKinds(database)
+const kinds = await createStoreKinds(database)
 
 const warnings: object[] = []
 const log = { info: () => {}, error: () => {}, warn: (data: object) => void warnings.push(data) }
-const runWith = (blobs: unknown, signal = new AbortController().signal) =>
-  collect.run({ db, blobs, signal, log } as unknown as TaskContext, {})
+const runTask = (blobs: unknown, signal = new AbortController().signal) =>
+  collectGarbage.run({ db, blobs, signal, log } as unknown as TaskContext, {})
 const count = async (what: string) => (await query(`select count(*)::int as n from ${what}`))[0]!.n
 
 async function* yieldOnce(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -49,7 +54,7 @@ async function addDocument({ at, sha256, byteSize }: UploadedBlob): Promise<numb
 }
 
 /** Makes all rows older by this many seconds. */
-const age = async (seconds: number): Promise<void> => {
+const ageRows = async (seconds: number): Promise<void> => {
   await query('update blob set created_at = created_at - make_interval(secs => $1)', [seconds])
   await query(
     `update document set deleted_at = deleted_at - make_interval(secs => $1),
@@ -69,19 +74,19 @@ const addPages = (document: number, n: number) =>
 for (const kind of kinds) {
   describe(`collecting from ${kind.name}`, { concurrency: false }, () => {
     const blobs = createBlobs(db, parseSettings(kind.env))
-    const run = () => runWith(blobs)
+    const run = () => runTask(blobs)
     const put = (bytes: Uint8Array = randomBytes(1000)) => blobs.store(yieldOnce(bytes))
 
     beforeEach(async () => {
       await query('truncate document, blob cascade')
-      await kind.lose()
+      await kind.deleteAll()
       warnings.length = 0
     })
 
     test('keeps what a document needs, however old it is', async () => {
       const stored = await put()
       await addDocument(stored)
-      await age(100 * GRACE_SECONDS)
+      await ageRows(100 * GRACE_SECONDS)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       assert.equal(await blobs.exists(stored.at, 1000), true)
     })
@@ -91,10 +96,10 @@ for (const kind of kinds) {
       const id = await addDocument(stored)
       await addPages(id, 3)
       await db.run(deleteDocuments([id], null, TRASH_DAYS))
-      await age(TRASH_SECONDS - 60)
+      await ageRows(TRASH_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       await db.one(restoreDocument(id, null))
-      await age(100 * GRACE_SECONDS)
+      await ageRows(100 * GRACE_SECONDS)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
     })
@@ -104,10 +109,10 @@ for (const kind of kinds) {
       const id = await addDocument(stored)
       await addPages(id, 3)
       await db.run(deleteDocuments([id], null, TRASH_DAYS))
-      await age(TRASH_SECONDS + GRACE_SECONDS - 60)
+      await ageRows(TRASH_SECONDS + GRACE_SECONDS - 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
       assert.deepEqual([await kind.count(), await count('document_page')], [1, 3])
-      await age(120)
+      await ageRows(120)
       assert.deepEqual(await run(), { documents: 1, blobs: 1, failed: 0 })
       assert.deepEqual([await kind.count(), await count('document_page'), await count('blob')], [0, 0, 0])
       assert.equal(await count('document'), 1)
@@ -118,7 +123,7 @@ for (const kind of kinds) {
       const stored = await put()
       const first = await addDocument(stored)
       await db.run(deleteDocuments([first], null, 0))
-      await age(2 * GRACE_SECONDS)
+      await ageRows(2 * GRACE_SECONDS)
       await addDocument(await put())
       const again = await db.one(insertDocument({ ...FIELDS, byteSize: 1000, sha256: stored.sha256 }))
       assert.equal(again.created, true)
@@ -130,7 +135,7 @@ for (const kind of kinds) {
       await addDocument(await put())
       await query('delete from document')
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
-      await age(GRACE_SECONDS + 60)
+      await ageRows(GRACE_SECONDS + 60)
       assert.deepEqual(await run(), { documents: 0, blobs: 1, failed: 0 })
       assert.equal(await kind.count(), 0)
     })
@@ -139,7 +144,7 @@ for (const kind of kinds) {
       await put()
       await put(randomBytes(6 * 1024 * 1024))
       assert.deepEqual(await run(), { documents: 0, blobs: 0, failed: 0 })
-      await age(GRACE_SECONDS + 60)
+      await ageRows(GRACE_SECONDS + 60)
       await put()
       assert.deepEqual(await run(), { documents: 0, blobs: 2, failed: 0 })
       assert.deepEqual([await kind.count(), await count('blob')], [1, 1])
@@ -149,7 +154,7 @@ for (const kind of kinds) {
       for (let round = 0; round < 5; round++) {
         const bytes = randomBytes(500)
         await db.run(deleteDocuments([await addDocument(await put(bytes))], null, 0))
-        await age(2 * GRACE_SECONDS)
+        await ageRows(2 * GRACE_SECONDS)
         const second = await put(bytes)
         const [id] = await Promise.all([addDocument(second), run(), run()])
         await blobs.discard(second.at)
@@ -163,12 +168,12 @@ for (const kind of kinds) {
 
     test('continues after a failed removal, which a later run repeats', async () => {
       const [lost, other] = [await put(), await put()]
-      await age(2 * GRACE_SECONDS)
+      await ageRows(2 * GRACE_SECONDS)
       const failing = {
         remove: (at: { blob_id: number }) =>
           at.blob_id === lost.at.blob_id ? Promise.reject(new Error('no disk')) : blobs.remove(other.at),
       }
-      assert.deepEqual(await runWith(failing), { documents: 0, blobs: 1, failed: 1 })
+      assert.deepEqual(await runTask(failing), { documents: 0, blobs: 1, failed: 1 })
       assert.equal(warnings.length, 1)
       assert.deepEqual(await run(), { documents: 0, blobs: 1, failed: 0 })
       assert.equal(await kind.count(), 0)
@@ -186,7 +191,7 @@ describe('collecting', { concurrency: false }, () => {
     const bytes = randomBytes(100)
     const first = await blobs.store(yieldOnce(bytes))
     await db.run(deleteDocuments([await addDocument(first)], null, 0))
-    await age(2 * GRACE_SECONDS)
+    await ageRows(2 * GRACE_SECONDS)
     const { promise: committed, resolve: commit } = Promise.withResolvers<void>()
     const { promise: locked, resolve: hasLock } = Promise.withResolvers<void>()
     const upload = db.transaction(async (tx) => {
@@ -196,7 +201,7 @@ describe('collecting', { concurrency: false }, () => {
       await committed
     })
     await locked
-    const collecting = runWith(blobs)
+    const collecting = runTask(blobs)
     await until(
       'the collection waits',
       async () =>
@@ -225,7 +230,7 @@ describe('collecting', { concurrency: false }, () => {
       select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 1100) n`)
     await query(`insert into document (title, media_type, byte_size, sha256)
       select 't', 'text/plain', 1, sha256(n::text::bytea) from generate_series(61, 1040) n`)
-    assert.deepEqual(await runWith(blobs), { documents: 130, blobs: 120, failed: 0 })
+    assert.deepEqual(await runTask(blobs), { documents: 130, blobs: 120, failed: 0 })
     assert.equal(await count('blob'), 980)
   })
 
@@ -233,25 +238,31 @@ describe('collecting', { concurrency: false }, () => {
     await query(`insert into blob (sha256, byte_size, created_at)
       select sha256(n::text::bytea), 1, now() - interval '2 days' from generate_series(1, 5) n`)
     const ids = (await query('select id from blob order by id')).map(({ id }) => Number(id))
-    assert.deepEqual(await db.one(unreferencedBlobs(0, 60, 2)), { last: ids[1], unneeded: ids.slice(0, 2) })
-    assert.deepEqual(await db.one(unreferencedBlobs(ids[3]!, 60, 2)), { last: ids[4], unneeded: [ids[4]] })
-    assert.deepEqual(await db.one(unreferencedBlobs(ids[4]!, 60, 2)), { last: null, unneeded: [] })
-    assert.deepEqual(await db.one(unreferencedBlobs(0, 3 * 86_400, 9)), { last: ids[4], unneeded: [] })
-    assert.deepEqual(await db.one(deletePagesOfDeleted(60, 10)), { count: 0 })
+    assert.deepEqual(await db.one(findUnreferencedBlobs(0, 60, 2)), {
+      last: ids[1],
+      unneeded: ids.slice(0, 2),
+    })
+    assert.deepEqual(await db.one(findUnreferencedBlobs(ids[3]!, 60, 2)), {
+      last: ids[4],
+      unneeded: [ids[4]],
+    })
+    assert.deepEqual(await db.one(findUnreferencedBlobs(ids[4]!, 60, 2)), { last: null, unneeded: [] })
+    assert.deepEqual(await db.one(findUnreferencedBlobs(0, 3 * 86_400, 9)), { last: ids[4], unneeded: [] })
+    assert.deepEqual(await db.one(deletePagesOfDeletedDocuments(60, 10)), { count: 0 })
   })
 
   test('an abort ends it', async () => {
     await blobs.store(yieldOnce(randomBytes(10)))
-    await age(2 * GRACE_SECONDS)
+    await ageRows(2 * GRACE_SECONDS)
     const abort = new AbortController()
     abort.abort()
-    await assert.rejects(runWith(blobs, abort.signal), { name: 'AbortError' })
+    await assert.rejects(runTask(blobs, abort.signal), { name: 'AbortError' })
     assert.equal(await count('blob'), 1)
   })
 
   test('runs every hour, one at a time', () => {
-    const entry = schedule.find(({ identifier }) => identifier === 'collect')
+    const entry = scheduleEntries.find(({ identifier }) => identifier === 'collect')
     assert.deepEqual([entry?.match, entry?.task.name], ['17 * * * *', 'documents.collect'])
-    assert.deepEqual([collect.actor?.({}, null), collect.whenBusy], ['collect', 'join'])
+    assert.deepEqual([collectGarbage.actor?.({}, null), collectGarbage.whenBusy], ['collect', 'join'])
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
-import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
+import { pageLines, renderScan, scanPdf } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
@@ -25,7 +25,7 @@ for (const [what, colours] of Object.entries({
   'white on blue': { inks: ['#fff'], paper: '#0050a0' },
 })) {
   test(`${what} is read from a picture and from a PDF page`, async (t) => {
-    const picture = await measureWordShare(scanImage(lines, 200, 80, colours).bytes, 'image/jpeg')
+    const picture = await measureWordShare(renderScan(lines, 200, 80, colours).bytes, 'image/jpeg')
     const page = await measureWordShare(await scanPdf(1, { sentences: 3, colours }), 'application/pdf')
     t.diagnostic(`${picture} and ${page} of the words`)
     assert.ok(picture >= 0.95 && page >= 0.95, `${picture} and ${page} of the words`)

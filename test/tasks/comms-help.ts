@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Channel, insertSend, type Send, sendById } from '../../sql/comms.ts'
+import { type Channel, findSendById, insertSend, type Send } from '../../sql/comms.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Comms, ProviderMessage, ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
@@ -14,9 +14,9 @@ import type { TestDatabase } from '../database.ts'
  */
 export type Behaviour = SubmitResult | Promise<SubmitResult> | Failure | 'dies' | 'dies before'
 
-export class Died extends Error {}
+export class WorkerDeath extends Error {}
 
-export interface Bench {
+export interface SendBench {
   readonly id: string
   /** Number of requests that reached the provider. */
   requests: number
@@ -36,7 +36,7 @@ export interface Bench {
   row(): Promise<Send & { requests: number; error_code: string | null }>
 }
 
-export const accepted = (
+export const createAccepted = (
   providerId: string | null = `SM${randomUUID().replaceAll('-', '')}`,
 ): SubmitResult => ({
   kind: 'taken',
@@ -44,7 +44,7 @@ export const accepted = (
   status: 'queued',
   detail: null,
 })
-export const unknown = (answered = false): SubmitResult => ({
+export const createUnknown = (answered = false): SubmitResult => ({
   kind: 'unknown',
   reason: 'no answer',
   answered,
@@ -60,15 +60,15 @@ export async function createBench(
   { db, query }: TestDatabase,
   channel: Channel,
   recipients: readonly string[] = channel === 'email' ? ['a@example.com'] : ['+14155552671'],
-): Promise<Bench> {
+): Promise<SendBench> {
   const id = randomUUID()
   const message = channel === 'email' ? MESSAGES.email : { ...MESSAGES[channel], to: recipients[0] }
   await db.run(insertSend({ id, channel, ownerId: null, jobId: randomUUID(), recipients, message }))
   const hand = async (request: ProviderRequest): Promise<SubmitResult> => {
-    if (bench.behaviour === 'dies before') throw new Died()
+    if (bench.behaviour === 'dies before') throw new WorkerDeath()
     await request.begin()
     bench.requests++
-    if (bench.behaviour === 'dies') throw new Died()
+    if (bench.behaviour === 'dies') throw new WorkerDeath()
     if (bench.behaviour instanceof Failure) throw bench.behaviour
     return bench.behaviour
   }
@@ -99,14 +99,14 @@ export async function createBench(
     signal: abort.signal,
     progress: () => {},
     providers: { comms },
-    fenced: (work: Parameters<TaskContext['fenced']>[0]) =>
+    fenced: (work: Parameters<TaskContext['runFenced']>[0]) =>
       bench.isSuperseded ? Promise.reject(fail('job.superseded')) : db.transaction(work),
   } as unknown as TaskContext
-  const bench: Bench = {
+  const bench: SendBench = {
     id,
     requests: 0,
     lookups: 0,
-    behaviour: accepted(),
+    behaviour: createAccepted(),
     list: [],
     isRepeatable: false,
     isSuperseded: false,
@@ -114,7 +114,10 @@ export async function createBench(
     context,
     row: async () => {
       const [more] = await query('select requests, error_code from comms_send where id = $1', [id])
-      return { ...(await db.one(sendById(id))), ...(more as { requests: number; error_code: string | null }) }
+      return {
+        ...(await db.one(findSendById(id))),
+        ...(more as { requests: number; error_code: string | null }),
+      }
     },
   }
   return bench

@@ -2,39 +2,39 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Failure, fail } from '../../sql/errors.ts'
-import { call } from '../../tasks/comms/call.ts'
-import { email } from '../../tasks/comms/email.ts'
+import { placeCall } from '../../tasks/comms/call.ts'
+import { sendEmail } from '../../tasks/comms/email.ts'
 import type { SubmitResult } from '../../tasks/comms/ports.ts'
-import { sms } from '../../tasks/comms/sms.ts'
-import { testDatabase } from '../database.ts'
+import { sendSms } from '../../tasks/comms/sms.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { accepted, type Bench, createBench, Died, unknown } from './comms-help.ts'
+import { createAccepted, createBench, createUnknown, type SendBench, WorkerDeath } from './comms-help.ts'
 
 /** A message is sent at most once, whatever happens to the attempts to send it. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const TO = '+14155552671'
 let numbers = 0
-const newNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
+const createNumber = (): string => `+1415555${String(++numbers).padStart(4, '0')}`
 
 const CHANNELS = {
   email: {
     make: () => createBench(database, 'email'),
-    run: ({ context, id }: Bench) => email.run(context, { send_id: id }),
+    run: ({ context, id }: SendBench) => sendEmail.run(context, { send_id: id }),
     failed: () => fail('email.failed', { reason: 'x' }),
     refused: () => fail('email.refused', { reason: 'x' }),
     looks: false,
   },
   sms: {
-    make: () => createBench(database, 'sms', [newNumber()]),
-    run: ({ context, id }: Bench) => sms.run(context, { send_id: id, to: TO, segments: 2 }),
+    make: () => createBench(database, 'sms', [createNumber()]),
+    run: ({ context, id }: SendBench) => sendSms.run(context, { send_id: id, to: TO, segments: 2 }),
     failed: () => fail('telephony.failed', { reason: 'x' }),
     refused: () => fail('telephony.refused', { reason: 'x' }),
     looks: true,
   },
   call: {
-    make: () => createBench(database, 'call', [newNumber()]),
-    run: ({ context, id }: Bench) => call.run(context, { send_id: id, to: TO }),
+    make: () => createBench(database, 'call', [createNumber()]),
+    run: ({ context, id }: SendBench) => placeCall.run(context, { send_id: id, to: TO }),
     failed: () => fail('telephony.failed', { reason: 'x' }),
     refused: () => fail('telephony.refused', { reason: 'x' }),
     looks: true,
@@ -42,7 +42,7 @@ const CHANNELS = {
 }
 
 for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANNELS)) {
-  const expectFailure = async (one: Bench): Promise<unknown> =>
+  const expectFailure = async (one: SendBench): Promise<unknown> =>
     run(one).then(
       (result) => assert.fail(`It did not fail: ${inspect(result)}`),
       (error: unknown) => error,
@@ -64,7 +64,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(await expectFailure(one), one.behaviour)
       const row = await one.row()
       assert.deepEqual([row.status, row.error_code], ['failed', (one.behaviour as Failure).code])
-      one.behaviour = accepted()
+      one.behaviour = createAccepted()
       await run(one)
       assert.deepEqual(
         [one.requests, (await one.row()).status, (await one.row()).error_code],
@@ -82,9 +82,9 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
     test('is sent by the next attempt if the worker dies before the request', async () => {
       const one = await make()
       one.behaviour = 'dies before'
-      assert.ok((await expectFailure(one)) instanceof Died)
+      assert.ok((await expectFailure(one)) instanceof WorkerDeath)
       assert.deepEqual([(await one.row()).status, (await one.row()).requests], ['queued', 0])
-      one.behaviour = accepted()
+      one.behaviour = createAccepted()
       await run(one)
       assert.equal(one.requests, 1)
     })
@@ -92,9 +92,9 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
     test('is not sent again if the worker dies during the request', async () => {
       const one = await make()
       one.behaviour = 'dies'
-      assert.ok((await expectFailure(one)) instanceof Died)
+      assert.ok((await expectFailure(one)) instanceof WorkerDeath)
       assert.equal((await one.row()).status, 'sending')
-      one.behaviour = accepted()
+      one.behaviour = createAccepted()
       const result = await run(one)
       assert.deepEqual([one.requests, result.status], [1, 'unknown'])
       assert.match(result.message, /outcome of the send is unknown: .* not retried/)
@@ -106,7 +106,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is unknown if it may have been accepted, and is not sent again', async () => {
       const one = await make()
-      one.behaviour = unknown()
+      one.behaviour = createUnknown()
       assert.equal((await run(one)).status, 'unknown')
       assert.deepEqual([one.requests, one.lookups], [1, looks ? 3 : 0])
       assert.notEqual((await one.row()).message, null, 'a look-up later needs it')
@@ -122,11 +122,11 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is unknown if cancelled during the request, and retried if stopped', async () => {
       const cancelled = await make()
-      cancelled.behaviour = unknown()
+      cancelled.behaviour = createUnknown()
       cancelled.abort.abort('cancelled')
       assert.equal((await run(cancelled)).status, 'unknown')
       const stopped = await make()
-      stopped.behaviour = unknown()
+      stopped.behaviour = createUnknown()
       stopped.abort.abort('stopping')
       assert.equal(await expectFailure(stopped), 'stopping')
       assert.equal((await stopped.row()).status, 'sending')
@@ -142,11 +142,11 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       const first = {
         ...context,
         db: { ...context.db, run: async (query: never) => held.promise.then(() => context.db.run(query)) },
-        fenced: () => {
+        runFenced: () => {
           begins.resolve()
           return Promise.reject(fail('database.down'))
         },
-      } as Bench['context']
+      } as SendBench['context']
       const late = expectFailure({ ...one, context: first })
       await begins.promise
       const second = { ...context, job: { ...context.job, attempt: 2 } }
@@ -156,7 +156,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       held.resolve()
       assert.ok((await late) instanceof Failure)
       assert.equal((await one.row()).status, 'sending')
-      answer.resolve(accepted())
+      answer.resolve(createAccepted())
       await next
       const { status, requests } = await one.row()
       assert.deepEqual([status, requests], ['sent', 1])
@@ -170,7 +170,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       await until('the request has begun', async () => (await one.row()).status === 'sending')
       // Another worker claims the job and cannot determine the outcome.
       assert.equal((await run(one)).status, 'unknown')
-      answer.resolve(accepted())
+      answer.resolve(createAccepted())
       assert.notEqual((await frozen).status, 'unknown')
       assert.deepEqual([(await one.row()).status, one.requests], ['sent', 1])
       assert.notEqual((await run(one)).status, 'unknown')
@@ -192,7 +192,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is found after a timeout, also late', async () => {
       const one = await make()
-      one.behaviour = unknown()
+      one.behaviour = createUnknown()
       one.list = (look) => (look < 2 ? [] : [made(`X${one.id}`)])
       assert.equal((await run(one)).status, 'delivered')
       assert.equal(one.lookups, 2)
@@ -204,7 +204,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.behaviour = answer.promise
       const frozen = expectFailure(one)
       await until('the request has begun', async () => (await one.row()).status === 'sending')
-      one.behaviour = accepted(`X${one.id}`)
+      one.behaviour = createAccepted(`X${one.id}`)
       one.list = async (look) => {
         if (look === 1) answer.reject(failed())
         await until('the outcome is known', async () => (await one.row()).status !== 'sending')
@@ -218,18 +218,18 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('does not match a message that answered another send', async () => {
       const first = await make()
-      first.behaviour = accepted(`X${first.id}`)
+      first.behaviour = createAccepted(`X${first.id}`)
       await run(first)
       const [{ recipients }] = (await database.query('select recipients from comms_send where id = $1', [
         first.id,
       ])) as [{ recipients: string[] }]
       const second = await createBench(database, name as 'sms' | 'call', recipients)
-      second.behaviour = unknown()
+      second.behaviour = createUnknown()
       second.list = [made(`X${first.id}`)]
       assert.equal((await run(second)).status, 'unknown')
-      second.behaviour = accepted()
+      second.behaviour = createAccepted()
       const third = await createBench(database, name as 'sms' | 'call', recipients)
-      third.behaviour = unknown()
+      third.behaviour = createUnknown()
       third.list = [made(`X${first.id}`), made(`X${third.id}`), made('later')]
       const result = await run(third)
       assert.equal('sid' in result && result.sid, `X${third.id}`)
@@ -237,18 +237,18 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is sent again after an answered failure if the provider does not have it', async () => {
       const one = await make()
-      one.behaviour = unknown(true)
+      one.behaviour = createUnknown(true)
       const error = await expectFailure(one)
       assert.ok(error instanceof Failure && error.code === 'telephony.failed' && error.retryable)
       assert.deepEqual([one.lookups, (await one.row()).status], [3, 'failed'])
-      one.behaviour = accepted()
+      one.behaviour = createAccepted()
       await run(one)
       assert.equal(one.requests, 2)
     })
 
     test('is sent after an answered failure if the provider has it', async () => {
       const one = await make()
-      one.behaviour = unknown(true)
+      one.behaviour = createUnknown(true)
       one.list = [made(`X${one.id}`)]
       assert.equal((await run(one)).status, 'delivered')
       assert.equal(one.requests, 1)
@@ -256,7 +256,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
 
     test('is unknown if the provider cannot be asked', async () => {
       const one = await make()
-      one.behaviour = unknown()
+      one.behaviour = createUnknown()
       one.list = fail('telephony.failed', { reason: 'x' })
       assert.equal((await run(one)).status, 'unknown')
       assert.deepEqual([one.requests, one.lookups], [1, 3])
@@ -281,23 +281,23 @@ test('mail to an address that has bounced meanwhile is rejected before it is sen
 
 describe('a mail server that recognizes repeated mails', () => {
   const { make, run } = CHANNELS.email
-  const makeRepeatable = async (): Promise<Bench> => Object.assign(await make(), { isRepeatable: true })
+  const makeRepeatable = async (): Promise<SendBench> => Object.assign(await make(), { isRepeatable: true })
 
   test('gets the mail again after a crash and after a timeout', async () => {
     const one = await makeRepeatable()
     one.behaviour = 'dies'
-    await assert.rejects(run(one), Died)
-    one.behaviour = unknown()
+    await assert.rejects(run(one), WorkerDeath)
+    one.behaviour = createUnknown()
     await assert.rejects(run(one), (error) => error instanceof Failure && error.retryable)
     assert.equal((await one.row()).status, 'sending')
-    one.behaviour = accepted(null)
+    one.behaviour = createAccepted(null)
     assert.equal((await run(one)).status, 'sent')
     assert.deepEqual([one.requests, (await one.row()).requests], [3, 3])
   })
 
   test('leaves an earlier mail unknown if it does not answer any more', async () => {
     const one = await makeRepeatable()
-    one.behaviour = unknown()
+    one.behaviour = createUnknown()
     await assert.rejects(run(one), Failure)
     one.behaviour = fail('email.failed', { reason: 'ECONNREFUSED' })
     await assert.rejects(run(one), Failure)

@@ -3,26 +3,26 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { insertSend } from '../../sql/comms.ts'
 import { fail } from '../../sql/errors.ts'
-import { email } from '../../tasks/comms/email.ts'
-import { settle } from '../../tasks/comms/settle.ts'
-import { sms } from '../../tasks/comms/sms.ts'
-import { testDatabase } from '../database.ts'
+import { sendEmail } from '../../tasks/comms/email.ts'
+import { settleSends } from '../../tasks/comms/settle.ts'
+import { sendSms } from '../../tasks/comms/sms.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { type Bench, createBench, unknown } from './comms-help.ts'
+import { createBench, createUnknown, type SendBench } from './comms-help.ts'
 
 /** A scheduled task determines the outcome of sends that no job handles any more. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { db, query } = database
 
-const run = (one: Bench) => settle.run(one.context, {})
+const run = (one: SendBench) => settleSends.run(one.context, {})
 const readStatus = async (id: string) =>
   (await query('select status, error_code, detail from comms_send where id = $1', [id]))[0]!
 
-async function addUnknownSms(to: string): Promise<Bench> {
+async function addUnknownSms(to: string): Promise<SendBench> {
   const one = await createBench(database, 'sms', [to])
-  one.behaviour = unknown()
-  await sms.run(one.context, { send_id: one.id, to, segments: 1 })
+  one.behaviour = createUnknown()
+  await sendSms.run(one.context, { send_id: one.id, to, segments: 1 })
   return one
 }
 
@@ -64,8 +64,8 @@ test('sends stay unknown if they cannot be looked up, are mails, or are old', as
   one.list = fail('telephony.failed', { reason: 'x' })
   assert.equal((await run(one)).found, 0)
   const mail = await createBench(database, 'email')
-  mail.behaviour = unknown()
-  await email.run(mail.context, { send_id: mail.id })
+  mail.behaviour = createUnknown()
+  await sendEmail.run(mail.context, { send_id: mail.id })
   one.list = [{ providerId: 'SM1', status: 'sent' }]
   await query(`update comms_send set requested_at = now() - interval '25 hours' where id = $1`, [one.id])
   assert.equal((await run(one)).found, 0)

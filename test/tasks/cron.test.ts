@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type CronMatcher, parseCronItem } from 'graphile-worker'
-import { nextRun } from '../../tasks/cron.ts'
-import { schedule } from '../../tasks/schedule.ts'
-import { runs } from '../runs.ts'
+import { computeNextRun } from '../../tasks/cron.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** The edge predicts the same next run as the queue library. */
 
@@ -14,7 +14,7 @@ const DAY = 1440 * MINUTE
 const MAX_DAYS = 8 * 366
 
 /** Returns a predicate that is true for times in whose minute the library runs the entry. */
-function runsAt(cron: string): (time: number) => boolean {
+function createRunPredicate(cron: string): (time: number) => boolean {
   const match = parseCronItem({ task: 'x', match: cron }).match as CronMatcher
   return (time) => {
     const at = new Date(time)
@@ -32,9 +32,9 @@ function runsAt(cron: string): (time: number) => boolean {
  * Asserts that the library runs the entry at the predicted time, and not before. It checks each minute of the last two
  * days, and the same time of day on all days before.
  */
-function assertNext(cron: string, after: number): void {
-  const isRun = runsAt(cron)
-  const next = nextRun(cron, new Date(after)).getTime()
+function assertNextRun(cron: string, after: number): void {
+  const isRun = createRunPredicate(cron)
+  const next = computeNextRun(cron, new Date(after)).getTime()
   assert.ok(next > after && next % MINUTE === 0, new Date(next).toISOString())
   assert.ok(isRun(next), `it does not run at ${new Date(next).toISOString()}`)
   const earlier = (time: number) => `it runs at ${new Date(time).toISOString()} already`
@@ -46,7 +46,7 @@ function assertNext(cron: string, after: number): void {
 const NOON = Date.UTC(2026, 1, 28, 12, 0)
 
 /** Generates a cron field from numbers, ranges and steps between `min` and `max`. */
-function cronField(min: number, max: number): fc.Arbitrary<string> {
+function arbitraryField(min: number, max: number): fc.Arbitrary<string> {
   const number = fc.integer({ min, max })
   const range = fc
     .tuple(number, number)
@@ -61,16 +61,22 @@ function cronField(min: number, max: number): fc.Arbitrary<string> {
 }
 
 const crons = fc
-  .tuple(cronField(0, 59), cronField(0, 23), cronField(1, 31), cronField(1, 12), cronField(0, 7))
+  .tuple(
+    arbitraryField(0, 59),
+    arbitraryField(0, 23),
+    arbitraryField(1, 31),
+    arbitraryField(1, 12),
+    arbitraryField(0, 7),
+  )
   .map((fields) => fields.join(' '))
 const times = fc.integer({ min: Date.UTC(1970, 0, 1), max: Date.UTC(2200, 0, 1) })
 
 describe('the next run', () => {
-  for (const { identifier, match } of schedule)
+  for (const { identifier, match } of scheduleEntries)
     test(`of ${identifier}`, () => {
       fc.assert(
-        fc.property(times, (after) => assertNext(match, after)),
-        runs(20),
+        fc.property(times, (after) => assertNextRun(match, after)),
+        createRunOptions(20),
       )
     })
 
@@ -78,17 +84,17 @@ describe('the next run', () => {
     fc.assert(
       fc.property(crons, times, (cron, after) => {
         try {
-          assertNext(cron, after)
+          assertNextRun(cron, after)
         } catch (error) {
           if (!(error instanceof RangeError)) throw error
           // If there is no next run, the entry runs on no day at its time.
-          const isRun = runsAt(cron)
+          const isRun = createRunPredicate(cron)
           const [minute, hour] = cron.split(' ')
-          const first = nextRun(`${minute} ${hour} * * *`, new Date(after)).getTime()
+          const first = computeNextRun(`${minute} ${hour} * * *`, new Date(after)).getTime()
           for (let day = 0; day < MAX_DAYS; day++) assert.ok(!isRun(first + day * DAY), cron)
         }
       }),
-      runs(300),
+      createRunOptions(300),
     )
   })
 
@@ -102,7 +108,7 @@ describe('the next run', () => {
       ['0 0 29 2 *', '2096-03-01T00:00:00.000Z', '2104-02-29T00:00:00.000Z'],
       ['0 0 * * 7', '2026-02-28T12:00:00.000Z', '2026-03-01T00:00:00.000Z'],
     ])
-      assert.equal(nextRun(cron!, new Date(after!)).toISOString(), next, `${cron} after ${after}`)
+      assert.equal(computeNextRun(cron!, new Date(after!)).toISOString(), next, `${cron} after ${after}`)
   })
 
   test('matches the day of the month or of the week if both are restricted', () => {
@@ -111,7 +117,7 @@ describe('the next run', () => {
       ['0 0 2 * 5', '2026-03-02T00:00:00.000Z'],
       ['0 0 13 * *', '2026-03-13T00:00:00.000Z'],
     ])
-      assert.equal(nextRun(cron!, new Date(NOON)).toISOString(), next, cron)
+      assert.equal(computeNextRun(cron!, new Date(NOON)).toISOString(), next, cron)
   })
 
   test('does not exist for an entry that never runs, or an invalid expression', () => {
@@ -120,6 +126,6 @@ describe('the next run', () => {
       ...['* * 0 * *', '* * * 13 *', '* * * * 8', '5-1 * * * *', '*/0 * * * *', 'a * * * *', '*x * * * *'],
       ...['-1 * * * *', '1, * * * *', '1-2-3 * * * *'],
     ])
-      assert.throws(() => nextRun(cron, new Date(NOON)), RangeError, cron)
+      assert.throws(() => computeNextRun(cron, new Date(NOON)), RangeError, cron)
   })
 })

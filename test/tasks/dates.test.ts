@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseDate } from '../../tasks/blog/dates.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 const AT = '2020-01-02T03:04:05.000Z'
 const DAY = '2020-01-02T00:00:00.000Z'
@@ -119,13 +119,13 @@ test('reads every date that it writes, and accepts any input without failing', (
       const seconds = new Date(Math.floor(date.getTime() / 1000) * 1000).toISOString()
       if (date.getUTCFullYear() >= 1000) assert.equal(parseDate(date.toUTCString()), seconds)
     }),
-    runs(),
+    createRunOptions(),
   )
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (text) => {
       const date = parseDate(text)
       assert.ok(date === null || /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(date))
     }),
-    runs(),
+    createRunOptions(),
   )
 })

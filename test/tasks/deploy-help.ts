@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { operations } from '../../edge/routes/operations.ts'
+import { createOperationsArea } from '../../edge/routes/operations.ts'
 import { SETTING_NAMES } from '../../tasks/settings.ts'
 
 /** Reads facts from the code, with which tests compare the deployment examples. */
@@ -26,7 +26,7 @@ export const parsePairs = (words: string): Variables =>
 
 export const NODE = 'node_modules/.bin/node'
 /** Lines of the Procfile by name. */
-export const procfile = new Map(
+export const procfileLines = new Map(
   [...readFileAt('Procfile').matchAll(/^(\w+): exec (?:env )?(.*)$/gm)].map(
     ([, name, command]): [string, Line] => {
       const [env, words] = command!.split(NODE)
@@ -41,13 +41,15 @@ export const STOP_SECONDS = Math.max(
   ),
 )
 /** Paths of the edge's operations routes, such as health checks. */
-export const paths: readonly string[] = operations(() => []).routes.map((route) => route.path)
+export const operationPaths: readonly string[] = createOperationsArea(() => []).routes.map(
+  (route) => route.path,
+)
 
 /** Asserts that each variable is a setting, or is set by the Procfile. */
 export function assertKnownNames(env: Readonly<Record<string, unknown>>, where: string): void {
   const known = new Set([
     ...SETTING_NAMES,
-    ...[...procfile.values()].flatMap((line) => Object.keys(line.env)),
+    ...[...procfileLines.values()].flatMap((line) => Object.keys(line.env)),
   ])
   for (const name of Object.keys(env)) assert.ok(known.has(name), `${where}: ${name}`)
 }

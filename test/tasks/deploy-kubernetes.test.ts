@@ -4,12 +4,12 @@ import { describe, test } from 'node:test'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { START_REFUSED } from '../../tasks/supervised.ts'
-import { assertListed, lineOf } from '../listed.ts'
+import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
+import { assertListed, findLine } from '../listed.ts'
 import {
   assertKnownNames,
-  paths,
-  procfile,
+  operationPaths,
+  procfileLines,
   ROOT,
   readFileAt,
   STOP_SECONDS,
@@ -96,7 +96,7 @@ const pods = [...kind('Deployment'), ...kind('Job')].map(({ metadata, spec }) =>
   container: spec.template.spec.containers[0]!,
 }))
 const settings = kind('ConfigMap')[0]!.data!
-const queuesIn = (container: Container): string[] | undefined =>
+const readQueues = (container: Container): string[] | undefined =>
   container.env?.find(({ name }) => name === 'WORKER_QUEUES')?.value.split(',')
 
 describe('the Kubernetes example', () => {
@@ -117,7 +117,7 @@ describe('the Kubernetes example', () => {
   })
 
   test('has a pod for every Procfile line, not as root and with a read-only image', () => {
-    assert.deepEqual(new Set(pods.flatMap(({ container }) => container.args)), new Set(procfile.keys()))
+    assert.deepEqual(new Set(pods.flatMap(({ container }) => container.args)), new Set(procfileLines.keys()))
     for (const { name, container, spec } of pods) {
       assert.equal(spec.containers.length, 1, name)
       assert.ok(spec.securityContext.runAsNonRoot && spec.securityContext.runAsUser > 0, name)
@@ -158,8 +158,8 @@ describe('the Kubernetes example', () => {
   })
 
   test('serves every queue once', () => {
-    const served = pods.flatMap(({ container }) => queuesIn(container) ?? [])
-    assertListed(queues, served, [lineOf('deploy/kubernetes/worker.yaml', 'WORKER_QUEUES')])
+    const served = pods.flatMap(({ container }) => readQueues(container) ?? [])
+    assertListed(queues, served, [findLine('deploy/kubernetes/worker.yaml', 'WORKER_QUEUES')])
   })
 
   test('probes an edge at existing paths and ports', () => {
@@ -168,7 +168,7 @@ describe('the Kubernetes example', () => {
     assert.equal(portOf('http'), parseSettings({}).port)
     assert.equal(String(portOf('metrics')), settings.METRICS_PORT)
     assert.equal(metadata.annotations!['prometheus.io/port'], settings.METRICS_PORT)
-    for (const path of ['/metrics', '/ready', '/health']) assert.ok(paths.includes(path), path)
+    for (const path of ['/metrics', '/ready', '/health']) assert.ok(operationPaths.includes(path), path)
     assert.equal(metadata.annotations!['prometheus.io/path'], '/metrics')
     assert.deepEqual(container.readinessProbe!.httpGet, { path: '/ready', port: 'http' })
     assert.deepEqual(container.livenessProbe!.httpGet, { path: '/health', port: 'http' })
@@ -194,7 +194,7 @@ describe('the Kubernetes example', () => {
     const { template, podFailurePolicy } = kind('Job')[0]!.spec
     const { containerName, values } = podFailurePolicy.rules[0]!.onExitCodes
     assert.equal(containerName, template.spec.containers[0]!.name)
-    assert.deepEqual(values, [START_REFUSED])
+    assert.deepEqual(values, [START_REFUSED_STATUS])
   })
 
   test('selects existing pods', () => {
@@ -232,7 +232,7 @@ describe('the Kubernetes example', () => {
       const { query } = spec.triggers[0]!.metadata
       const [, operator, names] = /jobs\{status="queued",queue(=~|!~)"([a-z_|]+)"\}/.exec(query)!
       const counted = queues.filter((queue) => names!.split('|').includes(queue) === (operator === '=~'))
-      assert.deepEqual(counted.toSorted(), queuesIn(container)!.toSorted(), query)
+      assert.deepEqual(counted.toSorted(), readQueues(container)!.toSorted(), query)
     }
   })
 })

@@ -6,14 +6,14 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
 import { parseSettings } from '../../tasks/settings.ts'
-import { START_REFUSED } from '../../tasks/supervised.ts'
-import { blocksOf, readPages } from '../readme.ts'
+import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
+import { parseBlocks, readOperatorPages } from '../readme.ts'
 import {
   assertKnownNames,
   NODE,
+  operationPaths,
   parsePairs,
-  paths,
-  procfile,
+  procfileLines,
   ROOT,
   readFileAt,
   STOP_SECONDS,
@@ -31,8 +31,8 @@ function parseSeconds(text: string): number {
 }
 
 test('the Procfile is parsed correctly', () => {
-  assert.deepEqual([...procfile.keys()], ['web', 'worker', 'release'])
-  assert.equal(procfile.get('web')!.words.at(-1), 'edge/main.ts')
+  assert.deepEqual([...procfileLines.keys()], ['web', 'worker', 'release'])
+  assert.equal(procfileLines.get('web')!.words.at(-1), 'edge/main.ts')
   assert.equal(STOP_SECONDS, 9)
 })
 
@@ -75,7 +75,7 @@ describe('the Dockerfile', () => {
       assert.equal(run('printf', '%s,', 'one two', 'three'), 'one two,three,')
       assert.equal(run('/bin/echo', 'a path'), 'a path\n')
       assert.throws(() => run('worker_a'))
-      assert.ok(procfile.has(wordsOf('CMD')[0]!))
+      assert.ok(procfileLines.has(wordsOf('CMD')[0]!))
     } finally {
       rmSync(folder, { recursive: true })
     }
@@ -84,7 +84,9 @@ describe('the Dockerfile', () => {
   test('checks whether an edge is ready', () => {
     const [command, flag, script] = wordsOf('HEALTHCHECK .* CMD')
     assert.deepEqual([command, flag], ['node', '-e'])
-    assert.ok(paths.includes('/ready') && script!.includes("'/ready'") && script!.includes(`|| ${port})`))
+    assert.ok(
+      operationPaths.includes('/ready') && script!.includes("'/ready'") && script!.includes(`|| ${port})`),
+    )
     assert.match(text, new RegExp(`^EXPOSE ${port}$`, 'm'))
   })
 
@@ -131,7 +133,7 @@ describe('compose.yaml', () => {
     })
 
   test('runs every line of the Procfile, from one read-only image', () => {
-    assert.deepEqual(new Set(ours.flatMap(([, { command }]) => command!)), new Set(procfile.keys()))
+    assert.deepEqual(new Set(ours.flatMap(([, { command }]) => command!)), new Set(procfileLines.keys()))
     for (const [name, service] of ours) {
       assert.equal(service.command!.length, 1, name)
       assert.equal(service.read_only, true, name)
@@ -209,14 +211,16 @@ describe('compose.yaml', () => {
     const edges = ours.filter(([, { command }]) => command![0] === 'web').map(([name]) => `${name}:${port}`)
     assert.equal(edges.length, 2)
     assert.ok(caddy.includes(`reverse_proxy ${edges.join(' ')} {`))
-    assert.ok(paths.includes(/health_uri (\S+)/.exec(caddy)![1]!))
+    assert.ok(operationPaths.includes(/health_uri (\S+)/.exec(caddy)![1]!))
     // An edge closes idle connections after 10 s, so the balancer must close them earlier.
     assert.ok(parseSeconds(/keepalive (\S+)/.exec(caddy)![1]!) < 10)
   })
 
   test('has a pooler with the settings of the README', () => {
     const lines = readFileAt('deploy/pgbouncer/pgbouncer.ini').split('\n')
-    const { text: wanted } = blocksOf(readPages()).find(({ language }) => language === 'pgbouncer')!
+    const { text: wanted } = parseBlocks(readOperatorPages()).find(
+      ({ language }) => language === 'pgbouncer',
+    )!
     for (const line of wanted.trim().split('\n')) assert.ok(lines.includes(line), line)
     assert.ok(!lines.some((line) => line.startsWith('ignore_startup_parameters')))
   })
@@ -231,9 +235,9 @@ describe('the systemd units', () => {
   })
 
   test('match the lines of the Procfile', () => {
-    assert.deepEqual(new Set(units.map(({ name }) => name)), new Set(procfile.keys()))
+    assert.deepEqual(new Set(units.map(({ name }) => name)), new Set(procfileLines.keys()))
     for (const { name, valuesOf } of units) {
-      const { env, words } = procfile.get(name)!
+      const { env, words } = procfileLines.get(name)!
       const [folder] = valuesOf('WorkingDirectory')
       assert.deepEqual(valuesOf('ExecStart'), [`${folder}/${NODE} ${words.join(' ')}`], name)
       const { NODE_ENV, DATA_DIR, PORT, ...rest } = parsePairs(valuesOf('Environment').join(' '))
@@ -248,7 +252,7 @@ describe('the systemd units', () => {
     for (const { name, valuesOf } of units.filter((unit) => unit.name !== 'release')) {
       assert.ok(Number(valuesOf('TimeoutStopSec')[0]) > STOP_SECONDS, name)
       assert.deepEqual(valuesOf('KillSignal'), ['SIGTERM'], name)
-      assert.deepEqual(valuesOf('RestartPreventExitStatus'), [String(START_REFUSED)], name)
+      assert.deepEqual(valuesOf('RestartPreventExitStatus'), [String(START_REFUSED_STATUS)], name)
     }
   })
 

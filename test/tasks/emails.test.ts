@@ -4,18 +4,18 @@ import fc from 'fast-check'
 import nodemailer from 'nodemailer'
 import PostalMime, { type Email as Received } from 'postal-mime'
 import {
-  addedEmail,
-  addressInUseEmail,
-  deletionEmail,
+  composeAddressInUseEmail,
+  composeDeletionEmail,
+  composeInviteEmail,
+  composeMemberAddedEmail,
+  composeNewAddressEmail,
+  composeOldAddressEmail,
+  composePasswordResetEmail,
+  composeVerificationEmail,
   type Email,
-  inviteEmail,
-  newAddressEmail,
-  oldAddressEmail,
-  resetEmail,
-  verificationEmail,
 } from '../../tasks/accounts/emails.ts'
 import { toPlainName } from '../../tasks/accounts/plain-name.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 const BASE = 'https://service.example/base'
 const TOKEN = 'tok-EN_123.abc'
@@ -29,16 +29,17 @@ const invitation = (more: object = {}) => ({
 })
 
 const EMAILS: Record<string, (name: string) => Email> = {
-  'verify-email': (name) => verificationEmail(to(name), BASE, TOKEN, 24),
-  'password-reset': (name) => resetEmail(to(name), BASE, TOKEN, 60),
-  'email-change': (name) => oldAddressEmail({ name, address: 'reader@example.com' }, BASE, TOKEN, 24),
+  'verify-email': (name) => composeVerificationEmail(to(name), BASE, TOKEN, 24),
+  'password-reset': (name) => composePasswordResetEmail(to(name), BASE, TOKEN, 60),
+  'email-change': (name) => composeOldAddressEmail({ name, address: 'reader@example.com' }, BASE, TOKEN, 24),
   'accept-invite': (name) =>
-    inviteEmail(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
+    composeInviteEmail(invitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
 }
-const sendAdded = (name: string): Email => addedEmail(invitation({ organization: name, invitedBy: name }))
+const sendAdded = (name: string): Email =>
+  composeMemberAddedEmail(invitation({ organization: name, invitedBy: name }))
 
 /** Parses an email as a mail program does, after a mailer has sent it. */
-async function read({ subject, text, html }: Email): Promise<Received> {
+async function readEmail({ subject, text, html }: Email): Promise<Received> {
   const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
   const sent = await transport.sendMail({
     from: 'service@example.com',
@@ -50,7 +51,7 @@ async function read({ subject, text, html }: Email): Promise<Received> {
   return PostalMime.parse(sent.message as Buffer)
 }
 
-const linkIn = (html: string): string => /<a href="([^"]*)">/.exec(html)![1]!
+const findLink = (html: string): string => /<a href="([^"]*)">/.exec(html)![1]!
 const unescapeHtml = (html: string): string =>
   html.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
 const textOfHtml = (html: string): string => unescapeHtml(html.replace(/<[^>]*>/g, '\n'))
@@ -58,10 +59,10 @@ const textOfHtml = (html: string): string => unescapeHtml(html.replace(/<[^>]*>/
 describe('emails', () => {
   for (const [page, mail] of Object.entries(EMAILS)) {
     test(`${page}: text and HTML have the same link and token`, async () => {
-      const { text, html } = await read(mail('Ann Reader'))
+      const { text, html } = await readEmail(mail('Ann Reader'))
       const link = `${BASE}/${page}#token=${TOKEN}`
       assert.equal(text!.split(link).length, 2)
-      assert.equal(unescapeHtml(linkIn(html!)), link)
+      assert.equal(unescapeHtml(findLink(html!)), link)
       assert.equal(html!.match(/<a /g)!.length, page === 'email-change' ? 2 : 1)
       for (const part of [text!, textOfHtml(html!)])
         assert.match(part, new RegExp(`For programs, the token is: ${TOKEN}\\s`))
@@ -70,28 +71,28 @@ describe('emails', () => {
 
   test('emails state their lifetime, and what to do otherwise', () => {
     assert.match(
-      verificationEmail(to(null), BASE, TOKEN, 1).text,
+      composeVerificationEmail(to(null), BASE, TOKEN, 1).text,
       /valid for 1 hour\. If it was not you, ignore this email/,
     )
-    assert.match(verificationEmail(to(null), BASE, TOKEN, 24).text, /valid for 24 hours/)
-    assert.match(resetEmail(to(null), BASE, TOKEN, 1).text, /valid once, for 1 minute\./)
+    assert.match(composeVerificationEmail(to(null), BASE, TOKEN, 24).text, /valid for 24 hours/)
+    assert.match(composePasswordResetEmail(to(null), BASE, TOKEN, 1).text, /valid once, for 1 minute\./)
     assert.match(
-      resetEmail(to(null), BASE, TOKEN, 60).text,
+      composePasswordResetEmail(to(null), BASE, TOKEN, 60).text,
       /for 60 minutes\. If it was not you, ignore this email/,
     )
-    assert.match(inviteEmail(invitation(), BASE, TOKEN, 1).text, /valid for 1 day\./)
+    assert.match(composeInviteEmail(invitation(), BASE, TOKEN, 1).text, /valid for 1 day\./)
     assert.match(
-      inviteEmail(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
+      composeInviteEmail(invitation({ invitedBy: null }), BASE, TOKEN, 2).text,
       /You are invited to join Acme/,
     )
-    const old = oldAddressEmail({ name: null, address: 'next@example.com' }, BASE, TOKEN, 1).text
+    const old = composeOldAddressEmail({ name: null, address: 'next@example.com' }, BASE, TOKEN, 1).text
     assert.match(old, /change the address of your account to next@example\.com\./)
     assert.match(old, /valid for 1 hour\. If it was not you, refuse the change and set a new password/)
     assert.ok(old.includes(`Refuse the change: ${BASE}/email-change/refuse#token=${TOKEN}`))
-    const next = newAddressEmail('next@example.com', BASE, TOKEN, 24)
+    const next = composeNewAddressEmail('next@example.com', BASE, TOKEN, 24)
     assert.match(next.text, /to next@example\.com\. Please confirm.*valid for 24 hours\. If it was not you/s)
     assert.ok(next.text.includes(`Confirm the address: ${BASE}/email-change#token=${TOKEN}`))
-    const leaving = deletionEmail({ ...to('Ann'), at: '2026-01-02 03:04' })
+    const leaving = composeDeletionEmail({ ...to('Ann'), at: '2026-01-02 03:04' })
     assert.match(
       leaving.text,
       /^Hello Ann,\n\nYour account reader@example\.com will be deleted on 2026-01-02 03:04 UTC/,
@@ -101,17 +102,17 @@ describe('emails', () => {
       /sign in before that time and cancel the deletion: POST \/api\/v1\/auth\/me\/restore/,
     )
     assert.doesNotMatch(leaving.text + leaving.html, /href|token/)
-    const inUse = addressInUseEmail('next@example.com')
+    const inUse = composeAddressInUseEmail('next@example.com')
     assert.match(inUse.text, /next@example\.com, which already has its own account\. Nothing has changed\./)
     assert.doesNotMatch(inUse.text + inUse.html, /href|token/)
-    const added = addedEmail(invitation())
+    const added = composeMemberAddedEmail(invitation())
     assert.match(added.text, /reader@example\.com was added to Acme as member by Ann\./)
     assert.doesNotMatch(added.text + added.html, /href|token/)
   })
 
   test('an email greets by name, unless there is none or it looks like a link', () => {
     const greeting = (name: string | null): string =>
-      resetEmail(to(name), BASE, TOKEN, 60).text.split('\n')[0]!
+      composePasswordResetEmail(to(name), BASE, TOKEN, 60).text.split('\n')[0]!
     for (const name of ['Ann Reader', 'Zoë O’Hara-Ünal', 'J. R. Tolkien', '李小龙', 'नाम', '👩‍👩‍👧'])
       assert.equal(greeting(name), `Hello ${name},`)
     for (const name of [
@@ -160,7 +161,7 @@ const ATTACKS = [
 ]
 
 async function assertHarmless(page: string, mail: Email, name: string): Promise<void> {
-  const { text, html, subject, headers, bcc, cc, to, attachments } = await read(mail)
+  const { text, html, subject, headers, bcc, cc, to, attachments } = await readEmail(mail)
   const what = `${page}: ${JSON.stringify(name)}`
   const names = headers.map(({ key }) => key).sort()
   assert.deepEqual(
@@ -175,7 +176,7 @@ async function assertHarmless(page: string, mail: Email, name: string): Promise<
   const shape = (one: string): string => one.replace(/>[^<]*</g, '><')
   assert.equal(text!.trim().split(/\r?\n/).length, plain.text.trim().split('\n').length, what)
   assert.equal(shape(html!.trim()), shape(plain.html.trim()), what)
-  assert.equal(linkIn(html!), linkIn(plain.html), what)
+  assert.equal(findLink(html!), findLink(plain.html), what)
   assert.equal(text!.match(/^For programs, the token is: /gm)!.length, 1, what)
   assert.match(text!, new RegExp(`^For programs, the token is: ${TOKEN}\\s*$`, 'm'), what)
 }
@@ -195,7 +196,7 @@ describe('hostile names', () => {
         const text = parts.join('').slice(0, 200)
         await assertHarmless(page, EMAILS[page]!(text), text)
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 })
@@ -210,7 +211,7 @@ const LINKS = [
   /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}]/u,
 ]
 
-function assertPlain(shown: string, what: string): void {
+function assertPlainName(shown: string, what: string): void {
   for (const link of LINKS) assert.doesNotMatch(shown.normalize('NFKC'), link, what)
 }
 
@@ -244,27 +245,27 @@ describe('names in emails', () => {
   test('never become links in subject, text or HTML', () => {
     const check = (name: string): void => {
       for (const [page, mail] of Object.entries(emails))
-        for (const line of wordsOf(mail(name))) assertPlain(line, `${page}: ${JSON.stringify(name)}`)
+        for (const line of wordsOf(mail(name))) assertPlainName(line, `${page}: ${JSON.stringify(name)}`)
     }
     for (const one of ATTACKS) check(one)
-    fc.assert(fc.property(name, check), runs())
+    fc.assert(fc.property(name, check), createRunOptions())
   })
 
   test('are one line of at most 120 characters, and unchanged if plain', () => {
     fc.assert(
       fc.property(name, (text) => {
         const plain = toPlainName(text)
-        assertPlain(plain, JSON.stringify(text))
+        assertPlainName(plain, JSON.stringify(text))
         assert.ok([...plain].length <= 120 && !/[\r\n]/.test(plain) && plain === plain.trim())
       }),
-      runs(),
+      createRunOptions(),
     )
     const words = fc
       .stringMatching(/^[\p{L}\p{Nd}'&!?()-]{1,8}( [\p{L}\p{Nd}'&!?()-]{1,8}){0,4}$/u)
       .filter((text) => text === text.normalize('NFKC'))
     fc.assert(
       fc.property(words, (text) => assert.equal(toPlainName(text), text)),
-      runs(),
+      createRunOptions(),
     )
   })
 

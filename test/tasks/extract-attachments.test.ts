@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { testDatabase } from '../database.ts'
-import { createExtractions, isFailure, page } from './extract-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { assertFailure, createExtractions, createPage } from './extract-help.ts'
 
 /** Extracting a mail creates documents from its attachments. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { query } = base
 const { add, run, pages } = createExtractions(base)
 
@@ -18,7 +18,7 @@ const readAttached = (id: number) =>
      from document d where attached_to_id = $1 order by d.id`,
     [id],
   )
-const row = (title: string, type: string, bytes: number) => ({
+const createRow = (title: string, type: string, bytes: number) => ({
   title,
   media_type: type,
   source: 'attachment',
@@ -39,9 +39,9 @@ test('attachments become documents that refer to their mail and are read, once f
   assert.deepEqual(ran.result, { read: 1, unread: 0, skipped: 0 })
   assert.deepEqual(ran.progress.at(-1), ['Storing attachment 4 of 4', undefined, undefined])
   const stored = [
-    row('fees.csv', 'text/plain', 21),
-    row('letter.md', 'text/markdown', 21),
-    row('Untitled', 'text/plain', 28),
+    createRow('fees.csv', 'text/plain', 21),
+    createRow('letter.md', 'text/markdown', 21),
+    createRow('Untitled', 'text/plain', 28),
   ]
   assert.deepEqual(await readAttached(id), stored)
   const blobs = 'select count(*)::int as n from blob'
@@ -57,20 +57,20 @@ describe('an extraction that cannot store an attachment', () => {
     ['later.txt', new Error('the disk is full')],
   ] as const
   const whole = [cut[0], ['later.txt', 'stored after it']] as const
-  const both = [row('first.txt', 'text/plain', 16), row('later.txt', 'text/plain', 15)]
+  const both = [createRow('first.txt', 'text/plain', 16), createRow('later.txt', 'text/plain', 15)]
 
   for (const next of ['attempt', 'job'])
     test(`leaves it to the next ${next}, and still reads the page`, async () => {
       const id = await add(`a mail, cut short, for the next ${next}`)
       const jobId = uuidv7()
       const first = await run(id, { jobId, pageCount: 1, attachments: cut })
-      isFailure(first.error, 'document.store_failed')
+      assertFailure(first.error, 'document.store_failed')
       assert.deepEqual(await pages(id), ['1 read: Page 1'])
       await run(id, {
         ...(next === 'attempt' && { jobId, attempt: 2 }),
         pageCount: 1,
         attachments: whole,
-        read: () => page('read again'),
+        read: () => createPage('read again'),
       })
       assert.deepEqual([await readAttached(id), await pages(id)], [both, ['1 read: Page 1']])
       await query('delete from document where attached_to_id = $1', [id])
@@ -83,7 +83,7 @@ test('an extraction without unread pages does not restore deleted attachments', 
   const id = await add('a mail, read before')
   const attachments = [['once.txt', 'attached of the second']] as const
   await run(id, { pageCount: 1, attachments })
-  assert.deepEqual(await readAttached(id), [row('once.txt', 'text/plain', 22)])
+  assert.deepEqual(await readAttached(id), [createRow('once.txt', 'text/plain', 22)])
   await query('delete from document where attached_to_id = $1', [id])
   await run(id, { pageCount: 1, attachments })
   assert.deepEqual(await readAttached(id), [])

@@ -5,13 +5,13 @@ import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs.ts'
-import { extract } from '../../tasks/documents/extract.ts'
+import { extractDocument } from '../../tasks/documents/extract.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Runs extractions in the test's own process, with a document reader that the test controls. */
 
-export const page = (text: string): PageResult => ({
+export const createPage = (text: string): PageResult => ({
   status: 'read',
   method: 'text_layer',
   model: null,
@@ -20,13 +20,13 @@ export const page = (text: string): PageResult => ({
   image: null,
 })
 export const blank: PageResult = {
-  ...page(''),
+  ...createPage(''),
   status: 'unread',
   method: 'none',
   detail: 'Nothing to be seen',
 }
 
-export const isFailure = (error: unknown, code: string): void => {
+export const assertFailure = (error: unknown, code: string): void => {
   assert.ok(error instanceof Failure, String(error))
   assert.equal(error.code, code)
 }
@@ -52,7 +52,7 @@ export interface Attempt {
   readonly signal?: AbortSignal
 }
 
-export interface Ran {
+export interface AttemptResult {
   readonly result: unknown
   readonly error: unknown
   readonly opened: number
@@ -62,7 +62,7 @@ export interface Ran {
   readonly bytes: string
 }
 
-const RUNNING = `
+const INSERT_RUNNING_JOB = `
   insert into job (id, name, queue, mailbox, payload, status, attempt, max_tries, lease_id)
   values ($1::uuid, 'documents.extract', 'documents', 'of ' || $1::text, '{}', 'running', $2, 3, gen_random_uuid())
   on conflict (id) do update set attempt = excluded.attempt`
@@ -88,7 +88,7 @@ export function createExtractions({ db, query }: TestDatabase) {
     ).id
   }
 
-  const run = async (documentId: number, how: Attempt = {}): Promise<Ran> => {
+  const run = async (documentId: number, how: Attempt = {}): Promise<AttemptResult> => {
     const ran = {
       opened: 0,
       closed: 0,
@@ -106,10 +106,10 @@ export function createExtractions({ db, query }: TestDatabase) {
       isFast: how.isFast ?? false,
       read: async (number) => {
         ran.read.push(number)
-        return (how.read ?? ((n) => page(`Page ${n}`)))(number)
+        return (how.read ?? ((n) => createPage(`Page ${n}`)))(number)
       },
       attachments: (how.attachments ?? []).map(([name]) => ({ name, mediaType: 'text/plain' })),
-      attachment: async function* (index) {
+      readAttachment: async function* (index) {
         const [, text] = how.attachments![index]!
         if (text instanceof Error) throw text
         yield Buffer.from(text)
@@ -120,7 +120,7 @@ export function createExtractions({ db, query }: TestDatabase) {
       },
     }
     const job = { id: how.jobId ?? uuidv7(), attempt: how.attempt ?? 1, ownerId: null, requestId: null }
-    await query(RUNNING, [job.id, job.attempt])
+    await query(INSERT_RUNNING_JOB, [job.id, job.attempt])
     const context: TaskContext = {
       job,
       db,
@@ -141,7 +141,7 @@ export function createExtractions({ db, query }: TestDatabase) {
         analyze: () => Promise.reject(new Error('Extraction indexes nothing')),
         retrieval: {} as never,
         embed: () => Promise.reject(new Error('Extraction embeds nothing')),
-        drawPage: () => Promise.reject(new Error('Extraction draws no pages')),
+        renderPage: () => Promise.reject(new Error('Extraction draws no pages')),
         comms: {} as never,
         postWebhook: () => Promise.reject(new Error('Extraction tells nobody')),
         payments: {} as never,
@@ -150,12 +150,12 @@ export function createExtractions({ db, query }: TestDatabase) {
         transcription: {} as never,
         readModelList: () => Promise.reject(new Error('Extraction reads no list')),
       },
-      progress: (label, current, total) => void ran.progress.push([label, current, total]),
+      reportProgress: (label, current, total) => void ran.progress.push([label, current, total]),
       emit: () => {},
-      fenced: (work) => db.transaction(work),
+      runFenced: (work) => db.transaction(work),
     }
     const [outcome] = await Promise.allSettled([
-      extract.run(context, { documentId, force: how.force ?? false }),
+      extractDocument.run(context, { documentId, force: how.force ?? false }),
     ])
     return {
       ...ran,

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noRows, sql } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { blank, createExtractions, isFailure, page } from './extract-help.ts'
+import { assertFailure, blank, createExtractions, createPage } from './extract-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { query } = base
 const { add, run, pages } = createExtractions(base)
 
@@ -14,7 +14,7 @@ const lockPages = sql.type(noRows)`lock table document_page in exclusive mode`
 const crash = new Error('the process died here')
 const crashAt = (number: number) => (n: number) => {
   if (n === number) throw crash
-  return page(`Page ${n}`)
+  return createPage(`Page ${n}`)
 }
 
 describe('extracting a document', () => {
@@ -23,7 +23,11 @@ describe('extracting a document', () => {
     const ran = await run(id, {
       pageCount: 3,
       read: (n) =>
-        n === 2 ? blank : n === 3 ? { ...page('seen'), method: 'vision', model: 'm' } : page('one'),
+        n === 2
+          ? blank
+          : n === 3
+            ? { ...createPage('seen'), method: 'vision', model: 'm' }
+            : createPage('one'),
     })
     assert.deepEqual(ran.result, { read: 2, unread: 1, skipped: 0 })
     assert.equal(ran.bytes, 'hello world')
@@ -45,21 +49,21 @@ describe('extracting a document', () => {
 
   test('skips read pages and retries unread ones, or reads all by force', async () => {
     const id = await add('x')
-    await run(id, { read: (n) => (n === 2 ? blank : page('first')) })
-    const second = await run(id, { read: () => page('second') })
+    await run(id, { read: (n) => (n === 2 ? blank : createPage('first')) })
+    const second = await run(id, { read: () => createPage('second') })
     assert.deepEqual([second.result, second.read], [{ read: 1, unread: 0, skipped: 2 }, [2]])
     assert.deepEqual(await pages(id), ['1 read: first', '2 read: second', '3 read: first'])
-    const third = await run(id, { read: () => page('third'), force: true })
+    const third = await run(id, { read: () => createPage('third'), force: true })
     assert.deepEqual([third.result, third.read], [{ read: 3, unread: 0, skipped: 0 }, [1, 2, 3]])
     assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
   })
 
   test('retries a page that was given up only by force', async () => {
     const id = await add('x')
-    await run(id, { read: (n) => (n === 2 ? { ...blank, givenUp: true } : page('first')) })
-    const second = await run(id, { read: () => page('second') })
+    await run(id, { read: (n) => (n === 2 ? { ...blank, givenUp: true } : createPage('first')) })
+    const second = await run(id, { read: () => createPage('second') })
     assert.deepEqual([second.result, second.read], [{ read: 0, unread: 0, skipped: 3 }, []])
-    const third = await run(id, { read: () => page('third'), force: true })
+    const third = await run(id, { read: () => createPage('third'), force: true })
     assert.deepEqual(third.result, { read: 3, unread: 0, skipped: 0 })
     assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
   })
@@ -76,7 +80,7 @@ describe('extracting a document', () => {
         // The first page completes only after no further page can start.
         if (n === 1) await slow.promise
         if (n === 3) setImmediate(slow.resolve)
-        return page(`Page ${n} of ${begun.length} begun`)
+        return createPage(`Page ${n} of ${begun.length} begun`)
       },
     })
     assert.deepEqual(ran.result, { read: 6, unread: 0, skipped: 0 })
@@ -92,7 +96,7 @@ describe('extracting a document', () => {
     const ran = await run(id, {
       isFast: true,
       pageCount: 40,
-      read: (n) => (n === 20 ? blank : page(`Page ${n}`)),
+      read: (n) => (n === 20 ? blank : createPage(`Page ${n}`)),
     })
     assert.deepEqual(ran.result, { read: 39, unread: 1, skipped: 0 })
     assert.deepEqual(ran.progress.slice(1), [
@@ -124,7 +128,7 @@ describe('extracting a document', () => {
         if (n === 1) held = hold()
         await holding.promise
         if (n === 2) reading.resolve()
-        return page(`Page ${n}`)
+        return createPage(`Page ${n}`)
       },
     })
     await held
@@ -136,7 +140,7 @@ describe('extracting a document', () => {
     const unindexed = `
       select page_number from document_page where document_id = $1 and (search <> page_vector(text)
         or exists (select from unnest(search) where lexeme not in (select word from search_word)))`
-    const read = (n: number) => page(`Quagga ${n} and all quaggas of herd ${n % 2}`)
+    const read = (n: number) => createPage(`Quagga ${n} and all quaggas of herd ${n % 2}`)
     for (const inHand of [4, 1]) {
       await run(id, { inHand, pageCount: 6, read, force: true })
       assert.deepEqual(await query(unindexed, [id]), [])
@@ -149,7 +153,7 @@ describe('extracting a document', () => {
 
   test('stores words that an earlier extraction did not store before it died, without reading', async () => {
     const id = await add('x')
-    const read = () => page('A numbat')
+    const read = () => createPage('A numbat')
     await run(id, { pageCount: 1, read })
     await query(`delete from search_word where word = 'numbat'`)
     assert.deepEqual((await run(id, { pageCount: 1, read })).result, { read: 0, unread: 0, skipped: 1 })
@@ -167,7 +171,7 @@ describe('extracting a document', () => {
   for (const force of [false, true]) {
     test(`resumes an interrupted attempt (force: ${force})`, async () => {
       const id = await add('x')
-      await run(id, { read: () => page('old'), pageCount: 4 })
+      await run(id, { read: () => createPage('old'), pageCount: 4 })
       await query(
         `update document_page set status = 'unread', detail = 'x' where document_id = $1 and page_number > 1`,
         [id],
@@ -193,14 +197,14 @@ describe('extracting a document', () => {
   test('stores nothing more once it is superseded', async () => {
     const id = await add('x')
     const jobId = uuidv7()
-    const read = async (n: number): Promise<ReturnType<typeof page>> => {
-      if (n !== 3) return page(`Page ${n}`)
+    const read = async (n: number): Promise<ReturnType<typeof createPage>> => {
+      if (n !== 3) return createPage(`Page ${n}`)
       await until('the first pages are stored', async () => (await pages(id)).length === 2)
       await query('update job set attempt = attempt + 1 where id = $1', [jobId])
-      return page(`Page ${n}`)
+      return createPage(`Page ${n}`)
     }
     const ran = await run(id, { jobId, pageCount: 5, read })
-    isFailure(ran.error, 'job.superseded')
+    assertFailure(ran.error, 'job.superseded')
     assert.deepEqual([await pages(id), ran.closed], [['1 read: Page 1', '2 read: Page 2'], 1])
   })
 
@@ -212,7 +216,7 @@ describe('extracting a document', () => {
       pageCount: 5,
       read: (n) => {
         if (n === 2) abort.abort('cancelled')
-        return page(`Page ${n}`)
+        return createPage(`Page ${n}`)
       },
     })
     assert.deepEqual([ran.error, ran.closed, ran.read], ['cancelled', 1, [1, 2]])
@@ -225,7 +229,7 @@ describe('extracting a document', () => {
     await query('delete from document where id = $1', [gone])
     for (const id of [deleted, gone]) {
       const ran = await run(id)
-      isFailure(ran.error, 'document.missing')
+      assertFailure(ran.error, 'document.missing')
       assert.equal(ran.opened, 0)
       assert.deepEqual(await query('select from document_page where document_id = $1', [id]), [])
     }
@@ -239,7 +243,7 @@ describe('extracting a document', () => {
     await query(`update blob_chunk set bytes = 'abcd' where blob_id = ${blob}`, [many])
     for (const id of [gone, cut, many]) {
       const ran = await run(id)
-      isFailure(ran.error, 'document.bytes_missing')
+      assertFailure(ran.error, 'document.bytes_missing')
       assert.equal(ran.opened, 0)
     }
   })
@@ -260,7 +264,7 @@ test("fails over the owner's page quota, and keeps nothing", async () => {
   assert.deepEqual((await run(first, { pageCount: 3, settings })).result, counts)
   assert.deepEqual((await run(first, { pageCount: 3, settings, force: true })).result, counts, 'once')
   const refused = await run(second, { pageCount: 3, settings })
-  isFailure(refused.error, 'quota.pages')
+  assertFailure(refused.error, 'quota.pages')
   assert.deepEqual([refused.read, refused.closed, await pages(second)], [[], 1, []])
   assert.deepEqual(await query('select page_count from document where id = $1', [second]), [
     { page_count: null },
@@ -274,7 +278,7 @@ describe('the limits of a document', () => {
 
   test("leave later pages unread after too much text for the document's size", async () => {
     const id = await add('x')
-    const ran = await run(id, { pageCount: 20, inHand: 8, unpackedBytes: 1000, read: () => page(text) })
+    const ran = await run(id, { pageCount: 20, inHand: 8, unpackedBytes: 1000, read: () => createPage(text) })
     assert.deepEqual(ran.result, { read: 5, unread: 15, skipped: 0 })
     const [row] = await query(
       'select sum(octet_length(text))::int as bytes from document_page where document_id = $1',
@@ -286,8 +290,8 @@ describe('the limits of a document', () => {
 
   test('include text from earlier extractions, and do not grow with repetition', async () => {
     const id = await add('x')
-    const how = { pageCount: 20, unpackedBytes: 1000, read: () => page(text) }
-    await run(id, { ...how, read: (n) => (n === 3 ? blank : page(text)) })
+    const how = { pageCount: 20, unpackedBytes: 1000, read: () => createPage(text) }
+    await run(id, { ...how, read: (n) => (n === 3 ? blank : createPage(text)) })
     const second = await run(id, how)
     assert.deepEqual(second.result, { read: 0, unread: 1, skipped: 19 })
     const forced = await run(id, { ...how, force: true })
@@ -295,14 +299,14 @@ describe('the limits of a document', () => {
   })
 
   test('come from the settings for large documents', async () => {
-    const how = { pageCount: 10, unpackedBytes: 1e9, read: () => page(text) }
+    const how = { pageCount: 10, unpackedBytes: 1e9, read: () => createPage(text) }
     const ran = await run(await add('x'), { ...how, settings: { MAX_DOCUMENT_TEXT_BYTES: '500000' } })
     assert.deepEqual(ran.result, { read: 2, unread: 8, skipped: 0 })
   })
 
   test('leave pages unread once the document has used its CPU time', async () => {
     const id = await add('x')
-    const how = { pageCount: 10, read: () => page('one'), cpuMs: (read: number) => read * 100_000 }
+    const how = { pageCount: 10, read: () => createPage('one'), cpuMs: (read: number) => read * 100_000 }
     const ran = await run(id, how)
     // The limit is 300 s of CPU time; four pages of 100 s exceed it.
     assert.deepEqual(ran.result, { read: 4, unread: 6, skipped: 0 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { documentFileName } from '../../tasks/documents/file-name.ts'
+import { buildDocumentFileName } from '../../tasks/documents/file-name.ts'
 
 test('a title gets the extension of its type, unless it has one', () => {
   for (const [title, type, name] of [
@@ -14,5 +14,5 @@ test('a title gets the extension of its type, unless it has one', () => {
     ['unknown', 'application/octet-stream', 'unknown'],
     ['constructor', 'constructor', 'constructor'],
   ] as const)
-    assert.equal(documentFileName(title, type), name)
+    assert.equal(buildDocumentFileName(title, type), name)
 })

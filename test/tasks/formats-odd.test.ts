@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { parseDate } from '../../tasks/blog/dates.ts'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
-import { zipOf } from '../zip.ts'
+import { createZip } from '../zip.ts'
 
 /** Documents that deviate from their formats, or from common practice, are still read. */
 
@@ -20,8 +20,8 @@ async function read(file: Uint8Array | string, hint: MediaHint = {}): Promise<re
 }
 
 /** Builds a workbook of one sheet from its cell formats and rows. */
-const workbook = (formats: string, rows: string): Buffer =>
-  zipOf([
+const createWorkbook = (formats: string, rows: string): Buffer =>
+  createZip([
     ['[Content_Types].xml', '<Types/>'],
     [
       '_rels/.rels',
@@ -68,7 +68,7 @@ test('phonetic guides are not part of the text', async () => {
   assert.deepEqual(await read(html), ['日本語\n\nx'])
   const ruby = (base: string, spoken: string) =>
     `<w:r><w:ruby><w:rubyPr/><w:rt><w:r><w:t>${spoken}</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>${base}</w:t></w:r></w:rubyBase></w:ruby></w:r>`
-  const docx = zipOf([
+  const docx = createZip([
     ['[Content_Types].xml', '<Types/>'],
     [
       '_rels/.rels',
@@ -122,7 +122,7 @@ describe('XHTML', () => {
 
   test('empty elements end where they begin', async () => {
     assert.deepEqual(await read(`<?xml version="1.0"?>${PAGE}`, { fileName: 'a.xhtml' }), ['One\n\nText'])
-    const book = zipOf([
+    const book = createZip([
       ['mimetype', 'application/epub+zip'],
       [
         'META-INF/container.xml',
@@ -140,7 +140,7 @@ describe('XHTML', () => {
 
 describe('sheets', () => {
   const readSheet = async (formats: string, rows: string) =>
-    (await read(workbook(formats, rows), { fileName: 'a.xlsx' }))[0]!
+    (await read(createWorkbook(formats, rows), { fileName: 'a.xlsx' }))[0]!
 
   test('a value is in its column, even if cells before it are empty or missing', async () => {
     const say = (words: string) => `t="inlineStr"><is><t>${words}</t></is>`
@@ -163,7 +163,7 @@ describe('sheets', () => {
       row(`${cell('wide')}<table:covered-table-cell/>${cell('end')}`),
       row(cell('', times(16_384)), 'table:number-rows-repeated="1048570"'),
     ]
-    const ods = zipOf([
+    const ods = createZip([
       ['mimetype', 'application/vnd.oasis.opendocument.spreadsheet'],
       ['content.xml', `<o><table:table table:name="S">${rows.join('')}</table:table></o>`],
     ])
@@ -174,7 +174,7 @@ describe('sheets', () => {
   test('OpenDocument rows that are empty to the end take no space from other rows', async () => {
     const rest = '<table:table-cell table:number-columns-repeated="16383"/>'
     const row = `<table:table-row><table:table-cell><text:p>1</text:p></table:table-cell>${rest}</table:table-row>`
-    const ods = zipOf([
+    const ods = createZip([
       ['mimetype', 'application/vnd.oasis.opendocument.spreadsheet'],
       ['content.xml', `<o><table:table table:name="S">${row.repeat(25_000)}</table:table></o>`],
     ])
@@ -216,7 +216,7 @@ describe('long documents take linear time', () => {
 
   test('a sheet of 100,000 rows', async () => {
     const row = '<row><c><v>123456</v></c><c><v>3</v></c></row>'
-    const sheet = workbook('', row.repeat(100_000))
+    const sheet = createWorkbook('', row.repeat(100_000))
     await assertFast(async () =>
       assert.equal((await read(sheet, { fileName: 'a.xlsx' }))[0]!.length, 900_001),
     )
@@ -242,7 +242,7 @@ describe('names of object properties', () => {
   })
 
   test('are not file extensions or time zones', async () => {
-    const zip = zipOf([['a.txt', 'a']])
+    const zip = createZip([['a.txt', 'a']])
     for (const word of WORDS) {
       assert.equal(await sniffMediaType(zip, { fileName: `a.${word}` }), 'application/zip')
       assert.equal(parseDate(`2026-03-14 10:00 ${word}`), null)

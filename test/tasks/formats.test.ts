@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises'
 import { after, describe, test } from 'node:test'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
 import { closeVision, type LocalReader, openPages } from '../../workers/children/documents/pages.ts'
-import { outlookMail } from '../outlook.ts'
+import { buildOutlookMail } from '../outlook.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
-import { zipOf } from '../zip.ts'
+import { createZip } from '../zip.ts'
 
 /**
  * Covers all kinds of documents except PDF and the pictures of `pages-images.test.ts`. The files in `test/data` are
@@ -83,7 +83,7 @@ describe('word processing', () => {
       `<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>${text}</w:t></w:r></w:p>`
     const rel = (id: string, type: string) =>
       `<Relationship Id="${id}" Type="http://x/${type}" Target="${id}.xml"/>`
-    const docx = zipOf([
+    const docx = createZip([
       ['[Content_Types].xml', '<Types/>'],
       [
         '_rels/.rels',
@@ -139,7 +139,7 @@ describe('sheets and slides', () => {
   test('values are formatted by their number formats', async () => {
     const sheet = (cells: string) => `<worksheet><sheetData><row>${cells}</row></sheetData></worksheet>`
     const book = (date1904: string) =>
-      zipOf([
+      createZip([
         ['[Content_Types].xml', '<Types/>'],
         [
           '_rels/.rels',
@@ -247,7 +247,7 @@ Date: 2026-03-14T10:00:00.000Z\n\nThe fähre leaves at noon.\n\nAttachments:\nfe
   })
 
   test('Outlook files are read the same way', async () => {
-    const { type, texts, attachments } = await read(outlookMail(MAIL), { fileName: 'mail.msg' })
+    const { type, texts, attachments } = await read(buildOutlookMail(MAIL), { fileName: 'mail.msg' })
     assert.equal(type, 'application/vnd.ms-outlook')
     assert.deepEqual(texts, [
       'Subject: Fähre at noon\nFrom: Jürgen <jurgen@example.com>\nTo: Ane <ane@example.com>\n\nThe fähre leaves at noon.\n\nAttachments:\nfees.csv (9 bytes)',
@@ -359,14 +359,14 @@ describe('unreadable documents state the reason', () => {
       'The document cannot be opened: it is not a zip archive',
     )
     assert.equal(
-      await readReason(zipOf([['x', 'y']]), { fileName: 'a.docx' }),
+      await readReason(createZip([['x', 'y']]), { fileName: 'a.docx' }),
       'The document is damaged: it declares no main part',
     )
     assert.equal(
-      await readReason(zipOf([['x', 'y']]), { fileName: 'a.odt' }),
+      await readReason(createZip([['x', 'y']]), { fileName: 'a.odt' }),
       'The document is damaged: it lacks the part content.xml',
     )
-    const sealed = zipOf([
+    const sealed = createZip([
       ['META-INF/manifest.xml', '<manifest:encryption-data/>'],
       ['content.xml', 'garbage'],
     ])
@@ -377,7 +377,7 @@ describe('unreadable documents state the reason', () => {
     const cfb = Buffer.alloc(2048)
     cfb.write('d0cf11e0a1b11ae1', 0, 'hex')
     assert.equal(await readReason(cfb, { fileName: 'a.msg' }), 'The mail is damaged')
-    const cut = outlookMail(MAIL).subarray(0, 3000)
+    const cut = buildOutlookMail(MAIL).subarray(0, 3000)
     assert.equal(await readReason(cut, { fileName: 'a.msg' }), 'The mail is damaged')
     const headers = `From: a@example.com\nDate: Tue, 1 Dec 2026 10:00:00 +0000\nX-Long: ${'x'.repeat(3_000_000)}`
     assert.equal(await readReason(Buffer.from(`${headers}\n\nHello`)), 'The mail is damaged')

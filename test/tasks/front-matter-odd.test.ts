@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { toMarkdown } from '../../tasks/blog/markdown.ts'
 import { IMAGE_ADDRESS_RULE } from '../../tasks/blog/public.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { createImports } from './import-help.ts'
 
-const { one, assertPost } = createImports(await testDatabase())
+const { one, assertPost } = createImports(await createTestDatabase())
 
 describe('unusual front matter', () => {
   const CONTENTS = [

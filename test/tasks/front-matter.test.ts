@@ -1,8 +1,8 @@
 import { describe, test } from 'node:test'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { createImports } from './import-help.ts'
 
-const { assertPost } = createImports(await testDatabase())
+const { assertPost } = createImports(await createTestDatabase())
 
 const lines = (...all: readonly string[]): string => all.join('\n')
 const NOON = '2020-01-02T12:00:00.000Z'

@@ -15,7 +15,7 @@ import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts, type PostOptions } from '../../workers/providers/documents/posts.ts'
 import type { TestDatabase } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
-import { zipOf } from '../zip.ts'
+import { createZip } from '../zip.ts'
 
 /** Runs imports in the test's own process. */
 
@@ -28,7 +28,7 @@ export interface ImportAttempt {
   readonly reading?: Partial<PostOptions>
 }
 
-export interface Imported {
+export interface ImportedPosts {
   readonly result: ImportResult | null
   // biome-ignore lint/suspicious/noExplicitAny: a test looks for the code in it
   readonly error: any
@@ -48,7 +48,7 @@ export function createImports({ db, query }: TestDatabase) {
     return id
   }
 
-  const run = async (uploadId: number, how: ImportAttempt = {}): Promise<Imported> => {
+  const run = async (uploadId: number, how: ImportAttempt = {}): Promise<ImportedPosts> => {
     const job = { id: uuidv7(), attempt: 1, ownerId: how.ownerId ?? null, requestId: null }
     await query(
       `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, attempt, lease_id)
@@ -80,8 +80,11 @@ export function createImports({ db, query }: TestDatabase) {
     }
   }
 
-  const send = async (name: string, bytes: string | Uint8Array, how: ImportAttempt = {}): Promise<Imported> =>
-    run(await upload(name, bytes), how)
+  const send = async (
+    name: string,
+    bytes: string | Uint8Array,
+    how: ImportAttempt = {},
+  ): Promise<ImportedPosts> => run(await upload(name, bytes), how)
 
   /** Reads all posts of an export, in order. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into what came
@@ -101,7 +104,7 @@ export function createImports({ db, query }: TestDatabase) {
     await clear()
     const name = path.split('/').at(-1)!
     const { result, error } =
-      path === name ? await send(name, text) : await send('posts.zip', zipOf([[path, text]]))
+      path === name ? await send(name, text) : await send('posts.zip', createZip([[path, text]]))
     if (error !== null) throw error
     const [post] = await exported()
     return post ?? result!.errors[0]!.message

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { IMAGE_ADDRESS_RULE } from '../../tasks/blog/public.ts'
-import { testDatabase } from '../database.ts'
-import { zipOf } from '../zip.ts'
+import { createTestDatabase } from '../database.ts'
+import { createZip } from '../zip.ts'
 import { createImports } from './import-help.ts'
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { query } = database
 const { send, exported, clear } = createImports(database)
 const [account] = await query(
@@ -179,7 +179,7 @@ describe('tags', () => {
     await query(`insert into blog_tag (name, slug) values ('The Web', 'web'), ('Taken', 'other')`)
     await send(
       'x.zip',
-      zipOf([
+      createZip([
         ['a.md', '---\ntags: [Web, Machine Learning, machine-learning, Taken]\n---\n'],
         ['b.md', '---\ntags: [MACHINE LEARNING]\n---\n'],
       ]),
@@ -211,7 +211,7 @@ describe('tags', () => {
     await clear()
     await send(
       'x.zip',
-      zipOf([
+      createZip([
         ['a.md', '---\ntag_slugs: [one]\ntags: [two]\n---\n'],
         ['b.md', '---\ntag_slugs: [two]\ntags: ["one!"]\n---\n'],
       ]),

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { listItems } from '../../tasks/blog/items.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { packRepeat } from '../packing.ts'
-import { type RawEntry, rawZip, zipOf } from '../zip.ts'
+import { buildRawZip, createZip, type RawEntry } from '../zip.ts'
 import { createImports } from './import-help.ts'
 
 /** Imports archives from untrusted sources. */
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { send, exported, clear } = createImports(database)
 
 const post = (name: string, title = name): RawEntry => ({
@@ -31,7 +31,7 @@ async function assertRefused(bytes: Buffer, reason: string | RegExp): Promise<vo
 
 test('the helper creates valid archives', async () => {
   await clear()
-  const { result } = await send('posts.zip', rawZip([post('one.md'), { ...post('two.md'), method: 0 }]))
+  const { result } = await send('posts.zip', buildRawZip([post('one.md'), { ...post('two.md'), method: 0 }]))
   assert.deepEqual(result, { created: 2, updated: 0, skipped: 0, failed: 0, errors: [] })
 })
 
@@ -48,7 +48,7 @@ test('posts are found anywhere, and folders, pictures, hidden files and macOS fi
     ['blog/.md', 'x'],
     ['日本.md', 'x'],
   ] as const
-  const { result } = await send('posts.zip', zipOf(files))
+  const { result } = await send('posts.zip', createZip(files))
   assert.deepEqual(result, { created: 4, updated: 0, skipped: 0, failed: 0, errors: [] })
   assert.deepEqual(
     (await exported()).map(({ slug, status }) => `${slug} ${status}`),
@@ -57,7 +57,7 @@ test('posts are found anywhere, and folders, pictures, hidden files and macOS fi
 })
 
 test('an archive without posts or entries imports nothing', async () => {
-  for (const zip of [rawZip([]), zipOf([['a.txt', 'x']])])
+  for (const zip of [buildRawZip([]), createZip([['a.txt', 'x']])])
     assert.deepEqual((await send('posts.zip', zip)).result, {
       created: 0,
       updated: 0,
@@ -71,7 +71,7 @@ test('unreadable posts are reported, and do not stop the others', async () => {
   await clear()
   const { result } = await send(
     'posts.zip',
-    zipOf([
+    createZip([
       ['good.md', 'x'],
       ['a/Bad One.md', '---\ntitle: [\n---\n'],
       ['latin1.md', Buffer.from([0x63, 0x61, 0x66, 0xe9])],
@@ -104,29 +104,29 @@ describe('hostile archives are rejected', () => {
     'C:\\evil.md',
   ])
     test(name, () =>
-      assertRefused(rawZip([post('good.md'), post(name)]), 'a path in the archive leads out of it'),
+      assertRefused(buildRawZip([post('good.md'), post(name)]), 'a path in the archive leads out of it'),
     )
   test('a bomb by ratio', () =>
     assertRefused(
-      rawZip([post('a.md'), { name: 'bomb.md', data: packRepeat('\0', 50_000_000) }]),
+      buildRawZip([post('a.md'), { name: 'bomb.md', data: packRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb in a file that is no post', () =>
     assertRefused(
-      rawZip([{ name: 'bomb.bin', data: packRepeat('\0', 50_000_000) }]),
+      buildRawZip([{ name: 'bomb.bin', data: packRepeat('\0', 50_000_000) }]),
       'a file in the archive unpacks to more than 100 times',
     ))
   test('a bomb by total', () => {
     const data = packRepeat('x', 5_000_000)
     return assertRefused(
-      rawZip(Array.from({ length: 110 }, (_, i) => ({ name: `${i}.md`, data }))),
+      buildRawZip(Array.from({ length: 110 }, (_, i) => ({ name: `${i}.md`, data }))),
       'the files in the archive unpack to more than',
     )
   })
   test('a bomb of files that share their bytes', () => {
     const first = post('0.md', 'x'.repeat(3000))
     return assertRefused(
-      rawZip([first, ...Array.from({ length: 100 }, (_, i) => ({ ...first, name: `${i}.md`, at: 0 }))]),
+      buildRawZip([first, ...Array.from({ length: 100 }, (_, i) => ({ ...first, name: `${i}.md`, at: 0 }))]),
       'the headers of the archive contradict',
     )
   })
@@ -136,46 +136,55 @@ describe('hostile archives are rejected', () => {
       data: Buffer.alloc(0),
       method: 0,
     }))
-    assert.equal((await listItems('posts.zip', 'zip', rawZip(entries.slice(1)))).length, 100_000)
-    await assertRefused(rawZip(entries), 'the archive has more than 100000 entries')
+    assert.equal((await listItems('posts.zip', 'zip', buildRawZip(entries.slice(1)))).length, 100_000)
+    await assertRefused(buildRawZip(entries), 'the archive has more than 100000 entries')
   })
-  test('a false entry count', () => assertRefused(rawZip([post('a.md')], 9), 'the archive is damaged'))
+  test('a false entry count', () => assertRefused(buildRawZip([post('a.md')], 9), 'the archive is damaged'))
   test('an encrypted archive', () =>
-    assertRefused(rawZip([{ ...post('a.md'), flags: 1 }]), 'the archive is encrypted'))
+    assertRefused(buildRawZip([{ ...post('a.md'), flags: 1 }]), 'the archive is encrypted'))
   test('an unknown compression method', () =>
-    assertRefused(rawZip([{ ...post('a.md'), method: 99 }]), 'the archive uses an unsupported compression'))
+    assertRefused(
+      buildRawZip([{ ...post('a.md'), method: 99 }]),
+      'the archive uses an unsupported compression',
+    ))
   test('a nested archive', async () => {
     await assertRefused(
-      rawZip([post('a.md'), { name: 'inner.zip', data: rawZip([post('b.md')]) }]),
+      buildRawZip([post('a.md'), { name: 'inner.zip', data: buildRawZip([post('b.md')]) }]),
       'the archive contains another archive',
     )
     await assertRefused(
-      rawZip([post('a.md'), { name: 'inner.md', data: rawZip([post('b.md')]) }]),
+      buildRawZip([post('a.md'), { name: 'inner.md', data: buildRawZip([post('b.md')]) }]),
       'the archive contains another archive',
     )
   })
   test('a symbolic link', () =>
     assertRefused(
-      rawZip([{ ...post('a.md'), attributes: (0o120777 << 16) >>> 0 }]),
+      buildRawZip([{ ...post('a.md'), attributes: (0o120777 << 16) >>> 0 }]),
       'the archive contains a link',
     ))
   test('false sizes, in the directory or everywhere', async () => {
     const wrong =
       /^The file cannot be imported: the (headers of the archive contradict each other|archive is damaged)$/
     for (const size of [{ unpacked: 1 }, { unpacked: 1000 }, { packed: 5 }, { packed: 999_999 }]) {
-      await assertRefused(rawZip([{ ...post('a.md'), central: size, local: size }]), wrong)
-      await assertRefused(rawZip([{ ...post('a.md'), central: size }]), wrong)
+      await assertRefused(
+        buildRawZip([{ ...post('a.md'), centralOverrides: size, localOverrides: size }]),
+        wrong,
+      )
+      await assertRefused(buildRawZip([{ ...post('a.md'), centralOverrides: size }]), wrong)
     }
   })
   test('a different name in the local header', () =>
-    assertRefused(rawZip([{ ...post('a.md'), localName: 'b.md' }]), 'the headers of the archive contradict'))
+    assertRefused(
+      buildRawZip([{ ...post('a.md'), localName: 'b.md' }]),
+      'the headers of the archive contradict',
+    ))
   test('a wrong checksum', () =>
     assertRefused(
-      rawZip([{ ...post('a.md'), central: { crc: 1 }, local: { crc: 1 } }]),
+      buildRawZip([{ ...post('a.md'), centralOverrides: { crc: 1 }, localOverrides: { crc: 1 } }]),
       'the archive is damaged',
     ))
   test('a truncated archive, or another file', async () => {
-    const whole = rawZip([post('a.md'), post('b.md')])
+    const whole = buildRawZip([post('a.md'), post('b.md')])
     for (const bytes of [
       Buffer.alloc(0),
       Buffer.from('PK'),
@@ -189,7 +198,7 @@ describe('hostile archives are rejected', () => {
       )
   })
   test('archives with changed bytes are rejected or harmless, and never cause an internal error', async () => {
-    const whole = rawZip([post('a.md'), post('b.md')])
+    const whole = buildRawZip([post('a.md'), post('b.md')])
     for (let i = 0; i < whole.length; i++) {
       const changed = Buffer.from(whole)
       changed[i]! ^= 0xff

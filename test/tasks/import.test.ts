@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { assertCounted } from '../edge/blog-help.ts'
 import { createImports } from './import-help.ts'
 
-const database = await testDatabase()
+const database = await createTestDatabase()
 const { query, db } = database
 const { send, run, upload, exported, clear } = createImports(database)
 const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }

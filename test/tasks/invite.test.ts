@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { fail } from '../../sql/errors.ts'
-import { hideOrganization } from '../../sql/orgs.ts'
-import { invite } from '../../tasks/accounts/invite.ts'
+import { markOrganizationDeleted } from '../../sql/orgs.ts'
+import { sendInviteMail } from '../../tasks/accounts/invite.ts'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { createMailContext } from './mail-context.ts'
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 const SECRET = 'a secret for tests, long enough to be one'
 let count = 0
 
@@ -29,7 +29,7 @@ function createJob(settings: Record<string, string> = {}) {
       if (state.failure !== null) throw state.failure
     },
   })
-  return { id, sent, state, run: (invite_id: number) => invite.run(context, { invite_id }) }
+  return { id, sent, state, run: (invite_id: number) => sendInviteMail.run(context, { invite_id }) }
 }
 
 async function addInvite(fields: { status?: string; by?: string | null; seconds?: number } = {}) {
@@ -51,7 +51,7 @@ async function addInvite(fields: { status?: string; by?: string | null; seconds?
   return { id: row!.id as number, email, org: org!.id as number, by: by!.id as number }
 }
 
-describe(invite.name, () => {
+describe(sendInviteMail.name, () => {
   test('mails instructions with the token that the edge accepts', async () => {
     const { id, email } = await addInvite({ by: 'Ann' })
     const one = createJob({ INVITE_TOKEN_DAYS: '5' })
@@ -105,7 +105,7 @@ describe(invite.name, () => {
     for (const status of ['revoked', 'expired']) await one.run((await addInvite({ status })).id)
     await one.run((await addInvite({ seconds: -1 })).id)
     const { id, org } = await addInvite()
-    await db.one(hideOrganization(org))
+    await db.one(markOrganizationDeleted(org))
     await one.run(id)
     assert.deepEqual(one.sent, [])
   })

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Piece, textFromPieces } from '../../workers/children/documents/layout.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
-import { isGuesswork } from '../../workers/children/documents/pdfium-glyphs.ts'
-import { mappedPdf, rawPdf, sentences, stream } from '../pdfs.ts'
+import { needsPdfjs } from '../../workers/children/documents/pdfium-glyphs.ts'
+import { mappedPdf, rawPdf, sentences, streamObject } from '../pdfs.ts'
 
-const piece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({
+const createPiece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({
   text,
   start,
   base,
@@ -13,7 +13,7 @@ const piece = (text: string, start: number, base: number, more: Partial<Piece> =
   angle: 0,
   size: 10,
   endsLine: false,
-  asIs: false,
+  ignoresGap: false,
   ...more,
 })
 
@@ -22,8 +22,14 @@ const left = sentences(8).map((line) => line.slice(0, 40).trimEnd())
 const right = sentences(8, 50).map((line) => line.slice(0, 40).trimEnd())
 
 test('columns that are written row by row are read one after the other', () => {
-  const rows = left.flatMap((text, i) => [piece(text, 0, 700 - 12 * i), piece(right[i]!, 220, 700 - 12 * i)])
-  const text = textFromPieces([piece('A headline over both of the columns of the page', 0, 730), ...rows])
+  const rows = left.flatMap((text, i) => [
+    createPiece(text, 0, 700 - 12 * i),
+    createPiece(right[i]!, 220, 700 - 12 * i),
+  ])
+  const text = textFromPieces([
+    createPiece('A headline over both of the columns of the page', 0, 730),
+    ...rows,
+  ])
   assert.equal(
     text,
     [`A headline over both of the columns of the page\n`, ...left, `\n${right[0]}`, ...right.slice(1)].join(
@@ -33,7 +39,8 @@ test('columns that are written row by row are read one after the other', () => {
 })
 
 test('columns that are written one after the other stay in order', () => {
-  const column = (lines: readonly string[], x: number) => lines.map((text, i) => piece(text, x, 700 - 12 * i))
+  const column = (lines: readonly string[], x: number) =>
+    lines.map((text, i) => createPiece(text, x, 700 - 12 * i))
   assert.equal(
     textFromPieces([...column(left, 0), ...column(right, 220)]),
     [...left, '', ...right].join('\n'),
@@ -42,8 +49,8 @@ test('columns that are written one after the other stay in order', () => {
 
 test('a table is read row by row', () => {
   const rows = ['Coal', 'Salt', 'Rope', 'Tar', 'Oil'].flatMap((name, i) => [
-    piece(name, 0, 700 - 12 * i),
-    piece(`${i} tons`, 100, 700 - 12 * i),
+    createPiece(name, 0, 700 - 12 * i),
+    createPiece(`${i} tons`, 100, 700 - 12 * i),
   ])
   assert.equal(textFromPieces(rows), 'Coal\t0 tons\nSalt\t1 tons\nRope\t2 tons\nTar\t3 tons\nOil\t4 tons')
 })
@@ -58,7 +65,7 @@ test('two columns of a PDF page are read at every quarter turn', async () => {
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Rotate ${turn} /Contents 4 0 R /Resources << /Font << /F1 <<` +
         ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
-      stream(`BT /F1 10 Tf ${lines.join('\n')} ET`),
+      streamObject(`BT /F1 10 Tf ${lines.join('\n')} ET`),
     ])
     const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     const { text, image } = await reader.read(1)
@@ -81,7 +88,7 @@ test('upward, downward and slanted lines are read as lines', async () => {
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 <<' +
         ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
-      stream(`BT /F1 10 Tf ${lines.join('\n')} ET`),
+      streamObject(`BT /F1 10 Tf ${lines.join('\n')} ET`),
     ])
     const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     const { text } = await reader.read(1)
@@ -95,9 +102,9 @@ test("values of form fields are part of the page's text", async () => {
     '<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R] >> >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Annots [5 0 R] /Resources << ${FONT} >> >>`,
-    stream('BT /F1 12 Tf 20 150 Td (Name:) Tj ET'),
+    streamObject('BT /F1 12 Tf 20 150 Td (Name:) Tj ET'),
     '<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ada) /F 4 /Rect [80 140 300 165] /AP << /N 6 0 R >> >>',
-    stream(
+    streamObject(
       'BT /F1 12 Tf 2 10 Td (Ada of the harbour) Tj ET',
       `/Type /XObject /Subtype /Form /BBox [0 0 220 25] /Resources << ${FONT} >>`,
     ),
@@ -110,7 +117,7 @@ test("values of form fields are part of the page's text", async () => {
 const WIDGET = '/Type /Annot /Subtype /Widget /T (field) /F 4 /DA (/F1 12 Tf 0 g)'
 
 /** Builds a page with this content and these form fields. Its `objects` are numbered from 5 + the number of fields. */
-function formPdf(
+function createFormPdf(
   content: string,
   fields: readonly string[],
   objects: readonly Uint8Array[] = [],
@@ -122,7 +129,7 @@ function formPdf(
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Rotate ${rotate} /Contents 4 0 R /Annots [${numbers}]` +
       ` /Resources << ${FONT} >> >>`,
-    stream(content),
+    streamObject(content),
     ...fields.map((field) => `<< ${WIDGET} ${field} >>`),
     ...objects,
   ])
@@ -144,15 +151,18 @@ test('a field without an appearance is read as viewers show it, without buttons,
     '/FT /Tx /F 2 /V (unseen) /Rect [80 30 300 55]',
   ]
   const content = 'BT /F1 12 Tf 20 150 Td (Name:) Tj ET'
-  assert.equal(await readText(formPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
+  assert.equal(await readText(createFormPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
   // Turned text is read by pdfjs, not by PDFium.
   const turned = 'BT /F1 12 Tf 0 1 -1 0 40 20 Tm (Name of the reader:) Tj ET'
-  assert.equal(await readText(formPdf(turned, fields)), 'Name of the reader:\nAda of the harbour\nD\u0165')
+  assert.equal(
+    await readText(createFormPdf(turned, fields)),
+    'Name of the reader:\nAda of the harbour\nD\u0165',
+  )
 })
 
 test('words of fields below one another stay separate', async () => {
   const appearance = (text: string) =>
-    stream(
+    streamObject(
       `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
       `/Type /XObject /Subtype /Form /BBox [0 0 80 20] /Resources << ${FONT} >>`,
     )
@@ -161,7 +171,7 @@ test('words of fields below one another stay separate', async () => {
     '/FT /Tx /V (elephant) /Rect [158 110 238 130] /AP << /N 8 0 R >>',
   ]
   const text = await readText(
-    formPdf('BT /F1 12 Tf 20 20 Td (Below) Tj ET', fields, [appearance('six'), appearance('elephant')]),
+    createFormPdf('BT /F1 12 Tf 20 20 Td (Below) Tj ET', fields, [appearance('six'), appearance('elephant')]),
   )
   assert.deepEqual(text.split(/\s+/).sort(), ['Below', 'elephant', 'six'])
 })
@@ -180,13 +190,13 @@ test('a narrow gap separates words without spaces, and spaced-out letters are on
     return `1 0 0 1 ${at} 150 Tm (${word}) Tj`
   })
   const wide = `1 0 0 1 20 120 Tm (His) Tj 1 0 0 1 60 120 Tm (wife) Tj 1 0 0 1 120 120 Tm 2 Tc (returned) Tj`
-  const pdf = formPdf(`BT /F1 12 Tf ${shown.join(' ')} ${wide} ET`, [])
+  const pdf = createFormPdf(`BT /F1 12 Tf ${shown.join(' ')} ${wide} ET`, [])
   assert.equal(await readText(pdf), 'Samuel Cleveland passed\nHis wife returned')
 })
 
 test('a page that PDFium cannot decode, or whose accents it separates, is read by pdfjs', () => {
   const isGuessed = (text: string): boolean =>
-    isGuesswork({ codes: codesOf(text), slice: (from, to) => text.slice(from, to) })
+    needsPdfjs({ codes: codesOf(text), slice: (from, to) => text.slice(from, to) })
   assert.equal(
     isGuessed(`${'A page of ordinary text, \u0002'.repeat(9)} and one bullet \0 that has no name`),
     false,
@@ -201,7 +211,7 @@ const codesOf = (text: string): number[] => Array.from({ length: text.length }, 
 
 test('vertical Japanese is one line, but a list of short entries is not', () => {
   const standing = (text: string, x: number, step = 10) =>
-    [...text].map((letter, i) => piece(letter, x, 700 - step * i, { end: x + 10, endsLine: true }))
+    [...text].map((letter, i) => createPiece(letter, x, 700 - step * i, { end: x + 10, endsLine: true }))
   assert.equal(
     textFromPieces([
       ...standing('\u7b2c\u4e8c\u6761\u306e\u8868', 300),
@@ -227,7 +237,7 @@ test('vertical lines are read from the right, tier by tier, whatever their order
         ' /Type /Font /Subtype /Type0 /BaseFont /HeiseiMin-W3 /Encoding /UniJIS-UCS2-V /DescendantFonts [<<' +
         ' /Type /Font /Subtype /CIDFontType0 /BaseFont /HeiseiMin-W3 /DW 1000 /CIDSystemInfo <<' +
         ' /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> >>] >> >> >> >>',
-      stream(content.join('\n')),
+      streamObject(content.join('\n')),
     ])
     assert.deepEqual((await readText(pdf)).split(/\n+/), [first, second, third])
   }
@@ -240,14 +250,14 @@ test('a form on a rotated page is read from the top', async () => {
       `/FT /Tx /V (${text}) /Rect [20 ${150 - 30 * i} 180 ${170 - 30 * i}] /AP << /N ${9 + i} 0 R >>`,
   )
   const appearances = values.map((text) =>
-    stream(
+    streamObject(
       `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
       `/Type /XObject /Subtype /Form /BBox [0 0 160 20] /Resources << ${FONT} >>`,
     ),
   )
   for (const rotate of [0, 90, 180, 270])
     assert.deepEqual(
-      (await readText(formPdf('', fields, appearances, rotate))).split(/\n+/),
+      (await readText(createFormPdf('', fields, appearances, rotate))).split(/\n+/),
       values,
       `turned by ${rotate}`,
     )
@@ -255,7 +265,11 @@ test('a form on a rotated page is read from the top', async () => {
 
 test('text over the end of a word does not join it', () => {
   assert.equal(
-    textFromPieces([piece('Original', 0, 700), piece('Page', 5, 700), piece('\u00e9', 22, 700)]),
+    textFromPieces([
+      createPiece('Original', 0, 700),
+      createPiece('Page', 5, 700),
+      createPiece('\u00e9', 22, 700),
+    ]),
     'Original Page\u00e9',
   )
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Price } from '../../sql/llm.ts'
-import { costOf } from '../../tasks/llm/cost.ts'
-import { runs } from '../runs.ts'
+import { computeCost } from '../../tasks/llm/cost.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Costs are compared with an independent computation in integer fractions. */
 
@@ -16,7 +16,7 @@ const parseFraction = (text: string): Fraction => {
   const [whole = '', places = ''] = text.split('.')
   return { over: BigInt(whole + places), under: 10n ** BigInt(places.length) }
 }
-const sum = (a: Fraction, b: Fraction): Fraction => ({
+const addFractions = (a: Fraction, b: Fraction): Fraction => ({
   over: a.over * b.under + b.over * a.under,
   under: a.under * b.under,
 })
@@ -42,11 +42,11 @@ function addUpCosts(
       const { over, under } = parseFraction(rate)
       return { over: BigInt(tokens) * over, under: under * 1_000_000n }
     })
-    .reduce(sum)
+    .reduce(addFractions)
 }
 
 function assertCost(price: Price, input: number, cached: number, output: number, reasoning: number): void {
-  const cost = costOf(price, { input, cached, output, reasoning })
+  const cost = computeCost(price, { input, cached, output, reasoning })
   assert.match(cost!, /^(0|[1-9]\d*)(\.\d*[1-9])?$/)
   const [a, b] = [parseFraction(cost!), addUpCosts(price, input, cached, output, reasoning)]
   assert.equal(
@@ -57,8 +57,8 @@ function assertCost(price: Price, input: number, cached: number, output: number,
 }
 
 const RATES = ['0', '0.1', '0.075', '2.5', '0.000000001', '600', '3.33333333333333333333']
-const OTHERS = [null, '0', '0.025', '1.25']
-const COUNTS = [0, 1, 3, 999, 200_000, 200_001, 272_001, 4_294_967_297, Number.MAX_SAFE_INTEGER]
+const OTHER_RATES = [null, '0', '0.025', '1.25']
+const TOKEN_COUNTS = [0, 1, 3, 999, 200_000, 200_001, 272_001, 4_294_967_297, Number.MAX_SAFE_INTEGER]
 const TIERS: readonly Price['tiers'][] = [
   [],
   [{ over: 200_000, input: '5', output: '22.5', cache_read: '0.5', reasoning: null }],
@@ -72,11 +72,11 @@ const TIERS: readonly Price['tiers'][] = [
 test('costs are exact for every pair of prices, kind of token and tier', () => {
   for (const input of RATES)
     for (const output of RATES)
-      for (const cache_read of OTHERS)
-        for (const reasoning of OTHERS)
+      for (const cache_read of OTHER_RATES)
+        for (const reasoning of OTHER_RATES)
           for (const tiers of TIERS)
-            for (const [n, tokens] of COUNTS.entries()) {
-              const out = COUNTS[(n * 4 + 2) % COUNTS.length]!
+            for (const [n, tokens] of TOKEN_COUNTS.entries()) {
+              const out = TOKEN_COUNTS[(n * 4 + 2) % TOKEN_COUNTS.length]!
               const price = { input, output, cache_read, reasoning, tiers }
               assertCost(price, tokens, Math.floor(tokens / 3), out, Math.floor(out / 7))
             }
@@ -108,21 +108,22 @@ test('costs are exact for any prices and counts', () => {
         assertCost(given, input, Math.floor(input * part), output, Math.floor(output * part))
       },
     ),
-    runs(),
+    createRunOptions(),
   )
 })
 
 test('costs are exact where binary fractions are not', () => {
   const price = { input: '0.1', output: '0.2', tiers: [] }
-  assert.equal(costOf(price, { input: 1_000_000, cached: 0, output: 1_000_000, reasoning: 0 }), '0.3')
-  assert.equal(costOf(price, { input: 1, cached: 0, output: 0, reasoning: 0 }), '0.0000001')
-  assert.equal(costOf(price, { input: 0, cached: 0, output: 0, reasoning: 0 }), '0')
+  assert.equal(computeCost(price, { input: 1_000_000, cached: 0, output: 1_000_000, reasoning: 0 }), '0.3')
+  assert.equal(computeCost(price, { input: 1, cached: 0, output: 0, reasoning: 0 }), '0.0000001')
+  assert.equal(computeCost(price, { input: 0, cached: 0, output: 0, reasoning: 0 }), '0')
 })
 
 test('a tier begins above its limit, and also applies to the output', () => {
   const tiers = [{ over: 200_000, input: '4', output: '18' }]
   const price = { input: '2', output: '12', cache_read: '0.2', tiers }
-  const cost = (input: number, cached = 0) => costOf(price, { input, cached, output: 1000, reasoning: 0 })
+  const cost = (input: number, cached = 0) =>
+    computeCost(price, { input, cached, output: 1000, reasoning: 0 })
   assert.equal(cost(200_000), '0.412')
   assert.equal(cost(200_001), '0.818004')
   assert.equal(cost(200_001, 200_001), '0.818004', 'the tier has no price of its own for what is cached')
@@ -132,7 +133,7 @@ test('a tier begins above its limit, and also applies to the output', () => {
 describe('the cost is unknown', () => {
   const price = { input: '1', output: '1', tiers: [] }
   const usage = { input: 10, cached: 1, output: 10, reasoning: 1 }
-  test('without a price', () => assert.equal(costOf(null, usage), null))
+  test('without a price', () => assert.equal(computeCost(null, usage), null))
   const impossible = [
     { cached: 11 },
     { reasoning: 11 },
@@ -144,5 +145,5 @@ describe('the cost is unknown', () => {
     { input: 2 ** 53 },
   ]
   for (const part of impossible)
-    test(`with ${JSON.stringify(part)}`, () => assert.equal(costOf(price, { ...usage, ...part }), null))
+    test(`with ${JSON.stringify(part)}`, () => assert.equal(computeCost(price, { ...usage, ...part }), null))
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTally, histogram } from '../load-tally.ts'
+import { createTally, formatHistogram } from '../load-tally.ts'
 
 /** Statistics of the load test. */
 
@@ -36,7 +36,7 @@ test('an empty tally reports nothing', () => {
 })
 
 test('a histogram has every power of two between the first and the last', () => {
-  const lines = histogram([0.5, 3, 3.5, 4, 30]).trimEnd().split('\n').slice(1)
+  const lines = formatHistogram([0.5, 3, 3.5, 4, 30]).trimEnd().split('\n').slice(1)
   assert.deepEqual(
     lines.map((line) => [line.trim().split(' ')[0], line.trim().split(' ').at(-1)]),
     [

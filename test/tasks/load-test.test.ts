@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
-import { childId, isUuid, uuidv7 } from '../../sql/ids.ts'
+import { deriveChildId, isUuid, uuidv7 } from '../../sql/ids.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { cpuIntensive } from '../../tasks/load-test/cpu-intensive.ts'
 import { failureTesting } from '../../tasks/load-test/failure-testing.ts'
@@ -14,7 +14,7 @@ import type { TaskDefinition } from '../../tasks/task.ts'
 
 /** Runs a built-in task in the test's own process. */
 
-function run<P, R>(
+function runTask<P, R>(
   [task]: readonly TaskDefinition<P, R>[],
   payload: object,
   signal?: AbortSignal,
@@ -39,7 +39,7 @@ test('each task is on both queues, with different names', () => {
 })
 
 test('I/O simulation waits as often and as long as requested, and reports its duration', async () => {
-  const { operations, total_ms } = await run(ioSimulation, { operations: 4, duration_ms: 5 })
+  const { operations, total_ms } = await runTask(ioSimulation, { operations: 4, duration_ms: 5 })
   assert.deepEqual(
     operations.map(({ operation }) => operation),
     [1, 2, 3, 4],
@@ -52,15 +52,15 @@ test('I/O simulation waits as often and as long as requested, and reports its du
 test('waiting and burning end when the job is cancelled', async () => {
   const abort = new AbortController()
   const both = [
-    run(ioSimulation, { duration_ms: 60_000 }, abort.signal),
-    run(cpuIntensive, { duration_ms: 60_000 }, abort.signal),
+    runTask(ioSimulation, { duration_ms: 60_000 }, abort.signal),
+    runTask(cpuIntensive, { duration_ms: 60_000 }, abort.signal),
   ]
   setImmediate(() => abort.abort())
   for (const end of await Promise.allSettled(both)) assert.equal(end.status, 'rejected')
 })
 
 test('CPU work computes a chain of hashes for its time', async () => {
-  const { hashes, digest, duration_ms } = await run(cpuIntensive, { duration_ms: 30 })
+  const { hashes, digest, duration_ms } = await runTask(cpuIntensive, { duration_ms: 30 })
   assert.ok(duration_ms >= 30 && hashes > 0)
   let link: Buffer = Buffer.alloc(32)
   for (let n = 0; n < hashes; n++) link = createHash('sha256').update(link).digest()
@@ -68,7 +68,7 @@ test('CPU work computes a chain of hashes for its time', async () => {
 })
 
 test('memory work allocates, touches and frees the requested amount', async () => {
-  const result = await run(memoryOperations, { megabytes: 33, rounds: 2 })
+  const result = await runTask(memoryOperations, { megabytes: 33, rounds: 2 })
   const bytes = 33 * 2 ** 20
   assert.equal(result.allocated_bytes, 2 * bytes)
   assert.equal(result.checksum, (2 * bytes) / 4096)
@@ -78,14 +78,14 @@ test('memory work allocates, touches and frees the requested amount', async () =
 
 test('the failing task fails with the requested probability, permanently or not', async () => {
   const ends = await Promise.allSettled(
-    Array.from({ length: 400 }, () => run(failureTesting, { probability: 0.5 })),
+    Array.from({ length: 400 }, () => runTask(failureTesting, { probability: 0.5 })),
   )
   const failed = ends.filter(({ status }) => status === 'rejected').length
   // Six standard deviations: a correct task exceeds this with a probability below 10^-8.
   assert.ok(Math.abs(failed - 200) < 60, `${failed} of 400`)
-  await run(failureTesting, { probability: 0 })
+  await runTask(failureTesting, { probability: 0 })
   for (const curable of [false, true])
-    await assert.rejects(run(failureTesting, { probability: 1, curable }), (error) => {
+    await assert.rejects(runTask(failureTesting, { probability: 1, curable }), (error) => {
       assert.ok(error instanceof Failure)
       return error.retryable === curable
     })
@@ -100,12 +100,12 @@ test('each caller runs one load at a time', () => {
 
 test('child ids are deterministic, unique and sorted after the parent', () => {
   const parent = uuidv7(1_700_000_000_000)
-  const ids = Array.from({ length: 1000 }, (_, n) => childId(parent, n))
+  const ids = Array.from({ length: 1000 }, (_, n) => deriveChildId(parent, n))
   assert.deepEqual(
     ids,
-    ids.map((_, n) => childId(parent, n)),
+    ids.map((_, n) => deriveChildId(parent, n)),
   )
-  assert.equal(new Set([...ids, childId(uuidv7(1_700_000_000_000), 0)]).size, 1001)
+  assert.equal(new Set([...ids, deriveChildId(uuidv7(1_700_000_000_000), 0)]).size, 1001)
   for (const id of ids)
     assert.ok(isUuid(id) && id > uuidv7(1_699_999_999_999) && id < uuidv7(1_700_000_000_001))
 })

@@ -27,7 +27,7 @@ export function createMailContext(
     secretKey,
     signal: new AbortController().signal,
     progress: () => {},
-    fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
+    fenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
     log: { info: () => {}, warn },
     providers: { comms: { isEmailIdempotent: true, email: sendEmail } },
   } as unknown as TaskContext

@@ -2,22 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
 import { tasks } from '../../tasks/index.ts'
-import { schedule } from '../../tasks/schedule.ts'
-import { measure } from '../../tasks/system/measure.ts'
-import { testDatabase } from '../database.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
+import { measureTables } from '../../tasks/system/measure.ts'
+import { createTestDatabase } from '../database.ts'
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 
 test('table sizes are stored every hour, replacing those of the same day', async () => {
-  const run = () => measure.run({ db } as unknown as TaskContext, {})
+  const run = () => measureTables.run({ db } as unknown as TaskContext, {})
   const { tables } = await run()
   assert.ok(tables > 40)
   assert.deepEqual(await run(), { tables })
   const [kept] = await query(`select count(*)::int as tables, min(bytes) >= 0 as sized from table_size
     where day = (now() at time zone 'utc')::date`)
   assert.deepEqual(kept, { tables, sized: true })
-  const entry = schedule.find(({ identifier }) => identifier === 'measure')
+  const entry = scheduleEntries.find(({ identifier }) => identifier === 'measure')
   assert.deepEqual([entry?.match, entry?.task.name], ['29 * * * *', 'system.measure'])
   assert.ok(tasks.some(({ name }) => name === 'system.measure'))
-  assert.deepEqual([measure.actor?.({}, null), measure.whenBusy], ['measure', 'join'])
+  assert.deepEqual([measureTables.actor?.({}, null), measureTables.whenBusy], ['measure', 'join'])
 })

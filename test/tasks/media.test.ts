@@ -8,17 +8,17 @@ import { textPdf } from '../pdfs.ts'
 const sniff = (head: string | Uint8Array, hint: MediaHint = {}) =>
   sniffMediaType(typeof head === 'string' ? Buffer.from(head) : head, hint)
 
-const lie: MediaHint = { fileName: 'notes.md', mediaType: 'text/markdown' }
+const WRONG_HINT: MediaHint = { fileName: 'notes.md', mediaType: 'text/markdown' }
 
 test('bytes decide the type, whatever the client says', async () => {
   const canvas = createCanvas(20, 20)
-  assert.equal(await sniff(await textPdf(1), lie), 'application/pdf')
-  assert.equal(await sniff(canvas.toBuffer('image/png'), lie), 'image/png')
-  assert.equal(await sniff(canvas.toBuffer('image/jpeg'), lie), 'image/jpeg')
-  assert.equal(await sniff(canvas.toBuffer('image/webp'), lie), 'image/webp')
-  assert.equal(await sniff(canvas.toBuffer('image/gif'), lie), 'image/gif')
-  assert.equal(await sniff(Buffer.from('49492a00080000000000', 'hex'), lie), 'image/tiff')
-  assert.equal(await sniff(Buffer.from('504b0304140000000800', 'hex'), lie), 'application/zip')
+  assert.equal(await sniff(await textPdf(1), WRONG_HINT), 'application/pdf')
+  assert.equal(await sniff(canvas.toBuffer('image/png'), WRONG_HINT), 'image/png')
+  assert.equal(await sniff(canvas.toBuffer('image/jpeg'), WRONG_HINT), 'image/jpeg')
+  assert.equal(await sniff(canvas.toBuffer('image/webp'), WRONG_HINT), 'image/webp')
+  assert.equal(await sniff(canvas.toBuffer('image/gif'), WRONG_HINT), 'image/gif')
+  assert.equal(await sniff(Buffer.from('49492a00080000000000', 'hex'), WRONG_HINT), 'image/tiff')
+  assert.equal(await sniff(Buffer.from('504b0304140000000800', 'hex'), WRONG_HINT), 'application/zip')
 })
 
 test('a client cannot turn text into another type', async () => {
@@ -36,7 +36,7 @@ test('Markdown is detected by name or type', async () => {
 
 test('text is detected in other encodings', async () => {
   assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le')), 'text/plain')
-  assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le').swap16(), lie), 'text/markdown')
+  assert.equal(await sniff(Buffer.from('\ufeffhello', 'utf16le').swap16(), WRONG_HINT), 'text/markdown')
   const western = Buffer.from('Grüße aus Köln', 'latin1')
   assert.equal(await sniff(western, { fileName: 'brief.txt' }), 'text/plain')
   assert.equal(await sniff(western), 'application/octet-stream')
@@ -48,8 +48,8 @@ test('a character cut at the end of the sample does no harm', async () => {
 })
 
 test('NUL and broken bytes are not text', async () => {
-  assert.equal(await sniff('a\0b', lie), 'application/octet-stream')
-  assert.equal(await sniff(Buffer.from([0xc3, 0x28, 0x01, 0x02]), lie), 'application/octet-stream')
+  assert.equal(await sniff('a\0b', WRONG_HINT), 'application/octet-stream')
+  assert.equal(await sniff(Buffer.from([0xc3, 0x28, 0x01, 0x02]), WRONG_HINT), 'application/octet-stream')
 })
 
 test('words that begin like a binary format stay text', async () => {

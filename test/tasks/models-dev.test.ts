@@ -3,19 +3,24 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { Failure } from '../../sql/errors.ts'
 import type { KnownModel } from '../../sql/llm.ts'
-import { readModelsDev } from '../../tasks/llm/models-dev.ts'
+import { parseModelsDev } from '../../tasks/llm/models-dev.ts'
 import { checkPlausible } from '../../tasks/llm/plausible.ts'
-import { runs } from '../runs.ts'
-import { type GivenVendor, listedModel, listedVendor, plausibleList } from '../standins/models-dev.ts'
+import { createRunOptions } from '../runs.ts'
+import {
+  createListedModel,
+  createListedVendor,
+  createPlausibleList,
+  type ListedVendor,
+} from '../standins/models-dev.ts'
 
 /** The reader of models.dev's list accepts plausible lists and rejects invalid ones. */
 
-const read = (list: unknown) => readModelsDev(JSON.stringify(list))
+const readList = (list: unknown) => parseModelsDev(JSON.stringify(list))
 const readModel = (more: object) =>
-  read({ acme: listedVendor('acme', listedModel('m', { ...more })) }).models[0]!
+  readList({ acme: createListedVendor('acme', createListedModel('m', { ...more })) }).models[0]!
 
 test('reads a complete model', () => {
-  const list = read({ acme: listedVendor('acme', listedModel('a/b', { reasoning: true })) })
+  const list = readList({ acme: createListedVendor('acme', createListedModel('a/b', { reasoning: true })) })
   assert.deepEqual(list, {
     vendors: [{ id: 'acme', name: 'ACME' }],
     models: [
@@ -107,10 +112,10 @@ describe('prices', () => {
       .map(([whole, part]) => `${whole}.${String(part).padStart(6, '0')}`.replace(/\.?0+$/, ''))
     fc.assert(
       fc.property(dollars, (text) => {
-        const list = `{"a": ${JSON.stringify(listedVendor('a', listedModel('m', { cost: { input: 0, output: 777.125 } }))).replace('777.125', text)}}`
-        assert.equal(readModelsDev(list).models[0]!.price!.output, text)
+        const list = `{"a": ${JSON.stringify(createListedVendor('a', createListedModel('m', { cost: { input: 0, output: 777.125 } }))).replace('777.125', text)}}`
+        assert.equal(parseModelsDev(list).models[0]!.price!.output, text)
       }),
-      runs(),
+      createRunOptions(),
     )
     assert.equal(readPrice({ input: 1e-7 })?.input, '0.0000001')
   })
@@ -136,7 +141,7 @@ describe('rejects other data', () => {
     ['{"a": 1}', /a: /],
     ['{"a": {"id": "a", "name": "A"}}', /a \/ models/],
   ]
-  for (const [text, why] of texts) test(text, () => assertRefused(() => readModelsDev(text), why))
+  for (const [text, why] of texts) test(text, () => assertRefused(() => parseModelsDev(text), why))
 
   const broken: readonly [string, object, RegExp][] = [
     ['a price below 0', { cost: { input: -1, output: 1 } }, /cost \/ input/],
@@ -159,15 +164,15 @@ describe('rejects other data', () => {
   ]
   for (const [what, more, why] of broken)
     test(what, () => {
-      const vendor = listedVendor('acme', listedModel('good'))
-      vendor.models.m = { ...listedModel('m'), ...more }
-      assertRefused(() => read({ acme: vendor }), why)
-      assertRefused(() => read({ acme: vendor }), /acme \/ (models \/ )?m/)
+      const vendor = createListedVendor('acme', createListedModel('good'))
+      vendor.models.m = { ...createListedModel('m'), ...more }
+      assertRefused(() => readList({ acme: vendor }), why)
+      assertRefused(() => readList({ acme: vendor }), /acme \/ (models \/ )?m/)
     })
 
   test('rejects a vendor under another name', () => {
-    assertRefused(() => read({ acme: listedVendor('other') }), /acme: its id is other/)
-    assertRefused(() => read({ 'a b': listedVendor('a b') }), /a b \/ id/)
+    assertRefused(() => readList({ acme: createListedVendor('other') }), /acme: its id is other/)
+    assertRefused(() => readList({ 'a b': createListedVendor('a b') }), /a b \/ id/)
   })
 })
 
@@ -180,10 +185,10 @@ describe('implausible lists', () => {
       output: dollars,
       synced,
     }))
-  const check = (change: (list: Record<string, GivenVendor>) => void, before: KnownModel[] = []) => {
-    const list = plausibleList()
+  const check = (change: (list: Record<string, ListedVendor>) => void, before: KnownModel[] = []) => {
+    const list = createPlausibleList()
     change(list)
-    return () => checkPlausible(read(list), before)
+    return () => checkPlausible(readList(list), before)
   }
   const all = (synced = true) =>
     known(synced, ...[1, 2, 3, 4].map((n): [string, number] => [`openai-${n}`, 0.15]), ['mistral-1', 0.6])
@@ -204,28 +209,28 @@ describe('implausible lists', () => {
       )
   })
   test('a provider has only withdrawn or other models', () => {
-    const mute = listedModel('a', { modalities: { input: ['audio'], output: ['text'] } })
-    const gone = listedModel('b', { status: 'deprecated' })
+    const mute = createListedModel('a', { modalities: { input: ['audio'], output: ['text'] } })
+    const gone = createListedModel('b', { status: 'deprecated' })
     assertRefused(
       check((list) => {
-        list.cohere = listedVendor('cohere', mute, gone)
+        list.cohere = createListedVendor('cohere', mute, gone)
       }),
       /no model of cohere/,
     )
   })
   test("most of a provider's models are missing, unless the provider is new", () => {
-    const cut = (list: Record<string, GivenVendor>) => {
-      list.openai = listedVendor('openai', listedModel('openai-4'))
+    const cut = (list: Record<string, ListedVendor>) => {
+      list.openai = createListedVendor('openai', createListedModel('openai-4'))
     }
     assertRefused(check(cut, all()), /it lacks 3 of the 4 models of openai/)
     check(cut, all(false))()
   })
   test('prices have other units', () => {
-    const scale = (by: number) => (list: Record<string, GivenVendor>) => {
+    const scale = (by: number) => (list: Record<string, ListedVendor>) => {
       for (const { models } of Object.values(list))
         for (const model of Object.values(models)) model.cost = { input: 0.15 * by, output: 0.6 * by }
     }
-    const before = Object.values(plausibleList()).flatMap(({ id, models }) =>
+    const before = Object.values(createPlausibleList()).flatMap(({ id, models }) =>
       Object.keys(models).map((model_id) => ({
         vendor: id,
         model_id,
@@ -242,7 +247,7 @@ describe('implausible lists', () => {
     check(scale(1000), unknown)()
   })
   test('some prices may jump', () => {
-    const jump = (list: Record<string, GivenVendor>) => {
+    const jump = (list: Record<string, ListedVendor>) => {
       for (const n of [1, 2, 3]) list.openai!.models[`openai-${n}`].cost = { input: 9, output: 9 }
     }
     check(jump, all())()

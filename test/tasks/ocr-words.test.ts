@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { layOut } from '../../workers/children/documents/ocr-words.ts'
+import { layOutWords } from '../../workers/children/documents/ocr-words.ts'
 
 /** The OCR engine reports words with positions, in Tesseract's TSV format. Text is built from these. */
 
-type Placed = readonly [text: string, left: number, width: number]
+type PlacedWord = readonly [text: string, left: number, width: number]
 
 /** Builds TSV from lines that are 30 pixels apart, by default 20 pixels high. */
-const tsvOf = (lines: readonly (readonly Placed[])[], height = 20): string =>
+const createTsv = (lines: readonly (readonly PlacedWord[])[], height = 20): string =>
   lines
     .flatMap((words, n) => [
       [4, 1, 1, 1, n + 1, 0, 0, 30 * n, 2000, height, -1, ''],
@@ -30,8 +30,8 @@ const tsvOf = (lines: readonly (readonly Placed[])[], height = 20): string =>
     .join('\n')
 
 test('words form lines, with a tab for a gap in a table', () => {
-  const { text, wordHeight } = layOut(
-    tsvOf([
+  const { text, wordHeight } = layOutWords(
+    createTsv([
       [
         ['Rope,', 0, 60],
         ['blue', 66, 40],
@@ -48,13 +48,13 @@ test('words form lines, with a tab for a gap in a table', () => {
 })
 
 test('text columns that a line crosses are read one after the other', () => {
-  const line = (n: number): Placed[] => [
+  const line = (n: number): PlacedWord[] => [
     ['somewhat', 0, 120],
     [`longer${n}`, 128, 100],
     ['sentences', 260, 120],
     [`there${n}`, 388, 100],
   ]
-  const { text } = layOut(tsvOf([0, 1, 2, 3].map(line)))
+  const { text } = layOutWords(createTsv([0, 1, 2, 3].map(line)))
   assert.deepEqual(text.split(/\n+/), [
     ...[0, 1, 2, 3].map((n) => `somewhat longer${n}`),
     ...[0, 1, 2, 3].map((n) => `sentences there${n}`),
@@ -63,8 +63,8 @@ test('text columns that a line crosses are read one after the other', () => {
 
 test('East Asian characters are joined, and right-to-left words stay in order', () => {
   assert.equal(
-    layOut(
-      tsvOf([
+    layOutWords(
+      createTsv([
         [
           ['請', 0, 20],
           ['求', 21, 20],
@@ -82,6 +82,6 @@ test('East Asian characters are joined, and right-to-left words stay in order', 
 })
 
 test('a picture without words has no text', () => {
-  assert.deepEqual(layOut(''), { text: '', wordHeight: 0 })
-  assert.deepEqual(layOut(tsvOf([[[' ', 0, 10]]])), { text: '', wordHeight: 0 })
+  assert.deepEqual(layOutWords(''), { text: '', wordHeight: 0 })
+  assert.deepEqual(layOutWords(createTsv([[[' ', 0, 10]]])), { text: '', wordHeight: 0 })
 })

@@ -1,22 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadImage } from '@napi-rs/canvas'
-import type { Grey } from '../../workers/children/documents/grey.ts'
-import { scaled, toGrey } from '../../workers/children/documents/images.ts'
-import { partOf, recognizeUpright, turned } from '../../workers/children/documents/orientation.ts'
-import { pageLines, scanImage } from '../pdfs.ts'
+import type { GreyImage } from '../../workers/children/documents/grey.ts'
+import { canvasToGrey, drawScaled } from '../../workers/children/documents/images.ts'
+import { findTextPart, recognizeUpright, rotateImage } from '../../workers/children/documents/orientation.ts'
+import { pageLines, renderScan } from '../pdfs.ts'
 
 const TEXT = 'a page of words that could be anything'
-const page = toGrey(
-  await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 20 }), 200).bytes)), 1),
+const page = canvasToGrey(
+  await drawScaled(
+    await loadImage(Buffer.from(renderScan(pageLines(1, 1, { sentences: 20 }), 200).bytes)),
+    1,
+  ),
 )
 
 /**
  * Returns a reader that reads no text. It takes its confidence from `confidenceOf`, and counts the pixels that it gets.
  */
-function createReader(confidenceOf: (grey: Grey) => number) {
+function createReader(confidenceOf: (grey: GreyImage) => number) {
   const counted = { pixels: 0 }
-  const read = async (grey: Grey) => {
+  const read = async (grey: GreyImage) => {
     counted.pixels += grey.data.length
     return { text: TEXT, confidence: confidenceOf(grey), wordHeight: 20 }
   }
@@ -24,12 +27,12 @@ function createReader(confidenceOf: (grey: Grey) => number) {
 }
 
 test('the sample with the most letters is a tenth of a page', () => {
-  const part = partOf(page)
+  const part = findTextPart(page)
   assert.deepEqual([part.width, part.height], [800, 800])
   const ink = part.data.filter((level) => level < 128).length / part.data.length
   assert.ok(ink > 0.02, `${ink}`)
   const small = { data: new Uint8Array(6), width: 3, height: 2 }
-  assert.equal(partOf(small), small)
+  assert.equal(findTextPart(small), small)
 })
 
 test('a page that is unreadable either way is read once, and its sample four times', async () => {
@@ -49,7 +52,7 @@ test('a readable page is read once', async () => {
 })
 
 test('a page whose sample reads best upside down is read that way', async () => {
-  const parts = [0, 1, 2, 3].map((quarters) => turned(partOf(page), quarters).data)
+  const parts = [0, 1, 2, 3].map((quarters) => rotateImage(findTextPart(page), quarters).data)
   const { read, counted } = createReader(({ data }) => {
     const quarters = parts.findIndex((part) => Buffer.compare(part, data) === 0)
     if (quarters !== -1) return quarters === 2 ? 85 : 40

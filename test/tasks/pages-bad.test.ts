@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { documentBombs } from '../document-bombs.ts'
-import { deepPdf, hugePagePdf, rawPdf, stream, textPdf, truncatedPdf } from '../pdfs.ts'
+import { deepPdf, hugePagePdf, rawPdf, streamObject, textPdf, truncatedPdf } from '../pdfs.ts'
 
-const strays: unknown[] = []
-const note = (error: unknown) => void strays.push(error)
+const strayErrors: unknown[] = []
+const recordStray = (error: unknown) => void strayErrors.push(error)
 
-before(() => process.on('unhandledRejection', note))
+before(() => process.on('unhandledRejection', recordStray))
 
 after(async () => {
   await closeVision()
-  process.off('unhandledRejection', note)
-  assert.deepEqual(strays, [])
+  process.off('unhandledRejection', recordStray)
+  assert.deepEqual(strayErrors, [])
 })
 
 async function readAll(bytes: Uint8Array, mediaType = 'application/pdf'): Promise<PageResult[]> {
@@ -36,14 +36,14 @@ async function assertUnread(bytes: Uint8Array, detail: RegExp, mediaType?: strin
   assert.doesNotMatch(reason!, /error|exception|undefined|stack/i)
 }
 
-const damaged = /^The document is damaged or is not a PDF$/
+const DAMAGED_MESSAGE = /^The document is damaged or is not a PDF$/
 
 test('files that are no PDF', async () => {
-  await assertUnread(new Uint8Array(), damaged)
-  await assertUnread(Buffer.from('hello'), damaged)
-  await assertUnread(Buffer.from('%PDF-1.7\n%%EOF'), damaged)
-  await assertUnread(Buffer.alloc(1_000_000, '%PDF-1.4 1 0 obj << '), damaged)
-  await assertUnread(rawPdf(['<< /Type /Catalog >>']), damaged)
+  await assertUnread(new Uint8Array(), DAMAGED_MESSAGE)
+  await assertUnread(Buffer.from('hello'), DAMAGED_MESSAGE)
+  await assertUnread(Buffer.from('%PDF-1.7\n%%EOF'), DAMAGED_MESSAGE)
+  await assertUnread(Buffer.alloc(1_000_000, '%PDF-1.4 1 0 obj << '), DAMAGED_MESSAGE)
+  await assertUnread(rawPdf(['<< /Type /Catalog >>']), DAMAGED_MESSAGE)
   await assertUnread(
     rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']),
     /./,
@@ -59,7 +59,7 @@ test('unsupported types', async () => {
 })
 
 test('truncated documents', async () => {
-  for (const share of [0.01, 0.3, 0.5, 0.9]) await assertUnread(await truncatedPdf(share), damaged)
+  for (const share of [0.01, 0.3, 0.5, 0.9]) await assertUnread(await truncatedPdf(share), DAMAGED_MESSAGE)
 })
 
 test('a broken cross-reference table is repaired', async () => {
@@ -107,7 +107,7 @@ test('a cyclic page tree', async () => {
 })
 
 test('deeply nested objects', async () => {
-  await assertUnread(deepPdf('arrays'), damaged)
+  await assertUnread(deepPdf('arrays'), DAMAGED_MESSAGE)
   assert.equal((await readAll(deepPdf('content'))).length, 1)
   assert.equal((await readAll(deepPdf('tree', 100_000))).length, 1)
 })
@@ -125,7 +125,7 @@ test('a large page is drawn smaller, within 40 megapixels', async () => {
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9000 4500] /Contents 4 0 R >>',
-    stream('0 0 9000 4500 re f'),
+    streamObject('0 0 9000 4500 re f'),
   ])
   const reader = await openPages(poster, 'application/pdf', { ocrMode: 'none' })
   const { image } = await reader.read(1)

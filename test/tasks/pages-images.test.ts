@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
-import { isBlank, scaled, toGrey } from '../../workers/children/documents/images.ts'
+import { canvasToGrey, drawScaled, isBlank } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
-import { scanImage } from '../pdfs.ts'
+import { renderScan } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
@@ -125,13 +125,13 @@ test('scanner noise is blank, but one small number is not', async () => {
     context.fillStyle = i % 2 ? '#f4f4f4' : '#fff'
     context.fillRect((i * 7919) % 1000, (i * 104_729) % 1400, 2, 2)
   }
-  assert.equal(isBlank(toGrey(canvas)), true)
+  assert.equal(isBlank(canvasToGrey(canvas)), true)
   const [page] = await readAll(canvas.toBuffer('image/png'), 'image/png')
   assert.deepEqual([page!.status, page!.method, page!.text], ['read', 'vision', ''])
   context.fillStyle = '#000'
   context.font = '18px sans-serif'
   context.fillText('7', 500, 1300)
-  assert.equal(isBlank(toGrey(canvas)), false)
+  assert.equal(isBlank(canvasToGrey(canvas)), false)
 })
 
 test('a picture without words is unread', async () => {
@@ -196,7 +196,7 @@ test('a GIF frame covers only its area, and is disposed of as declared', async (
     const dark = []
     for (const n of [1, 2, 3]) {
       const { png } = (await reader.draw(n))!
-      const grey = toGrey(await scaled(await loadImage(Buffer.from(png)), 1))
+      const grey = canvasToGrey(await drawScaled(await loadImage(Buffer.from(png)), 1))
       dark.push([grey.width, grey.data.filter((level) => level < 128).length])
     }
     return dark
@@ -210,8 +210,8 @@ test('a GIF frame covers only its area, and is disposed of as declared', async (
 })
 
 test('a scan at 300 dpi is stored below its size', async () => {
-  const picture = await loadImage(Buffer.from(scanImage(['Some words'], 300).bytes))
+  const picture = await loadImage(Buffer.from(renderScan(['Some words'], 300).bytes))
   assert.deepEqual([picture.width, picture.height], [2480, 3508])
-  const half = await scaled(picture, 0.5)
+  const half = await drawScaled(picture, 0.5)
   assert.deepEqual([half.width, half.height], [1240, 1754])
 })

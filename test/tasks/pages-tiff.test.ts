@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
-import { toGrey } from '../../workers/children/documents/images.ts'
+import { canvasToGrey } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
@@ -19,7 +19,11 @@ async function readAll(bytes: Uint8Array, mediaType: string, ocrMode: 'local' | 
 }
 
 /** Builds a TIFF of uncompressed grey pages, in either byte order, classic or BigTIFF. */
-function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = false): Uint8Array {
+function createTiff(
+  pages: readonly ReturnType<typeof canvasToGrey>[],
+  little = true,
+  big = false,
+): Uint8Array {
   const word = big ? 8 : 4
   const step = big ? 20 : 12
   const head = big ? 16 : 8
@@ -74,13 +78,13 @@ function tiff(pages: readonly ReturnType<typeof toGrey>[], little = true, big = 
 
 test('reads every page of a TIFF, in both byte orders, classic and BigTIFF', async () => {
   const words = ['First of the pages', 'Second of the pages']
-  const pages = words.map((text) => toGrey(drawSign(text)))
+  const pages = words.map((text) => canvasToGrey(drawSign(text)))
   for (const [little, big] of [
     [true, false],
     [false, false],
     [true, true],
   ]) {
-    const read = await readAll(tiff(pages, little, big), 'image/tiff')
+    const read = await readAll(createTiff(pages, little, big), 'image/tiff')
     assert.deepEqual(
       read.map((page) => page.text),
       words,
@@ -90,16 +94,16 @@ test('reads every page of a TIFF, in both byte orders, classic and BigTIFF', asy
 })
 
 test('keeps the image of a TIFF page without a vision provider, and stops at an invalid offset', async () => {
-  const bytes = tiff([toGrey(drawSign('one')), toGrey(drawSign('two'))])
+  const bytes = createTiff([canvasToGrey(drawSign('one')), canvasToGrey(drawSign('two'))])
   const [first, second] = await readAll(bytes.slice(0, bytes.length - 50), 'image/tiff', 'none')
   assert.deepEqual([first!.status, first!.image!.width, second], ['unread', 900, undefined])
 })
 
 test('stops at a cyclic or too large TIFF', async () => {
-  const circular = Buffer.from(tiff([toGrey(drawSign('round'))]))
+  const circular = Buffer.from(createTiff([canvasToGrey(drawSign('round'))]))
   circular.writeUInt32LE(circular.readUInt32LE(4), circular.length - 4)
   assert.equal((await readAll(circular, 'image/tiff')).length, 1)
-  const bomb = Buffer.from(tiff([toGrey(drawSign('bomb'))]))
+  const bomb = Buffer.from(createTiff([canvasToGrey(drawSign('bomb'))]))
   const directory = bomb.readUInt32LE(4)
   bomb.writeUInt32LE(60_000, directory + 2 + 8)
   bomb.writeUInt32LE(60_000, directory + 2 + 12 + 8)
@@ -108,7 +112,7 @@ test('stops at a cyclic or too large TIFF', async () => {
 })
 
 test('names an unsupported compression', async () => {
-  const bytes = Buffer.from(tiff([toGrey(drawSign('coded'))]))
+  const bytes = Buffer.from(createTiff([canvasToGrey(drawSign('coded'))]))
   for (const coding of [6, 50_000]) {
     bytes.writeUInt32LE(coding, bytes.readUInt32LE(4) + 2 + 3 * 12 + 8)
     const [page] = await readAll(bytes, 'image/tiff')
@@ -157,7 +161,7 @@ function encodeTiff(
 }
 
 test('reads Deflate strips with predictors and tiles, and rejects bombs', async () => {
-  const { data } = toGrey(drawSign('Deflated strips of grey'))
+  const { data } = canvasToGrey(drawSign('Deflated strips of grey'))
   const rows = (top: number, count: number) => Buffer.from(data.subarray(900 * top, 900 * (top + count)))
   const subtractNeighbours = (strip: Buffer): Buffer => {
     for (let at = strip.length - 1; at >= 0; at--) if (at % 900 !== 0) strip[at] = strip[at]! - strip[at - 1]!

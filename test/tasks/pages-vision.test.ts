@@ -3,10 +3,10 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { after, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { loadImage } from '@napi-rs/canvas'
-import { scaled, toGrey, Unreadable } from '../../workers/children/documents/images.ts'
+import { canvasToGrey, drawScaled, Unreadable } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { recognize } from '../../workers/children/documents/vision.ts'
-import { pageLines, scanImage, scanPdf } from '../pdfs.ts'
+import { pageLines, renderScan, scanPdf } from '../pdfs.ts'
 import { drawSign } from '../sign.ts'
 
 /** Tests the OCR engine itself. Tests of the code around it use its recorded output (`recognized.ts`). */
@@ -18,17 +18,20 @@ subscribe('worker_threads', (message) => threads.push((message as { worker: Work
 
 const words = (text: string) => text.split(/\s+/).filter(Boolean)
 
-const shown = (text: string) => toGrey(drawSign(text, 600))
+const drawWords = (text: string) => canvasToGrey(drawSign(text, 600))
 
 /** Page that the engine reads for seconds. */
-const densePage = toGrey(
-  await scaled(await loadImage(Buffer.from(scanImage(pageLines(1, 1, { sentences: 30 }), 200).bytes)), 1),
+const densePage = canvasToGrey(
+  await drawScaled(
+    await loadImage(Buffer.from(renderScan(pageLines(1, 1, { sentences: 30 }), 200).bytes)),
+    1,
+  ),
 )
 
 test('one engine serves a thread until closeVision or its 100th page, and then a new one starts', async () => {
   await closeVision()
   const before = threads.length
-  const grey = shown('Hello there')
+  const grey = drawWords('Hello there')
   assert.match((await recognize(grey, 'eng')).text, /Hello there/)
   assert.match((await recognize(grey, 'eng')).text, /Hello there/)
   assert.equal(threads.length, before + 1)
@@ -36,7 +39,7 @@ test('one engine serves a thread until closeVision or its 100th page, and then a
   await closeVision()
   assert.match((await recognize(grey, 'eng')).text, /Hello there/)
   assert.equal(threads.length, before + 2)
-  const small = toGrey(drawSign('', 20, 20))
+  const small = canvasToGrey(drawSign('', 20, 20))
   for (let pages = 2; pages <= 100; pages++) await recognize(small, 'eng')
   assert.equal(threads.length, before + 2)
   await recognize(small, 'eng')
@@ -77,10 +80,10 @@ test('a page is read in the requested languages', async () => {
 })
 
 test('an engine that takes too much CPU time is replaced', async () => {
-  await recognize(shown('Warm'), 'eng')
+  await recognize(drawWords('Warm'), 'eng')
   const late = recognize(densePage, 'eng', 1)
   await assert.rejects(late, new Unreadable('Reading the page exceeded its time limit'))
-  assert.match((await recognize(shown('Still alive'), 'eng')).text, /Still alive/)
+  assert.match((await recognize(drawWords('Still alive'), 'eng')).text, /Still alive/)
 })
 
 test('an engine that dies or throws fails one page, and never the process', async () => {
@@ -89,11 +92,11 @@ test('an engine that dies or throws fails one page, and never the process', asyn
     (thread) => thread.emit('error', new Error('out of memory')),
   ]
   for (const kill of deaths) {
-    await recognize(shown('Warm'), 'eng')
+    await recognize(drawWords('Warm'), 'eng')
     const reading = recognize(densePage, 'eng')
     setImmediate(() => kill(threads.at(-1)!))
     await assert.rejects(reading, new Unreadable('The vision provider failed to read the page'))
-    assert.match((await recognize(shown('Still alive'), 'eng')).text, /Still alive/)
+    assert.match((await recognize(drawWords('Still alive'), 'eng')).text, /Still alive/)
   }
 })
 
@@ -103,7 +106,7 @@ test("an engine that dies at its start is our error, not the page's", async () =
     setImmediate(() => worker.emit('error', new Error('no memory')))
   }
   await closeVision()
-  const grey = shown('Hello')
+  const grey = drawWords('Hello')
   subscribe('worker_threads', die)
   try {
     await assert.rejects(recognize(grey, 'eng'), /^Error: The vision engine failed to start$/)

@@ -3,19 +3,19 @@ import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { textFromItems } from '../../workers/children/documents/pdf.ts'
-import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
+import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, streamObject, textPdf } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
 if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
-const onePage = (content: string | Uint8Array, resources: string, ...more: (string | Uint8Array)[]) =>
+const createPagePdf = (content: string | Uint8Array, resources: string, ...more: (string | Uint8Array)[]) =>
   rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources << ${resources} >> >>`,
-    stream(content),
+    streamObject(content),
     ...more,
   ])
 
@@ -34,7 +34,7 @@ async function readAll(
   }
 }
 
-const readOne = async (...args: Parameters<typeof readAll>) => (await readAll(...args))[0]!
+const readPage = async (...args: Parameters<typeof readAll>) => (await readAll(...args))[0]!
 
 test('the text layer of every page is read line by line, with a page image', async () => {
   const pages = await readAll(await textPdf(3))
@@ -45,7 +45,7 @@ test('the text layer of every page is read line by line, with a page image', asy
   }
 })
 
-const drawOne = async (bytes: Uint8Array) => {
+const drawPage = async (bytes: Uint8Array) => {
   const reader = await openPages(bytes, 'application/pdf', { ocrMode: 'none' })
   const image = await reader.draw(1)
   await reader.close()
@@ -53,8 +53,8 @@ const drawOne = async (bytes: Uint8Array) => {
 }
 
 test('a page with a text layer gets a picture only when drawn: a PNG at 150 dpi that owns its bytes', async () => {
-  const { image: undrawn } = await readOne(await textPdf(1))
-  const image = await drawOne(await textPdf(1))
+  const { image: undrawn } = await readPage(await textPdf(1))
+  const image = await drawPage(await textPdf(1))
   assert.deepEqual(undrawn, { png: null, width: image.width, height: image.height })
   assert.ok(Math.abs(image.width - 1240) <= 1 && Math.abs(image.height - 1754) <= 1)
   const header = Buffer.from(image.png.buffer, 0, 24)
@@ -64,8 +64,8 @@ test('a page with a text layer gets a picture only when drawn: a PNG at 150 dpi 
 })
 
 test('base-14 text is drawn although the font is not embedded', async () => {
-  const full = await drawOne(await textPdf(1, { sentences: 30 }))
-  const blank = await drawOne(await blankPdf())
+  const full = await drawPage(await textPdf(1, { sentences: 30 }))
+  const blank = await drawPage(await blankPdf())
   assert.ok(full.png.length > 3 * blank.png.length)
 })
 
@@ -76,20 +76,20 @@ test('Chinese and Japanese in predefined encodings are decoded by their CMaps', 
     ' /Supplement 2 >> /DW 1000 >>] >>'
   const text = 'BT /C 20 Tf 20 150 Td <4e2d65876587672c> Tj ET BT /J 20 Tf 20 100 Td <93fa967b8cea> Tj ET'
   const fonts = `/Font << /C ${font('UniGB-UCS2-H', 'GB1', 'STSong-Light')} /J ${font('90ms-RKSJ-H', 'Japan1', 'Ryumin-Light')} >>`
-  assert.match((await readOne(onePage(text, fonts))).text, /^中文文本\n+日本語$/)
+  assert.match((await readPage(createPagePdf(text, fonts))).text, /^中文文本\n+日本語$/)
 })
 
 test('decoders that pdfjs loads as WebAssembly are found on disk', async () => {
   // CCITT group 4: a black first row of 64 pixels, 63 rows that repeat it, end of block
   const rows = `001001101010000001111${'0000110111'}${'11'.repeat(63)}000000000001000000000001`
   const bytes = rows.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, '0'), 2))
-  const image = stream(
+  const image = streamObject(
     Uint8Array.from(bytes),
     '/Type /XObject /Subtype /Image /Width 64 /Height 64 /BitsPerComponent 1 /ColorSpace /DeviceGray' +
       ' /Filter /CCITTFaxDecode /DecodeParms << /K -1 /Columns 64 /Rows 64 >>',
   )
-  const bytesOf = () => onePage('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
-  const page = await readOne(bytesOf(), 'application/pdf', 'local')
+  const bytesOf = () => createPagePdf('100 0 0 100 50 50 cm /Im Do', '/XObject << /Im 5 0 R >>', image)
+  const page = await readPage(bytesOf(), 'application/pdf', 'local')
   // The picture is a black square: not blank, but without words.
   assert.equal(page.detail, 'No words were found in the page image')
 })
@@ -103,27 +103,27 @@ test('a scanned page without a vision provider is unread, with the reason and th
 })
 
 test('a blank page counts as read, but a page that lost its picture does not', async () => {
-  const blank = await readOne(await blankPdf(), 'application/pdf', 'local')
+  const blank = await readPage(await blankPdf(), 'application/pdf', 'local')
   assert.deepEqual([blank.status, blank.method, blank.model, blank.text], ['read', 'vision', null, ''])
   const picture = (size: number) =>
-    onePage(
+    createPagePdf(
       '200 0 0 200 0 0 cm /Im Do',
       '/XObject << /Im 5 0 R >>',
-      stream(
+      streamObject(
         'these bytes are no JPEG',
         `/Type /XObject /Subtype /Image /Width ${size} /Height ${size} /BitsPerComponent 8` +
           ' /ColorSpace /DeviceRGB /Filter /DCTDecode',
       ),
     )
   for (const size of [100, 50_000]) {
-    const lost = await readOne(picture(size), 'application/pdf', 'local')
+    const lost = await readPage(picture(size), 'application/pdf', 'local')
     assert.equal(lost.detail, 'The content of the page is damaged or too large to be drawn')
     assert.ok(lost.image)
   }
 })
 
 test('an encrypted document opens with an empty or the given password, in both readers', async () => {
-  assert.equal((await readOne(encryptedPdf('', 'Open to all'))).text, 'Open to all')
+  assert.equal((await readPage(encryptedPdf('', 'Open to all'))).text, 'Open to all')
   const modern = new Uint8Array(await readFile(new URL('../data/locked.pdf', import.meta.url)))
   for (const [make, password, text] of [
     [() => encryptedPdf('secret'), 'secret', /^Only for those who know$/],
@@ -149,7 +149,7 @@ test('an encrypted document does not open with a wrong password', async () => {
     assert.equal(detail, 'The document is encrypted, and the password does not open it')
     await reader.close()
   }
-  const locked = await readOne(encryptedPdf('secret'))
+  const locked = await readPage(encryptedPdf('secret'))
   assert.deepEqual(locked, {
     status: 'unread',
     method: 'none',
@@ -194,7 +194,7 @@ test('text items become lines, words, cells and paragraphs', () => {
 })
 
 test('text files: encodings, line ends, characters that PostgreSQL refuses', async () => {
-  const read = async (bytes: Uint8Array, type = 'text/plain') => (await readOne(bytes, type)).text
+  const read = async (bytes: Uint8Array, type = 'text/plain') => (await readPage(bytes, type)).text
   assert.equal(await read(Buffer.from('\ufeffGrüße\r\nzwei\rdrei\n')), 'Grüße\nzwei\ndrei\n')
   assert.equal(await read(Buffer.from('\ufeffnaïve 日本', 'utf16le')), 'naïve 日本')
   assert.equal(await read(Buffer.from('\ufeffnaïve', 'utf16le').swap16()), 'naïve')
@@ -202,12 +202,12 @@ test('text files: encodings, line ends, characters that PostgreSQL refuses', asy
   assert.equal(await read(Buffer.from('a\0b')), 'ab')
   assert.equal(await read(Buffer.from('\ufeffa\ud800b', 'utf16le')), 'a\ufffdb')
   assert.equal(await read(Buffer.from('# Title'), 'text/markdown'), '# Title')
-  const page = await readOne(Buffer.from(''), 'text/plain')
+  const page = await readPage(Buffer.from(''), 'text/plain')
   assert.deepEqual([page.status, page.method, page.text, page.image], ['read', 'text_layer', '', null])
 })
 
 test('a very long text is cut, and the page says so', async () => {
-  const page = await readOne(Buffer.from(`${'x'.repeat(1_999_999)}😀${'y'.repeat(9_000_000)}`), 'text/plain')
+  const page = await readPage(Buffer.from(`${'x'.repeat(1_999_999)}😀${'y'.repeat(9_000_000)}`), 'text/plain')
   assert.equal(page.status, 'read')
   assert.equal(page.text, 'x'.repeat(1_999_999))
   assert.equal(page.detail, 'Only the first 2000000 characters were kept')

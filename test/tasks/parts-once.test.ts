@@ -3,13 +3,14 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { sniffMediaType } from '../../tasks/documents/media.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
-import { runs } from '../runs.ts'
-import { zipOf } from '../zip.ts'
+import { createRunOptions } from '../runs.ts'
+import { createZip } from '../zip.ts'
 
 /** Reading a document reads each of its parts once, however often the document references it. */
 
-const MAIN = '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="m.xml"/></Relationships>'
-const relations = (...all: readonly (readonly [id: string, type: string, target: string])[]): string =>
+const MAIN_RELATIONS =
+  '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="m.xml"/></Relationships>'
+const createRelations = (...all: readonly (readonly [id: string, type: string, target: string])[]): string =>
   `<Relationships>${all.map(([id, type, target]) => `<Relationship Id="${id}" Type="x/${type}" Target="${target}"/>`).join('')}</Relationships>`
 
 /** Returns the name of part `n`, in either case, because names of parts are case-insensitive. */
@@ -19,56 +20,62 @@ const textOf = (n: number): string => `word${n}word`
 /** Builders by file name. `named` lists the parts that the document references, in order. */
 const FORMATS: Readonly<Record<string, (parts: number, named: readonly number[]) => Buffer>> = {
   'a.epub': (parts, named) =>
-    zipOf([
+    createZip([
       ['mimetype', 'application/epub+zip'],
       ['META-INF/container.xml', '<container><rootfile full-path="b.opf"/></container>'],
       [
         'b.opf',
         `<package>${named.map((n, i) => `<item id="i${i}" href="${nameOf(n)}"/><itemref idref="i${i}"/><itemref idref="i${i}"/>`).join('')}</package>`,
       ],
-      ...files(parts, (n) => `<html><body><p>${textOf(n)}</p></body></html>`),
+      ...createParts(parts, (n) => `<html><body><p>${textOf(n)}</p></body></html>`),
     ]),
   'a.pptx': (parts, named) =>
-    zipOf([
+    createZip([
       ['[Content_Types].xml', '<Types>presentationml.presentation.main+xml</Types>'],
-      ['_rels/.rels', MAIN.replace('m.xml', 'ppt/m.xml')],
+      ['_rels/.rels', MAIN_RELATIONS.replace('m.xml', 'ppt/m.xml')],
       ['ppt/m.xml', `<p>${named.map((_, i) => `<sldId r:id="s${i}"/><sldId r:id="s${i}"/>`).join('')}</p>`],
-      ['ppt/_rels/m.xml.rels', relations(...named.map((n, i) => [`s${i}`, 'slide', nameOf(n)] as const))],
-      ...files(parts, (n) => `<s><t>${textOf(n)}</t></s>`, 'ppt/'),
+      [
+        'ppt/_rels/m.xml.rels',
+        createRelations(...named.map((n, i) => [`s${i}`, 'slide', nameOf(n)] as const)),
+      ],
+      ...createParts(parts, (n) => `<s><t>${textOf(n)}</t></s>`, 'ppt/'),
       // The notes of each slide reference all parts in `named`.
       ...Array.from(
         { length: parts },
         (_, n) =>
           [
             `ppt/_rels/p${n}.xml.rels`,
-            relations(...named.map((m, i) => [`n${i}`, 'notesSlide', nameOf(m)] as const)),
+            createRelations(...named.map((m, i) => [`n${i}`, 'notesSlide', nameOf(m)] as const)),
           ] as const,
       ),
     ]),
   'a.xlsx': (parts, named) =>
-    zipOf([
+    createZip([
       ['[Content_Types].xml', '<Types>spreadsheetml.sheet.main+xml</Types>'],
-      ['_rels/.rels', MAIN.replace('m.xml', 'xl/m.xml')],
+      ['_rels/.rels', MAIN_RELATIONS.replace('m.xml', 'xl/m.xml')],
       ['xl/m.xml', `<w>${named.map((_, i) => `<sheet name="S${i}" r:id="s${i}"/>`).join('')}</w>`],
-      ['xl/_rels/m.xml.rels', relations(...named.map((n, i) => [`s${i}`, 'worksheet', nameOf(n)] as const))],
-      ...files(parts, (n) => `<d><row><c t="str"><v>${textOf(n)}</v></c></row></d>`, 'xl/'),
+      [
+        'xl/_rels/m.xml.rels',
+        createRelations(...named.map((n, i) => [`s${i}`, 'worksheet', nameOf(n)] as const)),
+      ],
+      ...createParts(parts, (n) => `<d><row><c t="str"><v>${textOf(n)}</v></c></row></d>`, 'xl/'),
     ]),
   'a.docx': (parts, named) =>
-    zipOf([
+    createZip([
       ['[Content_Types].xml', '<Types>wordprocessingml.document.main+xml</Types>'],
-      ['_rels/.rels', MAIN.replace('m.xml', 'word/m.xml')],
+      ['_rels/.rels', MAIN_RELATIONS.replace('m.xml', 'word/m.xml')],
       ['word/m.xml', '<d><p><t>main</t></p></d>'],
       [
         'word/_rels/m.xml.rels',
-        relations(
+        createRelations(
           ...named.map((n, i) => [`r${i}`, ['header', 'footnotes', 'footer'][n % 3]!, nameOf(n)] as const),
         ),
       ],
-      ...files(parts, (n) => `<d><p><t>${textOf(n)}</t></p></d>`, 'word/'),
+      ...createParts(parts, (n) => `<d><p><t>${textOf(n)}</t></p></d>`, 'word/'),
     ]),
 }
 
-const files = (count: number, text: (n: number) => string, folder = '') =>
+const createParts = (count: number, text: (n: number) => string, folder = '') =>
   Array.from({ length: count }, (_, n) => [`${folder}p${n}.xml`, text(n)] as const)
 
 async function readTexts(bytes: Buffer, fileName: string): Promise<string[]> {
@@ -97,17 +104,17 @@ describe('parts with random references', () => {
             assert.equal(times, named.includes(n) ? 1 : 0, `part ${n}`)
           }
         }),
-        runs(),
+        createRunOptions(),
       )
     })
 
   test('a sheet repeats a shared string in each of its cells, up to the page limit', async () => {
     const word = 'x'.repeat(300_000)
-    const bytes = zipOf([
+    const bytes = createZip([
       ['[Content_Types].xml', '<Types>spreadsheetml.sheet.main+xml</Types>'],
-      ['_rels/.rels', MAIN.replace('m.xml', 'xl/m.xml')],
+      ['_rels/.rels', MAIN_RELATIONS.replace('m.xml', 'xl/m.xml')],
       ['xl/m.xml', '<w><sheet name="S" r:id="s"/></w>'],
-      ['xl/_rels/m.xml.rels', relations(['s', 'worksheet', 's.xml'], ['t', 'sharedStrings', 't.xml'])],
+      ['xl/_rels/m.xml.rels', createRelations(['s', 'worksheet', 's.xml'], ['t', 'sharedStrings', 't.xml'])],
       ['xl/t.xml', `<sst><si><t>${word}</t></si></sst>`],
       ['xl/s.xml', `<d><row>${'<c t="s"><v>0</v></c>'.repeat(100_000)}</row></d>`],
     ])

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { changesOf, requiredLookUp } from '../../tasks/payments/changes.ts'
-import { type Change, earliestStamp, stamp } from '../../tasks/payments/facts.ts'
-import { readEvent, subjectOf } from '../../tasks/payments/provider-events.ts'
+import { changesOf, findRequiredLookUp } from '../../tasks/payments/changes.ts'
+import { type Change, createEarliestStamp, createStamp } from '../../tasks/payments/facts.ts'
+import { parseEvent, subjectOf } from '../../tasks/payments/provider-events.ts'
 import {
   chargeObject,
-  event,
+  createEvent,
   intentObject,
   invoiceObject,
   sessionObject,
@@ -26,17 +26,17 @@ const idsIn = (change: Change) => ('ids' in change ? change.ids : [])
 describe('stamps', () => {
   test('compare like their numbers', () => {
     const ascending = [
-      stamp(0),
-      stamp(0, 5),
-      stamp(0, 10),
-      stamp(9),
-      stamp(10, 1),
-      stamp(10, 2),
-      stamp(1_700_000_000),
+      createStamp(0),
+      createStamp(0, 5),
+      createStamp(0, 10),
+      createStamp(9),
+      createStamp(10, 1),
+      createStamp(10, 2),
+      createStamp(1_700_000_000),
     ]
     assert.deepEqual([...ascending].sort(), ascending)
-    assert.ok(earliestStamp(5) > earliestStamp(6))
-    assert.ok('' < stamp(0) && '0' < stamp(0))
+    assert.ok(createEarliestStamp(5) > createEarliestStamp(6))
+    assert.ok('' < createStamp(0) && '0' < createStamp(0))
   })
 })
 
@@ -225,7 +225,7 @@ describe('events', () => {
 
   test('require a request only if their version lacks data', () => {
     const lookUpFrom = (type: string, object: object) =>
-      requiredLookUp({ type, at: AT, object: object as never, before: {} })
+      findRequiredLookUp({ type, at: AT, object: object as never, before: {} })
     assert.deepEqual(lookUpFrom('charge.refunded', { id: 'ch_1' }), { what: 'charge', id: 'ch_1' })
     assert.equal(lookUpFrom('charge.refunded', { id: 'ch_1', refunds: { data: [{ id: 're_1' }] } }), null)
     assert.deepEqual(lookUpFrom('invoice.paid', { id: 'in_1', parent: null }), {
@@ -246,8 +246,8 @@ describe('events', () => {
   })
 
   test('are parsed only if they are valid', () => {
-    const good = event('x', { id: 'y' }, { id: 'evt_1', created: 5 })
-    assert.deepEqual(readEvent(good), {
+    const good = createEvent('x', { id: 'y' }, { id: 'evt_1', created: 5 })
+    assert.deepEqual(parseEvent(good), {
       id: 'evt_1',
       type: 'x',
       created: 5,
@@ -264,6 +264,6 @@ describe('events', () => {
       { ...good, created: 1e15 },
       { ...good, data: null },
     ])
-      assert.equal(readEvent(bad), null)
+      assert.equal(parseEvent(bad), null)
   })
 })

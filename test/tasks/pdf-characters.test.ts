@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openPages } from '../../workers/children/documents/pages.ts'
-import { mappedPdf, rawPdf, stream } from '../pdfs.ts'
+import { mappedPdf, rawPdf, streamObject } from '../pdfs.ts'
 
 async function readText(pdf: Uint8Array): Promise<string> {
   const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
@@ -11,12 +11,12 @@ async function readText(pdf: Uint8Array): Promise<string> {
 }
 
 /** Builds a page in Helvetica whose accents are characters drawn over the letters, as TeX does. */
-function accentsPdf(content: string): Uint8Array {
+function createAccentsPdf(content: string): Uint8Array {
   return rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
-    stream(content),
+    streamObject(content),
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica' +
       ' /Encoding << /BaseEncoding /WinAnsiEncoding /Differences [157 /dotlessi 159 /caron] >> >>',
   ])
@@ -28,7 +28,7 @@ test('accents drawn over letters are composed with them', async () => {
     '[(J)-111.5(\\264)444.5(an)-278(Min)-111.5(\\264)444.5(a)-83.5(\\237)416.5(c)-278(na)27.5(\\250)305.5(\\235)(ve)' +
     '-278(gar)-83.5(\\270)416.5(con)-278(\\264quoted\\264)] TJ'
   assert.equal(
-    await readText(accentsPdf(`BT /F1 12 Tf 20 150 Td ${shown} ET`)),
+    await readText(createAccentsPdf(`BT /F1 12 Tf 20 150 Td ${shown} ET`)),
     'Ján Mináč naïve garçon ´quoted´',
   )
 })
@@ -36,7 +36,7 @@ test('accents drawn over letters are composed with them', async () => {
 test('an accent over a capital letter, which follows its line, is composed with it', async () => {
   const line = '1 0 0 1 20 150 Tm (Etienne and Anna) Tj'
   assert.equal(
-    await readText(accentsPdf(`BT /F1 12 Tf ${line} 1 0 0 1 22 153 Tm (\\264) Tj ET`)),
+    await readText(createAccentsPdf(`BT /F1 12 Tf ${line} 1 0 0 1 22 153 Tm (\\264) Tj ET`)),
     'Étienne and Anna',
   )
 })

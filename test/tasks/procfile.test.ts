@@ -4,33 +4,33 @@ import { test } from 'node:test'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
 import { WORKER_MALLOC } from '../../tasks/process.ts'
 
-const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const readFileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
 // Node with the flags of `npm start`. The lines begin with `exec`, because a shell would receive the signals.
-const { start, migrate } = JSON.parse(fileAt('package.json')).scripts as Record<string, string>
-const node = (script: string): string => script.replace(/^(exec )?node /, 'node_modules/.bin/node ')
-const startOf = (file: string): string => node(start!.replace(/\S+$/, file))
-const malloc = Object.entries(WORKER_MALLOC)
+const { start, migrate } = JSON.parse(readFileAt('package.json')).scripts as Record<string, string>
+const toNodePath = (script: string): string => script.replace(/^(exec )?node /, 'node_modules/.bin/node ')
+const toStartCommand = (file: string): string => toNodePath(start!.replace(/\S+$/, file))
+const mallocVariables = Object.entries(WORKER_MALLOC)
   .map(([name, value]) => `${name}=${value}`)
   .join(' ')
 
 test('the Procfile starts the same as `npm start`, and has a line for every queue', async () => {
-  const worker = `${malloc} ${startOf('workers/main.ts')}`
+  const worker = `${mallocVariables} ${toStartCommand('workers/main.ts')}`
   const lines = [
-    `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=16384 UV_THREADPOOL_SIZE=8 ${startOf('edge/main.ts')}`,
+    `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=16384 UV_THREADPOOL_SIZE=8 ${toStartCommand('edge/main.ts')}`,
     `worker: exec env ${worker}`,
-    `release: exec ${node(migrate!)}`,
+    `release: exec ${toNodePath(migrate!)}`,
     '# Workers for a single queue; uncomment a line to scale its queue separately.',
     ...queuesOf(await loadTasks()).map(
       (queue) => `# worker_${queue.replaceAll('-', '_')}: exec env WORKER_QUEUES=${queue} ${worker}`,
     ),
   ]
-  assert.equal(fileAt('Procfile'), `${lines.join('\n')}\n`)
+  assert.equal(readFileAt('Procfile'), `${lines.join('\n')}\n`)
 })
 
 test('runners start all Procfile lines but the release, whose end would stop the others', () => {
-  assert.match(fileAt('.foreman'), /^formation: all=1,release=0$/m)
-  assert.match(fileAt('.overmind.env'), /^OVERMIND_IGNORED_PROCESSES=release$/m)
+  assert.match(readFileAt('.foreman'), /^formation: all=1,release=0$/m)
+  assert.match(readFileAt('.overmind.env'), /^OVERMIND_IGNORED_PROCESSES=release$/m)
 })
 
 test('runners wait longer than a process needs to stop', () => {
@@ -38,5 +38,5 @@ test('runners wait longer than a process needs to stop', () => {
     ['.foreman', 'timeout: '],
     ['.overmind.env', 'OVERMIND_TIMEOUT='],
   ] as const)
-    assert.ok(Number(fileAt(file).split(name)[1]!.split('\n')[0]) > 9, file)
+    assert.ok(Number(readFileAt(file).split(name)[1]!.split('\n')[0]) > 9, file)
 })

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
-import { schedule } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { noop } from '../../tasks/system/noop.ts'
-import { prune } from '../../tasks/system/prune.ts'
-import { testDatabase } from '../database.ts'
-import { jobSpec, ledgerOf } from '../sql/ledger-help.ts'
+import { pruneExpired } from '../../tasks/system/prune.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, jobSpec } from '../sql/ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 
-const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
-  prune.run({ db, settings: parseSettings(settings), signal } as TaskContext, {})
-const count = async (table: string): Promise<unknown> =>
+const runTask = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
+  pruneExpired.run({ db, settings: parseSettings(settings), signal } as TaskContext, {})
+const countRows = async (table: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n
 
 /** Adds `n` jobs with two events each, which ended `age` seconds ago. */
-const addEnded = (n: number, age: number) =>
+const addEndedJobs = (n: number, age: number) =>
   query(
     `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)
        select gen_random_uuid(), 'n', 'q', 'n/0', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
@@ -34,7 +34,7 @@ describe('prune', { concurrency: false }, () => {
   )
 
   test('does nothing without rows', async () => {
-    assert.deepEqual(await run(), {
+    assert.deepEqual(await runTask(), {
       jobs: 0,
       tokens: 0,
       limits: 0,
@@ -48,23 +48,23 @@ describe('prune', { concurrency: false }, () => {
   })
 
   test('removes ended jobs past their retention with their events, and no others', async () => {
-    await addEnded(2500, 100)
-    await addEnded(7, 5)
+    await addEndedJobs(2500, 100)
+    await addEndedJobs(7, 5)
     await ledger.enqueue(jobSpec(), jobSpec({ actor: 'a' }), jobSpec({ actor: 'a' }))
     const job = await ledger.running()
-    assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
-    assert.deepEqual([await count('job'), await count('job_event_row')], [7 + 3 + 1, 14])
+    assert.equal((await runTask({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
+    assert.deepEqual([await countRows('job'), await countRows('job_event_row')], [7 + 3 + 1, 14])
     assert.equal(await ledger.status(job.id), 'running')
-    assert.equal((await run({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
-    assert.deepEqual([await count('job'), await count('job_event_row')], [4, 0])
+    assert.equal((await runTask({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
+    assert.deepEqual([await countRows('job'), await countRows('job_event_row')], [4, 0])
   })
 
   test('removes files of ended imports after a day', async () => {
     await query(
       `insert into blog_upload (file_name, format, created_at) select 'x', 'json', now() - n * interval '13 hours' from generate_series(1, 3) n`,
     )
-    assert.equal((await run()).imports, 2)
-    assert.equal(await count('blog_upload'), 1)
+    assert.equal((await runTask()).imports, 2)
+    assert.equal(await countRows('blog_upload'), 1)
   })
 
   test('removes expired tokens, counts and keys', async () => {
@@ -87,7 +87,7 @@ describe('prune', { concurrency: false }, () => {
       select 'login', n::text, '{}', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into idempotency_key (scope, key, fingerprint, status, body, created_at)
       select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
-    assert.deepEqual(await run(), {
+    assert.deepEqual(await runTask(), {
       jobs: 0,
       tokens: 7,
       limits: 4,
@@ -106,15 +106,15 @@ describe('prune', { concurrency: false }, () => {
       'request_limit',
       'passkey_challenge',
     ]
-    assert.deepEqual(await Promise.all(left.map(count)), [1, 1, 1, 2, 1, 1])
-    assert.equal(await count('idempotency_key'), 2)
+    assert.deepEqual(await Promise.all(left.map(countRows)), [1, 1, 1, 2, 1, 1])
+    assert.equal(await countRows('idempotency_key'), 2)
   })
 
   test('adds a job for each due account, and none while one is live', async () => {
     await query(`insert into account (email, password_hash, deletion_at)
       select n || '@example.com', 'x', now() + (n - 1100.5) * interval '1 min' from generate_series(1, 1110) n`)
-    assert.equal((await run()).accounts, 1100)
-    assert.equal((await run()).accounts, 1100)
+    assert.equal((await runTask()).accounts, 1100)
+    assert.equal((await runTask()).accounts, 1100)
     const jobs =
       await query(`select owner_id, queue, mailbox_limit, count(*)::int as n, count(distinct mailbox)::int as accounts
       from job where name = 'accounts.delete' group by 1, 2, 3`)
@@ -122,26 +122,26 @@ describe('prune', { concurrency: false }, () => {
   })
 
   test('ends before the next batch when it is aborted', async () => {
-    await addEnded(1500, 10_000)
+    await addEndedJobs(1500, 10_000)
     const abort = new AbortController()
     abort.abort()
-    const ends = run({}, abort.signal)
+    const ends = runTask({}, abort.signal)
     await assert.rejects(ends, { name: 'AbortError' })
-    assert.equal(await count('job'), 1500)
+    assert.equal(await countRows('job'), 1500)
   })
 
   test('removes each job once in concurrent runs, without a deadlock', async () => {
-    await addEnded(3000, 10_000)
-    const [one, two] = await Promise.all([run(), run()])
+    await addEndedJobs(3000, 10_000)
+    const [one, two] = await Promise.all([runTask(), runTask()])
     assert.equal(one.jobs + two.jobs, 3000)
-    assert.equal(await count('job_event_row'), 0)
+    assert.equal(await countRows('job_event_row'), 0)
   })
 
   test('runs every minute, one at a time', () => {
-    const entry = schedule.find(({ identifier }) => identifier === 'prune')
+    const entry = scheduleEntries.find(({ identifier }) => identifier === 'prune')
     assert.deepEqual([entry?.match, entry?.task.name], ['* * * * *', 'system.prune'])
-    assert.deepEqual([prune.actor?.({}, null), prune.whenBusy], ['prune', 'join'])
-    assert.equal(new Set(schedule.map(({ identifier }) => identifier)).size, schedule.length)
+    assert.deepEqual([pruneExpired.actor?.({}, null), pruneExpired.whenBusy], ['prune', 'join'])
+    assert.equal(new Set(scheduleEntries.map(({ identifier }) => identifier)).size, scheduleEntries.length)
   })
 
   test('deleting an account deletes its jobs and their events', async () => {
@@ -150,8 +150,8 @@ describe('prune', { concurrency: false }, () => {
     const owned = await ledger.running({ owner_id: account!.id as number })
     await ledger.finish({ ...owned, outcome: 'done' })
     await query('delete from account')
-    await run()
-    assert.deepEqual([await count('job'), await count('job_event_row')], [0, 0])
+    await runTask()
+    assert.deepEqual([await countRows('job'), await countRows('job_event_row')], [0, 0])
   })
 })
 

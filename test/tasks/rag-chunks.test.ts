@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { analyze } from '../../tasks/rag/analyze.ts'
-import { htmlBlocks } from '../../tasks/rag/blocks/html.ts'
-import { type Chunk, type Format, MAX_CHARACTERS, splitIntoChunks } from '../../tasks/rag/chunks.ts'
+import { splitHtml } from '../../tasks/rag/blocks/html.ts'
+import { type Chunk, type Format, MAX_CHUNK_CHARACTERS, splitIntoChunks } from '../../tasks/rag/chunks.ts'
 
 /** Texts are split by their structure. Chunks are short enough, lose nothing and have correct positions. */
 
-const words = (n: number, seed = 'word'): string =>
+const createWords = (n: number, seed = 'word'): string =>
   Array.from({ length: n }, (_, i) => `${seed}${i}`).join(' ')
 
 /** Asserts the invariants of chunks whose text is part of the original. */
@@ -15,7 +15,7 @@ function assertPlaced(text: string, chunks: readonly Chunk[]): void {
   let last = 0
   for (const chunk of chunks) {
     assert.equal(chunk.content, text.slice(chunk.startOffset, chunk.endOffset))
-    assert.ok(chunk.content.length <= MAX_CHARACTERS && chunk.content.trim() !== '')
+    assert.ok(chunk.content.length <= MAX_CHUNK_CHARACTERS && chunk.content.trim() !== '')
     assert.ok(chunk.startOffset >= last, 'in order, without overlap')
     assert.equal(text.slice(last, chunk.startOffset).trim(), '', 'nothing but white space between')
     assert.equal(chunk.startLine, text.slice(0, chunk.startOffset).split('\n').length)
@@ -53,7 +53,7 @@ describe('chunks', () => {
   })
 
   test('of paragraphs join neighbours', () => {
-    const text = `${words(100)}.\n\n${words(100)}.\n \n${words(100)}.\n`
+    const text = `${createWords(100)}.\n\n${createWords(100)}.\n \n${createWords(100)}.\n`
     const chunks = splitIntoChunks(text, 'text')
     assertPlaced(text, chunks)
     assert.deepEqual(
@@ -67,9 +67,9 @@ describe('chunks', () => {
 
   test('of a long paragraph end at a line, a sentence, a word, or anywhere', () => {
     for (const [text, end] of [
-      [Array.from({ length: 80 }, () => words(8)).join('\n'), /\d$/],
-      [Array.from({ length: 80 }, () => `${words(8)}.`).join(' '), /\.$/],
-      [words(800), /\d$/],
+      [Array.from({ length: 80 }, () => createWords(8)).join('\n'), /\d$/],
+      [Array.from({ length: 80 }, () => `${createWords(8)}.`).join(' '), /\.$/],
+      [createWords(800), /\d$/],
       ['x'.repeat(5000), /x$/],
       ['😀'.repeat(3000), /😀$/u],
     ] as const) {
@@ -84,7 +84,7 @@ describe('chunks', () => {
   })
 
   test('of Markdown have their headings', () => {
-    const long = words(120)
+    const long = createWords(120)
     const text = `---\ntitle: t\n---\n\n# One [link](x)\n\n${long}\n\n## Two ##\n\n${long}\n\n\`\`\`sh\n# no heading\n\n\n## nor this\n\`\`\`\n\nThree\n-----\n\n${long}\n\n# Four\n${long}\n`
     const chunks = splitIntoChunks(text, 'markdown')
     assertPlaced(text, chunks)
@@ -97,7 +97,7 @@ describe('chunks', () => {
   })
 
   test('of code are its declarations, with their names', () => {
-    const body = Array.from({ length: 25 }, (_, i) => `    total += ${words(3, `v${i}`)}`).join('\n')
+    const body = Array.from({ length: 25 }, (_, i) => `    total += ${createWords(3, `v${i}`)}`).join('\n')
     const method = (name: string): string =>
       `  ${name}(a: number): number {\n${body}\n    return total\n  }\n`
     const text = `import x from 'y'\n\n/** What it is. */\nexport class Big {\n${['one', 'two', 'three', 'four', 'five'].map(method).join('\n')}}\n\nconst small = 1\n\nexport function after() {\n  return 2\n}\n`
@@ -128,7 +128,7 @@ describe('chunks', () => {
   test('of HTML contain the visible text, with its position', () => {
     const html = `<!doctype html><title>Title</title><body>\n<nav>menu</nav>\n<h1>Top &amp; tail</h1>\n<p>One <b>bold</b>\n word<br>next</p><style>p{}</style>\n<h2>Below</h2><ul><li>item</li></ul><script>alert("x")</script>`
     assert.deepEqual(
-      htmlBlocks(html).map(({ text, path }) => [text, path.join('/')]),
+      splitHtml(html).map(({ text, path }) => [text, path.join('/')]),
       [
         ['Title', ''],
         ['Top & tail', 'Top & tail'],
@@ -167,7 +167,7 @@ describe('chunks', () => {
       let at = 0
       for (const { content, startOffset, endOffset } of chunks) {
         assert.equal(content, text.slice(startOffset, endOffset), path)
-        assert.ok(content.length <= MAX_CHARACTERS, path)
+        assert.ok(content.length <= MAX_CHUNK_CHARACTERS, path)
         assert.equal(text.slice(at, startOffset).trim(), '', path)
         at = endOffset
       }

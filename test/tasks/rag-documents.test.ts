@@ -3,23 +3,23 @@ import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { insertDocument } from '../../sql/documents.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { openDocuments, type Selection } from '../../sql/rag/documents.ts'
-import { hideCollection } from '../../sql/rag.ts'
+import { openDocumentCollection, type Selection } from '../../sql/rag/documents.ts'
+import { markCollectionDeleted } from '../../sql/rag.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { type AnalysisOptions, analyze } from '../../tasks/rag/analyze.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { refreshCollections, refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { accountMaker } from '../accounts.ts'
-import { testDatabase } from '../database.ts'
-import { jobSettings } from '../job-settings.ts'
+import { createAccountMaker } from '../accounts.ts'
+import { createTestDatabase } from '../database.ts'
+import { createJobSettings } from '../job-settings.ts'
 
 /** Indexing runs read documents that have changed, and skip the others. */
 
-const { db, query } = await testDatabase()
-const ALL: Selection = { tag: null, kind: null, ids: null, search: null }
+const { db, query } = await createTestDatabase()
+const SELECT_ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 /** Names and pages of the documents that runs have split into chunks. */
-const cut: [name: string, pages: readonly string[]][] = []
+const splitDocuments: [name: string, pages: readonly string[]][] = []
 
 function createContext(ownerId: number | null, more: Partial<TaskContext> = {}): TaskContext {
   return {
@@ -30,18 +30,18 @@ function createContext(ownerId: number | null, more: Partial<TaskContext> = {}):
     signal: new AbortController().signal,
     providers: {
       analyze: async (bytes: Uint8Array, file: AnalysisOptions) => {
-        cut.push([file.fileName, JSON.parse(Buffer.from(bytes).toString())])
+        splitDocuments.push([file.fileName, JSON.parse(Buffer.from(bytes).toString())])
         return analyze(Buffer.from(bytes), file)
       },
     },
     progress: () => {},
     emit: () => {},
-    fenced: (work: Parameters<TaskContext['fenced']>[0]) => db.transaction(work),
+    fenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
     ...more,
   } as unknown as TaskContext
 }
 
-const account = accountMaker({ query })
+const addAccount = createAccountMaker({ query })
 const readPage = (id: number, number: number, text: string) =>
   query(
     `insert into document_page (document_id, page_number, status, method, text, job_id)
@@ -49,14 +49,18 @@ const readPage = (id: number, number: number, text: string) =>
      on conflict (document_id, page_number) do update set text = excluded.text, updated_at = now()`,
     [id, number, text],
   )
-const add = async (ownerId: number | null, title: string, ...pages: readonly string[]): Promise<number> => {
+const addDocument = async (
+  ownerId: number | null,
+  title: string,
+  ...pages: readonly string[]
+): Promise<number> => {
   const fields = { title, mediaType: 'text/plain', byteSize: 1, sha256: randomBytes(32) }
   const { id } = await db.one(insertDocument({ ownerId, ...fields }))
   for (const [i, text] of pages.entries()) await readPage(id, i + 1, text)
   return id
 }
-const index = (owner: number | null, collection: string, documents: Partial<Selection> = {}) =>
-  indexDocuments.run(createContext(owner), { collection, documents: { ...ALL, ...documents } })
+const runIndex = (owner: number | null, collection: string, documents: Partial<Selection> = {}) =>
+  indexDocuments.run(createContext(owner), { collection, documents: { ...SELECT_ALL, ...documents } })
 const readChunks = async (collection: string): Promise<string[]> => {
   const rows = await query(
     `select f.source || '/' || k.page || ' ' || k.content as text from rag_collection c
@@ -69,16 +73,16 @@ const readChunks = async (collection: string): Promise<string[]> => {
 
 describe('indexing documents', () => {
   test('creates a chunk for each page with text, and reports documents without any', async () => {
-    const owner = await account()
-    const tall = await add(owner, 'Report v1.2', 'first page', '', 'third page')
+    const owner = await addAccount()
+    const tall = await addDocument(owner, 'Report v1.2', 'first page', '', 'third page')
     await readPage(tall, 5, 'fifth page')
-    const unread = await add(owner, 'Unread')
-    const blank = await add(owner, 'Blank', ' ', '')
-    await add(await account(), 'Of somebody else', 'theirs')
-    await add(null, 'Of nobody', 'theirs')
-    cut.length = 0
-    const result = await index(owner, 'pages')
-    assert.deepEqual(cut, [['Report v1.2.', ['first page', '', 'third page', '', 'fifth page']]])
+    const unread = await addDocument(owner, 'Unread')
+    const blank = await addDocument(owner, 'Blank', ' ', '')
+    await addDocument(await addAccount(), 'Of somebody else', 'theirs')
+    await addDocument(null, 'Of nobody', 'theirs')
+    splitDocuments.length = 0
+    const result = await runIndex(owner, 'pages')
+    assert.deepEqual(splitDocuments, [['Report v1.2.', ['first page', '', 'third page', '', 'fifth page']]])
     const { duration_ms: _, ...counts } = result
     assert.deepEqual(counts, {
       collection_name: 'pages',
@@ -102,31 +106,39 @@ describe('indexing documents', () => {
   })
 
   test('reads only changes again: pages, titles and the selection', async () => {
-    const owner = await account()
-    const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
-    await index(owner, 'changes')
-    cut.length = 0
-    const again = await index(owner, 'changes')
-    assert.deepEqual([again.documents_added, again.documents_unchanged, cut], [0, 3, []])
+    const owner = await addAccount()
+    const [a, b, c] = [
+      await addDocument(owner, 'A', 'a'),
+      await addDocument(owner, 'B', 'b'),
+      await addDocument(owner, 'C', 'c'),
+    ]
+    await runIndex(owner, 'changes')
+    splitDocuments.length = 0
+    const again = await runIndex(owner, 'changes')
+    assert.deepEqual([again.documents_added, again.documents_unchanged, splitDocuments], [0, 3, []])
 
     await readPage(a, 2, 'more of a')
     await query(`update document set title = 'Bee' where id = $1`, [b])
     await query(`update document set deleted_at = now(), expires_at = now() where id = $1`, [c])
-    const { documents_added, documents_unchanged, documents_removed } = await index(owner, 'changes')
+    const { documents_added, documents_unchanged, documents_removed } = await runIndex(owner, 'changes')
     assert.deepEqual([documents_added, documents_unchanged, documents_removed], [2, 0, 1])
-    assert.deepEqual(cut, [
+    assert.deepEqual(splitDocuments, [
       ['A.', ['a', 'more of a']],
       ['Bee.', ['b']],
     ])
     await query('delete from document_page where document_id = $1 and page_number = 2', [a])
-    await index(owner, 'changes')
+    await runIndex(owner, 'changes')
     assert.deepEqual(await readChunks('changes'), [`documents/${a}/1 a`, `documents/${b}/1 b`])
   })
 
   test('swaps in no deleted documents after an interruption, and keeps restored ones', async () => {
-    const owner = await account()
-    const [a, b, c] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b'), await add(owner, 'C', 'c')]
-    await index(owner, 'since', { ids: [a, b] })
+    const owner = await addAccount()
+    const [a, b, c] = [
+      await addDocument(owner, 'A', 'a'),
+      await addDocument(owner, 'B', 'b'),
+      await addDocument(owner, 'C', 'c'),
+    ]
+    await runIndex(owner, 'since', { ids: [a, b] })
     const setTitle = (id: number, of: string) =>
       query('update document set title = $2 where id = $1', [id, of])
     await setTitle(a, 'Ay')
@@ -136,12 +148,12 @@ describe('indexing documents', () => {
     const runAttempt = (more: Partial<TaskContext>) =>
       indexDocuments.run(createContext(owner, { job, ...more }), {
         collection: 'since',
-        documents: { ...ALL, ids: [a, b, c] },
+        documents: { ...SELECT_ALL, ids: [a, b, c] },
       })
     await assert.rejects(
       runAttempt({
         signal: abort.signal,
-        progress: (label) => label.startsWith('Swapping') && abort.abort(),
+        reportProgress: (label) => label.startsWith('Swapping') && abort.abort(),
       }),
     )
     await setTitle(a, 'A')
@@ -156,9 +168,9 @@ describe('indexing documents', () => {
   })
 
   test('selects by tag, kind, ids and words, and superseded documents by id only', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     const make = async (title: string, kind: string, tags: readonly string[]): Promise<number> => {
-      const id = await add(owner, title, `text of ${title}`)
+      const id = await addDocument(owner, title, `text of ${title}`)
       await query('update document set kind = $2, tags = $3 where id = $1', [id, kind, tags])
       return id
     }
@@ -169,9 +181,9 @@ describe('indexing documents', () => {
     ]
     const old = await make('old apple', 'letter', ['blue'])
     await query('update document set supersedes_id = $2 where id = $1', [a, old])
-    const theirs = await add(await account(), 'apple', 'theirs')
+    const theirs = await addDocument(await addAccount(), 'apple', 'theirs')
     const has = async (selection: Partial<Selection>): Promise<unknown[]> => {
-      await index(owner, 'selection', selection)
+      await runIndex(owner, 'selection', selection)
       return (await readChunks('selection')).map((text) => Number(text.split('/')[1]))
     }
     assert.deepEqual(await has({}), [a, b, c])
@@ -182,12 +194,12 @@ describe('indexing documents', () => {
     assert.deepEqual(await has({ search: 'apple' }), [a])
     assert.deepEqual(await has({ search: 'apple', ids: [old, b] }), [old])
     assert.deepEqual(await has({ search: 'zebra' }), [])
-    const { skipped } = await index(owner, 'selection', { ids: [b, theirs] })
+    const { skipped } = await runIndex(owner, 'selection', { ids: [b, theirs] })
     assert.deepEqual(skipped, [{ source: `documents/${theirs}`, reason: 'no such document' }])
   })
 
   test('handles more documents than one batch', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     await query(
       `insert into document (owner_id, title, media_type, byte_size, sha256)
        select $1, 'd' || n, 'text/plain', 1, sha256(('many' || n)::bytea) from generate_series(1, 230) n`,
@@ -199,26 +211,26 @@ describe('indexing documents', () => {
        where d.owner_id = $1`,
       [owner],
     )
-    const { total_documents, total_chunks } = await index(owner, 'many')
+    const { total_documents, total_chunks } = await runIndex(owner, 'many')
     assert.deepEqual([total_documents, total_chunks], [230, 4600])
   })
 
   test('is rejected if the name is taken', async () => {
-    const [one, other] = [await account(), await account()]
-    await index(one, 'taken')
-    await assert.rejects(index(other, 'taken'), { code: 'rag.name_taken' })
+    const [one, other] = [await addAccount(), await addAccount()]
+    await runIndex(one, 'taken')
+    await assert.rejects(runIndex(other, 'taken'), { code: 'rag.name_taken' })
     await query(`insert into rag_collection (name) values ('of files')`)
-    await assert.rejects(index(one, 'of files'), { code: 'rag.name_taken' })
+    await assert.rejects(runIndex(one, 'of files'), { code: 'rag.name_taken' })
   })
 
   test('is rejected beyond a thousand collections', async () => {
-    const owner = await account()
+    const owner = await addAccount()
     await query(
       `insert into rag_collection (name, owner_id, selection) select 'of many ' || n, $1, $2 from generate_series(1, 1000) n`,
-      [owner, ALL],
+      [owner, SELECT_ALL],
     )
-    await assert.rejects(index(owner, 'one more'), { code: 'quota.collections' })
-    assert.ok(await index(owner, 'of many 7'), 'those that are there can still be indexed')
+    await assert.rejects(runIndex(owner, 'one more'), { code: 'quota.collections' })
+    assert.ok(await runIndex(owner, 'of many 7'), 'those that are there can still be indexed')
   })
 })
 
@@ -228,13 +240,13 @@ describe('a refresh', () => {
       `select payload, owner_id from job where name = 'rag.refresh_documents' and status = 'queued' order by ordinal`,
     )
   const reportChange = (owner: number | null, ...ids: readonly number[]) =>
-    db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, settings: jobSettings(3) }))
+    db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, settings: createJobSettings(3) }))
 
   test('waits once for each collection that may contain the documents, and joins only a waiting job', async () => {
-    const owner = await account()
-    const id = await add(owner, 'A', 'a')
-    await index(owner, 'all')
-    await index(owner, 'others', { ids: [id + 1] })
+    const owner = await addAccount()
+    const id = await addDocument(owner, 'A', 'a')
+    await runIndex(owner, 'all')
+    await runIndex(owner, 'others', { ids: [id + 1] })
     await reportChange(owner, id)
     await reportChange(owner, id)
     const jobs = await findWaiting()
@@ -250,11 +262,11 @@ describe('a refresh', () => {
   })
 
   test("uses the collection's selection at that time", async () => {
-    const owner = await account()
-    const [a, b] = [await add(owner, 'A', 'a'), await add(owner, 'B', 'b')]
-    await index(owner, 'later', { ids: [a] })
-    const selection = { ...ALL, ids: [a, b] }
-    const { id } = await db.one(openDocuments('later', owner, selection))
+    const owner = await addAccount()
+    const [a, b] = [await addDocument(owner, 'A', 'a'), await addDocument(owner, 'B', 'b')]
+    await runIndex(owner, 'later', { ids: [a] })
+    const selection = { ...SELECT_ALL, ids: [a, b] }
+    const { id } = await db.one(openDocumentCollection('later', owner, selection))
     const result = await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' })
     assert.deepEqual([result?.documents_added, result?.documents_unchanged], [1, 1])
     const readVersion = () => query('select version::int from rag_collection where id = $1', [id])
@@ -264,7 +276,7 @@ describe('a refresh', () => {
       null,
     )
     assert.deepEqual(await readVersion(), before, 'nothing has changed, and nobody has to load it again')
-    await db.run(hideCollection(id!))
+    await db.run(markCollectionDeleted(id!))
     assert.equal(
       await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' }),
       null,

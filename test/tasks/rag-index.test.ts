@@ -4,42 +4,42 @@ import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { hideCollection } from '../../sql/rag.ts'
+import { markCollectionDeleted } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { type AnalysisOptions, analyze } from '../../tasks/rag/analyze.ts'
 import { MAX_WAIT_MS } from '../../tasks/rag/embed-build.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../tasks/rag/index-files.ts'
-import { purge } from '../../tasks/rag/purge.ts'
+import { purgeCollections } from '../../tasks/rag/purge.ts'
 import { refreshDocuments } from '../../tasks/rag/refresh-documents.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { testDatabase } from '../database.ts'
-import { folder, writeInto } from '../edge/rag-help.ts'
-import { page } from './extract-help.ts'
-import { EVERYBODY } from './rag-parts.ts'
+import { createTestDatabase } from '../database.ts'
+import { createFolder, writeFiles } from '../edge/rag-help.ts'
+import { createPage } from './extract-help.ts'
+import { ALL_VIEWER } from './rag-parts.ts'
 
 /** Indexing runs are interrupted, superseded or overtaken, and searches run while a collection changes. */
 
-const { db, query, url } = await testDatabase()
+const { db, query, url } = await createTestDatabase()
 const reader = await createReader({ url, applicationName: 'test' })
 after(() => reader.close())
 const searcher = createSearcher(db, reader)
-const root = folder()
+const root = createFolder()
 
-interface Run {
+interface RunOptions {
   readonly job?: string
   readonly path?: string
   /** Receives each progress label. */
   readonly onProgress?: (label: string) => void
-  readonly fenced?: TaskContext['fenced']
+  readonly fenced?: TaskContext['runFenced']
   readonly signal?: AbortSignal
   /** Embedding model of the settings; without it, indexing is lexical. */
   readonly model?: string
 }
 
-function createContext(run: Run = {}): TaskContext {
+function createContext(run: RunOptions = {}): TaskContext {
   return {
     job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
     db,
@@ -58,19 +58,19 @@ function createContext(run: Run = {}): TaskContext {
         const bytes = await load()
         return {
           pageCount: 2,
-          read: (number: number) => Promise.resolve(page(`Page ${number} of ${Buffer.from(bytes)}`)),
+          read: (number: number) => Promise.resolve(createPage(`Page ${number} of ${Buffer.from(bytes)}`)),
           close: () => Promise.resolve(),
         }
       },
       analyze: async (bytes: Uint8Array, file: AnalysisOptions) => analyze(Buffer.from(bytes), file),
     } as never,
-    progress: (label) => run.onProgress?.(label),
+    reportProgress: (label) => run.onProgress?.(label),
     emit: () => {},
-    fenced: run.fenced ?? ((work) => db.transaction(work)),
+    runFenced: run.fenced ?? ((work) => db.transaction(work)),
   }
 }
 
-const runIndex = (collection: string, run: Run = {}) =>
+const runIndex = (collection: string, run: RunOptions = {}) =>
   indexFiles.run(createContext(run), {
     collection,
     path: run.path ?? collection,
@@ -80,7 +80,7 @@ const runIndex = (collection: string, run: Run = {}) =>
 const searchNames = async (collection: string, text: string): Promise<unknown[]> => {
   const hits = await searcher.search({
     collection,
-    viewer: EVERYBODY,
+    viewer: ALL_VIEWER,
     query: text,
     topK: 50,
     filter: null,
@@ -88,9 +88,9 @@ const searchNames = async (collection: string, text: string): Promise<unknown[]>
   })
   return hits.map(({ metadata }) => metadata.file_name)
 }
-const hide = async (collection: string): Promise<void> => {
+const hideByName = async (collection: string): Promise<void> => {
   const [row] = await query('select id from rag_collection where name = $1', [collection])
-  await db.run(hideCollection(row!.id as number))
+  await db.run(markCollectionDeleted(row!.id as number))
 }
 const countRows = async (collection: string): Promise<unknown> => {
   const [row] = await query(
@@ -105,9 +105,9 @@ const countRows = async (collection: string): Promise<unknown> => {
 async function indexAndChange(name: string): Promise<void> {
   const text = (words: string) =>
     Object.fromEntries(['a', 'b', 'c'].map((file) => [`${name}/${file}.txt`, `${words} ${file}`]))
-  writeInto(root, text('old words'))
+  writeFiles(root, text('old words'))
   await runIndex(name)
-  writeInto(root, text('new words'))
+  writeFiles(root, text('new words'))
 }
 
 /** Runs an attempt that is aborted before the swap, when it has stored everything. */
@@ -142,7 +142,7 @@ describe('an indexing run', () => {
     const job = uuidv7()
     await runCutShort('since', job)
     rmSync(join(root, 'since/a.txt'))
-    writeInto(root, { 'since/b.txt': 'old words b' })
+    writeFiles(root, { 'since/b.txt': 'old words b' })
     const result = await runIndex('since', { job })
     const { documents_added, documents_unchanged, documents_removed, total_documents, total_chunks } = result
     assert.deepEqual(
@@ -157,7 +157,7 @@ describe('an indexing run', () => {
   test('swaps in nothing once it is superseded, and the next run removes its rows', async () => {
     await indexAndChange('taken')
     let calls = 0
-    const superseded: TaskContext['fenced'] = (work) => {
+    const superseded: TaskContext['runFenced'] = (work) => {
       // Opening, clearing and storing succeed. The fourth transaction, which swaps, is superseded.
       if (++calls === 4) throw fail('job.superseded')
       return db.transaction(work)
@@ -173,22 +173,22 @@ describe('an indexing run', () => {
   test('ends without effect if its collection is deleted meanwhile', async () => {
     await indexAndChange('deleted')
     const onProgress = (label: string): void => {
-      if (label.startsWith('Swapping')) hidden = hide('deleted')
+      if (label.startsWith('Swapping')) hidden = hideByName('deleted')
     }
     let hidden: Promise<unknown> = Promise.resolve()
-    const late: TaskContext['fenced'] = async (work) => {
+    const late: TaskContext['runFenced'] = async (work) => {
       await hidden
       return db.transaction(work)
     }
     await assert.rejects(runIndex('deleted', { onProgress, fenced: late }), { code: 'rag.deleted' })
     await assert.rejects(searchNames('deleted', 'old'), { code: 'rag.missing' })
-    await purge.run(createContext(), {})
+    await purgeCollections.run(createContext(), {})
     assert.deepEqual(await query(`select 1 from rag_collection where name = 'deleted'`), [])
   })
 
   test('fails if its rows are removed meanwhile', async () => {
     await indexAndChange('under')
-    const remove: TaskContext['fenced'] = async (work) => {
+    const remove: TaskContext['runFenced'] = async (work) => {
       if (++calls === 2) await query(`delete from rag_collection where name = 'under'`)
       return db.transaction(work)
     }
@@ -200,11 +200,11 @@ describe('an indexing run', () => {
   })
 
   test('keeps the pages of a PDF', async () => {
-    writeInto(root, { 'pdf/a.pdf': 'otters' })
+    writeFiles(root, { 'pdf/a.pdf': 'otters' })
     await runIndex('pdf')
     const hits = await searcher.search({
       collection: 'pdf',
-      viewer: EVERYBODY,
+      viewer: ALL_VIEWER,
       query: 'otters',
       topK: 5,
       filter: { page: 2 },
@@ -217,7 +217,7 @@ describe('an indexing run', () => {
   })
 
   test('repeats the work of an older analysis version', async () => {
-    writeInto(root, { 'older/a.txt': 'same' })
+    writeFiles(root, { 'older/a.txt': 'same' })
     await runIndex('older')
     assert.equal((await runIndex('older')).documents_unchanged, 1)
     await query(`update rag_file set analysis = 0 where source = 'older/a.txt'`)
@@ -239,7 +239,7 @@ describe('a run with a model', () => {
   }
 
   test('indexes words only if the model is unavailable', async () => {
-    writeInto(root, { 'none/a.txt': 'words remain', 'none/b.txt': 'words too' })
+    writeFiles(root, { 'none/a.txt': 'words remain', 'none/b.txt': 'words too' })
     const result = JSON.stringify({ model: null, vector: null, reason: 'gone' })
     const [indexing, ended] = await Promise.all([
       runIndex('none', { model: 'm' }),
@@ -251,7 +251,7 @@ describe('a run with a model', () => {
   })
 
   test('keeps existing vectors if the worker has another model', async () => {
-    writeInto(root, { 'moving/a.txt': 'words' })
+    writeFiles(root, { 'moving/a.txt': 'words' })
     await runIndex('moving')
     await query(
       `insert into rag_vector (file_id, model, dimensions, floats) select id, 'old', 1, '\\x0000803f' from rag_file
@@ -284,7 +284,7 @@ test('waits for vectors less than a run may stall', () => {
 describe('leftover rows', () => {
   test('are removed after their run has ended, but not during it', async () => {
     await indexAndChange('left')
-    await purge.run(createContext(), {})
+    await purgeCollections.run(createContext(), {})
     const [dead, live] = [uuidv7(), uuidv7()]
     await query(
       `insert into job (id, name, queue, mailbox, payload, status, attempt, max_tries, lease_id)
@@ -296,7 +296,7 @@ describe('leftover rows', () => {
        select id, b, b::text, sha256(''), 0, 'text', 1, 0, 0 from rag_collection, unnest($1::uuid[]) b where name = 'left'`,
       [[dead, live]],
     )
-    assert.deepEqual(await purge.run(createContext(), {}), { rows: 1 })
+    assert.deepEqual(await purgeCollections.run(createContext(), {}), { rows: 1 })
     const staged = await query(`select build_id from rag_file where build_id is not null`)
     assert.deepEqual(staged, [{ build_id: live }])
     await query('delete from rag_file where build_id is not null')
@@ -309,12 +309,12 @@ describe('a searcher', () => {
       Object.fromEntries(
         Array.from({ length: 10 }, (_, i) => [`often/${i}.txt`, `common word and version${n}`]),
       )
-    writeInto(root, files(0))
+    writeFiles(root, files(0))
     await runIndex('often')
     let done = false
     const changing = (async () => {
       for (let n = 1; n <= 8; n++) {
-        writeInto(root, files(n))
+        writeFiles(root, files(n))
         await runIndex('often')
       }
       done = true
@@ -323,7 +323,7 @@ describe('a searcher', () => {
     while (!done) {
       const hits = await searcher.search({
         collection: 'often',
-        viewer: EVERYBODY,
+        viewer: ALL_VIEWER,
         query: 'common',
         topK: 50,
         filter: null,
@@ -339,14 +339,14 @@ describe('a searcher', () => {
 
   test('stays within its memory, and still answers', async () => {
     for (const name of ['room1', 'room2']) {
-      writeInto(root, { [`${name}/a.txt`]: `only ${name}` })
+      writeFiles(root, { [`${name}/a.txt`]: `only ${name}` })
       await runIndex(name)
     }
     const small = createSearcher(db, reader, 1)
     for (const name of ['room1', 'room2', 'room1']) {
       const hits = await small.search({
         collection: name,
-        viewer: EVERYBODY,
+        viewer: ALL_VIEWER,
         query: name,
         topK: 1,
         filter: null,
@@ -357,7 +357,7 @@ describe('a searcher', () => {
   })
 
   test('finds nothing in an empty collection', async () => {
-    writeInto(root, { 'empty/a.txt': '  ' })
+    writeFiles(root, { 'empty/a.txt': '  ' })
     assert.equal((await runIndex('empty')).total_chunks, 0)
     assert.deepEqual(await searchNames('empty', 'word'), [])
   })

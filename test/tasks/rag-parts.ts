@@ -2,14 +2,14 @@ import type { NewFile } from '../../sql/rag.ts'
 import { extensionOf, formatOf } from '../../tasks/rag/formats.ts'
 import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
 
-export const bytesOf = (numbers: Float32Array | Uint32Array): Uint8Array =>
+export const toBytes = (numbers: Float32Array | Uint32Array): Uint8Array =>
   new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
 
 /** A viewer who sees every collection. */
-export const EVERYBODY = { ownerId: null, seesAll: true }
+export const ALL_VIEWER = { ownerId: null, seesAll: true }
 
 /** Returns a file as an indexing run stores it. Its whole text is one chunk. */
-export const fileOf = (source: string, content: string): NewFile => ({
+export const createFile = (source: string, content: string): NewFile => ({
   source,
   document: null,
   sha256: new Uint8Array(32),
@@ -25,7 +25,7 @@ export const fileOf = (source: string, content: string): NewFile => ({
       endLine: 1,
       page: null,
       heading: null,
-      terms: bytesOf(Uint32Array.from(tokenize(content), hashTerm)),
+      terms: toBytes(Uint32Array.from(tokenize(content), hashTerm)),
     },
   ],
 })

@@ -8,15 +8,15 @@ import { Failure } from '../../sql/errors.ts'
 import { KNOWN_EXTENSIONS } from '../../tasks/rag/formats.ts'
 import { decodeText, readFoundFile } from '../../tasks/rag/read.ts'
 import { resolveTarget } from '../../tasks/rag/target.ts'
-import { type WalkOptions, type WalkResult, walk } from '../../tasks/rag/walk.ts'
-import { folder, writeInto } from '../edge/rag-help.ts'
+import { listFiles, type WalkOptions, type WalkResult } from '../../tasks/rag/walk.ts'
+import { createFolder, writeFiles } from '../edge/rag-help.ts'
 
 /** Some paths may be indexed; others are rejected, or skipped with a reason. */
 
-const outside = folder()
-const root = folder()
-writeInto(outside, { 'secret.txt': 'secret', 'more/secret.txt': 'secret' })
-writeInto(root, {
+const outside = createFolder()
+const root = createFolder()
+writeFiles(outside, { 'secret.txt': 'secret', 'more/secret.txt': 'secret' })
+writeFiles(root, {
   'a/one.md': 'one',
   'a/two.txt': 'two',
   'a/b/three.py': 'three = 3',
@@ -34,12 +34,12 @@ writeInto(root, {
 const options = (more: Partial<WalkOptions> = {}): WalkOptions => ({
   extensions: KNOWN_EXTENSIONS,
   excludes: [],
-  never: [join(root, 'data')],
+  skippedFolders: [join(root, 'data')],
   signal: new AbortController().signal,
   ...more,
 })
 const walkPath = async (path: string, more: Partial<WalkOptions> = {}): Promise<WalkResult> =>
-  walk(await resolveTarget(root, path), options(more))
+  listFiles(await resolveTarget(root, path), options(more))
 const sources = async (path: string, more: Partial<WalkOptions> = {}): Promise<string[]> =>
   (await walkPath(path, more)).files.map(({ source }) => source)
 const assertRefused = (code: string, path: string, more: Partial<WalkOptions> = {}): Promise<void> =>
@@ -116,7 +116,7 @@ describe('paths', () => {
   })
 
   test('may have a root that is a link', async () => {
-    const other = folder()
+    const other = createFolder()
     symlinkSync(root, join(other, 'link'))
     const place = await resolveTarget(join(other, 'link'), join(other, 'link', 'a'))
     assert.equal(place.path, join(root, 'a'))
@@ -164,7 +164,7 @@ describe('reading', () => {
   })
 
   test('reports unreadable files', async () => {
-    writeInto(root, { 'locked/in.txt': 'x', 'closed.txt': 'x' })
+    writeFiles(root, { 'locked/in.txt': 'x', 'closed.txt': 'x' })
     chmodSync(join(root, 'closed.txt'), 0)
     chmodSync(join(root, 'locked'), 0)
     chmodSync(root, 0o755)

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
-import { purge } from '../../tasks/rag/purge.ts'
-import { testDatabase } from '../database.ts'
+import { purgeCollections } from '../../tasks/rag/purge.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** Pruning removes the rows of deleted collections, whoever owned them. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 
 test('a visible purge job does not reveal names of collections of others', async () => {
   const [row] = await query(
@@ -17,7 +17,7 @@ test('a visible purge job does not reveal names of collections of others', async
   const labels: string[] = []
   const progress = (label: string): void => void labels.push(label)
   const context = { db, progress, signal: new AbortController().signal }
-  assert.deepEqual(await purge.run(context as unknown as TaskContext, {}), { rows: 1 })
+  assert.deepEqual(await purgeCollections.run(context as unknown as TaskContext, {}), { rows: 1 })
   assert.deepEqual(labels, [`Collection ${row!.id}: files`])
   assert.deepEqual(await query('select from rag_collection'), [])
 })

@@ -7,13 +7,13 @@ import { Postings } from '../../tasks/rag/postings.ts'
 import { selectTop } from '../../tasks/rag/top.ts'
 import { Vectors } from '../../tasks/rag/vectors.ts'
 import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
-import { scoresOf } from '../perf/trec.ts'
-import { runs } from '../runs.ts'
+import { scoreRankings } from '../perf/trec.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Each part of ranking agrees with its simplest implementation. */
 
 const packTerms = (text: string): Uint32Array => Uint32Array.from(tokenize(text), hashTerm)
-const order = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
+const toChunkIds = (hits: readonly { chunk: number }[]): number[] => hits.map(({ chunk }) => chunk)
 
 describe('postings', () => {
   test('have the chunks and counts of each term', () => {
@@ -30,16 +30,16 @@ describe('postings', () => {
             assert.deepEqual(expected, [])
             continue
           }
-          const [from, to] = [postings.heads[term]!, postings.heads[term + 1]!]
+          const [from, to] = [postings.chunkOffsets[term]!, postings.chunkOffsets[term + 1]!]
           const found = [...postings.chunks.slice(from, to)].map((chunk, i) => [
             chunk,
             postings.counts[from + i],
           ])
           assert.deepEqual(found, expected)
-          assert.equal(postings.frequency(term), expected.length)
+          assert.equal(postings.countChunks(term), expected.length)
         }
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 })
@@ -56,7 +56,7 @@ describe('the best of many', () => {
           .slice(0, max)
         assert.deepEqual(selectTop(Float64Array.from(scores), max), expected)
       }),
-      runs(),
+      createRunOptions(),
     )
   })
 })
@@ -71,7 +71,7 @@ describe('words', () => {
   ]
   const postings = new Postings(texts.map(packTerms))
   const search = (text: string, allowed: Uint8Array | null = null): number[] =>
-    order(searchTerms(postings, parseQuery(text), 10, allowed))
+    toChunkIds(searchTerms(postings, parseQuery(text), 10, allowed))
 
   test('are weighted by rarity, frequency and length of the chunk', () => {
     assert.equal(search('whale')[0], 2)
@@ -107,7 +107,7 @@ describe('words', () => {
     const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
     const texts = ['car engine motor', 'car engine motor', 'motor repair', ...others]
     const lending = new Postings(texts.map(packTerms))
-    const found = order(searchTerms(lending, parseQuery('car'), 10, null))
+    const found = toChunkIds(searchTerms(lending, parseQuery('car'), 10, null))
     assert.deepEqual(found, [0, 1, 2])
   })
 
@@ -153,9 +153,9 @@ describe('vectors', () => {
           score: floats.reduce((sum, value, i) => sum + value * wanted[i]!, 0),
         }))
         .sort((a, b) => b.score - a.score || a.chunk - b.chunk)
-      const found = vectors.nearest(wanted, 50, null)
+      const found = vectors.findNearest(wanted, 50, null)
       for (const [i, { score }] of found.entries()) assert.ok(Math.abs(score - expected[i]!.score) < 1e-5)
-      if (size > 3) assert.deepEqual(order(found).slice(0, 10), order(expected).slice(0, 10))
+      if (size > 3) assert.deepEqual(toChunkIds(found).slice(0, 10), toChunkIds(expected).slice(0, 10))
       assert.equal(found.length, 50)
     }
   })
@@ -163,8 +163,8 @@ describe('vectors', () => {
   test('that are not allowed are ignored', () => {
     const rows = Array.from({ length: 9 }, (_, chunk) => ({ chunk, floats: createVector(chunk, 8) }))
     const allowed = Uint8Array.from(rows, ({ chunk }) => (chunk % 3 === 0 ? 1 : 0))
-    const found = new Vectors(8, rows).nearest(createVector(1, 8), 9, allowed)
-    assert.deepEqual(order(found).sort(), [0, 3, 6])
+    const found = new Vectors(8, rows).findNearest(createVector(1, 8), 9, allowed)
+    assert.deepEqual(toChunkIds(found).sort(), [0, 3, 6])
   })
 
   test('of several parts are one list', () => {
@@ -174,7 +174,7 @@ describe('vectors', () => {
     const vectors = new Vectors(size, rows)
     const wanted = new Float32Array(size)
     wanted[2400] = 1
-    assert.deepEqual(vectors.nearest(wanted, 1, null), [{ chunk: 2400, score: 1 }])
+    assert.deepEqual(vectors.findNearest(wanted, 1, null), [{ chunk: 2400, score: 1 }])
   })
 })
 
@@ -182,12 +182,12 @@ describe('fusion', () => {
   test('ranks results of both lists above those of one', () => {
     const hit = (chunk: number) => ({ chunk, score: 0.5 })
     const joined = fuseRanks([hit(1), hit(2), hit(3)], [hit(2), hit(4)], 10)
-    assert.deepEqual(order(joined), [2, 1, 4, 3])
+    assert.deepEqual(toChunkIds(joined), [2, 1, 4, 3])
     assert.deepEqual([joined[0]!.lexical, joined[0]!.vector], [2, 1])
     assert.deepEqual([joined[2]!.lexical, joined[2]!.vector], [null, 2])
     assert.equal(fuseRanks([hit(7)], [hit(7)], 1)[0]!.score, 1)
     assert.ok(joined.every(({ score }) => score > 0 && score <= 1))
-    assert.deepEqual(order(fuseRanks([hit(1), hit(2)], null, 1)), [1])
+    assert.deepEqual(toChunkIds(fuseRanks([hit(1), hit(2)], null, 1)), [1])
   })
 })
 
@@ -224,7 +224,7 @@ describe('scores of rankings', () => {
       ],
       ['3', [{ document: 'a', score: 1 }]],
     ])
-    const { map, ndcg10, questions } = scoresOf(runs, judgements)
+    const { map, ndcg10, questions } = scoreRankings(runs, judgements)
     assert.equal(questions, 2)
     const [ap1, ap2] = [(1 / 1 + 2 / 3) / 3, 1]
     const ideal = 2 + 1 / Math.log2(3) + 1 / 2

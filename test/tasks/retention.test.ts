@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
-import { schedule } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'
-import { retention } from '../../tasks/system/retention.ts'
-import { testDatabase } from '../database.ts'
+import { enforceRetention } from '../../tasks/system/retention.ts'
+import { createTestDatabase } from '../database.ts'
 
 /** The task prunes rows that are older than their setting, and no others. */
 
-const { db, query } = await testDatabase()
-const run = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
-  retention.run(
+const { db, query } = await createTestDatabase()
+const runTask = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
+  enforceRetention.run(
     { db, settings: parseSettings(settings), signal, progress: () => {} } as unknown as TaskContext,
     {},
   )
@@ -34,7 +34,7 @@ describe('retention', { concurrency: false }, () => {
     await send(1, `'queued'`, `null, null, '{}'`)
     // This send was scheduled long ago but sent recently. The provider may still report events about it.
     await send(1, `'sent'`, `now(), now(), null`)
-    assert.equal((await run()).comms_send, 2501)
+    assert.equal((await runTask()).comms_send, 2501)
     const kept = await query(
       `select status, detail, count(*)::int as n from comms_send group by 1, 2 order by 1, 2`,
     )
@@ -56,7 +56,7 @@ describe('retention', { concurrency: false }, () => {
     await query(`insert into payment_event (id, type, created_at, received_at, data, applied_at)
       select name || applied, 'x', at, at, case when not applied then '{}'::jsonb end, case when applied then at end
       from ${AGED_ROWS(90)}, (values (true), (false)) a(applied)`)
-    assert.equal((await run()).payment_event, 1)
+    assert.equal((await runTask()).payment_event, 1)
     assert.equal(await readRemaining('payment_event', 'id'), 'oldfalse youngfalse youngtrue')
   })
 
@@ -71,7 +71,7 @@ describe('retention', { concurrency: false }, () => {
     await query(`insert into organization_invite (organization_id, email, role, status, expires_at, accepted_at)
       select o.id, given.name || status || '@x', 'member', status, at, case status when 'accepted' then at end
       from organization o, ${AGED_ROWS(90)}, (values ('pending'), ('accepted'), ('revoked'), ('expired')) s(status)`)
-    const { ai_usage, voice_preview, organization_invite } = await run()
+    const { ai_usage, voice_preview, organization_invite } = await runTask()
     assert.deepEqual([ai_usage, voice_preview, organization_invite], [1, 1, 4])
     assert.equal(await readRemaining('ai_usage', 'user_id'), 'young')
     assert.equal(
@@ -102,7 +102,7 @@ describe('retention', { concurrency: false }, () => {
     )
     await document('waits', `now() - interval '31 days'`)
     await document('young', `now() - interval '29 days'`, 'now()')
-    assert.equal((await run()).document, 1)
+    assert.equal((await runTask()).document, 1)
     assert.equal(await readRemaining('document', 'title'), 'next waits young')
     const [row] = await query(
       'select supersedes_id, json::json ->> $2 as shown from document where id = $1',
@@ -116,19 +116,19 @@ describe('retention', { concurrency: false }, () => {
     await query(
       `insert into payment_event (id, type, created_at, received_at, applied_at) values ('first', 'x', now(), '2001-01-01', now())`,
     )
-    assert.equal('payment_event' in (await run({ PAYMENT_EVENTS_KEEP_DAYS: '0' })), false)
+    assert.equal('payment_event' in (await runTask({ PAYMENT_EVENTS_KEEP_DAYS: '0' })), false)
     assert.equal(await readRemaining('payment_event', 'id'), 'first')
-    assert.equal((await run({ PAYMENT_EVENTS_KEEP_DAYS: '1' })).payment_event, 1)
+    assert.equal((await runTask({ PAYMENT_EVENTS_KEEP_DAYS: '1' })).payment_event, 1)
   })
 
   test('ends before the next batch when it is aborted, and continues an hour later', async () => {
     await query(
       `insert into payment_event (id, type, created_at, received_at, applied_at) values ('late', 'x', now(), '2001-01-01', now())`,
     )
-    await assert.rejects(run({}, AbortSignal.abort()), { name: 'AbortError' })
-    assert.equal((await run()).payment_event, 1)
-    const entry = schedule.find(({ identifier }) => identifier === 'retention')
+    await assert.rejects(runTask({}, AbortSignal.abort()), { name: 'AbortError' })
+    assert.equal((await runTask()).payment_event, 1)
+    const entry = scheduleEntries.find(({ identifier }) => identifier === 'retention')
     assert.deepEqual([entry?.match, entry?.task.name], ['53 * * * *', 'system.retention'])
-    assert.deepEqual([retention.actor?.({}, null), retention.whenBusy], ['retention', 'join'])
+    assert.deepEqual([enforceRetention.actor?.({}, null), enforceRetention.whenBusy], ['retention', 'join'])
   })
 })

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
-import { blankPdf, pageLines, rawPdf, scanImage, scanPdf, stream, textPdf } from '../pdfs.ts'
+import { blankPdf, pageLines, rawPdf, renderScan, scanPdf, streamObject, textPdf } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
@@ -13,7 +13,7 @@ after(closeVision)
 // Few words and pixels, because they determine how long OCR takes.
 const lines = pageLines(1, 1, { sentences: 3 })
 const truth = lines.join(' ')
-const page = await loadImage(Buffer.from(scanImage(lines, 300, 80).bytes))
+const page = await loadImage(Buffer.from(renderScan(lines, 300, 80).bytes))
 /** Height of the part of the page that has text. */
 const height = Math.round(page.height / 4)
 
@@ -31,7 +31,7 @@ function measureAccuracy(text: string): number {
 }
 
 /** Draws a scan at 300 dpi, turned about its centre. */
-function scan(degrees: number): { bytes: Uint8Array; width: number; height: number } {
+function drawScan(degrees: number): { bytes: Uint8Array; width: number; height: number } {
   const aside = degrees % 180 === 90
   const canvas = createCanvas(aside ? height : page.width, aside ? page.width : height)
   const context = canvas.getContext('2d')
@@ -53,7 +53,7 @@ async function read(bytes: Uint8Array, mediaType: string): Promise<string> {
 
 for (const degrees of [0, 90, 180, 270, 1, -2]) {
   test(`OCR reads 97 % of the characters of a clean scan, turned by ${degrees} degrees`, async (t) => {
-    const share = measureAccuracy(await read(scan(degrees).bytes, 'image/jpeg'))
+    const share = measureAccuracy(await read(drawScan(degrees).bytes, 'image/jpeg'))
     t.diagnostic(`${(100 * share).toFixed(2)} % of the characters`)
     assert.ok(share >= 0.97, `${share}`)
   })
@@ -64,15 +64,15 @@ test('a scan is read on a page that the PDF rotates back, or not', async () => {
     [90, 270],
     [270, 0],
   ] as const) {
-    const { bytes, width, height } = scan(degrees)
+    const { bytes, width, height } = drawScan(degrees)
     const [w, h] = [(width * 72) / 300, (height * 72) / 300]
     const pdf = rawPdf([
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${w} ${h}] /Rotate ${rotate} /Contents 4 0 R` +
         ' /Resources << /XObject << /Im 5 0 R >> >> >>',
-      stream(`${w} 0 0 ${h} 0 0 cm /Im Do`),
-      stream(
+      streamObject(`${w} 0 0 ${h} 0 0 cm /Im Do`),
+      streamObject(
         bytes,
         `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode`,
       ),
@@ -90,7 +90,7 @@ test('nonsense from a page in another script is not used as text', async () => {
   ] as const) {
     const all = line.split(' ')
     const lines = Array.from({ length: count }, (_, i) => [...all.slice(i), ...all.slice(0, i)].join(' '))
-    const { bytes } = scanImage(lines, dpi)
+    const { bytes } = renderScan(lines, dpi)
     const reader = await openPages(bytes, 'image/jpeg', { ocrMode: 'local' })
     const { status, text, detail } = await reader.read(1)
     await reader.close()
@@ -113,17 +113,17 @@ test('a page of pictures only is drawn in grey at the highest resolution', async
   assert.equal(scanned.grey(50_000, 50_000, true), null)
   assert.equal((await page(await textPdf(1))).scan(), null)
   assert.equal((await page(await blankPdf())).scan(), null)
-  assert.equal((await page(await hugePicturePdf())).scan(), null)
+  assert.equal((await page(await createHugePicturePdf())).scan(), null)
 })
 
 /** Builds a page with a picture that claims more pixels than the limit. */
-async function hugePicturePdf(): Promise<Uint8Array> {
+async function createHugePicturePdf(): Promise<Uint8Array> {
   return rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100 100] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >> >> >>',
-    stream('100 0 0 100 0 0 cm /Im Do'),
-    stream(
+    streamObject('100 0 0 100 0 0 cm /Im Do'),
+    streamObject(
       '0',
       '/Type /XObject /Subtype /Image /Width 30000 /Height 30000 /BitsPerComponent 8 /ColorSpace /DeviceGray',
     ),

@@ -9,27 +9,27 @@ import { parseSettings } from '../../tasks/settings.ts'
 /** In development, the service generates a secret key and stores it. */
 
 let dataDir = ''
-const made: string[] = []
+const createdFolders: string[] = []
 beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'millrace-key-'))
-  made.push(dataDir)
+  createdFolders.push(dataDir)
 })
 after(() => {
-  for (const folder of made) rmSync(folder, { recursive: true, force: true })
+  for (const folder of createdFolders) rmSync(folder, { recursive: true, force: true })
 })
 
-const key = (): string => loadSecretKey(parseSettings({ NODE_ENV: 'test', DATA_DIR: dataDir }))
+const readKey = (): string => loadSecretKey(parseSettings({ NODE_ENV: 'test', DATA_DIR: dataDir }))
 
 test('the key is created once and reused', () => {
-  const first = key()
+  const first = readKey()
   assert.match(first, /^[\w-]{64}$/)
-  assert.equal(key(), first)
+  assert.equal(readKey(), first)
   assert.deepEqual(readdirSync(dataDir), ['secret.key'])
 })
 
 test('a partial file after a crash or a full disk is not a key', () => {
   for (const left of ['', '\n', 'abc']) {
     writeFileSync(join(dataDir, 'secret.key'), left)
-    assert.throws(key, /secret\.key holds no key: delete it to generate a new one/)
+    assert.throws(readKey, /secret\.key holds no key: delete it to generate a new one/)
   }
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { countSegments } from '../../tasks/comms/segments.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 const gsm = (count: number) => ({ encoding: 'GSM-7', count }) as const
 const ucs2 = (count: number) => ({ encoding: 'UCS-2', count }) as const
@@ -46,6 +46,6 @@ describe('the parts of a text message', () => {
         assert.ok(total > (count - 1) * (part - 1))
       }
     })
-    fc.assert(property, runs())
+    fc.assert(property, createRunOptions())
   })
 })

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { settingWarnings, unknownNames } from '../../tasks/setting-warnings.ts'
+import { findSettingWarnings, findUnknownNames } from '../../tasks/setting-warnings.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { PRODUCTION } from './settings-help.ts'
 
@@ -13,7 +13,7 @@ import { PRODUCTION } from './settings-help.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-env-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
-const fileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const readFileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
 test('unknown names in .env are reported with a similar setting, if one exists', () => {
   for (const [name, nearest] of [
@@ -23,22 +23,24 @@ test('unknown names in .env are reported with a similar setting, if one exists',
     ['SECERT_KEY', 'SECRET_KEY'],
     ['TRUSTPROXY', 'TRUST_PROXY'],
   ])
-    assert.deepEqual(unknownNames(`${name}=1`), [`.env: unknown setting ${name}; did you mean ${nearest}?`])
-  assert.deepEqual(unknownNames('PORT=1\n# x\nFRONTEND_THEME=dark\nAWS_REGION=x\n'), [
+    assert.deepEqual(findUnknownNames(`${name}=1`), [
+      `.env: unknown setting ${name}; did you mean ${nearest}?`,
+    ])
+  assert.deepEqual(findUnknownNames('PORT=1\n# x\nFRONTEND_THEME=dark\nAWS_REGION=x\n'), [
     '.env: unknown setting FRONTEND_THEME',
   ])
 })
 
 test('no name of .env.example and compose.yaml is unknown', () => {
-  const example = fileAt('.env.example').replace(/^#(?=[A-Z0-9_]+=)/gm, '')
-  const compose = [...fileAt('compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => `${name}=x`)
+  const example = readFileAt('.env.example').replace(/^#(?=[A-Z0-9_]+=)/gm, '')
+  const compose = [...readFileAt('compose.yaml').matchAll(/\$\{(\w+)/g)].map(([, name]) => `${name}=x`)
   assert.ok(example.includes('\nPORT=') && compose.length > 3)
-  assert.deepEqual(unknownNames(`${example}\n${compose.join('\n')}`), [])
+  assert.deepEqual(findUnknownNames(`${example}\n${compose.join('\n')}`), [])
 })
 
 test('plain http in production causes a warning, except on a loopback address', () => {
   const warnings = (PUBLIC_BASE_URL: string, env = PRODUCTION) =>
-    settingWarnings(parseSettings({ ...env, PUBLIC_BASE_URL }))
+    findSettingWarnings(parseSettings({ ...env, PUBLIC_BASE_URL }))
   assert.match(warnings('http://mill.internal:8000').join(), /^PUBLIC_BASE_URL is http: /)
   for (const good of [
     'https://mill.example.com',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseSettings } from '../../tasks/settings.ts'
-import { findProblems, names, PRODUCTION } from './settings-help.ts'
+import { findProblems, PRODUCTION, settingNamesOf } from './settings-help.ts'
 
 /** Settings of mail, storage, payments, models, retrieval, languages and queues. */
 
@@ -50,7 +50,7 @@ test('bytes are stored in the database, a folder or a bucket', () => {
     'https://abc',
     'file:a\0b',
   ])
-    assert.deepEqual(names(findProblems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
+    assert.deepEqual(settingNamesOf(findProblems({ ...S3, BLOB_STORE: store })), ['BLOB_STORE'], store)
 })
 
 test('the settings of an object store must fit together', () => {
@@ -66,12 +66,12 @@ test('the settings of an object store must fit together', () => {
     credentials: undefined,
   })
   const wrong = { BLOB_STORE: 's3://abc', S3_ACCESS_KEY: 'a', PORT: 'x' }
-  assert.deepEqual(names(findProblems(wrong)), ['BLOB_STORE', 'PORT', 'S3_ACCESS_KEY'])
+  assert.deepEqual(settingNamesOf(findProblems(wrong)), ['BLOB_STORE', 'PORT', 'S3_ACCESS_KEY'])
   assert.deepEqual(
-    names(findProblems({ S3_ENDPOINT_URL: 'ftp://x', S3_REGION: 'EU 1', S3_SECRET_KEY: 'b' })),
+    settingNamesOf(findProblems({ S3_ENDPOINT_URL: 'ftp://x', S3_REGION: 'EU 1', S3_SECRET_KEY: 'b' })),
     ['S3_ACCESS_KEY', 'S3_ENDPOINT_URL', 'S3_REGION'],
   )
-  assert.deepEqual(names(findProblems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
+  assert.deepEqual(settingNamesOf(findProblems({ S3_ENDPOINT_URL: 'http://x' })), ['S3_ENDPOINT_URL'])
 })
 
 test('payments have their own settings, which override the provider’s', () => {
@@ -114,8 +114,8 @@ test('retrieval has a model if it has embeddings', () => {
   assert.equal(model({ RAG_EMBEDDINGS: 'lexical', RAG_MODEL: 'x' }), null)
   assert.equal(model({ RAG_MODEL: 'team/model-1.5' }), 'team/model-1.5')
   for (const bad of ['../model', 'a/b/c', 'a b', '/model'])
-    assert.deepEqual(names(findProblems({ RAG_MODEL: bad })), ['RAG_MODEL'])
-  assert.deepEqual(names(findProblems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
+    assert.deepEqual(settingNamesOf(findProblems({ RAG_MODEL: bad })), ['RAG_MODEL'])
+  assert.deepEqual(settingNamesOf(findProblems({ RAG_EMBEDDINGS: 'other' })), ['RAG_EMBEDDINGS'])
 })
 
 test('a language without data is rejected, with what to install', () => {

@@ -19,4 +19,5 @@ export function findProblems(environment: Record<string, string | undefined>): r
   return []
 }
 
-export const names = (lines: readonly string[]): string[] => lines.map((line) => line.split(':')[0]!).sort()
+export const settingNamesOf = (lines: readonly string[]): string[] =>
+  lines.map((line) => line.split(':')[0]!).sort()

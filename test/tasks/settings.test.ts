@@ -8,7 +8,7 @@ import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
 import { isGuessable } from '../../tasks/setting-fields.ts'
 import { AREAS, parseSettings, type Settings, SettingsError } from '../../tasks/settings.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { findProblems, KEY, names, PRODUCTION } from './settings-help.ts'
+import { findProblems, KEY, PRODUCTION, settingNamesOf } from './settings-help.ts'
 
 test('an empty environment has the documented defaults', () => {
   const { openAreas, corsOrigins, ...settings } = parseSettings({})
@@ -219,7 +219,7 @@ test('flags are words, and "false" is false', () => {
   for (const text of ['true', '1', 'yes', 'on', 'TRUE'])
     assert.equal(parseSettings({ TRUST_PROXY: text }).trustProxy, true, text)
   for (const text of ['maybe', '2', 'nope', 'null', ' '])
-    assert.deepEqual(names(findProblems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
+    assert.deepEqual(settingNamesOf(findProblems({ TRUST_PROXY: text })), ['TRUST_PROXY'], text)
 })
 
 test('the header with the client address requires a trusted proxy', () => {
@@ -231,7 +231,7 @@ test('the header with the client address requires a trusted proxy', () => {
       'GEO_HEADER: needs TRUST_PROXY=true',
     ])
   for (const name of ['authorization', 'x-country', '*'])
-    assert.deepEqual(names(findProblems({ ...trusted, GEO_HEADER: name })), ['GEO_HEADER'], name)
+    assert.deepEqual(settingNamesOf(findProblems({ ...trusted, GEO_HEADER: name })), ['GEO_HEADER'], name)
 })
 
 test('numbers are whole numbers in digits', () => {
@@ -251,7 +251,7 @@ test('numbers are whole numbers in digits', () => {
     '9'.repeat(20),
   ]) {
     assert.deepEqual(
-      names(findProblems({ PORT: text, MAX_JSON_BYTES: text })),
+      settingNamesOf(findProblems({ PORT: text, MAX_JSON_BYTES: text })),
       ['MAX_JSON_BYTES', 'PORT'],
       text,
     )
@@ -283,7 +283,7 @@ test('numbers have limits', () => {
   for (const [name, [min, max]] of Object.entries(bounds)) {
     for (const good of [min, max]) assert.deepEqual(findProblems({ [name]: String(good) }), [], name)
     for (const bad of [min - 1, max + 1])
-      assert.deepEqual(names(findProblems({ [name]: String(bad) })), [name], `${name}=${bad}`)
+      assert.deepEqual(settingNamesOf(findProblems({ [name]: String(bad) })), [name], `${name}=${bad}`)
   }
 })
 
@@ -326,7 +326,7 @@ test('choices and forms are checked', () => {
   }
   for (const [name, values] of Object.entries(wrong)) {
     for (const value of values)
-      assert.deepEqual(names(findProblems({ [name]: value })), [name], `${name}=${value}`)
+      assert.deepEqual(settingNamesOf(findProblems({ [name]: value })), [name], `${name}=${value}`)
   }
   assert.match(
     findProblems({ OPEN_AREAS: 'documents' })[0]!,
@@ -344,7 +344,7 @@ test('all problems are reported together, one line each', () => {
     ADMIN_EMAIL: 'root@example.com',
   }
   const found = findProblems(wrong)
-  assert.deepEqual(names(found), [
+  assert.deepEqual(settingNamesOf(found), [
     'ADMIN_EMAIL',
     'AUTH_LEVEL',
     'DATABASE_URL',
@@ -360,8 +360,8 @@ test('all problems are reported together, one line each', () => {
 })
 
 test('production needs a key and a database, has closed areas, and does not validate every answer', () => {
-  assert.deepEqual(names(findProblems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
-  assert.deepEqual(names(findProblems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
+  assert.deepEqual(settingNamesOf(findProblems({ NODE_ENV: 'production' })), ['DATABASE_URL', 'SECRET_KEY'])
+  assert.deepEqual(settingNamesOf(findProblems({ ...PRODUCTION, SECRET_KEY: '' })), ['SECRET_KEY'])
   const settings = parseSettings(PRODUCTION)
   assert.deepEqual([settings.production, settings.openAreas.size, settings.validateSchemas], [true, 0, false])
   assert.deepEqual([...parseSettings({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
@@ -389,9 +389,9 @@ test('production rejects a weak key, which development accepts', () => {
 })
 
 test('a password without its address, or vice versa, is a problem', () => {
-  assert.deepEqual(names(findProblems({ ADMIN_EMAIL: 'a@example.com' })), ['ADMIN_EMAIL'])
-  assert.deepEqual(names(findProblems({ ADMIN_PASSWORD: 'long enough' })), ['ADMIN_EMAIL'])
-  assert.deepEqual(names(findProblems({ ADMIN_EMAIL: 'x', ADMIN_PASSWORD: 'short' })), [
+  assert.deepEqual(settingNamesOf(findProblems({ ADMIN_EMAIL: 'a@example.com' })), ['ADMIN_EMAIL'])
+  assert.deepEqual(settingNamesOf(findProblems({ ADMIN_PASSWORD: 'long enough' })), ['ADMIN_EMAIL'])
+  assert.deepEqual(settingNamesOf(findProblems({ ADMIN_EMAIL: 'x', ADMIN_PASSWORD: 'short' })), [
     'ADMIN_EMAIL',
     'ADMIN_PASSWORD',
   ])
@@ -435,7 +435,11 @@ test('a process with invalid settings prints lines without values and exits with
   )
   assert.equal(status, 2)
   const lines = stderr.trim().split('\n')
-  assert.deepEqual(names(lines.slice(1).map((line) => line.trim())), ['DATABASE_URL', 'PORT', 'SECRET_KEY'])
+  assert.deepEqual(settingNamesOf(lines.slice(1).map((line) => line.trim())), [
+    'DATABASE_URL',
+    'PORT',
+    'SECRET_KEY',
+  ])
   assert.doesNotMatch(stderr + stdout, /hunter2|\.ts:/)
 })
 

@@ -2,19 +2,23 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { shutDown } from '../../tasks/shutdown.ts'
 
-const LONG = 60_000
+const LONG_TIMEOUT_MS = 60_000
 
 test('steps run in order, one after the other', async () => {
   const done: string[] = []
   const step = (name: string) => ({
     name,
-    limitMs: LONG,
+    timeoutMs: LONG_TIMEOUT_MS,
     run: async () => {
       await new Promise((resolve) => setImmediate(resolve))
       done.push(name)
     },
   })
-  await shutDown([step('one'), { name: 'two', limitMs: LONG, run: () => done.push('two') }, step('three')])
+  await shutDown([
+    step('one'),
+    { name: 'two', timeoutMs: LONG_TIMEOUT_MS, run: () => done.push('two') },
+    step('three'),
+  ])
   assert.deepEqual(done, ['one', 'two', 'three'])
 })
 
@@ -24,10 +28,10 @@ test('a step that throws, rejects or hangs is reported, and the others still run
     throw new Error('at once')
   }
   const steps = [
-    { name: 'throw', limitMs: LONG, run: fail },
-    { name: 'reject', limitMs: LONG, run: () => Promise.reject(new Error('later')) },
-    { name: 'hang', limitMs: 5, run: () => new Promise(() => {}) },
-    { name: 'end', limitMs: LONG, run: () => done.push('end') },
+    { name: 'throw', timeoutMs: LONG_TIMEOUT_MS, run: fail },
+    { name: 'reject', timeoutMs: LONG_TIMEOUT_MS, run: () => Promise.reject(new Error('later')) },
+    { name: 'hang', timeoutMs: 5, run: () => new Promise(() => {}) },
+    { name: 'end', timeoutMs: LONG_TIMEOUT_MS, run: () => done.push('end') },
   ]
   await assert.rejects(shutDown(steps), (error) => {
     assert.ok(error instanceof AggregateError)

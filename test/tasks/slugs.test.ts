@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { transliterate } from 'transliteration'
 import { slugify } from '../../tasks/blog/slugs.ts'
-import { runs } from '../runs.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Computes a slug from the tables alone, without the shortcut for ASCII. */
-function slugByTables(text: string): string {
+function computeSlug(text: string): string {
   const spelled = text
     .normalize('NFKC')
     .replace(/(?<=[\p{L}\p{N}+])\+/gu, ' plus ')
@@ -23,7 +23,7 @@ test('the tables do not change ASCII text, which skips them', () => {
   const ascii = fc.string({ unit: 'binary-ascii', maxLength: 100 })
   fc.assert(
     fc.property(ascii, (text) => assert.equal(transliterate(text), text)),
-    runs(),
+    createRunOptions(),
   )
 })
 
@@ -33,7 +33,7 @@ test('a slug is its text converted by the tables', () => {
     fc.string({ unit: 'grapheme', maxLength: 100 }),
   )
   fc.assert(
-    fc.property(text, (given) => assert.equal(slugify(given), slugByTables(given))),
-    runs(),
+    fc.property(text, (given) => assert.equal(slugify(given), computeSlug(given))),
+    createRunOptions(),
   )
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { isPoor } from '../../workers/children/documents/texts.ts'
-import { pageLines, rawPdf, scanImage, stream } from '../pdfs.ts'
+import { pageLines, rawPdf, renderScan, streamObject } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
@@ -13,14 +13,14 @@ const lines = pageLines(1, 1, { sentences: 6 })
 
 /** Reads a page with a picture of lines, and text over or under the picture. */
 async function read(shown: readonly string[], text: string) {
-  const { bytes, width, height } = scanImage(shown)
+  const { bytes, width, height } = renderScan(shown)
   const pdf = rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >>' +
       ' /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
-    stream(`q 595 0 0 842 0 0 cm /Im Do Q BT /F1 11 Tf 16 TL 60 60 Td ${text} ET`),
-    stream(
+    streamObject(`q 595 0 0 842 0 0 cm /Im Do Q BT /F1 11 Tf 16 TL 60 60 Td ${text} ET`),
+    streamObject(
       bytes,
       `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /BitsPerComponent 8 /ColorSpace /DeviceRGB` +
         ' /Filter /DCTDecode',
@@ -30,7 +30,7 @@ async function read(shown: readonly string[], text: string) {
   return reader.read(1).finally(() => reader.close())
 }
 
-const hidden = (written: readonly string[]): string =>
+const createHiddenText = (written: readonly string[]): string =>
   `3 Tr ${written.map((line) => `(${line}) Tj T*`).join(' ')}`
 
 test('a stamp on a scan does not hide the scan', async () => {
@@ -42,11 +42,11 @@ test('a stamp on a scan does not hide the scan', async () => {
 test('a poor hidden layer does not hide the scan, but a good one is used', async () => {
   const poor = await read(
     lines,
-    hidden(lines.map((line) => line.replace(/[oa](?=[a-z])/g, '0').replace(/e(?=[a-z])/g, '8'))),
+    createHiddenText(lines.map((line) => line.replace(/[oa](?=[a-z])/g, '0').replace(/e(?=[a-z])/g, '8'))),
   )
   assert.equal(poor.method, 'vision')
   assert.ok(poor.text.includes(lines[1]!), poor.text)
-  const good = await read(lines, hidden(lines))
+  const good = await read(lines, createHiddenText(lines))
   assert.deepEqual([good.method, good.text.split('\n').filter(Boolean)], ['text_layer', lines])
 })
 

@@ -5,16 +5,16 @@ import { isUuid } from '../../sql/ids.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createTaskFinder, loadTasks, queuesOf, tasks } from '../../tasks/index.ts'
 import { defineTask, type EnqueueOptions, enqueue, enqueueMany, loadLazily } from '../../tasks/task.ts'
-import { testDatabase } from '../database.ts'
-import { jobSettings } from '../job-settings.ts'
-import { ledgerOf } from '../sql/ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createJobSettings } from '../job-settings.ts'
+import { createLedgerHelp } from '../sql/ledger-help.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 
 const Payload = z.strictObject({ id: z.int(), note: z.string().default('none') })
-const plain = defineTask({
+const plainTask = defineTask({
   name: 'test.plain',
   queue: 'test',
   pool: 'cpu',
@@ -22,17 +22,17 @@ const plain = defineTask({
   result: z.string(),
   run: (_ctx, { note }) => Promise.resolve(note),
 })
-const acting = defineTask({
-  ...plain,
+const actorTask = defineTask({
+  ...plainTask,
   name: 'test.acting',
   actor: ({ id }) => `thing:${id}`,
   whenBusy: 'join',
   tries: 7,
 })
-const waiting = defineTask({ ...plain, name: 'test.waiting', actor: ({ id }) => `other:${id}` })
+const waitingTask = defineTask({ ...plainTask, name: 'test.waiting', actor: ({ id }) => `other:${id}` })
 
-const options: EnqueueOptions = { ownerId: null, settings: jobSettings(3) }
-const rowOf = async (id: string) => (await query('select * from job where id = $1', [id]))[0]!
+const options: EnqueueOptions = { ownerId: null, settings: createJobSettings(3) }
+const readRow = async (id: string) => (await query('select * from job where id = $1', [id]))[0]!
 
 describe('enqueue', () => {
   test('adds a job with the options of task and caller', async () => {
@@ -41,15 +41,15 @@ describe('enqueue', () => {
     const ref = await db.transaction((tx) =>
       enqueue(
         tx,
-        plain,
+        plainTask,
         { id: 1, note: 'x' },
-        { ownerId: account!.id as number, settings: jobSettings(5), requestId: 'r1' },
+        { ownerId: account!.id as number, settings: createJobSettings(5), requestId: 'r1' },
       ),
     )
     assert.ok(isUuid(ref.jobId))
     assert.equal(ref.joined, false)
-    assert.equal(ref.result, plain.result)
-    const row = await rowOf(ref.jobId)
+    assert.equal(ref.result, plainTask.result)
+    const row = await readRow(ref.jobId)
     assert.deepEqual(
       [row.name, row.queue, row.owner_id, row.payload, row.max_tries, row.request_id, row.status],
       ['test.plain', 'test', account!.id, { id: 1, note: 'x' }, 5, 'r1', 'queued'],
@@ -57,35 +57,35 @@ describe('enqueue', () => {
   })
 
   test("uses the task's number of tries", async () => {
-    const ref = await db.transaction((tx) => enqueue(tx, acting, { id: 1, note: '' }, options))
-    const row = await rowOf(ref.jobId)
+    const ref = await db.transaction((tx) => enqueue(tx, actorTask, { id: 1, note: '' }, options))
+    const row = await readRow(ref.jobId)
     assert.equal(row.max_tries, 7)
   })
 
   test("uses the actor as mailbox, or the owner for the task, with the task's limit", async () => {
     const { id: ownerId } = (await query('select id from account'))[0] as { id: number }
-    const mailboxOf = async (task: typeof plain, of = options) => {
+    const mailboxOf = async (task: typeof plainTask, of = options) => {
       const { jobId } = await db.transaction((tx) => enqueue(tx, task, { id: 1, note: '' }, of))
-      const row = await rowOf(jobId)
+      const row = await readRow(jobId)
       return [row.mailbox, row.mailbox_limit]
     }
-    assert.deepEqual(await mailboxOf(plain), ['test.plain/0', null])
-    assert.deepEqual(await mailboxOf(plain, { ...options, ownerId }), [`test.plain/${ownerId}`, null])
-    assert.deepEqual(await mailboxOf(defineTask({ ...plain, limit: 3 })), ['test.plain/0', 3])
-    assert.deepEqual(await mailboxOf(waiting), ['other:1', 1])
-    assert.deepEqual(await mailboxOf(defineTask({ ...waiting, limit: 2 })), ['other:1', 2])
-    assert.deepEqual(await mailboxOf(defineTask({ ...plain, actor: () => null })), ['test.plain/0', null])
+    assert.deepEqual(await mailboxOf(plainTask), ['test.plain/0', null])
+    assert.deepEqual(await mailboxOf(plainTask, { ...options, ownerId }), [`test.plain/${ownerId}`, null])
+    assert.deepEqual(await mailboxOf(defineTask({ ...plainTask, limit: 3 })), ['test.plain/0', 3])
+    assert.deepEqual(await mailboxOf(waitingTask), ['other:1', 1])
+    assert.deepEqual(await mailboxOf(defineTask({ ...waitingTask, limit: 2 })), ['other:1', 2])
+    assert.deepEqual(await mailboxOf(defineTask({ ...plainTask, actor: () => null })), ['test.plain/0', null])
   })
 
   test('validates the payload and applies its defaults before any write', async () => {
     const ref = await db.transaction((tx) =>
-      enqueue(tx, plain, { id: 1 } as z.output<typeof Payload>, options),
+      enqueue(tx, plainTask, { id: 1 } as z.output<typeof Payload>, options),
     )
-    assert.deepEqual((await rowOf(ref.jobId)).payload, { id: 1, note: 'none' })
+    assert.deepEqual((await readRow(ref.jobId)).payload, { id: 1, note: 'none' })
     const before = await query('select count(*) from job')
     for (const bad of [{ id: 'one' }, { id: 1, more: true }, null]) {
       await assert.rejects(
-        db.transaction((tx) => enqueueMany(tx, plain, [{ id: 1, note: '' }, bad as never], options)),
+        db.transaction((tx) => enqueueMany(tx, plainTask, [{ id: 1, note: '' }, bad as never], options)),
         z.ZodError,
       )
     }
@@ -93,11 +93,11 @@ describe('enqueue', () => {
   })
 
   test('can join or wait', async () => {
-    const add = (task: typeof acting) =>
+    const add = (task: typeof actorTask) =>
       db.transaction((tx) => enqueue(tx, task, { id: 9, note: '' }, options))
-    const [one, two] = [await add(acting), await add(acting)]
+    const [one, two] = [await add(actorTask), await add(actorTask)]
     assert.deepEqual([two.jobId, two.joined], [one.jobId, true])
-    const [three, four] = [await add(waiting), await add(waiting)]
+    const [three, four] = [await add(waitingTask), await add(waitingTask)]
     assert.notEqual(three.jobId, four.jobId)
     assert.deepEqual([four.joined, await ledger.status(four.jobId)], [false, 'queued'])
   })
@@ -106,15 +106,15 @@ describe('enqueue', () => {
     const before = Date.now()
     t.mock.method(Date, 'now', () => before + 3_600_000)
     const ref = await db.transaction((tx) =>
-      enqueue(tx, plain, { id: 1, note: '' }, { ...options, delayMs: 60_000 }),
+      enqueue(tx, plainTask, { id: 1, note: '' }, { ...options, delayMs: 60_000 }),
     )
-    const wait = ((await rowOf(ref.jobId)).run_at as Date).getTime() - before
+    const wait = ((await readRow(ref.jobId)).run_at as Date).getTime() - before
     assert.ok(wait >= 60_000 && wait < 600_000)
   })
 
   test('keeps the order of many jobs, accepts none, and rolls back with its transaction', async () => {
     const payloads = Array.from({ length: 50 }, (_, id) => ({ id, note: '' }))
-    const refs = await db.transaction((tx) => enqueueMany(tx, plain, payloads, options))
+    const refs = await db.transaction((tx) => enqueueMany(tx, plainTask, payloads, options))
     const rows = await query('select id, payload from job where id = any($1) order by ordinal', [
       refs.map((ref) => ref.jobId),
     ])
@@ -126,11 +126,11 @@ describe('enqueue', () => {
       rows.map((row) => row.id),
       refs.map((ref) => ref.jobId),
     )
-    assert.deepEqual(await db.transaction((tx) => enqueueMany(tx, plain, [], options)), [])
+    assert.deepEqual(await db.transaction((tx) => enqueueMany(tx, plainTask, [], options)), [])
     const lost: string[] = []
     await assert.rejects(
       db.transaction(async (tx) => {
-        lost.push((await enqueue(tx, plain, { id: 1, note: '' }, options)).jobId)
+        lost.push((await enqueue(tx, plainTask, { id: 1, note: '' }, options)).jobId)
         throw new Error('the row that it was for is refused')
       }),
     )

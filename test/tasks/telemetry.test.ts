@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseSettings } from '../../tasks/settings.ts'
 import { formatTraceParent, parseTraceParent, traceIdOf } from '../../tasks/telemetry/tracing.ts'
-import { findProblems, names } from './settings-help.ts'
+import { findProblems, settingNamesOf } from './settings-help.ts'
 
 /** The header of traces and its format: https://www.w3.org/TR/trace-context/#traceparent-header */
 
@@ -92,5 +92,5 @@ test('invalid settings are named', () => {
   }
   for (const [name, values] of Object.entries(wrong))
     for (const value of values)
-      assert.deepEqual(names(findProblems({ [name]: value })), [name], `${name}=${value}`)
+      assert.deepEqual(settingNamesOf(findProblems({ [name]: value })), [name], `${name}=${value}`)
 })

@@ -7,18 +7,18 @@ import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openDocument } from '../../workers/providers/documents/documents.ts'
-import { rawPdf, stream } from '../pdfs.ts'
+import { rawPdf, streamObject } from '../pdfs.ts'
 import { recordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
 
 /** Starts a provider that speaks OpenAI's protocol and answers as the test says. */
-interface Asked {
+interface ReceivedRequest {
   readonly path: string
   readonly authorization: string
   readonly body: { model: string; messages: { content: { type: string; image_url?: { url: string } }[] }[] }
 }
-const asked: Asked[] = []
+const asked: ReceivedRequest[] = []
 type Answer = { status: number; text: string | object[] | null; finish?: string } | 'silence' | 'a beginning'
 let answer: Answer = { status: 200, text: '' }
 const server = createServer(async (request, response) => {
@@ -93,8 +93,8 @@ const scan = rawPdf([
   '<< /Type /Catalog /Pages 2 0 R >>',
   '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >> >> >>',
-  stream('432 0 0 96 0 0 cm /Im Do'),
-  stream(
+  streamObject('432 0 0 96 0 0 cm /Im Do'),
+  streamObject(
     drawSign(words).toBuffer('image/jpeg'),
     '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode',
   ),
@@ -109,7 +109,7 @@ for (const provider of AI_PROVIDERS) {
       ['read', 'vision', `${provider}/sharp-eyes`, 'What the model saw'],
     )
     assert.equal(asked.length, 1)
-    const [{ path, authorization, body }] = asked as [Asked]
+    const [{ path, authorization, body }] = asked as [ReceivedRequest]
     assert.deepEqual(
       [path, authorization, body.model],
       ['/v1/chat/completions', `Bearer key of ${provider}`, 'sharp-eyes'],

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { STT_MODELS } from '../../tasks/voice/catalog.ts'
-import { recognitionCost } from '../../tasks/voice/cost.ts'
+import { computeRecognitionCost } from '../../tasks/voice/cost.ts'
 import type { RecognitionUsage } from '../../tasks/voice/ports.ts'
-import { audioName, recognitionOf } from '../../tasks/voice/recognition.ts'
+import { audioFileName, requireRecognition } from '../../tasks/voice/recognition.ts'
 
 /** Prices of speech recognition models. */
 
-const used = (more: Partial<RecognitionUsage>): RecognitionUsage => ({
+const createUsage = (more: Partial<RecognitionUsage>): RecognitionUsage => ({
   inputTokens: null,
   outputTokens: null,
   audioSeconds: null,
@@ -28,7 +28,7 @@ test("a minute or a million tokens costs the provider's price", () => {
     ['gpt-4o-transcribe', { inputTokens: 1_000_000, outputTokens: 100_000 }, '3.5'],
     ['gpt-4o-mini-transcribe', { inputTokens: 1000, outputTokens: 100 }, '0.00175'],
   ] as const)
-    assert.equal(recognitionCost(model, used(usage)), cost, `${model} ${JSON.stringify(usage)}`)
+    assert.equal(computeRecognitionCost(model, createUsage(usage)), cost, `${model} ${JSON.stringify(usage)}`)
 })
 
 test('the cost is unknown without a price or its unit', () => {
@@ -38,12 +38,12 @@ test('the cost is unknown without a price or its unit', () => {
     ['gpt-4o-transcribe', { inputTokens: 5 }],
     ['voxtral-mini-latest', { audioSeconds: 60, inputTokens: 5, outputTokens: 5 }],
   ] as const)
-    assert.equal(recognitionCost(model, used(usage)), null, model)
+    assert.equal(computeRecognitionCost(model, createUsage(usage)), null, model)
 })
 
 test('the prices cover exactly the models of the catalog', () => {
-  for (const { id } of STT_MODELS) assert.ok(recognitionOf(id).format)
-  assert.throws(() => recognitionOf('gpt-6-listen'), RangeError)
+  for (const { id } of STT_MODELS) assert.ok(requireRecognition(id).format)
+  assert.throws(() => requireRecognition('gpt-6-listen'), RangeError)
 })
 
 test("a file's type determines its name, and unsupported types have none", () => {
@@ -61,5 +61,5 @@ test("a file's type determines its name, and unsupported types have none", () =>
     ['__proto__', null],
     ['constructor', null],
   ] as const)
-    assert.equal(audioName(type), name, type)
+    assert.equal(audioFileName(type), name, type)
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { deriveWebhookSecret, hasValidSignature, webhookHeaders } from '../../tasks/webhooks/signature.ts'
+import { deriveWebhookSecret, hasValidSignature, signWebhook } from '../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 
 /** Signatures of webhooks, and the URLs that they may have. */
@@ -12,11 +12,11 @@ const message = { id: 'msg_1', timestamp: Math.floor(Date.now() / 1000), body: '
 
 describe('the signature', () => {
   test('is accepted by the reference implementation', () => {
-    const headers = webhookHeaders(message, [first])
+    const headers = signWebhook(message, [first])
     assert.match(first, /^whsec_[A-Za-z0-9+/]{43}=$/)
     assert.deepEqual(new Webhook(first).verify(message.body, headers), { type: 'job.done' })
     // Example from the specification.
-    const given = webhookHeaders(
+    const given = signWebhook(
       { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1614265330, body: '{"test": 2432232314}' },
       ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
     )
@@ -24,7 +24,7 @@ describe('the signature', () => {
   })
 
   test("is sent twice during a secret's rotation, neither of another endpoint", () => {
-    const headers = webhookHeaders(message, [second, first])
+    const headers = signWebhook(message, [second, first])
     for (const secret of [first, second]) new Webhook(secret).verify(message.body, headers)
     for (const other of [deriveWebhookSecret(SECRET_KEY, 8, 1), deriveWebhookSecret(`${SECRET_KEY}.`, 7, 1)])
       assert.throws(() => new Webhook(other).verify(message.body, headers))

@@ -5,13 +5,13 @@ import type { Question } from '../../tasks/ai/ports.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createChat } from '../../workers/providers/ai/chat.ts'
-import { modelServer, type Script } from '../standins/models.ts'
+import { type Script, startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
-import { holdTimer } from './held-timer.ts'
+import { holdTimers } from './held-timer.ts'
 
 /** Runs the real client against a stand-in for the providers, which can also fail as they do. */
 
-const models = await modelServer()
+const models = await startModelServer()
 after(() => models.stop())
 const { url } = models
 const env = Object.fromEntries(
@@ -20,8 +20,8 @@ const env = Object.fromEntries(
     [`${name.toUpperCase()}_BASE_URL`, url],
   ]),
 )
-const SILENT_SECONDS = 77
-const chat = createChat(parseSettings({ ...env, AI_TIMEOUT_SECONDS: `${SILENT_SECONDS}` }))
+const SILENCE_TIMEOUT_SECONDS = 77
+const chat = createChat(parseSettings({ ...env, AI_TIMEOUT_SECONDS: `${SILENCE_TIMEOUT_SECONDS}` }))
 const question: Question = {
   provider: 'openai',
   model: 'm',
@@ -30,9 +30,9 @@ const question: Question = {
   temperature: 0.5,
   maxTokens: 10,
 }
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 
-async function ask(script: Script, more: Partial<Question> = {}, signal = never) {
+async function ask(script: Script, more: Partial<Question> = {}, signal = neverAborted) {
   models.script = () => script
   const pieces: string[] = []
   const answer = await chat.ask({ ...question, ...more }, signal, (piece) => pieces.push(piece))
@@ -73,14 +73,14 @@ describe("sends the request in each provider's format", () => {
 
   test('makes no request without a key', async () => {
     const keyless = createChat(parseSettings({}))
-    assert.equal((await expectFailure(keyless.ask(question, never))).code, 'ai.missing_key')
+    assert.equal((await expectFailure(keyless.ask(question, neverAborted))).code, 'ai.missing_key')
   })
 })
 
 describe('the answer', () => {
   test('arrives in pieces, and immediately', async () => {
     assert.deepEqual((await ask({ pieces: ['a', 'b', 'c'] })).pieces, ['a', 'b', 'c'])
-    assert.equal((await chat.ask(question, never)).text, 'abc')
+    assert.equal((await chat.ask(question, neverAborted)).text, 'abc')
   })
 
   test('has only the text of a list of parts, without the reasoning', async () => {
@@ -89,11 +89,11 @@ describe('the answer', () => {
     const inPieces = await ask({ pieces }, { provider: 'mistral' })
     assert.deepEqual([inPieces.text, inPieces.pieces], ['Hello there', ['Hello', ' there']])
     models.script = () => ({ pieces: [thought, [{ type: 'text', text: 'Hello there' }]] })
-    assert.equal((await chat.ask({ ...question, provider: 'mistral' }, never)).text, 'Hello there')
+    assert.equal((await chat.ask({ ...question, provider: 'mistral' }, neverAborted)).text, 'Hello there')
   })
 
   test('is complete, although the provider does not end it', async (t) => {
-    const limit = holdTimer(t, SILENT_SECONDS * 1000)
+    const limit = holdTimers(t, SILENCE_TIMEOUT_SECONDS * 1000)
     const asking = ask({ breaksAtEnd: 'hang' })
     // The timer restarts at the role, at each of two pieces and at the finish.
     await until('all output has arrived', () => limit.restarts === 4)
@@ -176,7 +176,7 @@ describe('failures', () => {
     ['silence later', 1, 'ai.interrupted'],
   ] as const) {
     test(what, async (t) => {
-      const limit = holdTimer(t, SILENT_SECONDS * 1000)
+      const limit = holdTimers(t, SILENCE_TIMEOUT_SECONDS * 1000)
       const before = models.asked.length
       const asking = expectFailure(ask({ breaks: { after, does: 'hang' } }))
       await until('all output has arrived', () =>
@@ -186,7 +186,7 @@ describe('failures', () => {
       limit.goOff()
       const { code: found, detail } = await asking
       assert.equal(found, code)
-      assert.ok(detail.endsWith(`: it sent nothing for ${SILENT_SECONDS} s`), detail)
+      assert.ok(detail.endsWith(`: it sent nothing for ${SILENCE_TIMEOUT_SECONDS} s`), detail)
     })
   }
 
@@ -196,8 +196,8 @@ describe('failures', () => {
     const pieces: string[] = []
     models.script = () => asked
     for (const asking of [
-      chat.ask(question, never, (text) => pieces.push(text)),
-      chat.ask(question, never),
+      chat.ask(question, neverAborted, (text) => pieces.push(text)),
+      chat.ask(question, neverAborted),
     ]) {
       const { code, detail } = await expectFailure(asking)
       assert.deepEqual([code, detail], ['ai.refused', 'AI provider error: its answer is too large'])
@@ -206,10 +206,10 @@ describe('failures', () => {
   })
 
   test('a refused connection', async () => {
-    const gone = await modelServer()
+    const gone = await startModelServer()
     await gone.stop()
     const nowhere = createChat(parseSettings({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: gone.url }))
-    const error = await expectFailure(nowhere.ask(question, never))
+    const error = await expectFailure(nowhere.ask(question, neverAborted))
     assert.deepEqual([error.code, /ECONNREFUSED/.test(error.detail)], ['ai.failed', true])
   })
 
@@ -226,7 +226,7 @@ describe('failures', () => {
   })
 
   test('pauses shorter than the limit are accepted, however many there are', async (t) => {
-    const limit = holdTimer(t, SILENT_SECONDS * 1000)
+    const limit = holdTimers(t, SILENCE_TIMEOUT_SECONDS * 1000)
     const pieces = ['a', 'b', 'c', 'd']
     assert.equal((await ask({ pieces })).text, 'abcd')
     assert.ok(limit.restarts >= pieces.length, 'it begins anew with each piece')

@@ -16,7 +16,7 @@ const SECRET = 'a secret of the service, 32 characters or more'
 const script = (path: string): string => new URL(path, import.meta.url).pathname
 const readEnvironment = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
 
-function start(path: string, env: Record<string, string>, cwd?: string): ChildProcess {
+function startProcess(path: string, env: Record<string, string>, cwd?: string): ChildProcess {
   const child = fork(script(path), [], {
     execArgv: ['--disable-warning=ExperimentalWarning'],
     env: { PATH: process.env.PATH, TMPDIR: tmpdir(), SECRET_KEY: SECRET, ...env },
@@ -35,26 +35,26 @@ const settings = join(folder, '.env')
 const key = join(dataDir, 'secret.key')
 for (const file of [settings, key]) writeFileSync(file, `EMAIL_PROVIDER_API_KEY=${SECRET}`)
 
-const parent = start('fixtures/hostile-parent.ts', { DATA_DIR: dataDir }, folder)
+const parent = startProcess('fixtures/hostile-parent.ts', { DATA_DIR: dataDir }, folder)
 const [sandbox] = (await once(parent, 'message')) as [Sandbox]
 
-async function attempt(name: Attempt, argument: unknown, kind = 'attempt'): Promise<unknown> {
+async function runAttempt(name: Attempt, argument: unknown, kind = 'attempt'): Promise<unknown> {
   parent.send([kind, [name, argument]])
   return (await once(parent, 'message'))[0]
 }
 
 /** Runs an attempt on a thread outside Node's permission model. Native code of an addon has the same freedom. */
-const attemptInThread = (name: Attempt, argument: unknown) => attempt(name, argument, 'attemptInThread')
+const runAttemptInThread = (name: Attempt, argument: unknown) => runAttempt(name, argument, 'attemptInThread')
 
 test('a child can neither read secrets, nor write, nor start a process', async () => {
   const refused = 'ERR_ACCESS_DENIED'
-  assert.equal(await attempt('readParent', 'environ'), refused)
-  assert.equal(await attempt('read', key), refused)
-  assert.equal(await attempt('read', settings), refused)
-  assert.equal(await attempt('write', join(folder, 'new')), refused)
-  assert.equal(await attempt('run', ['date']), refused)
+  assert.equal(await runAttempt('readParent', 'environ'), refused)
+  assert.equal(await runAttempt('read', key), refused)
+  assert.equal(await runAttempt('read', settings), refused)
+  assert.equal(await runAttempt('write', join(folder, 'new')), refused)
+  assert.equal(await runAttempt('run', ['date']), refused)
   // A child may read its own code.
-  assert.match(String(await attempt('read', script('../../workers/children/main.ts'))), /enableCodeCache/)
+  assert.match(String(await runAttempt('read', script('../../workers/children/main.ts'))), /enableCodeCache/)
 })
 
 const { isIsolated, isUnprivileged } = sandbox
@@ -76,21 +76,21 @@ test('a child starts even if DATA_DIR contains its code, which then stays visibl
 })
 
 test("a child cannot read its parent's data", async () => {
-  const environ = await attemptInThread('readParent', 'environ')
+  const environ = await runAttemptInThread('readParent', 'environ')
   if (isIsolated) assert.equal(environ, 'EACCES')
   else assert.doesNotMatch(String(environ), /secret/)
-  if (isIsolated) assert.equal(await attemptInThread('readParent', `root${key}`), 'EACCES')
+  if (isIsolated) assert.equal(await runAttemptInThread('readParent', `root${key}`), 'EACCES')
 })
 
 test('a child sees neither DATA_DIR nor .env if it is isolated', async () => {
   const content = readFileSync(key, 'latin1')
   assert.match(content, /secret/)
-  assert.equal(await attemptInThread('read', key), isIsolated ? 'ENOENT' : content)
-  assert.equal(await attemptInThread('read', settings), isIsolated ? '' : content)
+  assert.equal(await runAttemptInThread('read', key), isIsolated ? 'ENOENT' : content)
+  assert.equal(await runAttemptInThread('read', settings), isIsolated ? '' : content)
   const uncover = ['umount', dataDir]
   for (const command of [uncover, ['unshare', '--user', '--map-root-user', '--mount', ...uncover]])
-    assert.notEqual(await attemptInThread('run', command), '')
-  assert.equal(await attemptInThread('read', key), isIsolated ? 'ENOENT' : content)
+    assert.notEqual(await runAttemptInThread('run', command), '')
+  assert.equal(await runAttemptInThread('read', key), isIsolated ? 'ENOENT' : content)
 })
 
 test('a child has no network if it is isolated', async () => {
@@ -98,11 +98,11 @@ test('a child has no network if it is isolated', async () => {
   await once(server, 'listening')
   after(() => server.close())
   const { port } = server.address() as AddressInfo
-  assert.equal(await attemptInThread('connect', port), isIsolated ? 'ENETUNREACH' : 'connected')
+  assert.equal(await runAttemptInThread('connect', port), isIsolated ? 'ENETUNREACH' : 'connected')
 })
 
 test('a child gains no rights if the machine has no_new_privs', async () => {
-  const status = String(await attemptInThread('read', '/proc/self/status'))
+  const status = String(await runAttemptInThread('read', '/proc/self/status'))
   assert.equal(/^NoNewPrivs:\s1$/m.test(status), isUnprivileged)
   if (isIsolated) assert.match(status, /^CapEff:\s0+$/m)
 })
@@ -119,7 +119,7 @@ if (process.platform === 'linux')
       'tasks/migrate-main',
     ])
       test(main, async () => {
-        const { pid } = start(`../../${main}.ts`, env)
+        const { pid } = startProcess(`../../${main}.ts`, env)
         await until('the environment is blank', () => /^\0+$/.test(readEnvironment(pid!)))
       })
   })

@@ -18,7 +18,7 @@ import { log } from './parts.ts'
 /** Tests the pool of child processes, in its own process and over a port. The children do what the test asks. */
 
 const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
-const AMPLE: Limits = { cpuMs: 60_000 }
+const AMPLE_LIMITS: Limits = { cpuMs: 60_000 }
 
 function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
   const pool = createChildPool({
@@ -35,8 +35,12 @@ function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}
 }
 
 /** Sends a request to a child. Casts it, because the fixture's requests are not part of the real request type. */
-const ask = (lease: ChildLease, kind: string, request: unknown = null, limits = AMPLE): Promise<unknown> =>
-  lease.ask(kind as never, request as never, limits)
+const ask = (
+  lease: ChildLease,
+  kind: string,
+  request: unknown = null,
+  limits = AMPLE_LIMITS,
+): Promise<unknown> => lease.ask(kind as never, request as never, limits)
 
 const isLost =
   (why: ChildLost['lossReason'], at: number | null = null) =>
@@ -51,14 +55,14 @@ function servePort(pool: Children): Children {
   return createChildrenClient((port) => serveChildren(pool, port))
 }
 
-const inProcess = (pool: Children): Children => pool
+const usePoolDirectly = (pool: Children): Children => pool
 
 // This pool's child serves every kind of request, as in production.
-const whole = createChildPool({ log, concurrency: 1 })
-after(() => whole.close())
+const productionPool = createChildPool({ log, concurrency: 1 })
+after(() => productionPool.close())
 
 for (const [how, reached] of [
-  ['in its own process', inProcess],
+  ['in its own process', usePoolDirectly],
   ['over a port', servePort],
 ] as const) {
   describe(how, () => {
@@ -143,7 +147,7 @@ for (const [how, reached] of [
     })
 
     test('a file reaches a child completely and once, also from a buffer', async () => {
-      const children = reached(whole)
+      const children = reached(productionPool)
       const line = '0123456789 and so on, to the end of the line\n'
       const bytes = Buffer.from(line.repeat(30_000))
       const file = { format: 'text', fileName: 'long.txt' } as const
@@ -272,7 +276,7 @@ test('an answer that arrived while the parent was busy is not late', async () =>
   const lease = await createPool().lease()
   await ask(lease, 'echo')
   // The parent must read answers before it checks time limits, or a child that answered in time is killed.
-  assert.equal(await askWhileBlocked(lease, AMPLE), 'signed')
+  assert.equal(await askWhileBlocked(lease, AMPLE_LIMITS), 'signed')
   assert.equal(await askWhileBlocked(lease, { cpuMs: 60_000, wallMs: 100 }), 'signed')
   lease.release()
 })
@@ -330,7 +334,7 @@ test("a child held by a thread is killed when the thread's port closes", async (
   const { port1, port2 } = new MessageChannel()
   serveChildren(pool, port2)
   port1.postMessage({ kind: 'lease', lease: 1, urgent: false })
-  port1.postMessage({ kind: 'ask', lease: 1, work: 'hang', request: null, limits: AMPLE })
+  port1.postMessage({ kind: 'ask', lease: 1, work: 'hang', request: null, limits: AMPLE_LIMITS })
   await until('the thread has a child', () => pool.size === 1)
   port1.close()
   await until('the child has exited', () => pool.size === 0)

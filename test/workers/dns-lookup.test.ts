@@ -36,7 +36,7 @@ function nameOf(query: Buffer): string {
   return parts.join('.')
 }
 
-function find(
+function lookUp(
   name: string,
   { local = false, ...options }: LookupOptions & { local?: boolean } = { all: true },
 ) {
@@ -49,28 +49,28 @@ function find(
 
 describe('the addresses of a name', () => {
   test('are those of the name server', async () => {
-    assert.deepEqual(await find('known.example'), [{ address: '203.0.113.7', family: 4 }])
-    assert.equal(await find('known.example', {}), '203.0.113.7')
+    assert.deepEqual(await lookUp('known.example'), [{ address: '203.0.113.7', family: 4 }])
+    assert.equal(await lookUp('known.example', {}), '203.0.113.7')
   })
 
   test('do not wait for lookups of other names', async () => {
-    const silent = Array.from({ length: 20 }, (_, i) => find(`silent-${i}.example`))
+    const silent = Array.from({ length: 20 }, (_, i) => lookUp(`silent-${i}.example`))
     const given = Promise.allSettled(silent)
-    assert.equal(await Promise.race([find('known.example', {}), given]), '203.0.113.7')
+    assert.equal(await Promise.race([lookUp('known.example', {}), given]), '203.0.113.7')
   })
 
   test('are empty if no server knows the name', async () => {
-    await assert.rejects(find('unknown.example'), { code: 'ENOTFOUND' })
+    await assert.rejects(lookUp('unknown.example'), { code: 'ENOTFOUND' })
   })
 
   test('may be local to this machine if permitted', async () => {
-    await assert.rejects(find('localhost'), { code: 'ENOTFOUND' })
-    const found = (await find('localhost', { all: true, local: true })) as LookupAddress[]
+    await assert.rejects(lookUp('localhost'), { code: 'ENOTFOUND' })
+    const found = (await lookUp('localhost', { all: true, local: true })) as LookupAddress[]
     assert.ok(found.some(({ address }) => address === '127.0.0.1' || address === '::1'))
     assert.ok(!asked.includes('localhost'))
   })
 
   test('are not searched further if servers fail', async () => {
-    await assert.rejects(find('broken.example', { all: true, local: true }), { code: 'ESERVFAIL' })
+    await assert.rejects(lookUp('broken.example', { all: true, local: true }), { code: 'ESERVFAIL' })
   })
 })

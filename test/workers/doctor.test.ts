@@ -6,19 +6,19 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { clockOffset, type DatabaseFacts } from '../../sql/doctor.ts'
+import { computeClockOffset, type DatabaseFacts } from '../../sql/doctor.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { judgeFacts } from '../../workers/doctor/database.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from '../../workers/doctor/providers.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { runScript } from '../service.ts'
-import { settingsFor, startTestWorker } from './parts.ts'
+import { createSettings, startTestWorker } from './parts.ts'
 import { startSmtpServer } from './smtp.ts'
 
 /** Tests `npm run doctor`. */
 
-const { url, query } = await testDatabase()
+const { url, query } = await createTestDatabase()
 const folder = mkdtempSync(join(tmpdir(), 'millrace-doctor-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -31,7 +31,7 @@ async function runDoctor(env: Readonly<Record<string, string>>, ...args: string[
 test('next to a running service, it finds no problems beyond those of the test', async () => {
   const edge = await startEdge(url)
   // With a long lease, the worker still counts as alive when the doctor runs late.
-  const settings = settingsFor(url, { LEASE_SECONDS: '60' })
+  const settings = createSettings(url, { LEASE_SECONDS: '60' })
   const { worker } = await startTestWorker(url, '', { settings })
   const { status, lines } = await runDoctor({ PORT: String(edge.port) })
   const problems = lines.filter((line) => line.startsWith('PROBLEM'))
@@ -155,7 +155,7 @@ test('invalid arguments exit with status 2', async () => {
   assert.deepEqual(await runDoctor({}, '--fast'), { status: 2, lines: ['Usage: npm run doctor'] })
 })
 
-const GOOD: DatabaseFacts = {
+const GOOD_FACTS: DatabaseFacts = {
   version: 180_004,
   address: 'db:5432',
   readOnly: false,
@@ -169,13 +169,13 @@ const GOOD: DatabaseFacts = {
   pendingMigrations: [],
   changedFunctions: [],
   workers: 2,
-  unserved: [],
+  unservedQueues: [],
 }
 
 describe('checks of a database', () => {
   const settings = parseSettings({ NODE_ENV: 'test', DATABASE_URL: url })
   const findProblems = (change: Partial<DatabaseFacts>, of = settings) =>
-    judgeFacts(of, { ...GOOD, ...change }).filter(({ level }) => level !== 'ok')
+    judgeFacts(of, { ...GOOD_FACTS, ...change }).filter(({ level }) => level !== 'ok')
 
   test('a healthy one has no findings', () => assert.deepEqual(findProblems({}), []))
 
@@ -210,7 +210,7 @@ describe('checks of a database', () => {
     })
 
   test('the answer time is not counted as clock offset', () => {
-    const offsets = [-2000, 0, 1, 2999, 3000, 4500].map((told) => clockOffset(told, 0, 3000))
+    const offsets = [-2000, 0, 1, 2999, 3000, 4500].map((told) => computeClockOffset(told, 0, 3000))
     assert.deepEqual(offsets, [-2000, 0, 0, 0, 0, 1500])
   })
 

@@ -14,7 +14,16 @@ import {
 import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { drawPage } from '../../workers/providers/documents/draw.ts'
 import type { DocumentOptions } from '../../workers/providers/documents/opened-children.ts'
-import { deepPdf, encryptedPdf, hugePagePdf, mixedPdf, pageLines, rawPdf, stream, textPdf } from '../pdfs.ts'
+import {
+  deepPdf,
+  encryptedPdf,
+  hugePagePdf,
+  mixedPdf,
+  pageLines,
+  rawPdf,
+  streamObject,
+  textPdf,
+} from '../pdfs.ts'
 import { recordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
@@ -25,21 +34,21 @@ import { log } from './parts.ts'
 
 const PDF = 'application/pdf'
 const { signal } = new AbortController()
-const numbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+const pageNumbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
 /** Builds a PDF with one picture on each page, which has an eighth of the pixels of an A4 scan. */
-function signPdf(count: number): Uint8Array {
-  const pages = numbers(count).flatMap((n) => [
+function createPicturePdf(count: number): Uint8Array {
+  const pages = pageNumbers(count).flatMap((n) => [
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents ${3 * n + 1} 0 R` +
       ` /Resources << /XObject << /Im ${3 * n + 2} 0 R >> >> >>`,
-    stream('432 0 0 96 0 0 cm /Im Do'),
-    stream(
+    streamObject('432 0 0 96 0 0 cm /Im Do'),
+    streamObject(
       drawSign(`Page ${n} of ${count}`).toBuffer('image/jpeg'),
       '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB' +
         ' /Filter /DCTDecode',
     ),
   ])
-  const kids = numbers(count).map((n) => `${3 * n} 0 R`)
+  const kids = pageNumbers(count).map((n) => `${3 * n} 0 R`)
   return rawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     `<< /Type /Pages /Kids [${kids.join(' ')}] /Count ${count} >>`,
@@ -48,15 +57,15 @@ function signPdf(count: number): Uint8Array {
 }
 
 // After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output covers both.
-const keptOutput = DEPTH === 'quick' ? recordedOutputOptions() : {}
+const recordedOutput = DEPTH === 'quick' ? recordedOutputOptions() : {}
 
 function createPool(places = 2) {
-  const pool = createChildPool({ log, concurrency: places, ...keptOutput })
+  const pool = createChildPool({ log, concurrency: places, ...recordedOutput })
   after(() => pool.close())
   return pool
 }
 const pool = createPool()
-const single = createPool(1)
+const singleChildPool = createPool(1)
 
 const open = (bytes: Uint8Array, options: Partial<DocumentOptions> = {}, children: Children = pool) =>
   openDocument(children, async () => bytes, {
@@ -92,7 +101,7 @@ function createLosingChildren(loses: (kind: string, request: unknown) => LossRea
 test('pages are read in parallel, and children serve the next document', async () => {
   for (let round = 0; round < 2; round++) {
     const reader = await open(await textPdf(20))
-    const pages = await Promise.all(numbers(reader.pageCount).map((n) => reader.read(n)))
+    const pages = await Promise.all(pageNumbers(reader.pageCount).map((n) => reader.read(n)))
     for (const [i, { text }] of pages.entries()) assert.equal(text, pageLines(i + 1, 20).join('\n'))
     await reader.close()
   }
@@ -133,7 +142,7 @@ for (const slow of [true, false])
       if (kind === 'document.open') now += slow ? 20 : 60_000
       if (kind === 'document.read' && slow) await another.promise
     })
-    await Promise.all(numbers(8).map((n) => reader.read(n)))
+    await Promise.all(pageNumbers(8).map((n) => reader.read(n)))
     assert.equal(leases, slow ? 2 : 1)
     await reader.close()
   })
@@ -144,7 +153,7 @@ test('a page that crashes a child is read by the next one, without PDFium', asyn
     kind === 'document.read' && crashes-- > 0 ? 'crash' : null,
   )
   const reader = await open(await textPdf(3), {}, children)
-  const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
+  const pages = await Promise.all(pageNumbers(3).map((n) => reader.read(n)))
   assert.deepEqual(
     pages.map(({ status }) => status),
     ['read', 'read', 'read'],
@@ -166,8 +175,8 @@ for (const [why, detail, tries] of [
       lost++
       return why
     })
-    const reader = await open(signPdf(3), { vision: 'tesseract' }, children)
-    const pages = await Promise.all(numbers(3).map((n) => reader.read(n)))
+    const reader = await open(createPicturePdf(3), { vision: 'tesseract' }, children)
+    const pages = await Promise.all(pageNumbers(3).map((n) => reader.read(n)))
     assert.deepEqual(
       pages.map(({ status, givenUp }) => [status, givenUp]),
       [
@@ -194,7 +203,7 @@ for (const [why, children] of [
     })
     const reader = await open(await textPdf(24), {}, losers)
     await reader.read(1)
-    const pages = await Promise.all(numbers(24).map((n) => reader.read(n)))
+    const pages = await Promise.all(pageNumbers(24).map((n) => reader.read(n)))
     for (const [i, { status, text }] of pages.entries())
       if (i + 1 === 9) assert.equal(status, 'unread')
       else assert.equal(text, pageLines(i + 1, 24).join('\n'))
@@ -217,7 +226,7 @@ test('pages whose child is lost while no other is free wait for the next one', a
     throw new ChildLost('crash')
   })
   await reader.read(1)
-  const pages = await Promise.all(numbers(8).map((n) => reader.read(n)))
+  const pages = await Promise.all(pageNumbers(8).map((n) => reader.read(n)))
   assert.ok(lost && pages.every(({ status }) => status === 'read'))
   await reader.close()
 })
@@ -229,7 +238,7 @@ test('a page requested while the child sends an attachment is read afterwards', 
     asked.resolve()
     return answer.promise
   })
-  const attachment = reader.attachment(0)[Symbol.asyncIterator]().next()
+  const attachment = reader.readAttachment(0)[Symbol.asyncIterator]().next()
   await asked.promise
   const page = reader.read(1)
   await new Promise(setImmediate)
@@ -248,7 +257,7 @@ test('no page of a batch is lost with its child, and a picture in it is read too
   })
   const reader = await open(await mixedPdf(24, [20], { sentences: 2 }), { vision: 'tesseract' }, children)
   await reader.read(1)
-  const pages = await Promise.all(numbers(24).map((n) => reader.read(n)))
+  const pages = await Promise.all(pageNumbers(24).map((n) => reader.read(n)))
   assert.equal(lost, true)
   for (const [i, { method, text }] of pages.entries()) {
     assert.equal(method, i === 19 ? 'vision' : 'text_layer')
@@ -302,7 +311,7 @@ test('after twenty pages that lost a child each, the others are skipped', async 
   const { children } = createLosingChildren((kind) => (kind === 'document.read' ? 'cpu' : null))
   const reader = await open(await textPdf(40), {}, children)
   const details: (string | null)[] = []
-  for (const n of numbers(40)) details.push((await reader.read(n)).detail)
+  for (const n of pageNumbers(40)) details.push((await reader.read(n)).detail)
   const isLeftOut = (detail: string | null): boolean => /skipped because 20 other pages/.test(detail ?? '')
   assert.deepEqual([details.findIndex(isLeftOut), details.filter(isLeftOut).length], [20, 20])
   await reader.close()
@@ -315,10 +324,10 @@ test('invalid page numbers throw', async () => {
 })
 
 test('a long document takes turns with others', async () => {
-  const long = await open(signPdf(3), { vision: 'tesseract', sliceMs: 0 }, single)
+  const long = await open(createPicturePdf(3), { vision: 'tesseract', sliceMs: 0 }, singleChildPool)
   const done: string[] = []
-  const reading = numbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
-  const short = open(await textPdf(1), {}, single)
+  const reading = pageNumbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
+  const short = open(await textPdf(1), {}, singleChildPool)
   await (await short).read(1)
   done.push('short')
   await (await short).close()
@@ -329,8 +338,8 @@ test('a long document takes turns with others', async () => {
 
 test('an abort ends the current work', async () => {
   const abort = new AbortController()
-  const reader = await open(signPdf(3), { vision: 'tesseract', signal: abort.signal })
-  const reading = numbers(3).map((n) => reader.read(n))
+  const reader = await open(createPicturePdf(3), { vision: 'tesseract', signal: abort.signal })
+  const reading = pageNumbers(3).map((n) => reader.read(n))
   setImmediate(() => abort.abort(new Error('cancelled')))
   for (const page of await Promise.allSettled(reading))
     assert.match(String(page.status === 'rejected' && page.reason), /cancelled/)
@@ -340,7 +349,7 @@ test('an abort ends the current work', async () => {
 
 test('closing a document releases its children, and ends the current work', async () => {
   const own = createPool(1)
-  const reader = await open(signPdf(2), { vision: 'tesseract' }, own)
+  const reader = await open(createPicturePdf(2), { vision: 'tesseract' }, own)
   const reading = reader.read(1)
   await until('the work has begun', () => own.size === 1)
   await new Promise(setImmediate)
@@ -376,7 +385,7 @@ ${file.toString('base64').replace(/.{76}/g, '$&\n')}\n--b--\n`
   assert.match((await reader.read(1)).text, /Hello\n\nAttachments:\na\.bin \(2500000 bytes\)$/)
   for (let n = 0; n < 3; n++) {
     const pieces: Uint8Array[] = []
-    for await (const piece of reader.attachment(0)) pieces.push(piece)
+    for await (const piece of reader.readAttachment(0)) pieces.push(piece)
     assert.ok(pieces.length > 2 && Buffer.concat(pieces).equals(file))
   }
   await reader.close()
@@ -392,7 +401,7 @@ test('a document with too many pages is one unread page', async () => {
 })
 
 /** Starts a model provider that never answers. */
-async function silentModel(t: TestContext) {
+async function startSilentModel(t: TestContext) {
   const silent = createServer().listen(0, '127.0.0.1')
   t.after(() => silent.close())
   await once(silent, 'listening')
@@ -402,12 +411,12 @@ async function silentModel(t: TestContext) {
 }
 
 test('children are free for others during a request to a model', async (t) => {
-  const { vision, asked } = await silentModel(t)
+  const { vision, asked } = await startSilentModel(t)
   const abort = new AbortController()
-  const reader = await open(signPdf(1), { vision, signal: abort.signal }, single)
+  const reader = await open(createPicturePdf(1), { vision, signal: abort.signal }, singleChildPool)
   const page: Promise<PageResult> = reader.read(1)
   await asked()
-  const other = await open(await textPdf(1), {}, single)
+  const other = await open(await textPdf(1), {}, singleChildPool)
   assert.equal((await other.read(1)).status, 'read')
   await other.close()
   abort.abort(new Error('cancelled'))

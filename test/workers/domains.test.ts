@@ -5,19 +5,25 @@ import { Failure } from '../../sql/errors.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createDomains } from '../../workers/providers/comms/domains.ts'
 import { type Mode, neverAnswers } from '../standins/http.ts'
-import { KEY, type ResendStandIn, resendDomain, resendServer, SEND_ONLY } from '../standins/resend.ts'
+import {
+  createResendDomain,
+  KEY,
+  type ResendStandIn,
+  SEND_ONLY_KEY_ERROR,
+  startResend,
+} from '../standins/resend.ts'
 
 // The limits suit a busy machine. `HANGING` has a shorter one, for servers that never answer.
 const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5000, retryMs: 30_000, maxWaitMs: 0 }
-const HANGING = { ...LIMITS, answerMs: 300 }
+const HANGING_LIMITS = { ...LIMITS, answerMs: 300 }
 const servers: ResendStandIn[] = []
 after(async () => {
   for (const server of servers) await server.stop()
 })
 const signal = new AbortController().signal
 
-async function account(env: Record<string, string> = {}, mode: Mode = 'take') {
-  const server = await resendServer()
+async function createAccount(env: Record<string, string> = {}, mode: Mode = 'take') {
+  const server = await startResend()
   servers.push(server)
   server.mode = () => mode
   const settings = parseSettings({
@@ -26,7 +32,7 @@ async function account(env: Record<string, string> = {}, mode: Mode = 'take') {
     EMAIL_PROVIDER_API_BASE_URL: `${server.url}/`,
     ...env,
   })
-  const limits = neverAnswers(mode) ? HANGING : LIMITS
+  const limits = neverAnswers(mode) ? HANGING_LIMITS : LIMITS
   return { server, ...createDomains(settings.email, limits) }
 }
 
@@ -42,11 +48,11 @@ async function expectFailure(asking: Promise<unknown>): Promise<Failure> {
 
 describe('the domains of an account', () => {
   test('are listed from all pages', async () => {
-    const { server, domains } = await account()
+    const { server, domains } = await createAccount()
     server.domains.push(
-      resendDomain('a.example'),
-      resendDomain('b.example', 'pending'),
-      resendDomain('c.example'),
+      createResendDomain('a.example'),
+      createResendDomain('b.example', 'pending'),
+      createResendDomain('c.example'),
     )
     server.pageSize = 2
     const names = (await domains.list(signal)).map(({ name, status }) => [name, status])
@@ -62,7 +68,7 @@ describe('the domains of an account', () => {
   })
 
   test('include an added one, once', async () => {
-    const { server, domains } = await account()
+    const { server, domains } = await createAccount()
     const added = await domains.add('mail.example', 'eu-west-1', signal)
     assert.deepEqual([added.name, added.status, added.region], ['mail.example', 'not_started', 'eu-west-1'])
     assert.deepEqual(added.records[0], {
@@ -80,8 +86,8 @@ describe('the domains of an account', () => {
   })
 
   test('are checked by name', async () => {
-    const { server, domains } = await account()
-    server.domains.push(resendDomain('mail.example', 'failed'))
+    const { server, domains } = await createAccount()
+    server.domains.push(createResendDomain('mail.example', 'failed'))
     const checked = await domains.check('mail.example', signal)
     assert.deepEqual([checked?.status, checked?.records.length], ['pending', 2])
     assert.equal(await domains.check('other.example', signal), null)
@@ -101,7 +107,7 @@ describe('the domains of an account', () => {
 
 describe('errors of the provider', () => {
   const cases: readonly [string, Mode, string, boolean, RegExp][] = [
-    ['a key that may only send', SEND_ONLY, 'domain.refused', false, /may only send/],
+    ['a key that may only send', SEND_ONLY_KEY_ERROR, 'domain.refused', false, /may only send/],
     ['a bad key', { status: 401, body: { name: 'missing_api_key' } }, 'domain.refused', false, /the key$/],
     [
       'a refusal',
@@ -125,7 +131,7 @@ describe('errors of the provider', () => {
   ]
   for (const [name, mode, code, again, detail] of cases) {
     test(name, async () => {
-      const { domains } = await account({}, mode)
+      const { domains } = await createAccount({}, mode)
       const error = await expectFailure(domains.list(signal))
       assert.deepEqual([error.code, error.retryable], [code, again])
       assert.match(error.detail, detail)
@@ -134,7 +140,7 @@ describe('errors of the provider', () => {
 
   test('429: no request is made before the given time', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
-    const { server, domains } = await account({}, { status: 429, headers: { 'retry-after': '3' } })
+    const { server, domains } = await createAccount({}, { status: 429, headers: { 'retry-after': '3' } })
     assert.equal((await expectFailure(domains.list(signal))).retryAfter, 3)
     t.mock.timers.tick(1500)
     assert.equal((await expectFailure(domains.list(signal))).retryAfter, 2)
@@ -143,22 +149,22 @@ describe('errors of the provider', () => {
 
   test('five failures without an answer: no more requests are made', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
-    const { server, domains } = await account({}, 'cut before')
+    const { server, domains } = await createAccount({}, 'cut before')
     for (let n = 0; n < 5; n++) await expectFailure(domains.list(signal))
     assert.match((await expectFailure(domains.list(signal))).detail, /retry in 5 s$/)
     assert.equal(server.asked.length, 5)
   })
 
   test('an abort is reported as an abort', async () => {
-    const { domains } = await account({}, 'hang before')
+    const { domains } = await createAccount({}, 'hang before')
     await assert.rejects(domains.list(AbortSignal.abort('cancelled')), (error) => error === 'cancelled')
   })
 })
 
 describe('a sender', () => {
   test('must have a verified domain, in any case, but not a subdomain', async () => {
-    const { server, checkSender } = await account()
-    server.domains.push(resendDomain('Example.com'), resendDomain('new.example', 'pending'))
+    const { server, checkSender } = await createAccount()
+    server.domains.push(createResendDomain('Example.com'), createResendDomain('new.example', 'pending'))
     for (const good of ['a@example.com', 'A@EXAMPLE.COM', 'try@resend.dev']) await checkSender(good, signal)
     for (const bad of ['a@new.example', 'a@mail.example.com', 'a@other.example']) {
       const error = await expectFailure(checkSender(bad, signal))
@@ -171,8 +177,8 @@ describe('a sender', () => {
   test('is checked once for many callers, and again when the domain may have been verified', async (t) => {
     let now = performance.now()
     t.mock.method(performance, 'now', () => now)
-    const { server, checkSender } = await account()
-    server.domains.push(resendDomain('example.com', 'pending'))
+    const { server, checkSender } = await createAccount()
+    server.domains.push(createResendDomain('example.com', 'pending'))
     const all = await Promise.allSettled(
       Array.from({ length: 20 }, () => checkSender('a@example.com', signal)),
     )
@@ -186,12 +192,12 @@ describe('a sender', () => {
   })
 
   for (const [name, mode] of [
-    ['of a key that may only send', SEND_ONLY],
+    ['of a key that may only send', SEND_ONLY_KEY_ERROR],
     ['while the list can not be had', 'error before'],
     ['while the provider is silent', 'hang before'],
   ] as const) {
     test(`${name} is not checked, and not requested again immediately`, async () => {
-      const { server, checkSender } = await account({}, mode)
+      const { server, checkSender } = await createAccount({}, mode)
       await checkSender('a@anything.example', signal)
       await checkSender('a@anything.example', signal)
       assert.equal(server.asked.length, 1)
@@ -200,13 +206,13 @@ describe('a sender', () => {
 
   test('is not checked without a key, or if mail goes to files', async () => {
     await createDomains(parseSettings({}).email).checkSender('a@x.example', signal)
-    const { server, checkSender } = await account({ EMAIL_SMTP_URL: 'outbox:' })
+    const { server, checkSender } = await createAccount({ EMAIL_SMTP_URL: 'outbox:' })
     await checkSender('a@x.example', signal)
     assert.equal(server.asked.length, 0)
   })
 
   test('stops waiting on an abort', async () => {
-    const { checkSender } = await account({}, 'hang before')
+    const { checkSender } = await createAccount({}, 'hang before')
     const abort = new AbortController()
     const checking = checkSender('a@x.example', abort.signal)
     abort.abort('cancelled')

@@ -10,14 +10,14 @@ import { fail } from '../../sql/errors.ts'
 import type { EmailAttachment, EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
-import { mailServer } from '../standins/smtp.ts'
+import { startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
 /**
  * Attachments are read only as fast as the mail server accepts them. A mail has all of its attachments or is not sent.
  */
 
-const server = await mailServer()
+const server = await startMailServer()
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-attachments-'))
 after(async () => {
   await server.stop()
@@ -34,17 +34,21 @@ const to = (url: string, more: object = {}): Mailer =>
   )
 const mailer = to(server.url)
 
-const message = (attachments: readonly EmailAttachment[], id: string = randomUUID()): EmailMessage => ({
+const createMessage = (attachments: readonly EmailAttachment[], id: string = randomUUID()): EmailMessage => ({
   ...{ id, to: ['reader@example.com'], subject: 's', text: 'The text', html: '<p>The text</p>' },
   ...{ dateMs: 1_700_000_000_000, attachments },
 })
-const request = (signal = new AbortController().signal): ProviderRequest & { begun: number } => {
+const createRequest = (signal = new AbortController().signal): ProviderRequest & { begun: number } => {
   const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
   return made
 }
 
 /** Returns a file that yields one buffer again and again, valid until the next read, like a real store. */
-const file = (filename: string, bytes: Uint8Array, mediaType = 'application/pdf'): EmailAttachment => ({
+const createAttachment = (
+  filename: string,
+  bytes: Uint8Array,
+  mediaType = 'application/pdf',
+): EmailAttachment => ({
   ...{ filename, mediaType, byteSize: bytes.length },
   read: async function* () {
     const buffer = new Uint8Array(1000)
@@ -59,14 +63,18 @@ const file = (filename: string, bytes: Uint8Array, mediaType = 'application/pdf'
 
 test('arrive with names, types and all bytes', async () => {
   const files = [
-    file('Grüße & "quotes".pdf', randomBytes(300_001)),
-    file(`${'a very long name '.repeat(14)}.txt`, Buffer.from('text ✓\r\n.\r\n..'), 'text/plain'),
-    file('empty.bin', new Uint8Array(), 'application/octet-stream'),
-    file('inner.eml', Buffer.from('Subject: inner\r\n\r\nbytes \xff', 'latin1'), 'message/rfc822'),
-    file('twice.pdf', randomBytes(77)),
+    createAttachment('Grüße & "quotes".pdf', randomBytes(300_001)),
+    createAttachment(`${'a very long name '.repeat(14)}.txt`, Buffer.from('text ✓\r\n.\r\n..'), 'text/plain'),
+    createAttachment('empty.bin', new Uint8Array(), 'application/octet-stream'),
+    createAttachment(
+      'inner.eml',
+      Buffer.from('Subject: inner\r\n\r\nbytes \xff', 'latin1'),
+      'message/rfc822',
+    ),
+    createAttachment('twice.pdf', randomBytes(77)),
   ]
-  const one = message(files)
-  assert.equal((await mailer.send(one, request())).kind, 'taken')
+  const one = createMessage(files)
+  assert.equal((await mailer.send(one, createRequest())).kind, 'taken')
   const mail = await PostalMime.parse(server.raw.at(-1)!)
   assert.deepEqual([mail.text?.trim(), mail.html?.trim()], ['The text', '<p>The text</p>'])
   const types = ['application/pdf', 'text/plain', 'application/octet-stream', 'application/octet-stream']
@@ -79,36 +87,36 @@ test('arrive with names, types and all bytes', async () => {
     for await (const piece of read()) bytes.push(Buffer.from(piece))
     assert.ok(Buffer.from(mail.attachments[n]!.content as ArrayBuffer).equals(Buffer.concat(bytes)), `${n}`)
   }
-  assert.equal((await mailer.send(message(files, one.id), request())).kind, 'taken')
+  assert.equal((await mailer.send(createMessage(files, one.id), createRequest())).kind, 'taken')
   assert.equal(server.raw.at(-1), server.raw.at(-2), 'and the same to the last byte in every attempt')
 })
 
 test('prevent the mail with their own error if they break off', async () => {
   const before = server.taken.length
   const broken: EmailAttachment = {
-    ...file('x.pdf', new Uint8Array(2_000_000)),
+    ...createAttachment('x.pdf', new Uint8Array(2_000_000)),
     read: async function* () {
       yield randomBytes(1_000_000)
       throw fail('document.bytes_missing')
     },
   }
-  const on = request()
-  await assert.rejects(mailer.send(message([broken]), on), { code: 'document.bytes_missing' })
+  const on = createRequest()
+  await assert.rejects(mailer.send(createMessage([broken]), on), { code: 'document.bytes_missing' })
   assert.deepEqual([on.begun, server.taken.length], [0, before])
-  assert.equal((await mailer.send(message([]), request())).kind, 'taken', 'the next one is sent')
+  assert.equal((await mailer.send(createMessage([]), createRequest())).kind, 'taken', 'the next one is sent')
 })
 
 test('are not read for a server that rejects the mail', async () => {
   let reads = 0
   const unread: EmailAttachment = {
-    ...file('x.pdf', new Uint8Array(10)),
+    ...createAttachment('x.pdf', new Uint8Array(10)),
     read: async function* () {
       reads++
       yield new Uint8Array(10)
     },
   }
   server.mode = () => ({ status: 550, at: 'rcpt' })
-  await assert.rejects(mailer.send(message([unread]), request()), { code: 'email.refused' })
+  await assert.rejects(mailer.send(createMessage([unread]), createRequest()), { code: 'email.refused' })
   server.mode = () => 'take'
   assert.equal(reads, 0)
 })
@@ -134,7 +142,7 @@ test("are read at the server's pace, and released when the send is aborted", asy
   const whole = 400 * PIECE
   let [read, isReleased] = [0, false]
   const large: EmailAttachment = {
-    ...file('large.bin', new Uint8Array(), 'application/octet-stream'),
+    ...createAttachment('large.bin', new Uint8Array(), 'application/octet-stream'),
     byteSize: whole,
     read: async function* () {
       try {
@@ -145,9 +153,9 @@ test("are read at the server's pace, and released when the send is aborted", asy
     },
   }
   const abort = new AbortController()
-  const on = request(abort.signal)
+  const on = createRequest(abort.signal)
   const { port } = slow.address() as AddressInfo
-  const sending = to(`smtp://127.0.0.1:${port}`).send(message([large]), on)
+  const sending = to(`smtp://127.0.0.1:${port}`).send(createMessage([large]), on)
   let [seen, same] = [-1, 0]
   await until('reading has stopped', () => {
     same = read === seen && read > 0 ? same + 1 : 0
@@ -165,19 +173,19 @@ test("are read at the server's pace, and released when the send is aborted", asy
 test('are in the files of the outbox, whose mails otherwise have none', async () => {
   const outbox = to('outbox:')
   const bytes = randomBytes(500_000)
-  const one = message([file('a.pdf', bytes)])
-  await outbox.send(one, request())
+  const one = createMessage([createAttachment('a.pdf', bytes)])
+  await outbox.send(one, createRequest())
   const folder = join(dataDir, 'outbox')
   const mail = await PostalMime.parse(readFileSync(join(folder, `${one.id}.eml`)))
   assert.ok(Buffer.from(mail.attachments[0]!.content as ArrayBuffer).equals(bytes))
   const broken: EmailAttachment = {
-    ...file('x.pdf', new Uint8Array(10)),
+    ...createAttachment('x.pdf', new Uint8Array(10)),
     read: async function* () {
       yield new Uint8Array(5)
       throw fail('document.bytes_missing')
     },
   }
-  const on = request()
-  await assert.rejects(outbox.send(message([broken]), on), { code: 'document.bytes_missing' })
+  const on = createRequest()
+  await assert.rejects(outbox.send(createMessage([broken]), on), { code: 'document.bytes_missing' })
   assert.deepEqual([readdirSync(folder), on.begun], [[`${one.id}.eml`], 0])
 })

@@ -8,14 +8,14 @@ import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer, type Mailer } from '../../workers/providers/comms/email.ts'
 import { neverAnswers } from '../standins/http.ts'
-import { type MailMode, type MailStandIn, mailServer } from '../standins/smtp.ts'
+import { type MailMode, type MailStandIn, startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
 /** Submitting a mail has three outcomes: accepted, certainly not accepted, or unknown. */
 
 // The limits suit a busy machine. `HANGING` has shorter ones, for servers that never answer.
 const LIMITS = { connectMs: 10_000, silentMs: 10_000, maxWaitMs: 0 }
-const HANGING = { ...LIMITS, silentMs: 1000 }
+const HANGING_LIMITS = { ...LIMITS, silentMs: 1000 }
 const servers: MailStandIn[] = []
 after(async () => {
   for (const server of servers) await server.stop()
@@ -25,15 +25,15 @@ async function openMailer(
   mode: MailMode = 'take',
   more = {},
 ): Promise<{ server: MailStandIn; mailer: Mailer }> {
-  const server = await mailServer()
+  const server = await startMailServer()
   servers.push(server)
   server.mode = () => mode
   const env = { EMAIL_SMTP_URL: server.url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }
-  const limits = neverAnswers(mode) ? HANGING : LIMITS
+  const limits = neverAnswers(mode) ? HANGING_LIMITS : LIMITS
   return { server, mailer: createMailer(parseSettings(env), { ...limits, ...more }) }
 }
 
-const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
+const createMessage = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   id: randomUUID(),
   to: ['reader@example.com'],
   subject: 'A subject',
@@ -41,13 +41,13 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   ...more,
 })
 
-function request(signal = new AbortController().signal): ProviderRequest & { begun: number } {
+function createRequest(signal = new AbortController().signal): ProviderRequest & { begun: number } {
   const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
   return made
 }
 
-async function expectFailure(mailer: Mailer, on: ProviderRequest = request()): Promise<Failure> {
-  const error = await mailer.send(message(), on).then(
+async function expectFailure(mailer: Mailer, on: ProviderRequest = createRequest()): Promise<Failure> {
+  const error = await mailer.send(createMessage(), on).then(
     (handed) => assert.fail(`It did not fail: ${inspect(handed)}`),
     (error: unknown) => error,
   )
@@ -63,7 +63,7 @@ describe('a submitted mail', () => {
       seen.push(recipient)
       return 'take'
     }
-    const one = message({
+    const one = createMessage({
       to: ['a@example.com', 'b@example.com'],
       cc: ['c@example.com'],
       bcc: ['hidden@example.com'],
@@ -72,7 +72,7 @@ describe('a submitted mail', () => {
       html: '<p>The text.</p>',
       dateMs: Date.parse('2026-01-02T03:04:05Z'),
     })
-    const handed = await mailer.send(one, request())
+    const handed = await mailer.send(one, createRequest())
     assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail: null })
     const mail = await PostalMime.parse(server.raw[0]!)
     const addresses = (list: Email['to']) => list?.map(({ address }) => address)
@@ -87,8 +87,8 @@ describe('a submitted mail', () => {
 
   test('is identical to the last byte at each attempt', async () => {
     const { server, mailer } = await openMailer()
-    const one = message({ html: '<p>x</p>', dateMs: 1_767_323_045_000 })
-    for (let n = 0; n < 3; n++) await mailer.send(one, request())
+    const one = createMessage({ html: '<p>x</p>', dateMs: 1_767_323_045_000 })
+    for (let n = 0; n < 3; n++) await mailer.send(one, createRequest())
     assert.equal(new Set(server.raw).size, 1)
     assert.deepEqual([server.taken.length, new Set(server.taken).size], [3, 1])
   })
@@ -96,8 +96,8 @@ describe('a submitted mail', () => {
   test('reports the recipients that were rejected', async () => {
     const { server, mailer } = await openMailer()
     server.unknownRecipients.add('nobody@example.com')
-    const one = message({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
-    const handed = await mailer.send(one, request())
+    const one = createMessage({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
+    const handed = await mailer.send(one, createRequest())
     const detail = 'The mail server accepted the message, but not for nobody@example.com'
     assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail })
   })
@@ -113,7 +113,7 @@ describe('a submitted mail', () => {
         return Promise.resolve()
       },
     }
-    await mailer.send(message({ text: 'x'.repeat(300_000) }), on)
+    await mailer.send(createMessage({ text: 'x'.repeat(300_000) }), on)
     assert.deepEqual([seenAtBegin, server.taken.length], [1, 1])
   })
 
@@ -121,8 +121,8 @@ describe('a submitted mail', () => {
     const { server, mailer } = await openMailer()
     const refusal = new Error('superseded')
     const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
-    await assert.rejects(mailer.send(message(), on), (error) => error === refusal)
-    assert.equal((await mailer.send(message(), request())).kind, 'taken')
+    await assert.rejects(mailer.send(createMessage(), on), (error) => error === refusal)
+    assert.equal((await mailer.send(createMessage(), createRequest())).kind, 'taken')
     assert.equal(server.taken.length, 1)
   })
 })
@@ -141,11 +141,13 @@ describe('a mail whose attempt ends while its request is being recorded', () => 
         setTimeout(recorded.resolve, 600)
         return recorded.promise
       }
-      const error = await mailer.send(message(), { signal: abort.signal, begin }).catch((reason) => reason)
+      const error = await mailer
+        .send(createMessage(), { signal: abort.signal, begin })
+        .catch((reason) => reason)
       assert.match(error instanceof Failure ? error.detail : String(error), reason)
       await recorded.promise
-      const next = message()
-      await mailer.send(next, request())
+      const next = createMessage()
+      await mailer.send(next, createRequest())
       assert.equal(server.taken.length, 1)
       assert.match(server.taken[0]!, new RegExp(next.id))
     })
@@ -161,7 +163,7 @@ test('a mail whose connection breaks during the recording keeps its reported out
     await promise
     isRecorded = true
   }
-  assert.equal((await expectFailure(mailer, { ...request(), begin })).code, 'email.failed')
+  assert.equal((await expectFailure(mailer, { ...createRequest(), begin })).code, 'email.failed')
   assert.ok(isRecorded)
   assert.equal(server.taken.length, 0)
 })
@@ -184,8 +186,8 @@ describe('a mail that was certainly not accepted', () => {
 
   test('after a cut within its content, whatever part had arrived', async () => {
     const { server, mailer } = await openMailer('half')
-    const one = message({ text: 'x'.repeat(500_000) })
-    const handed = await mailer.send(one, request()).catch((error: Failure) => error)
+    const one = createMessage({ text: 'x'.repeat(500_000) })
+    const handed = await mailer.send(one, createRequest()).catch((error: Failure) => error)
     if (handed instanceof Failure) assert.equal(handed.code, 'email.failed')
     else assert.equal(handed.kind, 'unknown')
     assert.equal(server.taken.length, 0)
@@ -194,7 +196,7 @@ describe('a mail that was certainly not accepted', () => {
   test('without a server', async () => {
     const { server, mailer } = await openMailer()
     await server.stop()
-    const on = request()
+    const on = createRequest()
     assert.equal((await expectFailure(mailer, on)).code, 'email.failed')
     assert.equal(on.begun, 0)
   })
@@ -204,8 +206,8 @@ describe('a mail that may have been accepted', () => {
   for (const mode of ['cut after', 'cut before', 'hang after', 'hang before'] as const) {
     test(`${mode} accepting it`, async () => {
       const { server, mailer } = await openMailer(mode)
-      const on = request()
-      const handed = await mailer.send(message(), on)
+      const on = createRequest()
+      const handed = await mailer.send(createMessage(), on)
       assert.ok(handed.kind === 'unknown' && !handed.answered, inspect(handed))
       assert.deepEqual([on.begun, server.requests], [1, 1], 'nothing repeats it')
       assert.equal(server.taken.length, mode.endsWith('after') ? 1 : 0)
@@ -215,8 +217,8 @@ describe('a mail that may have been accepted', () => {
   test('a duplicate answer counts once, and does not affect other mails', async () => {
     const { server, mailer } = await openMailer('twice')
     for (let n = 1; n <= 6; n++) {
-      const one = message()
-      const handed = await mailer.send(one, request()).catch((error: Failure) => error)
+      const one = createMessage()
+      const handed = await mailer.send(one, createRequest()).catch((error: Failure) => error)
       const taken = server.taken.filter((id) => id.includes(one.id)).length
       if (handed instanceof Failure) assert.deepEqual([handed.code, taken], ['email.failed', 0])
       else assert.ok(handed.kind === 'unknown' || taken === 1, inspect(handed))
@@ -227,12 +229,12 @@ describe('a mail that may have been accepted', () => {
   test('an abort waits a moment for a mail that is out, but not before', async () => {
     const { server, mailer } = await openMailer('hang after')
     const abort = new AbortController()
-    const sending = mailer.send(message(), request(abort.signal))
+    const sending = mailer.send(createMessage(), createRequest(abort.signal))
     await until('the request has begun', () => server.taken.length === 1)
     abort.abort('cancelled')
     assert.equal((await sending).kind, 'unknown')
-    const aborted = request(AbortSignal.abort('stopping'))
-    await assert.rejects(mailer.send(message(), aborted), (error) => error === 'stopping')
+    const aborted = createRequest(AbortSignal.abort('stopping'))
+    await assert.rejects(mailer.send(createMessage(), aborted), (error) => error === 'stopping')
     assert.equal(aborted.begun, 0)
   })
 })

@@ -8,15 +8,15 @@ import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createMailer, type Mailer, requiresTls } from '../../workers/providers/comms/email.ts'
 import { until } from '../until.ts'
-import { type SmtpStandIn, smtpReply, startSmtpServer } from './smtp.ts'
+import { createSmtpReply, type SmtpStandIn, startSmtpServer } from './smtp.ts'
 
 const USER = 'relay-user'
 const SECRET = 'hunter2-%-secret'
 // Credentials of AUTH PLAIN (RFC 4616).
-const PLAIN = Buffer.from(`\0${USER}\0${SECRET}`).toString('base64')
+const PLAIN_CREDENTIALS = Buffer.from(`\0${USER}\0${SECRET}`).toString('base64')
 const LIMITS = { connectMs: 300, silentMs: 300 }
 
-function mailer(port: number, credentials = '', limits = {}): Mailer {
+function createTestMailer(port: number, credentials = '', limits = {}): Mailer {
   const url = `smtp://${credentials}127.0.0.1:${port}`
   return createMailer(
     parseSettings({ EMAIL_SMTP_URL: url, EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com' }),
@@ -24,9 +24,9 @@ function mailer(port: number, credentials = '', limits = {}): Mailer {
   )
 }
 /** Creates a mailer with short timeouts, for silent servers. The other limits suit a busy machine. */
-const createHastyMailer = (port: number): Mailer => mailer(port, '', LIMITS)
+const createHastyMailer = (port: number): Mailer => createTestMailer(port, '', LIMITS)
 
-const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
+const createMessage = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   id: randomUUID(),
   to: ['reader@example.com'],
   subject: 'A subject',
@@ -35,7 +35,11 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   ...more,
 })
 
-async function send(via: Mailer, one = message(), signal = new AbortController().signal): Promise<void> {
+async function send(
+  via: Mailer,
+  one = createMessage(),
+  signal = new AbortController().signal,
+): Promise<void> {
   const handed = await via.send(one, { signal, begin: () => Promise.resolve() })
   if (handed.kind === 'taken') return
   signal.throwIfAborted()
@@ -45,7 +49,7 @@ async function send(via: Mailer, one = message(), signal = new AbortController()
 /** Returns the failure of a send. Asserts that neither the client nor the log would see a secret. */
 async function expectFailure(
   via: Mailer,
-  one = message(),
+  one = createMessage(),
 ): Promise<{ code: string; detail: string; again: boolean }> {
   const error = await send(via, one).then(
     () => assert.fail('It was sent'),
@@ -55,16 +59,16 @@ async function expectFailure(
   const { code, detail, retryable } = error
   assert.doesNotMatch(detail, /hunter2|relay-user|reader@|the words of the server|127\.0\.0\.1/)
   const shown = inspect(error, { depth: 10 })
-  assert.ok(!shown.includes(SECRET) && !shown.includes(PLAIN))
+  assert.ok(!shown.includes(SECRET) && !shown.includes(PLAIN_CREDENTIALS))
   return { code, detail, again: retryable }
 }
 
-const refused = (reason: string) => ({
+const createRejection = (reason: string) => ({
   code: 'email.refused',
   detail: `The email provider refused the message: ${reason}`,
   again: false,
 })
-const failed = (reason: string) => ({
+const createFailure = (reason: string) => ({
   code: 'email.failed',
   detail: `The email provider could not be reached or failed: ${reason}`,
   again: true,
@@ -73,12 +77,12 @@ const failed = (reason: string) => ({
 describe('a mail over SMTP', () => {
   test('arrives with both parts, in any language, from the configured sender', async () => {
     const server = await startSmtpServer()
-    const one = message({
+    const one = createMessage({
       subject: 'Prüfung — 検証 ✓',
       text: `Grüße, ${'längere Zeile '.repeat(30)}\n.\n..ein Punkt\n`,
       html: '<p>Grüße &#60;b&#62;</p>',
     })
-    await send(mailer(server.port), one)
+    await send(createTestMailer(server.port), one)
     const [{ from, to, raw, mail }] = server.received as [SmtpStandIn['received'][0]]
     assert.deepEqual([from, to], ['service@example.com', ['reader@example.com']])
     assert.deepEqual(
@@ -102,8 +106,8 @@ describe('a mail over SMTP', () => {
 
   test('has one part if only one is given', async () => {
     const server = await startSmtpServer()
-    const { html: _, ...textOnly } = message()
-    await send(mailer(server.port), textOnly)
+    const { html: _, ...textOnly } = createMessage()
+    await send(createTestMailer(server.port), textOnly)
     assert.deepEqual(
       [server.received[0]!.mail.html, server.received[0]!.mail.text?.trim()],
       [undefined, 'The text.'],
@@ -112,8 +116,8 @@ describe('a mail over SMTP', () => {
 
   test('has the same Message-ID at each attempt', async () => {
     const server = await startSmtpServer()
-    const via = mailer(server.port)
-    const one = message()
+    const via = createTestMailer(server.port)
+    const one = createMessage()
     await send(via, one)
     await send(via, one)
     const ids = server.received.map(({ mail }) => mail.messageId)
@@ -122,7 +126,7 @@ describe('a mail over SMTP', () => {
 
   test('shares a few connections with concurrent mails', async () => {
     const server = await startSmtpServer()
-    const via = mailer(server.port)
+    const via = createTestMailer(server.port)
     await Promise.all(Array.from({ length: 30 }, () => send(via)))
     assert.equal(new Set(server.received.map(({ mail }) => mail.messageId)).size, 30)
     assert.ok(server.connections <= 4, `${server.connections} connections`)
@@ -137,18 +141,18 @@ describe('a mail over SMTP', () => {
         done(null, { user: username ?? '' })
       },
     })
-    await send(mailer(server.port, `${USER}:${encodeURIComponent(SECRET)}@`))
+    await send(createTestMailer(server.port, `${USER}:${encodeURIComponent(SECRET)}@`))
     assert.deepEqual([seen, server.received.length], [[[USER, SECRET]], 1])
   })
 
   test('treats text that looks like a header, a file or a URL as text', async () => {
     const server = await startSmtpServer()
-    const one = message({
+    const one = createMessage({
       subject: 'Hello\r\nBcc: victim@example.com\r\n\r\nbody',
       text: 'Bcc: victim@example.com\n',
       html: '<img src="file:///etc/passwd">',
     })
-    await send(mailer(server.port), one)
+    await send(createTestMailer(server.port), one)
     const { to, mail } = server.received[0]!
     assert.deepEqual([to, mail.bcc, mail.attachments.length], [['reader@example.com'], undefined, 0])
     assert.ok(!mail.headers.some(({ key }) => key === 'bcc'))
@@ -159,50 +163,55 @@ describe('a mail that is not accepted', () => {
   for (const [at, options] of [
     [
       'RCPT',
-      (code: number) => ({ onRcptTo: (_a: unknown, _s: unknown, done: Done) => done(smtpReply(code)) }),
+      (code: number) => ({ onRcptTo: (_a: unknown, _s: unknown, done: Done) => done(createSmtpReply(code)) }),
     ],
     [
       'MAIL',
-      (code: number) => ({ onMailFrom: (_a: unknown, _s: unknown, done: Done) => done(smtpReply(code)) }),
+      (code: number) => ({
+        onMailFrom: (_a: unknown, _s: unknown, done: Done) => done(createSmtpReply(code)),
+      }),
     ],
     [
       'DATA',
       (code: number) => ({
         onData: (stream: NodeJS.ReadableStream, _s: unknown, done: Done) => {
-          stream.resume().on('end', () => done(smtpReply(code)))
+          stream.resume().on('end', () => done(createSmtpReply(code)))
         },
       }),
     ],
-    ['the connection', (code: number) => ({ onConnect: (_s: unknown, done: Done) => done(smtpReply(code)) })],
+    [
+      'the connection',
+      (code: number) => ({ onConnect: (_s: unknown, done: Done) => done(createSmtpReply(code)) }),
+    ],
   ] as const) {
     test(`at ${at} for now may be accepted later, but not after a permanent error`, async () => {
       for (const code of [421, 450, 452])
         assert.deepEqual(
-          await expectFailure(mailer((await startSmtpServer(options(code))).port)),
-          failed(`SMTP status ${code}`),
+          await expectFailure(createTestMailer((await startSmtpServer(options(code))).port)),
+          createFailure(`SMTP status ${code}`),
         )
       for (const code of [550, 554])
         assert.deepEqual(
-          await expectFailure(mailer((await startSmtpServer(options(code))).port)),
-          refused(`SMTP status ${code}`),
+          await expectFailure(createTestMailer((await startSmtpServer(options(code))).port)),
+          createRejection(`SMTP status ${code}`),
         )
     })
   }
 
   test('because of wrong credentials fails permanently, unless they cannot be checked now', async () => {
     const auth = (code: number) =>
-      startSmtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(smtpReply(code)) })
+      startSmtpServer({ authOptional: false, onAuth: (_auth, _session, done) => done(createSmtpReply(code)) })
     const credentials = `${USER}:${encodeURIComponent(SECRET)}@`
     assert.deepEqual(
-      await expectFailure(mailer((await auth(535)).port, credentials)),
-      refused('it does not accept the credentials'),
+      await expectFailure(createTestMailer((await auth(535)).port, credentials)),
+      createRejection('it does not accept the credentials'),
     )
     assert.deepEqual(
-      await expectFailure(mailer((await auth(454)).port, credentials)),
-      failed('SMTP status 454'),
+      await expectFailure(createTestMailer((await auth(454)).port, credentials)),
+      createFailure('SMTP status 454'),
     )
     const open = await startSmtpServer({ authOptional: false })
-    assert.equal((await expectFailure(mailer(open.port))).code, 'email.refused')
+    assert.equal((await expectFailure(createTestMailer(open.port))).code, 'email.refused')
   })
 
   test('credentials are not sent if STARTTLS is required and not offered', async () => {
@@ -220,9 +229,12 @@ describe('a mail that is not accepted', () => {
           EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
         }),
       )
-    assert.deepEqual(await expectFailure(send('?requireTLS=true')), refused('it does not offer STARTTLS'))
+    assert.deepEqual(
+      await expectFailure(send('?requireTLS=true')),
+      createRejection('it does not offer STARTTLS'),
+    )
     assert.equal(tried, 0)
-    await send('').send(message(), {
+    await send('').send(createMessage(), {
       signal: new AbortController().signal,
       begin: () => Promise.resolve(),
     })
@@ -246,9 +258,9 @@ describe('a mail that is not accepted', () => {
   test('a missing or wrong server is a temporary failure', async () => {
     const gone = await startSmtpServer()
     await gone.stop()
-    assert.deepEqual(await expectFailure(mailer(gone.port)), failed('ESOCKET'))
+    assert.deepEqual(await expectFailure(createTestMailer(gone.port)), createFailure('ESOCKET'))
     const other = await startTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
-    const { code, again } = await expectFailure(mailer(other))
+    const { code, again } = await expectFailure(createTestMailer(other))
     assert.deepEqual([code, again], ['email.failed', true])
   })
 
@@ -269,7 +281,7 @@ describe('a mail that is not accepted', () => {
       assert.ok(ms < 10_000, `${ms} ms`)
     }
     const deaf = await startTcpServer(() => {})
-    assert.deepEqual(await expectFailure(createHastyMailer(deaf)), failed('ETIMEDOUT'))
+    assert.deepEqual(await expectFailure(createHastyMailer(deaf)), createFailure('ETIMEDOUT'))
   })
 
   test('a connection that is cut after DATA gets one copy, and only the job retries', async () => {
@@ -289,7 +301,7 @@ describe('a mail that is not accepted', () => {
         }
       })
     })
-    const { code, again } = await expectFailure(mailer(port))
+    const { code, again } = await expectFailure(createTestMailer(port))
     assert.deepEqual([code, again, bodies], ['email.failed', true, 1])
   })
 
@@ -302,12 +314,12 @@ describe('a mail that is not accepted', () => {
       }),
     )
     await assert.rejects(
-      send(via, message(), AbortSignal.abort('cancelled')),
+      send(via, createMessage(), AbortSignal.abort('cancelled')),
       (reason) => reason === 'cancelled',
     )
     assert.equal(server.connections, 0)
     const abort = new AbortController()
-    const sending = send(via, message(), abort.signal)
+    const sending = send(via, createMessage(), abort.signal)
     await until('the client has connected', () => server.connections === 1)
     abort.abort('timeout')
     await assert.rejects(sending, (reason) => reason === 'timeout')

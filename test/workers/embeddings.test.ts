@@ -4,17 +4,17 @@ import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createEmbedder } from '../../workers/providers/ai/embeddings.ts'
-import { folder } from '../edge/rag-help.ts'
+import { createFolder } from '../edge/rag-help.ts'
 import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 
 /** Embeddings come from a provider, or from a model in this process. The tests use the real runtime. */
 
-const models = folder()
+const models = createFolder()
 writeModel(models)
 const { signal } = new AbortController()
 const embedder = (env: Readonly<Record<string, string>>) => createEmbedder(parseSettings(env))
 const local = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: MODEL })
-const cosine = (a: Float32Array, b: Float32Array): number =>
+const computeCosine = (a: Float32Array, b: Float32Array): number =>
   a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 
 describe('a local model', () => {
@@ -23,9 +23,9 @@ describe('a local model', () => {
     assert.ok(embedded.model !== null)
     assert.deepEqual([embedded.model, embedded.dimensions], [MODEL, DIMENSIONS])
     const [car, automobile, bread] = embedded.vectors
-    for (const vector of embedded.vectors) assert.ok(Math.abs(cosine(vector, vector) - 1) < 1e-5)
-    assert.ok(cosine(car!, automobile!) > 0.9)
-    assert.ok(cosine(car!, bread!) < 0.5)
+    for (const vector of embedded.vectors) assert.ok(Math.abs(computeCosine(vector, vector) - 1) < 1e-5)
+    assert.ok(computeCosine(car!, automobile!) > 0.9)
+    assert.ok(computeCosine(car!, bread!) < 0.5)
   })
 
   test('accepts any number of texts of any length', async () => {
@@ -33,7 +33,7 @@ describe('a local model', () => {
     const embedded = await local(texts, signal)
     assert.ok(embedded.model !== null)
     assert.equal(embedded.vectors.length, 40)
-    assert.ok(cosine(embedded.vectors[0]!, embedded.vectors[38]!) > 0.999)
+    assert.ok(computeCosine(embedded.vectors[0]!, embedded.vectors[38]!) > 0.999)
     const none = await local([], signal)
     assert.ok(none.model !== null && none.vectors.length === 0 && none.dimensions === DIMENSIONS)
   })
@@ -93,7 +93,7 @@ describe('a provider', () => {
       ['/v1/embeddings', 'Bearer sk-test', 'text-embedding-3-small', 6],
     ])
     assert.ok(Math.abs(embedded.vectors[3]![0]! / embedded.vectors[3]![1]! - 3) < 1e-5)
-    assert.ok(Math.abs(cosine(embedded.vectors[69]!, embedded.vectors[69]!) - 1) < 1e-5)
+    assert.ok(Math.abs(computeCosine(embedded.vectors[69]!, embedded.vectors[69]!) - 1) < 1e-5)
   })
 
   test('is asked again when it is overloaded, before the vectors of many texts are lost', async () => {

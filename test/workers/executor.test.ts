@@ -9,18 +9,18 @@ import { createLedger } from '../../workers/attempts/ledger.ts'
 import type { EndedAttempt } from '../../workers/attempts/tally.ts'
 import type { Pools } from '../../workers/threads/pools.ts'
 import type { AbortReason, Outcome } from '../../workers/threads/protocol.ts'
-import { testDatabase } from '../database.ts'
-import { IDLE, jobSpec, ledgerOf } from '../sql/ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, IDLE_LOAD, jobSpec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** Runs the executor with a real ledger, and threads that the test controls. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db } = base
-const help = ledgerOf(base)
+const help = createLedgerHelp(base)
 
-const quick = {
+const quickTask = {
   pool: 'io',
   queue: 'test',
   payload: z.unknown(),
@@ -28,9 +28,9 @@ const quick = {
   run: () => Promise.resolve(null),
 } as const
 const findTask = createTaskFinder([
-  defineTask({ ...quick, name: 'test.task' }),
-  defineTask({ ...quick, name: 'test.short', timeoutSeconds: 0.2 }),
-  defineTask({ ...quick, name: 'test.stall', stallSeconds: 0.2 }),
+  defineTask({ ...quickTask, name: 'test.task' }),
+  defineTask({ ...quickTask, name: 'test.short', timeoutSeconds: 0.2 }),
+  defineTask({ ...quickTask, name: 'test.stall', stallSeconds: 0.2 }),
 ] as unknown as AnyTask[])
 
 interface Running {
@@ -40,7 +40,7 @@ interface Running {
   readonly begin: () => void
 }
 
-async function open() {
+async function openExecutor() {
   const lease = await help.lease()
   const threads = new Map<string, Running>()
   const createRunner = (isAlone: boolean): Pick<Pools, 'run' | 'abort'> => ({
@@ -70,7 +70,7 @@ async function open() {
     isolatedRunner: createRunner(true),
   })
   const heartbeat = async () =>
-    executor.reconcile((await db.maybeOne(renewLease(lease, IDLE, 60_000)))!.running)
+    executor.reconcile((await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)))!.running)
   const thread = (id: string, attempt = 1) =>
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
   /** Claims and runs a job; resolves when the attempt has ended. */
@@ -94,7 +94,7 @@ async function open() {
 }
 
 /** Returns the ms between the end of a job's last attempt and its next one. */
-async function readPause(id: string): Promise<number> {
+async function readBackoff(id: string): Promise<number> {
   const [row] = await base.query(
     `select round(extract(epoch from run_at - created_at) * 1000)::int as ms from job_event_row
      join (select id, run_at from job) job on id = job_id where id = $1 order by seq desc limit 1`,
@@ -105,7 +105,7 @@ async function readPause(id: string): Promise<number> {
 
 describe('the executor', () => {
   test('an attempt ends when its end is stored', async () => {
-    const { executor, start, ended } = await open()
+    const { executor, start, ended } = await openExecutor()
     const job = await start()
     assert.equal(executor.running, 1)
     job.thread.end({ kind: 'done', result: '7' })
@@ -120,7 +120,7 @@ describe('the executor', () => {
   })
 
   test('a transient failure is retried with backoff, but not a permanent one or the last try', async () => {
-    const { run, start, thread } = await open()
+    const { run, start, thread } = await openExecutor()
     const failed = { kind: 'failed', code: 'internal', detail: 'no', retryable: true } as const
     const job = await start({ max_tries: 3 })
     job.thread.end(failed)
@@ -128,7 +128,7 @@ describe('the executor', () => {
     const waits: number[] = []
     for (const attempt of [2, 3]) {
       assert.equal(await help.status(job.id), 'queued')
-      waits.push(await readPause(job.id))
+      waits.push(await readBackoff(job.id))
       await base.query('update job set run_at = now() where id = $1', [job.id])
       const ended = run(job.id)
       ;(await thread(job.id, attempt)).end(failed)
@@ -154,7 +154,7 @@ describe('the executor', () => {
   })
 
   test('a failure with a requested pause gets it, within limits', async () => {
-    const { start } = await open()
+    const { start } = await openExecutor()
     for (const [retryAfter, min, max] of [
       [20, 20_000, 20_000],
       [0.01, 750, 1250],
@@ -163,13 +163,13 @@ describe('the executor', () => {
       const job = await start({ max_tries: 3 })
       job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retryable: true, retryAfter })
       await job.ended
-      const wait = await readPause(job.id)
+      const wait = await readBackoff(job.id)
       assert.ok(wait >= min && wait <= max, `${retryAfter} s: ${wait} ms`)
     }
   })
 
   test('a job that runs or stalls too long is aborted, and retried', async () => {
-    const { start } = await open()
+    const { start } = await openExecutor()
     for (const name of ['test.short', 'test.stall']) {
       const job = await start({ name })
       await until(`${name} is aborted`, () => job.thread.aborts.length > 0)
@@ -181,7 +181,7 @@ describe('the executor', () => {
   })
 
   test('a job that waits for a thread is neither timed out nor stalled', async (t) => {
-    const { pass } = await open()
+    const { pass } = await openExecutor()
     let now = performance.now()
     const clock = t.mock.method(performance, 'now', () => now)
     for (const name of ['test.short', 'test.stall']) {
@@ -199,7 +199,7 @@ describe('the executor', () => {
   })
 
   test('the last timeout names its limit', async () => {
-    const { start } = await open()
+    const { start } = await openExecutor()
     const details: unknown[] = []
     for (const name of ['test.short', 'test.stall']) {
       const job = await start({ name, max_tries: 1 })
@@ -217,7 +217,7 @@ describe('the executor', () => {
   })
 
   test('a job that reports progress does not stall', async (t) => {
-    const { executor, start } = await open()
+    const { executor, start } = await openExecutor()
     let now = performance.now()
     const clock = t.mock.method(performance, 'now', () => now)
     const job = await start({ name: 'test.stall' })
@@ -237,7 +237,7 @@ describe('the executor', () => {
   })
 
   test('a cancel request reaches the thread with the heartbeat', async () => {
-    const { start, heartbeat } = await open()
+    const { start, heartbeat } = await openExecutor()
     const job = await start()
     await heartbeat()
     assert.deepEqual(job.thread.aborts, [])
@@ -250,7 +250,7 @@ describe('the executor', () => {
   })
 
   test('a rescued job that returns here runs, although its old attempt is not gone yet', async () => {
-    const { executor, run, start, thread, heartbeat } = await open()
+    const { executor, run, start, thread, heartbeat } = await openExecutor()
     const job = await start()
     await help.finish({ id: job.id, attempt: 1, outcome: 'interrupted' })
     const again = run(job.id)
@@ -271,7 +271,7 @@ describe('the executor', () => {
   })
 
   test('a lost lease aborts all jobs without ending them', async () => {
-    const { executor, start } = await open()
+    const { executor, start } = await openExecutor()
     const jobs = [await start(), await start()]
     executor.supersedeAll()
     for (const { id, thread, ended } of jobs) {
@@ -283,7 +283,7 @@ describe('the executor', () => {
   })
 
   test('a graceful stop releases running jobs without counting the try', async () => {
-    const { executor, start } = await open()
+    const { executor, start } = await openExecutor()
     const job = await start()
     executor.releaseAll()
     assert.deepEqual(job.thread.aborts, ['stopping'])
@@ -293,7 +293,7 @@ describe('the executor', () => {
   })
 
   test('the second heartbeat releases a job whose claim was not answered', async () => {
-    const { ledger, lease, heartbeat } = await open()
+    const { ledger, lease, heartbeat } = await openExecutor()
     const { id } = await help.running({}, lease)
     await heartbeat()
     await ledger.idle()
@@ -304,7 +304,7 @@ describe('the executor', () => {
   })
 
   test('jobs of a claim in progress are released only after its answer', async () => {
-    const { ledger, lease, heartbeat } = await open()
+    const { ledger, lease, heartbeat } = await openExecutor()
     const { id } = await help.running({}, lease)
     const claims = { answered: 7, isUnderWay: true }
     Object.defineProperty(ledger, 'claims', { get: () => claims })
@@ -320,7 +320,7 @@ describe('the executor', () => {
   })
 
   test('a dead thread counts as a try', async () => {
-    const { start } = await open()
+    const { start } = await openExecutor()
     const job = await start({ max_tries: 1 })
     job.thread.end({ kind: 'crashed' })
     await job.ended
@@ -332,7 +332,7 @@ describe('the executor', () => {
   })
 
   test('a dead thread with several jobs counts as an interruption, not as a try', async () => {
-    const { start } = await open()
+    const { start } = await openExecutor()
     const job = await start({ max_tries: 1 })
     job.thread.end({ kind: 'crashed', host: 'shared' })
     await job.ended
@@ -341,7 +341,7 @@ describe('the executor', () => {
   })
 
   test('a suspect runs in isolation, follows its signal, and is given up after enough crashes', async () => {
-    const { run, start, thread, heartbeat } = await open()
+    const { run, start, thread, heartbeat } = await openExecutor()
     const [one, two] = [await start({ max_tries: 1 }), await start()]
     for (const job of [one, two])
       for (let attempt = 1; attempt <= SUSPECT_FROM; attempt++) {

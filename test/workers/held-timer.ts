@@ -8,7 +8,7 @@ export interface HeldTimer {
 }
 
 /** Holds all timers of exactly `ms` milliseconds until the test ends. `goOff` fires the newest one. */
-export function holdTimer(t: TestContext, ms: number): HeldTimer {
+export function holdTimers(t: TestContext, ms: number): HeldTimer {
   const start = globalThis.setTimeout as unknown as (...given: unknown[]) => NodeJS.Timeout
   const held = { goOff: () => {}, restarts: 0 }
   const timer = { refresh: () => void held.restarts++ }

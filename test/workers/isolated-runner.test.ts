@@ -10,18 +10,18 @@ import {
 import type { Outcome } from '../../workers/threads/protocol.ts'
 import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
-import { log, settingsFor, TASKS } from './parts.ts'
+import { createSettings, log, TASKS_MODULE } from './parts.ts'
 
 /** The isolated runner survives whatever its jobs do to their process. */
 
 const { url } = await sharedDatabase()
 const events: { id: string; n: number; kind: string; data: unknown }[] = []
 
-function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
+function openRunner(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
   const isolated = createIsolatedRunner({
-    settings: settingsFor(url),
+    settings: createSettings(url),
     databaseUrl: url,
-    taskModules: [TASKS],
+    taskModules: [TASKS_MODULE],
     log,
     onEvent: (event) => void events.push(event),
     ...more,
@@ -29,11 +29,11 @@ function open(more: Partial<IsolatedRunnerOptions> = {}): IsolatedRunner {
   after(() => isolated.close())
   return isolated
 }
-const alone = open()
+const isolatedRunner = openRunner()
 // Ids of the jobs that are running.
-const begun = new Set<string>()
+const runningJobs = new Set<string>()
 
-function start(name: string, payload: unknown = {}, among = alone) {
+function startJob(name: string, payload: unknown = {}, among = isolatedRunner) {
   const id = uuidv7()
   const pool = name.startsWith('cpu') ? 'cpu' : 'io'
   const job = {
@@ -45,20 +45,23 @@ function start(name: string, payload: unknown = {}, among = alone) {
     request_id: null,
     trace_parent: null,
   }
-  const onBegun = () => void begun.add(id)
-  return { id, outcome: among.run(name.split('.')[0]!, pool, job, onBegun).finally(() => begun.delete(id)) }
+  const onBegun = () => void runningJobs.add(id)
+  return {
+    id,
+    outcome: among.run(name.split('.')[0]!, pool, job, onBegun).finally(() => runningJobs.delete(id)),
+  }
 }
 const parseResult = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
 
-interface Ran {
+interface RunResult {
   readonly pid: number
   readonly began: number
   readonly ended: number
 }
 
 test('each job has its own process, up to four at a time', async () => {
-  const ran: Ran[] = await Promise.all(
-    Array.from({ length: 8 }, async () => parseResult(await start('io.pid', { ms: 200 }).outcome)),
+  const ran: RunResult[] = await Promise.all(
+    Array.from({ length: 8 }, async () => parseResult(await startJob('io.pid', { ms: 200 }).outcome)),
   )
   for (const one of ran) {
     const bystanders = ran.filter(
@@ -71,7 +74,7 @@ test('each job has its own process, up to four at a time', async () => {
 })
 
 test('progress arrives in order, before the end', async () => {
-  const { id, outcome } = start('io.steps', { steps: 40 })
+  const { id, outcome } = startJob('io.steps', { steps: 40 })
   assert.deepEqual(await outcome, { kind: 'done', result: '40' })
   const notes = events.filter((event) => event.id === id && event.kind === 'note')
   assert.deepEqual(
@@ -81,54 +84,54 @@ test('progress arrives in order, before the end', async () => {
 })
 
 test('failures are the same as in a thread', async () => {
-  const failed = await start('io.fail', { code: 'document.missing' }).outcome
+  const failed = await startJob('io.fail', { code: 'document.missing' }).outcome
   assert.deepEqual([failed.kind, failed.kind === 'failed' && failed.code], ['failed', 'document.missing'])
 })
 
 for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
   test(`${name}: the death counts as the job's own crash, and the next one runs`, async () => {
-    const [dying, next] = [start(name), start('io.echo', 1)]
+    const [dying, next] = [startJob(name), startJob('io.echo', 1)]
     assert.deepEqual(await dying.outcome, { kind: 'crashed', host: 'isolated' })
     assert.deepEqual(await next.outcome, { kind: 'done', result: '1' })
   })
 
 test('an abort reaches a job that runs, ignores its signal, or waits', async () => {
-  const [running, ...others] = [60_000, 50, 50, 50].map((ms) => start('io.sleep', { ms }))
-  const waiting = start('io.sleep', { ms: 60_000 })
-  alone.abort(waiting.id, 3, 'superseded')
-  alone.abort(running!.id, 2, 'cancelled')
-  alone.abort(running!.id, 3, 'cancelled')
+  const [running, ...others] = [60_000, 50, 50, 50].map((ms) => startJob('io.sleep', { ms }))
+  const waiting = startJob('io.sleep', { ms: 60_000 })
+  isolatedRunner.abort(waiting.id, 3, 'superseded')
+  isolatedRunner.abort(running!.id, 2, 'cancelled')
+  isolatedRunner.abort(running!.id, 3, 'cancelled')
   assert.deepEqual(await running!.outcome, { kind: 'aborted', reason: 'cancelled' })
   assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'superseded' })
   for (const { outcome } of others) assert.equal((await outcome).kind, 'done')
-  const deaf = start('io.deaf', { ms: 60_000 })
-  alone.abort(deaf.id, 3, 'timeout')
+  const deaf = startJob('io.deaf', { ms: 60_000 })
+  isolatedRunner.abort(deaf.id, 3, 'timeout')
   assert.deepEqual(await deaf.outcome, { kind: 'aborted', reason: 'timeout' })
 })
 
 test('a job that waits for a process has not begun, and an abort ends it immediately', async () => {
-  const running = Array.from({ length: 4 }, () => start('io.sleep', { ms: 60_000 }))
-  const waiting = start('io.sleep', { ms: 60_000 })
-  await until('four jobs run', () => begun.size === 4)
-  alone.abort(waiting.id, 3, 'cancelled')
+  const running = Array.from({ length: 4 }, () => startJob('io.sleep', { ms: 60_000 }))
+  const waiting = startJob('io.sleep', { ms: 60_000 })
+  await until('four jobs run', () => runningJobs.size === 4)
+  isolatedRunner.abort(waiting.id, 3, 'cancelled')
   assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'cancelled' })
-  assert.deepEqual(begun, new Set(running.map(({ id }) => id)))
+  assert.deepEqual(runningJobs, new Set(running.map(({ id }) => id)))
   for (const { id, outcome } of running) {
-    alone.abort(id, 3, 'cancelled')
+    isolatedRunner.abort(id, 3, 'cancelled')
     await outcome
   }
 })
 
 test("a process that cannot start is not the job's crash", async () => {
-  const broken = open({ taskModules: ['file:///nowhere/tasks.ts'], settings: null as never })
-  assert.deepEqual(await start('io.echo', 1, broken).outcome, { kind: 'aborted', reason: 'stopping' })
+  const broken = openRunner({ taskModules: ['file:///nowhere/tasks.ts'], settings: null as never })
+  assert.deepEqual(await startJob('io.echo', 1, broken).outcome, { kind: 'aborted', reason: 'stopping' })
 })
 
 test('the process exits with the worker', async () => {
-  const { id, outcome } = start('io.late', { ms: 60_000 })
-  await until('the job runs', () => begun.has(id))
+  const { id, outcome } = startJob('io.late', { ms: 60_000 })
+  await until('the job runs', () => runningJobs.has(id))
   assert.ok(countIsolated() > 0)
-  alone.close()
+  isolatedRunner.close()
   assert.notEqual((await outcome).kind, 'done')
   await until('the processes have exited, including idle ones', () => countIsolated() === 0)
 })

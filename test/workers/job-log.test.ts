@@ -4,16 +4,16 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { MAX_LOG_LINES, storeLogLines } from '../../sql/jobs/log.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { createJobLog } from '../../workers/attempts/job-log.ts'
-import { testDatabase, waitForLock } from '../database.ts'
-import { jobSpec, ledgerOf, withClient } from '../sql/ledger-help.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { createLedgerHelp, jobSpec, withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** A job's page shows the lines that its worker logged about it. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query, url } = base
-const ledger = ledgerOf(base)
+const ledger = createLedgerHelp(base)
 const AT = '2026-01-31T12:00:00.123Z'
 
 async function addJob(): Promise<string> {
@@ -21,7 +21,7 @@ async function addJob(): Promise<string> {
   await ledger.enqueue(added)
   return added.id
 }
-const line = (jobId: string, more: object = {}): string =>
+const createLine = (jobId: string, more: object = {}): string =>
   JSON.stringify({
     level: 30,
     time: AT,
@@ -41,11 +41,11 @@ const readLines = (id: string) =>
 test('lines about a job are stored at intervals, the rest at the end, without redundant fields', async () => {
   const id = await addJob()
   const lines = createJobLog(20)
-  lines.take(line(id))
+  lines.collect(createLine(id))
   lines.open(db, log)
-  lines.take(JSON.stringify({ level: 50, time: AT, msg: 'Not about a job' }))
+  lines.collect(JSON.stringify({ level: 50, time: AT, msg: 'Not about a job' }))
   await until('the first line is stored', async () => (await readLines(id)).length === 1)
-  lines.take(line(id, { level: 40, attempt: 2, msg: 'It took long', ms: 300 }))
+  lines.collect(createLine(id, { level: 40, attempt: 2, msg: 'It took long', ms: 300 }))
   await lines.close()
   await lines.close()
   assert.deepEqual((await ledger.details(id)).log, [
@@ -58,7 +58,7 @@ test('only admins see the lines', async () => {
   const id = await addJob()
   const lines = createJobLog()
   lines.open(db, log)
-  lines.take(line(id))
+  lines.collect(createLine(id))
   await lines.close()
   await query(`update job set owner_id = null where id = $1`, [id])
   assert.equal((await ledger.details(id, 1)).log, null)
@@ -69,8 +69,8 @@ test('a long line is cut, and lines beyond the maximum are only logged', async (
   const [id, other] = [await addJob(), await addJob()]
   const lines = createJobLog()
   lines.open(db, log)
-  lines.take(line(id, { stack: 'x'.repeat(10_000) }))
-  for (let n = 0; n < 1000; n++) lines.take(line(other, { n }))
+  lines.collect(createLine(id, { stack: 'x'.repeat(10_000) }))
+  for (let n = 0; n < 1000; n++) lines.collect(createLine(other, { n }))
   await lines.close()
   const [{ data }] = (await readLines(id)) as [{ data: { cut: string } }]
   assert.deepEqual([Object.keys(data), data.cut.length], [['cut'], 4000])
@@ -81,7 +81,7 @@ test('a long line is cut, and lines beyond the maximum are only logged', async (
     Array.from({ length: MAX_LOG_LINES }, (_, n) => ({ n })),
   )
   // A job that has its maximum of lines gets no later ones either.
-  lines.take(line(other, { n: 'one more' }))
+  lines.collect(createLine(other, { n: 'one more' }))
   await lines.close()
   assert.equal((await readLines(other)).length, MAX_LOG_LINES)
 })
@@ -102,7 +102,7 @@ test('lines wait for a transaction that ends or deletes their job', async () => 
   const end = JSON.stringify([{ ...ending, outcome: 'failed', code: 'internal' }])
   const lines = createJobLog()
   lines.open(db, log)
-  for (const id of [ending.id, gone]) lines.take(line(id))
+  for (const id of [ending.id, gone]) lines.collect(createLine(id))
   const closing = await withClient(url, async (client) => {
     await client.query('begin')
     await client.query('select job_finish($1, 2, 5)', [end])
@@ -135,11 +135,11 @@ test('lines that cannot be stored are reported, without further effects', async 
   const lines = createJobLog()
   const warnings: unknown[] = []
   lines.open(db, { ...log, warn: (...words: unknown[]) => warnings.push(words[1]) } as unknown as typeof log)
-  lines.take(line(id))
+  lines.collect(createLine(id))
   await lines.close()
   await query('alter table elsewhere rename to job_log')
   assert.deepEqual(warnings, ['Failed to store log lines for the job pages'])
-  lines.take(line(id))
+  lines.collect(createLine(id))
   await lines.close()
   assert.equal((await readLines(id)).length, 1)
 })

@@ -4,20 +4,20 @@ import type { Database, Query } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { holdLease, type Lease } from '../../workers/attempts/lease.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf } from '../sql/ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
-import { faulty, log } from './parts.ts'
+import { createFaultyDatabase, log } from './parts.ts'
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { query } = base
-const help = ledgerOf(base)
-const open = new Set<Lease>()
+const help = createLedgerHelp(base)
+const openLeases = new Set<Lease>()
 // Tests of expiry use a quarter of production's lease time. The others use a time after which nothing expires.
-const [TTL_MS, LONG_MS] = [500, 60_000]
+const [SHORT_LEASE_MS, LONG_LEASE_MS] = [500, 60_000]
 
-async function hold(ttlMs = TTL_MS, onRecovered = () => {}) {
-  const db = faulty(base.db, () => fail('database.down'))
+async function holdTestLease(ttlMs = SHORT_LEASE_MS, onRecovered = () => {}) {
+  const db = createFaultyDatabase(base.db, () => fail('database.down'))
   const heartbeats: (readonly { id: string; attempt: number; cancel: boolean }[])[] = []
   const recovered: string[] = []
   const running: string[] = []
@@ -40,15 +40,15 @@ async function hold(ttlMs = TTL_MS, onRecovered = () => {}) {
     },
     ttlMs,
   })
-  open.add(lease)
+  openLeases.add(lease)
   const countCalls = (name: string): number => db.calls.filter((call) => call.name === name).length
   return { lease, db, calls: countCalls, heartbeats, recovered, running, pools, lost: () => lost }
 }
 
-const row = async (id: string) =>
+const readRow = async (id: string) =>
   (await query('select *, expires_at > now() as live from worker_lease where id = $1', [id]))[0]
 
-const readExpiry = async (id: string) => ((await row(id))?.expires_at as Date | undefined)?.getTime() ?? 0
+const readExpiry = async (id: string) => ((await readRow(id))?.expires_at as Date | undefined)?.getTime() ?? 0
 
 const findOwnLeases = () => query(`select id from worker_lease where name like '%/' || $1`, [process.pid])
 
@@ -64,50 +64,50 @@ function intercept(
 
 describe('a lease', { concurrency: false }, () => {
   afterEach(async () => {
-    for (const lease of open) await lease.close()
-    open.clear()
+    for (const lease of openLeases) await lease.close()
+    openLeases.clear()
   })
 
   test("exists from the worker's start to its stop", async () => {
-    const { lease } = await hold(LONG_MS)
-    const found = (await row(lease.id))!
+    const { lease } = await holdTestLease(LONG_LEASE_MS)
+    const found = (await readRow(lease.id))!
     assert.deepEqual(
       [found.queues, found.pool_ids, found.threads, found.live],
       [['a', 'b'], ['pool-1'], 3, true],
     )
     assert.match(String(found.name), new RegExp(`/${process.pid}$`))
     await lease.close()
-    assert.equal(await row(lease.id), undefined)
+    assert.equal(await readRow(lease.id), undefined)
   })
 
   test('is renewed long before it expires, with the current queue pools', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
-    const { lease, pools, calls, heartbeats } = await hold(LONG_MS)
+    const { lease, pools, calls, heartbeats } = await holdTestLease(LONG_LEASE_MS)
     pools.push('pool-2')
     for (let n = 1; n <= 3; n++) {
       const before = await readExpiry(lease.id)
-      t.mock.timers.tick(LONG_MS / 4)
+      t.mock.timers.tick(LONG_LEASE_MS / 4)
       assert.equal(calls('lease_renew'), n)
       await until('the lease is renewed', () => heartbeats.length === n)
       assert.ok((await readExpiry(lease.id)) > before)
     }
-    assert.deepEqual((await row(lease.id))!.pool_ids, ['pool-1', 'pool-2'])
+    assert.deepEqual((await readRow(lease.id))!.pool_ids, ['pool-1', 'pool-2'])
   })
 
   test('gets a new queue pool immediately', async () => {
-    const { lease, calls, pools } = await hold(LONG_MS)
+    const { lease, calls, pools } = await holdTestLease(LONG_LEASE_MS)
     pools.push('pool-2')
     lease.renew()
     // Checked in the same turn, in which no timer can have renewed the lease.
     assert.equal(calls('lease_renew'), 1)
     await until(
       'the lease names the pool',
-      async () => (await row(lease.id))!.pool_ids?.toString() === 'pool-1,pool-2',
+      async () => (await readRow(lease.id))!.pool_ids?.toString() === 'pool-1,pool-2',
     )
   })
 
   test('reports with each heartbeat the jobs that run here by the database', async () => {
-    const { lease, db, heartbeats, running } = await hold()
+    const { lease, db, heartbeats, running } = await holdTestLease()
     // The first heartbeat reads all jobs. It waits for the jobs and thus seems slow, so later heartbeats read only the
     // jobs that this worker lists.
     const jobs = Promise.withResolvers<void>()
@@ -127,10 +127,10 @@ describe('a lease', { concurrency: false }, () => {
   })
 
   test('is lost once when it is deleted, and replaced by another', async () => {
-    const { lease, lost } = await hold()
+    const { lease, lost } = await holdTestLease()
     const before = lease.id
     await query('delete from worker_lease where id = $1', [before])
-    await until('the new lease exists', async () => lease.id !== before && (await row(lease.id)))
+    await until('the new lease exists', async () => lease.id !== before && (await readRow(lease.id)))
     assert.equal(lost(), 1)
     const expires = await readExpiry(lease.id)
     await until('the new lease is renewed', async () => (await readExpiry(lease.id)) > expires)
@@ -138,19 +138,19 @@ describe('a lease', { concurrency: false }, () => {
   })
 
   test('is replaced by one lease if two concurrent renewals find it lost', async () => {
-    const { lease, lost } = await hold()
+    const { lease, lost } = await holdTestLease()
     const before = lease.id
     await query('delete from worker_lease where id = $1', [before])
     lease.renew()
     lease.renew()
-    await until('the new lease exists', async () => lease.id !== before && (await row(lease.id)))
+    await until('the new lease exists', async () => lease.id !== before && (await readRow(lease.id)))
     await lease.close()
     assert.equal(lost(), 1)
     assert.deepEqual(await findOwnLeases(), [])
   })
 
   test('leaves no row if it ends during a renewal', async () => {
-    const { lease, db, lost } = await hold()
+    const { lease, db, lost } = await holdTestLease()
     const gate = Promise.withResolvers<void>()
     intercept(db, 'maybeOne', async (call) => {
       await gate.promise
@@ -167,7 +167,7 @@ describe('a lease', { concurrency: false }, () => {
   })
 
   test('of another worker has expired: its jobs are rescued soon, and reported', async () => {
-    const { recovered } = await hold()
+    const { recovered } = await holdTestLease()
     const dead = await help.lease(60_000, ['pool-dead'])
     const job = await help.running({}, dead)
     await help.running({}, await help.lease())
@@ -175,7 +175,7 @@ describe('a lease', { concurrency: false }, () => {
     await until('the server has run long enough', async () => {
       const [up] = await query(
         `select now() - pg_postmaster_start_time() > $1::float * interval '1 ms' as long`,
-        [2.25 * TTL_MS],
+        [2.25 * SHORT_LEASE_MS],
       )
       return up!.long
     })
@@ -183,14 +183,14 @@ describe('a lease', { concurrency: false }, () => {
     await until('the job is rescued', () => recovered.length > 0)
     assert.deepEqual(recovered, [job.id])
     assert.equal(await help.status(job.id), 'queued')
-    assert.equal(await row(dead), undefined)
+    assert.equal(await readRow(dead), undefined)
   })
 
   test('with more jobs than one transaction rescues: all are rescued without a pause', async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const looks: number[] = []
-    const { lease, db, recovered, calls } = await hold(
-      LONG_MS,
+    const { lease, db, recovered, calls } = await holdTestLease(
+      LONG_LEASE_MS,
       () => void looks.push(calls('job_rescue_running')),
     )
     // By this clock the first search takes 100 ms. Therefore the next ones look only for expired leases.
@@ -204,7 +204,7 @@ describe('a lease', { concurrency: false }, () => {
       setImmediate(first.resolve)
       return rows
     })
-    t.mock.timers.tick(LONG_MS / 8)
+    t.mock.timers.tick(LONG_LEASE_MS / 8)
     await first.promise
     const dead = await help.lease()
     await query(
@@ -215,19 +215,19 @@ describe('a lease', { concurrency: false }, () => {
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     // A worker may declare others dead only after its own renewals have been in time for a while.
     await query(`update worker_lease set steady_since = '-infinity' where id = $1`, [lease.id])
-    t.mock.timers.tick(LONG_MS / 8)
+    t.mock.timers.tick(LONG_LEASE_MS / 8)
     await until('the last jobs are rescued', () => new Set(recovered).size === 2500)
     // The timer fired once, and each further search follows the one before.
     assert.deepEqual(looks, [2, 3, 4])
   })
 
   test('survives an outage of the database, and is renewed afterwards', async () => {
-    const { lease, db, lost } = await hold()
+    const { lease, db, lost } = await holdTestLease()
     const job = await help.running({}, lease.id)
     db.fault = () => 'before'
-    await until('the lease has expired', async () => (await row(lease.id))?.live === false)
+    await until('the lease has expired', async () => (await readRow(lease.id))?.live === false)
     db.fault = null
-    await until('the lease is renewed', async () => (await row(lease.id))?.live)
+    await until('the lease is renewed', async () => (await readRow(lease.id))?.live)
     assert.equal(lost(), 0)
     assert.equal(await help.status(job.id), 'running')
     await help.finish({ ...job, outcome: 'done' })
@@ -236,10 +236,10 @@ describe('a lease', { concurrency: false }, () => {
   test('does not declare others dead after an outage until it has been live for a while', async () => {
     // Renewals fail; other statements succeed.
     const cutOff = (name: string) => (name === 'lease_renew' ? 'before' : null)
-    const { lease, db, calls, recovered } = await hold()
+    const { lease, db, calls, recovered } = await holdTestLease()
     db.fault = cutOff
     const own = await help.running({}, lease.id)
-    await until('the lease has expired', async () => (await row(lease.id))?.live === false)
+    await until('the lease has expired', async () => (await readRow(lease.id))?.live === false)
     const dead = await help.lease()
     const job = await help.running({}, dead)
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
@@ -261,7 +261,7 @@ describe('a lease', { concurrency: false }, () => {
        where job_id = $1 order by seq desc limit 1`,
       [job.id, since],
     )) as [{ steady: string }]
-    assert.ok(Number(steady) >= TTL_MS, 'not at once')
+    assert.ok(Number(steady) >= SHORT_LEASE_MS, 'not at once')
     assert.deepEqual(recovered, [job.id], 'nor its own jobs')
     await help.finish({ ...own, outcome: 'done' })
   })

@@ -1,21 +1,21 @@
 import { fail } from '../../sql/errors.ts'
 import type { ProgressEntry } from '../../sql/jobs.ts'
 import { createLedger } from '../../workers/attempts/ledger.ts'
-import { testDatabase } from '../database.ts'
-import { ledgerOf } from '../sql/ledger-help.ts'
-import { type Faulty, faulty, log } from './parts.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp } from '../sql/ledger-help.ts'
+import { createFaultyDatabase, type FaultyDatabase, log } from './parts.ts'
 
 /** Creates a worker's ledger on the file's own database, with access to the tables behind it. */
 export async function createWorkerLedger() {
-  const base = await testDatabase()
-  const help = ledgerOf(base)
+  const base = await createTestDatabase()
+  const help = createLedgerHelp(base)
   const lease = await help.lease()
 
   /**
    * Opens a new ledger. Also returns the statements it sent, the jobs it notified about and the attempts it gave up.
    */
   const open = (leaseId: () => string = () => lease, claimNotify = () => false) => {
-    const db: Faulty = faulty(base.db, () => fail('database.down'))
+    const db: FaultyDatabase = createFaultyDatabase(base.db, () => fail('database.down'))
     const marked: string[] = []
     const superseded: string[] = []
     const ledger = createLedger({
@@ -40,7 +40,7 @@ export async function createWorkerLedger() {
 }
 
 /** Returns progress entry number `n` of a job. */
-export const step = (id: string, n: number, attempt = 1): ProgressEntry => ({
+export const createProgress = (id: string, n: number, attempt = 1): ProgressEntry => ({
   id,
   attempt,
   n,

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fail, mapDatabaseError } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
 import { jobSpec, withClient } from '../sql/ledger-help.ts'
-import { createWorkerLedger, step } from './ledger-parts.ts'
+import { createProgress, createWorkerLedger } from './ledger-parts.ts'
 
 const { base, help, open, running, notes } = await createWorkerLedger()
 
@@ -18,7 +18,7 @@ describe('the worker ledger', () => {
       claimed.flat().map((job) => job.id),
       jobs.map((job) => job.id),
     )
-    for (const { id } of jobs) for (const n of [1, 2, 3]) ledger.progress(step(id, n))
+    for (const { id } of jobs) for (const n of [1, 2, 3]) ledger.progress(createProgress(id, n))
     const ended = await Promise.all(
       jobs.map(({ id }, i) =>
         ledger.finish({
@@ -83,7 +83,7 @@ describe('the worker ledger', () => {
   test('splits large batches without losing entries', async () => {
     const { ledger, named } = open()
     const [job] = await running(1)
-    for (let n = 1; n <= 1234; n++) ledger.progress(step(job!.id, n))
+    for (let n = 1; n <= 1234; n++) ledger.progress(createProgress(job!.id, n))
     await ledger.idle()
     assert.equal(named('job_progress').length, 2)
     assert.deepEqual(
@@ -97,7 +97,7 @@ describe('the worker ledger', () => {
     const jobs = await running(20)
     db.fault = (name) => (name === 'job_progress' && db.calls.length < 3 ? 'before' : null)
     const ends = jobs.map(({ id }, i) => {
-      for (let n = 1; n <= i; n++) ledger.progress(step(id, n))
+      for (let n = 1; n <= i; n++) ledger.progress(createProgress(id, n))
       return ledger.finish({ id, attempt: 1, outcome: 'done' })
     })
     assert.deepEqual(
@@ -116,7 +116,7 @@ describe('the worker ledger', () => {
     await withClient(base.url, async (client) => {
       await client.query('begin')
       await client.query('select job_fence($1, 1)', [slow!.id])
-      ledger.progress(step(slow!.id, 1))
+      ledger.progress(createProgress(slow!.id, 1))
       assert.equal(await ledger.finish({ ...other!, outcome: 'done', limited: null }), true)
       assert.deepEqual(await notes(slow!.id), [1])
       await client.query('commit')
@@ -132,7 +132,7 @@ describe('the worker ledger', () => {
     await help.enqueue(waiting)
     let down = true
     db.fault = () => (down ? 'before' : null)
-    for (const { id } of jobs) ledger.progress(step(id, 1))
+    for (const { id } of jobs) ledger.progress(createProgress(id, 1))
     const ends = Promise.all(jobs.map(({ id }) => ledger.finish({ id, attempt: 1, outcome: 'done' })))
     const claim = ledger.claim(await help.deliveryOf(waiting.id), 1)
     await delay(300)
@@ -157,7 +157,7 @@ describe('the worker ledger', () => {
       seen.add(name)
       return first ? 'after' : null
     }
-    for (const n of [1, 2, 3]) ledger.progress(step(job!.id, n))
+    for (const n of [1, 2, 3]) ledger.progress(createProgress(job!.id, n))
     await ledger.idle()
     assert.deepEqual(superseded, [])
     assert.deepEqual(await notes(job!.id), [1, 2, 3])
@@ -204,8 +204,14 @@ describe('the worker ledger', () => {
   test('drops only the progress that cannot be stored, and the job continues', async () => {
     const { ledger, superseded, named } = open()
     const [one, two] = await running(2)
-    const bad: ProgressEntry = { ...step(one!.id, 2), data: { label: '\u0000' } }
-    for (const entry of [step(one!.id, 1), bad, step(one!.id, 3), step(two!.id, 1)]) ledger.progress(entry)
+    const bad: ProgressEntry = { ...createProgress(one!.id, 2), data: { label: '\u0000' } }
+    for (const entry of [
+      createProgress(one!.id, 1),
+      bad,
+      createProgress(one!.id, 3),
+      createProgress(two!.id, 1),
+    ])
+      ledger.progress(entry)
     await ledger.idle()
     assert.deepEqual([await notes(one!.id), await notes(two!.id)], [[1, 3], [1]])
     assert.deepEqual(superseded, [])
@@ -229,8 +235,8 @@ describe('the worker ledger', () => {
     const [mine, kept] = await running(2)
     await help.finish({ ...mine!, outcome: 'interrupted' })
     await help.claim(mine!.id, await help.lease())
-    ledger.progress(step(mine!.id, 1))
-    ledger.progress(step(kept!.id, 1))
+    ledger.progress(createProgress(mine!.id, 1))
+    ledger.progress(createProgress(kept!.id, 1))
     await ledger.idle()
     assert.deepEqual(superseded, [`${mine!.id}/1`])
     assert.deepEqual(marked, [kept!.id])
@@ -341,7 +347,7 @@ describe('the worker ledger', () => {
     const { ledger } = open()
     const jobs = await running(5)
     for (let n = 1; n <= 50; n++) {
-      for (const { id } of jobs) ledger.progress(step(id, n))
+      for (const { id } of jobs) ledger.progress(createProgress(id, n))
       if (n % 7 === 0) await delay(1)
     }
     await ledger.idle()

@@ -14,7 +14,7 @@ after(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
 
-function outbox() {
+function createTestOutbox() {
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-outbox-'))
   folders.push(dataDir)
   const mailer = createMailer(parseSettings({ DATA_DIR: dataDir, EMAIL_SMTP_URL: 'outbox:' }))
@@ -28,7 +28,7 @@ function outbox() {
   }
 }
 
-const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
+const createMessage = (more: Partial<EmailMessage> = {}): EmailMessage => ({
   id: randomUUID(),
   to: ['reader@example.com'],
   subject: 'Grüße',
@@ -38,8 +38,8 @@ const message = (more: Partial<EmailMessage> = {}): EmailMessage => ({
 })
 
 test('each message is one .eml file, readable only by its owner and by mail programs', async () => {
-  const box = outbox()
-  const [one, other] = [message(), message()]
+  const box = createTestOutbox()
+  const [one, other] = [createMessage(), createMessage()]
   await Promise.all([one, other].map(box.send))
   assert.deepEqual(box.files().sort(), [`${one.id}.eml`, `${other.id}.eml`].sort())
   assert.equal(statSync(join(box.folder, `${one.id}.eml`)).mode & 0o777, 0o600)
@@ -52,8 +52,8 @@ test('each message is one .eml file, readable only by its owner and by mail prog
 })
 
 test('a repeated message leaves one complete file, even 20 times concurrently', async () => {
-  const box = outbox()
-  const one = message({ text: 'x'.repeat(200_000) })
+  const box = createTestOutbox()
+  const one = createMessage({ text: 'x'.repeat(200_000) })
   await box.send(one)
   await Promise.all(Array.from({ length: 20 }, () => box.send(one)))
   assert.deepEqual(box.files(), [`${one.id}.eml`])
@@ -62,11 +62,11 @@ test('a repeated message leaves one complete file, even 20 times concurrently', 
 })
 
 test('a reader sees only complete files during writes', async () => {
-  const box = outbox()
+  const box = createTestOutbox()
   mkdirSync(box.folder)
   // Writes several mails, in parallel and in sequence. Some are complete while others are being written.
   const several = async (): Promise<void> => {
-    for (let n = 0; n < 5; n++) await box.send(message({ text: 'y'.repeat(300_000) }))
+    for (let n = 0; n < 5; n++) await box.send(createMessage({ text: 'y'.repeat(300_000) }))
   }
   let busy = true
   const sending = Promise.all(Array.from({ length: 4 }, several)).finally(() => {
@@ -87,14 +87,14 @@ test('a reader sees only complete files during writes', async () => {
 })
 
 test('an id cannot lead out of the folder, and failed writes leave nothing', async () => {
-  const box = outbox()
-  await box.send(message({ id: '../../escape/me' }))
+  const box = createTestOutbox()
+  await box.send(createMessage({ id: '../../escape/me' }))
   assert.deepEqual(box.files(), ['______escape_me.eml'])
-  const blocked = outbox()
+  const blocked = createTestOutbox()
   writeFileSync(blocked.folder, 'a file where the folder should be')
-  await assert.rejects(blocked.send(message()))
-  const taken = outbox()
-  const one = message()
+  await assert.rejects(blocked.send(createMessage()))
+  const taken = createTestOutbox()
+  const one = createMessage()
   mkdirSync(join(taken.folder, `${one.id}.eml`), { recursive: true })
   await assert.rejects(taken.send(one))
   assert.deepEqual(taken.files(), [`${one.id}.eml`])

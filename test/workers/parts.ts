@@ -17,9 +17,9 @@ import type { TestDatabase } from '../database.ts'
 /** Assembles parts of a worker in the test's own process. */
 
 export const log: Log = await createLog(process.env.TEST_LOG_LEVEL ?? 'silent', 'test')
-export const TASKS = new URL('./fixtures/tasks.ts', import.meta.url).href
+export const TASKS_MODULE = new URL('./fixtures/tasks.ts', import.meta.url).href
 
-export function settingsFor(url: string, more: Readonly<Record<string, string>> = {}): Settings {
+export function createSettings(url: string, more: Readonly<Record<string, string>> = {}): Settings {
   return parseSettings({
     DATABASE_URL: url,
     WORKER_THREADS: '2',
@@ -30,14 +30,14 @@ export function settingsFor(url: string, more: Readonly<Record<string, string>> 
 }
 
 /** Database whose statements fail on demand, before or after they take effect. */
-export interface Faulty extends Database {
+export interface FaultyDatabase extends Database {
   /** Statements so far, with names such as `job_finish` or `job_progress`. */
   readonly calls: { readonly name: string; readonly values: readonly unknown[] }[]
   fault: ((name: string) => 'before' | 'after' | null) | null
   error: () => Error
 }
 
-export function faulty(db: Database, error: () => Error): Faulty {
+export function createFaultyDatabase(db: Database, error: () => Error): FaultyDatabase {
   const nameOf = (query: Query<unknown>): string =>
     (query as { name?: string }).name ?? /(\w+)\(/.exec(query.sql)?.[1] ?? ''
   const wrap =
@@ -51,7 +51,7 @@ export function faulty(db: Database, error: () => Error): Faulty {
       if (fault === 'after') throw wrapped.error()
       return result
     }
-  const wrapped: Faulty = {
+  const wrapped: FaultyDatabase = {
     ...db,
     any: wrap((query) => db.any(query)) as Database['any'],
     one: wrap((query) => db.one(query)) as Database['one'],
@@ -86,7 +86,7 @@ export async function startParts(
     logFields: (id) => ({ jobId: id }),
     onSuperseded: (id, attempt) => executor?.supersede(id, attempt),
   })
-  const settings = settingsFor(base.url, options.settings)
+  const settings = createSettings(base.url, options.settings)
   const onEvent = (event: ProgressEntry): void => {
     executor?.touch(event)
     ledger.progress(event)
@@ -100,13 +100,13 @@ export async function startParts(
     get killGraceMs() {
       return options.killGraceMs ?? 300
     },
-    taskModules: [TASKS],
+    taskModules: [TASKS_MODULE],
     onEvent,
   })
   const isolated = createIsolatedRunner({
     settings,
     databaseUrl: base.url,
-    taskModules: [TASKS],
+    taskModules: [TASKS_MODULE],
     log,
     onEvent,
   })
@@ -115,7 +115,7 @@ export async function startParts(
     pools,
     isolatedRunner: isolated,
     log,
-    findTask: createTaskFinder(await loadTasks([TASKS])),
+    findTask: createTaskFinder(await loadTasks([TASKS_MODULE])),
     tallies: { countAttempt: () => {}, count: () => {} },
   })
   after(async () => {
@@ -136,11 +136,11 @@ export async function startTestWorker(
     warn: (_data: object, message: string) => void warnings.push(message),
   })
   const worker = await startWorker({
-    settings: settingsFor(url, { WORKER_QUEUES: queues }),
+    settings: createSettings(url, { WORKER_QUEUES: queues }),
     databaseUrl: url,
     directUrl: url,
     log: listening,
-    taskModules: [TASKS],
+    taskModules: [TASKS_MODULE],
     ...more,
   })
   let stopping: Promise<void> | null = null

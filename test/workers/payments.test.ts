@@ -3,21 +3,21 @@ import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createPayments } from '../../workers/providers/payments/payments.ts'
-import { event } from '../payment-events.ts'
-import { type Fault, KEY, stripeStandIn } from '../stripe.ts'
+import { createEvent } from '../payment-events.ts'
+import { type Fault, KEY, startStripe } from '../stripe.ts'
 
 /** Tests the real SDK against a stand-in: its requests, and the outcome of each kind of failure. */
 
-const stripe = await stripeStandIn()
-const settings = (given: Record<string, string> = {}) =>
+const stripe = await startStripe()
+const createSettings = (given: Record<string, string> = {}) =>
   parseSettings({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
-const provider = createPayments(settings())
+const provider = createPayments(createSettings())
 // The default timeout suits a busy machine. Tests of a hanging provider use this one.
-const hasty = createPayments(settings(), 300)
+const hastyProvider = createPayments(createSettings(), 300)
 const { signal } = new AbortController()
 const customer = { email: 'a@example.com', name: null, userId: 7 }
 let keys = 0
-const once = () => ({ key: `key-${++keys}`, signal })
+const createRequestOptions = () => ({ key: `key-${++keys}`, signal })
 
 const expectFailure = async (work: Promise<unknown>): Promise<Failure> => {
   const error = await work.then(
@@ -43,8 +43,8 @@ describe('a failure', () => {
   for (const [fault, code, detail, retryable] of table)
     test(`${fault}: ${code}`, async () => {
       stripe.faults.push(fault)
-      const asking = fault.startsWith('hang') ? hasty : provider
-      const error = await expectFailure(asking.createCustomer(customer, once()))
+      const asking = fault.startsWith('hang') ? hastyProvider : provider
+      const error = await expectFailure(asking.createCustomer(customer, createRequestOptions()))
       assert.deepEqual([error.code, error.retryable], [code, retryable])
       assert.match(error.detail, detail)
       assert.doesNotMatch(JSON.stringify(error.detail), /[sr]k_/)
@@ -52,7 +52,7 @@ describe('a failure', () => {
 
   test('of the connection is retried once with the same key', async () => {
     for (const fault of ['refuse', 'cut'] as const) {
-      const [before, key] = [stripe.account.customers.length, once()]
+      const [before, key] = [stripe.account.customers.length, createRequestOptions()]
       stripe.faults.push(fault)
       await provider.createCustomer(customer, key)
       assert.equal(stripe.account.customers.length, before + 1)
@@ -64,7 +64,7 @@ describe('a failure', () => {
   })
 
   test('is temporary if no server listens', async () => {
-    const away = createPayments(settings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:1' }), 300)
+    const away = createPayments(createSettings({ PROVIDER_API_BASE_URL: 'http://127.0.0.1:1' }), 300)
     assert.equal((await expectFailure(away.listPrices(signal))).code, 'payment.failed')
   })
 
@@ -72,18 +72,18 @@ describe('a failure', () => {
     const none = createPayments(parseSettings({}))
     const before = stripe.asked.length
     for (const work of [
-      none.createCustomer(customer, once()),
+      none.createCustomer(customer, createRequestOptions()),
       none.listPrices(signal),
-      none.cancelSubscription('sub_1', once()),
+      none.cancelSubscription('sub_1', createRequestOptions()),
     ])
       assert.equal((await expectFailure(work)).code, 'payment.not_configured')
     assert.equal(stripe.asked.length, before)
-    const wrong = createPayments(settings({ PROVIDER_SECRET_KEY: 'sk_test_wrong' }))
+    const wrong = createPayments(createSettings({ PROVIDER_SECRET_KEY: 'sk_test_wrong' }))
     assert.equal((await expectFailure(wrong.listPrices(signal))).code, 'payment.key')
   })
 
   test('with a key of another request is not a rejection', async () => {
-    const key = once()
+    const key = createRequestOptions()
     await provider.createCustomer(customer, key)
     assert.equal(
       (await expectFailure(provider.createCustomer({ ...customer, email: 'b@example.com' }, key))).code,
@@ -137,14 +137,14 @@ test('all open sessions and subscriptions of a customer are found, however many'
 
 test('answers include the time of the provider’s clock', async () => {
   stripe.account.subscriptions.set('sub_1', { id: 'sub_1', status: 'active' })
-  const { at, object } = await provider.cancelSubscription('sub_1', once())
+  const { at, object } = await provider.cancelSubscription('sub_1', createRequestOptions())
   assert.ok(Math.abs(at - Date.now() / 1000) < 60)
   assert.equal(object.cancel_at_period_end, true)
 })
 
 test('a repeated cancellation returns the current subscription, not the first answer', async () => {
   stripe.account.subscriptions.set('sub_2', { id: 'sub_2', status: 'active' })
-  const key = once()
+  const key = createRequestOptions()
   await provider.cancelSubscription('sub_2', key)
   stripe.account.subscriptions.set('sub_2', { id: 'sub_2', status: 'canceled' })
   const { at, object } = await provider.cancelSubscription('sub_2', key)
@@ -155,7 +155,10 @@ test('a repeated cancellation returns the current subscription, not the first an
 test('a repeated refund returns the time of the first one', async () => {
   const charge = { id: 'ch_1', payment_intent: 'pi_1', amount: 100, currency: 'usd' }
   stripe.account.charges.set(charge.id, charge)
-  const [refund, key] = [{ payment: { charge: charge.id }, amount: 1, reason: null, metadata: {} }, once()]
+  const [refund, key] = [
+    { payment: { charge: charge.id }, amount: 1, reason: null, metadata: {} },
+    createRequestOptions(),
+  ]
   const first = await provider.createRefund(refund, key)
   const made = Math.floor(Date.now() / 1000) - 100
   Object.assign(stripe.account.refunds.at(-1)!, { created: made })
@@ -167,7 +170,7 @@ test('lists are read to the end', async () => {
   const created = 1_700_000_000
   for (let n = 0; n < 250; n++)
     stripe.account.events.push(
-      event(
+      createEvent(
         n % 5 === 0 ? 'customer.created' : 'invoice.paid',
         { n },
         { id: `evt_${n}`, created: created + n },

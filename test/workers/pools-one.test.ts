@@ -9,26 +9,26 @@ import { createPools, type Pools } from '../../workers/threads/pools.ts'
 import type { Outcome } from '../../workers/threads/protocol.ts'
 import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
-import { log, settingsFor, TASKS } from './parts.ts'
+import { createSettings, log, TASKS_MODULE } from './parts.ts'
 
 /** In a pool of one thread, waiting jobs run whatever happens to the thread. */
 
 const { url } = await sharedDatabase()
 const events: unknown[] = []
 const pools = createPools({
-  settings: settingsFor(url, { WORKER_THREADS: '1' }),
+  settings: createSettings(url, { WORKER_THREADS: '1' }),
   databaseUrl: url,
   children: createChildPool({ log }),
   log,
   killGraceMs: 200,
-  taskModules: [TASKS],
+  taskModules: [TASKS_MODULE],
   onEvent: (event) => void events.push(event),
   onKill: () => onKill(),
 })
 let onKill = (): void => {}
 after(() => pools.close())
 
-function start(name: string, payload: unknown = {}, among = pools) {
+function startJob(name: string, payload: unknown = {}, among = pools) {
   const id = uuidv7()
   const pool = name.startsWith('cpu') ? 'cpu' : name.startsWith('model') ? 'model' : 'io'
   const outcome = among.run(name.split('.')[0]!, pool, {
@@ -51,8 +51,8 @@ const waitUntilBusy = (some: Pools) => until('a job has begun', () => some.busy 
 describe('a pool of one thread', () => {
   for (const name of ['cpu.exit', 'cpu.memory'] as const) {
     test(`jobs that wait behind ${name} run`, async () => {
-      const dying = start(name)
-      const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
+      const dying = startJob(name)
+      const behind = [startJob('cpu.echo', 1), startJob('cpu.echo', 2)]
       assert.deepEqual(await dying.outcome, { kind: 'crashed' })
       for (const [i, { outcome }] of behind.entries()) {
         assert.deepEqual(await settleWithin(outcome, 30_000), { kind: 'done', result: `${i + 1}` })
@@ -62,11 +62,11 @@ describe('a pool of one thread', () => {
 
   test('no job is blamed if several share a thread that dies', async () => {
     const among = createPools({
-      settings: settingsFor(url, { WORKER_THREADS: '2' }),
+      settings: createSettings(url, { WORKER_THREADS: '2' }),
       databaseUrl: url,
       children: createChildPool({ log }),
       log,
-      taskModules: [TASKS],
+      taskModules: [TASKS_MODULE],
       onEvent: () => {},
     })
     const run = (name: string, payload: unknown) =>
@@ -91,17 +91,17 @@ describe('a pool of one thread', () => {
 
   test('jobs that wait for a thread killed during its load run, or are reported as crashed', async () => {
     const fresh = createPools({
-      settings: settingsFor(url, { WORKER_THREADS: '1' }),
+      settings: createSettings(url, { WORKER_THREADS: '1' }),
       databaseUrl: url,
       children: createChildPool({ log }),
       log,
       killGraceMs: 200,
-      taskModules: [TASKS],
+      taskModules: [TASKS_MODULE],
       onEvent: () => {},
     })
     const kill = (message: unknown): void => void (message as { worker: Worker }).worker.terminate()
     subscribe('worker_threads', kill)
-    const jobs = [start('cpu.echo', 1, fresh), start('cpu.echo', 2, fresh)]
+    const jobs = [startJob('cpu.echo', 1, fresh), startJob('cpu.echo', 2, fresh)]
     await delay(0)
     unsubscribe('worker_threads', kill)
     for (const [i, { outcome }] of jobs.entries()) {
@@ -113,8 +113,8 @@ describe('a pool of one thread', () => {
   })
 
   test('jobs that wait behind a killed job run', async () => {
-    const spinning = start('cpu.spin', { ms: 60_000 })
-    const behind = [start('cpu.echo', 1), start('cpu.echo', 2)]
+    const spinning = startJob('cpu.spin', { ms: 60_000 })
+    const behind = [startJob('cpu.echo', 1), startJob('cpu.echo', 2)]
     await waitUntilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'aborted', reason: 'cancelled' })
@@ -125,12 +125,12 @@ describe('a pool of one thread', () => {
 
   for (const name of ['io.deaf', 'io.spin'])
     test(`jobs passed to a thread between its kill and its exit did not crash: ${name}`, async () => {
-      assert.equal((await start('io.echo', 0).outcome).kind, 'done')
-      const killed = start(name, { ms: 60_000 })
+      assert.equal((await startJob('io.echo', 0).outcome).kind, 'done')
+      const killed = startJob(name, { ms: 60_000 })
       await waitUntilBusy(pools)
       const later: Promise<Outcome>[] = []
       onKill = () => {
-        const more = () => later.push(start('io.echo', later.length).outcome)
+        const more = () => later.push(startJob('io.echo', later.length).outcome)
         // The first job is dispatched in this turn, after the kill, however soon the thread ends.
         more()
         const next = setInterval(more, 1)
@@ -144,61 +144,61 @@ describe('a pool of one thread', () => {
     })
 
   test('a finished job is done, however long its thread is busy afterwards', async () => {
-    assert.equal((await start('io.echo', 0).outcome).kind, 'done')
-    const done = start('io.sleep', { ms: 200 })
+    assert.equal((await startJob('io.echo', 0).outcome).kind, 'done')
+    const done = startJob('io.sleep', { ms: 200 })
     await nextTurn()
-    const busy = start('io.later', { ms: 200 })
+    const busy = startJob('io.later', { ms: 200 })
     await nextTurn()
     // This job lasts until both others are due in the same turn of the thread's loop.
-    const first = start('io.hold', { ms: 400 })
+    const first = startJob('io.hold', { ms: 400 })
     for (const { outcome } of [first, done, busy]) assert.equal((await outcome).kind, 'done')
   })
 
   test('a job that is aborted while it waits does not run to its end', async () => {
-    const spinning = start('cpu.hold', { ms: 1500 })
-    const waiting = start('cpu.hold', { ms: 60_000 })
+    const spinning = startJob('cpu.hold', { ms: 1500 })
+    const waiting = startJob('cpu.hold', { ms: 60_000 })
     await waitUntilBusy(pools)
     pools.abort(waiting.id, 1, 'cancelled')
     assert.deepEqual(await spinning.outcome, { kind: 'done', result: 'null' })
     assert.deepEqual(await settleWithin(waiting.outcome, 30_000), { kind: 'aborted', reason: 'cancelled' })
-    assert.deepEqual(await start('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
+    assert.deepEqual(await startJob('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
   })
 
   test('the thread of a model outlives a job that ignores its signal', async () => {
-    const first = await start('model.where', { ms: 0 }).outcome
-    const spinning = start('model.where', { ms: 900 })
+    const first = await startJob('model.where', { ms: 0 }).outcome
+    const spinning = startJob('model.where', { ms: 900 })
     await waitUntilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
     // The job runs for more than two grace periods, and then ends without help.
     assert.deepEqual(await spinning.outcome, first)
-    assert.deepEqual(await start('model.where', { ms: 0 }).outcome, first)
+    assert.deepEqual(await startJob('model.where', { ms: 0 }).outcome, first)
   })
 
   test('an abort of an unknown job does nothing', async () => {
     pools.abort(uuidv7(), 1, 'cancelled')
-    const job = start('io.late', { ms: 200 })
+    const job = startJob('io.late', { ms: 200 })
     pools.abort(job.id, 2, 'cancelled')
     assert.deepEqual(await job.outcome, { kind: 'done', result: '{"aborted":false}' })
   })
 
   test('an unknown task fails, without affecting other jobs', async () => {
-    const other = start('io.late', { ms: 300 })
-    const unknown = await start('io.no-such-task').outcome
+    const other = startJob('io.late', { ms: 300 })
+    const unknown = await startJob('io.no-such-task').outcome
     assert.equal(unknown.kind, 'failed')
     assert.equal((await other.outcome).kind, 'done')
   })
 
   test('a fence rejects an attempt whose job is not in the ledger', async () => {
-    assert.deepEqual(await start('io.fenced').outcome, { kind: 'aborted', reason: 'superseded' })
+    assert.deepEqual(await startJob('io.fenced').outcome, { kind: 'aborted', reason: 'superseded' })
   })
 
   test('closing ends running jobs', async () => {
     const closing = createPools({
-      settings: settingsFor(url),
+      settings: createSettings(url),
       databaseUrl: url,
       children: createChildPool({ log }),
       log,
-      taskModules: [TASKS],
+      taskModules: [TASKS_MODULE],
       onEvent: () => {},
     })
     const job = closing.run('io', 'io', {

@@ -2,50 +2,51 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cancelJob } from '../../sql/jobs.ts'
-import { testDatabase } from '../database.ts'
-import { jobSpec, ledgerOf } from '../sql/ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createLedgerHelp, jobSpec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startParts } from './parts.ts'
 
 /** Tests whole attempts on real threads. */
 
-const base = await testDatabase()
-const help = ledgerOf(base)
-const lease = await help.lease()
+const base = await createTestDatabase()
+const ledgerHelp = createLedgerHelp(base)
+const leaseId = await ledgerHelp.lease()
 // In ms: longer than any busy machine needs, and as short as possible.
-const [PATIENT, SHORT] = [60_000, 300]
-const grace = { killGraceMs: SHORT }
-const { executor, pools, ledger } = await startParts(base, lease, grace)
+const [LONG_GRACE_MS, SHORT_GRACE_MS] = [60_000, 300]
+const grace = { killGraceMs: SHORT_GRACE_MS }
+const { executor, pools, ledger } = await startParts(base, leaseId, grace)
 
 /** Claims the job's delivery and runs its jobs to the end. */
 async function runAttempt(id: string): Promise<void> {
-  for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
+  for (const job of await ledger.claim(await ledgerHelp.deliveryOf(id), 1)) await executor.run(job)
 }
 
 /** Enqueues a job and starts its attempt; `ended` resolves with the job's row. */
-async function start(name: string, payload: unknown = {}, fields: Parameters<typeof jobSpec>[0] = {}) {
+async function startAttempt(name: string, payload: unknown = {}, fields: Parameters<typeof jobSpec>[0] = {}) {
   const job = jobSpec({ name, payload, queue: name.split('.')[0]!, ...fields })
-  await help.enqueue(job)
-  const ended = runAttempt(job.id).then(() => help.row(job.id))
+  await ledgerHelp.enqueue(job)
+  const ended = runAttempt(job.id).then(() => ledgerHelp.row(job.id))
   return { id: job.id, ended }
 }
 
-const isRunning = (id: string) => until(`${id} runs`, async () => (await help.status(id)) === 'running')
-const run = async (...args: Parameters<typeof start>) => (await start(...args)).ended
+const waitUntilRunning = (id: string) =>
+  until(`${id} runs`, async () => (await ledgerHelp.status(id)) === 'running')
+const runJob = async (...args: Parameters<typeof startAttempt>) => (await startAttempt(...args)).ended
 
-async function cancel(id: string): Promise<void> {
+async function cancelAttempt(id: string): Promise<void> {
   await base.db.one(cancelJob(id))
   const [row] = await base.query(
     `select coalesce(json_agg(json_build_object('id', id, 'attempt', attempt, 'cancel', cancel_requested_at is not null)), '[]') as held
      from job where status = 'running' and lease_id = $1`,
-    [lease],
+    [leaseId],
   )
   executor.reconcile(row!.held as never)
 }
 
 /** Asserts that the pool still runs jobs. */
-async function assertAlive(queue = 'io'): Promise<void> {
-  const rows = await Promise.all(Array.from({ length: 5 }, (_, i) => run(`${queue}.echo`, { i })))
+async function assertPoolWorks(queue = 'io'): Promise<void> {
+  const rows = await Promise.all(Array.from({ length: 5 }, (_, i) => runJob(`${queue}.echo`, { i })))
   assert.deepEqual(
     rows.map((row) => row.result),
     rows.map((_, i) => ({ i })),
@@ -54,25 +55,25 @@ async function assertAlive(queue = 'io'): Promise<void> {
 
 describe('outcomes of attempts', () => {
   test('stores the result', async () => {
-    const row = await run('io.echo', { a: [1, null, 'x'] })
+    const row = await runJob('io.echo', { a: [1, null, 'x'] })
     assert.deepEqual([row.status, row.result], ['done', { a: [1, null, 'x'] }])
   })
 
   test('retries a transient failure and fails on a permanent one', async () => {
-    const curable = await run('io.fail', { code: 'database.busy' })
+    const curable = await runJob('io.fail', { code: 'database.busy' })
     assert.deepEqual([curable.status, curable.tries], ['queued', 1])
-    const final = await run('io.fail', { code: 'database.busy' }, { max_tries: 1 })
+    const final = await runJob('io.fail', { code: 'database.busy' }, { max_tries: 1 })
     assert.deepEqual(
       [final.status, final.error_code, final.error_detail],
       ['failed', 'database.busy', 'The service is overloaded; try again shortly'],
     )
-    const incurable = await run('io.fail', { code: 'document.missing' })
+    const incurable = await runJob('io.fail', { code: 'document.missing' })
     assert.deepEqual([incurable.status, incurable.error_code], ['failed', 'document.missing'])
   })
 
   test('retries an unexpected error and hides its text from clients', async () => {
-    assert.equal((await run('io.throw')).status, 'queued')
-    const last = await run('io.throw', {}, { max_tries: 1 })
+    assert.equal((await runJob('io.throw')).status, 'queued')
+    const last = await runJob('io.throw', {}, { max_tries: 1 })
     assert.deepEqual(
       [last.status, last.error_code, last.error_detail],
       ['failed', 'internal', `Internal error (job ${last.id})`],
@@ -80,47 +81,47 @@ describe('outcomes of attempts', () => {
   })
 
   test('fails without a retry if the payload or the result has the wrong shape', async () => {
-    assert.equal((await run('io.strict', { n: 1 })).status, 'done')
+    assert.equal((await runJob('io.strict', { n: 1 })).status, 'done')
     for (const [name, payload] of [
       ['io.strict', { n: 'one' }],
       ['io.strict', { n: 1, more: 1 }],
       ['io.wrong', {}],
     ] as const) {
-      const row = await run(name, payload)
+      const row = await runJob(name, payload)
       assert.deepEqual([row.status, row.error_code, row.tries], ['failed', 'internal', 1])
     }
   })
 
   test('stores all progress before the outcome, in order', async () => {
-    const row = await run('io.steps', { steps: 95 })
+    const row = await runJob('io.steps', { steps: 95 })
     assert.deepEqual([row.status, row.label, row.progress_current, row.result], ['done', 'Step 95', 95, 95])
-    const events = await help.events(row.id)
+    const events = await ledgerHelp.events(row.id)
     assert.deepEqual(
       events.filter((e) => e.kind === 'note').map((e) => e.data.step),
       Array.from({ length: 95 }, (_, i) => i + 1),
     )
-    await help.assertSound(row.id)
+    await ledgerHelp.assertSound(row.id)
   })
 
   test('stores a huge result', async () => {
-    const row = await run('io.huge', { bytes: 20_000_000 })
+    const row = await runJob('io.huge', { bytes: 20_000_000 })
     assert.deepEqual([row.status, (row.result as string).length], ['done', 20_000_000])
   })
 
   test('fails only the job whose result cannot be stored or cloned', async () => {
-    const bystander = await start('io.late', { ms: 400 })
+    const bystander = await startAttempt('io.late', { ms: 400 })
     for (const name of ['io.poison', 'io.function']) {
-      const row = await run(name)
+      const row = await runJob(name)
       assert.deepEqual([name, row.status, row.error_code], [name, 'failed', 'internal'])
     }
     assert.deepEqual([(await bystander.ended).status, (await bystander.ended).attempt], ['done', 1])
   })
 
   test('completes a job although one of its events cannot be cloned', async () => {
-    const row = await run('io.emit-function')
+    const row = await runJob('io.emit-function')
     assert.deepEqual([row.status, row.result], ['done', 'done'])
     assert.deepEqual(
-      (await help.events(row.id)).filter((e) => e.kind === 'note').map((e) => e.data),
+      (await ledgerHelp.events(row.id)).filter((e) => e.kind === 'note').map((e) => e.data),
       [{ ok: true }],
     )
   })
@@ -129,7 +130,7 @@ describe('outcomes of attempts', () => {
     const jobs = Array.from({ length: 1000 }, (_, n) =>
       jobSpec({ name: 'io.echo', payload: { n }, queue: 'io' }),
     )
-    await help.enqueue(...jobs)
+    await ledgerHelp.enqueue(...jobs)
     await Promise.all(jobs.map((job) => runAttempt(job.id)))
     const [counts] = await base.query(
       `select count(*)::int as n from job where id = any($1) and status = 'done' and result = payload and attempt = 1`,
@@ -141,48 +142,48 @@ describe('outcomes of attempts', () => {
 
 /** Extends the grace period for tasks that obey their signal: the test passes in time only if no thread is killed. */
 function extendGrace(t: { after(work: () => void): void }): void {
-  grace.killGraceMs = PATIENT
+  grace.killGraceMs = LONG_GRACE_MS
   t.after(() => {
-    grace.killGraceMs = SHORT
+    grace.killGraceMs = SHORT_GRACE_MS
   })
 }
 
 describe('aborted attempts', () => {
   test('ends a cancelled task that obeys its signal and keeps the thread', async (t) => {
     extendGrace(t)
-    const other = await start('io.deaf', { ms: 700 })
-    const job = await start('io.sleep', { ms: 10 * PATIENT })
-    await isRunning(job.id)
+    const other = await startAttempt('io.deaf', { ms: 700 })
+    const job = await startAttempt('io.sleep', { ms: 10 * LONG_GRACE_MS })
+    await waitUntilRunning(job.id)
     const since = Date.now()
-    await cancel(job.id)
+    await cancelAttempt(job.id)
     assert.equal((await job.ended).status, 'cancelled')
-    assert.ok(Date.now() - since < PATIENT)
+    assert.ok(Date.now() - since < LONG_GRACE_MS)
     assert.deepEqual([(await other.ended).status, (await other.ended).attempt], ['done', 1])
   })
 
   test('keeps the result of a task that completes after its cancel request', async (t) => {
     extendGrace(t)
-    const job = await start('io.aborted')
-    await isRunning(job.id)
-    await cancel(job.id)
+    const job = await startAttempt('io.aborted')
+    await waitUntilRunning(job.id)
+    await cancelAttempt(job.id)
     assert.deepEqual([(await job.ended).status, (await job.ended).result], ['done', { aborted: true }])
   })
 
   test('kills the thread of a task that ignores its signal and reruns bystanders without counting a try', async () => {
     const bystanders = await Promise.all(
-      Array.from({ length: 12 }, () => start('other.sleep', { ms: 60_000 })),
+      Array.from({ length: 12 }, () => startAttempt('other.sleep', { ms: 60_000 })),
     )
-    const job = await start('other.deaf', { ms: 60_000 })
-    for (const { id } of [job, ...bystanders]) await isRunning(id)
+    const job = await startAttempt('other.deaf', { ms: 60_000 })
+    for (const { id } of [job, ...bystanders]) await waitUntilRunning(id)
     await delay(100)
     const since = Date.now()
-    await cancel(job.id)
+    await cancelAttempt(job.id)
     assert.equal((await job.ended).status, 'cancelled')
     assert.ok(Date.now() - since < 30_000, 'by its own end')
-    await assertAlive('other')
+    await assertPoolWorks('other')
     const released: unknown[] = []
     for (const { id } of bystanders) {
-      const row = await help.row(id)
+      const row = await ledgerHelp.row(id)
       if (row.status === 'queued') released.push([row.tries, row.interruptions])
       else assert.equal(row.status, 'running', 'it was in the other thread')
     }
@@ -191,7 +192,7 @@ describe('aborted attempts', () => {
       released,
       released.map(() => [0, 0]),
     )
-    for (const { id } of bystanders) await cancel(id)
+    for (const { id } of bystanders) await cancelAttempt(id)
     await Promise.all(bystanders.map(({ ended }) => ended))
   })
 
@@ -200,35 +201,38 @@ describe('aborted attempts', () => {
     ['cpu', 'cpu.spin'],
   ] as const) {
     test(`kills a ${pool} thread whose event loop is blocked`, async () => {
-      const job = await start(name, { ms: 60_000 })
-      await isRunning(job.id)
+      const job = await startAttempt(name, { ms: 60_000 })
+      await waitUntilRunning(job.id)
       await until('a thread has the job', () => pools.busy > 0)
-      await cancel(job.id)
+      await cancelAttempt(job.id)
       assert.equal((await job.ended).status, 'cancelled')
-      await assertAlive(name.split('.')[0])
+      await assertPoolWorks(name.split('.')[0])
     })
   }
 
   test('treats jobs passed to a blocked thread as bystanders', async () => {
-    const holding = [await start('other.hold', { ms: 60_000 }), await start('other.hold', { ms: 60_000 })]
-    for (const { id } of holding) await isRunning(id)
+    const holding = [
+      await startAttempt('other.hold', { ms: 60_000 }),
+      await startAttempt('other.hold', { ms: 60_000 }),
+    ]
+    for (const { id } of holding) await waitUntilRunning(id)
     await delay(200)
-    const behind = await Promise.all(Array.from({ length: 6 }, () => start('other.echo', {})))
+    const behind = await Promise.all(Array.from({ length: 6 }, () => startAttempt('other.echo', {})))
     await delay(100)
-    for (const { id } of holding) await cancel(id)
+    for (const { id } of holding) await cancelAttempt(id)
     for (const job of [...holding, ...behind]) await job.ended
     for (const { id } of behind) {
-      const row = await help.row(id)
+      const row = await ledgerHelp.row(id)
       if (row.status !== 'done')
         assert.deepEqual([row.status, row.tries, row.run_at <= new Date()], ['queued', 0, true])
     }
-    await assertAlive('other')
+    await assertPoolWorks('other')
   })
 
   test('enforces the time limit and the stall limit of an attempt', async (t) => {
-    const deaf = await start('io.short', { ms: 60_000 }, { max_tries: 1 })
+    const deaf = await startAttempt('io.short', { ms: 60_000 }, { max_tries: 1 })
     assert.deepEqual([(await deaf.ended).status, (await deaf.ended).error_code], ['failed', 'job.timeout'])
-    const silent = await run('io.silent', { ms: 60_000 })
+    const silent = await runJob('io.silent', { ms: 60_000 })
     assert.deepEqual([silent.status, silent.tries], ['queued', 1])
     // The mocked clock advances one second per report and otherwise stands still.
     let now = performance.now()
@@ -238,9 +242,9 @@ describe('aborted attempts', () => {
       touch(event)
       now += 1000
     })
-    assert.equal((await run('io.talks')).status, 'done')
+    assert.equal((await runJob('io.talks')).status, 'done')
     t.mock.restoreAll()
-    await assertAlive()
+    await assertPoolWorks()
   })
 })
 
@@ -250,25 +254,25 @@ describe('dead threads', () => {
     ['cpu.exit', 'cpu'],
   ] as const) {
     test(`${name}: counts a try and keeps the pool working`, async () => {
-      const row = await run(name)
+      const row = await runJob(name)
       assert.deepEqual([row.status, row.tries], ['queued', 1])
-      const last = await run(name, {}, { max_tries: 1 })
+      const last = await runJob(name, {}, { max_tries: 1 })
       assert.deepEqual([last.status, last.error_code], ['failed', 'job.crashed'])
-      await assertAlive(queue)
+      await assertPoolWorks(queue)
     })
   }
 
   test('fails a job with an unhandled rejection', async () => {
-    const row = await run('floating.rejection', {}, { max_tries: 1 })
+    const row = await runJob('floating.rejection', {}, { max_tries: 1 })
     assert.deepEqual([row.status, row.error_code], ['failed', 'job.crashed'])
   })
 
   test('fails a cpu job that exhausts memory and runs the jobs behind it', async () => {
-    const eater = await start('cpu.memory', {}, { max_tries: 1 })
-    const behind = await Promise.all(Array.from({ length: 4 }, (_, i) => start('cpu.echo', { i })))
+    const eater = await startAttempt('cpu.memory', {}, { max_tries: 1 })
+    const behind = await Promise.all(Array.from({ length: 4 }, (_, i) => startAttempt('cpu.echo', { i })))
     assert.deepEqual([(await eater.ended).status, (await eater.ended).error_code], ['failed', 'job.crashed'])
     for (const job of behind) assert.equal((await job.ended).status, 'done')
-    await assertAlive('cpu')
+    await assertPoolWorks('cpu')
   })
 
   test('leaves no attempt behind', async () => {

@@ -1,49 +1,55 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { drainWorker, limitQueue, pauseQueue, readConcurrency, resumeQueue } from '../../sql/jobs/queues.ts'
+import {
+  pauseQueue,
+  readConcurrency,
+  resumeQueue,
+  setQueueLimit,
+  setWorkerDrained,
+} from '../../sql/jobs/queues.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
-import { testDatabase } from '../database.ts'
-import { jobSettings } from '../job-settings.ts'
-import { TERMINAL } from '../sql/ledger-help.ts'
+import { createTestDatabase } from '../database.ts'
+import { createJobSettings } from '../job-settings.ts'
+import { TERMINAL_STATUSES } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
-import { startTestWorker, TASKS } from './parts.ts'
+import { startTestWorker, TASKS_MODULE } from './parts.ts'
 
 /** Tests pauses and limits of queues with real workers. */
 
-const { db, query, url } = await testDatabase()
-const findTask = createTaskFinder(await loadTasks([TASKS]))
+const { db, query, url } = await createTestDatabase()
+const findTask = createTaskFinder(await loadTasks([TASKS_MODULE]))
 // Serves the first tests. It stops before a later test starts its own worker under a limit.
-const first = await startTestWorker(url, 'io,other')
+const firstWorker = await startTestWorker(url, 'io,other')
 
-async function add(name: string, payload: unknown, count: number): Promise<string[]> {
+async function addJobs(name: string, payload: unknown, count: number): Promise<string[]> {
   const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
   const refs = await db.transaction((tx) =>
-    enqueueMany(tx, task, new Array(count).fill(payload), { ownerId: null, settings: jobSettings(3) }),
+    enqueueMany(tx, task, new Array(count).fill(payload), { ownerId: null, settings: createJobSettings(3) }),
   )
   return refs.map(({ jobId }) => jobId)
 }
-const count = async (ids: readonly string[], ...statuses: readonly string[]): Promise<number> =>
+const countJobs = async (ids: readonly string[], ...statuses: readonly string[]): Promise<number> =>
   (
     await query('select count(*)::int as n from job where id = any($1) and status = any($2)', [ids, statuses])
   )[0]!.n as number
 const waitForEnd = (ids: readonly string[]) =>
-  until('all jobs have finished', async () => (await count(ids, ...TERMINAL)) === ids.length)
+  until('all jobs have finished', async () => (await countJobs(ids, ...TERMINAL_STATUSES)) === ids.length)
 
 describe('a paused queue', { concurrency: false }, () => {
   test('starts no jobs until it is resumed, and does not affect other queues', async () => {
-    await waitForEnd(await add('io.echo', 1, 3))
+    await waitForEnd(await addJobs('io.echo', 1, 3))
     await db.run(pauseQueue('io', null))
     // A worker pauses only when the notification arrives, so it may still start jobs that it fetched before.
     const held = await until('no job starts', async () => {
-      const ids = await add('io.echo', 2, 5)
-      await waitForEnd(await add('other.echo', 2, 5))
-      return (await count(ids, 'queued')) === ids.length && ids
+      const ids = await addJobs('io.echo', 2, 5)
+      await waitForEnd(await addJobs('other.echo', 2, 5))
+      return (await countJobs(ids, 'queued')) === ids.length && ids
     })
     const late = await startTestWorker(url, 'io')
-    await waitForEnd(await add('other.echo', 3, 5))
-    assert.equal(await count(held, 'queued'), held.length, 'a worker that starts knows of it')
+    await waitForEnd(await addJobs('other.echo', 3, 5))
+    assert.equal(await countJobs(held, 'queued'), held.length, 'a worker that starts knows of it')
     await db.run(resumeQueue('io'))
     await waitForEnd(held)
     await late.worker.stop()
@@ -52,11 +58,11 @@ describe('a paused queue', { concurrency: false }, () => {
   })
 
   test('lets running jobs finish', async () => {
-    const ids = await add('io.sleep', { ms: 300 }, 3)
-    await until('all jobs have started', async () => (await count(ids, 'queued')) === 0)
+    const ids = await addJobs('io.sleep', { ms: 300 }, 3)
+    await until('all jobs have started', async () => (await countJobs(ids, 'queued')) === 0)
     await db.run(pauseQueue('io', null))
     await waitForEnd(ids)
-    assert.equal(await count(ids, 'done'), ids.length)
+    assert.equal(await countJobs(ids, 'done'), ids.length)
     await db.run(resumeQueue('io'))
   })
 
@@ -71,10 +77,10 @@ describe('a paused queue', { concurrency: false }, () => {
 })
 
 describe('a limited queue', { concurrency: false }, () => {
-  after(() => db.run(limitQueue('io', null)))
+  after(() => db.run(setQueueLimit('io', null)))
 
   test('runs no more jobs than its limit across all workers, and finishes all of them', async () => {
-    await db.run(limitQueue('io', 3))
+    await db.run(setQueueLimit('io', 3))
     const other = await startTestWorker(url, 'io')
     const readAllShares = async () => {
       const leases = await query('select id::text from worker_lease where expires_at > now() order by id')
@@ -86,24 +92,24 @@ describe('a limited queue', { concurrency: false }, () => {
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
     // By now the workers know about each other: each was notified of the other's lease.
-    await waitForEnd(await add('io.echo', 1, 4))
-    const ids = await add('io.sleep', { ms: 40 }, 60)
+    await waitForEnd(await addJobs('io.echo', 1, 4))
+    const ids = await addJobs('io.sleep', { ms: 40 }, 60)
     let max = 0
     await until('all jobs are done', async () => {
-      max = Math.max(max, await count(ids, 'running'))
-      return (await count(ids, 'done')) === ids.length
+      max = Math.max(max, await countJobs(ids, 'running'))
+      return (await countJobs(ids, 'done')) === ids.length
     })
     assert.ok(max >= 2 && max <= 3, `${max} at once`)
-    await Promise.all([first.worker.stop(), other.worker.stop()])
+    await Promise.all([firstWorker.worker.stop(), other.worker.stop()])
   })
 
   test('starts more jobs immediately after its limit is removed', async () => {
-    await db.run(limitQueue('io', 1))
+    await db.run(setQueueLimit('io', 1))
     await startTestWorker(url, 'io')
-    const ids = await add('io.sleep', { ms: 60_000 }, 12)
-    await until('one job is running', async () => (await count(ids, 'running')) === 1)
-    await db.run(limitQueue('io', null))
-    await until('many jobs are running', async () => (await count(ids, 'running')) > 5)
+    const ids = await addJobs('io.sleep', { ms: 60_000 }, 12)
+    await until('one job is running', async () => (await countJobs(ids, 'running')) === 1)
+    await db.run(setQueueLimit('io', null))
+    await until('many jobs are running', async () => (await countJobs(ids, 'running')) > 5)
     for (const id of ids) await db.one(cancelJob(id))
     await waitForEnd(ids)
   })
@@ -114,10 +120,10 @@ test('a drained worker starts no jobs until it is resumed, while other workers d
   const countRunning = async (ids: readonly string[], lease: string): Promise<number> =>
     (await query('select count(*)::int as n from job where id = any($1) and lease_id = $2', [ids, lease]))[0]!
       .n as number
-  await db.run(drainWorker(one.worker.lease.id, true))
+  await db.run(setWorkerDrained(one.worker.lease.id, true))
   const ids = await until('all jobs run in the other worker', async () => {
-    const some = await add('io.sleep', { ms: 300 }, 8)
-    await until('all jobs have started', async () => (await count(some, 'queued')) === 0)
+    const some = await addJobs('io.sleep', { ms: 300 }, 8)
+    await until('all jobs have started', async () => (await countJobs(some, 'queued')) === 0)
     const [here, there] = [
       await countRunning(some, one.worker.lease.id),
       await countRunning(some, other.worker.lease.id),
@@ -125,13 +131,13 @@ test('a drained worker starts no jobs until it is resumed, while other workers d
     await waitForEnd(some)
     return here === 0 && there === 8 && some
   })
-  assert.equal(await count(ids, 'done'), 8)
-  await db.run(drainWorker(other.worker.lease.id, true))
-  const held = await add('io.echo', 1, 3)
-  await db.run(drainWorker(one.worker.lease.id, false))
+  assert.equal(await countJobs(ids, 'done'), 8)
+  await db.run(setWorkerDrained(other.worker.lease.id, true))
+  const held = await addJobs('io.echo', 1, 3)
+  await db.run(setWorkerDrained(one.worker.lease.id, false))
   await waitForEnd(held)
   await Promise.all([one.worker.stop(), other.worker.stop()])
-  assert.equal(await db.maybeOne(drainWorker(one.worker.lease.id, true)), null)
+  assert.equal(await db.maybeOne(setWorkerDrained(one.worker.lease.id, true)), null)
 })
 
 test('reports no change for a state that is already set', async () => {
@@ -141,7 +147,7 @@ test('reports no change for a state that is already set', async () => {
   const [first] = await query('select paused_at from queue_control')
   assert.equal(await db.maybeOne(pauseQueue('io', null)), null)
   assert.deepEqual((await query('select paused_at from queue_control'))[0], first)
-  assert.notEqual(await db.maybeOne(limitQueue('io', 7)), null)
-  assert.equal(await db.maybeOne(limitQueue('io', 7)), null)
+  assert.notEqual(await db.maybeOne(setQueueLimit('io', 7)), null)
+  assert.equal(await db.maybeOne(setQueueLimit('io', 7)), null)
   await query('delete from queue_control')
 })

@@ -4,15 +4,15 @@ import type { QueuePool } from '../../sql/driver.ts'
 import { openQueuePool } from '../../sql/queue-pool.ts'
 import type { AnyTask } from '../../tasks/task.ts'
 import { startQueueRunner } from '../../workers/queue/runner.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
-import { log, settingsFor } from './parts.ts'
+import { createSettings, log } from './parts.ts'
 
 /** Tests a queue runner: prefetched deliveries, claims and lost connections. */
 
-const { url, query } = await testDatabase()
-const TASK = 'test.prefetched'
+const { url, query } = await createTestDatabase()
+const TASK_NAME = 'test.prefetched'
 const countLocked = async (): Promise<number> =>
   Number(
     (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
@@ -21,7 +21,7 @@ const countLocked = async (): Promise<number> =>
 /** Starts a runner that fetches 300 deliveries: it handles most of them, and the others wait in memory. */
 async function startPrefetched(pool: QueuePool) {
   await query('delete from graphile_worker._private_jobs')
-  await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK])
+  await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK_NAME])
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
   let claims = 0
   const runner = createRunner(pool, {
@@ -39,14 +39,14 @@ async function startPrefetched(pool: QueuePool) {
 const createRunner = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
   startQueueRunner({
     queue: 'test',
-    tasks: [{ name: TASK, pool: 'io' } as AnyTask],
-    settings: settingsFor(url),
+    tasks: [{ name: TASK_NAME, pool: 'io' } as AnyTask],
+    settings: createSettings(url),
     pool,
     log,
     ledger,
     executor: { run: async () => {} },
     cron: new Map(),
-    onPool: () => {},
+    onPoolChange: () => {},
     unlock: async (poolId) => {
       await query('select graphile_worker.force_unlock_workers(array[$1])', [poolId])
     },
@@ -103,7 +103,7 @@ test('reserves no more slots for a delivery than it can fill', async () => {
   ]
   for (const delivery of deliveries)
     await query('select graphile_worker.add_job($1, $2::json)', [
-      TASK,
+      TASK_NAME,
       JSON.stringify({ ...delivery, owner: null }),
     ])
   const places = new Map<string, number>()
@@ -151,7 +151,7 @@ for (const [what, text] of [
   for (const lost of ['statement', 'answer'] as const)
     test(`handles deliveries within moments after the ${lost} of ${what} is lost`, async () => {
       await query('delete from graphile_worker._private_jobs')
-      await query(`select graphile_worker.add_job($1, '{}')`, [TASK])
+      await query(`select graphile_worker.add_job($1, '{}')`, [TASK_NAME])
       const { pool, hasLost } = await openLosingPool(text, lost)
       let claims = 0
       const runner = createRunner(pool, {

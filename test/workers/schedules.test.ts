@@ -1,28 +1,28 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pauseScheduleEntry, resumeScheduleEntry } from '../../sql/schedules.ts'
-import { nextRun } from '../../tasks/cron.ts'
-import { schedule } from '../../tasks/schedule.ts'
-import { testDatabase } from '../database.ts'
+import { computeNextRun } from '../../tasks/cron.ts'
+import { scheduleEntries } from '../../tasks/schedule.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { startTestWorker } from './parts.ts'
 
 /** Tests that a worker adds the job of an entry when cron fires, unless the entry is paused. */
 
-const { url, db, query } = await testDatabase()
+const { url, db, query } = await createTestDatabase()
 /** Returns the first of these entries that cron does not run in the next two minutes. */
 const findEntry = (...identifiers: readonly string[]) =>
-  schedule.find(
+  scheduleEntries.find(
     ({ identifier, match }) =>
-      identifiers.includes(identifier) && +nextRun(match, new Date()) > Date.now() + 120_000,
+      identifiers.includes(identifier) && +computeNextRun(match, new Date()) > Date.now() + 120_000,
   )!
 // The jobs of these entries never join a running job.
-const { identifier: ENTRY, task } = findEntry('rag-purge', 'blog-retag')
-const TASK = task.name
+const { identifier: ENTRY_IDENTIFIER, task } = findEntry('rag-purge', 'blog-retag')
+const TASK_NAME = task.name
 
 /** Fires the entry as cron does and waits until the worker has handled it. */
-async function fire(): Promise<void> {
-  const [row] = await query(`select (graphile_worker.add_job($1)).id`, [`cron:${ENTRY}`])
+async function fireEntry(): Promise<void> {
+  const [row] = await query(`select (graphile_worker.add_job($1)).id`, [`cron:${ENTRY_IDENTIFIER}`])
   const isHandled = async () => {
     const rows = await query('select 1 from graphile_worker._private_jobs where id = $1', [row!.id])
     return rows.length === 0
@@ -31,15 +31,17 @@ async function fire(): Promise<void> {
 }
 
 const listJobs = async (): Promise<string[]> =>
-  (await query('select id from job where name = $1 order by ordinal', [TASK])).map(({ id }) => id as string)
-const readLast = async () =>
+  (await query('select id from job where name = $1 order by ordinal', [TASK_NAME])).map(
+    ({ id }) => id as string,
+  )
+const readLastRun = async () =>
   (
     await query(
       `select last_job_id as id, last_run_at > now() - interval '1 min' as is_now from schedule_control where identifier = $1`,
-      [ENTRY],
+      [ENTRY_IDENTIFIER],
     )
   )[0]
-const isDone = (id: string) =>
+const waitUntilDone = (id: string) =>
   until('the job is done', async () => {
     const [row] = await query('select status from job where id = $1', [id])
     return row!.status === 'done'
@@ -47,21 +49,21 @@ const isDone = (id: string) =>
 
 test('adds a job when cron fires, except while the entry is paused', async () => {
   await startTestWorker(url, 'system')
-  await fire()
+  await fireEntry()
   const [first, ...more] = await listJobs()
-  assert.deepEqual([more, await readLast()], [[], { id: first, is_now: true }])
-  await isDone(first!)
+  assert.deepEqual([more, await readLastRun()], [[], { id: first, is_now: true }])
+  await waitUntilDone(first!)
 
-  await db.run(pauseScheduleEntry(ENTRY, null))
-  await fire()
-  assert.deepEqual([await listJobs(), (await readLast())!.id], [[first], first])
+  await db.run(pauseScheduleEntry(ENTRY_IDENTIFIER, null))
+  await fireEntry()
+  assert.deepEqual([await listJobs(), (await readLastRun())!.id], [[first], first])
 
-  await db.run(resumeScheduleEntry(ENTRY))
-  await fire()
+  await db.run(resumeScheduleEntry(ENTRY_IDENTIFIER))
+  await fireEntry()
   const [, second] = await listJobs()
   assert.ok(second !== undefined)
-  assert.equal((await readLast())!.id, second)
-  await isDone(second)
+  assert.equal((await readLastRun())!.id, second)
+  await waitUntilDone(second)
   const [row] = await query('select owner_id, payload from job where id = $1', [second])
   assert.deepEqual(row, { owner_id: null, payload: {} })
 })

@@ -5,7 +5,7 @@ import PostalMime, { type Email } from 'postal-mime'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
 /** A mail received by the SMTP server. */
-export interface Received {
+export interface ReceivedMail {
   readonly from: string
   readonly to: readonly string[]
   readonly raw: string
@@ -14,7 +14,7 @@ export interface Received {
 
 export interface SmtpStandIn {
   readonly port: number
-  readonly received: Received[]
+  readonly received: ReceivedMail[]
   /** Number of connections so far. */
   connections: number
   stop(): Promise<void>
@@ -22,7 +22,7 @@ export interface SmtpStandIn {
 
 /** Starts an SMTP server that accepts all mail by default. It stops after the test file. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
-  const received: Received[] = []
+  const received: ReceivedMail[] = []
   const sockets = new Set<Socket>()
   const server = new SMTPServer({
     authOptional: true,
@@ -64,6 +64,6 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
 }
 
 /** Creates an error that smtp-server sends as a reply. */
-export function smtpReply(responseCode: number, text = 'the words of the server'): Error {
+export function createSmtpReply(responseCode: number, text = 'the words of the server'): Error {
   return Object.assign(new Error(text), { responseCode })
 }

@@ -5,13 +5,13 @@ import { Failure } from '../../sql/errors.ts'
 import type { Speech } from '../../sql/voice.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createSpeaker } from '../../workers/providers/voice/speech.ts'
-import { answerWithAudio, randomAudio, speechServer } from '../standins/speech.ts'
+import { answerWithAudio, createAudio, startSpeechServer } from '../standins/speech.ts'
 import { until } from '../until.ts'
-import { holdTimer } from './held-timer.ts'
+import { holdTimers } from './held-timer.ts'
 
 /** Tests the speech client: requests, answers and failures. */
 
-const server = await speechServer()
+const server = await startSpeechServer()
 const { ai } = parseSettings({
   OPENAI_API_KEY: 'sk-hunter2',
   OPENAI_BASE_URL: server.url,
@@ -19,11 +19,17 @@ const { ai } = parseSettings({
   MISTRAL_BASE_URL: server.url,
 })
 const speaker = createSpeaker({ ai })
-const SILENT_SECONDS = 77
-const limited = createSpeaker({ ai: { ...ai, timeoutSeconds: SILENT_SECONDS } })
-const alloy: Speech = { provider: 'openai', model: 'tts-1', voice: 'alloy', speed: 1.5, text: 'Hallo – 世界' }
-const jane: Speech = {
-  ...alloy,
+const TIMEOUT_SECONDS = 77
+const impatientSpeaker = createSpeaker({ ai: { ...ai, timeoutSeconds: TIMEOUT_SECONDS } })
+const OPENAI_SPEECH: Speech = {
+  provider: 'openai',
+  model: 'tts-1',
+  voice: 'alloy',
+  speed: 1.5,
+  text: 'Hallo – 世界',
+}
+const MISTRAL_SPEECH: Speech = {
+  ...OPENAI_SPEECH,
   provider: 'mistral',
   model: 'voxtral-mini-tts-3-0',
   voice: 'gb_jane_neutral',
@@ -40,9 +46,9 @@ async function readSpeech(
 }
 
 test('sends the expected request and returns the audio unchanged', async () => {
-  const bytes = randomAudio(100_000)
+  const bytes = createAudio(100_000)
   server.answer = answerWithAudio(bytes)
-  assert.ok((await readSpeech(alloy)).equals(bytes))
+  assert.ok((await readSpeech(OPENAI_SPEECH)).equals(bytes))
   assert.deepEqual(server.asked.at(-1), {
     model: 'tts-1',
     voice: 'alloy',
@@ -55,12 +61,12 @@ test('sends the expected request and returns the audio unchanged', async () => {
 })
 
 test('decodes the JSON answer of Mistral', async () => {
-  const bytes = randomAudio(3000)
+  const bytes = createAudio(3000)
   server.answer = (response) =>
     response
       .writeHead(200, { 'content-type': 'application/json' })
       .end(JSON.stringify({ audio_data: bytes.toString('base64') }))
-  assert.ok((await readSpeech(jane)).equals(bytes))
+  assert.ok((await readSpeech(MISTRAL_SPEECH)).equals(bytes))
   assert.deepEqual(server.asked.at(-1), {
     model: 'voxtral-mini-tts-3-0',
     voice_id: 'gb_jane_neutral',
@@ -75,10 +81,10 @@ test('decodes the JSON answer of Mistral', async () => {
 test('yields the first piece before the last one is made', async () => {
   let more = (): void => {}
   server.answer = (response) => {
-    response.writeHead(200, { 'content-type': 'audio/mpeg' }).write(randomAudio(10))
-    more = () => response.end(randomAudio(20))
+    response.writeHead(200, { 'content-type': 'audio/mpeg' }).write(createAudio(10))
+    more = () => response.end(createAudio(20))
   }
-  const pieces = speaker.speak(alloy, new AbortController().signal)[Symbol.asyncIterator]()
+  const pieces = speaker.speak(OPENAI_SPEECH, new AbortController().signal)[Symbol.asyncIterator]()
   assert.equal((await pieces.next()).value.length, 10)
   more()
   assert.equal((await pieces.next()).value.length, 20)
@@ -107,7 +113,7 @@ describe('failures', () => {
     ['no answer', (r) => r.destroy(), 'ai.failed', 'the connection failed (UND_ERR_SOCKET)'],
     [
       'an interrupted answer',
-      (r) => r.writeHead(200, head).write(randomAudio(100), () => setImmediate(() => r.destroy())),
+      (r) => r.writeHead(200, head).write(createAudio(100), () => setImmediate(() => r.destroy())),
       'ai.interrupted',
       'the connection failed (UND_ERR_SOCKET)',
     ],
@@ -115,25 +121,25 @@ describe('failures', () => {
   for (const [what, answer, code, reason] of cases)
     test(`${what}: ${reason}`, async () => {
       server.answer = answer
-      await assertFails(readSpeech(alloy), code, reason)
+      await assertFailsWith(readSpeech(OPENAI_SPEECH), code, reason)
     })
 
   test('passes Retry-After on', async () => {
     server.answer = status(429, { 'retry-after': '7' })
-    await assert.rejects(readSpeech(alloy), { retryAfter: 7 })
+    await assert.rejects(readSpeech(OPENAI_SPEECH), { retryAfter: 7 })
   })
 
   test('times out before the first piece and after it', async (t) => {
-    const limit = holdTimer(t, SILENT_SECONDS * 1000)
-    const reason = `it sent nothing for ${SILENT_SECONDS} s`
+    const limit = holdTimers(t, TIMEOUT_SECONDS * 1000)
+    const reason = `it sent nothing for ${TIMEOUT_SECONDS} s`
     const asked = server.asked.length
     server.answer = () => {}
-    const unheard = assertFails(readSpeech(alloy, limited), 'ai.failed', reason)
+    const unheard = assertFailsWith(readSpeech(OPENAI_SPEECH, impatientSpeaker), 'ai.failed', reason)
     await until('the request has arrived', () => server.asked.length > asked)
     limit.goOff()
     await unheard
-    server.answer = (response) => void response.writeHead(200, head).write(randomAudio(10))
-    const cut = assertFails(readSpeech(alloy, limited), 'ai.interrupted', reason)
+    server.answer = (response) => void response.writeHead(200, head).write(createAudio(10))
+    const cut = assertFailsWith(readSpeech(OPENAI_SPEECH, impatientSpeaker), 'ai.interrupted', reason)
     await until('a piece has arrived', () => limit.restarts > 0)
     limit.goOff()
     await cut
@@ -142,16 +148,16 @@ describe('failures', () => {
   test('rejects a Mistral answer without audio', async () => {
     for (const body of ['{}', 'null', '{"audio_data": 5}']) {
       server.answer = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body)
-      await assertFails(readSpeech(jane), 'ai.failed', 'its answer is not audio')
+      await assertFailsWith(readSpeech(MISTRAL_SPEECH), 'ai.failed', 'its answer is not audio')
     }
     server.answer = (response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"audio_data": ""}')
-    await assertFails(readSpeech(jane), 'ai.failed', 'it sent nothing')
+    await assertFailsWith(readSpeech(MISTRAL_SPEECH), 'ai.failed', 'it sent nothing')
   })
 
   test('sends no request without a key', async () => {
     const asked = server.asked.length
-    await assert.rejects(readSpeech({ ...alloy, provider: 'groq' }), { code: 'ai.missing_key' })
+    await assert.rejects(readSpeech({ ...OPENAI_SPEECH, provider: 'groq' }), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 
@@ -163,14 +169,14 @@ describe('failures', () => {
     })
     server.answer = (response) => {
       response.on('close', left)
-      response.writeHead(200, head).write(randomAudio(10), () => abort.abort('cancelled'))
+      response.writeHead(200, head).write(createAudio(10), () => abort.abort('cancelled'))
     }
-    await assert.rejects(readSpeech(alloy, speaker, abort.signal), (error) => error === 'cancelled')
+    await assert.rejects(readSpeech(OPENAI_SPEECH, speaker, abort.signal), (error) => error === 'cancelled')
     await gone
   })
 })
 
-async function assertFails(work: Promise<unknown>, code: string, reason: string): Promise<void> {
+async function assertFailsWith(work: Promise<unknown>, code: string, reason: string): Promise<void> {
   await assert.rejects(work, (error) => {
     assert.ok(error instanceof Failure, String(error))
     assert.equal(error.code, code)

@@ -12,7 +12,7 @@ import {
   createSupervisor,
   restartDelay,
 } from '../../workers/processes/supervise.ts'
-import { holdTimer } from './held-timer.ts'
+import { holdTimers } from './held-timer.ts'
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures')
 
@@ -22,7 +22,7 @@ interface LogLine {
   readonly message: string
 }
 
-function createSupervision(t: TestContext, options: { healthyMs?: number } = {}) {
+function createTestSupervisor(t: TestContext, options: { healthyMs?: number } = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-'))
   const journal = path.join(folder, 'journal')
   writeFileSync(journal, '')
@@ -45,7 +45,7 @@ function createSupervision(t: TestContext, options: { healthyMs?: number } = {})
   return { supervisor, spec, log, lines, journal }
 }
 
-async function until(condition: () => boolean): Promise<void> {
+async function waitUntil(condition: () => boolean): Promise<void> {
   const deadline = Date.now() + 30_000
   while (!condition()) {
     if (Date.now() > deadline) throw new Error(`never came true: ${condition}`)
@@ -54,7 +54,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 test('resolves with the message that a child sends when it is ready', async (t) => {
-  const { supervisor, spec } = createSupervision(t)
+  const { supervisor, spec } = createTestSupervisor(t)
   supervisor.start(spec('one'))
   const message = (await supervisor.ready('one')) as { ready: boolean; pid: number }
   assert.equal(message.ready, true)
@@ -64,25 +64,25 @@ test('resolves with the message that a child sends when it is ready', async (t) 
 })
 
 test('restarts a killed child immediately', async (t) => {
-  const { supervisor, spec, log } = createSupervision(t)
+  const { supervisor, spec, log } = createTestSupervisor(t)
   supervisor.start(spec('one'))
   const first = (await supervisor.ready('one')) as { pid: number }
   supervisor.kill('one')
-  await until(() => log.some((line) => line.message.includes('died')))
+  await waitUntil(() => log.some((line) => line.message.includes('died')))
   const second = (await supervisor.ready('one')) as { pid: number }
   assert.notEqual(second.pid, first.pid)
   assert.equal(log.find((line) => line.message.includes('died'))?.data.waitMs, 0)
 })
 
 test('backs off before restarting a child that keeps crashing', async (t) => {
-  const { supervisor, spec, log, lines } = createSupervision(t)
+  const { supervisor, spec, log, lines } = createTestSupervisor(t)
   // Holds the timer of the fifth start, so that a late check still sees four starts.
-  holdTimer(t, 1000)
+  holdTimers(t, 1000)
   const began = performance.now()
   supervisor.start(spec('one', 'crash'))
-  await until(() => lines().length === 4)
+  await waitUntil(() => lines().length === 4)
   assert.ok(performance.now() - began >= 750)
-  await until(() => log.filter((line) => line.message.includes('died')).length === 4)
+  await waitUntil(() => log.filter((line) => line.message.includes('died')).length === 4)
   const waits = log.flatMap((line) => line.data.waitMs ?? [])
   assert.deepEqual(waits, [0, 250, 500, 1_000])
   await supervisor.stop()
@@ -94,15 +94,15 @@ test('doubles the restart delay up to ten seconds', () => {
 })
 
 test('counts a death after a healthy life as the first', async (t) => {
-  const { supervisor, spec, log } = createSupervision(t, { healthyMs: 0 })
+  const { supervisor, spec, log } = createTestSupervisor(t, { healthyMs: 0 })
   supervisor.start(spec('one', 'crash'))
-  await until(() => log.filter((line) => line.message.includes('died')).length >= 3)
+  await waitUntil(() => log.filter((line) => line.message.includes('died')).length >= 3)
   await supervisor.stop()
   assert.ok(log.every((line) => (line.data.waitMs ?? 0) === 0))
 })
 
 test('stops all children together', async (t) => {
-  const { supervisor, spec, lines } = createSupervision(t)
+  const { supervisor, spec, lines } = createTestSupervisor(t)
   for (const name of ['one', 'two', 'three']) {
     supervisor.start(spec(name))
     await supervisor.ready(name)
@@ -113,13 +113,13 @@ test('stops all children together', async (t) => {
 })
 
 test('kills a child that does not stop in time, without delaying the others', async (t) => {
-  const { supervisor, spec, lines, log } = createSupervision(t)
-  const limit = holdTimer(t, 200)
+  const { supervisor, spec, lines, log } = createTestSupervisor(t)
+  const limit = holdTimers(t, 200)
   supervisor.start(spec('one'))
   supervisor.start(spec('two', 'stubborn', 200))
   await Promise.all([supervisor.ready('one'), supervisor.ready('two')])
   const stopping = supervisor.stop()
-  await until(() => lines().length === 4)
+  await waitUntil(() => lines().length === 4)
   assert.deepEqual(lines().slice(2).sort(), ['one SIGTERM', 'two SIGTERM'])
   limit.goOff()
   await stopping
@@ -130,7 +130,7 @@ test('kills a child that does not stop in time, without delaying the others', as
 })
 
 test('rejects waiting callers if it stops before a child is ready', async (t) => {
-  const { supervisor, spec } = createSupervision(t)
+  const { supervisor, spec } = createTestSupervisor(t)
   supervisor.start(spec('one', 'crash'))
   const ready = assert.rejects(supervisor.ready('one'), /stopped before it was ready/)
   await supervisor.stop()
@@ -160,15 +160,15 @@ async function startParent(t: TestContext, journal: string) {
 }
 
 test('a child stops when its parent is killed', async (t) => {
-  const { journal, lines } = createSupervision(t)
+  const { journal, lines } = createTestSupervisor(t)
   const started = await startParent(t, journal)
   started.kill('SIGKILL')
-  await until(() => lines().length === 2)
+  await waitUntil(() => lines().length === 2)
   assert.deepEqual(lines(), ['child start', 'child orphan'])
 })
 
 test('Ctrl-C reaches only the parent, which then stops the child', async (t) => {
-  const { journal, lines } = createSupervision(t)
+  const { journal, lines } = createTestSupervisor(t)
   const started = await startParent(t, journal)
   process.kill(-started.pid!, 'SIGINT')
   await once(started, 'exit')

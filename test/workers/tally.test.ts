@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf, createTallies } from '../../workers/attempts/tally.ts'
-import { testDatabase } from '../database.ts'
+import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** Tests the counters of a worker. */
 
-const { db, query } = await testDatabase()
+const { db, query } = await createTestDatabase()
 const attempt = {
   queue: 'test',
   name: 'test.task',

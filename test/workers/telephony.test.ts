@@ -6,14 +6,14 @@ import type { ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createTelephony, type Telephony } from '../../workers/providers/comms/telephony.ts'
 import { type Mode, neverAnswers } from '../standins/http.ts'
-import { ACCOUNT, SENDER, TOKEN, type TwilioStandIn, twilioEnv, twilioServer } from '../standins/twilio.ts'
+import { ACCOUNT, SENDER, startTwilio, TOKEN, type TwilioStandIn, twilioEnv } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
 const TO = '+491711234567'
 const ID = '018f0000-0000-7000-8000-000000000001'
 // Generous for a busy machine. Tests of hanging servers use the shorter limit.
 const LIMITS = { answerMs: 10_000, concurrency: 4, maxWaitMs: 0 }
-const HANGING = { ...LIMITS, answerMs: 300 }
+const HANGING_LIMITS = { ...LIMITS, answerMs: 300 }
 
 const servers: TwilioStandIn[] = []
 after(async () => {
@@ -23,24 +23,24 @@ after(async () => {
 async function openTelephony(
   mode: Mode = 'take',
   env: Record<string, string> = {},
-  limits = neverAnswers(mode) ? HANGING : LIMITS,
+  limits = neverAnswers(mode) ? HANGING_LIMITS : LIMITS,
 ) {
-  const server = await twilioServer()
+  const server = await startTwilio()
   servers.push(server)
   server.mode = () => mode
   const telephony = createTelephony(parseSettings({ ...twilioEnv(server.url), ...env }), limits)
   return { server, telephony }
 }
 
-function request(signal = new AbortController().signal): ProviderRequest & { begun: number } {
+function createRequest(signal = new AbortController().signal): ProviderRequest & { begun: number } {
   const made = { signal, begun: 0, begin: () => Promise.resolve(void made.begun++) }
   return made
 }
 
-const kinds = {
-  sms: (via: Telephony, to = TO, on: ProviderRequest = request()) =>
+const sendByKind = {
+  sms: (via: Telephony, to = TO, on: ProviderRequest = createRequest()) =>
     via.sms({ id: ID, to, body: 'Grüße' }, on),
-  call: (via: Telephony, to = TO, on: ProviderRequest = request()) =>
+  call: (via: Telephony, to = TO, on: ProviderRequest = createRequest()) =>
     via.call({ id: ID, to, scriptUrl: 'https://example.com/script', timeout: 30 }, on),
 }
 
@@ -57,11 +57,11 @@ async function expectFailure(sending: Promise<SubmitResult>): Promise<Failure> {
   return error
 }
 
-for (const [kind, send] of Object.entries(kinds)) {
+for (const [kind, send] of Object.entries(sendByKind)) {
   describe(`${kind} through the SDK`, () => {
     test('sends the expected parameters', async () => {
       const { server, telephony } = await openTelephony()
-      const on = request()
+      const on = createRequest()
       const handed = await send(telephony, TO, on)
       const [one] = server.taken
       assert.deepEqual(handed, { kind: 'taken', providerId: one!.sid, status: 'queued', detail: null })
@@ -112,7 +112,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       const { server, telephony } = await openTelephony({ status: 429, headers: { 'retry-after': '7' } })
       const error = await expectFailure(send(telephony))
       assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 7])
-      const on = request()
+      const on = createRequest()
       t.mock.timers.tick(1500)
       const another = await expectFailure(send(telephony, '+491711234568', on))
       assert.equal(another.retryAfter, 6)
@@ -160,7 +160,7 @@ for (const [kind, send] of Object.entries(kinds)) {
       const refusal = new Error('superseded')
       const on = { signal: new AbortController().signal, begin: () => Promise.reject(refusal) }
       await assert.rejects(send(telephony, TO, on), (error) => error === refusal)
-      const aborted = request(AbortSignal.abort('cancelled'))
+      const aborted = createRequest(AbortSignal.abort('cancelled'))
       await assert.rejects(send(telephony, TO, aborted), (error) => error === 'cancelled')
       assert.deepEqual([server.requests, aborted.begun], [0, 0])
     })
@@ -168,7 +168,7 @@ for (const [kind, send] of Object.entries(kinds)) {
     test('reports an unknown outcome if a running request is aborted', async () => {
       const { server, telephony } = await openTelephony('hang after', {}, { ...LIMITS, answerMs: 60_000 })
       const abort = new AbortController()
-      const sending = send(telephony, TO, request(abort.signal))
+      const sending = send(telephony, TO, createRequest(abort.signal))
       await until('the server has received the request', () => server.requests === 1)
       abort.abort('cancelled')
       const handed = await sending
@@ -193,11 +193,11 @@ describe('lookups in the provider’s list', () => {
   test('find accepted messages and calls since the given time', async () => {
     const { server, telephony } = await openTelephony()
     const startedAt = Date.now() - 1000
-    await kinds.sms(telephony)
-    await telephony.sms({ id: ID, to: TO, body: 'another' }, request())
-    await kinds.sms(telephony, '+491711234568')
-    await kinds.sms(telephony)
-    await kinds.call(telephony)
+    await sendByKind.sms(telephony)
+    await telephony.sms({ id: ID, to: TO, body: 'another' }, createRequest())
+    await sendByKind.sms(telephony, '+491711234568')
+    await sendByKind.sms(telephony)
+    await sendByKind.call(telephony)
     const [first, , , second, call] = server.taken
     assert.deepEqual(
       (await find(telephony, startedAt)).map(({ providerId }) => providerId).sort(),
@@ -211,13 +211,20 @@ describe('lookups in the provider’s list', () => {
 
   test('ignore the prefix of a trial account', async () => {
     const { server, telephony } = await openTelephony()
-    await telephony.sms({ id: ID, to: TO, body: 'Sent from your Twilio trial account - Grüße ' }, request())
+    await telephony.sms(
+      { id: ID, to: TO, body: 'Sent from your Twilio trial account - Grüße ' },
+      createRequest(),
+    )
     assert.equal((await find(telephony, Date.now() - 5000))[0]!.providerId, server.taken[0]!.sid)
   })
 
   for (const mode of ['error before', 'cut before', 'hang before', 'garbage', { status: 429 }] as const) {
     test(`fail on "${typeof mode === 'string' ? mode : mode.status}"`, async () => {
-      const { server, telephony } = await openTelephony('take', {}, neverAnswers(mode) ? HANGING : LIMITS)
+      const { server, telephony } = await openTelephony(
+        'take',
+        {},
+        neverAnswers(mode) ? HANGING_LIMITS : LIMITS,
+      )
       server.listMode = () => mode
       await assert.rejects(find(telephony, 0), (error) => error instanceof Failure || error instanceof Error)
     })
@@ -228,17 +235,17 @@ describe('a provider that is down', () => {
   test('gets no requests after five failures, then a single probe', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() })
     const { server, telephony } = await openTelephony('error before')
-    for (let n = 0; n < 5; n++) assert.equal((await kinds.sms(telephony)).kind, 'unknown')
-    const error = await expectFailure(kinds.sms(telephony))
+    for (let n = 0; n < 5; n++) assert.equal((await sendByKind.sms(telephony)).kind, 'unknown')
+    const error = await expectFailure(sendByKind.sms(telephony))
     assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 5])
     assert.equal(server.requests, 5)
 
     t.mock.timers.tick(5001)
     server.mode = () => 'take'
-    const [probe, others] = [kinds.sms(telephony), expectFailure(kinds.call(telephony))]
+    const [probe, others] = [sendByKind.sms(telephony), expectFailure(sendByKind.call(telephony))]
     assert.equal((await others).code, 'telephony.failed')
     assert.equal((await probe).kind, 'taken')
-    assert.equal((await kinds.call(telephony)).kind, 'taken', 'and it is back')
+    assert.equal((await sendByKind.call(telephony)).kind, 'taken', 'and it is back')
   })
 
   test('delays a request during a short pause, unless the request is aborted', async () => {
@@ -251,11 +258,11 @@ describe('a provider that is down', () => {
       },
     )
     const since = Date.now()
-    await expectFailure(kinds.sms(telephony))
+    await expectFailure(sendByKind.sms(telephony))
     server.mode = () => 'take'
     const abort = new AbortController()
-    const on = request(abort.signal)
-    const [waiting, aborted] = [kinds.sms(telephony), kinds.call(telephony, TO, on)]
+    const on = createRequest(abort.signal)
+    const [waiting, aborted] = [sendByKind.sms(telephony), sendByKind.call(telephony, TO, on)]
     abort.abort('cancelled')
     await assert.rejects(aborted, (error) => error === 'cancelled')
     assert.equal((await waiting).kind, 'taken')
@@ -270,8 +277,8 @@ describe('a provider that is down', () => {
       { ...LIMITS, answerMs: 60_000, concurrency: 2 },
     )
     const abort = new AbortController()
-    const requests = Array.from({ length: 5 }, () => request(abort.signal))
-    const sending = requests.map((on) => kinds.sms(telephony, TO, on))
+    const requests = Array.from({ length: 5 }, () => createRequest(abort.signal))
+    const sending = requests.map((on) => sendByKind.sms(telephony, TO, on))
     await until('two requests have arrived', () => server.requests === 2)
     assert.deepEqual(
       requests.map(({ begun }) => begun),

@@ -8,37 +8,37 @@ function createThrottle() {
   const throttle = createCostThrottle(0.01, () => now)
   return {
     throttle,
-    pass: (ms: number): void => {
+    advanceClock: (ms: number): void => {
       now += ms
     },
   }
 }
 
 test('pauses after a run according to its share of the time', async () => {
-  const { throttle, pass } = createThrottle()
-  assert.equal(throttle.ready, true)
-  await throttle.run(async () => pass(5))
-  pass(494)
-  assert.equal(throttle.ready, false)
-  pass(1)
-  assert.equal(throttle.ready, true)
+  const { throttle, advanceClock } = createThrottle()
+  assert.equal(throttle.isReady, true)
+  await throttle.run(async () => advanceClock(5))
+  advanceClock(494)
+  assert.equal(throttle.isReady, false)
+  advanceClock(1)
+  assert.equal(throttle.isReady, true)
 })
 
 test('pauses for at most 10 s', async () => {
-  const { throttle, pass } = createThrottle()
-  await throttle.run(async () => pass(60_000))
-  pass(9_999)
-  assert.equal(throttle.ready, false)
-  pass(1)
-  assert.equal(throttle.ready, true)
+  const { throttle, advanceClock } = createThrottle()
+  await throttle.run(async () => advanceClock(60_000))
+  advanceClock(9_999)
+  assert.equal(throttle.isReady, false)
+  advanceClock(1)
+  assert.equal(throttle.isReady, true)
 })
 
 test('does not pause after a failed run', async () => {
-  const { throttle, pass } = createThrottle()
+  const { throttle, advanceClock } = createThrottle()
   const failing = throttle.run(async () => {
-    pass(60_000)
+    advanceClock(60_000)
     throw new Error('an outage')
   })
   await assert.rejects(failing)
-  assert.equal(throttle.ready, true)
+  assert.equal(throttle.isReady, true)
 })

@@ -6,22 +6,22 @@ import { STT_MODELS } from '../../tasks/voice/catalog.ts'
 import type { Recording, Transcript, TranscriptionOutcome } from '../../tasks/voice/ports.ts'
 import { languageCode } from '../../workers/providers/voice/languages.ts'
 import { createTranscriber } from '../../workers/providers/voice/transcription.ts'
-import { freePort } from '../free-port.ts'
+import { findFreePort } from '../free-port.ts'
 import {
+  answerWithJson,
   beginEvents,
-  events,
-  json,
+  createEvents,
   recording,
   rejectWith,
+  startTranscriptionServer,
   transcribe,
-  transcriptionServer,
   WORDS,
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 
 /** Tests the transcription client: requests, parsed answers and failures. */
 
-const server = await transcriptionServer()
+const server = await startTranscriptionServer()
 afterEach(() => {
   server.answer = transcribe
   server.early = null
@@ -35,17 +35,17 @@ const { ai } = parseSettings({
   MISTRAL_BASE_URL: server.url,
 })
 const transcriber = createTranscriber({ ai })
-const hasty = createTranscriber({ ai: { ...ai, timeoutSeconds: 0.1 } })
+const impatientTranscriber = createTranscriber({ ai: { ...ai, timeoutSeconds: 0.1 } })
 
-const WAV = recording(60)
-const of = (model: string, more: Partial<Recording> = {}): Recording => ({
+const WAV_BYTES = recording(60)
+const createRecording = (model: string, more: Partial<Recording> = {}): Recording => ({
   provider: STT_MODELS.find(({ id }) => id === model)!.provider_id,
   model,
   language: null,
   prompt: null,
   fileName: 'audio.wav',
   mediaType: 'audio/wav',
-  pieces: splitBuffer(WAV),
+  pieces: splitBuffer(WAV_BYTES),
   ...more,
 })
 
@@ -56,26 +56,26 @@ async function* splitBuffer(bytes: Buffer): AsyncGenerator<Uint8Array> {
     yield shared.subarray(0, bytes.copy(shared, 0, at, at + shared.length))
 }
 
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 
-async function transcribeWith(
+async function transcribeRecording(
   asked: Recording,
   by = transcriber,
   shown: string[] = [],
 ): Promise<TranscriptionOutcome> {
-  return by.transcribe(asked, never, (text) => void shown.push(text))
+  return by.transcribe(asked, neverAborted, (text) => void shown.push(text))
 }
 
 async function readTranscript(asked: Recording, shown: string[] = []): Promise<Transcript> {
-  const found = await transcribeWith(asked, transcriber, shown)
+  const found = await transcribeRecording(asked, transcriber, shown)
   assert.equal(found.kind, 'transcript', found.kind === 'failure' ? found.failure.detail : '')
   return (found as Extract<TranscriptionOutcome, { kind: 'transcript' }>).transcript
 }
 
 const TEXT = WORDS.join('')
-const plain = { inputTokens: null, outputTokens: null, audioSeconds: 12 }
-const tokens = { inputTokens: 120, outputTokens: 30, audioSeconds: null }
-const segments = (speakers: readonly (string | null)[] = [null, null]) => [
+const AUDIO_USAGE = { inputTokens: null, outputTokens: null, audioSeconds: 12 }
+const TOKEN_USAGE = { inputTokens: 120, outputTokens: 30, audioSeconds: null }
+const createSegments = (speakers: readonly (string | null)[] = [null, null]) => [
   { start: 0, end: 1.5, text: 'Hello', speaker: speakers[0] },
   { start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: speakers[1] },
 ]
@@ -83,13 +83,13 @@ const segments = (speakers: readonly (string | null)[] = [null, null]) => [
 describe('requests and answers of each model', () => {
   test('gpt-transcribe streams and returns the language', async () => {
     const shown: string[] = []
-    const asked = of('gpt-transcribe', { language: 'en', prompt: 'Zoë "quoted"\r\nline' })
+    const asked = createRecording('gpt-transcribe', { language: 'en', prompt: 'Zoë "quoted"\r\nline' })
     assert.deepEqual(await readTranscript(asked, shown), {
       text: TEXT,
       language: 'en',
       durationSeconds: 12,
       segments: [],
-      used: plain,
+      used: AUDIO_USAGE,
     })
     assert.deepEqual(shown, WORDS)
     const { fields, file, authorization, path } = server.asked.at(-1)!
@@ -104,27 +104,27 @@ describe('requests and answers of each model', () => {
       [authorization, path, file!.name, file!.type],
       ['Bearer sk-hunter2', '/v1/audio/transcriptions', 'audio.wav', 'audio/wav'],
     )
-    assert.ok(file!.bytes.equals(WAV))
+    assert.ok(file!.bytes.equals(WAV_BYTES))
   })
 
   test('gpt-4o-transcribe counts tokens and returns no language', async () => {
     for (const model of ['gpt-4o-transcribe', 'gpt-4o-mini-transcribe'])
-      assert.deepEqual(await readTranscript(of(model)), {
+      assert.deepEqual(await readTranscript(createRecording(model)), {
         text: TEXT,
         language: null,
         durationSeconds: null,
         segments: [],
-        used: tokens,
+        used: TOKEN_USAGE,
       })
   })
 
   test('gpt-4o-transcribe-diarize separates speakers', async () => {
     const { fields: _, ...found } = {
-      ...(await readTranscript(of('gpt-4o-transcribe-diarize'))),
+      ...(await readTranscript(createRecording('gpt-4o-transcribe-diarize'))),
       fields: null,
     }
-    assert.deepEqual(found.segments, segments(['A', 'B']))
-    assert.deepEqual([found.text, found.used], [TEXT, tokens])
+    assert.deepEqual(found.segments, createSegments(['A', 'B']))
+    assert.deepEqual([found.text, found.used], [TEXT, TOKEN_USAGE])
     assert.equal(server.asked.at(-1)!.fields.chunking_strategy, 'auto')
   })
 
@@ -134,11 +134,11 @@ describe('requests and answers of each model', () => {
       ['whisper-large-v3', 4.25, 'gr'],
       ['whisper-large-v3-turbo', 4.25, 'gr'],
     ] as const) {
-      assert.deepEqual(await readTranscript(of(model)), {
+      assert.deepEqual(await readTranscript(createRecording(model)), {
         text: TEXT,
         language: 'en',
         durationSeconds: 4.25,
-        segments: segments(),
+        segments: createSegments(),
         used: { inputTokens: null, outputTokens: null, audioSeconds: seconds },
       })
       const { fields, authorization } = server.asked.at(-1)!
@@ -152,36 +152,39 @@ describe('requests and answers of each model', () => {
   })
 
   test('Mistral returns segments unless the request names the language', async () => {
-    const found = await readTranscript(of('voxtral-mini-latest'))
-    assert.deepEqual(found.segments, segments())
+    const found = await readTranscript(createRecording('voxtral-mini-latest'))
+    assert.deepEqual(found.segments, createSegments())
     assert.deepEqual(found.used, { inputTokens: 4, outputTokens: 30, audioSeconds: 12 })
     assert.deepEqual(server.asked.at(-1)!.fields, {
       model: 'voxtral-mini-latest',
       timestamp_granularities: 'segment',
     })
-    assert.deepEqual((await readTranscript(of('voxtral-mini-latest', { language: 'de' }))).segments, [])
+    assert.deepEqual(
+      (await readTranscript(createRecording('voxtral-mini-latest', { language: 'de' }))).segments,
+      [],
+    )
     assert.deepEqual(server.asked.at(-1)!.fields, { model: 'voxtral-mini-latest', language: 'de' })
   })
 
   test('every model of the catalog transcribes', async () => {
-    for (const { id } of STT_MODELS) assert.equal((await readTranscript(of(id))).text, TEXT, id)
+    for (const { id } of STT_MODELS) assert.equal((await readTranscript(createRecording(id))).text, TEXT, id)
   })
 })
 
 test('shows the first words before the last ones arrive', async () => {
   let more = (): void => {}
   server.answer = (response) => {
-    const [first, ...rest] = events()
+    const [first, ...rest] = createEvents()
     beginEvents(response).write(first)
     more = () => response.end(rest.join(''))
   }
-  const found = await transcriber.transcribe(of('gpt-transcribe'), never, () => more())
+  const found = await transcriber.transcribe(createRecording('gpt-transcribe'), neverAborted, () => more())
   assert.equal(found.kind, 'transcript')
 })
 
 test('returns an empty text for silence', async () => {
-  server.answer = (response) => void beginEvents(response).end(events([]).join(''))
-  assert.equal((await readTranscript(of('gpt-transcribe'))).text, '')
+  server.answer = (response) => void beginEvents(response).end(createEvents([]).join(''))
+  assert.equal((await readTranscript(createRecording('gpt-transcribe'))).text, '')
 })
 
 test('recognizes language codes and Whisper’s language names', () => {
@@ -202,39 +205,51 @@ test('recognizes language codes and Whisper’s language names', () => {
 })
 
 describe('failures', () => {
-  const begun =
+  const beginThen =
     (rest: (response: ReturnType<typeof beginEvents>) => void) =>
     (response: Parameters<typeof beginEvents>[0]) => {
-      beginEvents(response).write(events()[0], () => rest(response))
+      beginEvents(response).write(createEvents()[0], () => rest(response))
     }
-  type Case = readonly [
+  type FailureCase = readonly [
     what: string,
     answer: typeof server.answer,
     code: string,
     reason: string,
     isFree: boolean,
   ]
-  const own = 'sk-hunter2 said: Hello'
-  const both: readonly Case[] = [
-    ['an invalid key', rejectWith(401, own), 'ai.refused', 'it does not accept OPENAI_API_KEY', true],
+  const PROVIDER_TEXT = 'sk-hunter2 said: Hello'
+  const commonCases: readonly FailureCase[] = [
+    [
+      'an invalid key',
+      rejectWith(401, PROVIDER_TEXT),
+      'ai.refused',
+      'it does not accept OPENAI_API_KEY',
+      true,
+    ],
     [
       'an invalid request',
-      rejectWith(400, own),
+      rejectWith(400, PROVIDER_TEXT),
       'ai.refused',
       'it refused the request (HTTP status 400)',
       true,
     ],
-    ['an unknown model', rejectWith(404, own), 'ai.refused', 'it has no model', true],
-    ['a rate limit', rejectWith(429, own, 'rate_limit_exceeded'), 'ai.failed', 'too many requests', true],
+    ['an unknown model', rejectWith(404, PROVIDER_TEXT), 'ai.refused', 'it has no model', true],
+    [
+      'a rate limit',
+      rejectWith(429, PROVIDER_TEXT, 'rate_limit_exceeded'),
+      'ai.failed',
+      'too many requests',
+      true,
+    ],
     [
       'an exhausted quota',
-      rejectWith(429, own, 'insufficient_quota'),
+      rejectWith(429, PROVIDER_TEXT, 'insufficient_quota'),
       'ai.refused',
       'the quota of the account is exhausted',
       true,
     ],
-    ['a large file', rejectWith(413, own), 'ai.refused', 'the file is too large for it', true],
-    ['a server error', rejectWith(503, own), 'ai.failed', 'HTTP status 503', true],
+    ['a large file', rejectWith(413, PROVIDER_TEXT), 'ai.refused', 'the file is too large for it', true],
+    ['a server error', rejectWith(503, PROVIDER_TEXT), 'ai.failed', 'HTTP status 503', true],
     [
       'no answer',
       (response) => void response.destroy(),
@@ -267,7 +282,7 @@ describe('failures', () => {
       "Invalid file format. Supported formats: ['flac', 'm4a', 'mp3']",
       'could not process file - is it a valid media file?',
     ].map(
-      (text): Case => [
+      (text): FailureCase => [
         'an undecodable file',
         rejectWith(400, text),
         'voice.audio_undecodable',
@@ -276,19 +291,25 @@ describe('failures', () => {
       ],
     ),
   ]
-  const streamed: readonly Case[] = [
-    ['JSON instead of events', json(200, { text: 'x' }), 'ai.failed', 'the connection was closed', false],
-    ['a truncated stream', begun((r) => r.end()), 'ai.failed', 'the connection was closed', false],
+  const streamingCases: readonly FailureCase[] = [
+    [
+      'JSON instead of events',
+      answerWithJson(200, { text: 'x' }),
+      'ai.failed',
+      'the connection was closed',
+      false,
+    ],
+    ['a truncated stream', beginThen((r) => r.end()), 'ai.failed', 'the connection was closed', false],
     [
       'a broken connection',
-      begun((r) => void setImmediate(() => r.destroy())),
+      beginThen((r) => void setImmediate(() => r.destroy())),
       'ai.failed',
       'the connection failed (UND_ERR_SOCKET)',
       false,
     ],
     [
       'invalid JSON',
-      begun((r) => r.end('data: {"type": \n\n')),
+      beginThen((r) => r.end('data: {"type": \n\n')),
       'ai.failed',
       'its answer could not be read',
       false,
@@ -302,70 +323,70 @@ describe('failures', () => {
     ],
     [
       'an error event',
-      begun((r) => r.end('data: {"error": {"message": "sk-hunter2"}}\n\n')),
+      beginThen((r) => r.end('data: {"error": {"message": "sk-hunter2"}}\n\n')),
       'ai.failed',
       'the connection broke',
       false,
     ],
     [
       'a huge text',
-      (r) => void beginEvents(r).end(events(['x'.repeat(9_000_000), 'y'.repeat(9_000_000)]).join('')),
+      (r) => void beginEvents(r).end(createEvents(['x'.repeat(9_000_000), 'y'.repeat(9_000_000)]).join('')),
       'ai.refused',
       'its answer is too large',
       false,
     ],
   ]
-  const whole: readonly Case[] = [
-    ['HTML', json(200, '<html>'), 'ai.failed', 'its answer could not be read', false],
-    ['no text', json(200, {}), 'ai.failed', 'its answer could not be read', false],
+  const wholeAnswerCases: readonly FailureCase[] = [
+    ['HTML', answerWithJson(200, '<html>'), 'ai.failed', 'its answer could not be read', false],
+    ['no text', answerWithJson(200, {}), 'ai.failed', 'its answer could not be read', false],
     [
       'impossible times',
-      json(200, { text: '', segments: [{ start: -1, end: 'x', text: '' }] }),
+      answerWithJson(200, { text: '', segments: [{ start: -1, end: 'x', text: '' }] }),
       'ai.failed',
       'its answer could not be read',
       false,
     ],
     [
       'a huge text',
-      json(200, { text: 'x'.repeat(17_000_000) }),
+      answerWithJson(200, { text: 'x'.repeat(17_000_000) }),
       'ai.refused',
       'its answer is too large',
       false,
     ],
   ]
   for (const [model, cases] of [
-    ['gpt-transcribe', [...both, ...streamed]],
-    ['whisper-1', [...both, ...whole]],
+    ['gpt-transcribe', [...commonCases, ...streamingCases]],
+    ['whisper-1', [...commonCases, ...wholeAnswerCases]],
   ] as const)
     for (const [what, answer, code, reason, isFree] of cases)
       test(`${model}, ${what}: ${reason}`, async () => {
         server.answer = answer
-        assertFailure(await transcribeWith(of(model)), code, reason, isFree)
+        assertFailure(await transcribeRecording(createRecording(model)), code, reason, isFree)
       })
 
   test('passes Retry-After on', async () => {
-    server.answer = rejectWith(429, own, null, { 'retry-after': '7' })
-    const found = await transcribeWith(of('gpt-transcribe'))
+    server.answer = rejectWith(429, PROVIDER_TEXT, null, { 'retry-after': '7' })
+    const found = await transcribeRecording(createRecording('gpt-transcribe'))
     assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
   })
 
   test('times out before and after the first word, later for an answer without streaming', async () => {
     server.answer = () => {}
     assertFailure(
-      await transcribeWith(of('gpt-transcribe'), hasty),
+      await transcribeRecording(createRecording('gpt-transcribe'), impatientTranscriber),
       'ai.failed',
       'it sent nothing for 0.1 s',
       false,
     )
     assertFailure(
-      await transcribeWith(of('whisper-1'), hasty),
+      await transcribeRecording(createRecording('whisper-1'), impatientTranscriber),
       'ai.failed',
       'it sent nothing for 0.2 s',
       false,
     )
-    server.answer = begun(() => {})
+    server.answer = beginThen(() => {})
     assertFailure(
-      await transcribeWith(of('gpt-transcribe'), hasty),
+      await transcribeRecording(createRecording('gpt-transcribe'), impatientTranscriber),
       'ai.failed',
       'it sent nothing for 0.1 s',
       false,
@@ -377,15 +398,18 @@ describe('failures', () => {
       ...ai,
       endpoints: {
         ...ai.endpoints,
-        openai: { apiKey: 'k', baseUrl: `http://127.0.0.1:${await freePort()}/v1` },
+        openai: { apiKey: 'k', baseUrl: `http://127.0.0.1:${await findFreePort()}/v1` },
       },
     }
-    const found = await transcribeWith(of('gpt-transcribe'), createTranscriber({ ai: nobody }))
+    const found = await transcribeRecording(
+      createRecording('gpt-transcribe'),
+      createTranscriber({ ai: nobody }),
+    )
     assertFailure(found, 'ai.failed', 'the connection failed (ECONNREFUSED)', true)
   })
 
   test('stops the upload after an early refusal', async () => {
-    server.early = (response) => rejectWith(401, own)(response, null as never)
+    server.early = (response) => rejectWith(401, PROVIDER_TEXT)(response, null as never)
     let closed = false
     async function* endless(): AsyncGenerator<Uint8Array> {
       try {
@@ -394,18 +418,18 @@ describe('failures', () => {
         closed = true
       }
     }
-    const found = await transcribeWith(of('gpt-transcribe', { pieces: endless() }))
+    const found = await transcribeRecording(createRecording('gpt-transcribe', { pieces: endless() }))
     assertFailure(found, 'ai.refused', 'it does not accept OPENAI_API_KEY', true)
     await until('the upload has stopped reading', () => closed)
   })
 
   test('rethrows an error from reading the recording', async () => {
     async function* broken(): AsyncGenerator<Uint8Array> {
-      yield WAV.subarray(0, 1000)
+      yield WAV_BYTES.subarray(0, 1000)
       throw fail('document.bytes_missing')
     }
     const asked = server.asked.length
-    await assert.rejects(transcribeWith(of('gpt-transcribe', { pieces: broken() })), {
+    await assert.rejects(transcribeRecording(createRecording('gpt-transcribe', { pieces: broken() })), {
       code: 'document.bytes_missing',
     })
     assert.equal(server.asked.length, asked)
@@ -414,7 +438,7 @@ describe('failures', () => {
   test('sends no request without a key', async () => {
     const bare = createTranscriber(parseSettings({}))
     const asked = server.asked.length
-    await assert.rejects(transcribeWith(of('whisper-1'), bare), { code: 'ai.missing_key' })
+    await assert.rejects(transcribeRecording(createRecording('whisper-1'), bare), { code: 'ai.missing_key' })
     assert.equal(server.asked.length, asked)
   })
 
@@ -426,9 +450,11 @@ describe('failures', () => {
     })
     server.answer = (response) => {
       response.on('close', left)
-      beginEvents(response).write(events()[0])
+      beginEvents(response).write(createEvents()[0])
     }
-    const cut = transcriber.transcribe(of('gpt-transcribe'), abort.signal, () => abort.abort('cancelled'))
+    const cut = transcriber.transcribe(createRecording('gpt-transcribe'), abort.signal, () =>
+      abort.abort('cancelled'),
+    )
     await assert.rejects(cut, (error) => error === 'cancelled')
     await gone
   })

@@ -13,15 +13,15 @@ const { port } = new URL(receiver.url)
 const LOOPBACK = ['127.0.0.0/8', '::1/128']
 const createPoster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000) =>
   createWebhookPoster({
-    webhooks: { allowed, timeoutMs, retryMs: [], rates: { proved: null, unproved: null } },
+    webhooks: { allowed, timeoutMs, retryMs: [], rates: { verified: null, unverified: null } },
   })
-const send = (url: string, post = createPoster(), signal = new AbortController().signal) =>
+const postWebhook = (url: string, post = createPoster(), signal = new AbortController().signal) =>
   post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}' }, signal)
 
 describe('an answer to a post', () => {
   test('yields its status and the beginning of its body', async () => {
     receiver.answer = answerWith(200, 'thanks')
-    const { ms, ...answer } = await send(`${receiver.url}/hooks?a=b`)
+    const { ms, ...answer } = await postWebhook(`${receiver.url}/hooks?a=b`)
     assert.deepEqual(answer, { status: 200, body: 'thanks', error: null })
     assert.ok(ms >= 0)
     const last = receiver.received.at(-1)!
@@ -40,21 +40,21 @@ describe('an answer to a post', () => {
       }
       more()
     }
-    const { status, body } = await send(receiver.url)
+    const { status, body } = await postWebhook(receiver.url)
     assert.equal(status, 500)
     assert.deepEqual([body!.length, body!.includes('\0')], [1023, false])
   })
 
   test('counts as missing after the timeout', async () => {
     receiver.answer = () => {}
-    const { status, error } = await send(receiver.url, createPoster(LOOPBACK, 100))
+    const { status, error } = await postWebhook(receiver.url, createPoster(LOOPBACK, 100))
     assert.deepEqual([status, error], [null, 'No answer within 0.1 s'])
   })
 
   test('is not awaited after an abort', async () => {
     receiver.answer = () => {}
     const abort = new AbortController()
-    const sent = send(receiver.url, createPoster(), abort.signal)
+    const sent = postWebhook(receiver.url, createPoster(), abort.signal)
     abort.abort()
     assert.deepEqual((await sent).error, 'The attempt was cut short')
   })
@@ -65,33 +65,33 @@ describe('an answer to a post', () => {
     }
     const post = createPoster(LOOPBACK, 5000)
     const abort = new AbortController()
-    const slow = Array.from({ length: 100 }, () => send(`${receiver.url}/slow`, post, abort.signal))
-    const { status } = await send(`${receiver.url}/other`, post)
+    const slow = Array.from({ length: 100 }, () => postWebhook(`${receiver.url}/slow`, post, abort.signal))
+    const { status } = await postWebhook(`${receiver.url}/other`, post)
     abort.abort()
     await Promise.all(slow)
     assert.equal(status, 204)
   })
 
   test('is reported as missing if the connection fails', async () => {
-    const { error } = await send('http://127.0.0.1:1/')
+    const { error } = await postWebhook('http://127.0.0.1:1/')
     assert.equal(error, 'The connection failed (ECONNREFUSED)')
   })
 })
 
 describe('private addresses', () => {
   receiver.answer = answerWith(204)
-  const PRIVATE = 'Private addresses are not allowed'
+  const PRIVATE_ADDRESS_ERROR = 'Private addresses are not allowed'
   // Allows some private network, like a deployment that also allows http.
-  const strict = createPoster(['10.99.0.0/16'])
+  const strictPoster = createPoster(['10.99.0.0/16'])
 
   test('are refused by address and by name', async () => {
     const before = receiver.received.length
     assert.equal(
-      (await send(`http://127.0.0.1:${port}/`, strict)).error,
+      (await postWebhook(`http://127.0.0.1:${port}/`, strictPoster)).error,
       'The URL must not be a private address',
     )
     // A name from the hosts file stands in for one whose owner controls its DNS answers.
-    assert.equal((await send(`http://localhost:${port}/`, strict)).error, PRIVATE)
+    assert.equal((await postWebhook(`http://localhost:${port}/`, strictPoster)).error, PRIVATE_ADDRESS_ERROR)
     assert.equal(receiver.received.length, before)
   })
 
@@ -103,14 +103,14 @@ describe('private addresses', () => {
     await new Promise<void>((resolve) => redirecting.listen(0, '127.0.0.1', resolve))
     after(() => redirecting.close())
     const url = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}/`
-    const { status, body } = await send(url)
+    const { status, body } = await postWebhook(url)
     assert.deepEqual([status, body], [307, 'elsewhere'], 'a redirect is an answer like others')
     assert.equal(receiver.received.length, before)
   })
 
   test('are not reached by http if no network is allowed', async () => {
     assert.equal(
-      (await send('http://example.com/', createPoster([]))).error,
+      (await postWebhook('http://example.com/', createPoster([]))).error,
       'The URL must begin with https://',
     )
   })

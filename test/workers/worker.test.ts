@@ -6,29 +6,29 @@ import { noRows, sql } from '../../sql/db.ts'
 import { cancelJob, rescueRunningJobs } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
-import { testDatabase, waitForLock } from '../database.ts'
-import { jobSettings } from '../job-settings.ts'
-import { ledgerOf, TERMINAL } from '../sql/ledger-help.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { createJobSettings } from '../job-settings.ts'
+import { createLedgerHelp, TERMINAL_STATUSES } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
-import { startTestWorker, TASKS } from './parts.ts'
+import { startTestWorker, TASKS_MODULE } from './parts.ts'
 
 /** Tests whole workers: queue, lease, ledger and threads. */
 
-const base = await testDatabase()
+const base = await createTestDatabase()
 const { db, query, url } = base
-const help = ledgerOf(base)
-const findTask = createTaskFinder(await loadTasks([TASKS]))
+const ledgerHelp = createLedgerHelp(base)
+const findTask = createTaskFinder(await loadTasks([TASKS_MODULE]))
 // Serves all tests whose queue has no worker of its own.
 await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })
 
-async function add(
+async function addJobs(
   name: string,
   payloads: readonly unknown[],
   options: Partial<EnqueueOptions> = {},
 ): Promise<string[]> {
   const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
   const refs = await db.transaction((tx) =>
-    enqueueMany(tx, task, payloads, { ownerId: null, settings: jobSettings(3), ...options }),
+    enqueueMany(tx, task, payloads, { ownerId: null, settings: createJobSettings(3), ...options }),
   )
   return refs.map((ref) => ref.jobId)
 }
@@ -39,7 +39,7 @@ const waitForEnd = (ids: readonly string[], deadlineMs = 30_000) =>
     async () => {
       const [row] = await query(
         'select count(*)::int as left from job where id = any($1) and not status = any($2)',
-        [ids, TERMINAL],
+        [ids, TERMINAL_STATUSES],
       )
       return row!.left === 0
     },
@@ -49,22 +49,23 @@ const waitForEnd = (ids: readonly string[], deadlineMs = 30_000) =>
 async function assertAllDoneOnce(ids: readonly string[]): Promise<void> {
   const rows = await query('select status, count(*)::int as n from job where id = any($1) group by 1', [ids])
   assert.deepEqual(rows, [{ status: 'done', n: ids.length }])
-  for (const id of ids) await help.assertSound(id)
+  for (const id of ids) await ledgerHelp.assertSound(id)
 }
 
-const numbers = (count: number): { n: number }[] => Array.from({ length: count }, (_, n) => ({ n }))
+const createNumberPayloads = (count: number): { n: number }[] =>
+  Array.from({ length: count }, (_, n) => ({ n }))
 
 describe('a worker', { concurrency: false }, () => {
   test('retries with growing delays and records all attempts', async () => {
-    const [id] = await add('flaky.twice', [{}])
+    const [id] = await addJobs('flaky.twice', [{}])
     await waitForEnd([id!])
-    const row = await help.row(id!)
+    const row = await ledgerHelp.row(id!)
     assert.deepEqual(
       [row.status, row.result, row.attempt, row.tries, row.error_code],
       ['done', 3, 3, 3, null],
     )
-    await help.assertSound(id!)
-    const { attempts } = await help.details(id!)
+    await ledgerHelp.assertSound(id!)
+    const { attempts } = await ledgerHelp.details(id!)
     const worker = `${hostname()}/${process.pid}`
     const error = { code: 'database.busy', detail: 'The service is overloaded; try again shortly' }
     assert.deepEqual(
@@ -84,18 +85,18 @@ describe('a worker', { concurrency: false }, () => {
   })
 
   test('gives up after the last try and stores the error', async () => {
-    const [id] = await add('flaky.always', [{}], { settings: jobSettings(9) })
+    const [id] = await addJobs('flaky.always', [{}], { settings: createJobSettings(9) })
     await waitForEnd([id!])
-    const row = await help.row(id!)
+    const row = await ledgerHelp.row(id!)
     assert.deepEqual(
       [row.status, row.tries, row.error_code, row.error_detail],
       ['failed', 2, 'database.busy', 'The service is overloaded; try again shortly'],
     )
-    await help.assertSound(id!)
+    await ledgerHelp.assertSound(id!)
   })
 
   test('does not start a delayed job early', async () => {
-    const [id] = await add('io.echo', [1], { delayMs: 1500 })
+    const [id] = await addJobs('io.echo', [1], { delayMs: 1500 })
     await waitForEnd([id!])
     const [row] = await query(
       `select started_at - created_at > interval '1.4 s' as late from job where id = $1`,
@@ -109,7 +110,7 @@ describe('a worker', { concurrency: false }, () => {
     const waves = 6
     for (let wave = 0; wave < waves; wave++) {
       ids.push(
-        ...(await add(
+        ...(await addJobs(
           'io.late',
           Array.from({ length: 30 }, (_, i) => ({ ms: i * 5 })),
         )),
@@ -131,10 +132,10 @@ test('a worker survives deliveries that cannot be completed, in any queue', asyn
     end $$`)
   await query(`create trigger fail_twice before delete on graphile_worker._private_jobs for each row
     when (old.locked_by is not null) execute function graphile_worker.fail_twice()`)
-  const ids = [...(await add('cpu.echo', [1])), ...(await add('io.echo', [1]))]
+  const ids = [...(await addJobs('cpu.echo', [1])), ...(await addJobs('io.echo', [1]))]
   const hasFailed = async () => Number((await query('select last_value from completion'))[0]!.last_value) > 2
   await until('completions have failed', hasFailed, 30_000)
-  ids.push(...(await add('cpu.echo', [2])), ...(await add('io.echo', [2])))
+  ids.push(...(await addJobs('cpu.echo', [2])), ...(await addJobs('io.echo', [2])))
   await waitForEnd(ids)
   await assertAllDoneOnce(ids)
   await query('drop trigger fail_twice on graphile_worker._private_jobs')
@@ -143,8 +144,8 @@ test('a worker survives deliveries that cannot be completed, in any queue', asyn
 describe('a late worker', { concurrency: false }, () => {
   test('loses its jobs without counting an interruption', async () => {
     const { worker } = await startTestWorker(url, 'late')
-    const [id] = await add('late.sleep', [{ ms: 60_000 }])
-    await until('the job is running', async () => (await help.status(id!)) === 'running')
+    const [id] = await addJobs('late.sleep', [{ ms: 60_000 }])
+    await until('the job is running', async () => (await ledgerHelp.status(id!)) === 'running')
     const lost = worker.lease.id
     // One transaction, because a renewal in between would keep the lease. The renewal waits for it, then finds the
     // lease gone.
@@ -158,7 +159,7 @@ describe('a late worker', { concurrency: false }, () => {
     })
     await until('the worker has a new lease', () => worker.lease.id !== lost)
     await until('the job runs again', async () => {
-      const { status, attempt, interruptions } = await help.row(id!)
+      const { status, attempt, interruptions } = await ledgerHelp.row(id!)
       return status === 'running' && attempt === 2 && interruptions === 0
     })
     await db.one(cancelJob(id!))
@@ -173,11 +174,11 @@ describe('a worker with cpu jobs', { concurrency: false }, () => {
         `insert into account (email, password_hash) values ('flood@example.com', 'x'), ('other@example.com', 'x') returning id`,
       )
     ).map(({ id }) => id as number)
-    const flood = await add('cpu.hold', Array(6).fill({ ms: 60_000 }), { ownerId: flooder! })
+    const flood = await addJobs('cpu.hold', Array(6).fill({ ms: 60_000 }), { ownerId: flooder! })
     const running = async () =>
-      (await Promise.all(flood.map(help.status))).filter((status) => status === 'running')
+      (await Promise.all(flood.map(ledgerHelp.status))).filter((status) => status === 'running')
     await until('the flood has all slots', async () => (await running()).length >= 2)
-    const [id] = await add('cpu.echo', [1], { ownerId: other! })
+    const [id] = await addJobs('cpu.echo', [1], { ownerId: other! })
     await waitForEnd([id!])
     assert.equal((await running()).length, 2)
     for (const one of flood) await db.one(cancelJob(one))
@@ -187,7 +188,7 @@ describe('a worker with cpu jobs', { concurrency: false }, () => {
 
 describe('a queued job without a delivery', { concurrency: false }, () => {
   test('is rescued', async () => {
-    const [done] = await add('io.echo', [1])
+    const [done] = await addJobs('io.echo', [1])
     await waitForEnd([done!])
     await query(
       `update job set status = 'queued', attempt = 0, tries = 0, seq = 0, result = null, finished_at = null,
@@ -195,7 +196,7 @@ describe('a queued job without a delivery', { concurrency: false }, () => {
       [done],
     )
     await waitForEnd([done!])
-    assert.deepEqual((await help.row(done!)).result, 1)
+    assert.deepEqual((await ledgerHelp.row(done!)).result, 1)
   })
 })
 
@@ -210,23 +211,23 @@ describe('a queue runner that dies', { concurrency: false }, () => {
     await query(
       'create trigger fail_completion before delete on graphile_worker._private_jobs for each row execute function fail_completion()',
     )
-    const slow = await add(
+    const slow = await addJobs(
       'other.deaf',
       Array.from({ length: 20 }, () => ({ ms: 1500 })),
     )
-    await until('all jobs have started', async () => (await help.status(slow.at(-1)!)) !== 'queued')
-    const ids = [...slow, ...(await add('other.echo', numbers(300)))]
+    await until('all jobs have started', async () => (await ledgerHelp.status(slow.at(-1)!)) !== 'queued')
+    const ids = [...slow, ...(await addJobs('other.echo', createNumberPayloads(300)))]
     await waitForEnd(ids)
     await until('the runner is replaced', () => warnings.some((line) => line.includes('restarting')))
     await query('drop trigger fail_completion on graphile_worker._private_jobs')
-    const more = await add('other.echo', numbers(50))
+    const more = await addJobs('other.echo', createNumberPayloads(50))
     await waitForEnd(more)
     await assertAllDoneOnce([...ids, ...more])
     const again = await query('select count(*)::int as n from job where id = any($1) and attempt > 1', [
       [...ids, ...more],
     ])
     assert.deepEqual(again, [{ n: 0 }])
-    await until('the queue is empty', async () => (await help.deliveries(...ids, ...more)).length === 0)
+    await until('the queue is empty', async () => (await ledgerHelp.deliveries(...ids, ...more)).length === 0)
   })
 })
 
@@ -237,7 +238,7 @@ describe('two workers', { concurrency: false }, () => {
     assert.equal(leases!.n, 2)
     // A worker that starts late finds no jobs left, but gets some of the next ones.
     await until('both workers have run jobs', async () => {
-      const ids = await add('shared.where', Array(60).fill({ ms: 40 }))
+      const ids = await addJobs('shared.where', Array(60).fill({ ms: 40 }))
       await waitForEnd(ids)
       await assertAllDoneOnce(ids)
       const threads = await query('select distinct result from job where id = any($1)', [ids])
@@ -247,7 +248,7 @@ describe('two workers', { concurrency: false }, () => {
 
   test('run the jobs of an actor in order', async () => {
     const actors = ['one', 'two', 'three']
-    const ids = await add(
+    const ids = await addJobs(
       'flaky.turns',
       Array.from({ length: 45 }, (_, i) => ({ actor: actors[i % 3], ms: i % 4 })),
     )
@@ -269,14 +270,14 @@ describe('two workers', { concurrency: false }, () => {
 
   test('release unfinished jobs and their lease when they stop', async () => {
     const { worker } = await startTestWorker(url, 'floating')
-    const [id] = await add('floating.sleep', [{ ms: 60_000 }])
-    await until('the job is running', async () => (await help.status(id!)) === 'running')
+    const [id] = await addJobs('floating.sleep', [{ ms: 60_000 }])
+    await until('the job is running', async () => (await ledgerHelp.status(id!)) === 'running')
     const since = Date.now()
     await worker.stop()
     assert.ok(Date.now() - since < 30_000, `stopped in ${Date.now() - since} ms`)
-    const row = await help.row(id!)
+    const row = await ledgerHelp.row(id!)
     assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 0])
     assert.deepEqual(await query('select id from worker_lease where id = $1', [worker.lease.id]), [])
-    assert.equal((await help.deliveries(id!)).at(-1)?.locked_by ?? null, null)
+    assert.equal((await ledgerHelp.deliveries(id!)).at(-1)?.locked_by ?? null, null)
   })
 })

@@ -1,5 +1,5 @@
 import type { MakeArea } from '../area.ts'
-import { findNotOnce } from '../area.ts'
+import { findMissingOrDuplicate } from '../area.ts'
 
 /** Registers accounts, resets passwords with their mails, and starts sessions. */
 export const accounts: MakeArea = (admin) => {
@@ -17,7 +17,7 @@ export const accounts: MakeArea = (admin) => {
       const { json } = await anonymous.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
       const me = await admin.as(json.access_token).ask('/api/v1/auth/me')
       if (me.json.email !== email) admin.violate(`a token of ${email} belongs to ${me.json.email}`)
-      if (admin.chance.happens(0.3))
+      if (admin.chance.isHit(0.3))
         await anonymous.post('/api/v1/auth/password-reset/request', { json: { email } })
     },
     judge: async () => {
@@ -26,7 +26,7 @@ export const accounts: MakeArea = (admin) => {
       const sends = await query(
         `select recipients[1] as email, status, error_code, count(*)::int as n from comms_send where purpose = 'account' group by 1, 2, 3`,
       )
-      const found = findNotOnce('account', emails, rows)
+      const found = findMissingOrDuplicate('account', emails, rows)
       for (const email of emails) {
         const own = sends.filter((send) => send.email === email)
         const all = own.reduce((sum, { n }) => sum + Number(n), 0)

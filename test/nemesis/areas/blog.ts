@@ -1,5 +1,5 @@
 import type { MakeArea } from '../area.ts'
-import { findNotOnce } from '../area.ts'
+import { findMissingOrDuplicate } from '../area.ts'
 
 interface Post {
   readonly title: string
@@ -24,13 +24,13 @@ export const blog: MakeArea = (admin) => {
       const { json: post } = await admin.post('/api/v1/blog/posts', { json })
       const at = `/api/v1/blog/posts/${post.id}`
       let status: Post['status'] = 'draft'
-      if (chance.happens(0.7)) {
+      if (chance.isHit(0.7)) {
         await admin.post(`${at}/publish`)
         status = 'published'
       }
       const content = `Second ${title}`
       await admin.ask(at, { method: 'PUT', json: { content } })
-      if (chance.happens(0.2)) {
+      if (chance.isHit(0.2)) {
         await admin.ask(at, { method: 'DELETE', done: [404] })
         status = 'removed'
       }
@@ -42,7 +42,7 @@ export const blog: MakeArea = (admin) => {
          left join blog_post_tag on post_id = p.id left join blog_tag t on t.id = tag_id group by p.id`,
       )
       const names = await admin.world.query('select name from blog_tag')
-      const found = findNotOnce(
+      const found = findMissingOrDuplicate(
         'tag',
         tags,
         names.map(({ name }) => String(name)),

@@ -1,7 +1,7 @@
 import { type AnswerRead, assertAnswerRead, readAnswer } from '../../chat-reader.ts'
 import type { MakeArea } from '../area.ts'
 
-const END_MS = 240_000
+const ANSWER_TIMEOUT_MS = 240_000
 
 /** Asks chat questions, and drops and resumes the streams of their answers. */
 export const chats: MakeArea = (admin, user) => {
@@ -19,7 +19,7 @@ export const chats: MakeArea = (admin, user) => {
           random: chance.next,
           drop: 0.01,
           token,
-          limitMs: END_MS,
+          limitMs: ANSWER_TIMEOUT_MS,
         }
         heard.push(await readAnswer(one))
       } catch (error) {

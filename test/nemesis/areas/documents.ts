@@ -1,6 +1,6 @@
 import { textPdf } from '../../pdfs.ts'
 import type { MakeArea } from '../area.ts'
-import { findNotOnce } from '../area.ts'
+import { findMissingOrDuplicate } from '../area.ts'
 import { follow } from '../follow.ts'
 
 /** Uploads, extracts, tags and searches documents. */
@@ -10,7 +10,7 @@ export const documents: MakeArea = (admin, user) => {
 
   return {
     act: async () => {
-      const caller = user.chance.happens(0.5) ? user : admin
+      const caller = user.chance.isHit(0.5) ? user : admin
       const title = caller.word()
       const pages = caller.chance.between(1, 12)
       const bytes = await textPdf(pages, { line: () => title })
@@ -43,7 +43,7 @@ export const documents: MakeArea = (admin, user) => {
         `select document_id::int as id, count(*)::int as pages, count(*) filter (where status = 'read')::int as read
          from document_page group by 1`,
       )
-      const found = findNotOnce(
+      const found = findMissingOrDuplicate(
         'document',
         titles,
         rows.map(({ title }) => String(title)),

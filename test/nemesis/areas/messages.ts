@@ -1,6 +1,6 @@
 import type { MakeArea } from '../area.ts'
 
-interface Sent {
+interface SentMessage {
   readonly channel: 'email' | 'sms' | 'call'
   readonly word: string
   readonly jobId: string
@@ -8,7 +8,7 @@ interface Sent {
 
 /** Sends emails, text messages and calls. None may be sent twice, or lost without a record. */
 export const messages: MakeArea = (admin) => {
-  const sent: Sent[] = []
+  const sent: SentMessage[] = []
   const requests = {
     email: (word: string) => ({ to: ['reader@example.com'], subject: word, text: 'Hello' }),
     sms: (word: string) => ({ to: '+14155552671', body: word }),

@@ -1,5 +1,5 @@
 import type { MakeArea } from '../area.ts'
-import { findNotOnce } from '../area.ts'
+import { findMissingOrDuplicate } from '../area.ts'
 
 /** Creates organizations, joins them and transfers them to another owner. */
 export const organizations: MakeArea = (admin, user) => {
@@ -13,7 +13,7 @@ export const organizations: MakeArea = (admin, user) => {
       const { json: org } = await admin.post('/api/v1/orgs', { json: { name: slug, slug } })
       const id = await userId
       await admin.post(`/api/v1/orgs/${org.id}/members?user_id=${id}&role=admin`)
-      const handedOver = admin.chance.happens(0.5)
+      const handedOver = admin.chance.isHit(0.5)
       if (handedOver) await admin.post(`/api/v1/orgs/${org.id}/transfer-ownership`, { json: { user_id: id } })
       made.push({ slug, handedOver })
     },
@@ -23,7 +23,7 @@ export const organizations: MakeArea = (admin, user) => {
           count(*) filter (where m.role = 'owner')::int as owners
          from organization o left join organization_member m on m.organization_id = o.id group by o.slug`,
       )
-      const found = findNotOnce(
+      const found = findMissingOrDuplicate(
         'organization',
         made.map(({ slug }) => slug),
         rows.map(({ slug }) => String(slug)),

@@ -1,7 +1,7 @@
-import { event, intentObject, signature, type TestEvent } from '../../payment-events.ts'
+import { createEvent, intentObject, signEvent, type TestEvent } from '../../payment-events.ts'
 import { LIFECYCLES, lifecycleEvents } from '../../payment-lifecycles.ts'
 import type { MakeArea } from '../area.ts'
-import { findNotOnce, tally } from '../area.ts'
+import { countWords, findMissingOrDuplicate } from '../area.ts'
 import type { Caller } from '../caller.ts'
 import { follow } from '../follow.ts'
 
@@ -14,7 +14,7 @@ export const payments: MakeArea = (admin, user) => {
   let names = 0
 
   const postEvent = async (caller: Caller, one: TestEvent): Promise<void> => {
-    const headers = { 'stripe-signature': signature(JSON.stringify(one)) }
+    const headers = { 'stripe-signature': signEvent(JSON.stringify(one)) }
     await caller.as('').ask('/api/v1/payment/webhook', { method: 'POST', json: one, headers })
     events.push(one.id)
   }
@@ -27,7 +27,7 @@ export const payments: MakeArea = (admin, user) => {
       .sort((a, b) => a.at - b.at)
     for (const { one } of shuffled) {
       await postEvent(admin, one)
-      if (admin.chance.happens(0.1)) await postEvent(admin, one)
+      if (admin.chance.isHit(0.1)) await postEvent(admin, one)
     }
     lives.push({ life, name })
   }
@@ -44,7 +44,10 @@ export const payments: MakeArea = (admin, user) => {
     const name = `b${++names}x`
     const charge = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount: 1000, currency: 'usd' }
     stripe.account.charges.set(charge.id, charge)
-    await postEvent(user, event('payment_intent.succeeded', intentObject({ name, amount: 1000, customer })))
+    await postEvent(
+      user,
+      createEvent('payment_intent.succeeded', intentObject({ name, amount: 1000, customer })),
+    )
     const listed = await user.ask('/api/v1/payment/transactions?page_size=200')
     const rows = listed.json.transactions ?? listed.json.items ?? listed.json
     const row = rows.find(
@@ -61,11 +64,11 @@ export const payments: MakeArea = (admin, user) => {
   }
 
   return {
-    act: () => (admin.chance.happens(0.5) ? live() : buy()),
+    act: () => (admin.chance.isHit(0.5) ? live() : buy()),
     judge: async () => {
       const { stripe, query } = admin.world
       const applied = await query('select id from payment_event where applied_at is not null')
-      const found = findNotOnce(
+      const found = findMissingOrDuplicate(
         'applied event',
         [...new Set(events)],
         applied.map(({ id }) => String(id)),
@@ -73,7 +76,7 @@ export const payments: MakeArea = (admin, user) => {
       const asked = stripe.account.refunds.map(
         ({ metadata }) => (metadata as Record<string, string>).millrace_job ?? '',
       )
-      found.push(...findNotOnce('refund at the provider for job', refunds, asked))
+      found.push(...findMissingOrDuplicate('refund at the provider for job', refunds, asked))
       if (asked.length !== refunds.length)
         found.push(`${asked.length} refunds at the provider, expected ${refunds.length}`)
       const known = new Set(stripe.account.sessions.map(({ id }) => id))
@@ -83,14 +86,14 @@ export const payments: MakeArea = (admin, user) => {
       if (new Set(sessions).size !== sessions.length) found.push('two checkouts share a session')
       if (stripe.account.sessions.length > sessions.length * 2)
         found.push(`${stripe.account.sessions.length} sessions were created for ${sessions.length} checkouts`)
-      const customers = tally(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
+      const customers = countWords(stripe.account.customers.map(({ metadata }) => JSON.stringify(metadata)))
       for (const [who, count] of customers) if (count > 1) found.push(`${who} has ${count} customers`)
-      return [...found, ...(await differingOutcomes())]
+      return [...found, ...(await findDifferingOutcomes())]
     },
   }
 
   /** Returns the payment histories whose outcome differs from that of most histories of the same kind. */
-  async function differingOutcomes(): Promise<string[]> {
+  async function findDifferingOutcomes(): Promise<string[]> {
     const rows = await admin.world.query(
       `select coalesce(c.facts, t.facts)::text as said, t.type, t.status, t.amount::int, t.refunded::int, t.reserved::int, t.shown
        from payment_transaction t left join payment_transaction c on c.id = t.charge_id
@@ -101,7 +104,7 @@ export const payments: MakeArea = (admin, user) => {
       return { life, name, end: JSON.stringify(own.map(({ said: _, ...rest }) => rest)) }
     })
     return [...Map.groupBy(ends, ({ life }) => life).values()].flatMap((alike) => {
-      const [[max] = ['']] = [...tally(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
+      const [[max] = ['']] = [...countWords(alike.map(({ end }) => end))].sort((a, b) => b[1] - a[1])
       return alike
         .filter(({ end }) => end !== max)
         .map(({ life, name, end }) => `${life} ${name} ended as ${end}, others as ${max}`)

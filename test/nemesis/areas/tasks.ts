@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { MakeArea } from '../area.ts'
 import { follow } from '../follow.ts'
 
-const RESULT_MS = 240_000
+const RESULT_TIMEOUT_MS = 240_000
 
 /** Adds single tasks and batches, and polls or follows their results. */
 export const tasks: MakeArea = (admin) => {
@@ -11,22 +11,22 @@ export const tasks: MakeArea = (admin) => {
   return {
     act: async () => {
       const { chance } = admin
-      const count = chance.happens(0.2) ? chance.between(2, 100) : 1
+      const count = chance.isHit(0.2) ? chance.between(2, 100) : 1
       const args = { operations: 1, duration_ms: chance.between(1, 400) }
       const json = { task_name: 'io_simulation_task', queue_type: 'load_test', args, count }
-      const delayed = chance.happens(0.2) ? { delay_seconds: chance.between(1, 5) } : {}
+      const delayed = chance.isHit(0.2) ? { delay_seconds: chance.between(1, 5) } : {}
       const { json: made } = await admin.post('/api/v1/tasks/enqueue', { json: { ...json, ...delayed } })
       const own: string[] = made.task_ids ?? [made.task_id]
       if (new Set(own).size !== count) admin.violate(`${own.length} tasks were created, expected ${count}`)
       ids.push(...own)
       const one = chance.pick(own)
-      if (chance.happens(0.5)) return void (await follow(admin, one))
-      const end = performance.now() + RESULT_MS
+      if (chance.isHit(0.5)) return void (await follow(admin, one))
+      const end = performance.now() + RESULT_TIMEOUT_MS
       for (;;) {
         const { json: result } = await admin.ask(`/api/v1/tasks/result/${one}`)
         if (result.status === 'completed') return
         if (performance.now() > end)
-          throw admin.violate(`task ${one} is ${result.status} after ${RESULT_MS / 1000} s`)
+          throw admin.violate(`task ${one} is ${result.status} after ${RESULT_TIMEOUT_MS / 1000} s`)
         await delay(200)
       }
     },

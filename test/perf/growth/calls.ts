@@ -1,9 +1,9 @@
 import { areas } from '../../../edge/routes/index.ts'
-import { type Asked, REQUESTS } from './requests.ts'
+import { REQUESTS, type RouteRequest } from './requests.ts'
 import type { Targets } from './targets.ts'
 
 /** A request to measure. */
-export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {
+export interface Call extends Pick<RouteRequest, 'who' | 'headers' | 'pauseMs'> {
   readonly name: string
   readonly path: string
 }
@@ -12,7 +12,7 @@ export interface Call extends Pick<Asked, 'who' | 'headers' | 'restMs'> {
  * Returns all calls of every GET route in the reference. @throws if `requests.ts` lacks arguments for a route or has
  * some for an unknown one.
  */
-export function callsOf(places: Targets): Call[] {
+export function listCalls(places: Targets): Call[] {
   const declared = areas.flatMap(({ prefix, routes }) =>
     routes.filter(({ method }) => method === 'get').map(({ path }) => `${prefix}${path}` || '/'),
   )
@@ -30,11 +30,11 @@ export function callsOf(places: Targets): Call[] {
   return calls
 }
 
-function callOf(pattern: string, { what, params, query, ...asked }: Asked): Call {
+function callOf(pattern: string, { variant, params, query, ...asked }: RouteRequest): Call {
   const path = pattern.replace(/:(\w+)/g, (_, name: string) => {
     const value = params?.[name]
     if (value === undefined || value === null)
-      throw new Error(`GET ${pattern} [${what ?? ''}] has no ${name}`)
+      throw new Error(`GET ${pattern} [${variant ?? ''}] has no ${name}`)
     return encodeURIComponent(value)
   })
   const search = new URLSearchParams(
@@ -42,7 +42,7 @@ function callOf(pattern: string, { what, params, query, ...asked }: Asked): Call
   )
   return {
     ...asked,
-    name: `${pattern}${what === undefined ? '' : ` ${what}`} [${asked.who}]`,
+    name: `${pattern}${variant === undefined ? '' : ` ${variant}`} [${asked.who}]`,
     path: search.size === 0 ? path : `${path}?${search}`,
   }
 }

@@ -1,8 +1,8 @@
-import { SERVICES } from '../../every-service.ts'
+import { ALL_SERVICES_ENV } from '../../every-service.ts'
 
 /** Settings of the measured edge. */
 export const EDGE_SETTINGS = {
-  ...SERVICES,
+  ...ALL_SERVICES_ENV,
   // Slow reads are measured, not aborted.
   READ_TIMEOUT_SECONDS: '3600',
   // Keeps the seeded jobs visible, which ended up to 20 hours ago.

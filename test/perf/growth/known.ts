@@ -6,15 +6,16 @@ import type { Who } from './requests.ts'
  */
 
 /** Maps a reason and a path to calls with their callers. */
-type Listed = Readonly<Record<string, Readonly<Record<string, readonly `${string}[${Who}]`[]>>>>
+type CallsByReason = Readonly<Record<string, Readonly<Record<string, readonly `${string}[${Who}]`[]>>>>
 
-const COUNTED = 'It counts up to 10,000 matching rows, or skips as many index entries before the last page'
+const REASON_COUNTED =
+  'It counts up to 10,000 matching rows, or skips as many index entries before the last page'
 
-const LISTED: Listed = {
+const KNOWN_BY_REASON: CallsByReason = {
   'It returns all rows, read in batches through an index': {
     '/api/v1/blog/export': ['the whole of it [admin]'],
   },
-  [COUNTED]: {
+  [REASON_COUNTED]: {
     '/api/v1/orgs/memberships': ['last page [admin]'],
     '/api/v1/blog/posts': ['last page [nobody]'],
     '/api/v1/documents': ['last page [big]'],
@@ -30,8 +31,8 @@ const LISTED: Listed = {
 }
 
 /** Calls that exceed the limit only at 100 %. The benchmark measures that size, but the test does not. */
-const LISTED_AT_FULL_SIZE: Listed = {
-  [COUNTED]: {
+const LISTED_AT_FULL_SIZE: CallsByReason = {
+  [REASON_COUNTED]: {
     '/api/v1/orgs/:org_id/members': ['last page [big]'],
     '/api/v1/orgs/:org_id/members/details': ['last page [big]'],
     '/api/v1/payment/transactions': [
@@ -58,7 +59,7 @@ const LISTED_AT_FULL_SIZE: Listed = {
   },
 }
 
-const byName = (listed: Listed): Readonly<Record<string, string>> =>
+const byName = (listed: CallsByReason): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(listed).flatMap(([reason, routes]) =>
       Object.entries(routes).flatMap(([path, asked]) => asked.map((what) => [`${path} ${what}`, reason])),
@@ -66,5 +67,5 @@ const byName = (listed: Listed): Readonly<Record<string, string>> =>
   )
 
 /** Maps the names of known calls to reasons. */
-export const KNOWN = byName(LISTED)
+export const KNOWN = byName(KNOWN_BY_REASON)
 export const KNOWN_AT_FULL_SIZE = byName(LISTED_AT_FULL_SIZE)

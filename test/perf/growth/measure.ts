@@ -1,7 +1,7 @@
 import http from 'node:http'
 import type { Call } from './calls.ts'
 import type { Who } from './requests.ts'
-import type { Spent, Statements } from './statements.ts'
+import type { StatementCost, Statements } from './statements.ts'
 
 /** Sends calls one at a time to an otherwise idle edge, and counts the cost of each in the database. */
 
@@ -11,7 +11,7 @@ export interface Cost {
   /** Number of buffers of the median call. Some calls touch more, because they refresh data that the edge caches. */
   readonly buffers: number
   /** Statements of the median call, most expensive first. */
-  readonly statements: readonly Spent[]
+  readonly statements: readonly StatementCost[]
 }
 
 export interface Effort {
@@ -23,44 +23,48 @@ export interface Effort {
 }
 
 /** Counts the statements of one call. */
-export type Counter = Pick<Statements, 'begin' | 'end'>
+export type StatementCounter = Pick<Statements, 'begin' | 'end'>
 
 /**
  * PostgreSQL plans the first five executions of a prepared statement for their values. Afterwards it may use a generic
  * plan.
  */
-export const UNTIL_PLANNED = 6
+export const CALLS_UNTIL_PLANNED = 6
 
-export class Meter {
+export class CallMeter {
   readonly #port: number
   readonly #tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>
-  readonly #statements: Counter
+  readonly #statements: StatementCounter
   readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
 
-  constructor(port: number, tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>, statements: Counter) {
+  constructor(
+    port: number,
+    tokens: Readonly<Record<Exclude<Who, 'nobody'>, string>>,
+    statements: StatementCounter,
+  ) {
     this.#port = port
     this.#tokens = tokens
     this.#statements = statements
   }
 
   /** Measures a call. @throws if it is rejected, which means that its arguments are wrong. */
-  async cost(call: Call, { warmUp, calls, budgetMs }: Effort): Promise<Cost> {
-    const all: { ms: number; spent: Spent[] }[] = []
+  async measureCost(call: Call, { warmUp, calls, budgetMs }: Effort): Promise<Cost> {
+    const all: { ms: number; spent: StatementCost[] }[] = []
     const startedAt = performance.now()
     for (let n = 0; n < warmUp + calls; n++) {
       if (n > 0 && performance.now() - startedAt > budgetMs) break
-      if (n > 0 && call.restMs !== undefined) await rest(call.restMs)
+      if (n > 0 && call.pauseMs !== undefined) await rest(call.pauseMs)
       await this.#statements.begin()
       all.push({ ms: await this.#send(call), spent: await this.#statements.end() })
     }
     // If the call was too slow for all repetitions, use those that ran.
     const measured = all.slice(Math.min(warmUp, all.length - 1))
-    const bySize = measured.map(({ spent }) => spent).sort((a, b) => sum(a) - sum(b))
+    const bySize = measured.map(({ spent }) => spent).sort((a, b) => sumBuffers(a) - sumBuffers(b))
     const middle = bySize[bySize.length >> 1]!
     return {
       name: call.name,
       ms: measured.map(({ ms }) => ms),
-      buffers: sum(middle),
+      buffers: sumBuffers(middle),
       statements: middle,
     }
   }
@@ -101,5 +105,6 @@ export class Meter {
   }
 }
 
-const sum = (spent: readonly Spent[]): number => spent.reduce((total, { buffers }) => total + buffers, 0)
+const sumBuffers = (spent: readonly StatementCost[]): number =>
+  spent.reduce((total, { buffers }) => total + buffers, 0)
 const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -16,7 +16,7 @@ const SETTINGS = `set synchronous_commit = off; set maintenance_work_mem = '512M
  * @param share size in percent of a million documents
  * @param done called after each file
  */
-export async function seed(
+export async function seedDatabase(
   url: string,
   share: number,
   done: (file: string, ms: number) => void = () => {},

@@ -1,8 +1,8 @@
-import { ask, passwordHash, type Stack, signIn } from '../stack.ts'
-import { callsOf } from './calls.ts'
+import { hashPassword, queryRows, type Stack, signIn } from '../stack.ts'
+import { listCalls } from './calls.ts'
 import { EDGE_SETTINGS } from './edge.ts'
-import { type Cost, type Counter, type Effort, Meter } from './measure.ts'
-import { seed } from './seed.ts'
+import { CallMeter, type Cost, type Effort, type StatementCounter } from './measure.ts'
+import { seedDatabase } from './seed.ts'
 import { Statements } from './statements.ts'
 import { findTargets } from './targets.ts'
 
@@ -15,21 +15,21 @@ export type Costs = ReadonlyMap<string, Cost>
  * @param said receives progress messages
  * @param among selects calls whose names contain this text
  */
-export async function costsAt(
+export async function measureShare(
   stack: Stack,
   share: number,
   effort: Effort,
   said: (line: string) => void = () => {},
   among = '',
 ): Promise<Costs> {
-  const url = await stack.database()
+  const url = await stack.createDatabase()
   const report = (line: string): void => said(`${share} %: ${line}`)
   await seedShare(url, share, report)
   const edge = await stack.edge(url, EDGE_SETTINGS)
   const statements = await Statements.of(url)
-  const costs = await costsOn({ url, port: edge.port }, statements, effort, report, among)
+  const costs = await measureCalls({ url, port: edge.port }, statements, effort, report, among)
   await Promise.all([statements.close(), edge.stop()])
-  await ask(url.replace(/[^/]+$/, 'postgres'), `drop database ${url.split('/').at(-1)} with (force)`)
+  await queryRows(url.replace(/[^/]+$/, 'postgres'), `drop database ${url.split('/').at(-1)} with (force)`)
   return costs
 }
 
@@ -39,24 +39,24 @@ export async function seedShare(
   share: number,
   said: (line: string) => void = () => {},
 ): Promise<void> {
-  await firstAccounts(url)
-  await seed(url, share, (file, ms) => said(`${file} took ${Math.round(ms)} ms`))
+  await insertAccounts(url)
+  await seedDatabase(url, share, (file, ms) => said(`${file} took ${Math.round(ms)} ms`))
 }
 
 /** Measures every call to an edge on a seeded database. @throws if the edge rejects a call. */
-export async function costsOn(
+export async function measureCalls(
   { url, port }: { readonly url: string; readonly port: number },
-  statements: Counter,
+  statements: StatementCounter,
   effort: Effort,
   said: (line: string) => void = () => {},
   among = '',
 ): Promise<Costs> {
   const token = (name: string): Promise<string> => signIn(port, `${name}@example.com`)
   const tokens = { admin: await token('admin'), big: await token('big'), small: await token('small') }
-  const meter = new Meter(port, tokens, statements)
+  const meter = new CallMeter(port, tokens, statements)
   const costs = new Map<string, Cost>()
-  for (const call of callsOf(await findTargets(url)).filter(({ name }) => name.includes(among))) {
-    const cost = await meter.cost(call, effort)
+  for (const call of listCalls(await findTargets(url)).filter(({ name }) => name.includes(among))) {
+    const cost = await meter.measureCost(call, effort)
     costs.set(call.name, cost)
     said(`${call.name}: ${cost.buffers} buffers, ${cost.ms[0]!.toFixed(1)} ms`)
   }
@@ -65,11 +65,11 @@ export async function costsOn(
 }
 
 /** Inserts the three accounts that send the requests, in the state after their registration. */
-async function firstAccounts(url: string): Promise<void> {
-  await ask(
+async function insertAccounts(url: string): Promise<void> {
+  await queryRows(
     url,
     `insert into account (email, password_hash, role) values
      ('admin@example.com', $1, 'admin'), ('big@example.com', $1, 'user'), ('small@example.com', $1, 'user')`,
-    [await passwordHash()],
+    [await hashPassword()],
   )
 }

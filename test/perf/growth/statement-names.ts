@@ -6,7 +6,7 @@ import { join } from 'node:path'
 const SQL = join(import.meta.dirname, '../../../sql')
 
 /** Returns a function that returns the name of a statement, or an abbreviated text if it has no name. */
-export async function statementNames(): Promise<(text: string) => string> {
+export async function createStatementNamer(): Promise<(text: string) => string> {
   const names = new Map<string, string>()
   for (const file of globSync('{,*/}*.ts', { cwd: SQL })) {
     if (file.endsWith('main.ts')) continue

@@ -8,17 +8,17 @@ import { until } from '../../until.ts'
  */
 
 /** PostgreSQL settings that count statements. */
-export const COUNTING = {
+export const COUNTING_SETTINGS = {
   shared_preload_libraries: 'pg_stat_statements',
   'pg_stat_statements.track_utility': 'off',
 }
 
-export interface Spent {
+export interface StatementCost {
   readonly text: string
   readonly buffers: number
 }
 
-const IDLE_MS = 600_000
+const IDLE_TIMEOUT_MS = 600_000
 
 /** Counts the statements of one database. It connects to another one, so that its own statements are not counted. */
 export class Statements {
@@ -41,12 +41,12 @@ export class Statements {
 
   /** Waits until no statement is running, because a stream's statements may outlast it, and starts to count. */
   async begin(): Promise<void> {
-    await until('no statement is running', () => this.#isIdle(), IDLE_MS)
+    await until('no statement is running', () => this.#isIdle(), IDLE_TIMEOUT_MS)
     await this.#client.query('select pg_stat_statements_reset(0, $1::oid, 0)', [this.#database])
   }
 
   /** Returns the statements since `begin` that touched buffers, most expensive first. */
-  async end(): Promise<Spent[]> {
+  async end(): Promise<StatementCost[]> {
     const { rows } = await this.#client.query(
       `select query as text, (shared_blks_hit + shared_blks_read)::float8 as buffers from pg_stat_statements
        where dbid = $1::oid and shared_blks_hit + shared_blks_read > 0 order by 2 desc`,

@@ -1,4 +1,4 @@
-import { ask } from '../stack.ts'
+import { queryRows } from '../stack.ts'
 
 /** Rows of a seeded database that requests refer to, and lengths of its lists. */
 export interface Targets {
@@ -46,7 +46,7 @@ const conversationOf = (owner: number): string =>
   middle(`select id from ai_conversation where owner_id = ${owner} order by id`)
 
 // Account 2 is the big owner, account 3 the small owner, and organization 1 belongs to the big owner.
-const TEXT = `select json_build_object(
+const TARGETS_QUERY = `select json_build_object(
   'word', json_build_object('common', growth.word(1), 'frequent', growth.word(10), 'medium', growth.word(100),
     'rare', growth.word(2999), 'part', substr(growth.word(2), 2, 4), 'unique', (
       select substring(text from 'inv[0-9]+') from document_page p join document d on d.id = p.document_id
@@ -81,6 +81,6 @@ const TEXT = `select json_build_object(
 
 /** Finds the targets in a seeded database. */
 export async function findTargets(url: string): Promise<Targets> {
-  const [row] = await ask(url, TEXT)
+  const [row] = await queryRows(url, TARGETS_QUERY)
   return row!.places as Targets
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { percentile } from '../stats.ts'
-import { cpuMeter, family } from '../usage.ts'
+import { familyPids, startCpuMeter } from '../usage.ts'
 import type { LoadOrder, LoadResult } from './load.ts'
 
 /**
@@ -24,7 +24,7 @@ interface Run {
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
 
 process.on('message', (order: LoadOrder) => {
-  perform(order).then(
+  runOrder(order).then(
     (result) => process.send!({ result }),
     (error: Error) => process.send!({ error: error.stack ?? String(error) }),
   )
@@ -32,7 +32,7 @@ process.on('message', (order: LoadOrder) => {
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function perform(order: LoadOrder): Promise<LoadResult> {
+async function runOrder(order: LoadOrder): Promise<LoadResult> {
   const run: Run = {
     order,
     next: order.ids?.[0] ?? 0,
@@ -45,9 +45,9 @@ async function perform(order: LoadOrder): Promise<LoadResult> {
   }
   const connections = Array.from({ length: order.connections }, () => keepBusy(run))
   await delay(order.warmMs)
-  const meter = cpuMeter({
+  const meter = startCpuMeter({
     server: () => order.serverPids,
-    postgres: () => (order.postmaster === null ? [] : family(order.postmaster)),
+    postgres: () => (order.postmaster === null ? [] : familyPids(order.postmaster)),
     generator: () => [process.pid],
   })
   const startedAt = performance.now()
@@ -94,12 +94,12 @@ function keepBusy(run: Run): Promise<void> {
     }
     const receive = (length: number, buffer: Uint8Array): boolean => {
       const text = rest + (buffer as Buffer).toString('latin1', 0, length)
-      const whole = check(run, text)
+      const whole = checkAnswer(run, text)
       rest = whole ? '' : text
       if (whole) {
         if (run.measuring) run.latencies.push(performance.now() - sentAt)
         run.answered++
-        if (run.order.paceMs > 0) setTimeout(send, run.order.paceMs)
+        if (run.order.pauseMs > 0) setTimeout(send, run.order.pauseMs)
         else send()
       }
       return true
@@ -133,7 +133,7 @@ function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: numb
 }
 
 /** True if an answer is complete. Records unexpected answers in `run.wrong`. */
-function check(run: Run, text: string): boolean {
+function checkAnswer(run: Run, text: string): boolean {
   const headEnd = text.indexOf('\r\n\r\n')
   if (headEnd === -1) return false
   const length = Number(CONTENT_LENGTH.exec(text)?.[1] ?? Number.NaN)

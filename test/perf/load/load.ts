@@ -1,5 +1,5 @@
 import { type Child, startChild } from '../children.ts'
-import { measureUndisturbed, untilQuiet } from '../usage.ts'
+import { measureUndisturbed, waitUntilQuiet } from '../usage.ts'
 
 /** Parameters of a generator run. Texts are raw HTTP/1.1. */
 export interface LoadOrder {
@@ -20,10 +20,10 @@ export interface LoadOrder {
   readonly warmMs: number
   readonly measureMs: number
   /** Pause in ms between an answer and the next request of its connection. */
-  readonly paceMs: number
+  readonly pauseMs: number
   readonly serverPids: readonly number[]
   /** True to measure only on a quiet machine and to repeat disturbed runs. */
-  readonly alone: boolean
+  readonly needsQuiet: boolean
   /** PostgreSQL's first process, whose backends are listed when the measurement starts; null to skip them. */
   readonly postmaster: number | null
 }
@@ -51,7 +51,7 @@ export interface Generator {
 const NO_PIDS: readonly number[] = []
 
 /** Defaults for most orders. */
-export const DEFAULTS = {
+export const ORDER_DEFAULTS = {
   connections: 64,
   tail: '',
   ids: null,
@@ -60,8 +60,8 @@ export const DEFAULTS = {
   bodyBytes: null,
   warmMs: 300,
   measureMs: 2000,
-  paceMs: 0,
-  alone: true,
+  pauseMs: 0,
+  needsQuiet: true,
   serverPids: NO_PIDS,
   postmaster: null,
 }
@@ -77,15 +77,17 @@ export async function startGenerator(): Promise<Generator> {
   return {
     // An order with ids cannot be repeated, because each id is used once.
     run: (order) => {
-      if (!order.alone) return once(order)
-      return order.ids === null ? measureUndisturbed(() => once(order)) : untilQuiet().then(() => once(order))
+      if (!order.needsQuiet) return once(order)
+      return order.ids === null
+        ? measureUndisturbed(() => once(order))
+        : waitUntilQuiet().then(() => once(order))
     },
     stop: () => child.stop(),
   }
 }
 
 /** Returns the text of a request, with a JSON body if given. */
-export function requestText(method: string, path: string, token: string | null, body?: object): string {
+export function formatRequest(method: string, path: string, token: string | null, body?: object): string {
   const authorization = token === null ? '' : `authorization: Bearer ${token}\r\n`
   const json = body === undefined ? '' : JSON.stringify(body)
   const type = body === undefined ? '' : 'content-type: application/json\r\n'

@@ -35,7 +35,7 @@ const agent = new http.Agent({ keepAlive: true, maxSockets: 8, noDelay: true })
 let running: { stopping: boolean; done: Promise<LoginResult> } | null = null
 
 process.on('message', (order: LoginOrder) => {
-  perform(order).then(
+  runOrder(order).then(
     (result) => process.send!({ result }),
     (error: Error) => process.send!({ error: error.stack ?? String(error) }),
   )
@@ -43,7 +43,7 @@ process.on('message', (order: LoginOrder) => {
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function perform(order: LoginOrder): Promise<LoginResult> {
+async function runOrder(order: LoginOrder): Promise<LoginResult> {
   if (order.kind === 'start') {
     const state = { stopping: false, done: Promise.resolve<LoginResult>({ ms: [], perSecond: 0 }) }
     state.done = sendSteadily(order, state)
@@ -55,7 +55,7 @@ async function perform(order: LoginOrder): Promise<LoginResult> {
     return running!.done
   }
   const ms: number[] = []
-  for (const login of order.logins) ms.push(await send(order.port, login, order.status))
+  for (const login of order.logins) ms.push(await sendLogin(order.port, login, order.status))
   return { ms, perSecond: 0 }
 }
 
@@ -66,14 +66,14 @@ async function sendSteadily(
   const all: Promise<number>[] = []
   const startedAt = performance.now()
   while (!state.stopping) {
-    all.push(send(port, logins[all.length % logins.length]!, 200))
+    all.push(sendLogin(port, logins[all.length % logins.length]!, 200))
     await delay(Math.max(0, startedAt + (all.length * 1000) / perSecond - performance.now()))
   }
   const ms = await Promise.all(all)
   return { ms, perSecond: ms.length / ((performance.now() - startedAt) / 1000) }
 }
 
-function send(port: number, { username, password }: Login, status: number): Promise<number> {
+function sendLogin(port: number, { username, password }: Login, status: number): Promise<number> {
   const body = new URLSearchParams({ username, password }).toString()
   const headers = {
     'content-type': 'application/x-www-form-urlencoded',

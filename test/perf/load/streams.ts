@@ -3,7 +3,7 @@ import { constants, setPriority } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import { percentile } from '../stats.ts'
 import { FrameReader, type SeenFrame } from './frames.ts'
-import { requestText } from './load.ts'
+import { formatRequest } from './load.ts'
 
 /** Readers of event streams in a separate process. They use raw sockets and check for missing frames. */
 
@@ -22,7 +22,7 @@ export interface Storm {
 }
 
 /** Opens `ofAll` streams of all jobs. */
-export interface OfAll {
+export interface OpenAllJobsStreams {
   readonly port: number
   readonly token: string
   readonly ofAll: number
@@ -30,7 +30,7 @@ export interface OfAll {
   readonly asleep: boolean
 }
 
-export type StreamsOrder = OpenStreams | Storm | OfAll | 'close of all' | 'close' | 'report'
+export type StreamsOrder = OpenStreams | Storm | OpenAllJobsStreams | 'close of all' | 'close' | 'report'
 
 export interface StreamsSeen {
   readonly frames: number
@@ -76,17 +76,17 @@ let reconnects = 0
 let delays: number[] = []
 
 process.on('message', (order: StreamsOrder) => {
-  void perform(order).then((answer) => process.send!(answer))
+  void runOrder(order).then((answer) => process.send!(answer))
 })
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function perform(order: StreamsOrder): Promise<object> {
+async function runOrder(order: StreamsOrder): Promise<object> {
   if (order === 'report') return report()
   if (order === 'close') closeAll()
-  else if (order === 'close of all') closeOfAll()
-  else if ('perSecond' in order) await storm(order)
-  else if ('ofAll' in order) await openOfAll(order)
+  else if (order === 'close of all') closeAllJobsStreams()
+  else if ('perSecond' in order) await runStorm(order)
+  else if ('ofAll' in order) await openAllJobsStreams(order)
   else await openAll(order)
   return {}
 }
@@ -99,17 +99,17 @@ async function openAll({ ports, token, jobIds }: OpenStreams): Promise<void> {
       const port = ports[i % ports.length]!
       const stream = { port, token, jobId, last: -1, label: 0, terminal: false, closed: false } as Stream
       streams[from + i] = stream
-      await listen(stream)
+      await connectStream(stream)
     }
   }
   await Promise.all(Array.from({ length: CONCURRENT_CONNECTS }, open))
 }
 
 /** Connects a stream, and resumes after its last frame if it has one. Resolves at the first frame or the end. */
-function listen(stream: Stream): Promise<void> {
+function connectStream(stream: Stream): Promise<void> {
   const socket = connect({ host: '127.0.0.1', port: stream.port, noDelay: true })
   const frames = new FrameReader()
-  const request = requestText('GET', `/api/v1/jobs/${stream.jobId}/events`, stream.token)
+  const request = formatRequest('GET', `/api/v1/jobs/${stream.jobId}/events`, stream.token)
   stream.socket = socket
   stream.closed = false
   socket.write(
@@ -154,14 +154,14 @@ function recordFrame(stream: Stream, { event, id, data }: SeenFrame): void {
   }
 }
 
-async function storm({ perSecond, seconds }: Storm): Promise<void> {
+async function runStorm({ perSecond, seconds }: Storm): Promise<void> {
   const coming: Promise<void>[] = []
   for (let tick = 0; tick < (seconds * 1000) / TICK_MS; tick++) {
     for (let i = 0; i < (perSecond * TICK_MS) / 1000; i++) {
       const stream = streams[Math.floor(Math.random() * streams.length)]!
       stream.socket.destroy()
       reconnects++
-      coming.push(listen(stream))
+      coming.push(connectStream(stream))
     }
     await delay(TICK_MS)
   }
@@ -169,13 +169,13 @@ async function storm({ perSecond, seconds }: Storm): Promise<void> {
   await Promise.race([Promise.all(coming), delay(1000)])
 }
 
-async function openOfAll({ port, token, ofAll: wanted, asleep }: OfAll): Promise<void> {
+async function openAllJobsStreams({ port, token, ofAll: wanted, asleep }: OpenAllJobsStreams): Promise<void> {
   for (let i = 0; i < wanted; i++) {
     const socket = connect({ host: '127.0.0.1', port, noDelay: true })
     socket.on('error', () => {
       broken++
     })
-    socket.write(requestText('GET', '/api/v1/jobs/events', token))
+    socket.write(formatRequest('GET', '/api/v1/jobs/events', token))
     await new Promise((resolve) => socket.once('data', resolve))
     if (asleep) socket.pause()
     else socket.resume()
@@ -183,14 +183,14 @@ async function openOfAll({ port, token, ofAll: wanted, asleep }: OfAll): Promise
   }
 }
 
-function closeOfAll(): void {
+function closeAllJobsStreams(): void {
   for (const socket of ofAll) socket.destroy()
   ofAll = []
 }
 
 function closeAll(): void {
   for (const { socket } of streams) socket.destroy()
-  closeOfAll()
+  closeAllJobsStreams()
   streams = []
   count = 0
   gaps = 0

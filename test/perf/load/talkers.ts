@@ -3,7 +3,7 @@ import { percentile } from '../stats.ts'
 
 /** Chat clients in a separate process. They start `perSecond` answer streams a second and record when pieces arrive. */
 
-export interface Talk {
+export interface TalkOrder {
   readonly port: number
   /** The complete text of a request. */
   readonly request: string
@@ -13,17 +13,17 @@ export interface Talk {
   readonly pieces: number
 }
 
-export interface Heard {
+export interface TalkResult {
   readonly streams: number
   /** Number of streams that ended without all their pieces or in an unexpected way. */
   readonly broken: number
-  readonly first: Spread
-  readonly piece: Spread
+  readonly first: Percentiles
+  readonly piece: Percentiles
   /** Time from the question to the end of the answer. */
-  readonly whole: Spread
+  readonly whole: Percentiles
 }
 
-export interface Spread {
+export interface Percentiles {
   readonly p50: number
   readonly p95: number
   readonly p99: number
@@ -33,13 +33,13 @@ const now = (): number => performance.timeOrigin + performance.now()
 const LIMIT_MS = 60_000
 const PIECE = /(\d{13}\.\d\d)\/(\d{13}\.\d\d) /g
 
-process.on('message', (talk: Talk) => {
-  void run(talk).then((heard) => process.send!(heard))
+process.on('message', (talk: TalkOrder) => {
+  void runTalk(talk).then((heard) => process.send!(heard))
 })
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function run(talk: Talk): Promise<Heard> {
+async function runTalk(talk: TalkOrder): Promise<TalkResult> {
   const first: number[] = []
   const piece: number[] = []
   const whole: number[] = []
@@ -51,7 +51,7 @@ async function run(talk: Talk): Promise<Heard> {
     const wait = beganAt + i * pause - now()
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
     all.push(
-      listen(talk.port, talk.request, talk.pieces).then((one) => {
+      readStream(talk.port, talk.request, talk.pieces).then((one) => {
         if (one === null) return void broken++
         first.push(one.first)
         piece.push(...one.pieces)
@@ -60,7 +60,7 @@ async function run(talk: Talk): Promise<Heard> {
     )
   }
   await Promise.all(all)
-  const spread = (values: number[]): Spread => ({
+  const spread = (values: number[]): Percentiles => ({
     p50: percentile(values, 0.5),
     p95: percentile(values, 0.95),
     p99: percentile(values, 0.99),
@@ -68,14 +68,14 @@ async function run(talk: Talk): Promise<Heard> {
   return { streams: talk.streams, broken, first: spread(first), piece: spread(piece), whole: spread(whole) }
 }
 
-interface One {
+interface StreamTimes {
   readonly first: number
   readonly pieces: readonly number[]
   readonly whole: number
 }
 
 /** Reads one stream and returns its times; null if the stream was incomplete. */
-function listen(port: number, request: string, pieces: number): Promise<One | null> {
+function readStream(port: number, request: string, pieces: number): Promise<StreamTimes | null> {
   return new Promise((resolve) => {
     const sentAt = now()
     const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => socket.write(request))

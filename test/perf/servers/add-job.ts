@@ -4,7 +4,7 @@ import pg from 'pg'
 /** The reference for enqueueing: a bare uWebSockets.js handler that adds one job of graphile-worker per POST. */
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
-const ADD = {
+const ADD_JOB = {
   name: 'add',
   text: `select id::text from graphile_worker.add_job('io_simulation_task', '{}')`,
 }
@@ -14,7 +14,7 @@ const app = uWS.App().post('/api/v1/tasks/enqueue', (res) => {
   res.onAborted(() => {
     aborted = true
   })
-  pool.query<{ id: string }>(ADD).then(
+  pool.query<{ id: string }>(ADD_JOB).then(
     ({ rows }) => {
       if (aborted) return
       res.cork(() => {

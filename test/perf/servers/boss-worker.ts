@@ -4,10 +4,10 @@ import { PgBoss } from 'pg-boss'
  * A reference for jobs: plain pg-boss with no-op jobs in batches. It fetches without a pause while batches are full.
  */
 
-const CHUNK = 1000
+const CHUNK_SIZE = 1000
 const batchSize = Number(process.env.BATCH)
 const total = Number(process.env.JOBS)
-const seen = new Set<string>()
+const executedIds = new Set<string>()
 let executed = 0
 
 const boss = new PgBoss({
@@ -20,8 +20,8 @@ const boss = new PgBoss({
 boss.on('error', () => process.exit(1))
 await boss.start()
 await boss.createQueue('noop')
-for (let from = 0; from < total; from += CHUNK) {
-  const count = Math.min(CHUNK, total - from)
+for (let from = 0; from < total; from += CHUNK_SIZE) {
+  const count = Math.min(CHUNK_SIZE, total - from)
   await boss.insert(
     'noop',
     Array.from({ length: count }, (_, i) => ({ data: { echo: `job ${from + i}` } })),
@@ -29,19 +29,19 @@ for (let from = 0; from < total; from += CHUNK) {
 }
 
 process.on('message', (message) => {
-  if (message === 'count') process.send!({ executed, distinct: seen.size })
-  else void start()
+  if (message === 'count') process.send!({ executed, distinct: executedIds.size })
+  else void startWorking()
 })
 process.on('disconnect', () => process.exit())
 process.on('SIGTERM', () => process.exit())
 process.send!({})
 
-async function start(): Promise<void> {
+async function startWorking(): Promise<void> {
   const options = { batchSize, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 }
   await boss.work<{ echo: string }>('noop', options, async (jobs) => {
     for (const { data } of jobs) {
       executed++
-      seen.add(data.echo)
+      executedIds.add(data.echo)
     }
     // pg-boss stores this as the output of each job.
     return { echo: 'done' }

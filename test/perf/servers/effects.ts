@@ -11,10 +11,10 @@ const effect = defineTask({
   payload: z.strictObject({ before_ms: z.int(), after_ms: z.int() }),
   result: z.strictObject({ written: z.boolean() }),
   run: async (ctx, { before_ms, after_ms }) => {
-    ctx.progress('writing', 0, 1)
+    ctx.reportProgress('writing', 0, 1)
     await delay(before_ms, undefined, { signal: ctx.signal })
     // Only one attempt can write behind the fence, so a missing row proves that no earlier attempt wrote it.
-    const written = await ctx.fenced(async (tx) => {
+    const written = await ctx.runFenced(async (tx) => {
       const done = await tx.any(sql.type(z.unknown())`select from effect where job_id = ${ctx.job.id}::uuid`)
       if (done.length > 0) return false
       await tx.run(

@@ -32,7 +32,7 @@ async function buildFromRows(page: number, size: number): Promise<object> {
   return { posts: posts.rows, total: total.rows[0]!.total, page, page_size: size }
 }
 
-async function readBuilt(page: number, size: number): Promise<string> {
+async function readBuiltJson(page: number, size: number): Promise<string> {
   const { rows } = await pool.query<[string]>({
     ...readPublished,
     values: [(page - 1) * size, size, page],
@@ -46,7 +46,7 @@ app.get<{ Querystring: { page?: string; page_size?: string } }>(
   '/api/v1/blog/posts',
   async (request, reply) => {
     const { page = '1', page_size: size = '20' } = request.query
-    const read = STATEMENT === 'ours' ? readBuilt : buildFromRows
+    const read = STATEMENT === 'ours' ? readBuiltJson : buildFromRows
     return reply.type('application/json; charset=utf-8').send(await read(Number(page), Number(size)))
   },
 )

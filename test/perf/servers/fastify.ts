@@ -9,11 +9,11 @@ import { readDocument } from '../../../sql/documents.ts'
 const { DATABASE_URL, POOL_SIZE, SECRET_KEY, TOKEN_CACHE } = process.env
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: Number(POOL_SIZE) })
 const key = new TextEncoder().encode(SECRET_KEY)
-const known = new Map<string, { accountId: number; expiresAt: number }>()
+const tokenCache = new Map<string, { accountId: number; expiresAt: number }>()
 
-async function callerOf(authorization: string | undefined): Promise<number> {
+async function verifyCaller(authorization: string | undefined): Promise<number> {
   const token = authorization?.startsWith('Bearer ') ? authorization.slice(7) : ''
-  const found = TOKEN_CACHE === '1' ? known.get(token) : undefined
+  const found = TOKEN_CACHE === '1' ? tokenCache.get(token) : undefined
   if (found !== undefined && found.expiresAt * 1000 > Date.now()) return found.accountId
   const { payload } = await jwtVerify(token, key, {
     algorithms: ['HS256'],
@@ -21,7 +21,7 @@ async function callerOf(authorization: string | undefined): Promise<number> {
     audience: 'millrace',
   })
   const verified = { accountId: Number(payload.sub), expiresAt: payload.exp ?? 0 }
-  if (TOKEN_CACHE === '1') known.set(token, verified)
+  if (TOKEN_CACHE === '1') tokenCache.set(token, verified)
   return verified.accountId
 }
 
@@ -29,7 +29,7 @@ const app = Fastify({ logger: false })
 app.get<{ Params: { id: string } }>('/api/v1/documents/:id', async (request, reply) => {
   let caller: number
   try {
-    caller = await callerOf(request.headers.authorization)
+    caller = await verifyCaller(request.headers.authorization)
   } catch {
     return reply.code(401).send({ detail: 'Not authenticated' })
   }

@@ -24,7 +24,7 @@ process.on('message', (given: Pace) => {
 })
 
 const now = (): number => performance.timeOrigin + performance.now()
-const chunk = (delta: object, finish: string | null, more: object = {}): string =>
+const formatChunk = (delta: object, finish: string | null, more: object = {}): string =>
   `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }], ...more })}\n\n`
 
 const server = createServer((request, response) => {
@@ -36,10 +36,10 @@ const server = createServer((request, response) => {
   let sent = 0
   const next = (): void => {
     if (response.destroyed) return
-    response.write(chunk({ content: `${cameAt.toFixed(2)}/${now().toFixed(2)} ` }, null))
+    response.write(formatChunk({ content: `${cameAt.toFixed(2)}/${now().toFixed(2)} ` }, null))
     if (++sent < pieces) return void setTimeout(next, betweenMs)
     const usage = { prompt_tokens: 10, completion_tokens: pieces, total_tokens: 10 + pieces }
-    response.end(`${chunk({}, 'stop', { usage })}data: [DONE]\n\n`)
+    response.end(`${formatChunk({}, 'stop', { usage })}data: [DONE]\n\n`)
   }
   setTimeout(next, firstMs)
 })

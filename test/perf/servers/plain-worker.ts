@@ -10,28 +10,28 @@ const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 }
 pool.on('error', () => process.exit(1))
 pool.on('connect', (client) => client.on('error', () => process.exit(1)))
 const total = Number(process.env.JOBS)
-const CHUNK = 1000
-const seen = new Set<string>()
+const CHUNK_SIZE = 1000
+const executedIds = new Set<string>()
 let executed = 0
 
 const utils = await makeWorkerUtils({ pgPool: pool, logger: new Logger(() => () => {}) })
 await utils.migrate()
-for (let from = 0; from < total; from += CHUNK) {
-  const count = Math.min(CHUNK, total - from)
+for (let from = 0; from < total; from += CHUNK_SIZE) {
+  const count = Math.min(CHUNK_SIZE, total - from)
   await utils.addJobs(
     Array.from({ length: count }, (_, i) => ({ identifier: 'noop', payload: { echo: `job ${from + i}` } })),
   )
 }
 
 process.on('message', (message) => {
-  if (message === 'count') process.send!({ executed, distinct: seen.size })
-  else void start()
+  if (message === 'count') process.send!({ executed, distinct: executedIds.size })
+  else void startWorking()
 })
 process.on('disconnect', () => process.exit())
 process.on('SIGTERM', () => process.exit())
 process.send!({})
 
-async function start(): Promise<void> {
+async function startWorking(): Promise<void> {
   const tuned = { concurrentJobs: 256, localQueue: { size: 512 }, completeJobBatchDelay: 2 }
   await run({
     pgPool: pool,
@@ -41,7 +41,7 @@ async function start(): Promise<void> {
     taskList: {
       noop: (payload) => {
         executed++
-        seen.add((payload as { echo: string }).echo)
+        executedIds.add((payload as { echo: string }).echo)
       },
     },
   })

@@ -11,7 +11,7 @@ export interface ThreadRequest {
 
 async function readDocument(bytes: Uint8Array): Promise<number> {
   const reader = await openPages(bytes, 'application/pdf', { ocrMode: 'local' })
-  for (let n = 1; n <= reader.pageCount; n++) if ((await reader.readAtOnce(n)) === null) await reader.read(n)
+  for (let n = 1; n <= reader.pageCount; n++) if ((await reader.readIfFast(n)) === null) await reader.read(n)
   await reader.close()
   return reader.pageCount
 }

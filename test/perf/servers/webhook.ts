@@ -5,7 +5,10 @@ import { Stripe } from 'stripe'
 /** The reference for events: a bare uWebSockets.js handler that verifies the signature and stores each event once. */
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
-const STORE = { name: 'store', text: 'insert into event (id, data) values ($1, $2) on conflict do nothing' }
+const INSERT_EVENT = {
+  name: 'store',
+  text: 'insert into event (id, data) values ($1, $2) on conflict do nothing',
+}
 const SECRET = process.env.SECRET!
 
 const app = uWS.App().post('/api/v1/payment/webhook', (res, req) => {
@@ -20,7 +23,7 @@ const app = uWS.App().post('/api/v1/payment/webhook', (res, req) => {
     if (!last) return
     const body = Buffer.concat(chunks)
     const { id } = Stripe.webhooks.constructEvent(body, header, SECRET)
-    pool.query({ ...STORE, values: [id, body.toString()] }).then(
+    pool.query({ ...INSERT_EVENT, values: [id, body.toString()] }).then(
       () => {
         if (aborted) return
         res.cork(() => {
