@@ -1727,7 +1727,7 @@ UNION ALL
 CREATE OR REPLACE FUNCTION public.account_delete(id integer, max_organizations integer)
  RETURNS TABLE(email text, inherited json, deleted json)
  LANGUAGE plpgsql
-AS $function$fdcc6c4dc135d83d04b526dc3ce6b369$function$;
+AS $function$755a782138d2f94d0588c5814e97b22d$function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
@@ -1738,7 +1738,7 @@ RETURN json_build_object('id', (a).id, 'email', (a).email, 'full_name', (a).full
 CREATE OR REPLACE FUNCTION public.account_last_admin()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$b833aa5221796a9dcf5427569e1bc3da$function$;
+AS $function$54ba4382a5c8ba1a8648e5b0b60dfee9$function$;
 
 CREATE OR REPLACE FUNCTION public.account_leave(id integer, max_organizations integer)
  RETURNS TABLE(organizations integer, inherited json, deleted json)
@@ -1919,7 +1919,7 @@ AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
 CREATE OR REPLACE FUNCTION public.blog_post_tag_set_order()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$9607d1296712c6ce260a78ac1335ae19$function$;
+AS $function$65cae862ea1bd673c9a9fb4a48bf3507$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_post_tags_refresh()
  RETURNS trigger
@@ -1934,7 +1934,7 @@ AS $function$b031ae7d9b6c2e2a4a379f4720e7fb5c$function$;
 CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, max_posts integer)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$ce959bd08849e830f0908ba35e7ef89d$function$;
+AS $function$7f67a029cb261ebc0f6aaed6404554ac$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_json(t blog_tag)
  RETURNS json
@@ -1953,7 +1953,7 @@ CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b3cd100408a7a8c469f7d35200f46cdd$function$;
+AS $function$d8a438106943aaf9708429027ecb0af6$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_events_match(events jsonb)
  RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text, event_id text, suppresses text)
@@ -1976,7 +1976,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_cancel(send_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$324d229519574b4d500f8de63111dd65$function$;
+AS $function$b0ed55a86512dbf0692ddf2f900b0b52$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2036,7 +2036,7 @@ AS $function$a9c8ae686f931f1d47f38374f03b5b5d$function$;
 CREATE OR REPLACE FUNCTION public.document_restore_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$22423c4170143822e26bcfc90a31bda7$function$;
+AS $function$c51df3d8a0d730b9a6239e1fd43196c2$function$;
 
 CREATE OR REPLACE FUNCTION public.document_set_superseded()
  RETURNS trigger
@@ -2076,7 +2076,7 @@ AS $function$8ffa50f37ce864b5d18c28262e46b1cf$function$;
 CREATE OR REPLACE FUNCTION public.document_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$47bfc75677f98841f0abc80dd2b8d4f9$function$;
+AS $function$27fae44c8969dc9e1bada5bfa9e5bb18$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_delete()
  RETURNS trigger
@@ -2127,7 +2127,7 @@ AS $function$f57da48ec22273deb08702131b6d3c90$function$;
 CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
  RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
  LANGUAGE plpgsql
-AS $function$5d7fcb7c44f647a8eca876eb8fb68ae5$function$;
+AS $function$15564455fefb2ee44ee8ab94adc7832f$function$;
 
 CREATE OR REPLACE FUNCTION public.email_change_json(c email_change)
  RETURNS json
@@ -2144,7 +2144,7 @@ RETURN lower(unaccent('unaccent'::regdictionary, value));
 CREATE OR REPLACE FUNCTION public.idempotency_claim(scope text, key text, fingerprint bytea)
  RETURNS TABLE(state text, status smallint, headers jsonb, body text, job_id uuid)
  LANGUAGE plpgsql
-AS $function$c197753447dbffaa7bf6591a1491dac1$function$;
+AS $function$890c9e245aae3354d88306a54cc491b8$function$;
 
 CREATE OR REPLACE FUNCTION public.invite_address_lock(email text)
  RETURNS void
@@ -2198,7 +2198,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$e2cdbad6d8667ff433aa2c8184ab5aaa$function$;
+AS $function$035ed34b4c4ef553323c9e31566ba7bb$function$;
 
 CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer)
  RETURNS void
@@ -2244,7 +2244,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$5ce402a02d38acf1f01c79cbf47442cf$function$;
+AS $function$ebfaeeaa006c9470f52d37c5c120b204$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2259,7 +2259,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$9c0f598ce7b23dc83bdee906830dada0$function$;
+AS $function$fbc769af96d804f5ec92b25824f3a5eb$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
@@ -2281,17 +2281,17 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$35fad65a365ef15a36d9cbb6ef49535f$function$;
+AS $function$ad0a2aefa6cd436c5ddc9c14947924f8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$4dbb882998bb63baa7165c416985f4a0$function$;
+AS $function$d899d1e5f9b08e78bb3d097620449311$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$842ee9fea50defffd3109792f846a1e1$function$;
+AS $function$f5224bac71fedeaf34d6f7c35d902def$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
@@ -2344,7 +2344,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$05d25a737a063a50e0c957b295b01080$function$;
+AS $function$13bdb1d8770d1eee111b72ee594c2656$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void
@@ -2375,12 +2375,12 @@ AS $function$c7364da250827fe872ba10e8bb022c10$function$;
 CREATE OR REPLACE FUNCTION public.login_decide(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$4d8067a6291d8f2ce35c77393dd6d3d2$function$;
+AS $function$e84d4a400c0de67ec940d8b8d7d98f0d$function$;
 
 CREATE OR REPLACE FUNCTION public.login_record(id integer, checked_hash text, totp uuid, rehashed text)
  RETURNS TABLE(role text, is_active boolean)
  LANGUAGE plpgsql
-AS $function$cbab40ca16f36817a7ba5ee7859ccaaa$function$;
+AS $function$7a8fd439f0b6c4f1b75ed50359635814$function$;
 
 CREATE OR REPLACE FUNCTION public.mailbox_lock(mailboxes text[])
  RETURNS void
@@ -2413,7 +2413,7 @@ RETURN json_build_object('id', (o).id, 'name', (o).name, 'slug', (o).slug, 'desc
 CREATE OR REPLACE FUNCTION public.organization_lock(id integer, caller integer)
  RETURNS TABLE(role text)
  LANGUAGE plpgsql
-AS $function$4de29b3801b505d57c9cf06b204ab2f6$function$;
+AS $function$4dc25c45b4405cc1a306d25016e9f36d$function$;
 
 CREATE OR REPLACE FUNCTION public.organization_member_check_account()
  RETURNS trigger
@@ -2423,7 +2423,7 @@ AS $function$e28d0542e63e6edff934c0afd79cfd2c$function$;
 CREATE OR REPLACE FUNCTION public.organization_owner()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$e3a5006d3b69befa16a85ce02095c2fa$function$;
+AS $function$42aecce2dd5a7e768c334be41aa341be$function$;
 
 CREATE OR REPLACE FUNCTION public.owned_query(owner integer, query tsquery)
  RETURNS tsquery
@@ -2478,7 +2478,7 @@ RETURN json_build_object('id', (p).id, 'name', (p).name, 'is_synced', (p).is_syn
 CREATE OR REPLACE FUNCTION public.payment_apply(changes jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$4448ddec74942de7df3cb67173a36b7b$function$;
+AS $function$09499b8d4877cfa434065be58e2b4574$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_apply_dispute(dispute text, ids text[], new_facts jsonb)
  RETURNS void
@@ -2498,12 +2498,12 @@ AS $function$7504a27d7075fa22fad2d82678c61c2d$function$;
 CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], new_facts jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$d21155bb0acdc801cd2723650313531b$function$;
+AS $function$bff885f18b792c93c59aa2e5aab58669$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_customer_ensure(provider_customer text)
  RETURNS bigint
  LANGUAGE plpgsql
-AS $function$bd2f96ba9dd13d93529717ed5b73d0fa$function$;
+AS $function$82795eae15f1767ef762620fa5574d75$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_dispute_json(d payment_dispute, t payment_transaction)
  RETURNS json
@@ -2514,7 +2514,7 @@ RETURN json_build_object('id', (d).id, 'transaction_id', (d).transaction_id, 'pr
 CREATE OR REPLACE FUNCTION public.payment_dispute_set_customer()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$d96e27bff8484851bb814219353c78dd$function$;
+AS $function$ff564496b35e2ec7791fdac62b0f70e4$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_disputes_update_customer()
  RETURNS trigger
@@ -2529,7 +2529,7 @@ AS $function$0d70165f284b44d01bd4201f89645084$function$;
 CREATE OR REPLACE FUNCTION public.payment_event_store(id text, type text, created_at timestamp with time zone, data jsonb)
  RETURNS TABLE(fresh boolean, job_id uuid)
  LANGUAGE plpgsql
-AS $function$0eafb77fb5868cdac709079112f3a44b$function$;
+AS $function$04a42264228146e938c749313a1e63b3$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  RETURNS jsonb
@@ -2545,7 +2545,7 @@ AS $function$c9a9ea08f8ad5ed35d818aae96e629fb$function$;
 CREATE OR REPLACE FUNCTION public.payment_refunds_sum()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$5dd72362cafc5fc0cc33637631c1caf7$function$;
+AS $function$4c6f4e123e89d4e8436bb76f9edd96e3$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunds bigint)
  RETURNS text
@@ -2628,7 +2628,7 @@ RETURN json_build_object('id', (t).id, 'provider_transaction_id', (t).provider_t
 CREATE OR REPLACE FUNCTION public.payment_transactions_lock(ids text[])
  RETURNS bigint[]
  LANGUAGE plpgsql
-AS $function$846a4bce2c24736c57f048e30f5a91d6$function$;
+AS $function$2eeaafd691a9d6290d16bb4d5673f9f3$function$;
 
 CREATE OR REPLACE FUNCTION public.planned_rows(query text)
  RETURNS bigint
@@ -2665,7 +2665,7 @@ RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text,
 CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
  LANGUAGE plpgsql
-AS $function$993eb3eba654e22e41815fefa41becfa$function$;
+AS $function$bb8dff1ffc72d66509e196f50b7f6743$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_has_neighbours(collection integer, of_model text, size integer)
  RETURNS boolean
@@ -2681,7 +2681,7 @@ AS $function$68e3d22e971e1ebb39829b05427fa465$function$;
 CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer, files bigint[] DEFAULT NULL::bigint[], ordinals integer[] DEFAULT NULL::integer[])
  RETURNS TABLE(file_id bigint, ordinal integer, score double precision)
  LANGUAGE plpgsql
-AS $function$62e55e33232db6bb5074f91b46c24fd3$function$;
+AS $function$34686fc169a950e7c733a3a27983ab7a$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
  RETURNS void
@@ -2708,7 +2708,7 @@ AS $function$d6245899939d8c7c00e756f55af40017$function$;
 CREATE OR REPLACE FUNCTION public.request_limit_acquire(name text, subject text, max_hits integer, span interval)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$c789de887f3ee95cdd53178768f3eb88$function$;
+AS $function$3d6160387cf7efdf900222be8ebf5bac$function$;
 
 CREATE OR REPLACE FUNCTION public.search_count_hits(words tsquery)
  RETURNS bigint
@@ -2726,7 +2726,7 @@ CREATE OR REPLACE FUNCTION public.search_notations(term text)
  RETURNS text[]
  LANGUAGE plpgsql
  STABLE
-AS $function$d4e12c5472f0d4dbd3c430a0522b404e$function$;
+AS $function$26e5f11c64e9ce1795ad51c82c3d9fff$function$;
 
 CREATE OR REPLACE FUNCTION public.search_similar_words(term text)
  RETURNS SETOF text
@@ -2738,7 +2738,7 @@ CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, query text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$8850f992ef6da3e409934b801d16db5c$function$;
+AS $function$1daba02bc24d70a12d1369e433c10b44$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_store(vectors tsvector[])
  RETURNS void
@@ -2752,7 +2752,7 @@ CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, batch_si
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
-AS $function$32de9d75339a94cea97ac23a54f65760$function$;
+AS $function$29cf2a53791a9fb1e6c6b366377d6989$function$;
 
 CREATE OR REPLACE FUNCTION public.separate_words(content text, separator text)
  RETURNS text
@@ -2763,7 +2763,7 @@ RETURN CASE WHEN (content ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
  LANGUAGE plpgsql
-AS $function$0e4fd0cfe47ae770a8365c1a09266b7c$function$;
+AS $function$ab7e1d1b6ec97cde4afae89c9eae49bc$function$;
 
 CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription)
  RETURNS json
@@ -2779,7 +2779,7 @@ AS $function$ed3de17cd1138ac18f66754365331640$function$;
 CREATE OR REPLACE FUNCTION public.webhook_admit()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$8586f34ace88e9ce4202f83a1fa028f8$function$;
+AS $function$6f5ecf6e20834fa9a2e8cc71f70e7b47$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
  RETURNS text
@@ -2790,7 +2790,7 @@ RETURN (json_build_object('type', type, 'timestamp', iso(at), 'data', data))::te
 CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$d1e3d70dab4222e79b76dcc69b48e573$function$;
+AS $function$7a5894629cd7fc89d8c8d3f40985c5d9$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_can_manage(e webhook_endpoint, account integer, everything boolean, organization integer)
  RETURNS boolean
@@ -2861,7 +2861,7 @@ AS $function$1d057f31c514a7871d8caf6c55413560$function$;
 CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$9e2b4e0ceb67abcc19fc272058376c0c$function$;
+AS $function$9a2312e8597fdb77bec696f96902e991$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_member_cleanup()
  RETURNS trigger
@@ -2901,12 +2901,12 @@ AS $function$4ed5d8f60b54666003b5ee700d350247$function$;
 CREATE OR REPLACE FUNCTION public.webhook_rate_acquire(account integer, target_host text, wanted integer, max_deliveries integer, seconds integer)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$40fde0cddd31de31bd03ead32da825cb$function$;
+AS $function$43b38c35f0b4d6bdbbc3725fd0338386$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$2a58a41cd29cddb648e5944e53c0c467$function$;
+AS $function$d41f8d8ea70ac85c2a403dab4dc29dd9$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 
