@@ -128,34 +128,6 @@ export const setRole = (id: number, role: NewAccount['role']): Query<{ json: str
     update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
     where id = ${id} and deleted_at is null returning account_json(account)::text as json`
 
-const LeaveOutcome = z.object({
-  inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
-  deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
-})
-/** Changes to the organizations of which an account was the only owner. */
-export type LeaveOutcome = z.output<typeof LeaveOutcome>
-
-/** Maximum number of organizations that an account leaves in one transaction, which locks them. */
-export const LEAVE_BATCH_SIZE = 500
-
-/**
- * Marks an account as deleted and removes it from at most `max` organizations. Those without another owner pass to an
- * heir or are deleted. No row if the account does not exist. The task `accounts.purge` deletes its rows.
- * @throws account.last_admin if no active admin would remain.
- */
-export const deleteAccount = (id: number, max = LEAVE_BATCH_SIZE): Query<LeaveOutcome & { email: string }> =>
-  sql.type(
-    LeaveOutcome.extend({ email: z.string() }),
-  )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
-
-/** Removes a deleted account from at most `max` more organizations, and returns their number as `organizations`. */
-export const leaveOrganizations = (
-  id: number,
-  max = LEAVE_BATCH_SIZE,
-): Query<LeaveOutcome & { organizations: number }> =>
-  sql.type(LeaveOutcome.extend({ organizations: z.number() }))`
-    select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
-
 /** Sets the password. No row if the account is gone. */
 export const setPassword = (id: number, passwordHash: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`

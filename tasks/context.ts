@@ -121,7 +121,7 @@ export interface PageResult {
     readonly height: number
   } | null
   /** True if reading the page crashed or exceeded a budget; it is not read again unless forced. */
-  readonly givenUp?: boolean
+  readonly isGivenUp?: boolean
 }
 
 /** An attachment of a document. */

@@ -23,10 +23,10 @@ import { buildPaymentSettings, type PaymentSettings, paymentShape } from './paym
 import { buildQuotas, quotaShape } from './quotas.ts'
 import { buildRagSettings, type RagSettings, ragShape } from './rag/settings.ts'
 import {
+  checkProduction,
   countField,
   databaseUrlField,
   hostsField,
-  isGuessable,
   isOrigin,
   listField,
   type RateLimit,
@@ -393,20 +393,4 @@ function checkCombinations(env: Readonly<Record<string, string | undefined>>): s
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
   return [...problems, ...checkAccounts(env), ...checkBlobSettings(env)]
-}
-
-/** Checks the requirements of production, by raw values. */
-function checkProduction(env: Readonly<Record<string, string | undefined>>): string[] {
-  if (env.NODE_ENV !== 'production') return []
-  const problems: string[] = []
-  if (env.SECRET_KEY === undefined)
-    problems.push('SECRET_KEY: required in production (32 characters or more)')
-  else if (isGuessable(env.SECRET_KEY))
-    problems.push('SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key')
-  if (env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
-  if (!isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)
-    problems.push(
-      'PUBLIC_BASE_URL: required in production, such as https://api.example.com; or set ALLOWED_HOSTS',
-    )
-  return problems
 }

@@ -54,7 +54,10 @@ const isOfArea = (file: string, area: string): boolean =>
 function testsMoreAt(file: string, depth: Depth): boolean {
   const text = readFileSync(resolve(ROOT, file), 'utf8')
   if (!text.includes('/runs.ts')) return false
-  return depth === 'long' || (QUICK_RINGS.includes(ringOf(file)) && /\b(runs|rounds)\(|\bSEED\b/.test(text))
+  return (
+    depth === 'long' ||
+    (QUICK_RINGS.includes(ringOf(file)) && /\b(createRunOptions|countRounds)\(|\bSEED\b/.test(text))
+  )
 }
 
 /**

@@ -12,7 +12,7 @@ import { onParentGone } from '../tasks/supervised.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
 import { startWorker } from './worker.ts'
 
-const STOP_MS = 9_000
+const STOP_TIMEOUT_MS = 9_000
 
 /** Runs one worker process. */
 export async function runWorker(): Promise<void> {
@@ -33,7 +33,7 @@ async function startProcess(settings: Settings, log: Log, jobLog: JobLog): Promi
     log,
     jobLog,
   })
-  stop = stopOnSignals(log, STOP_MS, () => worker.stop())
+  stop = stopOnSignals(log, STOP_TIMEOUT_MS, () => worker.stop())
   log.info({ lease: worker.lease.id }, 'The worker is fetching jobs')
   process.send?.({ ready: true, lease: worker.lease.id })
   // Flush now: a killed process writes no cache at exit.

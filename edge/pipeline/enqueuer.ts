@@ -37,8 +37,7 @@ interface EnqueuerOptions {
 
 export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions): Enqueuer {
   const waiting: PendingRequest[] = []
-  // Requests of a failed batch are retried one by one. A bad job, such as one of a deleted account, must not fail the
-  // others.
+  // Requests of a failed batch, retried one by one: a bad job, such as one of a deleted account, fails only its own.
   const isolated: PendingRequest[] = []
   let flushing = false
 
@@ -77,10 +76,10 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
   }
 
   const flush = async (): Promise<void> => {
-    while (isolated.length + waiting.length > 0)
-      await addBatch(
-        isolated.length > 0 ? isolated.splice(0, 1) : waiting.splice(0, countBatchRequests(waiting)),
-      )
+    while (isolated.length + waiting.length > 0) {
+      const batch = isolated.length > 0 ? isolated : waiting
+      await addBatch(batch.splice(0, batch === isolated ? 1 : countBatchRequests(waiting)))
+    }
     flushing = false
   }
 

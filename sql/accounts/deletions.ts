@@ -1,7 +1,35 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 
-/** Scheduled deletions of accounts. Their owners can cancel them until they are due. */
+const LeaveOutcome = z.object({
+  inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
+  deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
+})
+/** Changes to the organizations of which an account was the only owner. */
+export type LeaveOutcome = z.output<typeof LeaveOutcome>
+
+/** Maximum number of organizations that an account leaves in one transaction, which locks them. */
+export const LEAVE_BATCH_SIZE = 500
+
+/**
+ * Marks an account as deleted and removes it from at most `max` organizations. Those without another owner pass to an
+ * heir or are deleted. No row if the account does not exist. The task `accounts.purge` deletes its rows.
+ * @throws account.last_admin if no active admin would remain.
+ */
+export const deleteAccount = (id: number, max = LEAVE_BATCH_SIZE): Query<LeaveOutcome & { email: string }> =>
+  sql.type(
+    LeaveOutcome.extend({ email: z.string() }),
+  )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
+
+/** Removes a deleted account from at most `max` more organizations, and returns their number as `organizations`. */
+export const leaveOrganizations = (
+  id: number,
+  max = LEAVE_BATCH_SIZE,
+): Query<LeaveOutcome & { organizations: number }> =>
+  sql.type(LeaveOutcome.extend({ organizations: z.number() }))`
+    select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
+
+/** Deletions of accounts, immediate or scheduled. Owners can cancel a scheduled one until it is due. */
 
 const DeletionState = z.object({
   json: z.string(),

@@ -1,4 +1,5 @@
-import { deleteAccount, notifyAccountChanged } from '../../sql/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { notifyAccountChanged } from '../../sql/accounts.ts'
 import { type AuditEvent, appendAudit } from '../../sql/audit.ts'
 import type { Queries } from '../../sql/db.ts'
 import { type EnqueueOptions, enqueue } from '../task.ts'

@@ -1,4 +1,4 @@
-import type { LeaveOutcome } from '../../sql/accounts.ts'
+import type { LeaveOutcome } from '../../sql/accounts/deletions.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { LEAVE_BATCH_SIZE, leaveOrganizations } from '../../sql/accounts.ts'
+import { LEAVE_BATCH_SIZE, leaveOrganizations } from '../../sql/accounts/deletions.ts'
 import { appendAudit } from '../../sql/audit.ts'
 import {
   ACCOUNT_DEPENDENTS,

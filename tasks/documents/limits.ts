@@ -69,5 +69,5 @@ export const createUnreadPage = (detail: string): PageResult => ({
   detail,
   text: '',
   image: null,
-  givenUp: true,
+  isGivenUp: true,
 })

@@ -30,7 +30,7 @@ function extractPassages(file: string, text: string): string[] {
 function splitSentences(passage: string): string[] {
   const marks = /^\s*(\/\*\*?|\*\/|\*|\/\/|--|<!--)( |$)|\*\/|-->/gm
   const text = passage.replace(marks, '').replace(/\s+/g, ' ')
-  return text.trim().split(/(?<=[.!?:])\s+(?=[A-Z`(])|(?:^|\s)- /)
+  return text.trim().split(/(?<=[.!?:])\s+(?=[A-Z`(])|(?:^|\s)- |\s(?=@\w)/)
 }
 
 function findFault(sentence: string): string | null {

@@ -32,7 +32,7 @@ function createRequest(chunks: readonly string[], type = CONTENT_TYPE, broken?: 
   return {
     header: (name: string) => (name === 'content-type' ? type : ''),
     body: {
-      stream: async (sink: (chunk: Uint8Array) => unknown, max: number) => {
+      streamTo: async (sink: (chunk: Uint8Array) => unknown, max: number) => {
         let size = 0
         for (const chunk of chunks) {
           size += chunk.length

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deleteAccount, insertAccount, setActive, setRole } from '../../sql/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { insertAccount, setActive, setRole } from '../../sql/accounts.ts'
 import { type AuditEvent, appendAudit } from '../../sql/audit.ts'
 import type { Query } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'

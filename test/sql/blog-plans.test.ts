@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
   deleteAbandonedImports,
   findOrCreateTags,

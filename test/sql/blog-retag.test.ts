@@ -39,7 +39,7 @@ const runTask = (signal = new AbortController().signal) =>
     {
       db,
       signal,
-      progress: (label: string, current?: number, total?: number) =>
+      reportProgress: (label: string, current?: number, total?: number) =>
         progressEvents.push([label, current, total]),
     } as unknown as TaskContext,
     {},

@@ -12,16 +12,16 @@ test('accepts a connection string with several servers', () => {
   const [user, path] = ['postgresql://u:p%40ss@', '/name']
   assert.deepEqual(parseServers(`${user}a:5432,b${path}?target_session_attrs=read-write&sslmode=require`), {
     urls: [`${user}a:5432${path}?sslmode=require`, `${user}b${path}?sslmode=require`],
-    wanted: 'primary',
+    requiredRole: 'primary',
   })
   assert.deepEqual(parseServers(`${user}a${path}?target_session_attrs=any`), {
     urls: [`${user}a${path}`],
-    wanted: 'any',
+    requiredRole: 'any',
   })
   assert.deepEqual(parseServers('postgres://u@%2Ftmp%2Fx:1/n').urls, ['postgres://u@%2Ftmp%2Fx:1/n'])
   assert.deepEqual(parseServers('postgres://[::1]:5432,[::2]/n?target_session_attrs=primary'), {
     urls: ['postgres://[::1]:5432/n', 'postgres://[::2]/n'],
-    wanted: 'primary',
+    requiredRole: 'primary',
   })
 })
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
-  deleteAccount,
   deleteExpiredMailedTokens,
   findMailedToken,
   insertAccount,

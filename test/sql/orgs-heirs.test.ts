@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import { markOrganizationDeleted, type OrgRole } from '../../sql/orgs.ts'
 import { createTestDatabase } from '../database.ts'
 import { runPurge } from '../purge.ts'

@@ -1,5 +1,5 @@
 import { after, describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import type { Query } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { deleteAccount, LEAVE_BATCH_SIZE } from '../../sql/accounts.ts'
+import { deleteAccount, LEAVE_BATCH_SIZE } from '../../sql/accounts/deletions.ts'
 import { insertDocument } from '../../sql/documents.ts'
 import { enqueueJobs } from '../../sql/jobs.ts'
 import { insertMember, markOrganizationDeleted } from '../../sql/orgs.ts'

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
   countAdmins,
-  deleteAccount,
   findCredentialsByEmail,
   insertAccount,
   insertSession,

@@ -39,9 +39,9 @@ for (const kind of await createStoreKinds(database))
       const context = {
         ...{ db, blobs, log, signal, settings: parseSettings({}) },
         job: { id, attempt: 1, ownerId: null, requestId: null },
-        progress: (label: string, current?: number, total?: number) =>
+        reportProgress: (label: string, current?: number, total?: number) =>
           void seen.push([label, current, total]),
-        fenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
+        runFenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
       } as unknown as TaskContext
       return { id, run: (account_id: number) => exportAccount.run(context, { account_id }) }
     }

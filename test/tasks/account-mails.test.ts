@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
-  deleteAccount,
   findMailedToken,
   insertAccount,
   markAddressVerified,

@@ -29,7 +29,7 @@ async function runTask(answer: (question: Question) => string | Failure, env: Re
       settings: parseSettings({ OPENAI_API_KEY: 'k', AI_SENTIMENT_ENABLED: 'true', ...env }),
       signal: new AbortController().signal,
       log: { info: () => {}, warn: () => {}, error: () => {} },
-      progress: () => {},
+      reportProgress: () => {},
       providers: { chat: { ask } },
     } as unknown as TaskContext,
     {},

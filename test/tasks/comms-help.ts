@@ -97,9 +97,9 @@ export async function createBench(
     job: { id: randomUUID(), attempt: 1, ownerId: null, requestId: null },
     log: { info: () => {}, warn: () => {}, error: () => {} },
     signal: abort.signal,
-    progress: () => {},
+    reportProgress: () => {},
     providers: { comms },
-    fenced: (work: Parameters<TaskContext['runFenced']>[0]) =>
+    runFenced: (work: Parameters<TaskContext['runFenced']>[0]) =>
       bench.isSuperseded ? Promise.reject(fail('job.superseded')) : db.transaction(work),
   } as unknown as TaskContext
   const bench: SendBench = {

@@ -37,7 +37,7 @@ export const procfileLines = new Map(
 /** Time in seconds that the slowest process takes to stop. */
 export const STOP_SECONDS = Math.max(
   ...['edge/run.ts', 'workers/run.ts'].map(
-    (file) => Number(/STOP_MS = ([\d_]+)/.exec(readFileAt(file))![1]!.replace('_', '')) / 1000,
+    (file) => Number(/STOP_TIMEOUT_MS = ([\d_]+)/.exec(readFileAt(file))![1]!.replace('_', '')) / 1000,
   ),
 )
 /** Paths of the edge's operations routes, such as health checks. */

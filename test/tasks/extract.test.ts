@@ -60,7 +60,7 @@ describe('extracting a document', () => {
 
   test('retries a page that was given up only by force', async () => {
     const id = await add('x')
-    await run(id, { read: (n) => (n === 2 ? { ...blank, givenUp: true } : createPage('first')) })
+    await run(id, { read: (n) => (n === 2 ? { ...blank, isGivenUp: true } : createPage('first')) })
     const second = await run(id, { read: () => createPage('second') })
     assert.deepEqual([second.result, second.read], [{ read: 0, unread: 0, skipped: 3 }, []])
     const third = await run(id, { read: () => createPage('third'), force: true })

@@ -62,7 +62,7 @@ export function createImports({ db, query }: TestDatabase) {
       settings: parseSettings({}),
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
-      progress: (label: string) => void progress.push(label),
+      reportProgress: (label: string) => void progress.push(label),
       emit: () => {},
       providers: {
         readPosts: (name, format, bytes, signal) =>

@@ -26,8 +26,8 @@ export function createMailContext(
     settings: parseSettings(settings),
     secretKey,
     signal: new AbortController().signal,
-    progress: () => {},
-    fenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
+    reportProgress: () => {},
+    runFenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
     log: { info: () => {}, warn },
     providers: { comms: { isEmailIdempotent: true, email: sendEmail } },
   } as unknown as TaskContext

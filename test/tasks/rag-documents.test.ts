@@ -34,9 +34,9 @@ function createContext(ownerId: number | null, more: Partial<TaskContext> = {}):
         return analyze(Buffer.from(bytes), file)
       },
     },
-    progress: () => {},
+    reportProgress: () => {},
     emit: () => {},
-    fenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
+    runFenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),
     ...more,
   } as unknown as TaskContext
 }

@@ -15,8 +15,8 @@ test('a visible purge job does not reveal names of collections of others', async
   await query(`insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
     select id, 'documents/1', 1, 't', sha256(''), 1, 'document', 1, 0, 0 from rag_collection`)
   const labels: string[] = []
-  const progress = (label: string): void => void labels.push(label)
-  const context = { db, progress, signal: new AbortController().signal }
+  const reportProgress = (label: string): void => void labels.push(label)
+  const context = { db, reportProgress, signal: new AbortController().signal }
   assert.deepEqual(await purgeCollections.run(context as unknown as TaskContext, {}), { rows: 1 })
   assert.deepEqual(labels, [`Collection ${row!.id}: files`])
   assert.deepEqual(await query('select from rag_collection'), [])

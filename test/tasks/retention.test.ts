@@ -11,7 +11,7 @@ import { createTestDatabase } from '../database.ts'
 const { db, query } = await createTestDatabase()
 const runTask = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
   enforceRetention.run(
-    { db, settings: parseSettings(settings), signal, progress: () => {} } as unknown as TaskContext,
+    { db, settings: parseSettings(settings), signal, reportProgress: () => {} } as unknown as TaskContext,
     {},
   )
 /** Reads the values of a column that remain in a table. */

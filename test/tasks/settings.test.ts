@@ -76,7 +76,7 @@ test('an empty environment has the documented defaults', () => {
     webhooks: {
       allowed: ['127.0.0.0/8', '::1/128'],
       timeoutMs: 15_000,
-      rates: { proved: { max: 6000, seconds: 60 }, unproved: { max: 10, seconds: 60 } },
+      rates: { verified: { max: 6000, seconds: 60 }, unverified: { max: 10, seconds: 60 } },
       retryMs: [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800].map((seconds) => seconds * 1000),
     },
     quotas: DEFAULT_QUOTAS,

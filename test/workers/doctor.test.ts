@@ -200,7 +200,7 @@ describe('checks of a database', () => {
       'problem',
       /use up to 71 of 97, others use 40: lower WORKER_THREADS/,
     ],
-    [{ unserved: ['ai', 'rag'] }, 'problem', /^jobs wait in queues without a worker: ai, rag$/],
+    [{ unservedQueues: ['ai', 'rag'] }, 'problem', /^jobs wait in queues without a worker: ai, rag$/],
     [{ workers: 0 }, 'note', /^none runs$/],
   ] as const)
     test(`${JSON.stringify(change)} is a ${level}`, () => {

@@ -270,7 +270,7 @@ test('a document that cannot be opened within its limit has one page that says s
   const reader = await open(deepPdf('tree'), { limits: { cpuMs: 1, wallMs: 60_000 } })
   assert.equal(reader.pageCount, 1)
   const page = await reader.read(1)
-  assert.deepEqual([page.status, page.givenUp], ['unread', true])
+  assert.deepEqual([page.status, page.isGivenUp], ['unread', true])
   assert.match(page.detail!, /^Opening the document takes more than/)
 })
 

@@ -38,7 +38,7 @@ const firstAndLastPage = (who: Who, total: number, more: Omit<RouteRequest, 'who
   [1, lastPage(total)].map((page, i) => ({
     who,
     ...more,
-    what: [more.variant, i === 0 ? 'first page' : 'last page'].filter(Boolean).join(', '),
+    variant: [more.variant, i === 0 ? 'first page' : 'last page'].filter(Boolean).join(', '),
     query: { ...more.query, page_size: PAGE, page },
   }))
 /** Makes one request for each value of a parameter. */
@@ -51,7 +51,7 @@ const forEachValue = (
   given.map((value) => ({
     who,
     ...more,
-    what: `${name}=${value}`,
+    variant: `${name}=${value}`,
     query: { ...more.query, [name]: value },
   }))
 
