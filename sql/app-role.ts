@@ -22,7 +22,7 @@ export async function checkAppRole(client: Client, role: string): Promise<void> 
     )
   if (found.isSuperuser || found.isOwner)
     throw new StartError(
-      `DATABASE_APP_ROLE: ${role} is a superuser or the owner itself: set a role without such rights`,
+      `DATABASE_APP_ROLE: ${role} is a superuser or has the rights of the schema owner; set an unprivileged role`,
     )
 }
 

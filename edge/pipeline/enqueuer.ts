@@ -51,12 +51,6 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
     return rows
   }
 
-  const addInTx = async (tx: Transaction, specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> => {
-    const rows = await tx.any(enqueueJobs(specs, waitingQuota))
-    tx.afterCommit(() => notifyQueued(rows))
-    return rows
-  }
-
   const addBatch = async (batch: readonly PendingRequest[]): Promise<void> => {
     try {
       const rows = await addNow(batch.flatMap(({ specs }) => specs))
@@ -85,7 +79,7 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
 
   return {
     add: (specs, tx) => {
-      if (tx !== undefined) return addInTx(tx, specs)
+      if (tx !== undefined) return addInTx(tx, specs, waitingQuota, notifyQueued)
       if (specs.length > MAX_SHARED_JOBS) return addNow(specs)
       return new Promise((resolve, reject) => {
         waiting.push({ specs, resolve, reject })
@@ -96,6 +90,17 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
       })
     },
   }
+}
+
+async function addInTx(
+  tx: Transaction,
+  specs: readonly JobSpec[],
+  waitingQuota: number,
+  onCommit: (rows: readonly EnqueuedJob[]) => void,
+): Promise<readonly EnqueuedJob[]> {
+  const rows = await tx.any(enqueueJobs(specs, waitingQuota))
+  tx.afterCommit(() => onCommit(rows))
+  return rows
 }
 
 /** Returns the number of leading requests that fit into one statement. */

@@ -44,7 +44,7 @@ export const failMissingScope = (scope: string): Failure => fail('auth.scope', {
  * @throws fail('auth.scope') if the key lacks that area's scope.
  */
 export function requireScope({ key }: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): void {
-  if (!scopedAreas.has(area)) throw new Error(`No area with scopes is named ${area}`)
+  if (!scopedAreas.has(area)) throw new Error(`Unknown area with scopes: ${area}`)
   const scopes = listAreaScopes(area, verb === 'read')
   if (key !== null && !scopes.some((scope) => key.scopes.has(scope))) throw failMissingScope(scopes[0]!)
 }

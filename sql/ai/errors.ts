@@ -18,5 +18,5 @@ export const aiErrors = {
   'conversation.gone': { detail: 'The conversation was deleted before this turn ran' },
   'turn.missing': { detail: 'Message not found' },
   'turn.stopped': { detail: 'The answer was stopped' },
-  'turn.failed': { detail: 'The answer failed' },
+  'turn.failed': { detail: 'The model failed to answer' },
 } as const

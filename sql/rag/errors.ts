@@ -12,7 +12,7 @@ export const ragErrors = {
   'rag.exclude_invalid': { detail: 'A pattern in exclude_patterns is invalid' },
   'rag.too_many_files': { detail: 'The path contains more than {max} files; exclude some' },
   'rag.too_many_chunks': {
-    detail: 'The collection would exceed {max} chunks; index less or use several collections',
+    detail: 'The collection would exceed {max} chunks; index fewer files or use several collections',
   },
   'rag.embedding_failed': {
     detail: 'The embeddings provider could not be reached or failed: {reason}',

@@ -95,7 +95,7 @@ async function analyzePdf(
       if (characters > MAX_PAGES_CHARACTERS) return { reason: `more than ${MAX_PAGES_CHARACTERS} characters` }
     }
     if (pages.every((text) => text === '')) return { reason: reason ?? 'a PDF without text' }
-    const file = { format: 'pdf', fileName, arePages: true } as const
+    const file = { format: 'pdf', fileName, isPageList: true } as const
     return await providers.analyze(Buffer.from(JSON.stringify(pages)), file, signal)
   } finally {
     await reader.close()

@@ -145,7 +145,7 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
 
 function parseExcludes(patterns: readonly string[]): Ignore {
   try {
-    if (patterns.some((pattern) => MANY_STARS.test(pattern))) throw new Error('Too many stars')
+    if (patterns.some((pattern) => MANY_STARS.test(pattern))) throw new Error('A pattern has too many stars')
     const matcher = ignore().add([...patterns])
     // Compiles the patterns, which throws if one is invalid.
     matcher.ignores('a')

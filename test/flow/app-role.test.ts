@@ -203,8 +203,8 @@ test('rejects a missing role, the owner and superusers before it applies migrati
   const superuser = new URL(serverUrl.replace(/@[^/]*/, '@x')).username
   for (const [role, reason] of [
     ['nobody_at_all', /the role nobody_at_all does not exist: create role nobody_at_all login/],
-    [owner, /is a superuser or the owner itself/],
-    [superuser, /is a superuser or the owner itself/],
+    [owner, /is a superuser or has the rights of the schema owner/],
+    [superuser, /is a superuser or has the rights of the schema owner/],
   ] as const)
     await assert.rejects(
       migrate(url, { appRole: role }),

@@ -126,7 +126,10 @@ describe('hostile archives are rejected', () => {
   test('a bomb of files that share their bytes', () => {
     const first = post('0.md', 'x'.repeat(3000))
     return assertRefused(
-      buildRawZip([first, ...Array.from({ length: 100 }, (_, i) => ({ ...first, name: `${i}.md`, at: 0 }))]),
+      buildRawZip([
+        first,
+        ...Array.from({ length: 100 }, (_, i) => ({ ...first, name: `${i}.md`, dataOffset: 0 })),
+      ]),
       'the headers of the archive contradict',
     )
   })

@@ -178,7 +178,7 @@ for (const [why, detail, tries] of [
     const reader = await open(createPicturePdf(3), { vision: 'tesseract' }, children)
     const pages = await Promise.all(pageNumbers(3).map((n) => reader.read(n)))
     assert.deepEqual(
-      pages.map(({ status, isGivenUp }) => [status, givenUp]),
+      pages.map(({ status, isGivenUp }) => [status, isGivenUp]),
       [
         ['read', undefined],
         ['unread', true],

@@ -107,9 +107,10 @@ test('stops all children together', async (t) => {
     supervisor.start(spec(name))
     await supervisor.ready(name)
   }
+  assert.throws(() => supervisor.start(spec('two')), /Child two already exists/)
   await Promise.all([supervisor.stop(), supervisor.stop()])
   assert.deepEqual(lines().slice(3).sort(), ['one SIGTERM', 'three SIGTERM', 'two SIGTERM'])
-  assert.throws(() => supervisor.start(spec('four')), /four already exists, or the supervisor is stopping/)
+  assert.throws(() => supervisor.start(spec('four')), /Can't start four: the supervisor is stopping/)
 })
 
 test('kills a child that does not stop in time, without delaying the others', async (t) => {

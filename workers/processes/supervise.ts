@@ -92,8 +92,8 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
   return {
     start: (spec) => {
-      if (stopped !== undefined || children.has(spec.name))
-        throw new Error(`Child ${spec.name} already exists, or the supervisor is stopping`)
+      if (stopped !== undefined) throw new Error(`Can't start ${spec.name}: the supervisor is stopping`)
+      if (children.has(spec.name)) throw new Error(`Child ${spec.name} already exists`)
       const child: Child = {
         spec,
         process: undefined,
