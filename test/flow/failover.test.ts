@@ -18,7 +18,7 @@ for (const options of SYNCHRONOUS_CASES)
     t.diagnostic(
       `written again after ${recoveryMs} ms, every job ended after ${jobsEndedMs}: ${JSON.stringify(acknowledged)}`,
     )
-    assert.deepEqual(broken, { lost: [], doubled: [], unfinished: [] })
+    assert.deepEqual(broken, { lost: [], duplicated: [], unfinished: [] })
   })
 
 if (LONG)

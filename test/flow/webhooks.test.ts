@@ -245,7 +245,7 @@ describe('a rejected delivery', () => {
     await until('the delivery has failed', async () => (await endpoint()).failures > 0)
     // Backdates the first failure by a day.
     await query(
-      `update webhook_endpoint set failing_since = now() - interval '1 day', blocked_until = null where id = $1`,
+      `update webhook_endpoint set failures = greatest(failures, 1), failing_since = now() - interval '1 day', blocked_until = null where id = $1`,
       [id],
     )
     await query(`update webhook_delivery set due_at = now() where endpoint_id = $1 and due_at is not null`, [
