@@ -6,16 +6,16 @@ import { mapDatabaseError } from './errors.ts'
 export type DatabaseState = 'writable' | 'read-only' | 'silent'
 
 /**
- * Health check of the database once a second, over a dedicated connection. Also measures the offset of the database's
- * clock.
+ * Checks once a second, over a dedicated connection, whether the database responds and accepts writes. Also measures
+ * the offset of the database's clock.
  */
 export interface HealthCheck {
   readonly state: DatabaseState
   /** Lead of the database's clock over this process's clock at the last probe, in ms. */
   readonly clockOffsetMs: number
   /**
-   * Returns the database's time in ms since 1970, for times that other processes compare. A monotonic clock advances it
-   * between probes, so changes of the system clock have no effect.
+   * Returns the database's time in ms since 1970. Several processes can compare such times. A monotonic clock advances
+   * it between probes, so changes of the system clock have no effect.
    */
   now(): number
   /** Runs `effect` each time the database responds again after it was silent. */
@@ -26,10 +26,10 @@ export interface HealthCheck {
 export interface HealthCheckOptions {
   readonly url: string
   readonly applicationName: string
-  /** Connections of the process. They are closed when the database goes silent or becomes read-only. */
+  /** The process's connections. The health check closes them when the database goes silent or becomes read-only. */
   readonly connections: ConnectionGroup
   readonly onChange: (state: DatabaseState, error: unknown) => void
-  /** Runs when the clock difference rises above 10 s, and when it falls below again. */
+  /** Runs when the clock offset exceeds 10 s in either direction, and when it falls below that again. */
   readonly onClock?: (offsetMs: number) => void
   /** SQL expression of type text, which each probe evaluates. */
   readonly expression?: string
@@ -43,7 +43,8 @@ export interface HealthCheckOptions {
 const PROBE_INTERVAL_MS = 1_000
 const ANSWER_TIMEOUT_MS = 1_500
 const RETRY_DELAY_MS = 250
-// Number of parts of the wait for an answer. After a freeze, pending input is read between two of them.
+// The wait for an answer is split into this many timers. After a freeze, the process reads pending input between two of
+// them.
 const TIMEOUT_PARTS = 5
 
 class SilenceError extends Error {}
@@ -56,7 +57,11 @@ interface ProbeRow {
   readonly value: string
 }
 
-/** Starts the health check and resolves with the first answer. @throws the connection error. */
+/**
+ * Starts the health check and waits for the first answer.
+ *
+ * @throws the connection error.
+ */
 export async function startHealthCheck(options: HealthCheckOptions): Promise<HealthCheck> {
   const healthCheck = new PeriodicHealthCheck(options)
   await healthCheck.start()
@@ -133,8 +138,8 @@ class PeriodicHealthCheck implements HealthCheck {
         hasAnswered = true
         await this.#pause(intervalMs, client)
       } catch (error) {
-        // Replaces a connection that the server closed before reporting silence. A connection that never answered is
-        // not replaced, because a pooler accepts clients while its server is down.
+        // The server may have closed a working connection, so try a new one before reporting silence. If the new one
+        // gets no answer, report silence: a pooler accepts clients while its server is down.
         const isReplaced = hasAnswered && !(error instanceof SilenceError)
         hasAnswered = false
         client?.end().catch(() => {})
@@ -153,7 +158,7 @@ class PeriodicHealthCheck implements HealthCheck {
 
   #connect(): Promise<Client> {
     const { url, applicationName, answerMs = ANSWER_TIMEOUT_MS } = this.#options
-    // Belongs to no group, because the probe must connect while other connections are refused.
+    // This connection belongs to no group, because the probe must connect while the group refuses connections.
     return connect({ url, applicationName, connectMs: answerMs })
   }
 
@@ -207,7 +212,7 @@ class PeriodicHealthCheck implements HealthCheck {
     if (this.#isStopped) return
     const abort = new AbortController()
     const end = (): void => abort.abort()
-    // AbortSignal.any would leave a reference in the long-lived signal with each probe.
+    // AbortSignal.any would leave a reference in the long-lived signal with each pause.
     this.#stop.signal.addEventListener('abort', end)
     client?.once('end', end)
     await delay(ms, undefined, { signal: abort.signal }).catch(() => {})

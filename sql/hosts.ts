@@ -1,5 +1,5 @@
 /**
- * A libpq connection string, split by server. It may name several servers, but `pg` accepts one. See
+ * A libpq connection string, split into one string per server because `pg` accepts only one server. See
  * https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS.
  */
 export interface Servers {

@@ -13,7 +13,7 @@ const Claim = z.object({
   body: z.string().nullable(),
   job_id: z.string().nullable(),
 })
-/** State of the first request with a key. If a `repeated` key has no status, its job holds the response. */
+/** State of the first request with a key. In state `repeated` without a status, the job holds the response. */
 export type Claim = z.output<typeof Claim>
 
 /** A stored response, without headers that belong to a single request such as the request id. */
@@ -47,7 +47,9 @@ export const storeResponse = (scope: string, key: string, answer: StoredResponse
     update idempotency_key set status = ${answer.status}, headers = ${JSON.stringify(answer.headers)}::jsonb, body = ${answer.body}
     where scope = ${scope} and key = ${key}`
 
-/** Deletes keys older than a day and returns their number. Skips keys that another transaction is storing again. */
+/**
+ * Deletes keys older than a day and returns their number. Skips keys that another transaction has locked to reuse them.
+ */
 export const deleteExpiredIdempotencyKeys = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (

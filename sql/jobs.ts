@@ -19,7 +19,7 @@ export interface JobSpec {
    * JSON that the payload of an existing job must contain for the new job to join it. If absent, any payload matches.
    */
   readonly joins?: object
-  /** SQL function that the transaction that ends the job calls as `name(job)`, whatever the outcome. */
+  /** SQL function to call as `name(job)` in the transaction that ends the job, whatever the outcome. */
   readonly settle?: string
   readonly payload: unknown
   readonly max_tries: number
@@ -72,8 +72,8 @@ export interface FinishEntry {
 }
 
 /**
- * Number of process deaths during a job that make it a suspect, since it may have caused them. An isolated runner then
- * runs it. A further death harms no other job and is certainly caused by this one.
+ * A job becomes a suspect after this many process deaths during its attempts, since it may have caused them. An
+ * isolated runner then runs the job, so a further death harms no other job and proves the cause.
  */
 export const SUSPECT_FROM = 2
 /** Number of deaths of the isolated runner after which a suspect fails permanently. */
@@ -103,8 +103,8 @@ export const finishDoneAttempts = (entries: readonly FinishEntry[]): Query<{ id:
       )}) as id`
 
 /**
- * Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. Takes a faster
- * path if all entries are `done` and set `limited`.
+ * Ends attempts and returns the ids of the jobs whose attempt was current. Rejects stale attempts. Takes a faster path
+ * if all entries are `done` and set `limited`.
  */
 export async function endAttempts(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
   if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
@@ -113,7 +113,7 @@ export async function endAttempts(db: Queries, entries: readonly FinishEntry[]):
   return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
 }
 
-/** The rescuer's lease, and the period in which it must have been renewed on time. */
+/** The lease of the rescuer, and the period during which every renewal of this lease must have been on time. */
 export interface Rescuer {
   readonly lease: string
   readonly steadyMs: number
@@ -125,8 +125,8 @@ const RESCUE_BATCH = 1000
 /**
  * Rescues jobs whose worker is gone, see `job_rescue_running`. Repeat the call until it returns no rows.
  *
- * @param whole if false, runs only if a lease has expired. If true, also finds jobs whose lease is already deleted,
- *   such as those that an earlier call left.
+ * @param whole if false, does nothing unless a lease has expired. If true, also finds jobs whose lease is already
+ *   deleted, such as those that an earlier call left.
  */
 export const rescueRunningJobs = (
   judge: Rescuer | null,
@@ -148,7 +148,8 @@ export const refundInterruptions = (ids: readonly string[]): Query<unknown> =>
     where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
 
 /**
- * Rescues jobs that no delivery would start, see `job_rescue_queued`. Returns the jobs for which it added a delivery.
+ * Rescues queued jobs that have no delivery to start them, see `job_rescue_queued`. Returns the jobs for which it added
+ * a delivery.
  */
 export const rescueQueuedJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_rescue_queued', Id)`
@@ -212,8 +213,8 @@ export type Heartbeat = z.output<typeof Heartbeat>
 const LATE_RENEWAL_DIVISOR = 4
 
 /**
- * Renews a lease and returns the running jobs that the database has for it; no row if the lease is lost. `of` limits
- * the returned jobs to these ids; null returns all.
+ * Renews a lease and returns the jobs that run under it; no row if the lease is lost. `of` limits the returned jobs to
+ * these ids; null returns all.
  */
 export const renewLease = (
   id: string,
@@ -256,8 +257,8 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
     )
     select count(*)::int as count from expired`
 
-// Reads for the edge. `who` is the caller's account id and `everything` is true for admins. Jobs that ended more than
-// `keptSeconds` ago are hidden.
+// Parameters of the edge's job reads. `who` is the caller's account id, and `everything` is true for admins. The reads
+// hide jobs that ended more than `keptSeconds` ago.
 type Viewer = [who: number | null, everything: boolean]
 export type VisibleJob = [...Viewer, id: string, keptSeconds: number]
 
@@ -321,7 +322,7 @@ const CURRENT_FRAME = buildStatusFrame(
 /** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
 export const MAX_EVENTS_PER_READ = 500
 
-/** Events of each job after the seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
+/** Events of each job after its seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `

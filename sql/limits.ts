@@ -30,7 +30,7 @@ const SHARED_BYTES = 16
 const LOGIN_OUTCOMES = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginOutcome = (typeof LOGIN_OUTCOMES)[number]
 
-/** The second factor that a login presents. */
+/** The second factor presented at a login. */
 export interface PresentedFactor {
   readonly totpId: string
   /** Time step of the presented one-time code; -1 if the code matches no step, null without a code. */
@@ -63,7 +63,7 @@ export const decideLogin = (
       ${recovery === null ? null : sql.binary(recovery)}::bytea) as outcome`
 }
 
-/** Removes the locks and failures of an address, given by its digest, including the counters of known devices. */
+/** Removes the locks and failures of an address and its known devices. `address` is the digest of the address. */
 export const unlockLogin = (address: Buffer): Query<unknown> => {
   const shared = address.subarray(0, SHARED_BYTES)
   const [first, last] = [0x00, 0xff].map((byte) => Buffer.concat([shared, Buffer.alloc(SHARED_BYTES, byte)]))

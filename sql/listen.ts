@@ -3,7 +3,8 @@ import { type Client, type ConnectOptions, connect } from './driver.ts'
 
 /**
  * The only LISTEN connection of a process. Notifications are hints, and those sent while the connection is down are
- * lost. After each (re)connect, `onReconnect` must therefore reread everything that they could have announced.
+ * lost. After each (re)connect, `onReconnect` must therefore reread everything that a lost notification could have
+ * announced.
  */
 export interface Listener {
   close(): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * Paged lists. A page begins after a cursor, which stays valid while rows are added or deleted, or at an offset. The
- * cost of a page depends only on its own rows: an index finds them, and only they become JSON.
+ * Paged lists. A page begins at an offset, or after a cursor, which stays valid while rows are added or deleted. The
+ * cost of a page depends only on its own rows: an index finds them, and no other rows are converted to JSON.
  */
 
 /**
@@ -27,8 +27,8 @@ export interface List {
   /** Number of parameters in the other fields ($1 to $n). The parameters of the page follow. */
   readonly parameters: number
   /**
-   * Conditions that select the rows. No row may meet two of them. Each uses its own index, which one condition with OR
-   * would not.
+   * Conditions that select the rows. No row may meet two of them. Each uses its own index, unlike a single condition
+   * with OR.
    */
   readonly where: string | readonly string[]
   /** Maps each sort expression to its type. The combination must be unique. */
@@ -38,7 +38,7 @@ export interface List {
   readonly isReversed?: boolean
   /**
    * True (the default) if pages can also be requested by number. The statement then looks up the rows of a page by key,
-   * so each skipped row costs only an index entry. Otherwise no rows can be skipped.
+   * so each skipped row costs only an index entry. If false, rows cannot be skipped.
    */
   readonly hasPageNumbers?: boolean
   /** A subquery for the stored number of rows. If absent, rows are counted up to `MAX_COUNTED`. */
@@ -51,7 +51,7 @@ export interface List {
   readonly item: string
 }
 
-/** Creates a statement for each of several sort orders, in both directions. */
+/** Creates two statements for each sort order, one per direction. */
 export const mapOrders = <Column extends string, S>(
   orders: Readonly<Record<Column, List['order']>>,
   make: (column: Column, order: List['order'], direction: List['direction']) => S,
@@ -64,8 +64,8 @@ export const mapOrders = <Column extends string, S>(
   ) as Record<Column, Record<List['direction'], S>>
 
 /**
- * Returns a condition for each value of a column, limited to `asked` unless that is null. Each condition then reads an
- * index that has the rows of one value in list order.
+ * Returns a condition for each value of a column. If `asked` is not null, only the condition for that value matches
+ * rows. Each condition uses an index that has the rows of its value in list order.
  */
 export const branchByValue = (
   column: string,
@@ -96,7 +96,7 @@ const getPageParameters = ({ parameters }: List) => ({
   size: `$${parameters + 3}::int`,
 })
 
-// Prevents a join of whole tables, because the planner cannot know which partitions hold the rows.
+// Keeps the planner from joining whole tables, since it cannot know which partitions hold the rows.
 const PREVENT_JOIN = 'offset 0'
 
 /** Returns a subquery with one row: `items`, a JSON array as text, and `next`, the cursor of the next page or null. */

@@ -42,7 +42,7 @@ const ChosenModel = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
 })
-/** A model that an admin has chosen. Null fields use the settings. */
+/** A model that an admin has chosen. A null field stands for the value from the settings. */
 export type ChosenModel = z.output<typeof ChosenModel>
 
 /** Returns the model that an admin has chosen; no row if the model from the settings is in use. */
@@ -143,7 +143,7 @@ export const lockModelsById = (
     from llm_model where model_id = ${modelId} and vendor = any(${sql.array([...vendors], 'text')})
     order by vendor for key share`
 
-/** Chooses a model. Null fields use the settings. */
+/** Chooses a model. A null field stands for the value from the settings. */
 export const chooseModel = (c: ChosenModel & { readonly chosenBy: number | null }): Query<unknown> =>
   sql.type(noRows)`
     insert into llm_current (vendor, model_id, temperature, max_tokens, chosen_by)
@@ -152,5 +152,5 @@ export const chooseModel = (c: ChosenModel & { readonly chosenBy: number | null 
       temperature = excluded.temperature, max_tokens = excluded.max_tokens, chosen_by = excluded.chosen_by,
       chosen_at = now()`
 
-/** Returns to the model from the settings. */
+/** Makes the model from the settings current again. */
 export const resetModel = (): Query<unknown> => sql.type(noRows)`delete from llm_current`

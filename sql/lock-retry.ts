@@ -17,8 +17,8 @@ export interface LockTiming {
   readonly limitMs: number
 }
 
-// `waitMs` exceeds PostgreSQL's deadlock_timeout (1 s), after which PostgreSQL cancels an autovacuum that blocks us. It
-// is below the server's limit for a read (1.8 s, from READ_TIMEOUT_SECONDS).
+// `waitMs` exceeds PostgreSQL's deadlock_timeout (1 s), after which PostgreSQL cancels an autovacuum that blocks the
+// migration. It is below the server's limit for a read (1.8 s, from READ_TIMEOUT_SECONDS).
 export const LOCK_TIMING: LockTiming = { waitMs: 1200, pauseMs: 3000, limitMs: 300_000 }
 
 // SQLSTATEs of lock_not_available and deadlock_detected.
@@ -38,7 +38,7 @@ const OLDEST_TRANSACTION = `
  * Repeats `attempt` until it gets its locks. A failed `attempt` must leave no changes behind. Throws a StartError if it
  * got no lock within `limitMs`.
  *
- * @param subject the first words of a message, such as `Migration NAME`.
+ * @param subject the beginning of the error message, such as `Migration NAME`.
  */
 export async function retryUntilLocked<T>(
   client: Client,

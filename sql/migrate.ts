@@ -28,7 +28,7 @@ export interface MigrateOptions {
   readonly wait?: LockTiming
   /** Receives a line whenever an attempt fails to get a lock. */
   readonly log?: (line: string) => void
-  /** Role of edges and workers, which is granted access to rows. If undefined, they connect as the owner. */
+  /** Role of edges and workers, to which `migrate` grants access to rows. If undefined, they connect as the owner. */
   readonly appRole?: string | undefined
 }
 
@@ -89,7 +89,7 @@ async function withLock<T>(
   if (problem !== null) throw new StartError(problem)
   const client = await connect({ url, applicationName })
   try {
-    // The limits of the role or the database are meant for requests. Creating an index may take hours.
+    // Disable the timeouts of the role or the database, which are meant for requests. Creating an index may take hours.
     await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await acquireLock(client)
     await client.query(CREATE_RECORD_TABLES)

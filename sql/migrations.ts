@@ -7,13 +7,13 @@ import { readdir, readFile } from 'node:fs/promises'
  * tables after 1.0.0 go to `migrations/`, in files named `NNNNNN-name.sql`.
  */
 
-/** Migration name that records that `schema/` was applied. */
+/** Name under which a database records that `schema/` was applied. */
 export const BASELINE = '000000-baseline'
 
-/** Migration name that records that the initial rows were added. */
+/** Name under which a database records that the initial rows were added. */
 export const SEEDS = '000000-seeds'
 
-/** A migration that only databases older than the baseline have applied. Those can't be migrated. */
+/** A migration that only databases older than the baseline have applied. Such databases cannot be migrated. */
 export const BEFORE_BASELINE = '000001-accounts.sql'
 
 /** All functions of one area. */

@@ -30,8 +30,8 @@ const MAX_PAYLOADS = 50
 const BATCH_INTERVAL_MS = 25
 // Short delay for live output, such as a model's words, which is already batched when it gets here.
 const SOON_DELAY_MS = 2
-// A commit that notifies and writes holds a cluster-wide lock while it flushes, so limit it to ten per second per
-// process.
+// A commit that notifies and writes holds a cluster-wide lock while it flushes. A process is therefore limited to ten
+// such commits per second.
 const CLAIM_NOTIFY_INTERVAL_MS = 100
 
 /**
@@ -41,8 +41,8 @@ const CLAIM_NOTIFY_INTERVAL_MS = 100
 export interface Publisher {
   notify(jobId: string, urgency?: Urgency): void
   /**
-   * Returns true if a statement of the caller may itself notify about its jobs, which saves a round trip. It allows the
-   * first of a burst, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
+   * Returns true if the caller's own statement may notify about its jobs, which saves a round trip. Only the first
+   * statement of a burst may, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
    */
   claimNotify(): boolean
   /** Sends pending notifications and resolves once they are sent. */

@@ -24,7 +24,7 @@ export const readOrganizations: ReadStatement<PageValues> = {
   }),
 }
 
-// This condition is cheap: an index covers only deleted organizations, and few of them wait for the purge.
+// Cheap, because an index covers only the deleted organizations that the purge has not removed yet.
 const IN_DELETED_ORGANIZATION = `exists (select from organization d where d.id = m.organization_id and d.deleted_at is not null)`
 
 const MEMBERSHIP_TABLE = {
@@ -66,8 +66,8 @@ export const readMemberships: ReadStatement<PageValues> = {
 }
 
 /**
- * Returns a query for JSON about organization $1 if caller $2 has one of `roles`. A null caller may see everything.
- * Other callers get their role instead of JSON, or `none`. No row if the organization does not exist.
+ * Returns a query for JSON about organization $1 if caller $2 has one of `roles` or is null. For other callers, the
+ * query yields their role instead of JSON, or `none`. No row if the organization does not exist.
  */
 export const buildVisibleQuery = (roles: readonly OrgRole[], json: string): string => `
     select case when $2::int is null or own.role in (${roles.map((role) => `'${role}'`).join(', ')}) then (${json})::text

@@ -28,7 +28,10 @@ export const readPages: ReadStatement<[id: number, owner: number | null, ...page
   })}) from document d where ${OWNED_CONDITION}`,
 }
 
-/** The running extraction of a document, or else the next queued one. Null if the document does not exist. */
+/**
+ * The running extraction of a document, or else the next queued one; its `job_id` is null if there is neither. Null if
+ * the document does not exist.
+ */
 export const readExtraction: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_extraction',
   text: `
@@ -145,8 +148,8 @@ export const findExtractionSource = (id: number): Query<z.output<typeof Extracti
 const ExtractedPage = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
 
 /**
- * Returns the pages that earlier runs have stored. Only a forced extraction rereads `settled` pages. This job stored
- * the `mine` ones.
+ * Returns the pages that earlier runs have stored. `settled` is true if only a forced extraction rereads the page, and
+ * `mine` if this job stored it.
  */
 export const listExtractedPages = (id: number, jobId: string): Query<z.output<typeof ExtractedPage>> =>
   sql.type(ExtractedPage)`
@@ -163,7 +166,7 @@ export const countTextBytesExcept = (id: number, pages: readonly number[]): Quer
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
 
-/** Stores whether attachments of a mail still have to be stored. */
+/** Stores whether a mail has attachments that are not stored yet. */
 export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>
   sql.type(noRows)`
     update document set attachments_due = ${due} where id = ${id} and attachments_due <> ${due}`
@@ -207,7 +210,7 @@ export const storePages = (
   rows: readonly NumberedPage[],
 ): Query<z.output<typeof StoreResult>> => {
   const column = <T>(pick: (row: NumberedPage) => T): readonly T[] => rows.map(pick)
-  // An empty image means no image, because slonik accepts no nulls in this array.
+  // An empty image stands for no image, because slonik accepts no nulls in this array.
   return sql.prepared('store_pages', StoreResult)`
     with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
     stored as (

@@ -47,9 +47,7 @@ export const consumeChallenge = (challenge: Buffer, accountId: number | null): Q
 
 const CredentialId = z.object({ credential_id: z.instanceof(Uint8Array), transports: z.array(z.string()) })
 
-/**
- * Returns the credentials of an account. The authenticator excludes them, so that it does not create a second passkey.
- */
+/** Returns the credentials of an account. An authenticator that has one of them refuses to create a second passkey. */
 export const listCredentialIds = (accountId: number): Query<z.output<typeof CredentialId>> =>
   sql.type(
     CredentialId,

@@ -61,8 +61,8 @@ export const listUnknownEvents = (ids: readonly string[]): Query<{ id: string }>
 
 const ReconciledTime = z.object({ now: z.number(), at: z.number().nullable() })
 
-// Ignores a stored time in the future, which comes from a clock that was ahead. It would stop reconciliation until
-// then.
+// Ignores a stored time in the future, left by a clock that was ahead. Otherwise, reconciliation would stop until that
+// time.
 const IS_PLAUSIBLE_TIME = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
 /**
@@ -189,10 +189,7 @@ export const listUnresolvedRefunds = (graceSeconds: number, max: number): Query<
       and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
     order by t.id limit ${max}`
 
-/**
- * Prunes refused refunds whose job is gone and returns their number. Without a job, no retry can need the stored
- * response.
- */
+/** Prunes refused refunds whose job is gone, since no retry can then need the stored response; returns their number. */
 export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with refused as (

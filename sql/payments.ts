@@ -10,8 +10,8 @@ import {
 import type { ReadStatement, ReadValue } from './reader.ts'
 
 /**
- * Payment reads for the edge. Each statement has two scopes: `own` reads the rows of the account `owner`. `all` has a
- * null `owner` and is for deployments without authentication.
+ * Scopes of the edge's payment reads. `own` reads the rows of the account `owner`. `all` reads all rows, with a null
+ * `owner`, in deployments without authentication.
  */
 export type Scope = 'own' | 'all'
 type ScopedStatement<M extends readonly ReadValue[]> = Readonly<
@@ -36,7 +36,7 @@ function createScopedStatement<M extends readonly ReadValue[]>(
   }
 }
 
-// There are two conditions, without and with a filter, because each uses its own index.
+// Builds one condition without and one with a status filter, because each uses its own index.
 const buildStatusConditions = (owned: string, column: string): readonly string[] => [
   `${owned} and $2::text is null`,
   `${owned} and ${column} = $2::text`,

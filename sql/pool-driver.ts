@@ -4,7 +4,7 @@ import { END_OF_WAL } from './wal.ts'
 
 type Row = Record<string, unknown>
 
-// OIDs from pg_type of types and their array types. NUMBERS become JSON numbers, TEXTS stay text.
+// OIDs from pg_type, each with that of the array type. NUMBER_TYPES are parsed as numbers, TEXT_TYPES stay text.
 const NUMBER_TYPES: readonly (readonly [oid: number, array: number])[] = [
   [20, 1016], // int8
   [1700, 1231], // numeric

@@ -21,7 +21,8 @@ async function detectMode(options: ConnectOptions): Promise<PoolerMode> {
   const first = await connect(options)
   try {
     const held = await fetchBackendPid(first, 'select pg_backend_pid() as pid')
-    // Poolers assign their own process ids to clients, so equal ids mean that there is no pooler.
+    // A pooler assigns its own process ids to clients. A client with the process id of the server is thus connected
+    // directly.
     if (held === (first as Client & { readonly processID: number | null }).processID) return 'direct'
     return await detectPoolerMode(options, held)
   } catch (error) {
@@ -33,8 +34,8 @@ async function detectMode(options: ConnectOptions): Promise<PoolerMode> {
 }
 
 /**
- * Detects the mode by a second client. Poolers reuse the most recently returned server connection first, so the second
- * client gets `held` unless the first client still has it.
+ * Detects the mode by a second client. Poolers reuse the most recently returned server connection first. The second
+ * client thus gets the server process `held`, unless the first client still holds it.
  */
 async function detectPoolerMode(options: ConnectOptions, held: number): Promise<PoolerMode> {
   const second = await connect(options)

@@ -3,7 +3,8 @@ import { noRows, type Query, sql } from './db.ts'
 
 /**
  * Deletes the dependent rows of deleted accounts, organizations and collections, one batch per transaction. The deleted
- * row itself goes last. Its foreign keys then delete or clear any rows that were added or locked meanwhile.
+ * row itself goes last. The foreign keys that refer to it then delete or clear any rows that were added or locked
+ * meanwhile.
  */
 
 /** Rows that refer to a deleted row. */

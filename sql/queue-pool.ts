@@ -28,7 +28,7 @@ class SharedListenClient extends EventEmitter {
 
 /**
  * Opens the pool for a worker's queue runners. Each runner requests a permanent connection for LISTEN; all of them
- * share one. This connection is checked at intervals and replaced if it fails.
+ * share one. The pool checks this connection at intervals and replaces it if it fails.
  */
 export async function openQueuePool(options: QueuePoolOptions): Promise<QueuePool> {
   const { directUrl, applicationName, connections, onError, extraChannels } = options

@@ -13,7 +13,7 @@ export const CollectionVersion = z.object({
 })
 export type CollectionVersion = z.output<typeof CollectionVersion>
 
-// State of a collection that a search loads first.
+// State of a collection, which a search loads first.
 
 const CollectionState = CollectionVersion.extend({
   dimensions: z.int().nullable(),
@@ -119,7 +119,7 @@ export const deleteOtherBuilds = (collection: number, build: string): Query<unkn
   sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id is not null and build_id <> ${build}::uuid`
 
-/** Deletes some files of a build. */
+/** Deletes the given files of a build. */
 export const deleteBuildFiles = (build: string, files: readonly number[]): Query<unknown> =>
   sql.type(noRows)`
     delete from rag_file where id = any(${sql.array(files, 'int8')}) and build_id = ${build}::uuid`

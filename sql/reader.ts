@@ -9,15 +9,13 @@ export type ReadValue = WireValue
  * order; the tuple labels name them.
  */
 export interface ReadStatement<P extends readonly ReadValue[]> extends WireStatement {
-  /**
-   * Never set. It only uses `P` as a function parameter, so that TypeScript rejects statements with other parameters.
-   */
+  /** Never set. Using `P` as a function parameter makes TypeScript reject statements with other parameters. */
   readonly parameters?: (values: P) => void
 }
 
 /**
  * Serves the hot reads of a process over one pipelined connection, with named statements and unparsed JSON. It handles
- * more reads per second than a pool of four, at a third of the CPU. It never opens a transaction.
+ * more reads per second than a pool of four connections, with a third of the CPU time. It never opens a transaction.
  */
 export interface Reader {
   /** Returns the first column of the first row; null if there is no row or the column is null. */
@@ -49,7 +47,7 @@ export interface ReadOptions {
 
 // A plan that was cached for a small, unanalyzed table still scans the whole table after the table has grown. It stays
 // cached until the next analyze, which can be minutes away. Replanning everything costs a few milliseconds. Behind a
-// pooler, this reaches only the most recently used server connection.
+// pooler, only the most recently used server connection discards its plans.
 const REPLAN_INTERVAL_MS = 10_000
 const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAuxiliary: true }
 // The setting lasts until the end of the transaction, which covers all statements under one Sync. A slow statement is
@@ -61,7 +59,7 @@ const LIMIT_STATEMENT: WireStatement = {
 }
 
 export interface ReaderOptions extends ConnectOptions {
-  /** Time limit of one batch in ms, default 5 s. The connection is closed when it is exceeded. */
+  /** Time limit of one batch in ms, default 5 s. A batch that exceeds it closes the connection. */
   readonly answerMs?: number
   /** True behind a pooler in transaction mode, which accepts no server-side limits. */
   readonly pooled?: boolean
@@ -76,7 +74,8 @@ const DEFAULT_ANSWER_MS = 5_000
 export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_MS): Reader {
   const { answerMs = DEFAULT_ANSWER_MS, pooled, connections } = options
   const open = async (): Promise<Wire> => {
-    // The server's limit is lower than ours, so a responsive server cancels the statement and the connection survives.
+    // The server's limit is lower than the client's, so a responsive server cancels the statement and the connection
+    // survives.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
     return new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
   }

@@ -13,8 +13,8 @@ import {
 import { type Position, parsePosition, type Wal } from './wal.ts'
 
 /**
- * Sends reads to a standby. Each read also asks, in the same message, how far the answering server has replayed. If
- * that is not far enough, the primary repeats the read. Checking each read is necessary, because connections to one
+ * Sends reads to a standby. Each read also asks, in the same message, how far the answering server has replayed the
+ * WAL. If that is not far enough, the primary repeats the read. Each read needs this check, because connections to one
  * address may reach several servers, and a standby may be promoted at any time.
  */
 export interface ReplicaReads {
@@ -23,7 +23,7 @@ export interface ReplicaReads {
   readonly state: ReplicaState
   /** Last known lag behind the primary in bytes; null if unknown. */
   readonly lagBytes: number | null
-  /** Number of reads that the standby and the primary have answered. */
+  /** Numbers of reads that the standby and the primary have each answered. */
   readonly counts: Readonly<Record<'replica' | 'primary', number>>
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ export interface ReplicaOptions extends Omit<SlowReadOptions, 'connections'> {
   readonly intervalMs?: number
 }
 
-/** Maximum lag of a standby in use. It bounds the age of lists, and every standby in use has all older writes. */
+/** A standby with a greater lag is not used, so no list is older than this. */
 export const MAX_LAG_MS = 10_000
 
 // A server that is not a standby reports position 0/0. A standby that changes its timeline reports the change after its
@@ -60,7 +60,7 @@ const READ_PROGRESS: ReadStatement<[]> = {
   isAuxiliary: true,
 }
 
-/** The server has not replayed the required position, or is not a standby of our primary. */
+/** The server has not replayed the required position, or is not a standby of this service's primary. */
 class NotCaughtUpError extends Error {}
 
 /** Creates replica reads. Connecting starts immediately but is not awaited. */
@@ -141,7 +141,7 @@ class StandbyReads implements ReplicaReads {
   /**
    * Checks the progress that the server reported.
    *
-   * @throws NotCaughtUpError if the server has not replayed `wanted`, or is not a standby of our primary.
+   * @throws NotCaughtUpError if the server has not replayed `wanted`, or is not a standby of this service's primary.
    */
   #assertCaughtUp(text: string, wanted: Position): void {
     const { replayed, lineage } = this.#parseProgress(text)
@@ -154,7 +154,7 @@ class StandbyReads implements ReplicaReads {
     const { wal } = this.#options
     this.#replayed = replayed
     const floor = wal.lagFloor()
-    // While the primary is silent, there is nothing to compare with.
+    // While the primary is silent, its position is unknown, so the lag cannot be judged.
     if (floor === null) return
     if (lineage !== wal.lineage) this.#setState('foreign')
     else this.#setState(replayed < floor ? 'behind' : 'used')

@@ -49,7 +49,7 @@ export const PARTITIONED_TABLES = [{ table: 'audit_event', keep: 'audit' }] as c
 
 const PartitionChanges = z.object({ made: z.number(), dropped: z.number() })
 
-/** Creates the next monthly partitions of a table and drops those that ended `days` ago. 0 drops none. */
+/** Creates the next monthly partitions of a table and drops those that ended `days` ago; 0 days drops none. */
 export const maintainPartitions = (table: string, days: number): Query<z.output<typeof PartitionChanges>> =>
   sql.type(PartitionChanges)`select made, dropped from partitions_maintain(${table}::regclass, ${days})`
 
@@ -81,16 +81,15 @@ const definePrunedTable = (
 }
 
 export const PRUNED_TABLES: readonly PrunedTable[] = [
-  // The retention period starts at the outcome of a message, not at its request. A scheduled message is retried, and
-  // its provider reports on it, long after the request. The ledger is for people, who can copy what they need for
-  // longer.
+  // The retention period starts at the outcome of a message. Long after the request, a scheduled message is still
+  // retried and its provider still reports on it. People can copy entries that they need for longer.
   definePrunedTable('comms_send', 'sends', 'settled_at'),
-  // Pruning also removes the usage from the statistics.
+  // Usage that is pruned also disappears from the statistics.
   definePrunedTable('ai_usage', 'usage', 'created_at'),
   definePrunedTable('voice_preview', 'previews', 'used_at', { cascadedTables: ['voice_preview_chunk'] }),
   // Invites are pruned whatever their outcome.
   definePrunedTable('organization_invite', 'invites', 'expires_at'),
-  // Links between a pruned document and the documents that it superseded, or that superseded it, disappear with it.
+  // Pruning a document also removes its links to the documents that it superseded or that superseded it.
   definePrunedTable('document', 'deletedDocuments', 'deleted_at', {
     where: sql.fragment`pruned_at is not null`,
   }),

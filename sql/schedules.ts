@@ -8,8 +8,8 @@ import type { ReadStatement } from './reader.ts'
 const AddedJob = z.object({ job_id: z.string() })
 
 /**
- * Adds the job of an entry and records it as the entry's last job. If a job of the entry is under way, that job is used
- * instead. No row and no job if the entry is paused, unless `ignorePause` is set.
+ * Adds the job of an entry and records it as the entry's last job. If an earlier job of the entry has not ended,
+ * records that job instead of adding one. No row and no job if the entry is paused, unless `ignorePause` is set.
  */
 export const runScheduleEntry = (
   identifier: string,

@@ -5,7 +5,7 @@ export interface Semaphore {
   readonly waiting: number
 }
 
-/** Maximum time for which a caller waits, and the error that it then gets. */
+/** Maximum time for which a caller waits, and the error if no permit becomes free in that time. */
 export interface WaitLimit {
   readonly waitMs: number
   readonly createError: () => Error

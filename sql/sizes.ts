@@ -41,8 +41,8 @@ export const storeTableSizes = (): Query<{ count: number }> =>
     )
     select count(*)::int as count from measured`
 
-// Time column and sort order to find the oldest row of a table by an index. Omits tables that keep their rows for a day
-// at most.
+// Time column of each table, and the sort order in which an index finds its oldest row. Omits tables that keep rows for
+// a day at most.
 const OLDEST_ROW_KEYS: Readonly<Record<string, readonly [time: string, order: string]>> = {
   account: ['created_at', 'id'],
   organization: ['created_at', 'id'],
@@ -87,7 +87,7 @@ const PRUNABLE_QUERIES = PRUNED_TABLES.flatMap(({ table, condition, cascadedTabl
   ]
 })
 
-// Selects the tables with partitions to drop, and the exact bytes of those.
+// Selects the tables with partitions to drop, and the exact size of those partitions in bytes.
 const DROPPABLE_QUERIES = PARTITIONED_TABLES.map(
   ({
     table,
@@ -101,7 +101,7 @@ const buildGrowthJson = (days: number): string =>
 
 /**
  * Every table with its size, growth, oldest day and prunable share, largest first. `settings` and `days` give the
- * retention of each of `tables`; 0 keeps rows forever. The first `tables` must be `RETAINED_TABLES`, in its order.
+ * retention of each of `tables`; 0 keeps rows forever. `tables` must begin with `RETAINED_TABLES`, in the same order.
  */
 export const readTables: ReadStatement<
   [tables: readonly string[], settings: readonly string[], days: readonly number[]]

@@ -1,8 +1,8 @@
 /**
  * Limits the concurrency of jobs in a worker's queue pool, or of slow reads in an edge. Owners with the fewest slots in
- * use come first, and among them the longest wait. No owner thus keeps more than its share for longer than its running
- * work takes. One extra slot is reserved for owners that have none, so a flood of work from one owner never delays the
- * first work of another.
+ * use come first, and among them the longest wait. An owner with more than its share thus loses the excess as its
+ * running work ends. One extra slot is reserved for owners that have none, so a flood of work from one owner never
+ * delays the first work of another.
  */
 export interface Slots {
   /**

@@ -15,8 +15,9 @@ export type Reads = Pick<Reader, 'text' | 'texts'>
  */
 export interface SlowReads {
   /**
-   * Returns the reads of a caller: an account id or any other number. A read that exceeds the time limit of its kind
-   * fails with `database.too_slow`. A read that gets no connection within that limit fails with `database.busy`.
+   * Returns reads for a caller, identified by its account id or any other number. A read that exceeds the time limit of
+   * its kind fails with `database.too_slow`. A read that gets no connection within that limit fails with
+   * `database.busy`.
    */
   readsFor(caller: number, kind: ReadKind): Reads
   /** Runs `work` with one of the connections and the time limit of its kind. */
@@ -34,8 +35,8 @@ export interface SlowReadOptions extends Omit<ReaderOptions, 'answerMs'> {
 }
 
 /**
- * Number of connections, without the one that is reserved for callers without reads. On two cores, 2 connections serve
- * a list of 20 posts 2,500 times a second, and 4 serve it 3,700 times.
+ * Number of connections, not counting the one that is reserved for callers without reads. On two cores, 2 connections
+ * serve a list of 20 posts 2,500 times a second, and 4 serve it 3,700 times.
  */
 export const CONNECTIONS = 4
 // Extra time in which the server cancels a statement that exceeds its limit. The connection then survives.

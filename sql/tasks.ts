@@ -46,7 +46,7 @@ const LoadProgress = z.object({
   cancelled: z.number(),
 })
 
-/** Returns the progress of a load test's jobs. */
+/** Returns the number of a load test's jobs in total and by final status. */
 export const getLoadTestProgress = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
   sql.type(LoadProgress)`
     select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
@@ -80,8 +80,8 @@ const buildPercentiles = (from: string, to: string) => {
 }
 
 /**
- * Returns the times of the jobs that ran. `seconds` is the time from the first addition to the last end. `latency`
- * counts from addition to end and `start` from addition to start, both in ms.
+ * Returns the times of the jobs that ran. `seconds` is the time from the first addition to the last end. `latency` is
+ * the time from addition to end, and `start` the time from addition to start, both in ms.
  */
 export const getLoadTestTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
   sql.type(LoadTimes)`

@@ -8,7 +8,7 @@ export interface VisibilityTracker {
   readonly expression: string
   readonly onValue: (value: string) => void
   /**
-   * Returns the visibility horizon in ms since the epoch. No write that began before it was still open at the last
+   * Returns the visibility horizon in ms since the epoch. Every write that began before this time had ended by the last
    * probe.
    */
   visibilityHorizon(): number

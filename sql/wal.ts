@@ -31,7 +31,7 @@ export const END_OF_WAL = 'case when not pg_is_in_recovery() then pg_current_wal
 
 const WAL_END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
 
-// The flushed position is sampled too, because the primary sends only flushed WAL to a standby. When idle, it flushes
+// The flushed position is sampled too, because the primary sends only flushed WAL to a standby. An idle primary flushes
 // everything.
 const SAMPLE_STATEMENT: ReadStatement<[]> = {
   name: 'wal_sample',
@@ -41,16 +41,13 @@ const SAMPLE_STATEMENT: ReadStatement<[]> = {
 
 /** Tracks the end of the primary's WAL, as far as this process knows it. */
 export interface Wal {
-  /**
-   * A position at or beyond every commit of this process, and beyond everything that reads of `trackReads` have
-   * returned.
-   */
+  /** A position at or beyond every commit of this process and every answer to a read from `trackReads`. */
   readonly end: Position
   /** Records the position that was read together with a commit. */
   recordCommit(position: string): void
   /** Wraps reads so that `end` covers each answer once it resolves. */
   trackReads(reader: Reads): Reads
-  /** Returns a flushed position at or beyond everything older than `maxLagMs`; null while the primary is silent. */
+  /** Returns a flushed position at or beyond every commit older than `maxLagMs`; null while the primary is silent. */
   lagFloor(): Position | null
   /**
    * Returns the number of bytes between a position and the primary's last known flushed position; null before the first
@@ -139,7 +136,7 @@ class WatchedWal implements Wal {
 
   #recordSample(text: string, before: Position, at: number): void {
     const [end = '', flushed = '', lineage = ''] = text.split(' ')
-    // If the end of the WAL has moved back, a failover has lost the rest.
+    // If the end of the WAL has moved back, a failover has lost the WAL beyond it.
     if (before > parsePosition(end)!) this.end = this.#recent
     this.recordCommit(end)
     if (lineage !== this.lineage) this.#samples = []

@@ -57,7 +57,9 @@ const MANAGED_CONDITION = 'webhook_can_manage(e, $2::int, $3::boolean, $4::int)'
 export type EndpointManager = [account: number | null, everything: boolean, organization: number | null]
 type ManagedEndpoint = [endpoint: number, ...EndpointManager]
 
-/** Returns SQL that yields `none` instead of JSON for callers who may manage an endpoint but not see its deliveries. */
+/**
+ * Returns SQL that yields the given JSON, or `none` for callers who may manage an endpoint but not see its deliveries.
+ */
 const requireOwner = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
     from webhook_endpoint e where e.id = $1::bigint and ${MANAGED_CONDITION}`
@@ -134,7 +136,7 @@ export const lockManagedEndpoint = (
 
 export interface EndpointFields {
   readonly url?: string | undefined
-  /** Required with `url`. */
+  /** Host of `url`, required together with it. */
   readonly host?: string | undefined
   readonly events?: readonly string[] | undefined
   readonly description?: string | null | undefined

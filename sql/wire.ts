@@ -65,8 +65,9 @@ const READY_FOR_QUERY = 0x5a
 const MAX_PER_BATCH = 128
 // Number of silence checks within the time limit of a batch.
 const SILENCE_CHECKS = 5
-// SQLSTATEs for a statement that is not prepared, or is already prepared. After an error, the server's prepared
-// statements can differ from our record. If several errors coincide, one read may get these codes several times.
+// SQLSTATEs for a statement that is not prepared, or is already prepared. After an error, the statements that the
+// server has prepared can differ from the client's record. If several errors coincide, one read may get these codes
+// several times.
 const UNKNOWN_STATEMENT_CODE = '26000'
 const DUPLICATE_STATEMENT_CODE = '42P05'
 const MAX_RETRIES = 10
@@ -168,7 +169,7 @@ export class Wire {
   private receive(chunk: Buffer): void {
     this.parts.push(chunk)
     this.receivedBytes += chunk.length
-    // Assemble a long message only when it is complete. Doing so with each chunk would take quadratic time.
+    // Assemble a long message only when it is complete. Assembling it with each chunk would take quadratic time.
     if (this.receivedBytes < this.neededBytes) return
     const data = this.parts.length === 1 ? chunk : Buffer.concat(this.parts, this.receivedBytes)
     let at = 0

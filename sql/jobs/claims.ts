@@ -23,7 +23,7 @@ export interface ClaimedJob {
   readonly attempt: number
   readonly tries: number
   readonly max_tries: number
-  /** Number of process deaths while the job ran. From `SUSPECT_FROM` on, an isolated runner runs the job. */
+  /** Number of process deaths while the job ran. If it reaches `SUSPECT_FROM`, an isolated runner runs the job. */
   readonly interruptions: number
   readonly owner_id: number | null
   readonly mailbox: string

@@ -3,21 +3,22 @@ import type { ReadStatement } from '../reader.ts'
 
 /** Statement that reads the details of one job as a consistent snapshot. */
 
-/** Maximum attempts to list; older ones are omitted. */
+/** Maximum number of attempts to list; older ones are omitted. */
 const MAX_ATTEMPTS = 1000
-/** Maximum count of queued jobs ahead of this one. */
+/** Maximum number of queued jobs to count ahead of a job. */
 export const MAX_AHEAD = 1000
 const MAX_LISTED_RUNNING = 50
 /** Maximum length of a chain of retries in each direction. */
 const MAX_IN_CHAIN = 100
 
-// Condition for fields that only the owner and admins see. They include the mailbox, because an actor's mailbox is
+// Condition for fields that only the owner and admins see. The mailbox is one of them, because an actor's mailbox is
 // named after its payload.
 const OWNER_OR_ADMIN = '($2::boolean or job.owner_id = $1::int)'
 
 const toSeconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
 
-// The `job` row holds the start of the first attempt and the end of the last. Event rows hold the rest.
+// The `job` row holds the start of the first attempt and the end of the last. Event rows hold all other starts and
+// ends.
 const ATTEMPTS_JSON = `(
   select coalesce(json_agg(json_build_object(
     'attempt', n,

@@ -3,9 +3,8 @@ import { cursorOf, inTimeSpan, type List, mapOrders } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
- * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, however many jobs wait or
- * have ended. Scope `own` covers the jobs of an account ($1) and public jobs without an owner. Scope `all` is for
- * admins.
+ * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, and thus never sorts all
+ * jobs. Scope `own` covers the jobs of an account ($1) and public jobs without an owner. Scope `all` is for admins.
  */
 type Scope = 'own' | 'all'
 
@@ -33,7 +32,7 @@ const selectRunningRows = (scope: Scope, after: string, limit: string, way: Dire
     limit,
   )
 
-/** Condition for queued jobs, in the words of the predicate of `job_queued_idx` so that the planner uses it. */
+/** Condition for queued jobs. It repeats the predicate of `job_queued_idx`, so that the planner uses the index. */
 export const QUEUED_CONDITION = `job.status = 'queued' and job.finished_at is null`
 /** The sorted parts of `job_queued_idx`: for each queue, jobs that were due when added, and delayed ones. */
 export const INDEX_PARTS = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
@@ -146,7 +145,7 @@ export const JOB_SORT_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as co
 
 /**
  * Jobs in the order in which they were added. No index serves ended jobs in this order, because it would slow down
- * every step of every job. Instead, the last {@link MAX_SORTED} ended jobs of each state are sorted.
+ * every step of every job. Instead, the statement sorts the last {@link MAX_SORTED} ended jobs of each state.
  */
 export const readSortedJobs = mapOrders(JOB_SORT_ORDERS, (_column, _order, way) => ({
   own: buildSortedJobList('own', way),
@@ -169,7 +168,7 @@ function buildSortedJobList(scope: Scope, way: Direction): JobList {
   }
 }
 
-/** Maximum number of running jobs, and of queued jobs, at the start of a stream of all jobs. */
+/** A stream of all jobs starts with at most this many running jobs and as many queued ones. */
 const MAX_LIVE = '1000'
 
 /** Ids of live jobs, running ones first, for the start of the stream of all jobs. */
@@ -192,8 +191,8 @@ function buildLiveIds(scope: Scope): ReadStatement<[who: number | null]> {
 export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
 
 /**
- * Returns SQL for the start of the longest wait in a queue; null if no job is due. Considers jobs that were due when
- * added and delayed jobs that are due now.
+ * Returns SQL for the start of the longest wait in a queue; null if no job is due. Considers both jobs that were due
+ * when added and delayed jobs that are due now.
  */
 export const waitingSince = (queue: string): string => `(
   select min(since) from (

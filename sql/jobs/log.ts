@@ -16,8 +16,8 @@ export interface LogLine {
 /** Maximum number of lines to store per job. Later lines are dropped. */
 export const MAX_LOG_LINES = 200
 
-// The statement waits for transactions that end or delete these jobs. There is no deadlock: they lock jobs in the same
-// order, or do not wait for locks.
+// Storing lines waits for transactions that end or delete the same jobs. This cannot deadlock, because those
+// transactions lock jobs in the same order or do not wait for locks.
 /** Stores log lines, except lines of jobs that no longer exist. */
 export const storeLogLines = (lines: readonly LogLine[]): Query<unknown> =>
   sql.prepared('job_log_keep', noRows)`

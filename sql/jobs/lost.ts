@@ -22,9 +22,9 @@ const LostAttempt = z.object({
 export type LostAttempt = z.output<typeof LostAttempt>
 
 /**
- * Returns the lost attempts of jobs that `rescueRunningJobs` returned: the last interrupted attempt, or the last
- * attempt if a requested cancellation ended the job. This is a separate statement because only traces need it. Attempts
- * added in between do not change the result.
+ * Returns the lost attempts of jobs that `rescueRunningJobs` returned. The lost attempt is the last interrupted one, or
+ * the last one if a requested cancellation ended the job. Attempts that have started since the rescue do not change the
+ * result. This is a separate statement because only traces need it.
  */
 export const listLostAttempts = (ids: readonly string[]): Query<LostAttempt> =>
   sql.prepared('job_lost', LostAttempt)`

@@ -14,7 +14,7 @@ export interface Monitor {
   readonly queues: string
   /** Workers with a lease. */
   readonly workers: string
-  /** The longest-running, first queued and last failed jobs. */
+  /** The running jobs that were added first. `waiting` has the first queued jobs, `failed` the latest failures. */
   readonly running: string
   readonly waiting: string
   readonly failed: string
@@ -75,7 +75,7 @@ export function parseMonitor(texts: readonly string[]): Monitor {
 
 const JobHistory = z.object({ json: z.string().nullable() })
 
-/** Returns the last events of a job with their times, oldest first. The caller must check that the job is visible. */
+/** Returns the latest events of a job with their times, oldest first. The caller must check that the job is visible. */
 export const findJobHistory = (id: string, limit: number): Query<z.output<typeof JobHistory>> =>
   sql.prepared('job_history', JobHistory)`
     select json_agg(json_build_object('seq', seq, 'kind', kind, 'at', iso(created_at), 'data', data) order by seq)::text as json

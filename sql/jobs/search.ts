@@ -24,7 +24,7 @@ export interface JobFilter {
   readonly search?: string | undefined
 }
 
-/** Maximum number of jobs that a page scans, which takes 0.1 s. */
+/** Maximum number of jobs to scan per page. Scanning this many takes 0.1 s. */
 export const MAX_SCANNED = 100_000
 
 const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
@@ -34,7 +34,7 @@ const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'q
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
-/** Cursors of found jobs, sorted by addition (the order of ids) or by end. */
+/** Sort keys of the search: by creation (the order of ids) or by end. */
 export const ADDED_ORDER = { id: 'uuid' } as const
 export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as const
 
@@ -44,7 +44,8 @@ export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as 
  */
 export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
 
-// Durations are measured at the time of the first page. Otherwise a job that makes progress could appear on two pages.
+// Durations are measured up to the time of the first page. Otherwise, the duration of a running job would grow between
+// pages, and the job could appear on two.
 const MEASURED_AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
 const DUE_AT =
   'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
@@ -60,8 +61,8 @@ type SearchStatement = ReadStatement<[filter: string, after: string | null, limi
 
 /**
  * Returns a statement that finds jobs by a filter, in index order. The result is a line with the cursor of the next
- * page (empty on the last page), then a JSON array. A page stops after scanning {@link MAX_SCANNED} jobs. It may then
- * return fewer than `limit` jobs, even none, with a cursor.
+ * page (empty on the last page), then a JSON array. A page ends after scanning {@link MAX_SCANNED} jobs. It may thus
+ * hold fewer than `limit` jobs, even none, and still have a cursor.
  */
 const createScanStatement = (
   name: string,
@@ -91,12 +92,12 @@ const createScanStatement = (
   }
 }
 
-// A filter on one status can use the index on the status.
+// Repeats the status filter, so that a filter on one status can use the index on the status.
 const ENDED_CONDITION = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
 
 /**
- * Returns a statement that finds the jobs of a filter with the greatest value of a measure. It considers the latest
- * {@link MAX_SCANNED} jobs. The result has the format of `createScanStatement`.
+ * Returns a statement that finds the jobs that match a filter, those with the greatest value of a measure first. It
+ * considers the latest {@link MAX_SCANNED} jobs. The result has the format of `createScanStatement`.
  */
 const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
   name: `jobs_found_by_${name}`,
@@ -187,7 +188,7 @@ const buildSelectionCondition = ({ filter, states, before, unretried, only }: Jo
   job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
-/** Counts the selected jobs, at most `max`, and returns the database's time. */
+/** Returns the number of selected jobs, at most `max`, and the database's time. */
 export const countSelected = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
     select count(*)::int as count, now()::text as now from (select from job where ${buildSelectionCondition(which)} limit ${max}) meant`

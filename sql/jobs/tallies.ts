@@ -21,10 +21,10 @@ export const WINDOWS = {
 } as const
 export type TallyWindow = keyof typeof WINDOWS
 
-/** Outcome of an attempt: final, or requeued. */
+/** Outcome of an attempt. After `retry`, `release` and `interrupted`, the job is requeued. */
 export type TallyOutcome = 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted'
 
-/** A count of attempts with the same queue, task and outcome. */
+/** Number and times of the attempts with the same queue, task and outcome. */
 export interface Tally {
   readonly queue: string
   readonly name: string
@@ -37,10 +37,10 @@ export interface Tally {
   readonly waits: readonly number[]
 }
 
-/** Names of the other counters of a worker. */
+/** Names of a worker's counters other than tallies. */
 export type WorkerCounter = 'children_lost' | 'leases_lost' | 'statements_too_slow' | 'threads_killed'
 
-/** Adds to the stored tallies and counters. */
+/** Adds a worker's new counts to the stored tallies and counters. */
 export const addTallies = (
   tallies: readonly Tally[],
   counters: Readonly<Partial<Record<WorkerCounter, number>>>,
@@ -55,7 +55,7 @@ export const addTallies = (
 
 const KEPT_WINDOWS = Object.values(WINDOWS)
 
-/** Prunes spans older than their window; returns their number. */
+/** Prunes tallies that have left their window; returns their number. */
 export const deleteExpiredTallies = (): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with expired as (delete from job_tally t using unnest(${sql.array(

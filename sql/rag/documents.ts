@@ -23,8 +23,8 @@ export const openDocumentCollection = (
   owner: number | null,
   selection: Selection,
 ): Query<{ id: number | null; created: boolean }> =>
-  // The outer join matches only a collection that existed before, because a statement does not see rows that its
-  // function inserts.
+  // The outer join matches only a collection that existed before, because a statement does not see the rows that a
+  // function called by it inserts.
   sql.type(z.object({ id: z.number().nullable(), created: z.boolean() }))`
     select opened.id, c.id is null as created
     from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb) opened(id)
@@ -81,8 +81,9 @@ const createSelectedStatement = (
 })
 
 /**
- * Documents that match a filter, sorted by id after a given id, as a JSON array. `ids` limits them; null matches any.
- * The statement reads only the times of their pages. The caller then reads the texts of changed documents.
+ * Documents that match a filter, sorted by id after a given id, as a JSON array. `ids` limits the documents; null
+ * matches any. The statement reads only the storage times of their pages, so the caller need not read the texts of
+ * unchanged documents.
  */
 export const readSelectedDocuments = createSelectedStatement(
   'rag_selected',

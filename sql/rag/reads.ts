@@ -11,7 +11,7 @@ export interface Viewer {
 }
 type ViewerValues = [seesAll: boolean, ownerId: number | null]
 
-/** Returns a viewer as statement parameters. */
+/** Converts a viewer to statement parameters. */
 export const viewerValuesOf = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
 
 const LIVE_CONDITION = 'c.deleted_at is null and c.version > 0'

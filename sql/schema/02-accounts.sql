@@ -17,8 +17,8 @@ create table account (
   last_login timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz,
-  -- When the account is due for deletion, as its owner or an admin requested; null if no deletion is scheduled. Until
-  -- then, an active account works as before.
+  -- When the deletion that the owner or an admin requested is due; null if no deletion is scheduled. Until then, an
+  -- active account works as before.
   deletion_at timestamptz,
   -- When the account was deleted. It is then invisible and cannot act. A task deletes its data and finally this row.
   deleted_at timestamptz,
@@ -72,7 +72,7 @@ create table session (
   constraint session_ended_check check (ended_at is null or revoked_at is not null),
   constraint session_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
--- Serves each request, which reads the recently ended sessions of its account.
+-- Every request reads the recently ended sessions of its account through this index.
 create index session_account_id_idx on session (account_id, ended_at);
 create index session_listed_idx on session (account_id, id desc) where revoked_at is null;
 
@@ -93,8 +93,8 @@ create index refresh_token_expires_at_idx on refresh_token (expires_at);
 create unique index refresh_token_session_id_current_key on refresh_token (session_id) where rotated_at is null;
 
 -- Mailed tokens. A token is derived from the row's id and the deployment's key. The task that mails it needs only the
--- row, and the stored digest cannot be used as a token. A used token stays until it expires, because a task that reruns
--- after its email was read must not revive it.
+-- row, and the stored digest cannot be used as a token. A used token stays until it expires: the task may rerun after
+-- its email was read, and must not make the token valid again.
 create table account_token (
   id uuid not null,
   account_id integer not null,

@@ -45,7 +45,7 @@ create table job (
   -- True if the job was scheduled for later in a limited mailbox. There may be many such jobs. They do not count as
   -- waiting until a claim after their due time.
   later boolean not null default false,
-  -- SQL function that the transaction that ends the job calls with this row as `settle(job)`, whatever the outcome.
+  -- SQL function to call as `settle(job)` with this row in the transaction that ends the job, whatever the outcome.
   settle text,
   payload jsonb not null,
   status text not null,
@@ -182,8 +182,8 @@ create table job_event_row (
 -- Finds the attempts of a job among thousands of streamed chunks.
 create index job_event_row_attempt_idx on job_event_row (job_id, attempt) where attempt is not null;
 
--- Log lines of workers about jobs. No foreign key, because each deleted job would look for lines, which hardly any job
--- has. A trigger deletes the lines together with the job's events.
+-- Log lines of workers about jobs. No foreign key, because each deletion of a job would then search for lines, which
+-- hardly any job has. A trigger deletes the lines together with the job's events.
 create table job_log (
   id bigint generated always as identity,
   job_id uuid not null,
@@ -213,7 +213,7 @@ create view job_event as
   from job where finished_at is not null;
 
 -- Pause and last run of the schedules in `tasks/schedule.ts`. A schedule without a row has never run and was never
--- paused. A row without a schedule belongs to a removed one.
+-- paused. Rows of removed schedules stay.
 create table schedule_control (
   identifier text not null,
   -- When the schedule was paused; null if it is not paused.

@@ -91,7 +91,7 @@ create index blog_post_tag_published_idx on blog_post_tag (tag_id, published_at 
 create index blog_post_tag_created_at_idx on blog_post_tag (tag_id, created_at desc, post_id desc);
 create index blog_post_tag_status_idx on blog_post_tag (tag_id, status, created_at desc, post_id desc);
 
--- Number of posts per status, which saves each list counting 10,000 posts. Maintained by functions/sums.
+-- Number of posts per status, so that a list need not count 10,000 posts. Maintained by functions/sums.
 create table blog_post_count (
   id bigint generated always as identity,
   status text not null,
@@ -107,7 +107,8 @@ create table blog_upload (
   format text not null,
   -- The job that imports the file; null while the upload is in progress.
   job_id uuid,
-  -- Written in the same transaction as the posts. If the attempt dies afterwards, the next attempt returns this result.
+  -- Result of the import, written in the same transaction as the posts. If the attempt dies afterwards, the next
+  -- attempt returns this result.
   result jsonb,
   created_at timestamptz not null default now(),
   constraint blog_upload_pkey primary key (id),

@@ -24,7 +24,7 @@ create table comms_send (
   -- - gone: requested by a deleted account; hidden from callers without an account
   purpose text not null default 'caller',
   owner_id integer,
-  -- The job that sends the message. The pruner deletes the job first.
+  -- The job that sends the message. No foreign key, because the pruner deletes the job first.
   job_id uuid not null,
   recipients text[] not null,
   -- The content in the format of the channel's task. Cleared once the message is sent or cancelled.
@@ -122,9 +122,9 @@ create table comms_send_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index comms_send_count_day_idx on comms_send_count (day, channel, outcome);
 
--- Suppressed addresses. The server of such an address has permanently rejected mail, or the recipient marks it as spam.
--- Sending there again would damage the reputation of the sender's domain. An address stays suppressed until an admin
--- lifts the suppression.
+-- Suppressed addresses. The server of such an address has permanently rejected mail, or the recipient has marked mail
+-- as spam. Further mail to it would damage the reputation of the sender's domain. An address stays suppressed until an
+-- admin lifts the suppression.
 create table comms_suppression (
   -- The address in lower case, since hardly any mail server distinguishes case.
   address text not null,

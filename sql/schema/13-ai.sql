@@ -7,7 +7,7 @@ create table ai_agent (
   name text not null,
   description text not null default '',
   category text not null default 'general',
-  -- Null means the deployment's model, temperature and length.
+  -- Null means the deployment's model, temperature and maximum length.
   model_id text,
   temperature double precision,
   max_tokens integer,
@@ -36,7 +36,8 @@ create table ai_conversation (
   last_response_ms double precision,
   -- Number of visible messages, maintained by triggers.
   message_count integer not null default 0,
-  -- When the last unscored answer arrived, or until when scoring is postponed; null if every answer is scored.
+  -- Time of the latest unscored answer, or the time until which its scoring is postponed; null if every answer is
+  -- scored.
   unscored_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

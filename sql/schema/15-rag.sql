@@ -49,9 +49,9 @@ create table rag_file (
   build_id uuid,
   -- Path of the file below RAG_ROOT, or `documents/ID`.
   source text collate "C" not null,
-  -- The document and its title if the source is a document; null for a file. No foreign key, so that deleting a
-  -- document deletes no rows here. Only a swap does, never during a search. A search looks up the document itself and
-  -- skips deleted ones.
+  -- The document and its title if the source is a document; null for a file. No foreign key: if a document is deleted,
+  -- its rows here stay until the next swap, so they never vanish during a search. A search looks up the document itself
+  -- and skips deleted ones.
   document_id bigint,
   title text,
   -- For a file, the digest of its bytes. For a document, the digest of its title and the storage times of its pages.
@@ -110,7 +110,7 @@ create table rag_vector (
   constraint rag_vector_floats_check check (dimensions between 1 and 16000 and octet_length(floats) % (4 * dimensions) = 0)
 );
 alter table rag_vector alter column floats set storage external;
--- Vacuum early. Rows are deleted together with their files, so few are dead at a time and their space is soon reused.
+-- Vacuum early. Otherwise, the rows of deleted files would take up much space before it is reused.
 alter table rag_file set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_chunk set (autovacuum_vacuum_scale_factor = 0.05);
 alter table rag_vector set (autovacuum_vacuum_scale_factor = 0.05);

@@ -30,7 +30,7 @@ create index api_key_organization_listed_idx on api_key (organization_id, id des
 create index api_key_expires_at_idx on api_key (expires_at) where expires_at is not null;
 
 -- Number of a key's requests that edges have reserved in the current period. Unlogged: losing the rows in a server
--- crash does no harm. A row is written per hundredth of the limit, not per request.
+-- crash does no harm. An edge reserves a hundredth of the limit per write, so not every request writes.
 create unlogged table api_key_allowance (
   key_id uuid not null,
   began_at timestamptz not null,

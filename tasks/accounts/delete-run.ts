@@ -26,10 +26,10 @@ export async function run(
     data: { email },
   })
   return runFenced(async (tx) => {
-    // Only one change can stop a deletion that is already due: the account has become the admin of the settings.
+    // The account may meanwhile have become the admin of the settings, the only change that stops a due deletion.
     if (!(await tx.one(checkDeletionDue(id))).due) return { deleted: false }
-    // A subscription may have started meanwhile, or the provider may have accepted the cancellation without reporting
-    // an end.
+    // The deletion must wait: a subscription has started meanwhile, or the provider accepted the cancellation without
+    // reporting an end.
     if ((await tx.any(listRunningSubscriptions(id))).length > 0)
       throw fail('payment.failed', { reason: 'a subscription is still running' })
     const options = { requestId, settings }
@@ -39,14 +39,15 @@ export async function run(
 
 /**
  * Returns the subscriptions that would charge an account again, from the database and from the provider, where one may
- * have just started. None can start afterwards, because open checkouts expire first.
+ * have just started. First expires open checkouts, so that no subscription can start afterwards.
  */
 async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<ReadonlySet<string>> {
   const { db, settings, signal } = ctx
   const { payments } = ctx.providers
   const ids = new Set<string>()
   const customer = await db.maybeOne(findCustomerByAccount(id))
-  // Without a provider key, this service cannot cancel subscriptions. The account then stays while any is running.
+  // Without a provider key, this service cannot cancel subscriptions. The account then stays while any subscription is
+  // running.
   if (customer !== null && settings.payments.secretKey !== undefined) {
     await payments.expireCheckouts(customer.provider_customer_id, signal)
     for (const one of await payments.listRenewingSubscriptions(customer.provider_customer_id, signal))
@@ -57,8 +58,8 @@ async function findRunningSubscriptions(ctx: TaskContext, id: number): Promise<R
 }
 
 /**
- * Cancels a subscription. If the provider refuses because the subscription has ended or is unknown there, it is ended
- * here as well.
+ * Cancels a subscription. If the provider refuses because the subscription has ended or is unknown there, records its
+ * end in the database.
  */
 async function endSubscription(ctx: TaskContext, account: number, id: string): Promise<void> {
   try {

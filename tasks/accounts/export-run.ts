@@ -41,7 +41,7 @@ async function storeExport(ctx: TaskContext, id: number): Promise<UploadedBlob> 
   try {
     return await ctx.blobs.store(createArchive(generateExportFiles(ctx, id)))
   } catch (error) {
-    // Report the abort itself, because an aborted store operation would look like a failure of the store.
+    // Report an abort as such, because an aborted store operation looks like a failure of the store.
     ctx.signal.throwIfAborted()
     throw error
   }

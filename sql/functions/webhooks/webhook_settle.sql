@@ -1,6 +1,7 @@
--- Records a delivery attempt. `delays` are the milliseconds before each further attempt. The delivery fails once they
--- are used up or their sum has passed. An endpoint with `failure_threshold` failures in a row backs off, longer each
--- time. It is disabled if all its attempts fail for that sum of delays, or immediately if it reports `gone`. Returns
+-- Records a delivery attempt and schedules the next one. `delays` has the ms before each further attempt, and their sum
+-- is the retry period. The delivery fails when the delays are used up or the retry period has passed, or if the
+-- endpoint reports `gone`. After `failure_threshold` consecutive failures, an endpoint backs off, longer with each
+-- further failure. It is disabled after failing for a whole retry period, or immediately if it reports `gone`. Returns
 -- the status of the delivery (`delivered`, `pending` or `failed`), or `disabled` if the attempt disabled its endpoint.
 -- Returns null if the delivery is no longer pending.
 create or replace function webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
@@ -18,7 +19,7 @@ begin
   update webhook_delivery w set attempts = d.attempts + 1, answers = d.answers || response,
     status = case when outcome = 'delivered' then 'delivered' when is_last then 'failed' else 'pending' end,
     ended_at = case when outcome = 'delivered' or is_last then now() end,
-    -- Adds jitter of 10 %, so that deliveries that failed together are not retried together.
+    -- Add 10 % jitter, so that deliveries that failed together are not retried together.
     due_at = case when outcome <> 'delivered' and not is_last
       then now() + make_interval(secs => delays[d.attempts + 1] * (0.9 + random() * 0.2) / 1000.0) end
   where w.id = delivery returning w.* into d;
@@ -27,7 +28,7 @@ begin
     where w.id = d.endpoint_id and w.failures > 0;
     return 'delivered';
   end if;
-  -- Does not count failures of callbacks, whose URLs are unrelated to each other.
+  -- Exclude callbacks, because their URLs are unrelated to each other.
   update webhook_endpoint w set failures = w.failures + 1, failing_since = coalesce(w.failing_since, now()),
     blocked_until = case when w.failures + 1 >= failure_threshold
       then now() + make_interval(secs => delays[least(w.failures + 2 - failure_threshold, cardinality(delays))] / 1000.0) end
