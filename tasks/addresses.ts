@@ -2,15 +2,15 @@ import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type * as Ipaddr from 'ipaddr.js'
 
-/** Helpers for IP addresses and host names of clients, outgoing requests and the edge itself. */
+/** Helpers for IP addresses and host names. */
 
-// Uses `require`: to import a CommonJS module, Node scans it for named exports in a loop that V8 then compiles. For
-// this file that costs 30 ms of CPU per process and thread.
+// Uses `require`, because an `import` of a CommonJS module makes Node scan it for named exports. For this module the
+// scan costs 30 ms of CPU per process and thread.
 const ipaddr: typeof Ipaddr = createRequire(import.meta.url)('ipaddr.js')
 
 /**
  * Returns the network under which rate limits count an address: an IPv4 address itself, or the /64 of an IPv6 address.
- * A /64 is the smallest network of a site (RFC 6177). Ignores ports. Text that is not an address gets a key of its own.
+ * A /64 is the smallest network of a site (RFC 6177). Ignores ports. Text that is not an address gets its own key.
  */
 export function networkKeyOf(address: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
@@ -51,8 +51,8 @@ export function isAllowedHost(host: string, allowed: readonly string[]): boolean
 }
 
 /**
- * Hosts that an edge serves. In a DNS rebinding attack, another site's name resolves to this machine and arrives as
- * `Host`. An answer would let that site's pages read responses of the service.
+ * Hosts that an edge serves. The check prevents DNS rebinding, in which another site's name resolves to this machine
+ * and arrives as `Host`. If the edge answered, that site's pages could read its responses.
  */
 export interface ServedHosts {
   /** Host names in lower case, without port; `*.example.com` matches all names below `example.com`. */

@@ -11,8 +11,8 @@ export interface ArchiveFile {
 }
 
 /**
- * Creates a zip archive from a stream of files, with backpressure. Requests each file only after reading the previous
- * one, so memory holds part of one file and 2 kB per packed file. No other module imports `yazl`.
+ * Creates a zip archive from a stream of files, with backpressure. Requests each file only after it has read the
+ * previous one, so memory holds part of one file and 2 kB per packed file. No other module imports `yazl`.
  *
  * @throws errors of `files` and of their contents.
  */
@@ -38,14 +38,14 @@ export async function* createArchive(files: AsyncIterable<ArchiveFile>): AsyncGe
   try {
     for await (const chunk of output) yield chunk as Uint8Array
   } finally {
-    // Releases the half-packed file of a reader that stops early.
+    // If the reader stops early, release the file that is being packed.
     output.destroy()
     ;(current as Readable | null)?.destroy()
     await packing
   }
 }
 
-/** Wraps content in a stream that drops it after reading, because the archive keeps its streams for a while. */
+/** Wraps content in a stream that releases it once read, because the archive keeps its streams for a while. */
 function toReadable(content: ArchiveFile['content']): Readable {
   if (typeof content !== 'string') return Readable.from(content)
   let rest: string | undefined = content

@@ -6,19 +6,20 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Caches compiled and stripped code on disk, so that processes start faster. Node itself caches V8's bytecode of
- * modules, but not our files without their types. Stripping the 250 files of an edge takes 0.3 s of CPU per process or
+ * Caches compiled code and stripped TypeScript on disk, so that processes start faster. Node itself caches V8's
+ * bytecode, but not the result of stripping types. Stripping the 250 files of an edge takes 0.3 s of CPU per process or
  * thread.
  *
- * The process executes cached code, so the cache folder must not be writable by other users. The default is a private
- * folder in the system's temporary folder, since any user could create Node's default folder there first.
- * `NODE_COMPILE_CACHE` names another folder.
+ * Processes execute cached code, so other users must not be able to write to the cache folder. By default it is a
+ * private folder in the system's temporary folder. Node's own default folder is unsafe, because any user could create
+ * it first. `NODE_COMPILE_CACHE` names another folder.
  */
 
 const PROJECT_ROOT_URL = new URL('../', import.meta.url).href
 // Length of a SHA-256 in hexadecimal digits.
 const DIGEST_LENGTH = 64
-// Module with zod's messages in 60 languages. It is not needed: zod imports English, the only one in use, separately.
+// zod's messages in 60 languages. `load` replaces this module with an empty one, because zod imports English
+// separately.
 const ZOD_LOCALES = '/node_modules/zod/v4/locales/index.js'
 
 /** Caches the code that this thread loads from now on. Entry points call it before they import anything else. */
@@ -26,7 +27,7 @@ export function enableCodeCache(): void {
   const folder = openCodeFolder()
   if (folder === null || hasLoader()) return
   registerHooks({
-    // Skips Node's checks of our own files for existence, links and packages.
+    // Skips Node's checks whether our files exist, are links or belong to a package.
     resolve: (specifier, context, next) => {
       const url =
         specifier.startsWith('.') && isOwnFile(context.parentURL ?? '')
@@ -42,7 +43,7 @@ export function enableCodeCache(): void {
   })
 }
 
-/** True if the command line or environment requests a loader, which may transform our files itself. */
+/** True if the command line or environment requests a loader, because a loader may transform our files itself. */
 const hasLoader = (): boolean =>
   [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)].some((flag) =>
     /^(--import|--require|-r|--(experimental-)?loader)(=|$)/.test(flag),
@@ -67,8 +68,8 @@ function openCodeFolder(): string | null {
 }
 
 /**
- * Returns the cache folder of child processes; null if the folder is not private. Other processes do not use it, so
- * they never execute code that a hijacked child wrote.
+ * Returns the cache folder of child processes; null if the folder is not private. No other process reads this folder,
+ * so code that a hijacked child writes there runs only in children.
  */
 export function openChildCacheFolder(): string | null {
   return createPrivateFolder(userFolderPath('millrace-child-code'))
@@ -88,8 +89,8 @@ function createPrivateFolder(folder: string): string | null {
 }
 
 /**
- * True if this user owns a folder and its mode has none of the bits in `without`. On Windows, where users have separate
- * temporary folders, any folder passes.
+ * True if this user owns a folder and its mode has none of the bits in `without`. On Windows, where each user has a
+ * separate temporary folder, true for any folder.
  */
 function isOwnedByUser(folder: string, without = 0): boolean {
   const found = lstatSync(folder)
@@ -100,7 +101,8 @@ function isOwnedByUser(folder: string, without = 0): boolean {
 /** Returns the JavaScript of one of our files. Replaces types with spaces, so all positions stay the same. */
 function stripTypes(url: string, folder: string): string {
   const text = readFileSync(fileURLToPath(url), 'utf8')
-  // The key is the path within the project: a version in another folder strips only the files that differ.
+  // The key is the path within the project, so that a copy of the project in another folder strips only the files that
+  // differ.
   const file = join(folder, `${hash('sha256', url.slice(PROJECT_ROOT_URL.length))}.js`)
   const cached = readCachedFile(file)
   const source = cached.slice(DIGEST_LENGTH)
@@ -120,7 +122,7 @@ function readCachedFile(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // The caller strips a file that is missing or unreadable in the cache.
+    // Return no text if the cached file is missing or unreadable; the caller then strips the source.
     return ''
   }
 }
@@ -131,7 +133,7 @@ function writeCachedFile(file: string, text: string): void {
     writeFileSync(temporary, text, { mode: 0o600 })
     renameSync(temporary, file)
   } catch {
-    // With a full or read-only disk, only the next start is slower.
+    // Ignore a full or read-only disk, which only makes the next start slower.
     rmSync(temporary, { force: true })
   }
 }

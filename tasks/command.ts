@@ -13,8 +13,8 @@ export interface CommandDatabase {
 }
 
 /**
- * Runs a callback with the configured database. Uses the embedded database of a running service, or starts it for the
- * duration of the call.
+ * Runs a callback with the connection strings of the configured database. With an embedded database, uses that of a
+ * running service, or starts it for the duration of the call.
  */
 export async function withDatabase<T>(
   settings: Settings,
@@ -34,7 +34,7 @@ export async function withDatabase<T>(
   }
 }
 
-/** Like `withDatabase`, but passes a pool of two connections. */
+/** Like `withDatabase`, but passes the callback a pool of two connections. */
 export function withQueries<T>(
   settings: Settings,
   name: string,
@@ -43,7 +43,7 @@ export function withQueries<T>(
   return withDatabase(settings, ({ url }) => withPool(settings, url, name, callback))
 }
 
-/** Like `withQueries`, for a known connection string. */
+/** Like `withQueries`, but takes the connection string of the database. */
 export async function withPool<T>(
   settings: Settings,
   url: string,
@@ -56,7 +56,7 @@ export async function withPool<T>(
   return callback(db).finally(() => db.close())
 }
 
-/** Thrown for wrong arguments. The message is the command's usage line. */
+/** Thrown for wrong arguments, with the command's usage line as the message. */
 export class UsageError extends Error {}
 
 /** Runs a command and prints one line if it fails. Sets exit status 2 for wrong usage, 1 for other failures. */

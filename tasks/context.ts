@@ -11,7 +11,7 @@ import type { Settings } from './settings.ts'
 import type { Speaker, Transcriber } from './voice/ports.ts'
 import type { PostWebhook } from './webhooks/ports.ts'
 
-/** The context of a running task: its only access to the outside. */
+/** The context of a running task. Tasks access the outside world only through it. */
 export interface TaskContext {
   readonly job: {
     readonly id: string
@@ -28,8 +28,8 @@ export interface TaskContext {
   /** Stored bytes of documents and exports. */
   readonly blobs: Blobs
   /**
-   * Retries failed jobs of any owner. Returns the ids of the jobs that now do the work; skips jobs that this version
-   * cannot run.
+   * Retries failed jobs of any owner. Returns the ids of the new jobs, or of the jobs that they joined. Skips jobs that
+   * this version cannot run.
    */
   retryJobs(ids: readonly string[]): Promise<readonly string[]>
   readonly log: TaskLog
@@ -55,8 +55,8 @@ export interface TaskLog {
 /** Interface to external services and child processes, implemented by `workers/providers`. */
 export interface Providers {
   /**
-   * Opens a document for reading page by page; invalid bytes give a reader with one unread page. The reader loads bytes
-   * on demand and does not keep them, so only documents being read take memory.
+   * Opens a document for reading page by page. Invalid bytes result in a reader with one unread page. The reader loads
+   * the bytes when it needs them and releases them afterwards, so only documents that are being read take memory.
    */
   openPages(load: () => Promise<Uint8Array>, options: OpenPagesOptions): Promise<PageReader>
   /** Renders one page of a document; null if there is nothing to render or rendering fails. */
@@ -77,7 +77,7 @@ export interface Providers {
   ): Promise<PostReader>
   /** Splits a file into chunks for retrieval, or returns the reason why there are none. */
   analyze(bytes: Uint8Array, file: AnalysisOptions, signal: AbortSignal): Promise<AnalysisResult>
-  /** Sends email, text messages and calls, each once. */
+  /** Sends email, text messages and calls. */
   readonly comms: Comms
   readonly payments: PaymentProvider
   readonly chat: ChatModels
@@ -105,9 +105,9 @@ export interface PageResult {
   readonly status: 'read' | 'unread'
   /** The source of the text. `vision` includes blank pages, which are not sent to a model. */
   readonly method: 'text_layer' | 'vision' | 'none'
-  /** The model that read the page, such as `tesseract/eng`; null if no model did. */
+  /** The model that read the page, such as `tesseract/eng`; null if no model read it. */
   readonly model: string | null
-  /** Reason why the page is unread, or the part of a very long page that was left out; otherwise null. */
+  /** Reason why the page is unread, or a note about the omitted part of a very long page; otherwise null. */
   readonly detail: string | null
   /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
@@ -155,7 +155,8 @@ export interface PageReader {
   /** Attachments of an email; empty for other documents. */
   readonly attachments: readonly AttachmentInfo[]
   /**
-   * True if the last page read had a text layer, which takes milliseconds. Callers then request many pages together.
+   * True if the last page that was read had a text layer. Such pages take milliseconds, so callers then request many
+   * together.
    */
   readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>

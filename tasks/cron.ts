@@ -1,6 +1,6 @@
 /**
- * Computes when a cron expression matches, by graphile-worker's rules: five fields in UTC. A field is a list of
- * numbers, ranges and `*`; only `*` may have a step. The edge shows the next run without loading that library.
+ * Computes when a cron expression matches, by graphile-worker's rules: five fields in UTC, each a list of numbers,
+ * ranges and `*`. Only `*` may have a step. Separate from that library so that the edge need not load it.
  */
 
 interface CronFields {
@@ -15,7 +15,7 @@ interface CronFields {
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-// Longest gap between two leap days: eight years, around a century that is not a leap year.
+// Longest gap between two leap days: eight years, if the turn of the century between them is not a leap year.
 const MAX_DAYS = 8 * 366
 
 const ALL_DATES = 31
@@ -42,7 +42,7 @@ export function computeNextRun(cron: string, after: Date): Date {
 }
 
 /**
- * True if a day matches. By cron's own rule, if both day of month and day of week are restricted, one match suffices.
+ * True if a day matches. If both the day of month and the day of week are restricted, one match suffices, as in cron.
  */
 function matchesDay({ dates, months, weekdays }: CronFields, day: Date): boolean {
   if (!months.includes(day.getUTCMonth() + 1)) return false

@@ -5,7 +5,7 @@ export const ENV_FILE = '.env'
 
 /**
  * Blanks the initial environment block of this process, which `/proc/PID/environ` and `ps` show. Deleting a variable
- * does not change that block. Only Linux lets a process overwrite it without native code.
+ * does not change that block. Works only on Linux, where a process can overwrite the block without native code.
  */
 export function hideEnvironment(): void {
   if (process.platform !== 'linux') return
@@ -30,7 +30,7 @@ export function hideEnvironment(): void {
   }
 }
 
-/** Returns the paths that hold secrets: the embedded database, the generated key, unsent mail, and settings. */
+/** Returns the paths with secrets: the embedded database, the generated key, unsent mail, and settings. */
 export const listSecretPaths = ({ dataDir }: { readonly dataDir: string }): readonly string[] => [
   dataDir,
   ENV_FILE,

@@ -107,7 +107,7 @@ export function createTaskFinder(candidates: readonly AnyTask[]): TaskFinder {
   }
 }
 
-/** Returns all tasks, plus the `tasks` that these modules export. Tests add their own. */
+/** Returns the built-in tasks, plus the `tasks` that the given modules export. Tests add tasks this way. */
 export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
   const extraModules = await Promise.all(
     modules.map((url) => import(url) as Promise<{ tasks: readonly AnyTask[] }>),

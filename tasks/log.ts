@@ -40,8 +40,8 @@ const REDACTED_KEYS = [
 ]
 
 /**
- * Creates the process's logger. Writes JSON lines to standard output, or readable lines to a terminal. Redacts secrets
- * as `***`. `onLine` also receives each line.
+ * Creates the process's logger. Writes JSON lines to standard output, or a readable format if that is a terminal.
+ * Redacts secrets as `***`. `onLine` also receives each line.
  */
 export async function createLog(
   level: string,
@@ -57,7 +57,7 @@ export async function createLog(
   }
   const out = await openOutput()
   if (onLine === undefined) return pino(options, out)
-  // The streams accept every line, because `level` has already filtered them.
+  // Let the streams accept every line, because `level` has already filtered them.
   return pino(
     options,
     pino.multistream([out, { write: onLine }].map((stream) => ({ level: 'trace', stream }))),

@@ -10,13 +10,13 @@ export interface MarkupEvents {
   text?(data: string, at: number): void
 }
 
-// Exceeds the depth of real documents. The parser scans all open elements at each tag, so at this depth parsing
-// restarts with none open.
+// More levels than any real document has. The parser scans all open elements at each tag, so at this depth parsing
+// restarts without open elements.
 const MAX_DEPTH = 1000
 
 /**
- * Reads any markup, well-formed or not; only errors of `events` are thrown. XML keeps the case of names and does not
- * expand its own entities.
+ * Reads any markup, well-formed or not. Throws only errors that `events` throws. For XML, keeps the case of names and
+ * does not expand custom entities.
  */
 export function parseMarkup(markup: string, language: 'html' | 'xml', events: MarkupEvents): void {
   for (let from = 0; from < markup.length; ) from = parseFrom(markup, from, language === 'xml', events)
@@ -43,7 +43,7 @@ function parseFrom(markup: string, from: number, xmlMode: boolean, events: Marku
         if (!stopped) events.text?.(data, from + parser.startIndex)
       },
     },
-    // Also for HTML: an empty title or script in markup written as XML would otherwise extend to the end.
+    // Needed for HTML too: in markup written as XML, an empty title or script would otherwise extend to the end.
     { xmlMode, recognizeSelfClosing: true },
   )
   parser.write(from === 0 ? markup : markup.slice(from))

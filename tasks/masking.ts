@@ -2,8 +2,8 @@
 
 export const MASK = '***'
 
-// The last word of a key decides: `sealPassword`, `api_key` and `X-Token` are secrets; `max_tokens` and `key_points`
-// are not.
+// A key is secret if its last word is in this set: `sealPassword`, `api_key` and `X-Token` are secret; `max_tokens` and
+// `key_points` are not.
 const SECRET_WORDS = new Set(['password', 'token', 'secret', 'key', 'authorization'])
 
 const lastWordOf = (name: string): string =>
@@ -15,8 +15,9 @@ const lastWordOf = (name: string): string =>
     ?.toLowerCase() ?? ''
 
 /**
- * Copies a JSON value and masks secrets as `***`: at the given paths, and under keys whose names denote a secret. A
- * path joins keys with dots, such as `smtp.password`; array elements have the path of their array. Null stays null.
+ * Copies a JSON value and masks secrets as `***`: values at the given paths, and values under keys whose names denote a
+ * secret. A path joins keys with dots, such as `smtp.password`. The elements of an array have the path of the array.
+ * Null stays null.
  */
 export function maskSecrets(value: unknown, secrets: readonly string[] = []): unknown {
   return maskValueAt(value, new Set(secrets), '')

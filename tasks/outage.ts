@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, mapDatabaseError } from '../sql/errors.ts'
 
-// For a new connection, `database.busy` means that the server has no free connection slot.
+// When a connection is opened, `database.busy` means that the server has no free connection slot.
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['database.down', 'database.busy'])
 const RETRY_INTERVAL_MS = 500
 const LOG_INTERVAL_MS = 10_000
 
 /**
- * Retries until the database accepts a connection, and logs every 10 s that it is waiting.
+ * Retries until the database accepts a connection. Logs every 10 s that it is still waiting.
+ *
  * @throws other errors, such as a wrong password.
  */
 export async function waitForDatabase<T>(
@@ -33,8 +34,8 @@ export async function waitForDatabase<T>(
 }
 
 /**
- * Describes an error and its causes in one line. If several addresses were tried, pg throws one error without a message
- * that contains theirs.
+ * Describes an error and its causes in one line. Includes the errors of an AggregateError: if pg tried several
+ * addresses, it throws one without a message of its own.
  */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)

@@ -9,8 +9,8 @@ const ERROR_MESSAGES: Readonly<Record<string, (host: string, port: number) => st
 }
 
 /**
- * Returns the reason why a server cannot listen on a port, with a fix; null if it can. Rejects even a port that another
- * server shares.
+ * Returns the reason why a server cannot listen on a port, with a fix; null if the port is free. A port that another
+ * server shares is not free.
  */
 export function findPortProblem(host: string, port: number): Promise<string | null> {
   return new Promise((resolve) => {

@@ -14,7 +14,8 @@ import { START_REFUSED_STATUS } from './supervised.ts'
 /** Startup and shutdown of every process: settings, signing key, signals. */
 
 /**
- * glibc malloc settings for worker processes: many threads start and end, and each would leave memory in its own arena.
+ * glibc malloc settings for worker processes. Many threads start and end there, and each would leave unused memory in a
+ * separate arena.
  */
 export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
 
@@ -35,8 +36,8 @@ export function loadSettingsOrExit(): Settings {
 }
 
 /**
- * Logs setting warnings, once for all processes of `npm start`, and starts a process. If the start fails, logs the
- * reason and exits: with {@link START_REFUSED_STATUS} for a StartError, otherwise with 1.
+ * Starts a process and first logs setting warnings, unless `npm start` has already logged them for all processes. If
+ * the start fails, logs the reason and exits: with {@link START_REFUSED_STATUS} for a StartError, otherwise with 1.
  */
 export async function startOrExit(settings: Settings, log: Log, start: () => Promise<void>): Promise<void> {
   if (process.env[ALL_IN_ONE_VARIABLE] === undefined)
@@ -60,7 +61,7 @@ export interface DatabaseUrls {
 /**
  * Waits until the database accepts connections and returns its connection strings.
  *
- * @throws StartError without a URL, with an unsuitable pooler, or if the server refuses.
+ * @throws StartError if no URL is set, the pooler is unsuitable, or the server refuses the connection.
  */
 export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise<DatabaseUrls> {
   const { databaseUrl, databaseUrlUnpooled: directUrl, projectName } = settings
@@ -76,9 +77,9 @@ export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise
 }
 
 /**
- * Returns the signing key: the setting, or in development a key generated once into `DATA_DIR`.
+ * Returns the signing key: the setting, or in development a key that is generated once and stored in `DATA_DIR`.
  *
- * @throws StartError if that key can't be stored or is invalid.
+ * @throws StartError if the stored key is invalid.
  */
 export function loadSecretKey(settings: Settings): string {
   if (settings.secretKey !== undefined) return settings.secretKey
@@ -96,8 +97,8 @@ export function loadSecretKey(settings: Settings): string {
 }
 
 /**
- * Generates a signing key. Linking creates its file once and complete, so of two concurrent first starts, one reads the
- * other's key.
+ * Generates a signing key and creates its file with a link, so that other processes never see a partial key. If two
+ * processes start for the first time concurrently, one uses the other's key.
  */
 function generateSecretKey(file: string): void {
   const temporary = `${file}.${process.pid}`
@@ -111,13 +112,13 @@ function generateSecretKey(file: string): void {
   }
 }
 
-// A signal within this time is a repetition: Ctrl-C reaches a process from its terminal, and a moment later from its
-// manager, such as foreman.
+// A second signal within this time is ignored. Ctrl-C reaches a process from the terminal, and again a moment later
+// from a process manager such as foreman.
 const REPEATED_SIGNAL_MS = 2_000
 
 /**
- * Shuts down on SIGTERM or SIGINT; another signal more than 2 s later exits immediately. An uncaught error exits with
- * status 1: the state is unknown, and a restart restores a known one.
+ * Shuts down on SIGTERM or SIGINT. Another signal more than 2 s later exits immediately. An uncaught error exits with
+ * status 1, because the state of the process is then unknown.
  */
 export function stopOnSignals(
   log: Log,
@@ -156,5 +157,5 @@ export function stopOnSignals(
   return beginShutdown
 }
 
-/** Environment variable that `npm start` sets: all of its processes stop when the edge stops. */
+/** Environment variable that `npm start` sets for its processes, which all stop when the edge stops. */
 export const ALL_IN_ONE_VARIABLE = 'MILLRACE_ALL_IN_ONE'

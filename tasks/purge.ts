@@ -3,10 +3,10 @@ import { runInBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 
 /**
- * Deletes or clears the rows of a deleted owner in batches, and returns their number. Each batch commits separately, so
- * a later attempt continues where this one stopped.
+ * Deletes the rows of a deleted owner, or clears their references, in batches. Returns the number of rows. Each batch
+ * commits separately, so a later attempt continues where this one stopped.
  *
- * @param ownerLabel the owner in progress labels
+ * @param ownerLabel the name of the owner in progress labels
  */
 export async function purgeBelongings(
   { db, reportProgress, signal }: Pick<TaskContext, 'db' | 'reportProgress' | 'signal'>,
@@ -16,7 +16,7 @@ export async function purgeBelongings(
 ): Promise<number> {
   let rows = 0
   for (const group of belongings) {
-    // A partial batch does not end the loop: other transactions may have locked the rest.
+    // Continue after a partial batch, because other transactions may have locked the remaining rows.
     rows += await runInBatches(signal, 1, async (done) => {
       const batch = await db.one(purgeRows(group, id))
       if (batch.count > 0) reportProgress(`${ownerLabel}: ${group.label}`, rows + done + batch.count)

@@ -18,8 +18,8 @@ export interface RetryOptions {
 
 /**
  * Retries a failed job as a new job with the same payload and owner. The failed job stays failed, so its subscribers
- * see one outcome only.
- * Returns the id of the new job, or of the job that it joined. A second call returns the same new job.
+ * see only one outcome. Returns the id of the new job, or of the job that it joined. If a new job exists already,
+ * returns its id.
  *
  * @throws fail('job.missing'), fail('auth.forbidden'), fail('job.not_failed').
  * @throws fail('job.not_runnable') if this version lacks the task or rejects the payload.
@@ -41,14 +41,14 @@ export async function retryJob(
   const payload = task?.payload.safeParse(failed.payload)
   if (task === null || !payload?.success) throw fail('job.not_runnable')
   const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
-  // A joined job existed before and is not a retry of this one.
+  // A joined job existed before, so it is not a retry of this one.
   if (!joined) await tx.run(linkRetry(jobId, id))
   return jobId
 }
 
 /**
- * Retries failed jobs for an admin, one transaction each. Returns the ids of the jobs that now do the work. Skips jobs
- * that this version cannot run and jobs that were changed or removed meanwhile.
+ * Retries failed jobs for an admin, in one transaction each. Returns the ids of the new jobs, or of the jobs that they
+ * joined. Skips jobs that this version cannot run, and jobs that were changed or removed in the meantime.
  */
 export async function retryJobs(
   db: Database,

@@ -23,14 +23,14 @@ export interface CronEntry {
 
 export const scheduleEntries: readonly CronEntry[] = [
   { identifier: 'prune', match: '* * * * *', task: pruneExpired },
-  // Avoids the full hour, when most scheduled jobs start.
+  // Not at the full hour, when most scheduled jobs start.
   { identifier: 'collect', match: '17 * * * *', task: collectGarbage },
   { identifier: 'comms-settle', match: '*/5 * * * *', task: settleSends },
   // Only explicit requests pass a payload.
   { identifier: 'llm-sync', match: '41 * * * *', task: syncCatalog as unknown as CronEntry['task'] },
   { identifier: 'ai-sentiment', match: '*/15 * * * *', task: scoreSentiment },
   { identifier: 'payments', match: '*/5 * * * *', task: reconcilePayments },
-  // Finishes purges that an earlier job did not complete.
+  // Finishes purges that earlier jobs did not complete.
   { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts },
   { identifier: 'blog-retag', match: '37 * * * *', task: retagPosts },
   { identifier: 'retention', match: '53 * * * *', task: enforceRetention },
@@ -39,8 +39,8 @@ export const scheduleEntries: readonly CronEntry[] = [
 ]
 
 /**
- * Adds the job of an entry, without an owner. Returns its id, or that of the job that it joins. Null if the entry is
- * paused; `ignorePause` runs it anyway.
+ * Adds the job of a schedule entry, without an owner. Returns its id, or the id of the job that it joined. Null if the
+ * entry is paused, unless `ignorePause` is set.
  */
 export async function runEntry(
   db: Queries,

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 /**
- * Encrypts callers' secrets for storage. The encryption key is derived from the deployment's key, so the database and
- * its backups are not enough to read them.
+ * Encrypts callers' secrets for storage. The encryption key is derived from the deployment's key, so the secrets cannot
+ * be read from the database or its backups alone.
  */
 
 const CIPHER = 'aes-256-gcm'

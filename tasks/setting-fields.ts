@@ -74,7 +74,8 @@ export const rateField = (fallback: RateLimit | null, digits = 4) =>
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 
 /**
- * Defines a connection string of one or several servers whose `target_session_attrs` does not ask for `rejectedRole`.
+ * Defines a connection string of one or several servers. Rejects a string whose `target_session_attrs` asks for
+ * `rejectedRole`.
  */
 export const databaseUrlField = (rejectedRole: 'primary' | 'standby') =>
   z.string().superRefine((url, context) => {
@@ -97,7 +98,7 @@ export function isGuessable(key: string): boolean {
   return new Set(key).size < 6 || steps.filter((step) => step <= 1).length > (2 / 3) * steps.length
 }
 
-/** Checks the requirements of production, by raw values. Returns the problems. */
+/** Checks the requirements of production by raw values. Returns the problems. */
 export function checkProduction(env: Readonly<Record<string, string | undefined>>): string[] {
   if (env.NODE_ENV !== 'production') return []
   const problems: string[] = []

@@ -6,11 +6,11 @@ import { SETTING_NAMES, type Settings } from './settings.ts'
 
 /** Warns of valid settings that look like mistakes. Startup logs the warnings, and `npm run doctor` lists them. */
 
-// Matches variables of libraries, process startup and compose.yaml.
+// Matches variables in `.env` for libraries, process startup and compose.yaml.
 const OTHER_VARIABLES =
   /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
 
-/** Loads variables of `.env` that the environment does not set. */
+/** Sets the variables in `.env` that the environment does not set. */
 export function loadEnvFile(): void {
   if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
 }

@@ -38,7 +38,7 @@ import { buildTelemetrySettings, type TelemetrySettings, telemetryShape } from '
 import { parseWebhookSettings, type WebhookSettings, webhookShape } from './webhooks/settings.ts'
 
 /**
- * Every setting of the service, in one schema. `settingsOrExit` reads the environment for all processes. A test checks
+ * Every setting of the service, in one schema. `loadSettingsOrExit` reads the settings of every process. A test checks
  * `.env.example` against this file.
  */
 
@@ -145,7 +145,9 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly publicBaseUrl: string
   /** Hosts that an edge serves; null allows every host. */
   readonly servedHosts: ServedHosts | null
-  /** True if the first account to register becomes admin: in development, on a loopback host, without ADMIN_EMAIL. */
+  /**
+   * True if the first account to register becomes admin: only in development, on a loopback host, without ADMIN_EMAIL.
+   */
   readonly firstAccountIsAdmin: boolean
   readonly webConcurrency: number
   /** Undefined uses the embedded PostgreSQL. */
@@ -153,7 +155,10 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly databaseUrlUnpooled: string | undefined
   /** A standby that serves lists, searches and statistics; undefined if there is none. */
   readonly databaseReplicaUrl: string | undefined
-  /** Database role of edges and workers, granted rights by migrations. Undefined makes them connect as the owner. */
+  /**
+   * Database role of edges and workers, to which migrations grant rights. If undefined, edges and workers connect as
+   * the owner.
+   */
   readonly databaseAppRole: string | undefined
   /** True if `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
@@ -176,12 +181,12 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly workerThreads: number
   /** Undefined means all queues. */
   readonly workerQueues: readonly string[] | undefined
-  /** Lifetime of a worker's lease without renewal. */
+  /** Time after which a worker's lease expires unless it is renewed. */
   readonly leaseMs: number
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
   readonly requestWaitSeconds: number
-  /** Time limit of a read by key, after which its connection is dropped. */
+  /** Time limit of a read by key; on timeout, its connection is dropped. */
   readonly readTimeoutMs: number
   /** Time limits of the edge's reads whose cost grows with the data. */
   readonly slowReadMs: Readonly<Record<ReadKind, number>>
@@ -197,12 +202,12 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly webhooks: WebhookSettings
   /** Quotas of an account. */
   readonly quotas: Quotas
-  /** Days in which a deleted document can be restored. */
+  /** Number of days in which a deleted document can be restored. */
   readonly trashDays: number
   readonly maxUploadBytes: number
   /** Maximum number of pages of a document; longer documents are not read. */
   readonly maxDocumentPages: number
-  /** Limits for all pages of a document together. */
+  /** Limits of one document, for all of its pages together. */
   readonly maxDocumentTextBytes: number
   readonly maxDocumentCpuSeconds: number
   readonly maxImportBytes: number
@@ -228,17 +233,17 @@ export class SettingsError extends Error {
   }
 }
 
-/**
- * Parses settings from an environment; an empty variable counts as unset.
- * @throws SettingsError with all problems.
- */
+/** Parses settings from an environment; treats an empty variable as unset. @throws SettingsError with all problems. */
 export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const { settings, problems } = parseWithProblems(environment)
   if (problems.length > 0) throw new SettingsError(problems)
   return settings
 }
 
-/** Like `parseSettings`, but returns a line per problem instead of throwing. Invalid settings get their defaults. */
+/**
+ * Like `parseSettings`, but returns the problems, one line each, instead of throwing. Replaces invalid settings with
+ * their defaults.
+ */
 export function parseWithProblems(environment: Readonly<Record<string, string | undefined>>): {
   readonly settings: Settings
   readonly problems: readonly string[]
@@ -282,7 +287,7 @@ function buildSettings(env: Env): Settings {
   })
 }
 
-/** Builds the addresses of the service, and the checks that depend on its environment. */
+/** Builds the server's addresses and the checks that depend on the environment. */
 function buildServerSettings(env: Env, production: boolean) {
   const { HOST: host } = env
   const publicBaseUrl = env.PUBLIC_BASE_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${env.PORT}`
@@ -368,9 +373,7 @@ function resolveCatalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | 
   return url === 'none' ? null : url
 }
 
-/**
- * Returns the reader of pages. `AI_MODEL` applies only to `AI_PROVIDER`; other providers use their own default model.
- */
+/** Returns the reader of pages. `AI_MODEL` applies only to `AI_PROVIDER`. Other providers use their default models. */
 function resolveVisionProvider(env: Env): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
   if (provider === 'tesseract' || provider === 'none') return provider
@@ -384,7 +387,7 @@ function resolveVisionProvider(env: Env): Settings['visionProvider'] {
   }
 }
 
-/** Checks combinations of settings by their raw values, so it reports them even if other values are invalid. */
+/** Checks combinations of settings by their raw values, so that it reports them even if other values are invalid. */
 function checkCombinations(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems = checkProduction(env)
   const vision = env.VISION_PROVIDER

@@ -9,10 +9,10 @@ export interface ShutdownStep {
   readonly run: () => unknown
 }
 
-// Most steps take far less. The process has 9 s for all of them.
+// Most steps take far less. All steps together must finish within 9 s.
 const STEP_TIMEOUT_MS = 3000
 
-/** Creates a step with the default time limit, or its own in ms. */
+/** Creates a step. The time limit in ms defaults to that of most steps. */
 export const createStep = (
   name: string,
   run: ShutdownStep['run'],

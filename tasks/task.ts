@@ -7,8 +7,8 @@ import type { Settings } from './settings.ts'
 import { getCurrentOrigin } from './telemetry/tracing.ts'
 
 /**
- * The thread pool of a task. An `io` thread runs many tasks concurrently, a `cpu` thread one; `model` is a single
- * thread. `children` tasks wait for shared child processes, so few of them run concurrently.
+ * The thread pool of a task. An `io` thread runs many tasks concurrently, a `cpu` thread one at a time. `model` is a
+ * single thread. Tasks in `children` wait for shared child processes, so few of them run concurrently.
  */
 export type PoolName = 'io' | 'cpu' | 'children' | 'model'
 
@@ -21,24 +21,31 @@ export interface JobLink {
 export interface TaskDefinition<P, R> {
   /** Unique, `<area>.<verb>`; also the task's identifier in graphile-worker. */
   readonly name: string
-  /** Name of the queue; each queue has its own runner and slots. */
+  /** Name of the queue. Each queue has a separate runner and separate slots. */
   readonly queue: string
   readonly pool: PoolName
   /** Validated on enqueue and before each run, because jobs outlive deploys. */
   readonly payload: z.ZodType<P>
   readonly result: z.ZodType<R>
-  /** Returns the entity whose jobs run one at a time. If absent or null, the owner's mailbox for this task applies. */
+  /**
+   * Returns the key of the task's mailbox, such as an entity whose jobs must run one at a time. If absent or null, the
+   * job uses its owner's mailbox for this task.
+   */
   readonly actor?: (payload: P, ownerId: number | null) => string | null
   /**
    * Maximum number of running jobs per mailbox, across all workers. Default: 1 for an actor, unlimited for an owner.
    */
   readonly limit?: number
   /**
-   * Rule for adding a job to a busy mailbox. `join`: join a running or waiting job. `join_waiting`: join only a waiting
-   * job, which will see everything written with the request. `wait`: wait behind them. Default: `wait`.
+   * Rule for adding a job to a busy mailbox. `join` joins a running or waiting job. `join_waiting` joins only a waiting
+   * job, which will see everything that the request's transaction writes. `wait`, the default, adds a job behind the
+   * others.
    */
   readonly whenBusy?: 'join' | 'join_waiting' | 'wait'
-  /** Returns the part of the payload that a job must have to be joined. If absent, any payload matches. */
+  /**
+   * Returns the part of the payload that an existing job must also have, so that the new job may join it. If absent,
+   * any payload matches.
+   */
   readonly joinCriteria?: (payload: P) => Partial<P>
   /** SQL function `NAME(job)` that updates dependent rows for every outcome, in the transaction that ends the job. */
   readonly settleFunction?: string
@@ -46,22 +53,22 @@ export interface TaskDefinition<P, R> {
   readonly tries?: number
   /** Time limit of one attempt in seconds; default 3600. */
   readonly timeoutSeconds?: number
-  /** Maximum time between two reports of an attempt, in seconds; a silent attempt is aborted. */
+  /** Maximum time between two progress reports of an attempt, in seconds. An attempt without reports is aborted. */
   readonly stallSeconds?: number
   /** Paths in payload and result to mask as `***`, besides those that `maskSecrets` recognizes by name. */
   readonly secrets?: readonly string[]
-  /** Returns the objects that a job with this payload is about, for the job's page; default none. */
+  /** Returns the objects that a job with this payload is about, for the job's page; defaults to none. */
   readonly links?: (payload: P) => readonly JobLink[]
   /** Runs the task. Must be safe to repeat: an attempt may be cut short at any point. */
   readonly run: RunTask<P, R>
 }
 
-/** The part of a task that is needed to add jobs. */
+/** A task without `run`, which suffices to add jobs. */
 export type Declaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
 
 export type RunTask<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
-/** A task with erased types, as in the worker's registry. The worker parses the payload before the task runs. */
+/** A task without its types, as in the worker's registry. The worker parses the payload before it runs the task. */
 export type AnyTask = TaskDefinition<never, unknown>
 
 /** Finds a task by its name. @throws if there is none: the job is from another version. */
@@ -81,7 +88,7 @@ export function loadLazily<P, R>(load: () => Promise<{ readonly run: RunTask<P, 
   }
 }
 
-/** A job that a route or task added; it exists once the transaction commits. */
+/** A job that a route or task added. It exists once the transaction commits. */
 export interface JobRef<R> {
   readonly jobId: string
   /** True if the request joined an existing job. */
@@ -101,7 +108,7 @@ export interface EnqueueOptions {
   /** Minimum delay before the job runs, in ms. */
   readonly delayMs?: number
   readonly settings: JobSettings
-  /** Returns the id of the nth job, for callers that must find it after a crash; default a new id. */
+  /** Returns the id of the nth job, for callers that must find the job after a crash. Defaults to a new id. */
   readonly idOf?: (n: number) => string
 }
 
@@ -112,15 +119,16 @@ export interface NewJob<R> {
   spec(options: EnqueueOptions): JobSpec
 }
 
-/** Creates a job of this task for the caller of a request; routes return it from `task`. */
+/** Creates a job of this task. A route returns the job from `task`, so that it runs for the caller of the request. */
 export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
   return { result: task.result, spec: (options) => buildSpecs(task, [payload], options)[0]! }
 }
 
 /**
- * Adds one job in the caller's transaction; the job exists once that commits.
+ * Adds one job in the caller's transaction; the job exists once the transaction commits.
  *
- * @throws ZodError for an invalid payload; fail('quota.waiting_jobs') beyond its owner's quota.
+ * @throws ZodError if the payload is invalid.
+ * @throws fail('quota.waiting_jobs') if the job would exceed its owner's quota.
  */
 export async function enqueue<P, R>(
   tx: Queries,
@@ -134,7 +142,9 @@ export async function enqueue<P, R>(
 
 /**
  * Adds jobs of one task in one statement, in order.
- * @throws ZodError if a payload is invalid; fail('quota.waiting_jobs') if their owner would exceed the quota.
+ *
+ * @throws ZodError if a payload is invalid.
+ * @throws fail('quota.waiting_jobs') if the jobs would exceed their owner's quota.
  */
 export async function enqueueMany<P, R>(
   tx: Queries,

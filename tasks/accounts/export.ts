@@ -2,21 +2,21 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 export const ExportResult = z.strictObject({
-  /** The export has the id of its job. */
+  /** Id of the export, equal to the id of its job. */
   export_id: z.uuid(),
   byte_size: z.int(),
 })
 export type ExportResult = z.output<typeof ExportResult>
 
 /**
- * Packs all data of an account into a zip archive and stores it. An account has one such job at a time. An interrupted
- * attempt leaves nothing behind, and the next one starts over.
+ * Packs all data of an account into a zip archive and stores it. Only one such job per account exists at a time. An
+ * interrupted attempt leaves nothing behind, and the next one starts over.
  */
 export const exportAccount = defineTask({
   name: 'accounts.export',
   queue: 'accounts',
-  // The job needs little CPU but holds parts of files in memory. The pool `cpu` keeps the number of concurrent jobs
-  // small.
+  // The job needs little CPU but holds parts of files in memory. The pool `cpu` limits the number of concurrent
+  // exports.
   pool: 'cpu',
   actor: ({ account_id }) => `account_export:${account_id}`,
   whenBusy: 'join',

@@ -2,8 +2,8 @@ import type { LeaveOutcome } from '../../sql/accounts/deletions.ts'
 import type { AuditEvent } from '../../sql/audit.ts'
 
 /**
- * Returns the audit events for organizations whose only owner was this account: a member has inherited them, or they
- * were deleted.
+ * Returns the audit events for the organizations whose only owner was this account. Each organization was either
+ * inherited by a member or deleted.
  */
 export function createInheritanceEvents(
   accountId: number,

@@ -6,13 +6,14 @@ import type { TaskContext } from '../context.ts'
 import type { Email } from './emails.ts'
 import { digestOf } from './tokens.ts'
 
-// A limit that real owners hardly reach, and that is too low to flood a mailbox.
+// Maximum number of unsolicited emails per address and hour: real owners rarely reach it, and it is too low to flood a
+// mailbox.
 const MAX_UNSOLICITED = 10
 const PERIOD_SECONDS = 3600
 
 /**
- * Sends an email through the send ledger, only once even if its job runs again. The ledger stores the subject and the
- * recipient. The body, which may contain tokens, is never stored; each attempt writes it again.
+ * Sends an email through the send ledger, only once even if its job runs again. The ledger stores only the subject and
+ * the recipient, because the body may contain tokens. Each attempt builds the body again.
  */
 export async function mailOnce(ctx: TaskContext, to: string, email: Email): Promise<void> {
   const { job, providers } = ctx
@@ -30,7 +31,7 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
 
 /**
  * Sends an email like `mailOnce`, for emails that anyone can trigger to another person's address. Each address gets at
- * most ten per hour, so no number of clients can flood a mailbox. Further emails are dropped and logged.
+ * most ten per hour, so that many clients together cannot flood a mailbox. Further emails are dropped and logged.
  */
 export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email): Promise<void> {
   // Count only the first attempt of a job.

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Emails a token to set a new password if the address has an active account. The result does not reveal whether it has
- * one.
+ * Emails a token to set a new password if the address has an active account. The result does not reveal whether such an
+ * account exists.
  */
 export const sendPasswordResetMail = defineTask({
   name: 'accounts.password-reset',

@@ -1,11 +1,11 @@
 /**
- * Converts an untrusted name to a single line that no mail program turns into a link, so that it cannot mislead a
- * recipient.
+ * Converts an untrusted name to a single line that no mail program turns into a link. Otherwise the name could mislead
+ * a recipient.
  */
 export function toPlainName(text: string): string {
   const spaced = toOneLine(text)
     .replace(/[/\\]+/g, '/')
-    // Add a space after every dot and colon within the text, as at the end of a sentence.
+    // Add a space after every dot and colon within the text, so that mail programs detect no host name or URL.
     .replace(/[.:\u3002](?=[^\s.:\u3002])/gu, '$& ')
     .replace(/\s*@\s*/g, ' @ ')
     .trim()
@@ -22,8 +22,8 @@ export function toPlainName(text: string): string {
 const MAX_CHARACTERS = 120
 
 /**
- * Normalizes text to one line and each character to one form, because programs treat look-alikes of dots and slashes as
- * the real ones. Keeps the joiners within letters and emoji.
+ * Converts text to a single line and normalizes look-alikes of dots and slashes, because programs treat them as the
+ * real characters. Keeps the joiners within letters and emoji.
  */
 export function toOneLine(text: string): string {
   return text

@@ -23,7 +23,7 @@ export async function run(ctx: TaskContext): Promise<PurgeResult> {
     totals.rows += await purgeBelongings(ctx, `Account ${id}`, id, ACCOUNT_DEPENDENTS)
     totals.accounts += await db.run(removeAccount(id))
   }
-  // The query also finds organizations that have just lost their last owner.
+  // Run this query after the loop above, so that it also finds organizations that have just lost their last owner.
   for (const { id } of await db.any(listDeletedOrganizations())) {
     totals.rows += await purgeBelongings(ctx, `Organization ${id}`, id, ORGANIZATION_DEPENDENTS)
     totals.organizations += await db.run(removeOrganization(id))
@@ -31,7 +31,7 @@ export async function run(ctx: TaskContext): Promise<PurgeResult> {
   return totals
 }
 
-/** Removes an account from the organizations that the deletion request left to this task. */
+/** Removes an account from the organizations in which the deletion request left it as a member. */
 async function leaveAllOrganizations({ db, job, signal }: TaskContext, id: number): Promise<void> {
   const from = { actorId: null, address: null, requestId: job.requestId }
   await runInBatches(signal, LEAVE_BATCH_SIZE, () =>

@@ -4,7 +4,7 @@ import { defineTask, loadLazily } from '../task.ts'
 const PurgeResult = z.strictObject({
   accounts: z.int(),
   organizations: z.int(),
-  /** Number of rows that were deleted or whose reference was cleared. */
+  /** Number of rows that were deleted or that no longer refer to a deleted account or organization. */
   rows: z.int(),
 })
 export type PurgeResult = z.output<typeof PurgeResult>

@@ -47,8 +47,8 @@ export interface PasswordRules {
    */
   readonly minClasses: number
   /**
-   * True if common passwords are rejected. The address and the name of the service then do not count towards the
-   * length.
+   * True if common passwords are rejected. The user's address and the name of the service then do not count towards a
+   * password's length.
    */
   readonly refuseCommon: boolean
 }
@@ -66,7 +66,7 @@ export interface AccountSettings {
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
-  /** Number of days in which an account can cancel its own deletion. 0 deletes the account immediately. */
+  /** Number of days in which an account can cancel its own deletion; 0 means immediate deletion. */
   readonly accountDeletionDays: number
   readonly passwordRules: PasswordRules
   /** Number of failed logins that lock an address, and the duration of that lock. */
@@ -104,7 +104,7 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
   }
 }
 
-/** Checks combinations of settings by their raw values; returns a line for each problem. */
+/** Checks combinations of settings by their raw values. Returns one line per problem. */
 export function checkAccounts(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined))

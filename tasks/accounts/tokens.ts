@@ -3,8 +3,8 @@ import type { AddressSide } from '../../sql/accounts/email-changes.ts'
 import type { MailedKind } from '../../sql/accounts.ts'
 
 /**
- * Tokens that are derived from the deployment's key and the id of a row. The service can derive such a token again from
- * its row, whereas the database alone is not enough.
+ * Derives tokens from the deployment's key and the id of a row. The service can derive such a token again from its row,
+ * but an attacker who has only the database cannot.
  */
 
 /** Returns the MAC of a purpose and its parts under the deployment's key (256 bits). */
@@ -31,7 +31,7 @@ export function setupTokenOf(secretKey: string): string {
   return computeMac(secretKey, 'millrace.setup').toString('base64url')
 }
 
-/** Returns the log line that shows operators the setup link while there is no admin. */
+/** Returns a log line with the setup link, which startup logs while there is no admin. */
 export const formatSetupNotice = (baseUrl: string, secretKey: string): string =>
   `There is no admin yet. Create one with this link: ${baseUrl}/setup?token=${setupTokenOf(secretKey)}`
 
@@ -40,7 +40,7 @@ export function mailedTokenOf(secretKey: string, kind: MailedKind, id: string): 
   return computeMac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
 }
 
-/** Returns the token with which one of the two addresses confirms an email change (256 bits). */
+/** Returns the token that confirms an email change (256 bits). The old and the new address get different tokens. */
 export function emailChangeTokenOf(secretKey: string, side: AddressSide, id: string): string {
   return computeMac(secretKey, `millrace.email-change.${side}`, id).toString('base64url')
 }
@@ -54,7 +54,8 @@ export function deviceProofOf(secretKey: string, device: string, id: number, pas
 }
 
 /**
- * Returns the successor of a refresh token for a client with an idempotency key. Equal requests get equal successors.
+ * Derives the successor of a refresh token from the idempotency key of the request. Equal requests get equal
+ * successors.
  */
 export function deriveSuccessor(secretKey: string, presented: string, idempotencyKey: string): string {
   return computeMac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')
@@ -69,7 +70,7 @@ export function inviteTokenOf(secretKey: string, id: number, email: string): str
 }
 
 /**
- * Returns the invite id in a token, or null if the token has none. The id is not trustworthy until `isInviteToken` has
+ * Returns the invite id in a token, or null if the token has none. Do not trust the id until `isInviteToken` has
  * verified the token.
  */
 export function parseInviteId(token: string): number | null {
@@ -93,8 +94,8 @@ const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 const RECOVERY_CODE_COUNT = 10
 
 /**
- * Returns the recovery codes of a batch. They have 80 bits each, so that their stored digests cannot be reversed.
- * Because these digests are stored, the codes stay valid when the deployment's key changes.
+ * Returns the recovery codes of a batch. Each code has 80 bits, so that it cannot be found from its stored digest.
+ * Because the digests are stored, the codes stay valid when the deployment's key changes.
  */
 export function recoveryCodesOf(secretKey: string, batch: string): string[] {
   return Array.from({ length: RECOVERY_CODE_COUNT }, (_, n) => {

@@ -43,8 +43,8 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
 }
 
 /**
- * Builds the question from the agent's current settings, but with the model of the turn, which the first frame has
- * already named.
+ * Builds the question from the agent's current settings. Keeps the model of the turn, because the first frame has
+ * already named it.
  */
 async function buildQuestion(
   ctx: TaskContext,
@@ -85,7 +85,10 @@ async function askModel(
   }
 }
 
-/** Computes the usage of a failed attempt. A provider that fails before its first piece charges nothing. */
+/**
+ * Computes the usage of a failed attempt. The usage is zero if the attempt failed before the first piece of text,
+ * because providers then charge nothing.
+ */
 function computeFailureUsage(
   ctx: TaskContext,
   question: Question,

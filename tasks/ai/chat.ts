@@ -3,17 +3,17 @@ import { defineTask, loadLazily } from '../task.ts'
 import { AI_PROVIDERS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
-  /** Id of the answer. */
+  /** Id of the message that will hold the answer. */
   message_id: z.uuid(),
   conversation_id: z.uuid(),
   user_id: z.string(),
   owner_id: z.int().nullable(),
   agent_slug: z.string(),
-  /** The agent's model at the start of the turn, as named in the first frame. */
+  /** The agent's provider and model at the start of the turn; the first frame names both. */
   provider: z.enum(AI_PROVIDERS),
   model: z.string(),
   stream: z.boolean(),
-  /** Collection to answer from. */
+  /** Collection from which the model gets context. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
 })
 export type ChatPayload = z.output<typeof ChatPayload>

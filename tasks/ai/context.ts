@@ -5,13 +5,13 @@ import type { CollectionRequest, QueryVector, SearchHit } from '../rag/searcher.
 
 /** Retrieved context for the model, and its sources. */
 export interface RagContext {
-  /** Appended to the agent's own instructions. */
+  /** Text to append to the agent's own instructions. */
   readonly system: string
-  /** Shown with the answer. */
+  /** Sources to show with the answer. */
   readonly sources: readonly unknown[]
 }
 
-/** Collection to answer from, and the number of its chunks to use. */
+/** Collection that provides the context, and the number of its chunks to use. */
 export interface RagRequest {
   readonly collection: string
   readonly top_k: number
@@ -56,7 +56,7 @@ function citationOf({ metadata }: SearchHit): string {
   return page === null ? `${source}, lines ${start_line} to ${end_line}` : `${source}, page ${page}`
 }
 
-/** Embeds a question for a collection; null if the collection has no vectors or the model is unavailable. */
+/** Embeds a question for a collection. Returns null if the collection has no vectors or the model is unavailable. */
 async function embedQuestion(
   ctx: TaskContext,
   target: CollectionRequest,

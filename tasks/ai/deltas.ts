@@ -1,7 +1,7 @@
 /**
- * Buffers the pieces of an answer for its subscribers. The first piece is sent immediately. One timer, shared by all
- * answers, sends the text that accumulates after it, so many streams make few writes. The timer is aligned to the
- * clock, so all threads write at the same time.
+ * Buffers the pieces of an answer for its subscribers. Sends the first piece immediately. A timer, shared by all
+ * answers, sends the later text in batches, so that many streams cause few writes. The timer is aligned to the clock,
+ * so that all threads write at the same time.
  */
 export interface AnswerBuffer {
   push(text: string): void
@@ -54,7 +54,7 @@ export function createAnswerBuffer(send: (text: string) => void): AnswerBuffer {
   }
 }
 
-/** Returns a trailing high surrogate, whose other half has not arrived yet; empty if there is none. */
+/** Returns the high surrogate at the end of a text, whose low surrogate has not arrived yet; empty if there is none. */
 function trailingSurrogateOf(text: string): string {
   const last = text.charCodeAt(text.length - 1)
   return last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ''

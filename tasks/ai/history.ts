@@ -6,7 +6,7 @@ import { boundTokenCount, loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
  */
 export async function fitHistory(history: readonly Message[], limit: number): Promise<Message[]> {
   const bound = history.reduce((sum, { content }) => sum + boundTokenCount(content) + TOKENS_PER_MESSAGE, 0)
-  // Most conversations fit even by the upper bound; only longer ones need the tokenizer.
+  // Counting bytes suffices for most conversations; only longer ones need the tokenizer.
   const count = bound <= limit ? boundTokenCount : await loadCounter()
   const kept: Message[] = []
   let remaining = limit
@@ -16,6 +16,6 @@ export async function fitHistory(history: readonly Message[], limit: number): Pr
     kept.push(message)
   }
   kept.reverse()
-  // Never start with an answer whose question was left out.
+  // Never start with an answer whose question does not fit.
   return kept[0]?.role === 'assistant' ? kept.slice(1) : kept
 }

@@ -1,5 +1,6 @@
 /**
- * Model providers. Each serves OpenAI's protocol with its own deviations. No heavy imports: the edge loads this module.
+ * Model providers, which serve OpenAI's protocol with deviations. Avoid heavy imports here, because the edge loads this
+ * module.
  */
 
 export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
@@ -9,7 +10,7 @@ export interface ProviderProfile {
   readonly baseUrl: string
   /** Default model: small, and able to read images. */
   readonly model: string
-  /** Name of the field that limits the length of an answer; some providers reject the other name. */
+  /** Name of the field that limits the length of an answer. Some providers reject the other name. */
   readonly lengthField: 'max_tokens' | 'max_completion_tokens'
   /** True if a stream reports usage only with `stream_options`, which other providers reject. */
   readonly requiresUsageOption: boolean

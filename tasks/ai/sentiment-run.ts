@@ -67,7 +67,7 @@ async function scoreConversation(
     system: INSTRUCTIONS,
     messages: [{ role: 'user', content }],
     temperature: 0,
-    // The limit includes reasoning tokens.
+    // High, because the limit includes reasoning tokens.
     maxTokens: 1000,
   }
   try {
@@ -95,7 +95,9 @@ async function scoreConversation(
   }
 }
 
-/** Parses a verdict, with or without the code fences that some models put around JSON; null if it is invalid. */
+/**
+ * Parses a verdict. Removes the code fences that some models put around JSON. Returns null if the verdict is invalid.
+ */
 function parseVerdict(text: string): Judgement | null {
   const from = text.indexOf('{')
   const to = text.lastIndexOf('}')

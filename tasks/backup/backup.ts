@@ -18,7 +18,7 @@ import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'
 import { compressSections } from './compress.ts'
 
-/** Counts of what a backup contains and lacks. */
+/** Statistics of a backup. */
 export interface BackupReport {
   tables: number
   rows: number
@@ -30,12 +30,13 @@ export interface BackupReport {
   inBuckets: { readonly store: string; readonly count: number; readonly bytes: number }[]
 }
 
-// At most 8, which leaves CPU for the database.
+// At most 8, so that the database gets enough CPU.
 const READER_COUNT = Math.min(Math.max(availableParallelism(), 2), 8)
 
 /**
- * Backs up the database and the files of `file:` stores as a consistent snapshot, while the service runs. The backup
- * gets its final name once it is complete and synced to disk. A new backup replaces the partial file of a killed one.
+ * Writes a consistent snapshot of the database and of the files in `file:` stores, while the service runs. The backup
+ * gets its final name once it is complete and synced to disk. If an earlier backup was killed, replaces its partial
+ * file.
  *
  * @throws BackupError if the file already exists.
  */

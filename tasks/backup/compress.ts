@@ -5,12 +5,12 @@ import { encodeFinalFrame, encodeSection } from '../../sql/backup/format.ts'
 
 // Level 3 is fast and still compresses text well; images and PDFs do not shrink at any level.
 const GZIP_OPTIONS = { level: 3, chunkSize: 256 * 1024 }
-// Usually holds a whole part of a table, so that its connection can read the next part before this one is written.
+// Usually holds a whole part of a table, so that a connection can read the next part before this one has been written.
 const READ_AHEAD_BYTES = 16 * 1024 * 1024
 
 /**
- * Compresses each section to its own gzip member and yields the members in order. Each connection reads one section at
- * a time, concurrently with the others.
+ * Compresses each section to a separate gzip member and yields the members in order. Several connections read
+ * concurrently, one section each.
  */
 export async function* compressSections(
   sources: AsyncIterable<SectionSource>,
@@ -45,7 +45,7 @@ async function* drainFirst(
 
 function gzipFrames(frames: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Readable {
   const ahead = new PassThrough({ highWaterMark: READ_AHEAD_BYTES })
-  // The reader of `ahead` still gets the error. Without a listener, the event would crash the process.
+  // The reader of `ahead` gets the error anyway. Without this listener, the event would crash the process.
   ahead.on('error', () => {})
   pipeline(frames, createGzip(GZIP_OPTIONS), ahead, () => {})
   return ahead

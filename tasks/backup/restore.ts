@@ -112,7 +112,7 @@ async function loadBackup(
         continue
       }
       if (header.kind === 'bytes') {
-        // In a backup, all tables precede the files, so the rows of these bytes exist.
+        // A backup contains all tables before the files, so the rows of this file exist.
         await finish()
         await blobs.put({ ...blobLocationOf(header.blob), store }, data)
         await db.run(relocateBlob(header.blob.blob_id, store))

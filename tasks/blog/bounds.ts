@@ -1,12 +1,12 @@
 /** Limits for untrusted text, to check before parsing it or using its values. */
 
-// Exceeds the depth of real front matter. Recursive parsers need a stack frame or a regular expression for each level.
+// More levels than any real front matter has. Recursive parsers need a stack frame or a regular expression per level.
 const MAX_DEPTH = 64
 // Maximum number of characters per value, and of values per post.
 const MAX_VALUE_CHARACTERS = 100_000
 const MAX_VALUES = 10_000
 
-/** True if YAML or TOML nests brackets, or the dashes of nested lists, deeper than the limit. */
+/** True if brackets in YAML or TOML, or the dashes of nested lists, are nested deeper than the limit. */
 export function isTooDeep(text: string): boolean {
   let depth = 0
   for (let i = 0; i < text.length; i++) {
@@ -18,7 +18,7 @@ export function isTooDeep(text: string): boolean {
   return NESTED_DASHES.test(text)
 }
 
-/** True if JSON nests brackets deeper than the limit; ignores brackets in strings. */
+/** True if brackets in JSON are nested deeper than the limit; ignores brackets in strings. */
 export function isTooDeepJson(text: string): boolean {
   let [depth, quoted] = [0, false]
   for (let i = 0; i < text.length; i++) {

@@ -1,6 +1,6 @@
 /**
- * Parses dates as people write them: ISO and its variants, email dates, English month names, epoch numbers. A time
- * without a zone is UTC.
+ * Parses dates in common formats: ISO and its variants, email dates, English month names, epoch numbers. Assumes UTC
+ * for a time without a zone.
  */
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
@@ -182,8 +182,8 @@ function toInstant(day: Day | null, milliseconds: number, zone: Zone): string | 
 }
 
 /**
- * Returns the offset of a time zone at a local time, in minutes east. Starts from the offset that would hold if the
- * time were UTC.
+ * Returns the offset of a time zone at a local time, in minutes east of Greenwich. Computes it in two steps: first as
+ * if the local time were UTC, then at the resulting instant.
  */
 function computeOffset(timeZone: string, local: number): number {
   const formatter = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' })

@@ -11,15 +11,15 @@ export class UnreadablePostError extends Error {
 }
 
 export interface SplitFile {
-  /** Keys and values as written. */
+  /** Parsed keys and values. */
   readonly frontMatter: Readonly<Record<string, unknown>>
   /** The text after the front matter, unchanged. */
   readonly body: string
 }
 
-// Exceeds the length of real front matter. The limit bounds the time to parse untrusted text.
+// More characters than any real front matter has. Bounds the time to parse untrusted text.
 const MAX_CHARACTERS = 256 * 1024
-// The YAML parser takes quadratic time for quotes in a long line.
+// Matches a line on which the YAML parser could take too long: its time is quadratic in the number of quotes.
 const LONG_LINE = /.{10001}/
 
 const EOL = '(?:\\r\\n|\\n|$)'
@@ -43,7 +43,10 @@ export function splitFrontMatter(file: string): SplitFile {
   return { frontMatter: {}, body: text }
 }
 
-/** Parses a block between two fences: `+++` for TOML; `---` for YAML, or for the language named after it. */
+/**
+ * Parses a block between two fences. The fence `+++` means TOML. The fence `---` means YAML, unless a language is named
+ * after it.
+ */
 function parseFencedBlock(text: string, [opening, kind, language]: RegExpExecArray): SplitFile {
   const from = opening.length
   const end = kind === '+++' ? END_OF_TOML : END_OF_YAML
@@ -113,7 +116,7 @@ function findObjectEnd(text: string): number {
 function parseHexoPost(text: string): SplitFile | null {
   const end = END_OF_HEAD.exec(text.slice(0, MAX_CHARACTERS))
   if (end === null || /\n[ \t]*\r?\n/.test(text.slice(0, end.index))) return null
-  // A heading underlined with `---` looks the same, so an unknown key is not an error.
+  // A Markdown heading underlined with `---` looks the same, so treat an unknown key as text, not as an error.
   if (!KNOWN_KEY.test(text.slice(0, text.indexOf(':')))) return null
   const value = parseBlock(text.slice(0, end.index), 'yaml')
   if (!isMapping(value)) return null

@@ -18,7 +18,7 @@ import { PostWriter } from './write.ts'
 // Maximum number of reported errors; further ones are only counted.
 const MAX_REPORTED_ERRORS = 1000
 const PROGRESS_INTERVAL = 50
-// Maximum length of all posts of a file together, because the import holds them in memory.
+// Maximum total length of the posts of a file, because the import holds them in memory.
 const MAX_TOTAL_CHARACTERS = 128_000_000
 
 /** Runs `blog.import`. */
@@ -42,7 +42,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       return result
     })
   } catch (error) {
-    // After a permanent failure, no further attempt needs the upload.
+    // No further attempt needs the upload after a permanent failure.
     if (error instanceof Failure && !error.retryable && error.code !== 'job.superseded')
       await ctx.db.run(deleteUpload(uploadId))
     throw error
@@ -87,8 +87,8 @@ async function writeItems(ctx: TaskContext, items: Items, writer: PostWriter): P
 }
 
 /**
- * Checks that no other attempt has taken over. Call it last in the transaction, because it locks the job's row and
- * thereby blocks takeovers.
+ * Checks that no other attempt has taken over the job. Call it last in the transaction: it locks the job's row, which
+ * blocks takeovers until the commit.
  *
  * @throws fail('job.superseded') if another attempt has taken over.
  */

@@ -14,9 +14,11 @@ export interface ParsedPost {
   readonly tags: readonly NeededTag[]
 }
 
-/** Source of a post. Our own JSON is parsed strictly, other front matter leniently. */
+/** Source of a post. */
 export interface PostSource extends PostPath {
-  /** True if overlong descriptive texts are rejected instead of shortened. */
+  /**
+   * True for Millrace's own JSON: rejects overlong descriptive texts instead of shortening them, and requires a title.
+   */
   readonly strict: boolean
   readonly defaultStatus: PostStatus
 }
@@ -72,7 +74,7 @@ function buildPost(keys: FrontMatterKeys, content: string, slug: string, source:
   }
 }
 
-/** Returns the untrimmed text of one of our own keys; undefined if absent. */
+/** Returns the untrimmed text of a key of Millrace's own format; undefined if absent. */
 function getRawText(keys: FrontMatterKeys, name: string): string | undefined {
   const value = keys.get(name.replaceAll('_', ''))
   return typeof value === 'string' ? value : toText(value)
@@ -182,7 +184,10 @@ function findHeroImage(keys: FrontMatterKeys): string | null {
   return null
 }
 
-/** Returns the author's name; undefined if absent; null if it is null, empty or an email address. */
+/**
+ * Returns the author's name: undefined if the post names no author, null if the name is null, empty or an email
+ * address.
+ */
 function parseAuthor(keys: FrontMatterKeys): string | null | undefined {
   const own = keys.get('authorname') === null ? null : getRawText(keys, 'author_name')
   if (own !== undefined) return toPublicName(limitLength('author_name', own, false))

@@ -36,7 +36,7 @@ export async function readItem(item: Item): Promise<ItemResult> {
 
 // Maximum length of an error message, which might quote megabytes of content.
 const MAX_MESSAGE_CHARACTERS = 500
-// No blog has more posts, and even an unreadable item takes time.
+// Rejects larger imports, because even an unreadable item takes time. No real blog has this many posts.
 const MAX_ITEMS = 100_000
 // A post has at most a million characters of up to four bytes, plus front matter.
 const MAX_POST_BYTES = 5 * 1024 * 1024
@@ -83,7 +83,7 @@ async function readEntryText(entry: ZipEntry): Promise<string> {
   return text
 }
 
-/** Runs `read` and adds the file's slug to an error that has none. */
+/** Runs `read`. If it throws an error without a slug, adds the slug of the file. */
 async function withFileSlug(path: string, read: () => Promise<ParsedPost>): Promise<ParsedPost> {
   try {
     return await read()

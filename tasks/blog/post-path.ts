@@ -31,7 +31,10 @@ export function parsePostPath(path: string): PostPath {
   }
 }
 
-/** Returns the last segment of an address; empty if the address is absent or a generator's pattern. */
+/**
+ * Returns the last segment of an address; empty if the address is absent or is a generator's pattern, such as
+ * `/:year/:title`.
+ */
 function lastSegmentOf(address: string | undefined): string {
   if (address === undefined || /[{}]|:[a-z]/i.test(address.replace(/^https?:\/\//i, ''))) return ''
   if (/^(true|false|date|pretty|ordinal|weekdate|none)$/i.test(address)) return ''
@@ -46,7 +49,11 @@ function lastSegmentOf(address: string | undefined): string {
 /** Splits a path into segments; none if it contains a template. */
 const splitPath = (path = ''): string[] => (path.includes('{{') ? [] : path.split('/').filter(Boolean))
 
-/** Returns the given slug, else one from address, file or title. @throws UnreadablePostError if the given one is too long. */
+/**
+ * Returns the given slug, else one from the address, the file name or the title.
+ *
+ * @throws UnreadablePostError if the given slug is too long.
+ */
 export function chooseSlug(keys: FrontMatterKeys, title: string, place: PostPath): string {
   const given = slugify(splitPath(keys.getFirstText('slug')).at(-1) ?? '')
   if (given.length > LIMITS.slug)

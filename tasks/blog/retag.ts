@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Updates the posts of changed tags, and removes deleted tags from their posts. The request itself has already changed
- * the tag and its first posts.
+ * Updates the remaining posts of renamed tags, and removes deleted tags from their posts. The request itself has
+ * already changed the tag and some of its posts.
  */
 export const retagPosts = defineTask({
   name: 'blog.retag',

@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml'
 
-/** Parses TOML; dates become strings as written. @throws Error if it is invalid. */
+/** Parses TOML. Returns dates and very large integers as strings. @throws Error if the TOML is invalid. */
 export function parseToml(text: string): unknown {
   return JSON.parse(
     JSON.stringify(parse(text, { integersAsBigInt: 'asNeeded' }), (_, value) =>

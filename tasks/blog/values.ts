@@ -1,7 +1,7 @@
 import { findOversizedKey } from './bounds.ts'
 import { isMapping, UnreadablePostError } from './front-matter.ts'
 
-/** Finds front matter by keys in any spelling, such as `publishDate`, `publish_date` or `Publish-Date`. */
+/** Looks up front matter by keys in any spelling, such as `publishDate`, `publish_date` or `Publish-Date`. */
 export class FrontMatterKeys {
   private readonly values = new Map<string, unknown>()
 
@@ -49,7 +49,10 @@ export function toText(value: unknown): string | undefined {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Collects the texts of a nested list; for a mapping, the first non-empty value of its `inner` keys. */
+/**
+ * Collects the texts of a value. Flattens nested lists. Takes the first non-empty text among the `inner` keys of a
+ * mapping.
+ */
 export function collectTexts(value: unknown, ...inner: readonly string[]): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => collectTexts(item, ...inner))
   const text = isMapping(value) ? new FrontMatterKeys(value).getFirstText(...inner) : toText(value)

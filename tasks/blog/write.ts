@@ -45,7 +45,7 @@ export class PostWriter {
 
   async add(read: ParsedPost): Promise<void> {
     const { slug, content } = read.post
-    // A slug that occurs twice in an import conflicts like that of an existing post.
+    // Treat a slug that occurs twice in an import like the slug of an existing post.
     if (this.seen.has(slug)) {
       if (this.onConflict === 'fail') throw fail('import.conflict', { slug })
       if (this.onConflict === 'skip') return void this.counts.skipped++
@@ -75,7 +75,7 @@ export class PostWriter {
             ),
           )
     const createdSlugs = new Set(created.map(({ slug }) => slug))
-    // Slugs of posts that editors have created since the first check.
+    // Slugs of posts that editors have created since `lockTaken` ran.
     const late = newPosts.filter(({ post }) => !createdSlugs.has(post.slug)).map(({ post }) => post.slug)
     if (late.length > 0) await this.lockTaken(late)
     this.counts.created += created.length
@@ -107,7 +107,8 @@ export class PostWriter {
   ): Promise<void> {
     const tagsOf = ({ slug }: SluggedRow) => posts.get(slug)!.tags
     const missing = written.flatMap(tagsOf).filter(({ slug }) => !this.tagIds.has(slug))
-    // A concurrent insert may take a tag's slug or name. The next round finds that tag or uses another name.
+    // A concurrent insert may take a tag's slug or name. Then repeat: the next round finds that tag or uses another
+    // name.
     for (
       let wanted = missing;
       wanted.length > 0;

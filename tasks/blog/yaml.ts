@@ -3,9 +3,10 @@ import { Document, isScalar, parseDocument, Scalar, visit } from 'yaml'
 /** Reads and writes the YAML of front matter. No other module imports `yaml`. */
 
 /**
- * Parses YAML. Plain scalars stay text as written, because a title may look like a number (1.10) or a date. The last of
- * several duplicate keys wins.
- * @throws Error with the position if it is invalid.
+ * Parses YAML. Keeps plain scalars as text, because a title may look like a number (1.10) or a date. If a key occurs
+ * more than once, the last value wins.
+ *
+ * @throws Error with the position if the YAML is invalid.
  */
 export function parseYaml(text: string): unknown {
   const document = parseDocumentLeniently(text)
@@ -25,7 +26,7 @@ export function parseYaml(text: string): unknown {
 const parseDocumentLeniently = (text: string) =>
   parseDocument(text, { uniqueKeys: false, prettyErrors: true, logLevel: 'silent', strict: false })
 
-/** Indents continuation lines that have no indentation: other parsers accept them, but YAML does not. */
+/** Indents unindented continuation lines, which other parsers accept and YAML does not. */
 const indentContinuations = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w"' -]+:)/g, '  ')
 
 /** Formats keys and values as a YAML block. */

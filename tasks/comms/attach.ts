@@ -11,9 +11,10 @@ export const MAX_ATTACHMENTS = 20
 export type AttachableDocument = DocumentContent & BlobLocation & { readonly id: number }
 
 /**
- * Returns the owner's documents in the order of `ids`, with repetitions.
- * @throws fail('email.attachments_missing' | 'email.attachments_too_large' | 'document.bytes_missing'). Documents in the
- *   trash or of another owner count as missing. `maxBytes` limits the total size.
+ * Returns the owner's documents in the order of `ids`, with repetitions. Documents in the trash or of another owner
+ * count as missing. `maxBytes` limits the total size.
+ *
+ * @throws fail('email.attachments_missing' | 'email.attachments_too_large' | 'document.bytes_missing')
  */
 export async function findAttachableDocuments(
   db: Queries,
@@ -34,7 +35,7 @@ export async function findAttachableDocuments(
   })
 }
 
-/** Creates the ledger's record of an attached document. The default file name is the title with an extension. */
+/** Creates the ledger's record of an attached document. The file name defaults to the title with an extension. */
 export function toSendAttachment(
   { id, title, media_type, byte_size }: AttachableDocument,
   filename: string | undefined,

@@ -14,7 +14,7 @@ export const CallResult = z.strictObject({
 })
 export type CallResult = z.output<typeof CallResult>
 
-/** Starts a call. Calls to one number start one after the other, so that a lookup can tell them apart. */
+/** Starts a call. Calls to one number start one at a time, so that a lookup at the provider can tell them apart. */
 export const placeCall = defineTask({
   name: 'comms.call',
   queue: 'comms',

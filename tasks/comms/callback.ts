@@ -1,9 +1,9 @@
 import type { Settings } from '../settings.ts'
 
 /**
- * Email header that carries the send's id. Resend's events repeat custom headers
- * (https://resend.com/docs/dashboard/emails/custom-headers). Other ids do not work: Resend may replace the Message-ID,
- * and its relay returns no id.
+ * Email header with the id of the send. Resend repeats custom headers in its events
+ * (https://resend.com/docs/dashboard/emails/custom-headers). Other ids do not identify the send: Resend may replace the
+ * Message-ID, and its SMTP relay returns no id.
  */
 export const SEND_ID_HEADER = 'x-send-id'
 
@@ -12,9 +12,9 @@ export const TWILIO_CALLBACK_PATH = '/api/v1/comms/webhooks/twilio'
 
 /**
  * Returns the status callback URL of a message; null if the public base URL is not https. Twilio rejects a message
- * whose callback URL it cannot reach, such as the default http://127.0.0.1
- * (https://www.twilio.com/docs/api/errors/21609). Callbacks over plain HTTP could be read in transit. The URL contains
- * our id, because a callback may arrive before the response that contains the provider's id.
+ * whose callback URL it cannot reach, such as one on http://127.0.0.1, the default
+ * (https://www.twilio.com/docs/api/errors/21609). Plain HTTP would also expose the callbacks in transit. The URL
+ * contains the id of the send, because a callback may arrive before the response with the provider's id.
  */
 export function buildCallbackUrl(
   { publicBaseUrl }: Pick<Settings, 'publicBaseUrl'>,

@@ -36,7 +36,7 @@ export const listDomains = defineTask({
   run: async ({ providers, signal }) => (await providers.comms.domains.list(signal)).map(toDomain),
 })
 
-/** Adds a domain to the account. Returns an existing domain unchanged, so a retry is safe. */
+/** Adds a domain to the account. If the domain exists, returns it unchanged, so that a retry is safe. */
 export const addDomain = defineTask({
   ...COMMON_OPTIONS,
   name: 'comms.add-domain',

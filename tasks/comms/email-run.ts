@@ -40,7 +40,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
 }
 
 /**
- * Loads the current state of the documents to attach; the mailer streams their bytes.
+ * Loads the current state of the documents to attach. The mailer later streams their bytes.
  *
  * @throws the errors of {@link findAttachableDocuments}
  */
@@ -58,7 +58,10 @@ async function loadAttachments(
   }))
 }
 
-/** Builds the same message in every attempt: the Message-ID derives from the id, the date from the due time. */
+/**
+ * Builds the message of a send, the same in every attempt. The Message-ID derives from the id of the send, and the date
+ * is its due time.
+ */
 function buildMessage(send: Send): EmailMessage {
   const { to, cc, bcc, reply_to, from_email, subject, text, html } = EmailContent.parse(send.message)
   return {

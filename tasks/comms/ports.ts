@@ -23,12 +23,15 @@ export interface EmailAttachment {
   readonly filename: string
   readonly mediaType: string
   readonly byteSize: number
-  /** Streams the bytes from the start; a chunk is valid until the next is requested. An error fails the email. */
+  /**
+   * Streams the bytes from the start. A chunk is valid until the next is requested. If the stream fails, the email is
+   * not sent.
+   */
   read(): AsyncIterable<Uint8Array>
 }
 
 export interface Comms {
-  /** True if the provider delivers an email only once when it is submitted repeatedly under the same id. */
+  /** True if the provider delivers an email only once even if it is submitted repeatedly under the same id. */
   readonly isEmailIdempotent: boolean
   /** Sends an email. @throws fail('email.*') if it was certainly not accepted */
   email(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
@@ -39,7 +42,10 @@ export interface Comms {
   /** Finds recently accepted messages that match this one, oldest first. `sinceMs` is in ms since the epoch. */
   findSms(message: SmsMessage, sinceMs: number, signal: AbortSignal): Promise<readonly ProviderMessage[]>
   findCall(message: CallMessage, sinceMs: number, signal: AbortSignal): Promise<readonly ProviderMessage[]>
-  /** Times of lookups, in ms after the request ended. Several, because the provider's list may lag. */
+  /**
+   * Times at which to look up a message with an unknown outcome, in ms after the request ended. There are several,
+   * because the provider's list may lag behind.
+   */
   readonly lookupDelaysMs: readonly number[]
   /**
    * Checks that the provider accepts mail from an address; does nothing if the provider cannot check it.
@@ -51,7 +57,10 @@ export interface Comms {
 
 /** Abort signal and start hook of a request to a provider. */
 export interface ProviderRequest {
-  /** Aborts the request. A request in flight waits briefly for a response, then resolves to `unknown`. */
+  /**
+   * Aborts the request. A request that the provider may have received waits briefly for a response, then resolves to
+   * `unknown`.
+   */
   readonly signal: AbortSignal
   /** Runs immediately before the provider can receive the message. If it rejects, nothing is sent. */
   begin(): Promise<void>
@@ -64,18 +73,21 @@ export type SubmitResult =
       /** The provider's id; null if it returns none. */
       readonly providerId: string | null
       readonly status: string
-      /** Sentence for the sender, such as a partial failure; null if there is none. */
+      /** Message for the sender, such as the reason for a partial failure; null if there is none. */
       readonly detail: string | null
     }
   | {
       readonly kind: 'unknown'
       readonly reason: string
-      /** True if the provider responded with a failure. A message that its list lacks will then not appear later. */
+      /**
+       * True if the provider responded with a failure. If its list then lacks the message, the provider did not accept
+       * it.
+       */
       readonly answered: boolean
     }
 
 export interface SmsMessage {
-  /** Our id, which status callbacks contain. */
+  /** Id of the send, which status callbacks contain. */
   readonly id: string
   /** Phone number in E.164 form. */
   readonly to: string
@@ -83,7 +95,7 @@ export interface SmsMessage {
 }
 
 export interface CallMessage {
-  /** Our id, which status callbacks contain. */
+  /** Id of the send, which status callbacks contain. */
   readonly id: string
   /** Phone number in E.164 form. */
   readonly to: string
@@ -93,7 +105,7 @@ export interface CallMessage {
   readonly timeout?: number
 }
 
-/** A message or call as the provider lists it. */
+/** A message or call in the format of the provider's list. */
 export interface ProviderMessage {
   readonly providerId: string
   readonly status: string

@@ -15,9 +15,11 @@ import type { ProviderMessage, ProviderRequest, SubmitResult } from './ports.ts'
 
 /**
  * Sends a message once, however often its job runs. The ledger records each request before it is sent, and its outcome
- * afterwards. An attempt resends a message that was certainly not accepted (rejected, rate limited, no connection). It
- * resends a message that may have been accepted only if the provider recognizes duplicates. Otherwise it looks the
- * message up in the provider's list. Without a match, the status becomes `unknown`.
+ * afterwards.
+ *
+ * An attempt repeats a request if the provider certainly did not accept it (rejected, rate limited, no connection). If
+ * the provider may have accepted it, the attempt repeats it only if the provider recognizes duplicates. Otherwise the
+ * attempt looks the message up in the provider's list. Without a match, the status becomes `unknown`.
  */
 
 /** The parts of sending that differ between channels. */
@@ -36,7 +38,8 @@ export interface ChannelAdapter {
   readonly failureCode: ErrorCode
 }
 
-// Allows for the difference between our clock and the provider's, which counts whole seconds.
+// Allows for the difference between the clocks of this machine and of the provider. The provider's times are whole
+// seconds.
 const CLOCK_SKEW_MS = 30_000
 
 const INTERRUPTED_REASON = 'the attempt was interrupted before the provider answered'
@@ -44,7 +47,7 @@ const INTERRUPTED_REASON = 'the attempt was interrupted before the provider answ
 // Spans several heartbeats, because workers abort cancelled jobs at their next heartbeat.
 const CANCEL_TIMEOUT_MS = 10_000
 
-// Limits the events of a job: later attempts do not report the retry.
+// Limits the number of events of a job: later attempts do not report that they retry.
 const MAX_REPORTED_ATTEMPTS = 25
 
 /** Sends a message unless an earlier attempt has sent it. Returns its row once it has an outcome. */
@@ -68,14 +71,18 @@ export async function sendOnce(ctx: TaskContext, id: string, createAdapter: Adap
   }
 }
 
-/** True if no request remains to be made. A failed message with a provider id was accepted. */
+/**
+ * True if the send needs no further request. A failed message with a provider id was accepted, so another request would
+ * send a duplicate.
+ */
 function hasOutcome({ status, provider_id: providerId }: Send): boolean {
   return providerId !== null || status === 'sent' || status === 'unknown'
 }
 
 /**
- * Waits until the worker aborts this job, which was cancelled together with the message. Throws the reason of that
- * abort, or fail('job.cancelled') after a timeout.
+ * Waits until the worker aborts this job, which was cancelled together with the message.
+ *
+ * @throws the reason of the abort, or fail('job.cancelled') after a timeout.
  */
 async function awaitCancellation({ signal }: TaskContext): Promise<never> {
   await delay(CANCEL_TIMEOUT_MS, undefined, { signal })
@@ -85,8 +92,8 @@ async function awaitCancellation({ signal }: TaskContext): Promise<never> {
 export type AdapterFactory = (send: Send) => ChannelAdapter
 
 /**
- * Submits a message and returns its row. Null if the row has changed meanwhile: a superseded attempt may have recorded
- * an outcome.
+ * Submits a message and returns its row. Returns null if the row changed in the meantime: a superseded attempt may have
+ * recorded an outcome.
  */
 async function submitMessage(ctx: TaskContext, send: Send, adapter: ChannelAdapter): Promise<Send | null> {
   let current: Send | null = null
@@ -114,7 +121,10 @@ async function submitMessage(ctx: TaskContext, send: Send, adapter: ChannelAdapt
 /** Thrown if the ledger refuses a request because the message has changed since this attempt read it. */
 class RequestRefusedError extends Error {}
 
-/** Looks up a message that may have been accepted, and records the outcome. Null if the row has changed meanwhile. */
+/**
+ * Looks up a message that may have been accepted, and records the outcome. Returns null if the row changed in the
+ * meantime.
+ */
 async function resolveUnknown(
   ctx: TaskContext,
   send: Send,
@@ -161,7 +171,8 @@ async function pollProvider(
 }
 
 /**
- * Finds a send in the provider's list, ignoring entries of other sends. Null if nothing matches or there is no list.
+ * Finds a send in the provider's list, ignoring entries that belong to other sends. Null if nothing matches or the
+ * provider has no list.
  */
 export async function findAccepted(
   ctx: TaskContext,
@@ -178,8 +189,9 @@ export async function findAccepted(
 }
 
 /**
- * Records that the provider accepted a message. Not fenced, because acceptance is a fact whichever attempt learns of
- * it. Null if the message has another outcome, or another message has the provider's id.
+ * Records that the provider accepted a message. Not fenced, because the acceptance is a fact even if a superseded
+ * attempt learns of it. Returns null if the ledger has another outcome for the message, or another message with the
+ * provider's id.
  */
 export function recordAccepted(
   ctx: TaskContext,
@@ -203,7 +215,7 @@ async function retryWrite<T>(ctx: TaskContext, write: () => Promise<T>): Promise
   }
 }
 
-/** Describes a send whose outcome is unknown, for the job's result. */
+/** Describes a send with an unknown outcome, for the job's result. */
 export function describeUnknown(send: Send): string {
   return `The outcome of the send is unknown: ${send.detail}. It is not retried automatically.`
 }

@@ -6,7 +6,7 @@ import { countField } from '../setting-fields.ts'
 const isSmtpUrl = (text: string): boolean => {
   try {
     const { hostname, username, password } = new URL(text)
-    // Throws on a stray % in the password, a common mistake.
+    // Throws if the password contains an unencoded %, a common mistake.
     decodeURIComponent(username + password)
     return /^smtps?:\/\/\S+$/.test(text) && hostname !== ''
   } catch {
@@ -17,7 +17,7 @@ const isSmtpUrl = (text: string): boolean => {
 // Resend accepts 40 MB per email (https://resend.com/docs/dashboard/emails/attachments). Base64 with lines of 76
 // characters turns 25 MiB into 36 MB, which leaves room for the texts.
 const DEFAULT_ATTACHMENTS_BYTES = 25 * 1024 * 1024
-// Largest total that an email can send within its time limit; see `LIMITS` of the mailer.
+// Largest total size that one email can send within its time limit; see `LIMITS` of the mailer.
 const MAX_ATTACHMENTS_BYTES = 64 * 1024 * 1024
 
 /** Defines a setting for the URL of an HTTP API; strips trailing slashes. */

@@ -26,7 +26,7 @@ export async function run(ctx: TaskContext): Promise<{ closed: number; found: nu
   return { closed, found }
 }
 
-/** Looks up a send at the provider; true if it was found and recorded. The next run repeats a failed lookup. */
+/** Looks up a send at the provider; true if it was found and recorded. If the lookup fails, the next run repeats it. */
 async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promise<boolean> {
   const send = await ctx.db.maybeOne(findSendById(id))
   if (send === null || send.status !== 'unknown' || channel === 'email') return false

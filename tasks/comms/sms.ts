@@ -15,7 +15,10 @@ export const SmsResult = z.strictObject({
 })
 export type SmsResult = z.output<typeof SmsResult>
 
-/** Sends a text message. Messages to one number run one after the other, so that a lookup can tell them apart. */
+/**
+ * Sends a text message. Messages to one number are sent one at a time, so that a lookup at the provider can tell them
+ * apart.
+ */
 export const sendSms = defineTask({
   name: 'comms.sms',
   queue: 'comms',

@@ -1,20 +1,20 @@
 import { escapeMarkup } from '../markup-text.ts'
 
 /**
- * Message templates: texts with `{{name}}` placeholders and no other syntax. Every placeholder must be declared, and
- * every value must belong to a declared name. Template libraries are unsuitable: they add conditions and loops, and
- * most render a missing value as an empty text.
+ * Message templates: texts with `{{name}}` placeholders and no other syntax. Templates must declare every placeholder,
+ * and callers may pass values only for declared names. A template library is unsuitable: most have conditions and
+ * loops, and render a missing value as an empty text.
  */
 
 export const TEMPLATE_CHANNELS = ['email', 'sms'] as const
 
-/** The rendered parts of a message. */
+/** The parts of a message that a template renders. */
 const MESSAGE_PARTS = ['subject', 'text', 'html'] as const
 type MessagePart = (typeof MESSAGE_PARTS)[number]
 
 export interface Variable {
   readonly name: string
-  /** Default value; absent if a value is required. */
+  /** Default value; absent if callers must pass a value. */
   readonly default?: string | undefined
 }
 
@@ -26,7 +26,7 @@ export interface Template {
   readonly variables: readonly Variable[]
 }
 
-/** A rendered message; a text message has only `text`. */
+/** A rendered message. A part is null if the template lacks it; text messages have only `text`. */
 export type RenderedMessage = Readonly<Record<MessagePart, string | null>>
 
 /** A validation error and its location. */
@@ -51,13 +51,16 @@ const PLACEHOLDER = /\{\{ {0,8}([a-z][a-z0-9_]{0,63}) {0,8}\}\}/
 export const SINGLE_LINE = /^\P{Cc}*$/u
 export const SINGLE_LINE_RULE = 'must be one line without control characters'
 
-/** Splits a text into alternating texts and placeholder names; a text comes first. */
+/**
+ * Splits a text at its placeholders. The result alternates between texts and placeholder names, and starts with a text.
+ */
 const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER)
 const placeholderNamesOf = (text: string): ReadonlySet<string> =>
   new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
 /**
- * Reports missing parts, parts of other channels, undeclared placeholders, and defaults that would break the subject.
+ * Returns the problems of a template: missing parts, parts of another channel, undeclared placeholders, and defaults
+ * that would break the subject.
  */
 export function validateTemplate(template: Template): readonly TemplateProblem[] {
   const { channel, variables, subject, text, html } = template
@@ -106,8 +109,8 @@ function findPlaceholderProblems(
 }
 
 /**
- * Renders a template and escapes values in HTML. Returns the problems if values are missing, unknown or too long, would
- * break the subject, or leave a part empty.
+ * Renders a template; escapes values in HTML. Returns the problems instead if values are missing, unknown or too long,
+ * would break the subject, or would leave a part empty.
  */
 export function renderTemplate(
   template: Template,
@@ -142,8 +145,8 @@ export function renderTemplate(
 }
 
 /**
- * Fills in values; undefined if the text would be too long. Measures before building it, because a long value may occur
- * 100,000 times.
+ * Fills in values; undefined if the text would be too long. Computes the length first, because a text may contain a
+ * long value 100,000 times.
  */
 function fillPlaceholders(
   text: string | null,

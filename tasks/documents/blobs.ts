@@ -27,11 +27,11 @@ export interface UploadedBlob {
 /** Stored bytes. Each blob's row names its store; new blobs go to `BLOB_STORE`. */
 export interface Blobs {
   /**
-   * Stores a stream in constant memory; requesting a chunk releases the previous one. Leaves nothing behind if it
-   * fails.
+   * Stores a stream in constant memory. A chunk need not stay valid once the next is requested. Leaves nothing behind
+   * if it fails.
    */
   store(chunks: AsyncIterable<Uint8Array>): Promise<UploadedBlob>
-  /** Stores the bytes of an existing row under its key, in constant memory. Restores use it. */
+  /** Stores the bytes of an existing row under its key, in constant memory. For restores. */
   put(at: BlobLocation, chunks: AsyncIterable<Uint8Array>): Promise<void>
   /** Removes an upload, unless a document already uses it. */
   discard(at: BlobLocation): Promise<void>
@@ -75,7 +75,7 @@ class StoredBlobs implements Blobs {
       await convertErrors(async () => (await this.requireStore(at)).write(at, digest, noteUploadId))
       return { at, ...digest.result() }
     } catch (error) {
-      // Ignores errors of the cleanup: garbage collection removes the rest, and the caller needs the original error.
+      // Ignore errors of the cleanup: the caller needs the original error, and garbage collection removes the rest.
       await this.discard(at).catch(() => {})
       throw error
     }
@@ -89,7 +89,7 @@ class StoredBlobs implements Blobs {
 
   async discard(at: BlobLocation): Promise<void> {
     const { deleted } = await this.db.one(markUploadDeleted(at.blob_id))
-    // Reload the row: it may have an upload id by now, which must be removed too.
+    // Reload the row, because it may have an upload id by now; `remove` must also remove that upload.
     if (deleted) await this.remove((await this.db.maybeOne(findBlobLocation(at.blob_id))) ?? at)
   }
 
@@ -201,7 +201,9 @@ async function convertErrors<T>(action: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Converts a store's error. Any error but a Failure is an outage, such as a full disk or a missing permission. */
+/**
+ * Converts a store's error. Treats any error but a Failure as an outage, such as a full disk or a missing permission.
+ */
 function toStoreFailure(error: unknown): Failure {
   return error instanceof Failure ? error : fail('document.store_failed', {}, { cause: error })
 }

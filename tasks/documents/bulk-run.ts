@@ -8,7 +8,7 @@ import { type EnqueueOptions, enqueueMany } from '../task.ts'
 import type { BulkAction, BulkResult } from './bulk.ts'
 import { EXTRACTION } from './extraction.ts'
 
-// Documents per transaction and per step of the progress bar. Small, to bound the locks of a transaction.
+// Documents per transaction and per progress report. Small, so that a transaction holds few locks.
 const BATCH_SIZE = 100
 
 const PROGRESS_LABELS = {
@@ -30,7 +30,7 @@ export async function run(ctx: TaskContext, action: BulkAction): Promise<BulkRes
     ctx.reportProgress(PROGRESS_LABELS[action.action], start, ids.length)
     const batch = ids.slice(start, start + BATCH_SIZE)
     const outcomes = await ACTIONS[action.action](ctx, batch, action as never)
-    // Refreshes after the change, so that a retry repeats both. Extractions refresh collections themselves.
+    // Refresh after the change, so that a retry repeats both. Extractions refresh collections themselves.
     if (action.action !== 'extract')
       await ctx.db.transaction((tx) => refreshCollections(tx, batch, enqueueOptionsOf(ctx)))
     for (const id of batch) {
@@ -67,7 +67,7 @@ const ACTIONS: { readonly [A in BulkAction['action']]: RunAction<A> } = {
 
   async delete(ctx, ids, { permanent }) {
     const { ownerId } = ctx.job
-    // Not fenced: a fence locks the job's row, but cancelling locks mailboxes, which must come first.
+    // Not fenced: a fence locks the job's row, but mailboxes must be locked first, and cancelling locks them.
     const cancelled = await ctx.db.any(cancelExtractions(ids, ownerId))
     if (cancelled.length > 0) await ctx.db.run(notifyJobChanges(cancelled.map(({ id }) => id)))
     const trashDays = permanent ? null : ctx.settings.trashDays
@@ -83,8 +83,8 @@ const ACTIONS: { readonly [A in BulkAction['action']]: RunAction<A> } = {
   },
 
   async extract(ctx, ids) {
-    // Not fenced, because mailboxes must be locked before the job's row. The next attempt joins the jobs that a
-    // superseded one added.
+    // Not fenced: a fence locks the job's row, but mailboxes must be locked first. The next attempt joins the jobs that
+    // a superseded attempt added.
     return ctx.db.transaction(async (tx) => {
       const found = await tx.any(listOwnedDocuments(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))

@@ -21,7 +21,7 @@ export const BulkAction = z.discriminatedUnion('action', [
 export type BulkAction = z.output<typeof BulkAction>
 
 export const BulkResult = z.strictObject({
-  /** Number of documents in the requested state, including those that already were. */
+  /** Number of documents that now have the requested state, even if they had it before. */
   done: z.int(),
   refused: z.array(z.strictObject({ id: z.int(), code: z.string(), detail: z.string() })),
 })
@@ -32,9 +32,9 @@ export const bulkDocuments = defineTask({
   name: 'documents.bulk',
   queue: 'system',
   pool: 'io',
-  // One mailbox per owner keeps the order of requests.
+  // One mailbox per owner, so that requests run in order.
   actor: (_, ownerId) => `documents:${ownerId ?? 0}`,
-  // The payload contains all ids, so the links need not be complete.
+  // Links are for display and may be incomplete: the payload contains all ids.
   links: ({ ids }) => ids.slice(0, MAX_LINKS).map((id) => ({ kind: 'document', id })),
   payload: BulkAction,
   result: BulkResult,

@@ -9,9 +9,12 @@ import {
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 
-/** One day: longer than the slowest upload and the longest extraction, so neither loses data while it runs. */
+/**
+ * Minimum age of garbage. One day is longer than the slowest upload and the longest extraction, so neither loses data
+ * while it runs.
+ */
 export const GRACE_SECONDS = 86_400
-// A document may have thousands of pages with images, and one statement holds its locks until all are deleted.
+// Small, because a document may have thousands of pages with images, and a batch holds its locks until all are deleted.
 const DOCUMENT_BATCH = 20
 const BLOB_BATCH = 1000
 const REMOVAL_BATCH = 100
@@ -26,7 +29,7 @@ export async function run(ctx: TaskContext): Promise<{ documents: number; blobs:
 }
 
 /**
- * Marks unreferenced blobs as deleted. Scans all sealed blobs by id with index lookups, which takes seconds for a
+ * Marks unreferenced blobs as deleted. Checks all sealed blobs in the order of their ids, which takes seconds for a
  * million blobs.
  */
 async function markUnreferencedBlobs({ db, signal }: TaskContext): Promise<void> {
@@ -37,7 +40,7 @@ async function markUnreferencedBlobs({ db, signal }: TaskContext): Promise<void>
       const blob = await db.maybeOne(readBlobDigest(id))
       if (blob === null) continue
       await db.transaction(async (tx) => {
-        // Rechecks under the lock, because an upload of the same bytes may rely on the blob by now.
+        // Recheck under the lock, because an upload of the same bytes may rely on the blob by now.
         await tx.run(lockDigest(Buffer.from(blob.sha256)))
         await tx.run(markBlobDeletedIfUnreferenced(id, GRACE_SECONDS))
       })

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Renders a page with a text layer when a client requests its image. It has its own queue, so that the waiting client
- * is not delayed by long documents.
+ * Renders a page with a text layer when a client requests its image. Uses a separate queue, so that long documents do
+ * not delay the client.
  */
 export const renderPage = defineTask({
   name: 'documents.draw',

@@ -21,7 +21,7 @@ import { assertLanguagesInstalled } from './languages.ts'
 import { createUnreadPage, DOCUMENT_TIMEOUT_MS, DocumentBudget } from './limits.ts'
 import { unsealPassword } from './passwords.ts'
 
-// A text-layer page takes about a millisecond, so many are read, stored and reported together.
+// A page with a text layer takes about a millisecond, so many such pages are read, stored and reported together.
 const MAX_FAST_PAGES_IN_FLIGHT = 32
 // Storing the words of this many pages takes a tenth of a second.
 const PAGES_PER_WORD_BATCH = 1000
@@ -45,10 +45,10 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Attachments of attachments are not stored, because nesting has no limit.
+    // Do not store the attachments of attachments, because they may be nested without limit.
     const hasAttachmentsToStore =
       pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
-    // If this attempt ends before it stores the attachments, the flag makes a later job store them.
+    // The flag makes a later job store the attachments if this attempt ends before it stores them.
     if (hasAttachmentsToStore) await ctx.runFenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
       await readPages(ctx, documentId, pages, remaining)
@@ -64,8 +64,9 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
 }
 
 /**
- * Fails if a given password is wrong, or if a stored one no longer opens a document that was read before; its pages
- * stay. A document that was never read gets an unread page that says it needs a password.
+ * Fails if the given password is wrong, or if the stored password no longer opens a document that was read before. The
+ * document keeps its pages. A document that was never read instead gets an unread page that says it needs a password.
+ *
  * @throws fail('document.password_wrong')
  */
 async function rejectWrongPassword(
@@ -78,8 +79,8 @@ async function rejectWrongPassword(
 }
 
 /**
- * Stores the search words of all pages. Runs even after a failure, so that the stored pages can be found. Runs even if
- * no page was left to read, because an earlier attempt may have died before this step.
+ * Stores the search words of all pages. Call it even after a failure, so that searches find the stored pages. Call it
+ * even if no page was left to read, because an earlier attempt may have died before this step.
  */
 async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
   for (let from = 1; from <= count; from += PAGES_PER_WORD_BATCH)
@@ -87,8 +88,8 @@ async function storeAllWords({ db }: TaskContext, documentId: number, count: num
 }
 
 /**
- * Refreshes the collections that contain the document, also after a failure. Not fenced: a superseded attempt does no
- * harm here, and a fence would hold the job's lock while it waits for the mailboxes.
+ * Refreshes the collections that contain the document. Not fenced: a superseded attempt does no harm here, and a fence
+ * would hold the job's lock while it waits for the mailboxes.
  */
 async function updateCollections(
   { db, job, settings }: TaskContext,
@@ -126,7 +127,7 @@ async function readPages(
   await readInOrder(remaining, maxInFlight, ctx.signal, read, store)
 }
 
-/** Groups consecutive pages that were read in the same way. */
+/** Groups consecutive pages that were read in the same way, for progress reports. */
 function groupRuns(pages: readonly NumberedPage[]): NumberedPage[][] {
   const runs: NumberedPage[][] = []
   for (const page of pages) {

@@ -24,7 +24,7 @@ const EXTENSIONS_BY_TYPE: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-// Matches an extension, which has no mixed case: `Minutes of Mr.Smith` has none.
+// Matches a file extension. Extensions in mixed case do not count: `Minutes of Mr.Smith` has none.
 const EXTENSION_PATTERN = /\.([a-z][a-z\d]{0,7}|[A-Z][A-Z\d]{0,7})$/
 
 /** Returns a file name for a document: its title, plus the extension of its media type unless the title has one. */

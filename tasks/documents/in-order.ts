@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 const GATHER_MS = 10
 
 /**
- * Reads pages concurrently and stores them in order while it reads the next ones. At most `maxInFlight()` pages are
- * being read and as many are being stored, which bounds the loss in a crash. Pages that are ready together are stored
- * together. Stores all pages before a failed one, then throws its error.
+ * Reads pages concurrently and stores them in order, while it reads the next ones. At most `maxInFlight()` pages are
+ * being read and as many are being stored, which bounds the loss in a crash. Stores pages together if they are ready at
+ * the same time. If a page fails, stores all pages before it, then throws the error.
  */
 export async function readInOrder<T>(
   pages: readonly number[],

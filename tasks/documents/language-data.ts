@@ -1,4 +1,4 @@
-/** Finds OCR data of languages. Separate from `languages.ts`, whose schemas child processes do not need. */
+/** Finds the OCR data of languages. Separate from `languages.ts`, because child processes do not need its schemas. */
 
 /** Splits languages such as `deu+fra` into codes. */
 export const splitLanguages = (languages: string): string[] => languages.split('+')

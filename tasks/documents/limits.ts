@@ -2,12 +2,12 @@ import type { PageReader, PageResult } from '../context.ts'
 import type { Settings } from '../settings.ts'
 
 /**
- * Time limit for reading one document, whose pages compete with those of others. Another extraction reads the remaining
- * pages.
+ * Time limit for reading one document. It is long, because the pages compete with those of other documents. Another
+ * extraction reads the remaining pages.
  */
 export const DOCUMENT_TIMEOUT_MS = 24 * 3600_000
 
-// Text is rarely larger than its file; compressed print holds about five times its size in text.
+// Text is rarely larger than its file. In a compressed print file it is about five times as large.
 const TEXT_BYTES_PER_FILE_BYTE = 20
 const BASE_TEXT_BYTES = 2 ** 20
 // OCR of a 20 KB page takes three seconds.
@@ -24,7 +24,7 @@ export class DocumentBudget {
   readonly #pages: Pick<PageReader, 'cpuMs'>
   #storedBytes: number
 
-  /** @param storedBytes text size of the pages that are not reread */
+  /** @param storedBytes text size of the stored pages that this extraction does not read again */
   constructor(
     settings: Pick<Settings, 'maxDocumentTextBytes' | 'maxDocumentCpuSeconds'>,
     pages: Pick<PageReader, 'unpackedBytes' | 'cpuMs'>,

@@ -6,8 +6,8 @@ export interface MediaHint {
   readonly mediaType?: string | undefined
 }
 
-// Types of files that consist of readable characters. For such a file, any other detected type is a chance match of two
-// or three letters. For example, `file-type` takes "BM" for a bitmap, "MZ" for a program and "ID3" for music.
+// Types of files that consist of readable characters. If a readable file is detected as another type, two or three
+// letters match by chance. For example, `file-type` takes "BM" for a bitmap, "MZ" for a program and "ID3" for music.
 const TEXTUAL_TYPES = new Set([
   'application/pdf',
   'application/pgp-encrypted',
@@ -39,10 +39,10 @@ export const ZIP_TYPES: Readonly<Record<string, string>> = {
 export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
 
 /**
- * Detects the media type of a file from its first bytes (64 KiB are plenty). A text is `text/html`, `message/rfc822` or
- * the like if it begins like one. Otherwise it is `text/markdown` if the client's name or type says so, else
- * `text/plain`, including CSV, JSON and source code. Anything unknown is `application/octet-stream`. Never throws for
- * invalid bytes.
+ * Detects the media type of a file from its first bytes (64 KiB are plenty). A text that begins like HTML is
+ * `text/html`. Other text is `text/markdown` if the client's name or type says so, or `message/rfc822` if it begins
+ * like an email. The rest is `text/plain`, including CSV, JSON and source code. Anything unknown is
+ * `application/octet-stream`. Never throws for invalid bytes.
  */
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {
   const { fileTypeFromBuffer } = await import('file-type')
@@ -55,7 +55,7 @@ export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise
   return isText ? detectTextType(head, hint) : 'application/octet-stream'
 }
 
-// Formats that the library misses if their distinguishing data lies beyond the first bytes.
+// Formats that the library does not detect if their distinguishing data lies beyond the first bytes.
 const SIGNATURES: readonly (readonly [signature: string, mediaType: string])[] = [
   ['II*\0', 'image/tiff'],
   ['MM\0*', 'image/tiff'],
@@ -96,8 +96,8 @@ function detectTextType(head: Uint8Array, hint: MediaHint): string {
 const toLatin1 = (bytes: Uint8Array, length: number): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, length)).toString('latin1')
 
-// Comments and declarations may precede the root element. The pattern ends a comment at its first `-->`, because trying
-// later ones would double the time with each.
+// Comments and declarations may precede the root element. The pattern ends each comment at its first `-->`, because
+// backtracking over later ones would double the time with each comment.
 const isHtml = (head: Uint8Array): boolean =>
   /^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body)\b/i.test(
     toLatin1(head, 4096),
@@ -112,7 +112,10 @@ function isMail(head: Uint8Array): boolean {
   return has('from') && ['date', 'message-id', 'mime-version', 'received'].some(has)
 }
 
-/** True for UTF-8, or for UTF-16 with a byte order mark, without NUL; the last character may be incomplete. */
+/**
+ * True for UTF-8, and for UTF-16 with a byte order mark, if the text contains no NUL. The last character may be
+ * incomplete.
+ */
 function isUnicode(head: Uint8Array): boolean {
   const little = head[0] === 0xff && head[1] === 0xfe
   const big = head[0] === 0xfe && head[1] === 0xff

@@ -1,6 +1,9 @@
 import { seal, unseal } from '../sealed.ts'
 
-/** Passwords of encrypted documents. A password that opened a document is sealed and stored for later rendering. */
+/**
+ * Encrypts the passwords of encrypted documents. A password that opened a document is stored, because later renderings
+ * need it.
+ */
 
 const sealPurposeOf = (documentId: number): string => `document:${documentId}`
 

@@ -8,7 +8,7 @@ import type { Blobs, UploadedBlob } from './blobs.ts'
 
 /** Turns uploads into documents, or removes them. */
 
-/** Returns the blob id of an earlier upload of the same bytes if its store has lost them; otherwise null. */
+/** Returns the blob id of an earlier upload of the same bytes if the store has lost those bytes; otherwise null. */
 export async function findLostTwin(
   db: Database,
   blobs: Blobs,
@@ -19,9 +19,9 @@ export async function findLostTwin(
 }
 
 /**
- * Seals the blob of an upload, or reuses that of an earlier upload of the same bytes, for rows that the transaction
- * adds.
- * `lost` is the result of `findLostTwin`.
+ * Seals the blob of an upload, or selects that of an earlier upload of the same bytes, for rows that the transaction
+ * adds. `lost` is the result of `findLostTwin`.
+ *
  * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
  */
 export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number | null): Promise<void> {

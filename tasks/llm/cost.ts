@@ -14,16 +14,18 @@ export interface TokenUsage {
 }
 
 /**
- * Decimals of 200 digits. Counts have at most 16 digits and prices fewer than 60, so every sum and product is exact.
+ * Decimals of 200 digits. Token counts have at most 16 digits and prices fewer than 60, so every sum and product is
+ * exact.
  */
 export const ExactDecimal = Decimal.clone({ precision: 200, toExpNeg: -1000, toExpPos: 1000 })
 
 /**
  * Returns the cost of a request in US dollars: an exact decimal number as text, without an exponent, such as `0.00046`.
- * Null without a price, or for impossible counts: negative, fractional, or a part greater than its whole. A request
- * with more input than the threshold of a tier is charged entirely at that tier
+ * Null without a price, or if the counts are impossible (negative, fractional, or a part that exceeds its whole).
+ *
+ * If the input exceeds the threshold of a price tier, the whole request is charged at that tier
  * (https://ai.google.dev/gemini-api/docs/pricing). Cached input and reasoning without their own price cost the same as
- * other input and output of their tier.
+ * other input and output of that tier.
  */
 export function computeCost(price: Price | null, usage: TokenUsage): string | null {
   const { input, cached, output, reasoning } = usage

@@ -12,7 +12,7 @@ import { MODALITIES } from './modalities.ts'
 const MAX_DOLLARS = 10_000
 const MAX_TOKENS = 2_000_000_000
 
-/** Defines a field with text that PostgreSQL can store, unlike some strings in JSON. */
+/** Defines a text field. Rejects strings that JSON can express but PostgreSQL cannot store. */
 const textField = (max: number) =>
   z
     .string()
@@ -55,7 +55,7 @@ const Model = z.object({
       .array(Cost.extend({ tier: z.object({ type: z.string().default('context'), size: tokenCountField }) }))
       .max(20)
       .optional(),
-    /** The only tier in lists that predate `tiers`. */
+    /** The only price tier in lists that predate `tiers`. */
     context_over_200k: Cost.optional(),
   }).optional(),
 })
@@ -122,12 +122,15 @@ function toListedModel(vendor: string, model: Model): ListedModel {
   }
 }
 
-/** Returns the modalities that we know. Omits file types such as `pdf`, which models receive as text and images. */
+/**
+ * Returns the modalities that Millrace supports. Omits file types such as `pdf`, which models receive as text and
+ * images.
+ */
 const filterModalities = (given: readonly string[]): string[] =>
   MODALITIES.filter((one) => given.includes(one))
 
 /**
- * Returns the price of a model. Null if it depends on an unknown condition, because no price is better than a wrong
+ * Returns the price of a model. Null if it depends on an unsupported condition, because no price is better than a wrong
  * one.
  */
 function priceOf({

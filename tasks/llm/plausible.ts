@@ -3,13 +3,13 @@ import { AI_PROVIDERS } from '../ai/providers.ts'
 import { createListRefusal } from './models-dev.ts'
 
 /**
- * Checks that a list is plausible. A truncated list, other content or other units would disable models or make every
- * cost wrong. No single model is at fault, so the whole list is rejected.
+ * Checks that a model list is plausible. A truncated list, other content or other units would disable models or make
+ * every cost wrong. Rejects the whole list, because the error is not in a single model.
  */
 
 // Maximum share of a provider's models that a list may drop.
 const MAX_DROPPED_SHARE = 0.5
-// Prices rarely change together: if many change tenfold, the unit has changed.
+// Prices rarely change together: if many change by this factor, their unit has probably changed.
 const JUMP_FACTOR = 10
 const MAX_JUMP_SHARE = 0.2
 const TOLERATED_JUMPS = 3

@@ -12,7 +12,7 @@ import { parseModelsDev } from './models-dev.ts'
 import { checkPlausible } from './plausible.ts'
 import type { SyncPayload, SyncResult } from './sync.ts'
 
-// Maximum age of a fresh list: prices change daily. After a failed download, the next hourly run retries.
+// Maximum age of a list, because prices change daily. After a failed download, the next hourly run retries.
 const MAX_AGE_HOURS = 20
 
 /** Runs `llm.sync`. */

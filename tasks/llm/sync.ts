@@ -14,7 +14,7 @@ export type SyncResult = z.output<typeof SyncResult>
 /**
  * Updates the catalog from the list at `LLM_CATALOG_URL`, completely or not at all. The hourly schedule downloads the
  * list once a day; `asked` downloads it immediately. `force` accepts a list that differs implausibly from the last one.
- * Fails with `llm.list_failed` or `llm.list_refused`; the catalog then stays unchanged.
+ * If the task fails with `llm.list_failed` or `llm.list_refused`, the catalog stays unchanged.
  */
 export const syncCatalog = defineTask({
   name: 'llm.sync',

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
 import { defineOnNamedQueues } from './on-queues.ts'
 
-// The thread notices a cancellation between slices.
+// Length of the slices of work, between which the thread checks for cancellation.
 const SLICE_MS = 20
 
 /** Keeps one thread busy with a chain of SHA-256 hashes. */

@@ -19,7 +19,7 @@ export const loadTestTasks: readonly AnyTask[] = [
 
 const callableTasks = [...loadTestTasks, pruneExpired as unknown as AnyTask, noop as unknown as AnyTask]
 
-/** Tasks that callers may enqueue: queue -> name -> task. */
+/** Tasks that callers may enqueue, by queue and name. */
 export const namedTasks: ReadonlyMap<NamedQueue, ReadonlyMap<string, AnyTask>> = new Map(
   NAMED_QUEUES.map((queue) => [
     queue,

@@ -6,7 +6,7 @@ const MIB = 2 ** 20
 const PIECE_BYTES = 4 * MIB
 const PAGE_BYTES = 4096
 
-/** Allocates memory, writes to every page, sums up the pages and frees them, `rounds` times. */
+/** Allocates memory, writes to every page of it, sums up the pages and frees the memory, `rounds` times. */
 export const memoryOperations = defineOnNamedQueues({
   name: 'memory_operations_task',
   pool: 'cpu',
@@ -18,7 +18,7 @@ export const memoryOperations = defineOnNamedQueues({
     rounds: z.int(),
     allocated_bytes: z.int().describe('Total of all rounds'),
     checksum: z.int(),
-    /** Bytes in buffers outside the thread's heap: the peak, and after the last round. */
+    /** Bytes in buffers outside the thread's heap: the peak, and the amount after the last round. */
     peak_bytes: z.int(),
     left_bytes: z.int(),
   }),
@@ -30,7 +30,7 @@ export const memoryOperations = defineOnNamedQueues({
       const held = allocate(megabytes * MIB)
       checksum += sumPages(held)
       peak = Math.max(peak, process.memoryUsage().arrayBuffers)
-      // Frees the memory immediately: the garbage collector would let the rounds add up.
+      // Free the memory immediately. The garbage collector would free it later, so that the rounds would add up.
       for (const piece of held) piece.buffer.transfer(0)
       await nextTurn()
     }

@@ -6,7 +6,7 @@ import { enqueueMany } from '../task.ts'
 import { findLoad } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
-// Time between polls; each poll reads one row per task of the load.
+// The interval grows with the load, because each poll reads one row per task.
 const MIN_POLL_INTERVAL_MS = 100
 const POLL_INTERVAL_MS_PER_TASK = 0.05
 
@@ -59,7 +59,7 @@ async function waitUntilFinished(ctx: TaskContext, ids: readonly string[]) {
     const state = await ctx.db.one(getLoadTestProgress(ids))
     const done = state.completed + state.failed + state.cancelled
     if (done !== before) ctx.reportProgress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
-    // Counts only existing jobs: some may have been pruned with their results.
+    // Compare with the number of existing jobs, because some may have been pruned with their results.
     if (done === state.known) return state
     before = done
     await delay(Math.max(MIN_POLL_INTERVAL_MS, ids.length * POLL_INTERVAL_MS_PER_TASK), undefined, {

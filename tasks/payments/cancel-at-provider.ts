@@ -2,7 +2,7 @@ import { applyChanges } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
 import { toSubscriptionChange } from './subscriptions.ts'
 
-/** Cancels a subscription at the end of its paid period: first at the provider, then in our database. */
+/** Cancels a subscription at the end of its paid period, first at the provider and then in the database. */
 export async function cancelAtProvider(
   { job, providers, signal, runFenced }: TaskContext,
   id: string,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 import { Cancellation } from './shapes.ts'
 
-/** Cancels a subscription at the end of its paid period: first at the provider, then in our database. */
+/** Cancels a subscription at the end of its paid period, first at the provider and then in the database. */
 export const cancelSubscription = defineTask({
   name: 'payments.cancel',
   queue: 'payments',

@@ -14,7 +14,7 @@ function priceOf(price: ProviderObject): z.output<typeof Price> | null {
   const id = idOf(price.id)
   const currency = textOf(price.currency)
   const product = objectOf(price.product)
-  // The provider does not deactivate the prices of deleted and inactive products.
+  // Skip prices of deleted and inactive products, because the provider does not deactivate these prices.
   if (id === null || currency === null || product.deleted === true || product.active === false) return null
   const recurring = price.recurring === null ? null : objectOf(price.recurring)
   const interval = textOf(recurring?.interval)

@@ -7,7 +7,7 @@ import { toChargeChanges, toIntentChange, toInvoiceChange, toSessionChange } fro
 
 type ChangeReader = (event: ProviderEvent) => readonly (Change | null)[]
 
-/** Readers of changes by event type. Other types report no changes. */
+/** Functions that derive changes from an event, by event type. Events of other types change nothing. */
 const CHANGE_READERS: Readonly<Record<EventType, ChangeReader>> = {
   'checkout.session.completed': ({ object, at }) => [toSessionChange(object, at)],
   'payment_intent.succeeded': ({ object, at }) => [toIntentChange(object, 'succeeded', at)],
@@ -24,7 +24,7 @@ const CHANGE_READERS: Readonly<Record<EventType, ChangeReader>> = {
   'charge.dispute.updated': ({ object, at, type }) => [toDisputeChange(object, type, at)],
   'charge.dispute.closed': ({ object, at, type }) => [toDisputeChange(object, type, at)],
   'radar.early_fraud_warning.created': ({ object, at, type }) => [toWarningChange(object, type, at)],
-  // An alias of the type above.
+  // An alias of `radar.early_fraud_warning.created`.
   'fraudscreen.early_fraud_warning.created': ({ object, at, type }) => [toWarningChange(object, type, at)],
 }
 
@@ -51,8 +51,8 @@ export interface LookUp {
 /**
  * Returns the look-up that an event requires; null if it requires none.
  *
- * Since 2025 an invoice does not name the payment intent that paid it: without a look-up, one payment would count
- * twice. Since 2022 a charge does not list its refunds: refunds made outside Millrace would get no rows of their own.
+ * Invoices since 2025 do not name the payment intent that paid them: without a look-up, one payment would count twice.
+ * Charges since 2022 do not list their refunds: without a look-up, refunds made outside Millrace would get no rows.
  */
 export function findRequiredLookUp({ type, object }: ProviderEvent): LookUp | null {
   const id = idOf(object.id)

@@ -10,8 +10,8 @@ export async function run(ctx: TaskContext, payload: CheckoutPayload): Promise<C
   const linkedCustomer = account?.provider_customer_id ?? null
   const customer = account === null ? null : (linkedCustomer ?? (await createCustomer(ctx, account)))
   const firstTry = await openSession(ctx, payload, customer)
-  // Null means that the provider has no such customer: it was deleted in the dashboard, or belongs to another account
-  // or mode.
+  // Null if the provider has no such customer: an operator deleted it in the dashboard, or it belongs to another
+  // account or mode.
   const session =
     firstTry ?? (account && (await openSession(ctx, payload, await createCustomer(ctx, account, customer))))
   if (session === null) throw fail('payment.failed', { reason: 'the customer does not exist there' })
@@ -34,7 +34,10 @@ function openSession(ctx: TaskContext, payload: CheckoutPayload, customer: strin
   )
 }
 
-/** Creates the provider's customer for an account and links it; `former` is the customer that it replaces. */
+/**
+ * Creates a customer at the provider for an account and links it. `former` is the customer that the new one replaces;
+ * null if there is none.
+ */
 async function createCustomer(
   ctx: TaskContext,
   { id, email, full_name: name }: { id: number; email: string; full_name: string | null },

@@ -21,7 +21,7 @@ export const openCheckout = defineTask({
   // Serializes the checkouts of an account: the second one finds the customer that the first created.
   actor: ({ user_id }) => (user_id === null ? null : `payment_payer:${user_id}`),
   links: ({ user_id }) => (user_id === null ? [] : [{ kind: 'account', id: user_id }]),
-  // Anyone with this URL can continue as the payer.
+  // Anyone with this URL can continue the checkout as the payer.
   secrets: ['checkout_url'],
   payload: Payload,
   result: CheckoutSession,

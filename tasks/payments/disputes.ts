@@ -1,7 +1,7 @@
 import { type Change, createFact, createStamp, omitUnknownFacts } from './facts.ts'
 import { distinctIds, idOf, integerOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
-// The provider's dispute states, ranked in the order of their progress, and the state that we report for each.
+// The state to report for each of the provider's dispute states, with its rank in the order of progress.
 const DISPUTE_STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
   warning_needs_response: [0, 'warning_issued'],
   warning_under_review: [1, 'warning_issued'],

@@ -15,7 +15,7 @@ export async function run(
   if (pending === null) return {}
   const event = toProviderEvent(pending.type, pending.at, objectOf(pending.data))
   const required = settings.payments.secretKey === undefined ? null : findRequiredLookUp(event)
-  // Not fenced: applying is idempotent, so it does not matter which of two concurrent attempts applies the event.
+  // Not fenced: if two attempts run concurrently, either may apply the event, because applying is idempotent.
   const apply = applyStoredEvent(event_id, changesOf(event))
   if (required === null) await db.one(apply)
   else

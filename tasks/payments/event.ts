@@ -13,7 +13,7 @@ export const applyEvent = defineTask({
   actor: ({ subject }) => `payment:${subject}`,
   payload: z.strictObject({ event_id: z.string(), subject: z.string() }),
   result: z.strictObject({}),
-  // No caller waits for this job, but it must succeed eventually. The last of these retries starts after about 40
+  // High, because no caller retries this job, but it must eventually succeed. The last retry starts after about 40
   // minutes.
   tries: 16,
   timeoutSeconds: 60,
@@ -21,8 +21,8 @@ export const applyEvent = defineTask({
 })
 
 /**
- * Stores an event and enqueues its job in the same transaction. `fresh` is false if the event needs no new job. `jobId`
- * is then the job that handles it, or null once it is applied.
+ * Stores an event and enqueues its job in the same transaction. `fresh` is true if the call enqueued a job. Otherwise
+ * `jobId` is the job that already handles the event, or null if the event is applied.
  */
 export async function ingestEvent(
   tx: Queries,

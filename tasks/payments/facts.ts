@@ -1,6 +1,6 @@
 /**
- * Facts by name. When `payment_join` merges facts, the greater stamp wins, then the greater value. The order in which
- * facts arrive does not matter.
+ * Facts by name. When `payment_join` merges two facts, the one with the greater stamp wins. If the stamps are equal,
+ * the greater value wins. The order in which facts arrive does not matter.
  */
 export type Facts = Readonly<Record<string, Fact>>
 export type Fact = readonly [stamp: string, value: unknown]
@@ -27,7 +27,7 @@ export type Change =
       readonly facts: Facts
     }
 
-// Enough digits for amounts and for times in seconds; padding makes stamps comparable as text.
+// Enough digits for amounts and for times in seconds. Padding to this length makes stamps comparable as text.
 const STAMP_DIGITS = 16
 
 /** Creates a stamp from non-negative numbers; the first is the most significant. Negative numbers count as 0. */
@@ -35,12 +35,12 @@ export function createStamp(...parts: readonly number[]): string {
   return parts.map((part) => String(Math.max(0, part)).padStart(STAMP_DIGITS, '0')).join(':')
 }
 
-/** Creates a stamp that lets the earliest time win. */
+/** Creates a stamp that makes the earliest time win. */
 export function createEarliestStamp(seconds: number): string {
   return createStamp(10 ** (STAMP_DIGITS - 1) - seconds)
 }
 
-/** Omits unknown facts. */
+/** Removes the facts that are null, because their values are unknown. */
 export function omitUnknownFacts(facts: Readonly<Record<string, Fact | null>>): Facts {
   return Object.fromEntries(
     Object.entries(facts).filter((entry): entry is [string, Fact] => entry[1] !== null),

@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Asks the provider for data that an event omits. The payment intent of an invoice merges two rows into one payment. The
- * refunds of a charge include those made outside Millrace. The event stays applied if this job fails.
+ * Asks the provider for data that an event omits: the payment intent of an invoice, or the refunds of a charge. The
+ * payment intent merges two rows into one payment. The refunds include those made outside Millrace. The event stays
+ * applied if this job fails.
  */
 export const lookUpObject = defineTask({
   name: 'payments.look-up',

@@ -2,7 +2,7 @@ import type { Refund } from '../../sql/payment-changes.ts'
 import type { Change } from './facts.ts'
 import type { PaymentId, PaymentProvider } from './provider.ts'
 
-/** Id of a payment at the provider. If it had to be looked up, `changes` link it to the payment. */
+/** The provider's id of a payment. If the provider had to be asked for the id, `changes` link it to the payment. */
 export interface ResolvedPayment {
   readonly payment: PaymentId
   readonly changes: readonly Change[]

@@ -12,7 +12,7 @@ export interface ProviderEvent {
   readonly before: ProviderObject
 }
 
-/** The event types that we handle and the provider's event list accepts (https://docs.stripe.com/api/events/types). */
+/** Supported event types that the provider's event list accepts (https://docs.stripe.com/api/events/types). */
 export const LISTED_TYPES = [
   'checkout.session.completed',
   'payment_intent.succeeded',
@@ -31,19 +31,20 @@ export const LISTED_TYPES = [
 
 const HANDLED_TYPES = [
   ...LISTED_TYPES,
-  // An alias of the last listed type, which the provider's event list rejects.
+  // An alias of the last type in `LISTED_TYPES`. The provider's event list rejects the alias.
   'fraudscreen.early_fraud_warning.created',
 ] as const
 export type EventType = (typeof HANDLED_TYPES)[number]
 
-/** All event types that we handle. */
+/** All supported event types. */
 export const EVENT_TYPES: ReadonlySet<string> = new Set(HANDLED_TYPES)
 
-/** True if we handle an event type. */
+/** True if an event type is supported. */
 export const isEventType = (type: string): type is EventType => EVENT_TYPES.has(type)
 
 /**
- * Returns the id that most events about a payment share. Events with the same subject are applied one after another.
+ * Returns the id that most events about one payment have in common. Events with the same subject are applied one at a
+ * time.
  */
 export function subjectOf({ object }: ProviderEvent): string {
   for (const key of ['payment_intent', 'charge', 'invoice', 'subscription']) {
@@ -60,7 +61,7 @@ const Envelope = z.looseObject({
   data: z.looseObject({ object: z.looseObject({}) }),
 })
 
-// Limits the recursion over untrusted input. The provider's own events are less than ten levels deep.
+// Limits the recursion over untrusted input. Genuine events of the provider are nested less than ten levels deep.
 const MAX_DEPTH = 64
 
 /** Parses an event from the provider into a storable form; null if it is not a valid event. */
@@ -77,7 +78,7 @@ export function parseEvent(value: unknown): NewEvent | null {
   }
 }
 
-/** Converts a stored event into the input of the readers in `changes.ts`. */
+/** Converts a stored event into the input of `changesOf`. */
 export function toProviderEvent(type: string, at: number, data: ProviderObject): ProviderEvent {
   return { type, at, object: objectOf(data.object), before: objectOf(data.previous_attributes) }
 }

@@ -4,22 +4,29 @@ import type { ProviderObject } from './reading.ts'
  * The tasks' interface to the payment provider. Every call has a timeout and ends when `signal` aborts.
  *
  * @throws fail('payment.not_configured'), fail('payment.key'), fail('payment.rejected') or fail('payment.declined')
- * permanently. Throws fail('payment.failed') for transient failures: the call may have had its effect.
+ * permanently.
+ * @throws fail('payment.failed') transiently; the call may nevertheless have taken effect.
  */
 export interface PaymentProvider {
   /** Creates a customer and returns its id. */
   createCustomer(customer: NewCustomer, call: IdempotentCall): Promise<string>
-  /** Opens a checkout page; null if the provider has no such customer, or no longer has it. */
+  /** Opens a checkout page. Null if the provider has no such customer or has deleted it. */
   createCheckout(
     checkout: NewCheckout,
     call: IdempotentCall,
   ): Promise<{ readonly id: string; readonly url: string } | null>
-  /** Expires a customer's open checkouts, which could still be paid. Does nothing if there is no such customer. */
+  /**
+   * Expires a customer's open checkouts, because the customer could still pay them. Does nothing if there is no such
+   * customer.
+   */
   expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
   createRefund(refund: NewRefund, call: IdempotentCall): Promise<ObjectSnapshot>
   /** Cancels a subscription at the end of its paid period. */
   cancelSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
-  /** Returns the ids of the customer's subscriptions that will renew: neither ended nor ending with their period. */
+  /**
+   * Returns the ids of the customer's subscriptions that will renew. Omits those that have ended or will end with their
+   * period.
+   */
   listRenewingSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
   /** Returns the current state of a subscription; null if there is none. */
   findSubscription(id: string, signal: AbortSignal): Promise<ObjectSnapshot | null>
@@ -30,7 +37,7 @@ export interface PaymentProvider {
     payment: PaymentId,
     signal: AbortSignal,
   ): Promise<{ readonly objects: readonly ProviderObject[]; readonly at: number }>
-  /** Yields the events of these types since a time in seconds, in pages, newest first. */
+  /** Yields pages of the events of these types since a time in seconds, newest first. */
   listEvents(
     seconds: number,
     types: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Defensive reading of the provider's objects. Their shape differs between versions of its API, and an event has the
- * version of the account that sent it.
+ * Reads the provider's objects defensively. Their shape depends on the version of the provider's API, and events use
+ * the version that is set for the provider's account.
  */
 
 export type ProviderObject = Readonly<Record<string, unknown>>

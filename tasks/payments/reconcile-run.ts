@@ -22,9 +22,9 @@ import { JOB_METADATA_KEY, toRefundChange } from './transactions.ts'
 
 // The provider keeps its events for 30 days.
 const EVENT_RETENTION_SECONDS = 30 * 86_400
-// Overlap of consecutive reads: events become visible slightly out of order, and clocks differ.
+// Overlap of consecutive reads, because events become visible slightly out of order and clocks differ.
 const READ_OVERLAP_SECONDS = 600
-// Time for which an abandoned request can still reach the provider.
+// Maximum time after which a request of a dead attempt can still reach the provider.
 const SETTLE_GRACE_SECONDS = 300
 const BATCH_SIZE = 500
 
@@ -43,7 +43,7 @@ const enqueueOptionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
   settings,
 })
 
-/** Enqueues new jobs for stored events that are unapplied and have no live job; returns their number. */
+/** Enqueues new jobs for stored events that have neither been applied nor have a live job. Returns their number. */
 async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   return ctx.runFenced(async (tx) => {
     const rows = await tx.any(lockUnappliedEvents(BATCH_SIZE))
@@ -52,7 +52,7 @@ async function ingestUnapplied(ctx: TaskContext): Promise<number> {
   })
 }
 
-/** Ingests missed events from the provider's list, from where the last complete read ended; returns their number. */
+/** Ingests events that the provider lists but never delivered, since the last complete read. Returns their number. */
 async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   const { now, at } = await ctx.db.one(getReconciledTime())
   const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - READ_OVERLAP_SECONDS
@@ -61,7 +61,7 @@ async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
     missed += await ctx.runFenced((tx) => ingestPage(tx, page, enqueueOptionsOf(ctx)))
     ctx.reportProgress(`Ingested ${missed} missed events`)
   }
-  // Stores the time only after the last page, so that an interrupted read starts over.
+  // Store the time only after the last page, so that an interrupted read starts over.
   await ctx.runFenced((tx) => tx.run(setReconciledTime(now)))
   return missed
 }
@@ -80,8 +80,8 @@ async function ingestPage(
 }
 
 /**
- * Settles refunds whose request got no answer: after the grace period the provider either has them or never will.
- * Returns their number.
+ * Settles refunds whose request got no answer. After the grace period, a refund that the provider does not have will
+ * never be created. Returns the number of settled refunds.
  */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
   let settled = 0
@@ -93,7 +93,7 @@ async function settleRefunds(ctx: TaskContext): Promise<number> {
   return settled
 }
 
-/** Settles a refund; true on success. After a failure, the next run retries it. */
+/** Settles a refund and returns true. On failure, returns false; the next run retries it. */
 async function trySettleRefund(ctx: TaskContext, refund: Refund): Promise<boolean> {
   try {
     await settleRefund(ctx, refund)

@@ -3,7 +3,7 @@ import { defineTask, loadLazily } from '../task.ts'
 
 /**
  * Ingests events that never arrived, applies events that were never applied, and settles refunds with an unknown
- * outcome. Idempotent: known events and refunds change nothing.
+ * outcome. Idempotent, because known events and settled refunds are not processed again.
  */
 export const reconcilePayments = defineTask({
   name: 'payments.reconcile',

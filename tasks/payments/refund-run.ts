@@ -38,16 +38,16 @@ async function requestRefund(ctx: TaskContext, refund: Refund): Promise<string> 
   })
   const change = toRefundChange(answer.object, answer.at)
   if (change === null) throw fail('payment.failed', { reason: 'unexpected response' })
-  // Includes our own ids of the payment: the answer may name the payment by an id that we do not have.
+  // Add the ids from the refund's row, because the answer may name the payment by an id that is not stored.
   const ids = distinctIds(refund.charge, refund.payment_intent, ...change.ids)
   const linked = { ...change, ids, request: refund.job_id }
   await ctx.runFenced((tx) => tx.run(applyChanges([...changes, linked])))
   return change.id
 }
 
-// Errors of a first attempt after which there is certainly no refund. On a later attempt, an earlier one may have
-// succeeded, perhaps with another API key. The amount then stays reserved until `payments.reconcile` looks the refund
-// up.
+// Errors that prove that the provider created no refund, if they occur on the first attempt. On a later attempt they
+// prove nothing: an earlier attempt may have succeeded, perhaps with another API key. The amount then stays reserved
+// until `payments.reconcile` looks the refund up.
 const REFUSAL_CODES: ReadonlySet<string> = new Set([
   'payment.not_configured',
   'payment.key',

@@ -3,9 +3,9 @@ import { defineTask, loadLazily } from '../task.ts'
 import { Transaction } from './shapes.ts'
 
 /**
- * Refunds the amount that the edge has reserved. All attempts use one idempotency key, and the refund's metadata names
- * its job. If an attempt is interrupted after the provider accepted the refund, the next one gets the same answer. A
- * refusal releases the reservation. With an unknown outcome, the amount stays reserved until `payments.reconcile`.
+ * Refunds the amount that the edge has reserved. All attempts use one idempotency key, so an attempt gets the same
+ * answer as an interrupted one. The refund's metadata names its job. A refusal releases the reservation. If the outcome
+ * is unknown, the amount stays reserved until `payments.reconcile` settles the refund.
  */
 export const refundPayment = defineTask({
   name: 'payments.refund',

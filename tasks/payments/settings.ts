@@ -20,10 +20,10 @@ export const paymentShape = {
   PROVIDER_SECRET_KEY: secretField,
   // During a rotation, holds the old and the new secret, separated by a comma.
   PROVIDER_WEBHOOK_SECRET: secretField,
-  // Aliases that Stripe's own examples use.
+  // Aliases that Stripe's documentation uses.
   STRIPE_SECRET_KEY: secretField,
   STRIPE_WEBHOOK_SECRET: secretField,
-  // An origin only: the SDK adds the path.
+  // Must be an origin, because the SDK adds the path.
   PROVIDER_API_BASE_URL: z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))

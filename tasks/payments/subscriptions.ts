@@ -8,7 +8,7 @@ import {
 } from './facts.ts'
 import { idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
-// The provider's subscription states, ranked in their usual order, and the state that we report for each.
+// The state to report for each of the provider's subscription states, with its rank in the usual order.
 const SUBSCRIPTION_STATES: Readonly<Record<string, readonly [rank: number, ours: string]>> = {
   incomplete: [0, 'incomplete'],
   trialing: [1, 'trialing'],
@@ -20,13 +20,16 @@ const SUBSCRIPTION_STATES: Readonly<Record<string, readonly [rank: number, ours:
   canceled: [5, 'canceled'],
 }
 
-/** Kinds of reports about a subscription, in their order within a second: created, then updated, then deleted. */
+/**
+ * Kinds of events about a subscription. Among events within the same second, `deleted` wins over `updated`, and
+ * `updated` over `created`.
+ */
 export type SubscriptionSource = 'created' | 'updated' | 'deleted'
 const SUBSCRIPTION_SOURCES: readonly SubscriptionSource[] = ['created', 'updated', 'deleted']
 
 /**
  * Returns the change with a subscription's state at `at`, in seconds; null without an id. `before` holds the values
- * that an update replaced: within a second, an event that changes a field wins over one that only includes it.
+ * that an update replaced. Within a second, an event that changes a field wins over one that only includes the field.
  */
 export function toSubscriptionChange(
   subscription: ProviderObject,
@@ -62,7 +65,7 @@ export function toSubscriptionChange(
   }
 }
 
-/** Returns the plan name: that of the price or product, a lookup key, or else an id; null if there is none. */
+/** Returns the plan name: the name of the price or product, else a lookup key, else an id; null if there is none. */
 function findPlanName(subscription: ProviderObject, item: ProviderObject | undefined): string | null {
   const plans = [objectOf(item?.price), objectOf(item?.plan), objectOf(subscription.plan)]
   for (const key of ['nickname', 'name']) {

@@ -9,14 +9,14 @@ import {
 import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 /**
- * Derives changes of payments from the provider's objects. One payment has several objects: a session, an invoice, a
- * payment intent and a charge. Each names some of the others. `at` is the time of the report, in seconds since the
- * epoch.
+ * Derives changes of payments from the provider's objects. A payment may have a session, an invoice, a payment intent
+ * and a charge, and each of these objects names some of the others. `at` is the time of the report, in seconds since
+ * the epoch.
  */
 
 type Outcome = 'pending' | 'failed' | 'canceled' | 'succeeded'
 
-// Success is final: a failure reported later belongs to an earlier attempt to pay.
+// Success is final: a failure that is reported later belongs to an earlier payment attempt.
 const OUTCOME_RANK: Readonly<Record<Outcome, number>> = { pending: 0, failed: 1, canceled: 2, succeeded: 3 }
 
 // Ranks sources by the reliability of their amount. Several charges may pay an invoice, and a session has only the
@@ -67,7 +67,10 @@ function toTransactionChange(report: PaymentReport): Change {
   }
 }
 
-/** Returns the change for a completed session; null if it has no payment of its own, such as for a trial. */
+/**
+ * Returns the change for a completed session. Null if the session has no payment of its own, for example because it
+ * starts a trial.
+ */
 export function toSessionChange(session: ProviderObject, at: number): Change | null {
   const intent = idOf(session.payment_intent)
   const amount = integerOf(session.amount_total)
@@ -111,7 +114,8 @@ export function toIntentChange(intent: ProviderObject, outcome: 'succeeded' | 'f
 }
 
 /**
- * Returns the change for an invoice that was paid or whose payment failed; null for a zero amount, such as for a trial.
+ * Returns the change for an invoice that was paid or whose payment failed. Null if the amount is zero, for example for
+ * a trial.
  */
 export function toInvoiceChange(
   invoice: ProviderObject,
@@ -148,7 +152,7 @@ function intentOfPayments(invoice: ProviderObject): string | null {
   return idOf(objectOf(itemsOf(invoice.payments)[0]?.payment).payment_intent)
 }
 
-/** Returns the changes for a charge that was refunded at least in part, and for the refunds that it lists. */
+/** Returns the changes for a charge that was partly or fully refunded, and for the refunds that it lists. */
 export function toChargeChanges(charge: ProviderObject, at: number): Change[] {
   const refunded = integerOf(charge.amount_refunded)
   const id = idOf(charge.id)
@@ -176,12 +180,15 @@ type RefundChange = Extract<Change, { kind: 'refund' }>
 
 const REFUND_RANK: Readonly<Record<string, number>> = { pending: 0, succeeded: 1, failed: 2, canceled: 3 }
 
-/** Metadata key under which our refunds name their job. It identifies a refund whose response was lost. */
+/** Key of the job's id in the metadata of a refund. It identifies a refund whose response was lost. */
 export const JOB_METADATA_KEY = 'millrace_job'
 
 const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Returns the change for a refund; null if it lacks an id (old API versions), its payment, an amount or a currency. */
+/**
+ * Returns the change for a refund; null if the refund lacks an id (old API versions), a payment, an amount or a
+ * currency.
+ */
 export function toRefundChange(refund: ProviderObject, at: number): RefundChange | null {
   const id = idOf(refund.id)
   const ids = distinctIds(idOf(refund.charge), idOf(refund.payment_intent))

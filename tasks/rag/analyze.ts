@@ -4,7 +4,7 @@ import { decodeText } from './read.ts'
 import { hashTerm, tokenize } from './words.ts'
 
 /**
- * Increase the version when the same bytes yield other chunks or terms. The next run then reanalyzes files of older
+ * Increase the version whenever the analysis of the same bytes changes. The next run then reanalyzes files of older
  * versions.
  */
 export const ANALYSIS_VERSION = 4
@@ -16,14 +16,14 @@ export type AnalysisResult = { readonly chunks: readonly NewChunk[] } | { readon
 export interface AnalysisOptions {
   readonly format: Format
   readonly fileName: string
-  /** True if the bytes are a JSON array of page texts instead of a file's bytes. */
+  /** True if the bytes are a JSON array of the texts of pages. */
   readonly isPageList?: boolean
 }
 
-// A file with more chunks is data, and would crowd out all others.
+// A file with more chunks contains data, and its chunks would crowd out those of other files.
 const MAX_CHUNKS = 20_000
 const MAX_LINES = 500_000
-/** Limit for all pages of a PDF or document: about 10,000 pages of a book. */
+/** Maximum number of characters in all pages of a PDF or document: about 10,000 pages of a book. */
 export const MAX_PAGES_CHARACTERS = 20_000_000
 
 /** Cuts a file into chunks with their terms. Run it only in a child process: it parses untrusted content. */

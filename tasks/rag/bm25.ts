@@ -3,12 +3,14 @@ import { type Hit, selectTop } from './top.ts'
 import { hashTerm, tokenize } from './words.ts'
 
 /**
- * BM25 (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", 3.3) with pseudo-relevance feedback. The
- * first run finds the best chunks. The second adds their heaviest terms by BM25 weight to the query (Rocchio).
+ * Ranks chunks by BM25 (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", 3.3) with
+ * pseudo-relevance feedback. The first pass finds the best chunks. The second pass extends the query with the terms
+ * that have the highest BM25 weights in these chunks (Rocchio).
  */
 
-// Tuned on Cranfield and Vaswani only; CACM and CISI served for evaluation. Candidates: k1 1.2 and 1.6, b 0.5 and 0.65,
-// 5 and 8 chunks, 40 and 60 terms, weights 0.5 and 0.7. `npm run bench -- retrieval DIR` prints the figures.
+// Tuned on the Cranfield and Vaswani collections only; CACM and CISI served for evaluation. Tested values: k1 1.2 and
+// 1.6, b 0.5 and 0.65, 5 and 8 chunks, 40 and 60 terms, shares 0.5 and 0.7. `npm run bench -- retrieval DIR` prints the
+// results.
 const K1 = 1.2
 const B = 0.65
 const FEEDBACK_CHUNKS = 5
@@ -19,13 +21,14 @@ const FEEDBACK_SHARE = 0.7
 const MIN_TERM_CHUNKS = 2
 const MAX_CHUNK_SHARE = 0.3
 
-/** A query as hashes of terms. The terms of a phrase, given in quotation marks, must occur in sequence. */
+/** A query as hashes of terms. The terms of a phrase (text in quotation marks) must occur in sequence. */
 export interface Query {
   readonly terms: readonly number[]
   readonly phrases: readonly (readonly number[])[]
 }
 
-// Every candidate chunk is scanned for each phrase: 500 phrases over 10,000 chunks would block all searches for 7 s.
+// Limited because each phrase is searched in many chunks: 500 phrases over 10,000 chunks would block all searches for 7
+// s.
 const MAX_PHRASES = 8
 
 /** Parses a query; `"…"` is a phrase. Ignores phrases of one term and all after the first 8. */
@@ -43,10 +46,10 @@ export function parseQuery(text: string): Query {
 type Weights = ReadonlyMap<number, number>
 
 /**
- * Returns the best chunks for a query. Scores are between 0 and 1, exclusive: shares of a bound that no chunk can
- * reach. If any chunk contains all phrases, returns only such chunks; otherwise ignores the phrases.
+ * Returns the best chunks for a query. Scores are greater than 0 and less than 1, because they are divided by a bound
+ * that no chunk can reach. If any chunk contains all phrases, returns only such chunks; otherwise ignores the phrases.
  *
- * @param allowed 1 for each chunk that may be returned. Null allows all.
+ * @param allowed 1 for each chunk that may be returned; null allows all.
  */
 export function searchTerms(
   postings: Postings,
@@ -104,7 +107,7 @@ function scoreChunks(postings: Postings, weights: Weights, allowed: Uint8Array |
   return scores
 }
 
-/** Returns the score that a chunk approaches if it repeats every term infinitely often. */
+/** Returns the limit of a chunk's score as the occurrences of every term grow to infinity. */
 function computeUpperBound(postings: Postings, weights: Weights): number {
   let bound = 0
   for (const [term, weight] of weights) bound += computeIdf(postings, term) * weight * (K1 + 1)
@@ -145,7 +148,7 @@ function countTerms({ termOffsets, terms }: Postings, chunk: number): ReadonlyMa
   return counts
 }
 
-/** Returns the allowed chunks that contain all phrases; all allowed chunks if none does. */
+/** Returns the allowed chunks that contain all phrases, or all allowed chunks if none contains them all. */
 function filterByPhrases(
   postings: Postings,
   phrases: Query['phrases'],

@@ -15,9 +15,9 @@ import { embedBuild } from './embed-build.ts'
 import type { IndexResult } from './index-result.ts'
 import type { SkippedSource } from './walk.ts'
 
-/** Builds a collection: a run stores new rows next to the live ones, then swaps them in. */
+/** Builds a collection. A run stores new rows next to the live ones, then replaces the live ones in one swap. */
 
-/** Searches hold collections in memory: half a million chunks take about a gigabyte. */
+/** Limits memory, because searches hold collections in memory: half a million chunks take about a gigabyte. */
 const MAX_CHUNKS = 500_000
 // Batch size: large enough to amortize a transaction, small enough to hold in memory.
 const CHUNKS_PER_WRITE = 500
@@ -79,6 +79,7 @@ export class Build {
 
   /**
    * Keeps a source that is already indexed with this digest (hex). Returns false if the source is new or has changed.
+   *
    * @throws fail('rag.too_many_chunks').
    */
   reuse(source: string, digest: string): boolean {
@@ -108,7 +109,7 @@ export class Build {
     if (this.#pendingChunks >= CHUNKS_PER_WRITE) await this.#store()
   }
 
-  /** Records requested sources that will not be in the collection, with the reasons. */
+  /** Records requested sources that the collection will not contain, with the reasons. */
   recordSkipped(...skipped: readonly SkippedSource[]): void {
     this.#skipped.push(...skipped)
   }
@@ -144,7 +145,10 @@ export class Build {
     }
   }
 
-  /** Deletes leftover files: their sources have disappeared or match the live files again. */
+  /**
+   * Deletes files that an earlier attempt stored and this one does not need: their sources have disappeared or match
+   * the live files again.
+   */
   async #dropStale(): Promise<void> {
     const ctx = this.#ctx
     const stale = [...this.#leftover.values()].map(({ id }) => id)

@@ -20,13 +20,13 @@ export interface Chunk {
   readonly heading: string | null
 }
 
-// About 300 words: room for most paragraphs with their neighbours, within the 512 word pieces that embedding models
-// read.
+// About 300 words: enough for most paragraphs and their neighbours, and within the 512 word pieces that embedding
+// models read.
 export const MAX_CHUNK_CHARACTERS = 1600
-// Shorter sections share a chunk with the next one.
+// A shorter section shares a chunk with the next section.
 const MIN_CHUNK_CHARACTERS = 400
 
-/** Cuts a text by its structure: headings, functions, paragraphs, then lines and sentences. */
+/** Cuts a text into chunks, if possible at headings, functions and paragraphs, otherwise at lines and sentences. */
 export function splitIntoChunks(text: string, format: Format, pageStarts: readonly number[] = []): Chunk[] {
   const blocks = splitIntoBlocks(text, format, pageStarts)
     .flatMap((block) => trimBlock(text, block) ?? [])
@@ -50,7 +50,9 @@ function splitIntoBlocks(text: string, format: Format, pageStarts: readonly numb
   }
 }
 
-/** Returns the number (from 1) of the page or line at a position; `starts` are ascending. */
+/**
+ * Returns the number (from 1) of the page or line at a position. `starts` holds the start positions in ascending order.
+ */
 function findNumberAt(position: number, starts: readonly number[]): number {
   let [low, high] = [0, starts.length]
   while (low < high) {
@@ -80,7 +82,10 @@ function splitBlock(text: string, block: Block): readonly Block[] {
   return parts.flatMap((part) => (part.text === undefined ? (trimBlock(text, part) ?? []) : [part]))
 }
 
-/** Returns the cut position in a piece of maximum length: after a line, a sentence or a word, else within a word. */
+/**
+ * Returns the position at which to cut a piece of maximum length: after a line, a sentence or a word, else within a
+ * word.
+ */
 function findCutPosition(piece: string): number {
   const half = piece.length / 2
   const line = piece.lastIndexOf('\n') + 1

@@ -12,12 +12,12 @@ import type { TaskContext } from '../context.ts'
 import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build, type IndexedCollection } from './build.ts'
 
-/** Indexes the documents of a collection that changed since the last run, by their titles and the times of their pages. */
+/** Indexes the documents of a collection. Skips documents whose title and pages have not changed since the last run. */
 
 const DOCUMENTS_PER_READ = 100
 // A page has at most two million characters.
 const PAGES_PER_READ = 16
-// Maximum number of documents that a selection's search returns; the search itself also ranks a limited number.
+// Maximum number of documents in the result of a selection's search; the search itself also ranks a limited number.
 const MAX_SEARCH_RESULTS = 1000
 
 type ListedDocument = z.output<typeof SelectedDocument>
@@ -128,7 +128,7 @@ async function analyzeDocument(
   }
   if (pages.every((text) => text === '')) return { reason: 'no text' }
   const bytes = Buffer.from(JSON.stringify(pages))
-  // The analysis strips a file extension. The added dot makes it strip nothing else from the title.
+  // The analysis strips a file extension. The added dot prevents it from stripping the end of the title.
   const fileName = `${title}.`
   const read = await providers.analyze(bytes, { format: 'pdf', fileName, isPageList: true }, signal)
   return 'reason' in read ? read : { ...read, byteSize: bytes.byteLength }

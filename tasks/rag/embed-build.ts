@@ -7,16 +7,17 @@ import { enqueue } from '../task.ts'
 import { EmbedResult, selectEmbedTask } from './embed.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
-// A batch of this many chunks takes a second or two. It may have more chunks, because files are not split.
+// A batch of this many chunks takes a second or two. Batches may have more, because all chunks of a file are in one
+// batch.
 const CHUNKS_PER_JOB = 64
 const POLL_INTERVAL_MS = 50
-// Longer than any batch, but finite, so that a queue without workers does not block an index forever. The wait reports
-// no progress, so it must stay below `stallSeconds`, which would end the attempt.
+// Longer than any batch takes, but finite, so that a queue without workers does not block an index forever. The wait
+// reports no progress, so it must be shorter than `stallSeconds`, after which the attempt would be aborted.
 export const MAX_WAIT_MS = (INDEXING_OPTIONS.stallSeconds - 300) * 1000
 
 /**
- * Embeds all files without vectors that a swap would leave in the collection. Returns the model, or null if it is
- * unavailable: chunks without vectors match by keywords only.
+ * Embeds all files that would be in the collection after a swap and have no vectors. Returns the model. Null if the
+ * model is unavailable; chunks without vectors then match by keywords only.
  */
 export async function embedBuild(
   ctx: TaskContext,
@@ -35,7 +36,7 @@ export async function embedBuild(
       chunks += files[done]!.chunk_count
     }
     const result = await embedByJob(ctx, { files: batch }, MAX_WAIT_MS)
-    // Otherwise the model is unavailable, or a worker with other settings used another one.
+    // Any other model means that the configured one is unavailable, or that a worker with other settings ran the job.
     if (result.model === model) continue
     ctx.log.warn(
       { reason: result.reason, model: result.model },

@@ -31,7 +31,7 @@ const run = loadLazily<EmbedPayload, EmbedResult>(() => import('./embed-run.ts')
 const defineEmbedTask = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })
 
-// The tasks have separate queues: an indexing job waits for them, and must not hold the slot that they need.
+// The tasks have separate queues, because an indexing job waits for them and must not occupy the slot that they need.
 /** Embeds with the local model, on the thread that holds it. */
 export const embedLocally = defineEmbedTask('rag.embed', 'rag_model', 'model')
 /** Embeds through a provider. */

@@ -10,8 +10,8 @@ export interface FusedHit extends Hit {
 const RANK_CONSTANT = 60
 
 /**
- * Fuses two ranked lists by reciprocal ranks; a chunk that is first in both scores 1. If `vector` is null, the lexical
- * hits keep their own scores, which are below 1.
+ * Fuses two ranked lists by reciprocal ranks. A chunk that is first in both lists scores 1. If `vector` is null, the
+ * lexical hits keep their own scores, which are below 1.
  */
 export function fuseRanks(lexical: readonly Hit[], vector: readonly Hit[] | null, max: number): FusedHit[] {
   if (vector === null)

@@ -14,7 +14,7 @@ export async function run(
   const { ownerId } = ctx.job
   const id = await ctx.runFenced(async (tx) => {
     const opened = await tx.one(openDocumentCollection(name, ownerId, documents))
-    // Collections have a quota, because each change of a document refreshes all collections that may contain it.
+    // Collections have a quota, because a change of a document refreshes all collections that may contain it.
     if (opened.created) await requireQuota(tx, ownerId, ['collections'], ctx.settings.quotas)
     return opened.id
   })

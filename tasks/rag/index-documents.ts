@@ -8,15 +8,15 @@ const Payload = z.strictObject({ collection: z.string(), documents: Selection })
 export type IndexDocumentsPayload = z.output<typeof Payload>
 
 /**
- * Returns the mailbox of a collection. It includes the owner, so that another owner's collection of the same name does
- * not block it.
+ * Returns the mailbox of a collection. It contains the owner's id, so that collections of the same name do not block
+ * each other.
  */
 export const mailboxOf = (name: string, ownerId: number | null): string =>
   `rag-documents:${ownerId ?? 0}:${name}`
 
 /**
- * Indexes the selected documents of the job's owner into their collection. As in `rag.index`, unchanged documents stay
- * and deselected ones are removed. Changes become visible together, when the build is swapped in.
+ * Indexes the selected documents of the job's owner into their collection. Keeps unchanged documents and removes
+ * deselected ones, like `rag.index`. All changes become visible together when the build is swapped in.
  */
 export const indexDocuments = defineTask({
   ...INDEXING_OPTIONS,

@@ -49,7 +49,7 @@ function buildWalkOptions({ settings, signal }: TaskContext, { extensions, exclu
   }
 }
 
-/** The file to add (null if its indexed version is current), or the reason for skipping it. */
+/** The file to add, or the reason for skipping it. The file is null if its indexed version is current. */
 type PreparedFile = { readonly file: NewFile | null } | { readonly reason: string }
 
 async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Promise<PreparedFile> {
@@ -102,9 +102,7 @@ async function analyzePdf(
   }
 }
 
-/**
- * Returns the ids of live files below the target that no longer exist. Files outside the target stay in the collection.
- */
+/** Returns the ids of live files below the target that no longer exist. Keeps files outside the target. */
 function findRemoved(
   { root, path, isFolder }: IndexTarget,
   { liveFiles: known, presentSources }: Build,

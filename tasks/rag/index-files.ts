@@ -12,9 +12,9 @@ const Payload = z.strictObject({
 export type IndexPayload = z.output<typeof Payload>
 
 /**
- * Indexes the files below a path into a collection: reads new and changed files, keeps unchanged ones and removes missing
- * ones. Changes become visible together, when the build is swapped in. A retry continues with the files that the last
- * attempt stored.
+ * Indexes the files below a path into a collection. Reads new and changed files, keeps unchanged ones and removes
+ * missing ones. All changes become visible together when the build is swapped in. A retry continues with the files that
+ * the last attempt stored.
  */
 export const indexFiles = defineTask({
   ...INDEXING_OPTIONS,

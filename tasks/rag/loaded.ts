@@ -10,7 +10,7 @@ export interface LoadedCollection {
   readonly postings: Postings
   /** Null if no chunk has a vector, or if pgvector indexes the vectors. */
   readonly vectors: Vectors | null
-  /** File of each chunk, and the chunk's position in it. */
+  /** File and ordinal of each chunk. */
   readonly positions: readonly Position[]
   /** First chunk of each file, by file id. */
   readonly firstChunks: ReadonlyMap<number, number>
@@ -23,7 +23,7 @@ export interface Position {
   readonly ordinal: number
 }
 
-/** Builds a collection in memory from its files. An older version may share these files. */
+/** Builds a collection in memory from its files. May share them with an older version of the collection. */
 export function buildCollection(state: CollectionState, files: readonly LoadedFile[]): LoadedCollection {
   const positions: Position[] = []
   const chunks: Uint32Array[] = []
@@ -66,7 +66,7 @@ function buildVectors(files: readonly LoadedFile[], dimensions: number): Vectors
   return rows.length === 0 ? null : new Vectors(dimensions, rows)
 }
 
-// Copies the bytes to align them, like `floatsOf`.
+// Copies the bytes, because a typed array needs aligned memory.
 const uint32sOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
 
 /** Returns the metadata of a result, which `filter_metadata` compares. */

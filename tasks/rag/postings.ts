@@ -5,14 +5,14 @@
 export class Postings {
   /** The number of chunks. */
   readonly size: number
-  /** A chunk's terms are `terms[starts[chunk]]` to `terms[starts[chunk + 1] - 1]`. */
+  /** A chunk's terms are `terms[termOffsets[chunk]]` to `terms[termOffsets[chunk + 1] - 1]`. */
   readonly termOffsets: Uint32Array
   readonly terms: Uint32Array
   /** The mean number of terms in a chunk. */
   readonly averageLength: number
   /**
-   * A term's chunks are `chunks[heads[term]]` to `chunks[heads[term + 1] - 1]`, ascending. `counts` has its occurrences in
-   * each, at the same index.
+   * A term's chunks are `chunks[chunkOffsets[term]]` to `chunks[chunkOffsets[term + 1] - 1]`, ascending. `counts` has
+   * the term's number of occurrences in each of these chunks, at the same index.
    */
   readonly chunkOffsets: Uint32Array
   readonly chunks: Uint32Array

@@ -1,10 +1,11 @@
 /**
- * Dot products of one vector with many. WebAssembly SIMD processes four floats at a time: five times as fast as the same
- * loop in JavaScript. The module is assembled below, instruction by instruction.
+ * Computes the dot products of one vector with many. WebAssembly SIMD processes four floats at a time: five times as
+ * fast as the same loop in JavaScript. This file assembles the module, instruction by instruction.
  *
- * `(func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $query i32) (param $out i32))`.
+ * `(func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $query i32) (param $out
+ * i32))`
  *
- * `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes the product of each
+ * `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes each row's product
  * with the vector at `query` to `out`, as floats.
  */
 export type ComputeProducts = (row: number, count: number, bytes: number, query: number, out: number) => void

@@ -9,14 +9,15 @@ import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'
 
-// Files per batch. Small, so that no statement holds its locks for long: each file has several chunks.
+// Number of files per batch. Small, because each file has several chunks and a statement holds its locks until all are
+// deleted.
 const BATCH_SIZE = 200
 
 /** Runs `rag.purge`. */
 export async function run(ctx: TaskContext): Promise<{ rows: number }> {
   const { db, signal } = ctx
   let rows = await runInBatches(signal, BATCH_SIZE, () => db.one(deleteDeadBuilds(BATCH_SIZE)))
-  // Labels contain ids instead of names, which admins who see the job may not be allowed to see.
+  // Labels contain ids instead of names, because admins who see the job may not be allowed to see the names.
   for (const { id } of await db.any(listDeletedCollections()))
     rows += await purgeBelongings(ctx, `Collection ${id}`, id, COLLECTION_DEPENDENTS)
   await db.run(deleteEmptyCollections())

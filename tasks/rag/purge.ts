@@ -8,7 +8,7 @@ export const purgeCollections = defineTask({
   pool: 'io',
   actor: () => 'rag.purge',
   payload: z.strictObject({}),
-  /** Number of deleted files of dead builds, plus deleted rows of collections. */
+  /** Number of deleted files in builds of finished jobs, plus the number of deleted rows of collections. */
   result: z.strictObject({ rows: z.int() }),
   run: loadLazily(() => import('./purge-run.ts')),
 })

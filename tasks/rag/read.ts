@@ -7,13 +7,13 @@ import { describeFileError, type FoundFile } from './walk.ts'
 /** A file's bytes, or the reason for skipping it. */
 export type ReadFileResult = { readonly bytes: Buffer; readonly sha256: Buffer } | { readonly reason: string }
 
-// A larger text is data: one file would yield thousands of chunks.
+// A larger text contains data, and would yield thousands of chunks.
 const MAX_TEXT_BYTES = 8 * 1024 * 1024
 const MAX_PDF_BYTES = 100 * 1024 * 1024
 
 /**
- * Reads a file that the walk found. Skips it if a link, device or pipe has replaced it, or if one of its folders has
- * become a link.
+ * Reads a file that the walk found. Skips it if a link, device or pipe has replaced it, or if a link has replaced one
+ * of its folders.
  */
 export async function readFoundFile({ path }: FoundFile, format: Format): Promise<ReadFileResult> {
   let file: FileHandle | null = null
@@ -48,15 +48,15 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
 // Text has no control characters except white space and ESC, which coloured logs use.
 const CONTROL_CHARACTER = /(?!\s)\p{Cc}/u
 
-// Matches the encoding that a page declares
+// Matches the encoding that an HTML or XML page declares
 // (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
 const DECLARED_ENCODING =
   /<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*(?!utf-16|unicode|ucs-2)([\w-]+)/i
 const PRESCAN_BYTES = 1024
 
 /**
- * Decodes bytes as UTF-16 with a byte order mark, else as UTF-8, the encoding that an HTML page declares, or
- * Windows-1252. Null if they are not text.
+ * Decodes bytes, as UTF-16 if they begin with a byte order mark. Otherwise tries UTF-8, then the encoding that an HTML
+ * page declares, then Windows-1252. Null if the bytes are not text.
  */
 export function decodeText(bytes: Buffer, format: Format = 'text'): string | null {
   const little = bytes[0] === 0xff && bytes[1] === 0xfe

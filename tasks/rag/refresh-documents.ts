@@ -10,15 +10,15 @@ const Payload = z.strictObject({ collection_id: z.int(), name: z.string() })
 export type RefreshPayload = z.output<typeof Payload>
 
 /**
- * Updates a document collection by its stored selection. The result is null if the collection was deleted or is already
- * up to date.
+ * Updates a collection of documents by its stored selection. The result is null if the collection was deleted or is up
+ * to date.
  */
 export const refreshDocuments = defineTask({
   ...INDEXING_OPTIONS,
   name: 'rag.refresh_documents',
   actor: ({ name }, ownerId) => mailboxOf(name, ownerId),
   links: ({ name }) => [{ kind: 'collection', id: name }],
-  // Does not join a running job, which may have read the documents before the change.
+  // Never join a running job, because it may have read the documents before the change.
   whenBusy: 'join_waiting',
   joinCriteria: (payload) => payload,
   payload: Payload,

@@ -5,8 +5,8 @@ import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from 
 import type { CollectionRequest, Search, SearchHit } from './searcher.ts'
 
 /**
- * Answers retrieval questions on a separate thread that holds the collections. Scoring 10,000 chunks takes a
- * millisecond there; a job would take seven milliseconds and leave a row behind.
+ * Searches collections on a separate thread that holds them in memory. Scoring 10,000 chunks takes a millisecond there.
+ * A job would take seven milliseconds and leave a row behind.
  */
 export interface Retrieval {
   /** Returns the embedding model of a collection; null without vectors. @throws fail('rag.missing'). */
@@ -19,20 +19,20 @@ export interface Retrieval {
 const THREAD_URL = new URL('./search-main.ts', import.meta.url)
 
 export interface RetrievalOptions extends Omit<SearchThreadData, 'slowQueryMs'> {
-  /** Receives the thread's slow statements. */
+  /** Receives the slow statements of the thread. */
   readonly slowStatements?: SlowStatements | undefined
 }
 
 interface PendingQuestion {
-  /** Origin of the question, for the report of slow statements; undefined if they are not reported. */
+  /** Origin of the question, for reports of slow statements; undefined if these are not reported. */
   readonly origin: unknown
   readonly resolve: (answer: SearchAnswer) => void
   readonly reject: (error: Error) => void
 }
 
 /**
- * Creates the client of the search thread. Starts the thread with the first question, and restarts it with the next one
- * after a crash.
+ * Creates the client of the search thread. The first question starts the thread. After a crash, the next question
+ * restarts it.
  */
 export function createRetrieval({ slowStatements, ...options }: RetrievalOptions): Retrieval {
   const pending = new Map<number, PendingQuestion>()
@@ -43,7 +43,7 @@ export function createRetrieval({ slowStatements, ...options }: RetrievalOptions
   const start = (): Worker => {
     const workerData: SearchThreadData = { ...options, slowQueryMs: slowStatements?.thresholdMs ?? 0 }
     const worker = new Worker(THREAD_URL, { workerData })
-    // Only pending questions keep the process alive.
+    // Keep the process alive only while questions are pending.
     worker.unref()
     worker.on('message', (answer: SearchAnswer | SlowSearch) => {
       if ('statement' in answer) return reportSlow(answer, slowStatements, pending)

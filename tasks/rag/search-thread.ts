@@ -6,7 +6,10 @@ import type { SlowStatement } from '../../sql/slow.ts'
 import { logSlowStatements, runWithOrigin } from '../telemetry/tracing.ts'
 import { type CollectionRequest, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
-/** Code of the search thread. It holds the collections, because loading them must not block other event loops. */
+/**
+ * Code of the search thread. A separate thread loads and holds the collections, because loading would block other event
+ * loops.
+ */
 
 export interface SearchThreadData {
   readonly url: string
@@ -36,7 +39,7 @@ export interface SlowSearch extends SlowStatement {
 const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs, slowQueryMs } =
   workerData as SearchThreadData
 const slowStatements = logSlowStatements(slowQueryMs, (data) => parentPort!.postMessage(data as SlowSearch))
-// One connection for occasional loads; it closes when idle.
+// One connection suffices, because collections are rarely loaded. It closes when idle.
 const db = createDatabase({
   url,
   applicationName,

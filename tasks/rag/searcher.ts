@@ -8,7 +8,7 @@ import { type FusedHit, fuseRanks } from './fuse.ts'
 import { buildCollection, filterChunks, type LoadedCollection, metadataOf } from './loaded.ts'
 import type { Hit } from './top.ts'
 
-/** Searches collections in memory. For a newer version of a collection, loads only the changes. */
+/** Searches collections in memory. When a collection has a new version, loads only the changes. */
 
 export interface Search {
   readonly collection: string
@@ -51,7 +51,7 @@ export interface Searcher {
   search(search: Search): Promise<readonly SearchHit[]>
 }
 
-// Candidates of each signal; lower-ranked chunks would hardly reach the first 50 results.
+// Number of candidates from each ranking. Chunks with a lower rank would hardly reach the first 50 results.
 const MAX_CANDIDATES = 200
 // Limit for all collections in memory; above it, the least recently used ones are evicted.
 const MAX_CACHE_BYTES = 2 ** 30
@@ -89,7 +89,7 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACH
       cache.set(id, known)
       return known
     }
-    // A load in progress may predate this version; a load that starts later includes it.
+    // A load in progress may have started before this version; a load that starts later includes it.
     const loaded = await loading.get(id)
     return loaded !== undefined && loaded.state.version >= version
       ? loaded
@@ -121,12 +121,12 @@ function evictCollections(cache: Map<number, LoadedCollection>, maxBytes: number
   }
 }
 
-/** A row for a file. A collection without files has one row with a null file instead. */
+/** A row for a file. A collection without files has one row whose `file` is null. */
 type ListedFile = LiveFile & { readonly file: number; readonly chunk_count: number }
 
 /**
  * Loads a consistent state of a collection. If a concurrent swap removes listed files, reads the list again and loads
- * only its new files.
+ * only the new files.
  */
 async function loadCollection(
   db: Database,
@@ -140,7 +140,7 @@ async function loadCollection(
     const live = await db.any(listLiveFiles(id))
     const [state] = live
     if (state === undefined) throw fail('rag.missing')
-    // Skips vectors that pgvector has indexed, because it searches them itself.
+    // Do not load vectors that pgvector has indexed, because pgvector searches them.
     const model = state.has_neighbours ? null : state.model
     const listed = live.filter((row): row is ListedFile => row.file !== null)
     for (const ids of groupIntoBatches(listed.filter((row) => !isLoaded(row))))
@@ -166,7 +166,7 @@ function* groupIntoBatches(listed: readonly ListedFile[]): Generator<number[]> {
   if (batch.length > 0) yield batch
 }
 
-/** Returns the best chunks among those that the filter allows; null if the collection has changed. */
+/** Returns the best of the chunks that the filter allows. Null if the collection has changed. */
 async function rankChunks(
   reader: Reader,
   loaded: LoadedCollection,
@@ -194,8 +194,8 @@ async function rankChunks(
 }
 
 /**
- * Finds the nearest chunks by pgvector: from its index, or exactly if there is a filter. Null if one is of a newer
- * version.
+ * Finds the nearest chunks with pgvector: by its index, or by an exact search if there is a filter. Null if one of the
+ * chunks is not in the loaded version.
  */
 async function findNeighbours(
   reader: Reader,
@@ -232,7 +232,7 @@ interface ChunkText {
   readonly end_offset: number
 }
 
-/** Adds texts and metadata; omits chunks of deleted documents. Null if the collection has changed. */
+/** Adds texts and metadata to hits. Omits chunks of deleted documents. Null if the collection has changed. */
 async function readHits(
   reader: Reader,
   { positions }: LoadedCollection,

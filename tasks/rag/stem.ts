@@ -1,7 +1,7 @@
 /**
- * Stems an English word in lower case; returns words with other letters than a to z unchanged. The algorithm is Snowball's
- * "Porter2" (https://snowballstem.org/algorithms/english/stemmer.html), as in PostgreSQL's `english`: a test compares the
- * two.
+ * Stems an English word in lower case. Returns a word with letters other than a to z unchanged. The algorithm is
+ * Snowball's "Porter2" (https://snowballstem.org/algorithms/english/stemmer.html), which PostgreSQL's `english`
+ * configuration also uses. A test compares the two.
  */
 export function stemWord(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word

@@ -10,9 +10,10 @@ export interface IndexTarget {
 }
 
 /**
- * Resolves a path that is relative to the root, or absolute and inside it.
+ * Resolves a path that is absolute or relative to the root. The path must be inside the root.
+ *
  * @throws fail('rag.path_outside'), fail('rag.path_missing'), fail('rag.path_kind'), fail('rag.path_denied'),
- *   fail('rag.root_missing').
+ * fail('rag.root_missing').
  */
 export async function resolveTarget(root: string, requested: string): Promise<IndexTarget> {
   if (requested.includes('\0')) throw fail('rag.path_missing')
@@ -20,7 +21,7 @@ export async function resolveTarget(root: string, requested: string): Promise<In
     throw fail('rag.root_missing')
   })
   const resolved = resolve(base, requested)
-  // Rejects the path before any file access, which would reveal the existence of outside paths.
+  // Reject the path before any file access, because the access would reveal whether a path outside the root exists.
   if (!isWithin(base, resolved) && !isWithin(resolve(root), resolved)) throw fail('rag.path_outside')
   const path = await realpath(resolved).catch((error) => {
     throw createAccessFailure(error)

@@ -4,9 +4,12 @@ export interface Hit {
   readonly score: number
 }
 
-/** Returns the chunks with the highest scores above `floor`, best first; the lower number wins a tie. Ignores NaN. */
+/**
+ * Returns the chunks with the highest scores above `floor`, best first. If scores are equal, the chunk with the lower
+ * number comes first. Ignores NaN.
+ */
 export function selectTop(scores: Float64Array | Float32Array, max: number, floor = 0): Hit[] {
-  // A heap whose root is the worst of the best chunks.
+  // A heap of the best chunks so far; its root is the worst of them.
   const heap: number[] = []
   const isWorse = (a: number, b: number): boolean =>
     scores[a]! < scores[b]! || (scores[a] === scores[b] && a > b)

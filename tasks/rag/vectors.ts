@@ -14,12 +14,12 @@ interface VectorPart {
 }
 
 const PAGE_BYTES = 65_536
-// WebAssembly allocates a memory as a whole, with at most 4 GiB, so vectors are split into parts.
+// Vectors are stored in parts, because WebAssembly allocates each memory as a whole, with at most 4 GiB.
 const PART_BYTES = 64 * 1024 * 1024
-// Floats per step of the products; rows are padded to a multiple of it.
+// Number of floats that one step of the products reads. Rows are padded to a multiple of it.
 const STRIDE = 8
 
-/** Vectors of the same dimension, for exhaustive searches. */
+/** Vectors of the same dimension. Searches compare all of them with the query. */
 export class Vectors {
   readonly dimensions: number
   readonly bytes: number

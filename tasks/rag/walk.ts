@@ -6,9 +6,9 @@ import { fail } from '../../sql/errors.ts'
 import { extensionOf } from './formats.ts'
 import { createAccessFailure, type IndexTarget, isWithin } from './target.ts'
 
-/** Finds the files to index. No other module imports `ignore`. */
+/** Lists the files to index. No other module imports `ignore`. */
 
-/** A file, by its path below the root, separated by `/`, and its absolute path. */
+/** A file: its path below the root, separated by `/`, and its absolute path. */
 export interface FoundFile {
   readonly source: string
   readonly path: string
@@ -28,7 +28,7 @@ export interface WalkResult {
 export interface WalkOptions {
   /** Extensions to index, in lower case without dots. */
   readonly extensions: ReadonlySet<string>
-  /** Patterns in .gitignore syntax, relative to the target. They cannot include paths that are never indexed. */
+  /** Patterns in .gitignore syntax, relative to the target. They cannot re-include paths that are never indexed. */
   readonly excludes: readonly string[]
   /** Absolute paths of folders to skip, such as the service's own data. */
   readonly skippedFolders: readonly string[]
@@ -79,16 +79,19 @@ yarn.lock
 pnpm-lock.yaml
 `
 
-// `ignore` compiles patterns to regular expressions: each star within a path segment multiplies their backtracking.
+// `ignore` compiles patterns to regular expressions, whose backtracking multiplies with each star within a path
+// segment.
 const MANY_STARS = /(?:\*[^/]*){4}/
-// A request for more files is most likely a mistake, or needs another kind of search engine.
+// A target with more files is probably a mistake, or needs another kind of search engine.
 const MAX_FILES = 100_000
 
 /**
- * Lists the files of a target to index, by source. Does not follow symbolic links: files inside the target are found at
- * their own paths. `skipped` has unreadable folders, links and special files, but no excluded ones.
+ * Lists the files of a target to index, sorted by source. Does not follow symbolic links, because files inside the
+ * target are found at their own paths. `skipped` lists unreadable folders, links and special files, but no excluded
+ * files.
+ *
  * @throws fail('rag.path_excluded'), fail('rag.path_denied'), fail('rag.path_missing'), fail('rag.too_many_files'),
- *   fail('rag.exclude_invalid').
+ * fail('rag.exclude_invalid').
  */
 export async function listFiles(target: IndexTarget, options: WalkOptions): Promise<WalkResult> {
   const files: FoundFile[] = []
@@ -107,7 +110,7 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
   const visit = (folder: string, entry: Dirent): string | null => {
     const path = join(folder, entry.name)
     const source = sourceOf(path)
-    // The caller's patterns are relative to the target, ours to the root.
+    // The caller's patterns are relative to the target; NEVER_INDEXED is relative to the root.
     const relativePath = relative(target.isFolder ? target.path : dirname(target.path), path)
       .split(sep)
       .join('/')
@@ -147,7 +150,7 @@ function parseExcludes(patterns: readonly string[]): Ignore {
   try {
     if (patterns.some((pattern) => MANY_STARS.test(pattern))) throw new Error('A pattern has too many stars')
     const matcher = ignore().add([...patterns])
-    // Compiles the patterns, which throws if one is invalid.
+    // Compile the patterns now, which throws if one is invalid.
     matcher.ignores('a')
     return matcher
   } catch {

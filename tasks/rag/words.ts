@@ -1,8 +1,8 @@
 import { stemWord } from './stem.ts'
 
 /**
- * Tokenizes a text: words in lower case, without accents, stemmed. Identifiers of code yield their parts and the whole;
- * Chinese, Japanese and Korean text yields pairs of characters. Omits stop words.
+ * Tokenizes a text into words in lower case, without accents, stemmed. An identifier in code yields its parts and the
+ * whole. Chinese, Japanese and Korean text yields pairs of characters. Omits stop words.
  */
 export function tokenize(text: string): string[] {
   const terms: string[] = []
@@ -18,7 +18,7 @@ const WORD_PATTERN =
 const CJK_CHARACTER = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
 // Matches word boundaries within identifiers such as readFileSync or HTTPServer.
 const PART_BOUNDARY = /(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})/u
-// A longer word is data, such as a hash, a key or an image as text.
+// A longer word is data, such as a hash, a key or an encoded image.
 const MAX_WORD_LENGTH = 64
 
 function addWord(run: string, terms: string[]): void {
@@ -28,7 +28,7 @@ function addWord(run: string, terms: string[]): void {
   addTerm(run, terms)
 }
 
-// Caches terms: most words of a collection are the same few thousand.
+// Caches the term of each word, because most words of a collection are the same few thousand.
 const cachedTerms = new Map<string, string | null>()
 const MAX_CACHED_TERMS = 100_000
 

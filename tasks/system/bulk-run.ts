@@ -4,7 +4,7 @@ import { notifyJobChanges } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
 import type { JobsAction, JobsActionResult } from './bulk.ts'
 
-// Number of jobs per step of the progress bar.
+// Number of jobs per progress report.
 const BATCH_SIZE = 100
 
 const PROGRESS_LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', delete: 'Deleting jobs' }
@@ -27,7 +27,8 @@ export async function run(
     unretried: action === 'retry',
     only,
   }
-  // A single query: jobs that fail during this run are not retried, and the table is read once.
+  // Select the ids in a single query, so that jobs that fail during this run are not retried and the table is read only
+  // once.
   const ids = (await ctx.db.any(listSelectedIds(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
   const total = Math.min(ids.length, MAX_IN_BULK)
   let done = 0

@@ -35,7 +35,7 @@ export type JobsAction = z.output<typeof JobsAction>
 export const JobsActionResult = z.strictObject({
   /** Number of jobs that now have the requested state. */
   done: z.int(),
-  /** Number of jobs that this version cannot run, or that changed meanwhile. */
+  /** Number of jobs that this version cannot run, or that changed in the meantime. */
   refused: z.int(),
   /** True if more jobs match than one action may change. */
   more: z.boolean(),
@@ -44,7 +44,7 @@ export type JobsActionResult = z.output<typeof JobsActionResult>
 
 /**
  * Retries, cancels or deletes the jobs that matched a filter when this job was added. Retries and cancellations use one
- * transaction per job, deletions one per batch. A repeated run changes nothing.
+ * transaction per job, deletions one per batch. Safe to repeat.
  */
 export const bulkJobs = defineTask({
   name: 'jobs.bulk',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask } from '../task.ts'
 
-/** Does nothing; measures the round trip. */
+/** Does nothing; used to measure the round trip of a job. */
 export const noop = defineTask({
   name: 'system.noop',
   queue: 'system',

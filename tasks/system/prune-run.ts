@@ -24,7 +24,7 @@ import type { PruneResult } from './prune.ts'
 
 // Small enough that no statement holds its locks for long.
 const BATCH_SIZE = 1000
-// A preview usually has about 50 kB, at most several MB.
+// Limits storage: a preview usually has about 50 kB, at most several MB.
 const MAX_PREVIEWS = 1000
 
 /** Runs `system.prune`. */
@@ -54,8 +54,8 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
 }
 
 /**
- * Adds a job for each account whose deletion is due; returns the number of these accounts. An account with a running
- * job gets no second one.
+ * Adds a job for each account whose deletion is due, unless one is already running. Returns the number of these
+ * accounts.
  */
 async function enqueueDeletions({ db, settings, signal }: TaskContext): Promise<number> {
   const options = { ownerId: null, settings }

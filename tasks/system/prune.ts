@@ -17,8 +17,8 @@ export type PruneResult = z.output<typeof Result>
 
 /**
  * Prunes expired rows: finished jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import
- * files. Also prunes deleted webhook endpoints, and voice previews beyond a maximum number. Adds jobs that delete the
- * accounts that are due.
+ * files. Also prunes deleted webhook endpoints, and voice previews above a maximum number. Adds jobs for account
+ * deletions that are due.
  */
 export const pruneExpired = defineTask({
   name: 'system.prune',

@@ -12,7 +12,7 @@ export const enforceRetention = defineTask({
   actor: () => 'retention',
   whenBusy: 'join',
   payload: z.strictObject({}),
-  /** Number of deleted rows by table; for partitioned tables, of dropped partitions. */
+  /** Number of deleted rows by table. For a partitioned table, the number of dropped partitions. */
   result: z.record(z.string(), z.int()),
   run: loadLazily(() => import('./retention-run.ts')),
 })

@@ -4,12 +4,12 @@ import { fail } from '../../../sql/errors.ts'
 import type { BlobStore } from './store.ts'
 
 const READ_BYTES = 256 * 1024
-// Matches UUIDs as PostgreSQL writes them. No other key may become part of a path.
+// Matches UUIDs in PostgreSQL's format. Other keys must not become part of a path.
 const KEY_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
- * Stores bytes as files in a folder that all processes share. A file gets its final name only once it is complete and
- * synced to disk. Subfolders named after the first digits of the keys keep folders small.
+ * Stores bytes as files in a folder that all processes share. A file gets its final name once it is complete and synced
+ * to disk. To keep folders small, files are in subfolders named after the first digits of their keys.
  */
 export function createFileStore(folder: string): BlobStore {
   const root = resolve(folder)
@@ -38,7 +38,7 @@ export function createFileStore(folder: string): BlobStore {
 const partialPathOf = (path: string): string => `${path}.part`
 
 async function writeDurably(path: string, chunks: AsyncIterable<Uint8Array>): Promise<void> {
-  // Truncates the partial file of a killed restore.
+  // Overwrites the partial file of a killed restore.
   const file = await open(path, 'w', 0o600)
   try {
     for await (const chunk of chunks) await file.appendFile(chunk)
@@ -60,7 +60,7 @@ async function* readFile(path: string, from: number, length: number): AsyncGener
 }
 
 async function* readPieces(file: FileHandle, from: number, length: number): AsyncGenerator<Uint8Array> {
-  // Reuses one buffer: with one buffer per read, 100 MiB would wait for the garbage collector.
+  // Reuses one buffer. With a new buffer per read, 100 MiB would wait for the garbage collector.
   const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, length))
   for (let at = from, end = from + length; at < end; ) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - at), at)
@@ -77,7 +77,7 @@ async function createFolder(path: string): Promise<void> {
   for (let made = path; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
 }
 
-/** Syncs the entries of a folder to disk; otherwise a power cut may lose the name of a file. */
+/** Syncs the entries of a folder to disk; otherwise a power failure may lose the name of a file. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

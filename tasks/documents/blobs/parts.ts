@@ -6,8 +6,8 @@ export interface Part {
 }
 
 /**
- * Regroups a stream into parts of equal size; the last may be shorter. Alternates two buffers, so that one fills while
- * the other is sent. Reused memory needs no garbage collection. An empty stream yields one empty part.
+ * Regroups a stream into parts of equal size; the last may be shorter. Fills one of two buffers while the other is
+ * sent, and reuses both, so that the garbage collector has no work. An empty stream yields one empty part.
  */
 export async function* splitIntoParts(
   chunks: AsyncIterable<Uint8Array>,
@@ -16,7 +16,7 @@ export async function* splitIntoParts(
   const buffers: Buffer[] = []
   let used = 0
   let part = 0
-  // Untouched memory pages cost nothing, so a small file costs only its size.
+  // Untouched memory pages cost nothing, so a small file takes little memory.
   const buffer = (): Buffer => (buffers[part % 2] ??= Buffer.allocUnsafeSlow(partBytes))
   for await (const chunk of chunks) {
     for (let at = 0; at < chunk.length; ) {

@@ -23,10 +23,10 @@ const MAX_PARTS = 10_000
 const MAX_SOCKETS = 1000
 const CONNECT_TIMEOUT_MS = 5_000
 const SOCKET_TIMEOUT_MS = 60_000
-// Maximum number of consecutive times that a download may break off without receiving a byte.
+// Maximum number of consecutive times that a download may break off without having received a byte.
 const MAX_CONSECUTIVE_BREAKS = 3
 
-/** Stores bytes as objects in a bucket. Large objects are sent in parts, with at most two in memory. */
+/** Stores bytes as objects in a bucket. Uploads large objects in parts, with at most two parts in memory. */
 export function createS3Store(
   { bucket, prefix }: StoreLocation & { kind: 's3' },
   settings: S3Settings,
@@ -122,7 +122,7 @@ class MultipartUpload {
     return new MultipartUpload(client, { ...name, UploadId })
   }
 
-  /** Starts sending a part. Resolves once the previous part is stored and its buffer may be reused. */
+  /** Starts to send a part, once the previous part is stored. The previous part's buffer may then be reused. */
   async add(bytes: Uint8Array): Promise<void> {
     await this.sending
     this.sending = this.send(this.parts.length + 1, bytes)
@@ -138,7 +138,7 @@ class MultipartUpload {
     )
   }
 
-  /** Waits for the part in flight: a part that arrives after the upload was aborted may stay forever. */
+  /** Waits for the part in flight. A part that arrives after the upload was aborted may stay in the bucket forever. */
   async waitForPart(): Promise<void> {
     await this.sending.catch(() => {})
   }

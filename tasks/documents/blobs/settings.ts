@@ -24,8 +24,8 @@ export interface BlobSettings {
   /** The location for new bytes. */
   readonly store: string
   /**
-   * Connection to the object store; null if not configured. The object store may hold older bytes even if `store` is
-   * elsewhere.
+   * Connection to the object store; null if not configured. Needed even if `store` is elsewhere, because older bytes
+   * may be in the object store.
    */
   readonly s3: S3Settings | null
 }
@@ -48,7 +48,7 @@ export function buildBlobSettings(env: z.output<z.ZodObject<typeof blobShape>>):
   return { store: env.BLOB_STORE, s3: reachable ? { endpointUrl, region, credentials } : null }
 }
 
-/** Returns the problems of settings that require each other; checks raw values. */
+/** Checks settings that require each other, by their raw values. Returns the problems. */
 export function checkBlobSettings(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   const { S3_ENDPOINT_URL: endpoint, S3_ACCESS_KEY: key, S3_SECRET_KEY: secret } = env
@@ -56,7 +56,7 @@ export function checkBlobSettings(env: Readonly<Record<string, string | undefine
     problems.push("BLOB_STORE: s3:// needs S3_REGION, or S3_ENDPOINT_URL for a server other than Amazon's")
   if ((key === undefined) !== (secret === undefined))
     problems.push('S3_ACCESS_KEY: needs S3_SECRET_KEY, and vice versa')
-  // Only machines at Amazon have a role as a fallback.
+  // Without keys, only machines at Amazon can fall back to a role.
   if (endpoint !== undefined && key === undefined && secret === undefined)
     problems.push('S3_ENDPOINT_URL: needs S3_ACCESS_KEY and S3_SECRET_KEY')
   return problems

@@ -3,8 +3,8 @@ import type { BlobLocation } from '../../../sql/blobs.ts'
 /** A store for bytes. All stores pass the same tests. */
 export interface BlobStore {
   /**
-   * Stores a stream durably, in constant memory. A store that uses upload ids calls `onUploadId` before it uploads
-   * data: `remove` needs the id after a failed upload.
+   * Stores a stream durably, in constant memory. A store with upload ids must call `onUploadId` before it uploads data,
+   * because `remove` needs the id after a failed upload.
    */
   write(
     at: BlobLocation,

@@ -1,4 +1,4 @@
-/** A piece of text that belongs together: a paragraph, a function, the beginning of a section. */
+/** A piece of text that belongs together, such as a paragraph, a function, or the beginning of a section. */
 export interface Block {
   /** Start position in the text, in characters. */
   readonly start: number
@@ -7,11 +7,11 @@ export interface Block {
   readonly path: readonly string[]
   /** Page number in a PDF, from 1. */
   readonly page?: number
-  /** The block's text, if it differs from the text at its position. */
+  /** The block's text; absent if it equals the text at its position. */
   readonly text?: string
 }
 
-/** Returns the lines of a text without their line endings, with their start positions. */
+/** Returns the lines of a text and their start positions, without line endings. */
 export function linesOf(text: string): readonly { readonly start: number; readonly text: string }[] {
   const lines: { start: number; text: string }[] = []
   for (let start = 0; start <= text.length; ) {
@@ -23,7 +23,7 @@ export function linesOf(text: string): readonly { readonly start: number; readon
   return lines
 }
 
-/** Removes the white space around a block; null if nothing is left. */
+/** Removes the blank lines before a block and the white space after it; null if nothing is left. */
 export function trimBlock(text: string, block: Block): Block | null {
   let { start, end } = block
   // The first line keeps its indentation, which is significant in code.

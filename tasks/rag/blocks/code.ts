@@ -19,8 +19,8 @@ const MAX_LINE_LENGTH = 300
 const MAX_DEPTH = 16
 
 /**
- * The declarations of a program. Uses only indentation and keywords, so it works for any block-structured language.
- * Splits a declaration of more than `max` characters into its own parts, each under its name.
+ * Splits a program into its declarations. Uses only indentation and keywords, so it works for any block-structured
+ * language. Splits a declaration of more than `max` characters into its own parts, each under its name.
  */
 export function splitCode(text: string, max: number): Block[] {
   return splitParts(linesOf(text), text.length, [], max)
@@ -54,7 +54,7 @@ function splitParts(lines: readonly Line[], end: number, path: readonly string[]
   })
 }
 
-/** True if an outermost line is a declaration, or follows a blank line or the end of a construct. */
+/** True if a line with the base indentation is a declaration, or follows a blank line or the end of a construct. */
 function beginsPart(lines: readonly Line[], i: number, base: number): boolean {
   const { text } = lines[i]!
   if (text.trim() === '' || indentOf(text) > base || CONTINUATION.test(text)) return false
@@ -73,7 +73,7 @@ function findPartName(lines: readonly Line[], base: number): string | null {
   return null
 }
 
-/** Returns the name that a line declares; null if it declares none. A very long line is data. */
+/** Returns the name that a line declares; null if it declares none. Treats a very long line as data. */
 function findDeclaredName(text: string): string | null {
   if (text.length > MAX_LINE_LENGTH) return null
   return (DECLARATION.exec(text) ?? METHOD.exec(text))?.[1] ?? null

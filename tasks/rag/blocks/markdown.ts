@@ -5,7 +5,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const MAX_HEADING_LENGTH = 500
 const HEADING_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/
 
-/** The paragraphs, lists and code fences of Markdown, each under its headings. A heading begins a block. */
+/** Splits Markdown into paragraphs, lists and code fences, each with its headings. A heading begins a block. */
 export function splitMarkdown(text: string): Block[] {
   const lines = linesOf(text)
   const blocks: Block[] = []
