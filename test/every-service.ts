@@ -8,7 +8,7 @@ export const PUBLIC_BASE_URL = 'http://localhost:8000'
 /** Settings of an edge that enable every route. */
 export const ALL_SERVICES_ENV = {
   PUBLIC_BASE_URL,
-  // No worker runs the jobs: return 202 immediately to requests that would wait for one.
+  // No worker runs jobs here, so requests that would wait for a job return 202 immediately.
   REQUEST_WAIT_SECONDS: '0',
   RATE_LIMIT_INVITE: '0',
   METRICS_TOKEN,

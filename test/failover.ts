@@ -6,7 +6,7 @@ import { Client, launchProcess } from './service.ts'
 import { startMailServer } from './standins/smtp.ts'
 import { until } from './until.ts'
 
-/** Kind of failure of the primary: its process dies, or its connections fall silent. */
+/** Kind of failure: the primary's process dies, or its connections fall silent. */
 export type FailureKind = 'killed' | 'silent'
 
 export interface FailoverOptions {
@@ -29,7 +29,7 @@ export interface FailoverResult {
   readonly duplicated: readonly string[]
 }
 
-// Without a pause, writes would saturate a small machine.
+// Pause between writes. Without it, the writes would saturate a small machine.
 const WRITE_INTERVAL_MS = 40
 const DETECTION_MS = 1_000
 const RECOVERY_TIMEOUT_MS = 60_000

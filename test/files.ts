@@ -4,7 +4,8 @@ import type { Depth } from './runs.ts'
 
 /** Selects and orders the test files of a run. */
 
-// Rings that `npm test` runs. `flow` starts, kills and upgrades real services; `long` has corpora, fuzzing and nemesis.
+// Rings that `npm test` runs. The others are `flow`, which starts, kills and upgrades real services, and `long`, which
+// has corpora, fuzzing and nemesis.
 const QUICK_RINGS = ['sql', 'tasks', 'edge', 'workers']
 const RINGS = [...QUICK_RINGS, 'flow', 'long']
 const LONGEST_RINGS: ReadonlySet<string> = new Set(['workers', 'flow'])

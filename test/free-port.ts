@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 
-// Ports below the ephemeral range, in which connections and servers take ports at random.
+// Ports below the ephemeral range. Within that range, connections and servers take ports at random.
 const [FIRST, END] = [20_000, 30_000]
 
 /** Makes a server listen on 127.0.0.1. @throws if it can't. */

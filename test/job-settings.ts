@@ -1,7 +1,6 @@
 import { QUOTA_KINDS, QUOTA_NAMES, type Quotas } from '../sql/quotas.ts'
 import type { JobSettings } from '../tasks/task.ts'
 
-/** The default quotas. */
 export const DEFAULT_QUOTAS = Object.fromEntries(
   QUOTA_NAMES.map((kind) => [kind, QUOTA_KINDS[kind].quota]),
 ) as Quotas

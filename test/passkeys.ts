@@ -28,7 +28,7 @@ const base64url = (data: string | Uint8Array): string => Buffer.from(data).toStr
 // Bits of the authenticator data flags.
 const [PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED] = [1, 4, 8, 16, 64]
 
-/** Deviations by which tests simulate a hostile or broken client. */
+/** Deviations with which tests simulate a hostile or broken client. */
 export interface Deviation {
   readonly origin?: string
   readonly rpId?: string
@@ -44,7 +44,7 @@ export interface Deviation {
   readonly userHandle?: string
   readonly format?: string
   readonly alg?: number
-  /** True to sign other data than the response contains. */
+  /** True to sign data that differs from the response. */
   readonly forged?: boolean
 }
 

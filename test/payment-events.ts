@@ -45,7 +45,7 @@ export interface PaymentIds {
   readonly at?: number
 }
 
-/** Returns a payment intent as events contain it. */
+/** Returns a payment intent in the format of the provider's events. */
 export function intentObject(given: PaymentIds, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
@@ -60,7 +60,7 @@ export function intentObject(given: PaymentIds, more: object = {}): Record<strin
   }
 }
 
-/** Returns a charge as `charge.refunded` contains it. */
+/** Returns a charge in the format of `charge.refunded`. */
 export function chargeObject(
   given: PaymentIds,
   refunded: number,

@@ -35,9 +35,9 @@ export interface PaymentsWorld extends TestDatabase {
   send(event: TestEvent, header?: string): Promise<Answered>
   /** Makes `who` the owner of the provider's customer `cus_NAME`. */
   link(who: Person, name: string): Promise<void>
-  /** Creates a successful payment, here and at the provider, and returns its transaction's id. */
+  /** Creates a successful payment, both in the database and at the provider, and returns its transaction's id. */
   createPayment(name: string, amount?: number, more?: object): Promise<number>
-  /** Returns a transaction as clients see it. */
+  /** Returns a transaction from the public API. */
   transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
 }
 

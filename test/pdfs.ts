@@ -5,7 +5,7 @@ import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
 
 const A4_POINTS: [number, number] = [595.28, 841.89]
 
-/** Returns sentences of common words. Each has its own number, so that a test notices lost or repeated ones. */
+/** Returns numbered sentences of common words. The numbers let tests notice lost or repeated sentences. */
 export function sentences(count: number, from = 1): string[] {
   const subjects = ['The harbour office', 'A careful reader', 'The second committee', 'Our northern branch']
   const verbs = ['received', 'answered', 'recorded', 'delivered', 'examined']
@@ -24,7 +24,7 @@ export interface Colours {
   readonly paper: string
 }
 
-/** Options of `textPdf` and `scanPdf`: an extra line for each page, the number of sentences, a scan's colours. */
+/** Options of `textPdf` and `scanPdf`: an extra line for each page, the number of sentences, and a scan's colours. */
 export interface PdfOptions {
   readonly line?: ((pageNumber: number) => string) | undefined
   readonly sentences?: number | undefined
@@ -100,7 +100,7 @@ export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 
   return rawPdf([catalog, ...tree, page])
 }
 
-/** Returns the first `share` of a text PDF, which then lacks its cross-reference table and catalogue. */
+/** Returns the first `share` of the bytes of a text PDF, which then lacks its cross-reference table and catalogue. */
 export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
   const bytes = await textPdf(4)
   return bytes.slice(0, Math.floor(bytes.length * share))

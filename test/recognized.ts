@@ -13,7 +13,7 @@ import type { SandboxOptions } from '../workers/children/sandbox.ts'
  * Recorded output of the OCR engine, for tests of the code around it. `data/recognized/` has one file per image, named
  * by a hash of its pixels. For images without a file, the slower real engine runs. Such images occur after a change of
  * a renderer, or on a CPU that renders other pixels. `RECORD_OCR=1 npm test -- FILE` adds the missing files. To drop
- * unused files, delete the folder and record it again. Longer runs use the real engine.
+ * unused files, delete the folder and record it again. Only runs at depth `quick` use recorded output.
  */
 
 const FOLDER = fileURLToPath(new URL('data/recognized/', import.meta.url))

@@ -16,7 +16,7 @@ import { startOwnWorker } from './own-worker.ts'
 
 export const PATH = '/voice/transcriptions'
 
-/** Started once for the files of this process, so transcriptions of other files exist. */
+/** Starts the service once for all files of this process. Its database also contains transcriptions of other files. */
 export const startTranscribing = shareByFiles(async () => {
   const server = await startTranscriptionServer()
   const env = {
@@ -54,7 +54,7 @@ export const send = (
   search = '',
 ): Promise<Answered> => api.post(`${PATH}${search}`, { token, ...createUpload(bytes, fields) })
 
-/** Holds requests until `go`, after which requests are answered immediately. */
+/** Holds the provider's requests until `go` is called. Requests after `go` are answered immediately. */
 export function holdRequests(server: TranscriptionStandIn): { go(): void; readonly waiting: number } {
   const waiting: (() => void)[] = []
   server.answer = (response, asked) => void waiting.push(() => transcribe(response, asked))

@@ -11,7 +11,7 @@ import {
   startTranscribing,
 } from './transcriptions-help.ts'
 
-/** Rejected transcriptions must not reach the provider or leave anything behind. */
+/** Rejected transcriptions must neither reach the provider nor leave any data behind. */
 
 const { server, env, api, query, url, admin, newcomer } = await startTranscribing()
 const user = await newcomer()
@@ -265,7 +265,7 @@ describe('rejects callers without', () => {
   })
 })
 
-test('is 404 for a missing transcription', async () => {
+test('returns 404 for a missing transcription', async () => {
   for (const id of [MISSING_ID, MISSING_ID.toUpperCase()])
     for (const method of ['GET', 'DELETE'])
       assertRefusal(await api.call(method, `${PATH}/${id}`, { token }), 404, 'Transcription not found')

@@ -226,7 +226,7 @@ describe('concurrent requests', () => {
     ]
     assert.deepEqual(same, [first, first])
     assert.equal(new Set([first, ...others]).size, 4)
-    // The same bytes of another owner are another document.
+    // The same bytes from another owner are a separate document.
     const stranger = await newcomer()
     const foreign = (await send(api, stranger.token, bytes, {}, '?background=true')).json.job_id
     await until('both requests reached the provider', () => hold.waiting === 2)
@@ -281,7 +281,7 @@ describe('provider failures', () => {
     )
   })
 
-  test('an interrupted answer is repeated, and the cost of the interrupted one is unknown', async () => {
+  test('an interrupted answer is requested again, and the interrupted request has an unknown cost', async () => {
     fail((response) => {
       beginEvents(response).write(createEvents()[0], () => void setImmediate(() => response.destroy()))
     })
@@ -397,14 +397,14 @@ describe('deleting a transcription', () => {
     )
   })
 
-  test('succeeds once for a finished one', async () => {
+  test('returns 404 if it is already deleted', async () => {
     const { id } = (await send(api, token, createRecording())).json
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 204)
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 404)
   })
 })
 
-test('a list continues after each page, newest first', async () => {
+test('a list is complete across its pages, newest first', async () => {
   const { token } = await newcomer()
   const ids: string[] = []
   for (let n = 0; n < 5; n++) ids.unshift((await send(api, token, createRecording())).json.id)
@@ -417,7 +417,7 @@ test('a list continues after each page, newest first', async () => {
   assert.deepEqual(seen, ids)
 })
 
-test('without authentication it has no owner and is visible to every caller', async () => {
+test('without authentication a transcription has no owner and is visible to every caller', async () => {
   const open = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
   const made = await open.post(PATH, createUpload(createRecording()))
   assert.equal(made.status, 200, made.text)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cleanFileName, parseDisposition, parseMediaType } from '../../edge/uploads/headers.ts'
 
-/** Encodes a header as browsers send it: UTF-8 bytes, which the splitter decodes as one character each. */
+/** Encodes a header as browsers send it, in UTF-8. The splitter decodes each byte as one character. */
 const encodeHeader = (text: string): string => Buffer.from(text).toString('latin1')
 
 const parseParameters = (parameters: string) =>

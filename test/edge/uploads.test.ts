@@ -27,7 +27,7 @@ function encodeForm(parts: readonly Part[], end = '--b--\r\n'): string {
   )
 }
 
-/** Returns a request with these body chunks. If `broken` is given, the body fails with it after the last chunk. */
+/** Returns a request with these body chunks. If `broken` is given, the body throws that error after the last chunk. */
 function createRequest(chunks: readonly string[], type = CONTENT_TYPE, broken?: Error): EdgeRequest {
   return {
     header: (name: string) => (name === 'content-type' ? type : ''),
@@ -37,7 +37,7 @@ function createRequest(chunks: readonly string[], type = CONTENT_TYPE, broken?: 
         for (const chunk of chunks) {
           size += chunk.length
           if (size > max) throw fail('request.too_large', { limit: max })
-          // Pass a separate buffer for each chunk, as the server does: the reader may free it.
+          // Give each chunk its own buffer, as the server does, because the reader may free the buffer.
           await sink(Uint8Array.from(chunk, (c) => c.charCodeAt(0)))
         }
         if (broken !== undefined) throw broken

@@ -96,7 +96,7 @@ for (const first of removals) {
         const done = answers.filter(({ status }) => status < 300)
         const refused = answers.find(({ status }) => status >= 300)!
         assert.equal(done.length, 1, `${first}/${second}: ${answers.map(({ status }) => status)}`)
-        // The status is 403 or 401 if the losing edge already knew about the change to its caller.
+        // The losing edge answers 403 or 401 if it already knows that its caller has been changed.
         assert.ok([409, 403, 401].includes(refused.status), refused.text)
         outcomes.push(refused.status)
         assert.equal((await listActiveAdmins()).length, 1)

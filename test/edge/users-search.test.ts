@@ -119,7 +119,7 @@ test('never finds deleted accounts', async () => {
   assert.ok(!(await listEmails('is_active=false')).some((email) => email === null))
 })
 
-test('sorts accounts that never signed in as the longest absent', async () => {
+test('sorts accounts that never signed in as if they had signed in first', async () => {
   await query('update account set last_login = now() where deleted_at is null')
   await query('update account set last_login = null where email = any($1)', [[people.per[0], people.zoe[0]]])
   const order = await listEmails('sort=-last_login')

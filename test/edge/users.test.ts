@@ -4,7 +4,7 @@ import { runPurge } from '../purge.ts'
 import { assertRefused, createCast, getMe, logIn, refreshSession, TOKEN_INVALID } from './accounts-help.ts'
 import { type CallOptions, PASSWORD, startEdgeAndDatabase } from './harness.ts'
 
-/** User administration: every success and every refusal of every route. */
+/** Covers every success and every refusal of each route for user administration. */
 
 const { api, query, db } = await startEdgeAndDatabase()
 const { admin, moderator, user, newcomer } = await createCast(api)

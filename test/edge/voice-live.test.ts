@@ -7,8 +7,8 @@ import { startEdge, startEdgeAndDatabase } from './harness.ts'
 import { requestStream, startSpeech, startVoiceWorker } from './voice-help.ts'
 
 /**
- * Voice previews that are streamed while a worker synthesizes them: early, late and concurrent listeners, and loss of
- * the provider or the worker.
+ * Streams voice previews to early, late and concurrent listeners while a worker synthesizes them. The provider or the
+ * worker may fail meanwhile.
  */
 
 const { server, env: reach } = await startSpeech()
@@ -106,7 +106,7 @@ describe('a preview that is still being synthesized', () => {
     const one = requestStream(api, `/voice/preview/verse?text=${encodeURIComponent(text)}`)
     speech.write(createAudio(4000))
     await until('the listener has the first bytes', () => one.heard().length > 0)
-    // Changes the generation, as a worker does that takes over the job.
+    // Change the generation, as a worker that takes over the job does.
     await query(`update voice_preview set generation = gen_random_uuid() where text = $1`, [text])
     speech.end()
     assert.equal(await one.end, 'broken')
@@ -161,7 +161,7 @@ test('concurrent listeners get one complete answer or a prefix of one while prov
   server.answer = answerWithAudio(createAudio(2000))
   for (let n = 0; n < 8; n++) {
     const text = `storm-${n}`
-    // The first request may share an aborted answer, which breaks off.
+    // The first request may share an aborted answer, which then ends early.
     const kept = await until('the preview is complete', () =>
       api.get(`/voice/preview/echo?text=${text}`).then(
         ({ status, bytes }) => status === 200 && bytes,
@@ -194,7 +194,7 @@ async function writeInPieces(
   }
 }
 
-test('a takeover by another worker sends everything to listeners without data, and breaks the others', async () => {
+test('after a takeover, listeners without data get the whole audio, and the others are disconnected', async () => {
   const [heard, waiting] = [answerSlowly(server), '/voice/preview/sage?text=waited-for']
   const path = `/voice/preview/coral?text=${createText()}`
   const one = requestStream(api, path)

@@ -251,7 +251,7 @@ describe('access by role', () => {
       }
       for (const path of reads) assert.deepEqual(await statuses('GET', path), read, path)
       assert.deepEqual(await statuses('POST', '/settings', { tts_speed: 1 }), write)
-      // Without a provider key nothing can be synthesized: authorized callers get 503.
+      // Without a provider key, authorized callers get 503.
       const spoken = Object.fromEntries(
         Object.entries(read).map(([who, code]) => [who, code === 200 ? 503 : code]),
       )

@@ -18,7 +18,7 @@ const startWorker = () =>
     // The scheduler retries a failed deletion after an hour, so failed jobs must be kept longer than that.
     WORKER_KEEP_RESULT_SECONDS: '86400',
   })
-// The tests run this schedule themselves; its own runs would interfere.
+// The tests run this schedule themselves, so its own runs would interfere.
 await api.post('/api/v1/schedules/prune/pause', { token: admin!.token })
 const firstWorker = await startWorker()
 let names = 0
@@ -26,8 +26,8 @@ let names = 0
 const NO_LIST_FAULTS = [null, null]
 
 /**
- * Adds an account with an active subscription that is due for deletion. If `at` is null, the provider does not have the
- * subscription.
+ * Adds an account that is due for deletion and has an active subscription. If `at` is null, the provider does not have
+ * the subscription.
  */
 async function addLeavingAccount(at: object | null = {}) {
   const [who] = await people(1)

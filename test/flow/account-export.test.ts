@@ -7,7 +7,7 @@ import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
-/** Workers pack all data of an account for download. If one is killed meanwhile, another completes the export. */
+/** Workers pack all data of an account for download. If a worker is killed during an export, another completes it. */
 
 const { url, query } = await createTestDatabase()
 const env = { LEASE_SECONDS: '1', WORKER_QUEUES: 'accounts', WORKER_THREADS: '1', EMAIL_SMTP_URL: 'outbox:' }
@@ -30,7 +30,7 @@ async function readArchive(archive: Buffer): Promise<Map<string, string>> {
   return files
 }
 
-/** Locks a table and starts an export, which blocks until `holding` commits. */
+/** Locks a table and starts an export, which blocks until `lockHolder` commits. */
 async function startBlockedExport() {
   await lockHolder.query('begin')
   await lockHolder.query('lock table ai_usage in access exclusive mode')
@@ -49,9 +49,9 @@ const firstWorker = await startProcess('worker', url, env)
 test('a running export that is cancelled leaves nothing behind', async () => {
   const { job_id, stream } = await startBlockedExport()
   await client.fetch(`/api/v1/jobs/${job_id}`, { method: 'DELETE' })
-  // The worker checks for cancellations when it renews its lease. The first renewal may have begun before the
-  // cancellation, and the third proves that the second has finished. A thread that does not stop within 2 s is killed
-  // and leaves its bytes behind.
+  // The worker checks for cancellations at each lease renewal. Wait for the third renewal, because the first may have
+  // begun before the cancellation, and the third proves that the second has finished. A thread that does not stop
+  // within 2 s would be killed and leave its bytes behind.
   const leases = new Set<unknown>()
   await until('the lease is renewed three times', async () => {
     const [lease] = await query('select max(expires_at)::text as at from worker_lease')

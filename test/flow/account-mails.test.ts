@@ -6,7 +6,7 @@ import { Client, startProcess } from '../service.ts'
 import { startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
-/** The send ledger contains every account mail: after a worker is killed, none is sent twice or lost silently. */
+/** The send ledger lists every account mail. After a worker is killed, no mail is sent twice or lost silently. */
 
 const { url, query } = await createTestDatabase()
 const mail = await startMailServer()
@@ -32,7 +32,8 @@ const listSends = async (client: Client): Promise<ListedSend[]> =>
 test('does not resend a mail after a worker is killed during its delivery, and admins can see it', async () => {
   const worker = await startProcess('worker', url, env)
   await until('the first mail is sent', () => mail.taken.length === 1)
-  // The server answers late, so the worker is killed after the mail is accepted and before the answer arrives.
+  // The server answers late, so that the worker is killed after the server accepts the mail and before the answer
+  // arrives.
   mail.pace = () => 4_000
   const user = new Client(edge.port)
   await user.register('user@example.com')
@@ -44,7 +45,7 @@ test('does not resend a mail after a worker is killed during its delivery, and a
   await until('the send has an outcome', async () => (await outcome())?.status === 'unknown')
   assert.equal(mail.taken.length, 2, 'nobody got a mail twice')
   assert.deepEqual(await listSends(user), [], 'mails of accounts are for admins')
-  // A suppressed address can still register and sign in. Its mail fails, and admins can see that.
+  // A suppressed address can still register and sign in. Mail to it fails, and admins can see that.
   await query(`insert into comms_suppression (address, reason, send_id)
     values ('gone@example.com', 'bounced', gen_random_uuid())`)
   await new Client(edge.port).register('gone@example.com')

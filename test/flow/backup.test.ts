@@ -19,7 +19,7 @@ import { textPdf } from '../pdfs.ts'
 import { Client } from '../service.ts'
 import { findDifferences } from '../sql/sums-help.ts'
 
-/** Backups are made while the service works, and services run on restored data. */
+/** Backs up a service while it works, and runs services on the restored data. */
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -196,7 +196,7 @@ async function restoreUnusual() {
     { url: inFiles, directUrl: inFiles },
     pathTo('unusual'),
   ).catch((error: unknown) => error)
-  // Partial files, as a killed restore leaves them.
+  // Leave partial files, as a killed restore does.
   for (const { key } of kept) {
     const file = fileOf('apart', String(key))
     mkdirSync(dirname(file), { recursive: true })

@@ -131,7 +131,7 @@ test('no process crashed, no data is left behind, and memory stayed within limit
   const [chunks] = await query(
     'select count(*)::int as n from blob_chunk where blob_id not in (select id from blob)',
   )
-  // Jobs of schedules come and go, so they are not counted.
+  // Scheduled jobs come and go, so they are not counted.
   const [jobs] = await query(
     `select count(*)::int as n from job where status in ('queued', 'running') and queue = 'documents'`,
   )

@@ -20,7 +20,7 @@ const worker = await startProcess('worker', url, {
   ...kinds[2]!.env,
 })
 
-// Edges that no test kills run in this process.
+// Ports of the edges that no test kills. These edges run in this process.
 const ports = new Map<StoreKind, number>()
 for (const kind of kinds) ports.set(kind, (await startEdge(url, { env: kind.env })).port)
 const admin = new Client(ports.get(kinds[0]!)!)

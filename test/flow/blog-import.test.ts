@@ -10,7 +10,7 @@ import { createZip } from '../zip.ts'
 import { SHORT_LEASE } from './crash.ts'
 import { createClosedGate, type Gate } from './gate.ts'
 
-/** Imports posts with a real worker, also one that is killed, and checks the stored rows. */
+/** Imports posts with real workers, some of which are killed, and checks the stored rows. */
 
 const { api, url, query } = await startEdgeAndDatabase()
 const editor: Account = await api.register('editor@example.com', { full_name: 'Ed' })
@@ -121,7 +121,7 @@ const SLUGS = Array.from({ length: 400 }, (_, i) => `killed-${i}`)
 const countImported = async (): Promise<number> =>
   Number((await query(`select count(*) from blog_post where slug like 'killed-%'`))[0]!.count)
 
-/** Imports 400 posts, kills the worker half way at the gate, and lets another worker take over. */
+/** Imports 400 posts, kills the worker while it waits at the gate, and lets another worker take over. */
 async function killWorkerHalfWay(gate: Gate, last: object, next: string): Promise<Record<string, unknown>> {
   const posts = [...SLUGS.map((slug) => ({ title: slug, slug, tag_slugs: ['killed'] })), last]
   const answer = await send('x.json', JSON.stringify(posts), '?on_conflict=fail&background=true')

@@ -12,7 +12,7 @@ const { url, query } = await createTestDatabase()
 // worker.
 await crash.recordWrites(query, 12)
 const PAGES = 400
-/** Started by the first test that needs it. */
+/** The first test that needs this worker starts it. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const client = await startReader(url)
@@ -28,7 +28,7 @@ test('cancels a waiting job immediately, and the request that waits for it', asy
   const id = await crash.uploadText(client, 3, 'never read')
   const waiting = client.post(`/api/v1/documents/${id}/extract`)
   const jobId = await until(
-    'the job is there',
+    'the job exists',
     async () => (await query(`select id from job where name = 'documents.extract'`))[0]?.id as string,
   )
   const stream = await client.stream(`/api/v1/jobs/${jobId}/events`)
@@ -126,7 +126,7 @@ test('stops an extraction when its document is trashed or deleted, or its owner 
   assert.ok((await crash.readWrites(query, 'page', jobId)).length < PAGES)
 })
 
-// Longer than the grace period for a thread that ignores its abort signal.
+// Preloaded code that delays the start of a thread beyond the grace period for threads that ignore their abort signal.
 const SLOW_START = `import { isMainThread } from 'node:worker_threads'
 if (!isMainThread) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2700)`
 

@@ -39,7 +39,7 @@ await client.register('reader@example.com')
 const hasRestarted = (frames: readonly Frame[]): boolean =>
   frames.slice(0, -2).some(({ event }) => event === 'restart')
 
-test('readers get exactly the stored answer, without gaps and repeats, and can stop it after a resume', async () => {
+test('readers get exactly the stored answer, without gaps or repeats, and can stop it after a resume', async () => {
   const { next: random } = createChance(7)
   const readers = Array.from({ length: READERS }, (_, i) =>
     readAnswer({

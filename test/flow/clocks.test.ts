@@ -16,8 +16,8 @@ const { url, query } = await createTestDatabase()
 const env = { PROVIDER_SECRET_KEY: 'sk_test_standin', PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET }
 
 /**
- * Makes a root whose entry points shift the clock and then load the real ones. Shifting it in a preload would disable
- * the compile cache and cost 0.5 s of CPU per start.
+ * Creates a root folder whose entry point shifts the clock and then loads the real entry point. Shifting the clock in a
+ * preload would disable the compile cache and cost 0.5 s of CPU per start.
  */
 function createShiftedRoot(ms: number): URL {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-clock-'))

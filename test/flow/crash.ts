@@ -13,7 +13,7 @@ export const SHORT_LEASE = { LEASE_SECONDS: '1' }
 // Generous, so that no test fails on a busy machine.
 const DEADLINE_MS = 60_000
 
-/** A committed write of a page, whose page number is `number`, or of an event, whose seq is `number`. */
+/** A committed write of a page or an event. `number` is the page number or the event's seq. */
 export interface Write {
   readonly what: 'page' | 'event'
   readonly job_id: string
@@ -60,7 +60,10 @@ export async function readClock(query: Query): Promise<number> {
   return row!.ms as number
 }
 
-/** Starts a worker for documents whose connections carry its name. It stops with the test that starts it. */
+/**
+ * Starts a worker for documents whose database connections carry this name. The worker stops with the test that starts
+ * it.
+ */
 export function startWorker(
   url: string,
   name: string,

@@ -5,7 +5,7 @@ import { startEdgeAndDatabase } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-/** Workers delete an account with thousands of documents. One of them is killed meanwhile. */
+/** Workers delete an account with thousands of documents. One worker is killed meanwhile. */
 
 const DOCUMENTS = 2000
 
@@ -30,7 +30,8 @@ test('an account is gone immediately, its progress is visible, and another worke
   assert.equal((await api.call('DELETE', `/api/v1/auth/users/${id}`, { token: admin.token })).status, 204)
   assert.equal((await api.get('/api/v1/documents', { token })).status, 401)
   assert.equal(await countRows('document'), DOCUMENTS)
-  // The account's row is deleted last. This lock prevents that, so the first worker cannot finish before it is killed.
+  // This lock blocks the deletion of the account's row, which comes last. So the first worker cannot finish before it
+  // is killed.
   await lockHolder.query('begin')
   await lockHolder.query('select from account where id = $1 for key share', [id])
   const first = await startWorker()

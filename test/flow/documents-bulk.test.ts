@@ -11,7 +11,7 @@ import { sharedService } from './shared-service.ts'
 
 const service = await sharedService()
 const [client, other] = [await service.client(), await service.client()]
-// This service is not shared, because tests kill its workers, which run no extractions.
+// The tests kill workers, so this service is not shared. Its workers run no extractions.
 const { url, query } = await createTestDatabase()
 const reader = await startReader(url, { REQUEST_WAIT_SECONDS: '60' })
 const startWorker = () => launchProcess('worker', url, { WORKER_QUEUES: 'system', ...crash.SHORT_LEASE })

@@ -42,7 +42,7 @@ test('reads an encrypted PDF with its password, and keeps the password for later
   assert.equal(image.status, 200)
   assert.equal(Buffer.from(await image.arrayBuffer()).toString('latin1', 1, 4), 'PNG')
 
-  // Another deployment's key cannot unseal the password. The pages that have been read remain.
+  // Make the password impossible to unseal, as after a change of the key. The pages that have been read remain.
   await query(`update document set sealed_password = reverse(sealed_password) where id = $1`, [id])
   assert.deepEqual(await extract('?force=true'), wrong)
   assert.deepEqual(await readTexts(), lines)

@@ -113,7 +113,7 @@ test('takes over a lock whose pid was reused, and removes an unfinished first st
   assert.ok(!existsSync(path.join(dataDir, 'postgres.new')))
 })
 
-test('the next start sets a new password that could not be set', async (t) => {
+test('a start sets the new password that a failed start could not set', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const conf = path.join(dataDir, 'postgres/postgresql.conf')
   const right = readFileSync(conf, 'utf8')

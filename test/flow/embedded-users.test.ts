@@ -95,7 +95,7 @@ test('an ordinary user starts it in a read-only checkout without install scripts
   assert.ok(existsSync(path.join(dataDir, 'lib/libpq.so.5')))
   await stopChild(first)
 
-  // Root finds the data of that user and runs the server as that user.
+  // Root finds the data of `nobody` and runs the server as `nobody`.
   const second = await startInChild(t, dataDir, { script })
   assert.equal(second.error, '')
   assert.deepEqual(await queryRows(second.url, 'select answer from kept'), [{ answer: 42 }])

@@ -83,7 +83,7 @@ test('a stop is bounded and can be called twice', async (t) => {
   const dataDir = await copyUsedFolder(t)
   const database = await startDatabase(t, dataDir, { stopTimeoutMs: 100 })
   const pid = readPostmasterPid(dataDir)
-  process.kill(pid, 'SIGSTOP') // A stopped server reacts to neither a fast nor an immediate shutdown.
+  process.kill(pid, 'SIGSTOP') // A frozen server reacts to neither a fast nor an immediate shutdown.
   const began = performance.now()
   await Promise.all([database.stop(), database.stop()])
   assert.ok(performance.now() - began < 20_000)

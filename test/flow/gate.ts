@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { stopAfterFile } from '../services.ts'
 
-/** Blocks transactions in the test database until it is opened. */
+/** A gate that blocks transactions in the test database until it is opened. */
 export interface Gate {
   /** Lets all transactions pass. */
   open(): Promise<void>

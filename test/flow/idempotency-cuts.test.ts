@@ -14,7 +14,7 @@ import { type Cut, openCountingLink } from './statements.ts'
 
 /**
  * The edge loses its database connection at each statement of each request that takes an Idempotency-Key. The client
- * retries the request, which must have one effect and one answer. A quick run tries some statements.
+ * retries the request, which must have one effect and one answer. A quick run cuts only some statements.
  */
 
 const database = await createTestDatabase()
@@ -56,7 +56,7 @@ const tables = (
 const countStatement = tables
   .map(({ name }) => `select '${name}'::text, count(*)::int from ${name}`)
   .join(' union all ')
-// A function caches its plan; planning this query takes longer than running it.
+// Use a function, because it caches the plan. Planning this query takes longer than running it.
 await query(`create function counted() returns table (name text, n integer) language plpgsql as $$
   begin return query ${countStatement}; end $$`)
 
@@ -117,8 +117,8 @@ async function measureEffect(
     const answer = await sendWithKey(operation, ask, key)
     if (answer.status === 503) return null
     if (answer.status !== 409) return answer
-    // A 409 is final only for requests that wait for their job, when the job ends. Otherwise the first request is still
-    // running, and its transaction ends once the server notices the lost connection.
+    // If the request waits for its job, 409 is the final answer once the job exists. Otherwise the first request is
+    // still running, and its transaction ends once the server notices the lost connection.
     return waitingOperations.has(operation) && (await countJobs()) > before.get('job')! ? answer : null
   })
   if (first.status < 400) assert.deepEqual(second, first, 'the repetition answers as the first request')

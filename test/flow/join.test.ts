@@ -4,7 +4,7 @@ import { createTestDatabase } from '../database.ts'
 import * as crash from './crash.ts'
 import { createClient, startReader } from './reader.ts'
 
-// Several batches, because the other requests join once the first batch is stored.
+// Enough pages for several batches, because the other requests join once the first batch is stored.
 const PAGES = 200
 
 const { url, query } = await createTestDatabase()

@@ -11,7 +11,7 @@ const PAGES = 200
 const { url, query } = await createTestDatabase()
 await crash.recordWrites(query)
 const client = await startReader(url)
-// The gate keeps every worker busy until it is killed.
+// The gate keeps each worker busy until the test kills it.
 const gate = await createGateAtPage(url, 150)
 const workers = await Promise.all([crash.startWorker(url, 'first'), crash.startWorker(url, 'second')])
 /** The worker that the first test does not kill. */

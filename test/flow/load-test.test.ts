@@ -6,7 +6,7 @@ import { Client, launchProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
-/** Tasks of the named queues run from the request to the result. */
+/** Runs tasks of the named queues, from the request to the result. */
 
 const { url, query } = await createTestDatabase()
 const edge = await startEdge(url)

@@ -117,7 +117,7 @@ test('writes each mail as one file even if workers are killed', {
 }, async () => {
   const MAILS = 60
   const before = listMailFiles().length
-  // Ten mails to each of six accounts, which is the limit per address.
+  // Each of six accounts gets ten mails, the limit per address.
   await query(`insert into account (email, password_hash)
     select 'mail-' || n || '@example.com', '' from generate_series(0, 5) n`)
   for (let i = 0; i < MAILS; i++) {
@@ -128,8 +128,8 @@ test('writes each mail as one file even if workers are killed', {
   const countUnfinished = async (): Promise<number> =>
     (await query(`select count(*)::int as n from job where status <> 'done'`))[0]!.n as number
   let killed = 0
-  // Each worker is killed while it is busy, and the last one completes the rest. The gate holds one job until the first
-  // worker is dead.
+  // Each worker is killed while it is busy, and the last worker completes the rest. The gate holds one job until the
+  // first worker is dead.
   const [one] = await query('select id from job order by ordinal desc limit 1')
   const gate = await createClosedGate(
     url,

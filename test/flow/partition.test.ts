@@ -34,7 +34,7 @@ test('workers that lost the database together do not declare each other dead', a
   assert.deepEqual(crash.assertComplete(frames).result, { read: PAGES, unread: 0, skipped: 0 })
   await crash.assertPagesOnce(query, jobId, PAGES)
   const { attempt, tries } = await crash.readJobRow(query, jobId)
-  // This process runs all links, so a delay of it is another outage.
+  // All links run in this process, so a delay of this process is another outage.
   assert.ok(attempt >= 2, `${attempt}`)
   assert.equal(tries, 1, 'an outage is no failure of the job')
   const judged = workers.flatMap(({ log }) => log).filter((line) => /Rescued jobs|lease is lost/.test(line))

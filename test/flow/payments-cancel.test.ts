@@ -7,7 +7,7 @@ import { sharedPayments } from '../payments-world.ts'
 const { call, link, open, people, query, send, stripe, unconfigured } = await sharedPayments()
 
 let names = 0
-/** Adds an account with a subscription, here and at the provider. */
+/** Adds an account with a subscription, both in the database and at the provider. */
 async function addSubscription(more: object = {}) {
   const [who] = await people(1)
   const name = `sub${++names}x`

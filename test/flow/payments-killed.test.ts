@@ -8,7 +8,7 @@ import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
-// Jobs that were interrupted twice run in isolated processes, so from the third kill on these are tested too.
+// Jobs that were interrupted twice run in isolated processes, so the third and later kills test these processes too.
 const KILLS = 4
 const CHARGES = Number(process.env.KILL_CHARGES ?? 30)
 const REFUNDS_PER_CHARGE = 4

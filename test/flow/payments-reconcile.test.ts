@@ -13,7 +13,7 @@ const world = await startPaymentsWorld()
 const { call, db, env, link, createPayment, people, query, send, stripe, transaction, url } = world
 const nowSeconds = (): number => Math.floor(Date.now() / 1000)
 
-/** Runs the task as its schedule does, and returns its result. */
+/** Runs the reconciliation task as its schedule does, and returns the result. */
 async function runTask(): Promise<Record<'missed' | 'left' | 'settled', number>> {
   const { jobId } = await db.transaction((tx) =>
     enqueue(tx, reconcilePayments, {}, { ownerId: null, settings: createJobSettings(1) }),
@@ -158,7 +158,7 @@ test('releases the reserved amount of a refund that the provider does not have',
 const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<ScriptResult> =>
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
-test('npm run reconcile does the same, next to running workers', async () => {
+test('npm run reconcile ingests missed events, even next to running workers', async () => {
   const given = createEvent('payment_intent.succeeded', intentObject({ name: 'byhand' }), {
     created: nowSeconds(),
   })

@@ -280,7 +280,7 @@ test('the database rejects refunds beyond the payment', async () => {
   )
 })
 
-test('a refund made elsewhere counts from its event on', async () => {
+test('a refund made elsewhere counts once its event arrives', async () => {
   const { name, refund, status } = await addPayment()
   stripe.account.refunds.push({
     id: `re_there_${name}`,
@@ -293,7 +293,7 @@ test('a refund made elsewhere counts from its event on', async () => {
   await send(createEvent('charge.refunded', chargeObject({ name }, 1400)))
   assert.equal(await status(), 'partially_refunded')
   assertRefused(await refund({ amount: 601 }), 400, 'At most 600 of the charge can still be refunded')
-  // The event does not contain its refunds, so the worker requests them.
+  // The event does not contain the charge's refunds, so the worker requests them from the provider.
   await until(
     'the refund is stored',
     async () =>

@@ -21,7 +21,7 @@ const cuttableLink = await createCuttableConnection(url)
 const cuttableEdge = await startEdge(cuttableLink.url, { env })
 const ACKNOWLEDGEMENT = { received: 'true' }
 const PATH = '/api/v1/payment/webhook'
-// Limit of the wait for an event's job; long enough for a busy machine.
+// Maximum wait for an event's job; long enough for a busy machine.
 const WAIT_MS = 2000
 
 const readEvent = (id: string) => query('select * from payment_event where id = $1', [id])

@@ -34,7 +34,7 @@ test('renders an image once, on the first request, and stores it', async () => {
 })
 
 test('returns 503 with Retry-After if the page was replaced during rendering', async () => {
-  // Drops the update of the image, as if another extraction had replaced the page meanwhile.
+  // This trigger drops the update of the image, as if another extraction had replaced the page meanwhile.
   await query(`create function nowhere() returns trigger language plpgsql as 'begin return null; end'`)
   await query(`create trigger nowhere before update of image on document_page for each row
     when (new.document_id = ${id}) execute function nowhere()`)

@@ -74,7 +74,7 @@ test('runs tasks once, even if the pooler restarts and the worker dies', async (
 })
 
 test('concurrent requests do not deadlock on pooled connections', async () => {
-  // Each request reads within a transaction, and there are more requests than pooled connections.
+  // Each request reads within a transaction, and the requests outnumber the pooled connections.
   const asked = Array.from({ length: 12 }, () =>
     client.post('/api/v1/ai/chat?background=true', { message: 'Hello' }),
   )

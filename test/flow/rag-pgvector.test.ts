@@ -19,7 +19,7 @@ import type { Reader } from '../../sql/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { ALL_VIEWER, createFile, toBytes } from '../tasks/rag-parts.ts'
 
-/** Collections use pgvector of PGlite, because the embedded server lacks it. */
+/** Tests collections with the pgvector of PGlite, because the embedded server lacks pgvector. */
 
 const pg = await PGlite.create({ extensions: { vector } })
 after(() => pg.close())
@@ -30,7 +30,7 @@ await pg.exec(`create table document (id bigint primary key, owner_id integer, d
 await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
 await pg.exec((await readFunctionAreas()).find(({ name }) => name === 'rag')!.text)
 
-// slonik numbers the placeholders only when it sends a query.
+// slonik replaces its own placeholders with `$n` only when it sends a query.
 const runQuery = async ({ sql: text, values }: Query<unknown>) =>
   pg.query<Record<string, unknown>>(text.replace(/\$slonik_(\d+)/g, '$$$1'), [...values])
 const db = {
@@ -51,7 +51,7 @@ const unitVector = (n: number): Float32Array => {
   return Float32Array.from(values, (value) => value / length)
 }
 
-/** Stores a collection of one-chunk files. File `n` has the word `w<n>` and the vector `unit(n)`. */
+/** Stores a collection of one-chunk files. File `n` has the word `w<n>` and the vector `unitVector(n)`. */
 async function storeCollection(
   name: string,
   from: number,
@@ -155,7 +155,7 @@ describe('a collection with pgvector', () => {
     assert.equal(await count(), before - 1)
   })
 
-  test('is searched in memory if its vectors are older than pgvector', async () => {
+  test('is searched in memory if its vectors were stored before pgvector was available', async () => {
     await storeCollection('old', 1000, 50, false)
     const { rows } = await pg.query(`select has_neighbours from rag_collection where name = 'old'`)
     assert.deepEqual(rows, [{ has_neighbours: false }])

@@ -54,7 +54,9 @@ const edge = await startEdge(url, { env: { DATA_DIR: folder } })
 await startProcess('worker', url, { DATA_DIR: folder, WORKER_THREADS: '1' })
 const base = new Client(edge.port).base
 
-/** Runs text in a shell. Replaces `npm run` by the script itself, because npm starts more slowly than most scripts. */
+/**
+ * Runs text in a shell. Replaces `npm run` with the script itself, because npm starts more slowly than most scripts.
+ */
 async function runShell(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
@@ -74,7 +76,7 @@ test('every npm command exists, and the skipped ones are the first', () => {
   for (const [, name] of readme.matchAll(/npm (start|test)\b/g)) assert.ok(scripts[name!] !== undefined, name)
 })
 
-/** Pastes blocks into one shell; an HTTP error fails it. */
+/** Runs blocks in one shell, as if pasted. An HTTP error makes the run fail. */
 const runBlocks = (texts: readonly string[]): Promise<string> =>
   runShell(
     texts

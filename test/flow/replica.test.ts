@@ -124,7 +124,7 @@ test('tracks single-statement writes and writes without a credential', async () 
   await resume()
 })
 
-test('callers that know the end of a job see its effects, by its record or stream', async () => {
+test('callers that have read the end of a job from its record or stream see its effects', async () => {
   const [told, streamed] = [await addQueuedJob(), await addQueuedJob()]
   await waitForJobReplay(streamed.id)
   await pause()
@@ -139,7 +139,7 @@ test('callers that know the end of a job see its effects, by its record or strea
   assert.equal(
     await findListedStatus(other, told.id, { token }),
     'queued',
-    'which nobody has told of anything',
+    'an edge that has read neither the record nor the stream',
   )
   const job = await other.get(`/api/v1/jobs/${told.id}`, { token })
   assert.equal(job.json.status, 'cancelled')

@@ -39,7 +39,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
       },
     },
   )
-  // The default limits: a silent standby delays a read by at most these times.
+  // The default timeouts, which limit how long a silent standby can delay a read.
   const limits = { READ_TIMEOUT_SECONDS: '2', LIST_TIMEOUT_SECONDS: '5' }
   const env = { AUTH_LEVEL: 'basic', DATABASE_URL: primary.url, DATABASE_REPLICA_URL: link.url, ...limits }
   const edges = [await startEdge(primary.url, { env, log }), await startEdge(primary.url, { env })] as const
@@ -63,7 +63,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
   }
 }
 
-/** Runs `work` and returns its result as `answer`, with the number of the edge's reads on each server. */
+/** Runs `work`. Returns its result as `answer`, and how many reads the edge sent to each server meanwhile. */
 export async function countReads<T>({ serving }: Api, work: () => Promise<T>) {
   const { counts } = serving.edge.replica!.reads
   const before = { ...counts }

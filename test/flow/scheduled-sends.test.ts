@@ -50,7 +50,7 @@ test('each message is either sent once or cancelled and never sent, whichever wo
           send_at,
         }),
       },
-      // A few numbers only, because messages to the same number wait for each other.
+      // Use only four numbers, so that messages to the same number wait for each other.
       {
         word: `text-${n}`,
         id: await postMessage('/sms/send', { to: `+1415555267${n % 4}`, body: `text-${n}`, send_at }),
@@ -60,7 +60,7 @@ test('each message is either sent once or cancelled and never sent, whichever wo
   const all = sent.flat()
   const early = await query(`select count(*)::int as n from comms_send where status = 'scheduled'`)
   assert.equal(early[0]!.n, all.length)
-  // Computed only now, because requesting all messages takes an unknown time.
+  // Compute the time only now, because requesting all messages takes an unknown time.
   const dueMs = Date.now() + DUE_MS
   await query(
     `with due as (select to_timestamp($1 / 1000.0) as at),

@@ -9,7 +9,7 @@ import { startMailServer } from '../standins/smtp.ts'
 import { startTwilio, twilioEnv } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
-/** Messages are followed from the request to the delivery status; the providers call a real edge. */
+/** Follows messages from the request to the delivery status. The providers call a real edge. */
 
 const { url } = await createTestDatabase()
 const [twilio, mail, resend] = await Promise.all([startTwilio(), startMailServer(), startResend()])

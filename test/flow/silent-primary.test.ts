@@ -8,7 +8,7 @@ import { openLink } from './link.ts'
 /** The database falls silent: its connections stay open but carry no data. */
 
 const { url } = await createTestDatabase()
-// A quiet machine needs at most 3 s.
+// A quiet machine recovers within 3 s.
 const RECOVERY_TIMEOUT_MS = 8_000
 
 const createTag = (client: Client, name: string) =>
@@ -39,7 +39,7 @@ test('an edge rejects requests instead of holding them, reports it and recovers 
     assert.equal((await client.fetch('/api/v1/documents')).status, 503)
     refusals.push(performance.now() - askedAt)
   }
-  // Only the fastest one counts, because a busy machine may delay the others.
+  // Check only the fastest refusal, because a busy machine may delay the others.
   assert.ok(Math.min(...refusals) < 1_000, `at once, not after ${refusals} ms`)
 
   link.restore()

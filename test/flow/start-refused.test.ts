@@ -78,7 +78,7 @@ describe('a single process does not start', () => {
   )
 })
 
-// Suppresses the warnings about slow statements of a busy machine.
+// Suppresses the warnings about slow statements on a busy machine.
 const QUIET_ENV = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
 
 /** Runs the start of the whole service and returns its output and exit status. */
@@ -129,7 +129,7 @@ test('shows its usage even if other arguments are wrong', async () => {
 
 test('edges do not share a port with those of another start by accident', async () => {
   const port = await findFreePort()
-  // Listens with a shared port, like an edge of another start.
+  // Listens on a shared port, like an edge of another start.
   const shared = createServer(() => {}, { onError: () => {} })
   after(() => shared.close())
   await shared.listen({ host: '127.0.0.1', port, exclusive: false })

@@ -6,7 +6,8 @@ const QUERY_TYPE = 0x51
 const READY_TYPE = 0x5a
 
 /**
- * Cuts a connection at its nth statement, either before the server receives it or after it ran but before the answer.
+ * A cut of a connection at its nth statement: before the server receives the statement, or after it ran but before the
+ * answer.
  */
 export interface Cut {
   readonly statement: number

@@ -21,7 +21,7 @@ const addTask = async (duration_ms: number): Promise<string> => {
 /** Shortens the next attempts of jobs. */
 const shortenJobs = (ids: readonly string[]) =>
   query(`update job set payload = jsonb_set(payload, '{duration_ms}', '1') where id = any($1)`, [ids])
-/** The last started worker. */
+/** The worker that was started last. */
 let worker: Child | undefined
 after(() => worker?.kill())
 const startWorker = async (): Promise<Child> => {

@@ -8,8 +8,8 @@ import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
 
 /**
- * Only the primary has some writes: a terminated connection or a crash ended their wait for the synchronous standby.
- * Others already see such a write, but a retry may acknowledge it only once the standby has it.
+ * Some writes reach only the primary, because a terminated connection or a crash ended their wait for the synchronous
+ * standby. Other clients already see such a write, but a retry may acknowledge it only once the standby has it.
  */
 
 const cluster = await Cluster.start()
@@ -18,7 +18,7 @@ const { primary, standby } = cluster
 await migrate(primary.url)
 await cluster.attachStandby()
 const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
-// On this edge, the write timeout ends the wait.
+// On this edge, the write timeout ends the wait for the standby.
 const hastyEdge = await startEdge(primary.url, {
   env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' },
 })

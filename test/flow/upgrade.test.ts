@@ -120,7 +120,7 @@ async function assertSucceeded({ log, ended }: Command): Promise<void> {
   assert.equal(await ended, 0, log.join('\n'))
 }
 
-/** Adds a job that runs until its worker stops, and a moment longer. */
+/** Adds a job that runs until its worker stops. Its next attempt ends almost immediately. */
 async function addRunningJob(): Promise<string> {
   const args = { operations: 10, duration_ms: 60_000 }
   const response = await client.post('/api/v1/tasks/enqueue', { ...TASK, args })

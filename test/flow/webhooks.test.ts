@@ -9,7 +9,8 @@ import { startMailServer } from '../standins/smtp.ts'
 import { until } from '../until.ts'
 
 /**
- * Webhooks from the event to the receiver: signed, redelivered until they are accepted, and identifiable as duplicates.
+ * Follows webhooks from the event to the receiver. They are signed and redelivered until accepted, and their ids
+ * identify duplicates.
  */
 
 const { url, query } = await createTestDatabase()
@@ -72,7 +73,7 @@ describe('an event', () => {
     await createEndpoint(client, `${receiver.url}/failures`, ['job.failed', 'job.cancelled'])
     await createEndpoint(stranger, `${receiver.url}/stranger`, ['job.done', 'document.read'])
     const { id, jobId } = await uploadAndExtract(client)
-    await until('both have arrived', () => receiver.received.length >= 2)
+    await until('both events have arrived', () => receiver.received.length >= 2)
     for (const one of receiver.received) verifyWebhook(secret, one)
     assert.ok(receiver.received.every(({ path }) => path === '/own'))
     const { data } = receiver.typed('job.done')[0]!.message
@@ -102,7 +103,7 @@ describe('an event', () => {
       }),
     )
     await admin.fetch(`/api/v1/jobs/${task_id}`, { method: 'DELETE' })
-    await until('both have arrived', () => receiver.received.length === 2)
+    await until('both events have arrived', () => receiver.received.length === 2)
     for (const one of receiver.received) verifyWebhook(secret, one)
     const { data } = receiver.typed('send.changed')[0]!.message
     assert.deepEqual([data.channel, data.status, data.to], ['email', 'sent', ['a@example.com']])
@@ -161,7 +162,7 @@ describe('a challenge', () => {
     ])) as [{ account_id: number }]
     const ids = (await query(finished, [account])).map((row) => row.id)
     await query('select webhook_jobs_ended($1::uuid[])', [ids])
-    await until('ten have arrived', () => receiver.received.length === 10)
+    await until('ten deliveries have arrived', () => receiver.received.length === 10)
     const findBackoff = () =>
       query(
         `select from webhook_rate where account_id = $1 and blocked_until > now() + interval '30 seconds'`,
@@ -176,7 +177,7 @@ describe('a challenge', () => {
     const again = await client.post(`/api/v1/webhooks/${id}/challenge`)
     assert.equal(again.status, 202)
     await until('the endpoint is proved', async () => (await readProvedAt(client, id)) !== null)
-    await until('all have arrived', () => receiver.typed('job.done').length === 15)
+    await until('all deliveries have arrived', () => receiver.typed('job.done').length === 15)
   })
 })
 
@@ -232,7 +233,7 @@ describe('a rejected delivery', () => {
     assert.equal(receiver.received[3]!.headers['webhook-id'], first!.headers['webhook-id'])
   })
 
-  test('eventually disables its endpoint with a mail, and is sent once that is active again', async () => {
+  test('eventually disables its endpoint with a mail, and is redelivered after the endpoint is reactivated', async () => {
     const receiver = await openReceiver()
     receiver.answer = answerWith(503)
     const client = await registerClient()

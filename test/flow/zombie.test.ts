@@ -7,10 +7,10 @@ import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
 
-// Several batches, because the database still stores what a frozen worker has already sent.
+// Enough pages for several batches, because the database still stores what a frozen worker has already sent.
 const PAGES = 120
 const LATE_PAGE = 110
-// Longer than a connection may be silent before its worker gives the connection up.
+// Longer than the silence after which a worker gives up a connection.
 const FROZEN_MS = 6_000
 // Slow enough to freeze a worker in the middle of its pages on a busy machine.
 const PAGE_MS = 20

@@ -9,7 +9,7 @@ export class Checks {
   private readonly compiled = new Map<string, ValidateFunction>()
 
   constructor(document: Document) {
-    // The package declares its parameter with the types of another copy of ajv.
+    // ajv-formats declares its parameter with the types of another copy of ajv.
     const addFormats = formats as unknown as (ajv: Ajv2020) => void
     addFormats(this.ajv)
     this.ajv.addSchema({ ...document } as never, 'document')
@@ -50,7 +50,7 @@ export class Checks {
     const content = sent.operation.responses[key]!.content ?? sent.operation.responses[200]?.content ?? {}
     const type = headers['content-type']?.split(';', 1)[0] ?? ''
     const types = Object.keys(content)
-    // The headers of the answer are unknown until the job has ended.
+    // HEAD gets no content type while the job is running, because the headers of its answer are unknown.
     if (sent.method === 'HEAD' && type === '') return null
     if (types.length > 0 && !types.some((each) => includesType(each, type))) return `undeclared type ${type}`
     if (!isJson(answer) || content['application/json'] === undefined || sent.method === 'HEAD') return null

@@ -170,7 +170,7 @@ const COLLECTIONS: AnyArbitrary = fc.oneof(
   }),
 )
 
-/** Complete bodies by operation, if its schema says little or its work could be too expensive. */
+/** Complete bodies for operations whose schema says little or whose work could be too expensive. */
 export const COMPLETE_BODIES: Readonly<Record<string, AnyArbitrary>> = {
   'POST /api/v1/tasks/enqueue': TASKS,
   'POST /rag/index': COLLECTIONS,

@@ -36,10 +36,10 @@ export interface Report {
 const CONCURRENCY = 6
 // Number of requests whose values are in memory at the same time.
 const CHUNK_SIZE = 500
-// With more findings than this, the service is broken, and more would add nothing.
+// With this many findings, the service is clearly broken, and further requests would add nothing.
 const MAX_FINDINGS = 25
 const MAX_SHRINK_MS = 10_000
-// Total time to shrink, short enough that the report comes before the test's time limit.
+// Maximum total time for shrinking, short enough that the report comes before the test's time limit.
 const MAX_SHRINK_TOTAL_MS = 40_000
 
 export async function fuzz(service: Service, options: Options): Promise<Report> {
@@ -169,7 +169,7 @@ class FuzzRun {
     return { signature, times: 1, curl: curlOf(smallest), answer }
   }
 
-  /** Describes a process that has exited; null while both are running. */
+  /** Returns a description of a process that has exited; null while both are running. */
   private gone(): string | null {
     for (const [name, { process }] of [
       ['edge', this.service.edge],

@@ -49,7 +49,7 @@ export const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   },
 )
 
-// Length of the longest generated text. Texts beyond it would exceed the size limit of bodies anyway.
+// Length of the longest generated text. Longer texts would exceed the size limit of bodies anyway.
 const MAX_TEXT_LENGTH = 1_100_000
 
 /** Generates values just inside and just outside the schema's bounds, or any value if it has no bounds. */

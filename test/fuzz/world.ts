@@ -49,10 +49,10 @@ const FIRST_CALLER_ID = 900_001
 export async function startService(database: TestDatabase, rows: number): Promise<Service> {
   const { url, query } = database
   const children: Child[] = []
-  // Registered before the stand-ins, so that the processes stop before them.
+  // Registered before the stand-ins start, so that the processes stop before the stand-ins.
   after(() => Promise.all(children.map((child) => child.kill())))
   const env = await startStandIns()
-  // Long-lived tokens for all processes, signed by an edge in this process.
+  // This edge runs in this process and signs long-lived tokens, which all processes accept.
   const api = await startEdge(url, { env: { ...env, ACCESS_TOKEN_MINUTES: '1440' } })
   await query(`alter table account alter column id restart with ${FIRST_CALLER_ID}`)
   const world = await RowFactory.make(api, database)
@@ -106,7 +106,7 @@ async function startStandIns(): Promise<Record<string, string>> {
     DATA_DIR: createFolder(),
     LOG_LEVEL: 'warn',
     REQUEST_WAIT_SECONDS: '20',
-    // A slow read fails its request. Here only a slow machine makes reads slow.
+    // A slow read would fail its request, but here only a slow machine makes reads slow.
     READ_TIMEOUT_SECONDS: '60',
     LIST_TIMEOUT_SECONDS: '60',
     SEARCH_TIMEOUT_SECONDS: '60',
@@ -153,7 +153,7 @@ async function seed(world: RowFactory, n: number): Promise<Seeds> {
   const owned = await many(() => world.task(world.owner.id))
   const failed = await many(() => world.failedJob(world.owner.id))
   return {
-    // Every organization has these two members, so they are repeated to be picked often.
+    // These two are members of every organization, so repeat their ids to pick them often.
     accounts: [
       ...accounts.map(({ id }) => id),
       ...Array(5).fill([world.orgAdmin.id, world.member.id]).flat(),

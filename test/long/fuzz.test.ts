@@ -18,7 +18,7 @@ const only = process.env.FUZZ_ONLY ?? ''
 const database = await createTestDatabase()
 const service = await startService(database, Math.min(100, Math.max(15, Math.round(requests / 150))))
 
-// Error codes of jobs that indicate a defect of the service.
+// Lists jobs whose error codes indicate a defect of the service.
 const listFaults = () =>
   database.query(
     `select id, name, payload, error_code, error_detail from job

@@ -17,7 +17,7 @@ export interface Request {
   readonly text?: string
   readonly form?: () => FormData
   readonly headers?: Readonly<Record<string, string>>
-  /** Error statuses that, in the answer to a retry, mean that an earlier try succeeded. */
+  /** Error statuses that a retry may get because an earlier try succeeded. */
   readonly done?: readonly number[]
 }
 
@@ -113,7 +113,7 @@ export class Caller {
           this.history.count(this.history.acknowledged, this.area)
           return answer
         }
-        // The first request with this key is still running, or its edge was killed meanwhile.
+        // The first request with this key is still running, or its edge was killed meanwhile. Both are temporary.
         const isForNow = status === 503 || (status === 409 && text.includes('Idempotency-Key'))
         if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} on try ${tries}`)
         this.history.count(this.history.refused, `${status}`)

@@ -13,7 +13,7 @@ interface Fault {
   readonly name: string
   /** Relative probability. */
   readonly weight: number
-  /** Modes in which the fault applies; absent for all. */
+  /** Modes in which the fault applies; absent if it applies in all. */
   readonly modes?: readonly Mode[]
   /** Present for faults of the database itself, which must not overlap. */
   readonly ofDatabase?: true
@@ -179,7 +179,7 @@ export class Nemesis {
   readonly counts = new Map<string, number>()
   /** Times of all faults in ms since the start, to find the cause of a violation. */
   readonly history: { readonly at: number; readonly fault: string; readonly over: boolean }[] = []
-  /** Faults that could not be injected or undone; they are no violations of the service. */
+  /** Faults that could not be injected or undone. These are not violations. */
   readonly failures: string[] = []
   readonly #world: World
   readonly #chance: Chance

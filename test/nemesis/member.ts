@@ -3,10 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Link } from '../flow/link.ts'
 import { type Child, launchProcess } from '../service.ts'
 
-// A delay like that of an init system.
+// Delay of a restart, like that of an init system.
 const RESTART_DELAY_MS = 200
 
-/** An edge or a worker that is restarted whenever it exits, as by an init system. */
+/** An edge or a worker that is restarted whenever it exits, as an init system would. */
 export class Member {
   readonly name: string
   readonly kind: 'edge' | 'worker'
@@ -14,7 +14,7 @@ export class Member {
   readonly links: readonly Link[]
   /** Unexpected exits, each with the last line of the log. */
   readonly unexpectedExits: string[] = []
-  /** Log lines of all its processes. */
+  /** Log lines of all processes of this member. */
   readonly log: string[] = []
   starts = 0
   readonly #url: string
@@ -49,7 +49,7 @@ export class Member {
     return this.#child !== null
   }
 
-  /** True if its uptime is at least the duration of its start. */
+  /** True if the uptime of the process is at least the duration of its start. */
   get isSteady(): boolean {
     return this.isUp && performance.now() - this.#upAt >= this.#upAt - this.#startedAt
   }
@@ -58,7 +58,7 @@ export class Member {
     this.#living = this.#live()
   }
 
-  /** Ends the current process, if any; another one is started. */
+  /** Ends the current process, if any. The member then starts another one. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     this.#expected = true
     await this.#child?.kill(signal)
@@ -72,7 +72,7 @@ export class Member {
     child.process.kill('SIGCONT')
   }
 
-  /** Returns the process ids of its direct children. */
+  /** Returns the ids of the process's direct children. */
   children(): number[] {
     const pid = this.#child?.process.pid
     if (pid === undefined) return []
@@ -88,7 +88,7 @@ export class Member {
     })
   }
 
-  /** Stops it permanently: sends SIGTERM, and SIGKILL after 15 s. */
+  /** Stops the member permanently: sends SIGTERM, and SIGKILL after 15 s. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#expected = true

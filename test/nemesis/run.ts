@@ -19,7 +19,7 @@ import { CHILD_KILLED, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
-/** The number of simulated users of each area. */
+/** The areas, each with its number of simulated users. */
 const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> = {
   accounts: [accounts, 1],
   organizations: [organizations, 1],
@@ -100,7 +100,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
 }
 
 /**
- * Registers an administrator, which must be the first account, and another account. It retries, because a stall of this
+ * Registers an administrator, which must be the first account, and another account. Retries, because a stall of this
  * process stalls all links.
  */
 async function signUp(world: World): Promise<{ admin: string; user: string }> {

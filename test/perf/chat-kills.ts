@@ -7,8 +7,8 @@ import type { Measured } from './report.ts'
 import { queryRows, type Stack } from './stack.ts'
 
 /**
- * `npm run bench -- chat-kills`: hundreds of readers drop and resume their answer streams while edges and workers are
- * killed at random. Each reader's text must equal the stored answer, and each event must arrive once.
+ * `npm run bench -- chat-kills` kills edges and workers at random while hundreds of readers drop and resume their
+ * answer streams. Each reader's text must equal the stored answer, and each event must arrive once.
  */
 
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 400)

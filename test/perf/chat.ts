@@ -7,9 +7,9 @@ import { familyPids, readResidentBytes, startCpuMeter, waitUntilQuiet } from './
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 500)
 const PER_SECOND = 50
-// 25 pieces within 1.2 s, so that about 60 answers are running and 1250 pieces a second arrive.
+// 25 pieces take 1.2 s, so about 60 answers run at a time, and 1250 pieces arrive per second.
 const PACE = { FIRST_MS: 200, BETWEEN_MS: 40, PIECES: 25 }
-// The pace SLOW keeps all OPEN streams open at the same time.
+// SLOW_PACE keeps all OPEN_STREAMS streams open at the same time.
 const OPEN_STREAMS = 500
 const SLOW_PACE = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
 const COALESCE_MS = 25

@@ -25,7 +25,7 @@ interface Case {
   readonly name: string
   readonly what: ThreadRequest['what']
   readonly bytes: Uint8Array
-  /** Upper bound of the child's CPU time divided by the thread's. */
+  /** Upper bound of the ratio of the child's CPU time to the thread's. */
   readonly maxRatio?: number
 }
 

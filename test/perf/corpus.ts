@@ -173,7 +173,7 @@ function summarize(reports: readonly FileReport[], crashes: number): Measured {
   }
 }
 
-/** Writes one line per file. Called after each file, so that an aborted run leaves a report. */
+/** Writes one line per file. Call this after each file, so that an aborted run leaves a report. */
 function writeReports(reports: readonly FileReport[]): void {
   mkdirSync('bench-results', { recursive: true })
   writeFileSync(join('bench-results', 'corpus-files.json'), `${JSON.stringify(reports, null, 1)}\n`)

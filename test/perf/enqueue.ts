@@ -87,7 +87,8 @@ async function verifyJobs(
       (select count(*)::int from graphile_worker._private_jobs) as deliveries`,
   )
   const [reference] = await queryRows(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')
-  // A disturbed run is repeated. Its jobs exist, but its answers are not in the results.
+  // A disturbed run is repeated. Its jobs exist, but its answers are not in the results, so there may be more jobs than
+  // answers.
   const short = (jobs: unknown, results: readonly LoadResult[]): boolean => Number(jobs) < answered(results)
   if (
     row!.jobs !== row!.waiting ||

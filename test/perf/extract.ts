@@ -20,7 +20,7 @@ interface Case {
   readonly bytes: Uint8Array
   /** Runs the native program on the same pages; null if it is not installed. */
   readonly native: { readonly name: string; readonly cpuMs: () => number } | null
-  /** Lower bound of pages per CPU second, divided by those of the native program. */
+  /** Lower bound of the ratio of our pages per CPU second to those of the native program. */
   readonly minRatio: number
 }
 

@@ -5,8 +5,8 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const MAX_RECOVERY_MS = 5_000
 
 /**
- * `npm run bench -- failover`: a primary with a synchronous standby dies or falls silent while two edges and a worker
- * write. Measures the time from the promotion until both edges write again. The database servers run without fsync.
+ * `npm run bench -- failover` lets a primary with a synchronous standby die or fall silent while two edges and a worker
+ * write. It measures the time from the promotion until both edges write again. The database servers run without fsync.
  */
 export async function failover(): Promise<Measured> {
   const deaths = { killed: await runRounds('killed'), silent: await runRounds('silent') }

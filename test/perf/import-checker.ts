@@ -1,11 +1,14 @@
 /**
  * Reads the expected fields of a post from its file, independently of the importer. It parses line by line, without a
- * YAML or TOML parser. It follows CONTRACT's description of the keys, and how people write them.
+ * YAML or TOML parser. It interprets keys as CONTRACT describes and authors usually write them.
  */
 
 export interface Expected {
   readonly title: string
-  /** '' if this checker does not transliterate the script. Even then, the importer's slug must be ASCII. */
+  /**
+   * The expected slug; '' if this checker does not transliterate the script. Even then, the importer's slug must be
+   * ASCII.
+   */
   readonly slug: string
   /** The expected date; null if it must be the time of the import. */
   readonly date: string | null
@@ -24,7 +27,10 @@ export interface Found {
   readonly tags: readonly string[]
 }
 
-/** Maps keys, in lower case without separators, to values as written. The lines of a value are joined. */
+/**
+ * Maps keys, in lower case without separators, to unparsed values with their line breaks. A TOML string in three single
+ * quotes becomes a JSON string.
+ */
 type Frontmatter = Map<string, string>
 
 interface Parts {
@@ -76,7 +82,7 @@ function splitParts(text: string): Parts {
     const close = end(first, 1)
     return close === -1 ? { head: new Map(), body: text } : upTo(1, close)
   }
-  // If the first line has a key, the keys end at `---` or at the first empty line, whichever comes first.
+  // If the first line contains a known key, the keys end at `---` or at the first empty line, whichever comes first.
   if (/^(title|date|slug|layout|tags): ?/i.test(first)) {
     const close = end('---', 0)
     const empty = lines.findIndex((line) => line.trim() === '')
@@ -96,7 +102,7 @@ function parseHead(lines: readonly string[]): Frontmatter {
     if (section !== null) table = section[1]!
     else if (found !== null) {
       key = table + found[1]!.toLowerCase().replace(/[-_]/g, '')
-      // Three single quotes are a TOML string, but in YAML they are a quote and an escaped one.
+      // In TOML, three single quotes delimit a string. In YAML, they are a quote and an escaped quote.
       head.set(
         key,
         found[2] === '=' ? found[3]!.replace(/^'''(.*)'''$/, (_, raw) => JSON.stringify(raw)) : found[3]!,

@@ -177,7 +177,7 @@ interface PollStatements {
   readonly jobs: number
   /** Returns the number of finished jobs. */
   readonly done: string
-  /** These return true once any job (`begun`) or every job (`over`) has finished. */
+  /** These return true once the first job (`begun`) or the last job (`over`) has finished. */
   readonly begun: string
   readonly over: string
 }
@@ -185,7 +185,7 @@ interface PollStatements {
 /** Measures the rate between the first and the last finished job. */
 async function measurePace(stack: Stack, url: string, watched: PollStatements): Promise<Pace> {
   const client = await connect({ url, applicationName: 'bench' })
-  // In a nearly empty queue, most rows are dead or finished: do not read them all at each poll.
+  // In a nearly empty queue, most rows are dead or finished. Do not read all of them at each poll.
   await client.query('set enable_seqscan = off')
   const until = async (name: 'begun' | 'over'): Promise<number> => {
     for (

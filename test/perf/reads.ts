@@ -18,7 +18,7 @@ const POOL_SIZES = [2, 4, 8, 16]
 interface Server {
   readonly name: string
   readonly child: Child
-  /** The request text, if it does not use the access token. */
+  /** Request text; absent if the request uses the access token. */
   readonly head?: string
 }
 

@@ -27,7 +27,7 @@ const POLL_INTERVAL_MS = 10
 interface Kill {
   /** Number of jobs that the killed worker was running, according to the ledger. */
   readonly jobs: number
-  /** Time in ms until other workers had restarted all of these jobs. */
+  /** Time in ms until other workers had restarted all jobs of the killed worker. */
   readonly ms: number
 }
 

@@ -11,7 +11,8 @@ const PACE_MS = 3
 const CONNECTIONS = 16
 
 /**
- * `npm run bench -- slow-reads`: p99 of reads by id while callers keep requesting lists that wait for a locked table.
+ * `npm run bench -- slow-reads` measures p99 of reads by id while callers keep requesting lists that wait for a locked
+ * table.
  */
 export async function slowReads(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()

@@ -11,19 +11,19 @@ import { waitUntilQuiet } from './usage.ts'
 
 const BEFORE_S = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
 const HELD_S = Number(process.env.BENCH_HELD_SECONDS ?? 180)
-// Warm-up time of a new worker, which is not measured.
+// Seconds that a new worker needs to warm up, which are not measured.
 const WARM_S = 15
-// The last seconds without a snapshot are compared with the last ones with it.
+// Seconds at the end of each phase, without and with the snapshot, whose rates are compared.
 const LAST_S = 30
 const CHUNK = 500
-// Enough that the worker never waits for jobs: more than two seconds of them, which is the delay of the counts.
+// Enough jobs that the worker never waits: more than it runs during the two seconds by which the counts lag.
 const MAX_WAITING = 100_000
-// Jobs have the start time of their transaction, so the jobs of a second are counted a second later.
+// The finish time of a job is the start time of its transaction, so the jobs of a second are counted a second later.
 const LAG_S = 1
 
 /**
- * `npm run bench -- snapshot`: the cost of a long-open snapshot. Meanwhile vacuum cannot remove dead rows, and each job
- * leaves several.
+ * `npm run bench -- snapshot` measures the cost of a long-open snapshot. While it is open, vacuum cannot remove dead
+ * rows, and each job leaves several.
  */
 export async function snapshot(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()

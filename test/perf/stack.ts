@@ -117,7 +117,7 @@ export async function queryRows(
 /** The password of every account in a benchmark. */
 export const PASSWORD = 'correct horse battery'
 
-/** Hashes that password as an edge does. */
+/** Hashes `PASSWORD` as an edge does. */
 export async function hashPassword(): Promise<string> {
   const passwords = createPasswords()
   try {
@@ -146,7 +146,7 @@ export async function signUp(port: number, email = 'bench@example.com'): Promise
   return { id, token: await signIn(port, email) }
 }
 
-/** Signs in with the common password, and returns the access token. */
+/** Signs in with `PASSWORD`, and returns the access token. */
 export async function signIn(port: number, username: string): Promise<string> {
   const answer = await fetch(`http://127.0.0.1:${port}/api/v1/auth/token`, {
     method: 'POST',

@@ -27,7 +27,7 @@ export function startCpuMeter<G extends string>(
   }
 }
 
-/** Returns the CPU time of the whole machine that was not idle (proc_stat(5)). */
+/** Returns the busy CPU time of the whole machine in ticks (proc_stat(5)). */
 function readBusyTicks(): number {
   const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)[0]!
@@ -45,7 +45,7 @@ export function familyPids(pid: number): number[] {
   return [pid, ...children.map(Number)]
 }
 
-/** Returns the resident memory in bytes. */
+/** Returns the resident memory of a process in bytes. */
 export const readResidentBytes = (pid: number): number => readStatusBytes(pid, 'VmRSS')
 
 /**
@@ -61,7 +61,7 @@ export const readFamilyBytes = (pid: number): number =>
     }
   }, 0)
 
-/** Returns the peak resident memory since the start or the last `resetPeak`, in bytes. */
+/** Returns the peak resident memory of a process since its start or the last `resetPeak`, in bytes. */
 export const readPeakBytes = (pid: number): number => readStatusBytes(pid, 'VmHWM')
 
 /** Resets the peak of the resident memory (proc_pid_clear_refs(5)). */
@@ -92,7 +92,7 @@ function readStatFields(pid: number): string[] | null {
   }
 }
 
-// Ratios are too noisy if other processes use more than this.
+// Ratios are too noisy if other processes use more cores than this.
 const MAX_QUIET_CORES = 0.1
 const POLL_INTERVAL_MS = 400
 

@@ -60,7 +60,7 @@ export async function webhooks(stack: Stack): Promise<Measured> {
   return summarize(ours!, theirs!, calm!, applied)
 }
 
-/** Fills the tables with rows of an hour, because plans for nearly empty tables differ. */
+/** Fills the tables with an hour's worth of rows, because plans for nearly empty tables differ. */
 async function fillTables(url: string): Promise<void> {
   await queryRows(
     url,

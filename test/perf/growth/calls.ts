@@ -10,7 +10,7 @@ export interface Call extends Pick<RouteRequest, 'who' | 'headers' | 'pauseMs'> 
 
 /**
  * Returns all calls of every GET route in the reference. @throws if `requests.ts` lacks arguments for a route or has
- * some for an unknown one.
+ * arguments for an unknown route.
  */
 export function listCalls(places: Targets): Call[] {
   const declared = areas.flatMap(({ prefix, routes }) =>

@@ -4,12 +4,12 @@ import type { Cost } from './measure.ts'
 
 export const MAX_GROWTH = 3
 /**
- * A known call stays listed while its cost grows by more than this factor. Between the two limits both are accepted,
- * because plans vary.
+ * A known call must stay listed while its cost grows by more than this factor. Between the two limits, a call may be
+ * listed or not, because plans vary.
  */
 export const FIXED_GROWTH = 2
-// Number of buffers of a page of rows that are fetched one by one. A table with fewer is too small for its index to be
-// used.
+// Number of buffers that a page of rows touches if its rows are fetched one by one. Tables with fewer buffers are too
+// small for PostgreSQL to use their indexes.
 const MIN_BUFFERS = 30
 
 export const growthOf = (small: Cost, large: Cost): number =>

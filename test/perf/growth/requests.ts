@@ -9,7 +9,7 @@ export type Who = 'admin' | 'big' | 'small' | 'nobody'
 
 export interface RouteRequest {
   readonly who: Who
-  /** Distinguishes the requests of a route; equal at every size. */
+  /** Distinguishes the requests of a route. It must be the same at every size. */
   readonly variant?: string
   readonly params?: Readonly<Record<string, string | number>>
   readonly query?: Readonly<Record<string, string | number | boolean>>

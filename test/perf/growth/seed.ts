@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from '../../../sql/driver.ts'
 
-/** Fills a database in SQL with a share of a big one. Runs the files of `seed/` in the order of their names. */
+/**
+ * Fills a database with a share of the data of a big one. Runs the SQL files of `seed/` in the order of their names.
+ */
 
 const FOLDER = new URL('./seed/', import.meta.url)
 

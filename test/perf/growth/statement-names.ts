@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const SQL = join(import.meta.dirname, '../../../sql')
 
-/** Returns a function that returns the name of a statement, or an abbreviated text if it has no name. */
+/** Returns a function that maps a statement's text to its name, or to an abbreviated text if it has none. */
 export async function createStatementNamer(): Promise<(text: string) => string> {
   const names = new Map<string, string>()
   for (const file of globSync('{,*/}*.ts', { cwd: SQL })) {

@@ -20,7 +20,7 @@ export interface StatementCost {
 
 const IDLE_TIMEOUT_MS = 600_000
 
-/** Counts the statements of one database. It connects to another one, so that its own statements are not counted. */
+/** Counts the statements of one database. Connects to another database, so that its own statements are not counted. */
 export class Statements {
   readonly #client: Client
   readonly #database: string

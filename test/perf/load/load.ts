@@ -11,7 +11,8 @@ export interface LoadOrder {
   /** First and last id to insert between `head` and `tail`, each of which is used once; null for none. */
   readonly ids: readonly [number, number] | null
   /**
-   * A body in which `{id}` stands for the id, and the secret that signs it as the payment provider does; null for none.
+   * A body in which `{id}` stands for the id, and the secret that signs the body as the payment provider does; null for
+   * none.
    */
   readonly signed: { readonly body: string; readonly secret: string } | null
   readonly status: number
@@ -37,13 +38,16 @@ export interface LoadResult {
   readonly answered: number
   /** CPU time per measured request, in microseconds. */
   readonly cpuMicroseconds: { readonly server: number; readonly postgres: number; readonly generator: number }
-  /** Number of cores that other processes used meanwhile. */
+  /** Number of cores that other processes used during the run. */
   readonly foreignCores: number
   readonly bodyBytes: number
 }
 
 export interface Generator {
-  /** Runs an order. With `alone`, repeats it if other processes disturbed it, and returns the least disturbed run. */
+  /**
+   * Runs an order. With `needsQuiet`, waits for a quiet machine. If the order has no ids, also repeats a disturbed run
+   * and returns the least disturbed one.
+   */
   run(order: LoadOrder): Promise<LoadResult>
   stop(): Promise<void>
 }

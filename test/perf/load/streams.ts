@@ -34,11 +34,11 @@ export type StreamsOrder = OpenStreams | Storm | OpenAllJobsStreams | 'close of 
 
 export interface StreamsSeen {
   readonly frames: number
-  /** Number of frames out of order: the number does not follow the previous one, or the label is older. */
+  /** Number of frames out of order: with a number that is not the next one, or a label older than the previous one. */
   readonly gaps: number
   /** Number of streams whose last frame was terminal and that the server then ended. */
   readonly finished: number
-  /** Number of frames after a terminal one. */
+  /** Number of frames that arrived after a terminal frame. */
   readonly after: number
   readonly broken: number
   readonly reconnects: number
@@ -63,7 +63,7 @@ interface Stream {
 const CONCURRENT_CONNECTS = 50
 const TICK_MS = 20
 
-// Production readers run on other machines. On this one, their work must wait rather than the server's.
+// Production readers run on other machines. Here, low priority makes the readers wait rather than the server.
 setPriority(constants.priority.PRIORITY_LOW)
 
 let streams: Stream[] = []

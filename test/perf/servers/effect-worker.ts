@@ -3,8 +3,8 @@ import { parseSettings } from '../../../tasks/settings.ts'
 import { startWorker } from '../../../workers/worker.ts'
 
 /**
- * Starts a worker as `workers/run.ts` does, with the tasks in effects.ts. Its first message says that it is ready; on
- * request it sends its lease.
+ * Starts a worker as `workers/run.ts` does, with the tasks in effects.ts. Sends a first message when the worker is
+ * ready, and the lease id on request.
  */
 process.env.NO_LOG_SUCCESS = '1'
 const url = process.env.DATABASE_URL!

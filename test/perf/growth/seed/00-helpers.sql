@@ -18,7 +18,7 @@ language sql immutable parallel safe
   return case when n % greatest(1, total / 70) = 0 then 3 when growth.pick(n, 1, 100) < bigs then 2
     else 4 + growth.pick(n, 2, others) end;
 
--- Returns the time of the n-th of `total` rows. The last row is from now.
+-- Returns the time of the n-th of `total` rows. The last row has the current time.
 create function growth.moment(n integer, total integer, span interval) returns timestamptz language sql stable
   return now() - span * ((total - n)::float8 / total);
 
