@@ -7,9 +7,9 @@ import { findPasswordProblem } from './password-rules.ts'
 import type { Edge } from './pipeline/context.ts'
 
 /**
- * Makes the account of `ADMIN_EMAIL` an active admin. An unverified account may belong to a stranger. It gets
- * `ADMIN_PASSWORD` and loses its sessions, keys, factors and webhook endpoints.
- * @throws StartError if the rules forbid that password.
+ * Creates the account of `ADMIN_EMAIL`, or makes it an active admin. An unverified account may belong to a stranger.
+ * Such an account gets `ADMIN_PASSWORD` and loses its sessions, keys, factors and webhook endpoints.
+ * @throws StartError if the rules forbid a password to set.
  */
 export async function ensureAdmin(edge: Edge): Promise<void> {
   const { settings, passwords, db, log } = edge

@@ -13,7 +13,7 @@ export interface StoredContent {
   readonly byteSize: number
   /** Hexadecimal digest, which also serves as the entity tag. */
   readonly sha256: string
-  /** Additional headers; `sendContent` adds those for caching and ranges. */
+  /** Headers besides those for caching and ranges, which `sendContent` adds. */
   readonly headers: readonly Header[]
 }
 
@@ -29,16 +29,22 @@ export const CONTENT_ERRORS = ['request.range', 'document.bytes_missing', 'docum
 interface Content {
   readonly etag: string
   readonly byteSize: number
-  /** Additional headers; `sendContent` adds those for caching and ranges. */
+  /** Headers besides those for caching and ranges, which `sendContent` adds. */
   readonly headers: readonly Header[]
   read(from: number, length: number): AsyncIterable<Uint8Array>
-  /** Checks that the bytes exist; HEAD calls it instead of read(). @throws if the bytes are missing. */
+  /**
+   * Checks that the bytes exist. `sendContent` calls this for HEAD, instead of `read`.
+   * @throws if the bytes are missing.
+   */
   checkExists?(): Promise<void>
 }
 
 type ContentRequest = Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest }
 
-/** Sends stored bytes with `sendContent`. @throws fail('document.bytes_missing') */
+/**
+ * Sends content from the blob store.
+ * @throws fail('document.bytes_missing')
+ */
 export async function sendStored(
   contentRequest: ContentRequest & { readonly edge: Edge },
   { at, byteSize, sha256, headers }: StoredContent,

@@ -1,10 +1,10 @@
 /** Describes devices by their user agent. */
 
-// Bounds the input of Bowser's regular expressions; the session stores as many characters.
+// Bounds the input of Bowser's regular expressions. Sessions store the same number of characters.
 const MAX_CHARACTERS = 300
 const SAFE_DESCRIPTION = /^[\p{L}\p{N} .()_-]{1,80}$/u
 
-/** Returns browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
+/** Returns the browser and operating system, such as `Firefox 132 on Linux`; null if the user agent is unknown. */
 export async function describeDevice(userAgent: string): Promise<string | null> {
   if (userAgent === '') return null
   const { default: Bowser } = await import('bowser')

@@ -44,9 +44,9 @@ export interface EdgeOptions {
   readonly directUrl: string
   readonly secretKey: string
   readonly log: Log
-  /** Areas to serve; all by default. Only tests set it. */
+  /** Areas to serve; defaults to all. Only tests set this option. */
   readonly areas?: readonly Area[]
-  /** Password threads to share between edges, which do not close them. Only tests set it. */
+  /** Password threads that several edges share. These edges do not close them. Only tests set this option. */
   readonly passwords?: Passwords
   /** Milliseconds without a database reply before the edge rejects requests; see `startHealthCheck` for the default. */
   readonly healthTimeoutMs?: number
@@ -135,7 +135,7 @@ async function createCore(
     ...(replica && { onCommit: (position) => replica.wal.recordCommit(position) }),
   })
   const uses = createCredentialUses(db, warn('Storing the last use of API keys or sessions failed'))
-  // The primary sends the notifications, so the edge's own reads must not use the standby.
+  // Notifications come from the primary. The reads that they trigger use it too, because a standby may lag behind.
   const statistics = slowReads.readsFor(EDGE_CALLER_ID, 'statistics')
   const durableReads = createDurableReads(reader, () => db.run(writeCommitBarrier()))
   const hub = createHub({
@@ -292,11 +292,12 @@ export interface ServingEdge {
   stop(): Promise<void>
 }
 
-// Time on shutdown for idle connections to close. A response during this time asks its client to close.
+// Time on shutdown for clients to close idle connections. Each response during this time asks its client to do so.
 const IDLE_CONNECTION_MS = 3_000
-// Time on shutdown for requests to finish and clients to read responses. After it, clients retry at another process.
+// Time on shutdown for requests to finish and clients to read responses. Clients of unfinished requests retry at
+// another process.
 const DRAIN_TIMEOUT_MS = 6_000
-// Requests that still wait for a job after this time get a 202.
+// Requests that still wait for a job this long after the start of a shutdown get a 202.
 const JOB_WAIT_MS = 4_000
 
 /**

@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 }
 
-/** Headers that isolate pages from other sites' windows and hide page URLs. Each page adds its own policies. */
+/** Headers that isolate pages from windows of other sites and send no referrer. Each page adds its own policies. */
 export const PAGE_HEADERS: readonly Header[] = [
   ['cross-origin-opener-policy', 'same-origin'],
   ['referrer-policy', 'no-referrer'],
@@ -24,7 +24,7 @@ interface FileVersion {
   readonly text: CachedText
 }
 
-/** The latest version sent of each file, with its compressed forms. */
+/** The last sent version of each file, with its compressed forms. */
 const cachedVersions = new Map<string, FileVersion>()
 
 /**

@@ -35,7 +35,7 @@ const COUNTERS: Readonly<Record<WorkerCounter, readonly [name: string, help: str
   statements_too_slow: ['worker_statements_too_slow_total', 'Attempts that failed on a statement timeout'],
 }
 
-// Buckets to expose: of the five that are stored per decade, two, from 10 ms.
+// Buckets that the metrics expose: two of the five that tallies have per decade, starting at 10 ms.
 const EXPOSED_BUCKETS = HISTOGRAM_BOUNDS.map((bound, bucket) => ({ bound, bucket })).filter(
   ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )

@@ -14,7 +14,7 @@ import type { Streams } from './streams/sse.ts'
 
 /**
  * Metrics of `/metrics`, named as Prometheus recommends (https://prometheus.io/docs/practices/naming/). Each operation
- * has a counter by status class and a coarse histogram. The text has 210 KB with all 200 operations in use.
+ * has a counter by status class and a coarse histogram. The text takes 210 KB if all 200 operations are in use.
  */
 export interface Metrics {
   /** Records a response and its duration. `entry` is null if no operation matches the request. */
@@ -60,7 +60,7 @@ interface MetricsSources {
   readonly replica: Replica | null
 }
 
-/** Creates the metrics. Responses are recorded one by one, and all other values are collected at each rendering. */
+/** Creates the metrics. They record responses one by one, and collect all other values at each rendering. */
 export function createMetrics(sources: MetricsSources): Metrics {
   return new PromMetrics(sources)
 }
@@ -106,7 +106,8 @@ class PromMetrics implements Metrics {
   #measureProcess(): Promise<void> {
     this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) => {
       collectDefaultMetrics({ register: this.#registry })
-      // Gauges must not have names of counters, and other gauges report the same values by type.
+      // The suffix `_total` is reserved for counters, but these are gauges. prom-client also exports their values by
+      // type.
       for (const kind of ['handles', 'requests', 'resources'])
         this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
     })
@@ -123,7 +124,7 @@ class RequestMetrics {
   readonly #seconds: prom.Histogram<'method' | 'route'>
   readonly #requests: prom.Counter<'method' | 'route' | 'status'>
   readonly #refusals: prom.Counter<'code'>
-  // Caches series: a lookup by labels costs more than observing a value.
+  // Caches series, because a lookup by labels costs more than observing a value.
   readonly #operations = new Map<unknown, Series>()
 
   constructor(registry: prom.Registry) {

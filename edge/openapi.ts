@@ -20,7 +20,6 @@ type Json = Record<string, unknown>
 /** Purpose of a schema: `output` for responses, `input` for parameters, `body` for request bodies. */
 type SchemaUse = 'output' | 'input' | 'body'
 
-/** The version of the service. */
 export const VERSION = '0.1.0'
 
 const POSITION_DESCRIPTION =
@@ -223,7 +222,7 @@ function describeRefusal(code: ErrorCode, area: Area): ErrorResponse & { readonl
   }
 }
 
-/** Groups errors by status, both those that the route lists and those that its declaration implies. */
+/** Groups errors by status. Includes the errors that the route lists and those that its declaration implies. */
 function groupErrors(
   area: Area,
   route: AnyRoute,
@@ -366,7 +365,8 @@ function toSchema(type: z.ZodType, use: SchemaUse, components: Record<string, Js
       if (use === 'body') markNullable(shown)
       // Tools that compile patterns without the flag `u` misread `\p{…}`.
       if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
-      // openapi-python-client omits operations with this default; the field is optional without it too.
+      // openapi-python-client omits operations with an empty object as default. Without a default, the field is still
+      // optional.
       if (JSON.stringify(shown.jsonSchema.default) === '{}') delete shown.jsonSchema.default
     },
   }) as Json & { $defs?: Record<string, Json> }

@@ -33,7 +33,7 @@ const buildCommonOptions = (challenge: Buffer) => ({
   timeout: CHALLENGE_SECONDS * 1000,
 })
 
-// COSE algorithms EdDSA, ES256 and RS256: every authenticator supports one of them.
+// The COSE algorithms EdDSA, ES256 and RS256. Every authenticator supports at least one of them.
 const ALGORITHMS = [-8, -7, -257]
 
 interface KnownPasskey {
@@ -82,7 +82,7 @@ export function parseChallenge(clientDataJSON: string): Buffer | null {
     const bytes = typeof challenge === 'string' ? Buffer.from(challenge, 'base64url') : null
     return bytes?.length === 32 && bytes.toString('base64url') === challenge ? bytes : null
   } catch {
-    // Not a JSON object.
+    // The client data is not a JSON object.
     return null
   }
 }

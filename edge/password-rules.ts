@@ -2,7 +2,7 @@ import { type Failure, fail } from '../sql/errors.ts'
 import type { Settings } from '../tasks/settings.ts'
 import type { Passwords } from './passwords.ts'
 
-// Minimum length of a word to remove, because any password may contain shorter ones.
+// Only words of at least this length are removed, because any password may contain shorter ones.
 const SHORTEST_WORD = 4
 
 /** Rejects a new password that the rules of this deployment forbid. @throws account.password_* */

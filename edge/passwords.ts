@@ -82,7 +82,7 @@ class PasswordThreads implements Passwords {
     const needsRehash =
       stored !== null && !this.#hasCurrentParameters(stored) && !isTruncated(stored, password)
     if (!needsRehash) return { matches, rehashed: null }
-    // Hash a wrong password too, so that both cases cost the same.
+    // Hash even a wrong password, so that the response time does not reveal the result.
     const rehashed = await this.hash(password)
     return { matches, rehashed: matches ? rehashed : null }
   }

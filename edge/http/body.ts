@@ -5,8 +5,8 @@ import type { NativeResponse, RequestBody } from './types.ts'
 /** Bytes to buffer before pausing the client while the reader is slow or has not started. */
 const PAUSE_ABOVE_BYTES = 256 * 1024
 /**
- * Maximum number of bytes held in memory; the rest goes to a file. While each read fills its 512 KiB buffer, uWS
- * keeps reading the socket without returning to the event loop, even if it is paused. A local client sent 100 MiB in
+ * Maximum number of bytes to hold in memory. Any more go to a file. While each read fills its 512 KiB buffer, uWS keeps
+ * reading the socket without returning to the event loop, even if the socket is paused. A local client sent 100 MiB in
  * one turn.
  */
 const SPILL_ABOVE_BYTES = 2 * 1024 * 1024
@@ -32,7 +32,7 @@ export class Body implements RequestBody {
   private max = MAX_UNREAD_BYTES
   private arrivedBytes = 0
   private queue: Uint8Array[] = []
-  /** Bytes in the queue or in the sink. */
+  /** Number of bytes in the queue, plus those that the sink is processing. */
   private buffered = 0
   /** Data that did not fit into the queue. While it exists, all new data goes here, to keep the order. */
   private spill: Spill | undefined = undefined
@@ -104,7 +104,7 @@ export class Body implements RequestBody {
   handleAbort(): void {
     this.hasClientLeft = true
     if (this.state === 'unread' && this.spill !== undefined) {
-      // If the handler never reads the body, no reader will close the file.
+      // Close the file here, because no reader will close it if the handler never reads the body.
       this.failure = { error: fail('request.incomplete') }
       this.closeSpill()
     }
@@ -208,7 +208,10 @@ export class Body implements RequestBody {
     })
   }
 
-  /** Requires an earlier pause(): uWS restores the state that pause() saved, and without it never reads again. */
+  /**
+   * Resumes only after pause(), because uWS restores the state that pause() saved. Without a saved state, uWS would
+   * never read again.
+   */
   private resume(): void {
     const paused = this.flow === 'paused'
     this.flow = 'open'

@@ -3,7 +3,7 @@ import type { ChunkWriter, NativeResponse } from './types.ts'
 
 // Bytes to hold back from each piece.
 const RESERVE_BYTES = 1024
-// Number of held-back bytes whose write makes uWS flush its buffer.
+// Number of held-back bytes to write at a time, so that uWS flushes its buffer.
 const NUDGE_BYTES = 16
 
 /**
@@ -68,7 +68,7 @@ export class ChunkedBodyWriter implements ChunkWriter {
   }
 
   /**
-   * Passes bytes to uWS. Returns true if all are sent. The chunk must not be empty, because uWS takes that for the end.
+   * Passes bytes to uWS. Returns true if all are sent. The chunk must not be empty, because uWS would end the response.
    */
   private tryWrite(bytes: Uint8Array): boolean {
     let sent = false

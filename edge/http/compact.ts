@@ -4,7 +4,7 @@ const SPACE_BYTE = 0x20
 
 /**
  * Removes the whitespace that PostgreSQL adds to JSON, so that the result equals the output of JSON.stringify. This
- * takes about 2 ns per byte, so store large data compact if lists contain it.
+ * takes about 2 ns per byte, so large data that appears in lists should be stored in compact form.
  */
 export function compactJson(text: string): string {
   const bytes = Buffer.from(text)

@@ -14,7 +14,7 @@ export class EventStream implements EventSink {
   private readonly shared: ServerState
   private writableListener: (() => void) | undefined = undefined
   private closeListeners: (() => void)[] = []
-  /** True once the owner has ended the stream, until the kernel has accepted all bytes. */
+  /** True while an ended stream still has bytes that the kernel has not accepted. */
   private ending = false
 
   /** `head` is undefined if the client has already disconnected. The stream then starts closed. */
@@ -36,7 +36,7 @@ export class EventStream implements EventSink {
     res.onWritable(() => this.drain())
     res.cork(() => {
       res.writeStatus(head)
-      // uWS ends the headers with the first non-empty chunk.
+      // uWS completes the header section only with the first non-empty chunk.
       res.write(first.length === 0 ? COMMENT : first)
     })
   }

@@ -16,7 +16,7 @@ import type {
   ServerState,
 } from './types.ts'
 
-/** Maximum number of outstanding body bytes that an early response waits for, to keep the connection. */
+/** An early response waits for up to this many outstanding body bytes, so that the connection can stay open. */
 const MAX_AWAITED_BYTES = 64 * 1024
 /** Time to keep reading a larger body after an early response, as in nginx, before closing the connection. */
 const LINGER_MS = 30_000
@@ -52,9 +52,9 @@ const INTERNAL_ERROR: Reply = {
 export class UwsExchange implements Responder {
   /** The body of the request; undefined if there is none. */
   incoming: Body | undefined = undefined
-  /** True if the end of the request is ambiguous: the connection then closes after the response. */
+  /** True if the end of the request is ambiguous. The connection then closes after the response. */
   isMisframed = false
-  /** True while uWS's handler runs: the socket is then already corked. */
+  /** True while uWS's handler runs, because uWS has then corked the socket. */
   isCorked = true
   private readonly res: NativeResponse
   private readonly shared: ServerState
@@ -174,7 +174,7 @@ export class UwsExchange implements Responder {
   private writeBodiless({ isHead, body }: Reply): void {
     const { res } = this
     this.announceClose()
-    // The header is explicit, because endWithoutBody(length) leaves the response pending in uWS.
+    // Write Content-Length separately, because endWithoutBody(length) leaves the response pending in uWS.
     if (isHead === true && body !== undefined)
       res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
     res.endWithoutBody()

@@ -1,6 +1,7 @@
 import type { Headers, ReplyHead } from './types.ts'
 
-// An import would evaluate all exports of the module, including WebSocket and fetch: 15 ms of CPU per start.
+// An import would evaluate all exports of the module, including WebSocket and fetch. It would take 15 ms of CPU per
+// start.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 // uWS writes values unchecked: a CR or LF in a value would let an attacker add headers.

@@ -23,14 +23,14 @@ const gzipAsync = promisify(gzip)
 const MIN_COMPRESSED_BYTES = 1024
 const BROTLI_OPTIONS = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }
 
-/** Returns the headers of every response. */
+/** Returns the headers that every response has. */
 export function buildCommonHeaders(settings: Settings): readonly Header[] {
   const common: Header[] = [
     ['x-content-type-options', 'nosniff'],
-    // uWS closes connections that are idle for 8 to 12 s; a request sent during the close would be lost.
+    // uWS closes connections that are idle for 8 to 12 s. A request sent during the close would be lost.
     ['keep-alive', 'timeout=7'],
   ]
-  // On localhost, browsers would apply this header to other services too.
+  // On localhost, browsers would also enforce HTTPS for other services.
   if (isHttps(settings) && !isLoopback(new URL(settings.publicBaseUrl).hostname))
     common.push(['strict-transport-security', 'max-age=31536000'])
   return common
@@ -127,9 +127,9 @@ export function buildPreflightHeaders(allow: string): readonly Header[] {
 }
 
 /**
- * True if a page of another site sent the request, judged by `Origin` or `Sec-Fetch-Site`
- * (https://www.w3.org/TR/fetch-metadata/). Allowed origins do not count as other sites. With `strict`, another origin
- * of the same site does.
+ * True if a page of another origin sent the request (https://www.w3.org/TR/fetch-metadata/). `Origin` decides if it is
+ * present, and allowed origins do not count. Otherwise `Sec-Fetch-Site` decides, and another origin of the same site
+ * counts only with `strict`.
  */
 export function isCrossSite(settings: Settings, request: EdgeRequest, strict: boolean): boolean {
   const origin = request.header('origin')

@@ -16,12 +16,13 @@ const copyHeader = (name: string, value: string) => {
   const i = HEADER_INDEX.get(name)
   if (i === undefined) return
   if (i === HOST) hostCount++
-  // Both checks together cost 10 ns per request. uWS uses the first length. It treats any transfer coding, even an
-  // empty one, either as chunked or as none.
+  // uWS uses the first Content-Length. It treats any Transfer-Encoding, even an empty one, either as chunked or as
+  // absent. Both checks together cost 10 ns per request.
   else if (i === CONTENT_LENGTH) misframed ||= targetValues[i] !== '' && targetValues[i] !== value
   else if (i === TRANSFER_ENCODING) misframed ||= targetValues[i] !== '' || value.toLowerCase() !== 'chunked'
   if (targetValues[i] === '') targetValues[i] = value
-  // Some proxies add another line (RFC 9110, section 5.3), which the client's line must not hide.
+  // Some proxies add a second line (RFC 9110, section 5.3). Join the lines, so that the client's line does not hide the
+  // proxy's.
   else if (i === FORWARDED_FOR) targetValues[i] += `, ${value}`
 }
 
@@ -35,7 +36,7 @@ export class Request implements EdgeRequest {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** True if other parsers may disagree on its end or its host (RFC 9112, sections 3.2 and 6.3). */
+  /** True if other parsers may disagree on the end or the host of the request (RFC 9112, sections 3.2 and 6.3). */
   readonly isMisframed: boolean
   body: RequestBody = NO_BODY
   private readonly values: string[]

@@ -28,7 +28,7 @@ export type {
 const METHODS = ['get', 'head', 'options', 'post', 'put', 'patch', 'del', 'any'] as const
 const METHOD_NAMES: Readonly<Record<string, string>> = { del: 'DELETE', any: '' }
 
-// LIBUS_LISTEN_DEFAULT sets SO_REUSEPORT: every process that uses this option shares the port.
+// LIBUS_LISTEN_DEFAULT sets SO_REUSEPORT, so that every process with this option can share the port.
 const SHARED_PORT = 0
 const EXCLUSIVE_PORT = 1
 

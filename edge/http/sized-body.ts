@@ -60,7 +60,7 @@ export class SizedBodyWriter implements BodyWriter {
     unsent?.reject(fail('request.incomplete'))
   }
 
-  /** Passes bytes to uWS. Returns the unsent ones, or undefined if uWS accepts the next piece. */
+  /** Passes bytes to uWS. Returns the unsent bytes; undefined if uWS accepts the next piece. */
   private tryWrite(bytes: Uint8Array): Uint8Array | undefined {
     let sent = false
     let ended = false

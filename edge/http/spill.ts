@@ -9,7 +9,7 @@ const readAsync = promisify(read)
 
 /**
  * A queue of bytes in an unlinked temporary file, which the system removes when the descriptor closes. Writes are
- * synchronous, for callers that cannot wait; they only copy into the page cache.
+ * synchronous, because callers cannot wait. Each write only copies into the page cache.
  */
 export class Spill {
   private readonly fd: number

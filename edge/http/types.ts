@@ -3,7 +3,7 @@ import type { LowerCaseHeaderName } from './request-headers.ts'
 export interface EdgeRequest {
   /** Method in upper case. */
   readonly method: string
-  /** Path as sent, neither decoded nor with the query. */
+  /** Path as sent, without decoding and without the query. */
   readonly path: string
   /** Query as sent, without '?'; '' if there is none. */
   readonly query: string
@@ -32,7 +32,7 @@ export interface RequestBody {
   /**
    * Passes the chunks in order to the sink, which then owns them. Waits for the sink's promises, which slows the
    * client. Resolves with the byte count.
-   * @throws the errors of bytes() and of the sink.
+   * @throws the errors of `readBytes` and of the sink.
    */
   streamTo(sink: (chunk: Uint8Array) => void | Promise<void>, max: number): Promise<number>
 }
@@ -41,7 +41,7 @@ export type Headers = readonly (readonly [string, string])[]
 
 export interface ReplyHead {
   readonly status: number
-  /** Constant headers, validated and formatted once; they precede `headers`. */
+  /** Constant headers that are validated and formatted once. They precede `headers`. */
   readonly block?: { readonly text: string }
   readonly headers: Headers
 }
@@ -93,8 +93,8 @@ export interface ChunkWriter {
 export interface EventSink {
   /**
    * Writes whole events in one corked write; the sink inserts comments between writes. Returns false if the client is
-   * slow. Then the caller keeps only the latest state and waits for onWritable. After close it returns false and does
-   * nothing.
+   * slow. The caller must then keep only the latest state and wait for onWritable. After a disconnect or end(), it
+   * returns false and does nothing.
    */
   write(data: Uint8Array | string): boolean
   /** False after a write() has returned false, until the kernel has accepted all buffered bytes. */
@@ -141,14 +141,15 @@ export interface ServerState {
   onAllSent: (() => void) | undefined
   /** Number of responses sent without a body. */
   bodilessCount: number
-  /** True if every response is its connection's last. */
+  /** True if every response must be the last on its connection. */
   isDraining: boolean
   /** Requests held while the listening socket closes; undefined otherwise. */
   heldRequests: (() => void)[] | undefined
 }
 
 /**
- * The part of uWS.HttpResponse in use. Check its state first, because it throws after the response and after an abort.
+ * The methods of uWS.HttpResponse that this server uses. They throw after the response and after an abort, so callers
+ * must check the exchange's state first.
  */
 export interface NativeResponse {
   onAborted(handler: () => void): unknown
@@ -168,7 +169,7 @@ export interface NativeResponse {
   close(): unknown
 }
 
-/** The part of uWS.HttpRequest in use. It throws once the handler has returned. */
+/** The methods of uWS.HttpRequest that this server uses. They throw once the handler has returned. */
 export interface NativeRequest {
   getUrl(): string
   getQuery(): string | undefined

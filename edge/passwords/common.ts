@@ -1,6 +1,6 @@
 import list from '@zxcvbn-ts/language-common/src/passwords.json' with { type: 'json' }
 
-// Minimum length; the length rule already rejects shorter passwords.
+// The list omits shorter passwords, because the length rule already rejects them.
 const MIN_LENGTH = 8
 const COMMON_COUNT = 10_000
 

@@ -8,7 +8,7 @@ export interface PasswordCost {
 
 export interface PasswordRequest {
   readonly password: string
-  /** Hash to compare with; absent to compute a new one instead. */
+  /** Hash to compare the password with. If it is absent, the thread computes a new hash. */
   readonly against?: string
 }
 
@@ -33,7 +33,7 @@ export interface PasskeyRequest {
   readonly challenge: string
   readonly origin: string
   readonly rpId: string
-  /** The stored credential; only for a sign-in. */
+  /** The stored credential; absent for a registration. */
   readonly known?: PasskeyCredential
 }
 

@@ -6,9 +6,10 @@ import { serveRequests } from './serve-requests.ts'
 /** Entry point of the threads that hash passwords, look up common ones and verify passkeys. */
 
 serveRequests(async (request) => {
-  // Importing 300 modules takes about 300 ms. Most threads never need them, and here the import blocks no event loop.
+  // Importing 300 modules takes about 300 ms. Most threads never need them, so import them on first use. The edge's
+  // event loop runs in another thread.
   if ('kind' in request) return (await import('./passkeys.ts')).verifyPasskey(request)
-  // Importing the list of 0.5 MB takes milliseconds.
+  // Import the list on first use, because it has 0.5 MB and takes milliseconds to load.
   if ('common' in request) return (await import('./common.ts')).isCommonPassword(request.common)
   const { password, against } = request
   return against === undefined

@@ -7,7 +7,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { VerifiedCredential } from './credential-cache.ts'
 
-/** Accepted clock skew between issuers. */
+/** Tolerated difference between the clocks of the signing and the verifying process. */
 export const LEEWAY_SECONDS = 60
 const MAX_ACCOUNT_ID = 2_147_483_647
 

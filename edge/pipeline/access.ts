@@ -9,5 +9,4 @@
  */
 export type Auth = 'public' | 'user' | 'editor' | 'moderator' | 'admin' | 'open' | 'operator'
 
-/** The role of an account. */
 export type Role = 'user' | 'moderator' | 'admin'

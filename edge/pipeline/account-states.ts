@@ -82,7 +82,7 @@ export class AccountStates {
     if (pending !== undefined) return pending
     const read: Promise<AccountState | null> = this.#readRow(accountId).then(
       (state) => {
-        // The entry was dropped during the read, so this state may predate the change. Only this caller uses it.
+        // The entry was dropped during the read, so this state may predate the change and must not be cached.
         if (this.#readings.get(accountId) !== read) return state
         this.#readings.delete(accountId)
         if (state === null) return null

@@ -15,10 +15,10 @@ export interface AdmittedRequest {
   readonly input: never
   /**
    * Checks the caller again after a slow step and updates `exchange.caller`.
-   * @throws the failure if the caller is no longer admitted.
+   * @throws the failure of a caller who is no longer admitted.
    */
   readonly readmit: () => Promise<void>
-  /** Returns the fingerprint, which every repetition under the same Idempotency-Key must have. */
+  /** Returns the fingerprint of the request. Every repetition with its Idempotency-Key must have the same one. */
   readonly fingerprint: () => Buffer
 }
 

@@ -69,7 +69,10 @@ export const ANONYMOUS: Caller = {
 export interface Authenticator {
   /** Returns the caller; null without a credential. @throws one of `CREDENTIAL_ERRORS` for an invalid credential. */
   authenticate(request: EdgeRequest): Caller | null | Promise<Caller | null>
-  /** Signs an access token that expires no later than its session; `secondsLeft` is null if that has no fixed end. */
+  /**
+   * Signs an access token that expires no later than its session; `secondsLeft` is null if the session has no fixed
+   * end.
+   */
   sign(account: { id: number; role: string }, sessionId: string, secondsLeft?: number | null): Promise<string>
   /**
    * Checks the account of an admitted caller again, but ignores the token's expiry.
@@ -127,7 +130,7 @@ class TokenAuthenticator implements Authenticator {
     if (given === null) return null
     const verified = this.#verified(given)
     const state = verified && this.#states.getCached(verified.accountId)
-    // On this hot path, two cache look-ups suffice without an await.
+    // This hot path needs only two cache look-ups and no await.
     return state === undefined
       ? this.#authenticateSlowly(given, request)
       : this.#callerOf(verified!, state, request)
@@ -248,7 +251,7 @@ function readCredential(request: EdgeRequest, cookie: string): string | null {
   if (authorization !== '') {
     const match = /^Bearer +([A-Za-z0-9._~+/=-]+) *$/i.exec(authorization)
     if (match !== null) return match[1]!
-    // Other authentication schemes are not supported.
+    // A request with another authentication scheme counts as one without a credential.
     throw fail(/^Bearer\b/i.test(authorization) ? 'auth.token_invalid' : 'auth.required')
   }
   return readCookie(request, cookie)
@@ -272,7 +275,10 @@ export function findRoleFailure(caller: Caller, role: Role): Failure | null {
   return fail('auth.forbidden', { roles: role === 'moderator' ? 'moderator or admin' : role })
 }
 
-/** Rejects a caller without an account, who owns no rows, unless it is an admin. @throws fail('auth.required') */
+/**
+ * Rejects a caller who has no account and so owns no rows, unless the caller is an admin.
+ * @throws fail('auth.required')
+ */
 export function requireOwner({ ownerId, role }: Caller): void {
   if (ownerId === null && role !== 'admin') throw fail('auth.required')
 }

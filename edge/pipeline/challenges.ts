@@ -13,7 +13,8 @@ export const CREDENTIAL_ERRORS = [
 
 const CREDENTIAL_ERROR_CODES: ReadonlySet<ErrorCode> = new Set(CREDENTIAL_ERRORS)
 
-// Names no error, as section 3.1 requires without a credential. A challenge needs at least one parameter.
+// Names no error, as RFC 6750, section 3.1 requires for requests without a credential. A challenge needs at least one
+// parameter.
 const BASE_CHALLENGE = 'Bearer realm="Millrace"'
 
 /** True if the error means that the request has no valid credential. */

@@ -27,7 +27,7 @@ export interface Edge {
   readonly healthCheck: HealthCheck
   /** Writes and transactions. */
   readonly db: Database
-  /** Reads rows by key, and returns the JSON that PostgreSQL builds unchanged. */
+  /** Reads rows by key, and returns PostgreSQL's JSON unchanged. */
   readonly reader: Reader
   /** Like `reader`, but returns only data that survives a failover. Use it for answers that report the end of a job. */
   readonly durableReads: DurableReads

@@ -37,7 +37,7 @@ export function createCredentialUses(db: Database, onError: (error: unknown) => 
   }
 }
 
-/** Collects uses by id until the next write, each with the data of its first use. */
+/** Collects uses by id until the next write, and keeps only the first use of each id. */
 function createUseBatch<T>(
   store: (used: readonly (readonly [id: string, use: T])[]) => Promise<unknown>,
   onError: (error: unknown) => void,
@@ -54,7 +54,7 @@ function createUseBatch<T>(
       try {
         await store([...written])
       } catch (error) {
-        // These uses are retried with the next write.
+        // Retry these uses with the next write.
         used = new Map([...written, ...used])
         onError(error)
       }

@@ -22,7 +22,7 @@ import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { failMissingScope } from './scopes.ts'
 import { statusOf } from './statuses.ts'
 
-// Probes and scrapers send the address of the process as the host.
+// Paths that accept any Host header, because probes and scrapers send the address of the process.
 const PROBE_PATHS: ReadonlySet<string> = new Set(['/health', '/ready', '/metrics'])
 
 /** Serves a request: finds the route, admits the caller, reads the input and runs the handler. It never rejects. */
@@ -105,7 +105,10 @@ async function readBody(
   return body
 }
 
-/** Builds the input of a handler. Its types are those of the route's schemas, which have parsed `read`. */
+/**
+ * Builds the input of a handler. The input is typed `never`, because only the route's schemas, which have parsed
+ * `read`, define its type.
+ */
 function buildInput(
   edge: Edge,
   exchange: RequestContext,
@@ -146,8 +149,8 @@ function admitCaller(
 }
 
 /**
- * Checks the caller again after the body has arrived. A client may send it slowly. Meanwhile the session, key or role
- * may change.
+ * Checks the caller again after the body has arrived. While a client sends it slowly, the session, key or role may
+ * change.
  * @throws the failure of a caller that the route no longer admits.
  */
 async function readmitCaller(

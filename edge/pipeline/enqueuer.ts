@@ -25,7 +25,7 @@ interface PendingRequest {
 const MAX_SHARED_JOBS = 50
 // Maximum number of jobs per statement. Larger batches gain nothing and delay the first request.
 const MAX_BATCH_JOBS = 500
-// Maximum number of jobs announced as queued. Watchers of all jobs see the others when they start.
+// Maximum number of jobs announced as queued. Watchers of all jobs see each other job when it starts.
 const MAX_ANNOUNCED_JOBS = 1000
 
 interface EnqueuerOptions {
@@ -37,7 +37,8 @@ interface EnqueuerOptions {
 
 export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions): Enqueuer {
   const waiting: PendingRequest[] = []
-  // Requests of a failed batch, retried one by one: a bad job, such as one of a deleted account, fails only its own.
+  // Requests of a failed batch, retried one by one. A bad job, such as one of a deleted account, then fails only its
+  // own request.
   const isolated: PendingRequest[] = []
   let flushing = false
 
@@ -60,7 +61,7 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
         from += specs.length
       }
     } catch (error) {
-      // A database failure affects every request, so none is retried. One by one, each retry would wait for a timeout,
+      // A database failure affects every request, so do not retry any. One by one, each retry would wait for a timeout,
       // and add jobs long after its client has left. If only the reply was lost, the retry would add the jobs twice.
       if (error instanceof Failure && error.code.startsWith('database.'))
         for (const { reject } of [...batch, ...isolated.splice(0), ...waiting.splice(0)]) reject(error)

@@ -55,7 +55,7 @@ export function requireStoredAnswer(claim: Claim): StoredReply {
   return { status: claim.status, headers: claim.headers ?? [], body: claim.body ?? '' }
 }
 
-/** Marks an answer as a replay, for which no work was repeated. */
+/** Marks an answer as a replay, so that clients know that no work was repeated. */
 export function markReplayed(answer: StoredReply): StoredReply {
   return { ...answer, headers: [...answer.headers, REPLAYED_HEADER] }
 }

@@ -25,7 +25,7 @@ export function failInvalidInput(problems: readonly InputProblem[]): Failure {
 /** Parses one part of a request. @throws fail('request.invalid') with every problem. */
 export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
   if (schema === undefined) return undefined
-  // A schema may drop query parameters, so only its output is checked. A body is checked as a whole, before parsing.
+  // A schema may drop query parameters, so check only its output. Check a body as a whole, before parsing.
   const before = part === 'body' ? findTextProblems(value, [part]) : []
   if (before.length > 0) throw failInvalidInput(before)
   const result = schema.safeParse(part === 'body' ? omitNulls(schema, value) : value)

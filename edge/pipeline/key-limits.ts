@@ -37,7 +37,7 @@ export interface KeyLimits {
 /** The part of a key's limit that this process has reserved. */
 interface Reservation {
   left: number
-  /** Requests that no process has reserved yet. */
+  /** Number of requests that no process has reserved yet. */
   readonly unreserved: number
   /** End of the period, by `performance.now()`. */
   readonly endsAt: number
@@ -64,7 +64,7 @@ export function createKeyLimits(db: Database, { max, seconds }: RateLimit): KeyL
     reservations.set(keyId, { left: granted, unreserved: remaining, endsAt })
   }
 
-  /** Returns null if the process must reserve more first. */
+  /** Counts a request against the reservation of this process. Returns null if the process must reserve more first. */
   const takeReserved = (keyId: string): Allowance | null => {
     const found = reservations.get(keyId)
     const resetMs = found === undefined ? 0 : found.endsAt - performance.now()

@@ -36,7 +36,8 @@ export const PageFields = { ...TotalField, page: z.int(), page_size: z.int(), ..
 /** Sort key of a list: its columns, with the types that the statement declares. */
 type SortKey = Readonly<Record<string, KeyType>>
 
-// A title of 300 characters, each up to 6 bytes in JSON, takes 2400 characters in base64. A path may be longer.
+// In a cursor, a title of 300 characters, each up to 6 bytes in JSON, takes 2400 characters of base64. A path may be
+// longer.
 const MAX_CURSOR = 4000
 
 const WRONG_CURSOR_MESSAGE = 'is not a cursor of this list'
@@ -169,8 +170,8 @@ export function buildCursorValues(cursor: string | undefined, order?: SortKey): 
 }
 
 /**
- * Converts the output of `arrayText` to an array, with `Link: <…>; rel="next"` (RFC 8288) unless it is the last page.
- * `complete` adds data to the items that is not in PostgreSQL.
+ * Answers with the JSON array in the output of `arrayText`. Unless it is the last page, adds `Link: <…>; rel="next"`
+ * (RFC 8288). `complete` adds data that is not in PostgreSQL to the array.
  */
 export function answerArray<T>(
   text: string,

@@ -7,7 +7,7 @@ export interface RouteEntry {
   readonly route: AnyRoute
   /** Path pattern with the area's prefix, as shown in metrics and the reference. */
   readonly pattern: string
-  /** An API key needs one of these scopes. The first grants the least. */
+  /** An API key needs one of these scopes. The first one grants the fewest rights. */
   readonly scopes: readonly string[]
 }
 

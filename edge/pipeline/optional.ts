@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * A `null` for an optional field of a body means that the field is absent, because generated clients send it. In a
- * nullable field, null is a value, for example to clear the field.
+ * A `null` for an optional field of a body means that the field is absent, because generated clients send null for
+ * absent fields. In a nullable field, null is a value, for example to clear the field.
  */
 
 type Json = Record<string, unknown>

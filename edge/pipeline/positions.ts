@@ -11,7 +11,9 @@ import type { Caller } from './auth.ts'
  * remembers it for clients that don't.
  */
 export interface Positions {
-  /** Returns the position that the request's lists must include: the furthest of header, cookie and memory. */
+  /**
+   * Returns the position that the request's lists must include: the furthest one in the header, the cookie or memory.
+   */
   requiredPosition(asked: IdentifiedRequest): Position
   /** Tracks a request that may write, or report a write. */
   track(asked: IdentifiedRequest): WrittenPosition
@@ -35,7 +37,7 @@ export interface WrittenPosition {
 type CallerKey = number | string
 
 const POSITION_HEADER = 'millrace-position'
-// Callers remembered individually.
+// Maximum number of callers whose positions are remembered individually.
 const MAX_POSITIONS = 100_000
 const ALL_CALLERS = ''
 
@@ -59,7 +61,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
           remember()
           const text = formatPosition(wal.end)
           const header: Header = [POSITION_HEADER, text]
-          // Browsers never send Authorization by themselves, so they need the cookie.
+          // Browsers do not add Authorization by themselves, so only a request without it needs the cookie.
           return request.header('authorization') === ''
             ? [header, formatSetCookie(settings, cookie, text, scope)]
             : [header]
@@ -93,7 +95,7 @@ class Memory {
 
   set(callerKey: CallerKey, position: Position): void {
     this.#turn()
-    // A full memory is replaced by a single position for all callers.
+    // If the memory is full, a single position for all callers replaces its entries.
     if (this.#recent.size >= this.#max) {
       let furthest = position
       for (const one of this.#recent.values()) furthest = Math.max(furthest, one)

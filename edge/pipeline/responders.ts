@@ -247,7 +247,7 @@ async function replayJob(
   const { follow } = entry.route
   if (slot !== null && first.status === null && first.job_id !== null)
     return openStream(admitted, await follow!.open(input, first.job_id), slot, [REPLAYED_HEADER])
-  // The process of the first request may have died before storing the answer, but the job has it.
+  // The process of the first request may have died before storing the answer, but the job still has the result.
   const event =
     first.status === null && first.job_id !== null
       ? await edge.hub.waitForTerminal(first.job_id, REPEAT_WAIT_MS)

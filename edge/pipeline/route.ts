@@ -106,7 +106,7 @@ export interface Input<P, Q, B, C> {
 export interface Received {
   /** Fingerprint of the body, for the Idempotency-Key. */
   readonly fingerprint: Uint8Array
-  /** Deletes the received body. Called if no job was added. */
+  /** Deletes the received body. The responder calls this if it has added no job. */
   discard(): Promise<unknown>
 }
 
@@ -152,7 +152,7 @@ interface Declaration<
   readonly bodyBytes?: number
   /** Reads the body of a `job` route as it arrives; `job` gets the result as `received`. */
   readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
-  /** Body of a success; absent if it has none. */
+  /** Schema of the body of a success; absent if a success has no body. */
   readonly response?: R
   /** Status of a success; default 200, or 204 without a response. */
   readonly status?: number
@@ -183,8 +183,8 @@ interface Declaration<
   /** For a job-backed route: true if callers always wait for the job to end. */
   readonly alwaysWaits?: boolean
   /**
-   * True if a cookie other than the session's identifies the caller, so that the cross-site rule applies to a public
-   * route.
+   * True if a cookie other than the session's identifies the caller, so that the cross-site rule applies even if the
+   * route is public.
    */
   readonly cookieAuth?: boolean
   /** True if the route sets cookies for any caller. The cross-site rule then applies to every request. */
@@ -251,7 +251,8 @@ export function route<
   declaration: Declaration<P, Q, B, R, A, V> &
     OneHandler<Handlers<OutputOf<P>, OutputOf<Q>, OutputOf<B>, z.input<R>, CallerOf<A>, V>>,
 ): AnyRoute {
-  // No other cast erases a route's types. It is safe because dispatch parses the input with the schemas that typed it.
+  // This is the only cast that erases a route's types. It is safe because dispatch parses the input with the schemas
+  // that typed it.
   return declaration as unknown as AnyRoute
 }
 

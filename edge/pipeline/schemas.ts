@@ -1,9 +1,6 @@
 import { z } from 'zod'
 
-/**
- * Schemas that several areas share. For a URL parameter, the `type` in its metadata is the one that the reference
- * shows.
- */
+/** Schemas that several areas share. The API reference shows the `type` in the metadata of a URL parameter. */
 
 const rowId = (largest: number) =>
   z
@@ -21,7 +18,7 @@ export const RowId = rowId(2_147_483_647)
  */
 export const formatNumber = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
 
-/** A 53-bit id in a path, such as that of any other record. */
+/** A 53-bit id in a path, for all records whose ids may exceed 32 bits. */
 export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
 
 interface Bounds {

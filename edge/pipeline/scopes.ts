@@ -30,7 +30,7 @@ interface Reading {
   readonly isRead?: boolean
 }
 
-/** Returns the scopes that admit to a route, narrowest first. */
+/** Returns the scopes that give access to a route, narrowest first. */
 export function listAdmittingScopes({ name }: { readonly name: string }, route: Reading): readonly string[] {
   const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
   return listAreaScopes(name, isReading)

@@ -8,7 +8,7 @@ import { Answer, type Writes } from './route.ts'
 
 /** Implements the {@link Writes} of one request. */
 export class RequestWrites implements Writes<unknown> {
-  /** True if the handler has called `transaction`, which uses the request's key. */
+  /** True if the handler has called `transaction`, which uses the request's Idempotency-Key. */
   hasUsedKey = false
   private readonly admitted: AdmittedRequest
   private readonly key: KeyRef | null
@@ -60,7 +60,7 @@ export class RequestWrites implements Writes<unknown> {
     return new Answer({ value: answer(await add()) })
   }
 
-  /** True if the handler itself reads the body after the caller was admitted, which only `raw` does. */
+  /** True if the handler itself reads the body after admission, which only `raw` handlers do. */
   private get hasReadBody(): boolean {
     return this.admitted.entry.route.raw !== undefined
   }

@@ -168,7 +168,7 @@ function buildOpenApiDocument(areas: () => readonly Area[]): AnyRoute {
   })
 }
 
-/** Fails after the time within which a readiness probe expects its answer. */
+/** Fails when a readiness probe would stop waiting for its answer. */
 async function failAfterTimeout(): Promise<never> {
   await delay(READINESS_TIMEOUT_MS, undefined, { ref: false })
   // After a freeze of the process, pending socket reads must run before this timeout fires.

@@ -5,7 +5,7 @@ import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const PAGES_FOLDER = new URL('../pages/', import.meta.url)
 
-// Scripts and styles may come only from this origin, and other pages may not embed these in frames.
+// Scripts and styles may come only from this origin, and no other page may embed these pages in frames.
 const HEADERS = [
   [
     'content-security-policy',

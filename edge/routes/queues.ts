@@ -16,7 +16,7 @@ import { type Answer, answerJson, area, type Input, route, type Writes } from '.
 import { Timestamp } from '../pipeline/schemas.ts'
 import { createFigureCalculator, type TallySpan } from './queues/figures.ts'
 
-/** Routes for the queues, with their load, their results and the controls of admins. */
+/** Routes that list the queues with their load and results, and that let admins control them. */
 
 const QUEUE_NAMES = queuesOf(tasks)
 

@@ -39,7 +39,7 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
 /** Routes for the storage and spending of the service, which only admins may use. */
 export const system = area('system', '/api/v1/system', { auth: 'admin' }, [tablesRoute, spendingRoute])
 
-/** Returns the parameters of `readTables`: tables with a retention, the settings that define it, and its days. */
+/** Returns the parameters of `readTables`: the tables with a retention, and the setting and number of days of each. */
 function buildRetentionParameters({
   retentionDays,
   keepResultSeconds,

@@ -23,7 +23,7 @@ export async function call(method, path, { json, form, body } = {}) {
 }
 
 /**
- * Calls a job-backed route and returns the job's result. Waits for the job if the route responds before it ends.
+ * Calls a job-backed route and returns the job's result. If the route responds before the job ends, waits for the job.
  * @throws ApiError
  */
 export async function callAndWait(method, path, options) {
@@ -89,8 +89,8 @@ export async function signOut() {
 const withSessionLock = (action) => navigator.locks?.request('millrace-session', action) ?? action()
 
 /**
- * Renews the session with the refresh token, one tab at a time. A tab that had to wait first checks whether another tab
- * has renewed it.
+ * Renews the session with the refresh token, one tab at a time. If a tab waited for another tab, it first checks
+ * whether that tab has renewed the session.
  */
 function renewSession() {
   return withSessionLock(async () => {

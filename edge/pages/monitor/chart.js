@@ -1,4 +1,4 @@
-// Draws charts of numbers over time. They have no axes, because the figures next to them give the values.
+// Draws charts of numbers over time. The charts have no axes, because the figures next to them give the values.
 
 import { svg } from './dom.js'
 

@@ -26,7 +26,10 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text
 }
 
-/** Marks a button as busy, with a text. A disabled button would lose the focus, so its listener must check `isBusy`. */
+/**
+ * Marks a button as busy and sets its text. A disabled button would lose the focus, so its listener must check
+ * `isBusy`.
+ */
 export function setBusy(button, text) {
   button.setAttribute('aria-disabled', 'true')
   setText(button, text)
@@ -36,7 +39,8 @@ export const isBusy = (button) => button.hasAttribute('aria-disabled')
 
 /** Focuses a node, even one outside the tab order. */
 export function focusNode(node, options) {
-  // The getter returns 0 for focusable elements and -1 for all others; setting it makes both focusable by script.
+  // The getter returns 0 for focusable elements and -1 for all others. Setting the same value makes any element
+  // focusable.
   node.tabIndex = node.tabIndex
   node.focus(options)
 }
@@ -44,7 +48,7 @@ export function focusNode(node, options) {
 /**
  * Redraws the contents of a node and keeps the focus, even if the focused element moves. If that element is gone or
  * hidden, the focus goes to a button or link in the same row. Otherwise it goes to the next row or to the section,
- * which no key press can activate by mistake.
+ * where a key press triggers no action by mistake.
  */
 export function keepFocus(parent, draw) {
   const focused = document.activeElement
@@ -103,7 +107,7 @@ export function panel(title, props, ...children) {
 
 /**
  * Makes a table that becomes a list of cards on narrow screens. Its roles are explicit, because that layout drops the
- * implicit ones. `columns` has the name and CSS class of each.
+ * implicit ones. `columns` lists the name and CSS class of each column.
  */
 export function table(caption, columns) {
   const body = h('tbody', { role: 'rowgroup' })
@@ -122,7 +126,7 @@ export function table(caption, columns) {
   return { node, body, row }
 }
 
-/** Makes a row of figures. `entries` has the name and note of each; `set` changes the text of one. */
+/** Makes a row of figures. `entries` lists the name and note of each figure, and `set` changes the text of a figure. */
 export function tiles(entries) {
   const figures = new Map(entries.map(([name]) => [name, h('dd', {}, '–')]))
   const node = h(

@@ -31,7 +31,7 @@ export function makeFailures() {
       setText(more, `and ${formatCount(Math.max(0, groups.length - MAX_SHOWN))} more kinds of failure`)
       capped.hidden = total_is_exact
     } catch {
-      // The monitor's stream already reports connection and access problems.
+      // Ignore the error, because the monitor's stream already reports connection and access problems.
     }
     setTimeout(() => {
       isReading = false

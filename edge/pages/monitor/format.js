@@ -90,7 +90,7 @@ export function formatDateTimeMs(iso) {
   return `${new Date(iso).toLocaleDateString('en-GB', { dateStyle: 'medium' })}, ${formatTimeMs(iso)}`
 }
 
-/** Returns the end of an id, which is random. */
+/** Returns the last characters of an id, because they are random. */
 export function shortId(id) {
   return id.slice(-8)
 }

@@ -1,4 +1,4 @@
-// Attempts of a job on one time scale: wait, run, worker and outcome of each.
+// Panel with the attempts of a job on one time scale. Shows the wait, run, worker and outcome of each attempt.
 
 import { h, panel, svg } from './dom.js'
 import { formatTimeMs, now, formatDuration } from './format.js'
@@ -69,7 +69,9 @@ function itemOf(attempt, from, to) {
   )
 }
 
-/** Draws waiting and running time as a bar. The texts next to it give the same values. */
+/**
+ * Draws waiting and running time as a bar. Screen readers skip it, because the texts next to it give the same values.
+ */
 function barOf(attempt, from, to) {
   const x = (at) => ((at - from) / (to - from)) * WIDTH
   const segment = (kind, start, end) => {

@@ -1,4 +1,4 @@
-// Details of a job: the jobs ahead of it, related records, retries, payload and result.
+// Panels with the details of a job, such as the jobs ahead, related records, retries, payload and result.
 
 import { h, panel } from './dom.js'
 import { shortId, formatCount, formatDateTimeMs } from './format.js'
@@ -59,7 +59,7 @@ export function makeRelations() {
   return { node, update }
 }
 
-/** Makes collapsed panels of payload and result, whose secrets the service has masked. */
+/** Makes collapsed panels for the payload and the result. The service has masked the secrets in both. */
 export function makeContents() {
   const [payload, result] = [collapsible('Payload'), collapsible('Result')]
   const node = h('div', { class: 'columns' }, payload.node, result.node)

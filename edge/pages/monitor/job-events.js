@@ -1,4 +1,4 @@
-// Events of a job, newest first.
+// Panel with the events of a job, newest first.
 
 import { h, panel, table } from './dom.js'
 import { formatTimeMs } from './format.js'
@@ -26,12 +26,13 @@ export function makeEvents() {
     if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
   /**
-   * Returns the cells of a status event. A repeated status reports progress; if that is unchanged, the text is null.
+   * Returns the cells of a status event. A repeated status reports progress. If the progress is unchanged, the text is
+   * null.
    */
   const statusCells = (data) => {
     const before = lastStatus
     lastStatus = data
-    // The label is left out, because the row of the last progress already shows it.
+    // Omit the label, because the row of the last progress already shows it.
     if (before?.status !== data.status) return [data.status, TONES[data.status] ?? '', '']
     const isChanged = data.label !== before.label || JSON.stringify(progressOf(data)) !== JSON.stringify(progressOf(before))
     return isChanged ? ['progress', '', data.label ?? ''] : [null]

@@ -9,7 +9,7 @@ import { makeEvents } from './job-events.js'
 import { makeLog } from './job-log.js'
 import { cancelButton, progressBar, retryButton, TONES } from './tables.js'
 
-// Polls for changes of the log and of the jobs ahead, which cause no event of the job.
+// Interval of reads that refresh the log and the number of jobs ahead. Their changes cause no event of the job.
 const REFRESH_MS = 5000
 // Workers store the last log lines about a second after the job ends.
 const FINAL_REFRESH_MS = 2500
@@ -53,7 +53,8 @@ export async function show(view, { id, showConnection }) {
   }
   const stop = subscribe(`${path}/events`, { status: onStatus }, (state) => {
     showConnection(state === 'live' ? 'live' : 'lost')
-    // The stream starts with the current state, so only the history has the events since the first read.
+    // The stream starts with the current state. Only a read of the history returns the events that the stream has
+    // missed.
     if (state === 'live') refresh()
   })
   setInterval(() => {
@@ -80,7 +81,7 @@ function makeCard({ job: { job_id, name } }) {
     bar.node.hidden = job.status !== 'running' && job.progress === null
     bar.update(job.status === 'done' ? { current: 1, total: 1 } : job.status === 'running' ? job.progress : (job.progress ?? { current: 0, total: 1 }))
     facts.replaceChildren(...factsOf(details, job_id))
-    // Redrawing only after a change keeps a pressed button busy until then.
+    // Redraw only after a change, so that a pressed button stays busy until then.
     const now = JSON.stringify([job.status, job.error, details.chain.retried_by])
     if (shown === now) return
     shown = now

@@ -116,7 +116,7 @@ function makeList() {
   const readMore = async () => {
     const last = body.lastElementChild
     await read(next)
-    // The button is hidden after the last page, and cannot keep the focus.
+    // After the last page the button is hidden and loses the focus, so focus the first new row.
     if (more.hidden && document.activeElement === more) focusNode(last.nextElementSibling ?? last)
   }
   more.addEventListener('click', () => readMore().catch((error) => setText(note, error.message)))

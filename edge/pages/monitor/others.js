@@ -2,8 +2,8 @@
 
 import { FINAL_STATUSES, subscribe } from './api.js'
 
-// Minimum interval between two reads of a document. Job frames do not name documents, and an admin gets the frames of
-// all jobs.
+// Minimum interval between two reads of a document. Job frames trigger these reads. They do not name documents, and an
+// admin gets the frames of all jobs.
 const LOOK_MS = 1000
 const MAX_KNOWN = 10_000
 

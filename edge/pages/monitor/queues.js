@@ -12,7 +12,8 @@ const WINDOWS = { '10m': '10 minutes', '1h': 'hour', '24h': 'day', '7d': 'week' 
 const SECONDS = { '10m': 600, '1h': 3600, '24h': 86_400, '7d': 604_800 }
 
 /**
- * Makes the panel. `onFigures` receives finished jobs per second and failures after each read with the shortest window.
+ * Makes the panel. After each read of the shortest window, `onFigures` receives the finished jobs per second and the
+ * failures.
  */
 export function makeQueues(onFigures) {
   const { node, body, row } = table('Queues', [
@@ -55,7 +56,7 @@ export function makeQueues(onFigures) {
         if (value === '10m') onFigures(recentFigures(queues))
       }
     } catch (error) {
-      // The monitor's stream already reports connection and access problems.
+      // Ignore other errors, because the monitor's stream already reports connection problems.
       if (error.status === 403) return
     }
     clearTimeout(timer)
@@ -79,7 +80,7 @@ export function makeQueues(onFigures) {
 const isIdle = ({ queued, running, ended, paused_at, limit }) =>
   queued === 0 && running === 0 && ended === 0 && paused_at === null && limit === null
 
-/** Returns the throughput of the last whole minute, and the failures of all ten minutes. */
+/** Returns the throughput of the last complete minute and the failures of all ten minutes. */
 function recentFigures(queues) {
   const minute = queues.flatMap(({ history }) => history.ended.slice(-7, -1)).reduce((a, b) => a + b, 0)
   return { perSecond: minute / 60, failures: queues.reduce((sum, { failed }) => sum + failed, 0) }

@@ -17,7 +17,7 @@ const NAMES = {
   waiting_jobs: 'Queued jobs',
 }
 
-/** Makes the panel; null if the service has authentication disabled. */
+/** Makes the panel. Returns null if authentication is disabled. */
 export async function makeQuotas() {
   try {
     const { quotas } = await call('GET', '/api/v1/auth/me/quotas')

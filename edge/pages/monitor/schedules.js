@@ -1,4 +1,4 @@
-// Page of the schedules, with next run, outcome of the last run, and buttons to run now, pause and resume.
+// Page of the schedules, with their next run, the outcome of their last run, and buttons to run, pause and resume them.
 
 import { call } from './api.js'
 import { showAdminsOnly, h, reconcile, panel, setText, table } from './dom.js'
@@ -70,7 +70,7 @@ const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
   return { node, update }
 }
 
-/** Makes a cell with countdown and time of the next run or, if paused, the time of the pause. */
+/** Makes a cell with a countdown to the next run and its time. For a paused schedule it shows the time of the pause. */
 function nextRun() {
   const countdown = h('span', { class: 'figure' })
   const exact = h('span', { class: 'figure soft' })
@@ -84,7 +84,7 @@ function nextRun() {
   return { node: h('span', { class: 'stack' }, countdown, paused, exact), update }
 }
 
-/** Makes a cell with age and time of the last run. The status of its job is a link until the job is pruned. */
+/** Makes a cell with the age and time of the last run. The status of its job is a link until the job is pruned. */
 function lastRun(name) {
   const ago = h('span', { class: 'figure' })
   const link = h('a', {})

@@ -11,7 +11,10 @@ const DEFAULT_PERIOD = 30
 const MAX_COLOURS = 5
 const DAY_MS = 86_400_000
 
-/** Makes two panels with a choice of days. `onTotals` receives cost and sent messages after each choice. */
+/**
+ * Makes two panels and a choice of days. After each choice, `onTotals` receives the cost and the number of sent
+ * messages.
+ */
 export function makeSpending(onTotals) {
   const models = makeModels()
   const sends = makeSends()
@@ -41,7 +44,7 @@ function daysOf({ from, to }) {
   return Array.from({ length }, (_, i) => new Date(Date.parse(from) + i * DAY_MS).toISOString().slice(0, 10))
 }
 
-/** Makes a bar chart, with its first day, last day and highest daily total below it. */
+/** Makes a bar chart. Below it are its first day, its last day and the highest daily total. */
 function makeChart(format) {
   const { node: bars, draw } = stackedBars()
   const [first, last, most] = ['first', 'last', 'most'].map(() => h('span', {}))

@@ -1,4 +1,4 @@
-// Rows and buttons of the monitor. Each row is created once for its job or worker and then updated.
+// Rows and buttons of the monitor. Creates each row once for its job or worker, and then updates it.
 
 import { call } from './api.js'
 import { announce, h, isBusy, reconcile, setText, setBusy } from './dom.js'

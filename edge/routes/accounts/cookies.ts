@@ -28,7 +28,7 @@ export function readDeviceCookie(edge: Edge, request: EdgeRequest): string | nul
   return readCookie(request, formatDeviceCookieName(edge))
 }
 
-/** Returns a header that sets the cookie for {@link readDeviceCookie}. */
+/** Returns a header that sets the device cookie. */
 export function setDeviceCookie(edge: Edge, value: string): Header {
   const scope = { path: REFRESH_PATH, sameSite: 'Strict', seconds: DEVICE_SECONDS } as const
   return formatSetCookie(edge.settings, formatDeviceCookieName(edge), value, scope)

@@ -79,7 +79,9 @@ async function cancelDeletion(input: OwnInput<undefined>): Promise<Answer<Accoun
   })
 }
 
-/** Enqueues the deletion, or only its notice if there is a grace period, after which the pruner starts the deletion. */
+/**
+ * Enqueues the deletion. If there is a grace period, enqueues only a notice, and the pruner starts the deletion later.
+ */
 async function enqueueDeletion(tx: Transaction, input: OwnInput<unknown>, isDue: boolean): Promise<void> {
   const { caller, edge, requestId } = input
   const options = { ownerId: null, requestId, settings: edge.settings }

@@ -180,8 +180,8 @@ async function confirmChange(
   })
   if (change.outcome !== 'changed') {
     await tx.run(appendAudit([event]))
-    // Returning the failure instead of throwing it commits the end of the change. It may be revealed, because both
-    // addresses have confirmed.
+    // Return the failure, because throwing it would roll back the end of the change. The caller may see that the
+    // address is taken, because both addresses have confirmed.
     if (change.outcome === 'taken') return fail('account.email_taken')
     return { detail: 'Confirmed; the address changes once the other address confirms it, too' }
   }

@@ -100,7 +100,7 @@ async function trySignIn(
       await tx.run(appendAuditEvent(input, 'account.totp_asked', eventFields))
       return fail('auth.totp_required')
     }
-    // Start no session if the password has changed since the lookup, or an admin has deactivated the account.
+    // Do not start a session if the password has changed since the lookup, or an admin has deactivated the account.
     const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
     const account = outcome === 'ok' ? await tx.maybeOne(recordLogin(found!.id, checked!)) : null
     if (outcome === 'ok' && account === null && !isLast) throw new AccountChanged()

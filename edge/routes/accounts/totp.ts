@@ -256,7 +256,10 @@ async function disableTotp(
   })
 }
 
-/** Returns a failure if the account has no one-time codes, whose given code would count as wrong; otherwise null. */
+/**
+ * Returns a failure if the account has no one-time codes; otherwise null. Without this check, a given code would count
+ * as wrong.
+ */
 async function findDisabledFailure(tx: Queries, accountId: number): Promise<Failure | null> {
   return (await tx.maybeOne(findTotp(accountId)))?.is_on === true ? null : fail('account.totp_off')
 }

@@ -249,7 +249,7 @@ async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes
   await tx.run(notifyAccountChanged(id))
 }
 
-/** Changes an account and returns it. Every edge process drops its cached state. */
+/** Changes an account and returns it. Makes every edge process drop its cached state of the account. */
 async function changeAccount(
   input: UserInput,
   kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',

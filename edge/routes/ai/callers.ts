@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 
-/** The user for whom a caller acts. The user_id of an account is its id. A caller without a credential may use any. */
+/**
+ * The user for whom a caller acts. The user_id of an account is its id. A caller without a credential may use any
+ * user_id.
+ */
 export interface ActingUser {
   readonly userId: string
   /** Account that must own a conversation; null if the conversation must have no owner. */

@@ -116,7 +116,10 @@ interface StreamInput {
   readonly request: EdgeRequest
 }
 
-/** Streams the turn that a request starts. A request with the event id of an earlier turn resumes that one instead. */
+/**
+ * Streams the turn that a request starts. If the request has the event id of an earlier turn, resumes that turn
+ * instead.
+ */
 function createTurnFollower<I extends StreamInput>(userIdOf: (input: I) => string | undefined): Follow<I> {
   const user = (input: I): ActingUser => resolveActingUser(input.caller, userIdOf(input))
   return {

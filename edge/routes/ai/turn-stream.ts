@@ -60,7 +60,7 @@ function followJob(hub: Hub, turn: TurnState, last: number | null, stream: SseSt
   }
   if (last === null) stream.send([buildConnectFrame(turn)])
   stop = hub.watchJob(turn.job_id, cursor, push)
-  // A new watch starts by reading from the table the events that backpressure has skipped.
+  // Start a new watch, which first reads the events that backpressure has skipped from the table.
   stream.onWritable(() => {
     stop()
     stop = hub.watchJob(turn.job_id, cursor, push)

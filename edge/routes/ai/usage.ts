@@ -5,7 +5,7 @@ import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { resolveActingUser, UserId } from './callers.ts'
 
 const Count = z.int().min(0)
-/** Seconds of speech that were transcribed. */
+/** Duration of the transcribed speech. */
 const Seconds = z.number().min(0)
 /** Cost in US dollars; null if no request has a known price. */
 const Cost = z.number().min(0).nullable()

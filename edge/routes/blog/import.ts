@@ -70,7 +70,7 @@ whose slug exists; with \`fail\`, the first one aborts the whole import. Unreada
   },
 })
 
-/** Streams the file into the database. Deletes it there if it is refused. */
+/** Streams the file into the database. If the request is refused, deletes the stored part. */
 async function receive(edge: Edge, request: EdgeRequest): Promise<StoredUpload> {
   let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
   const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))

@@ -80,7 +80,10 @@ export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe(
 export const PostParams = z.object({ post: LongRowId })
 export const TagParams = z.object({ tag_id: LongRowId })
 
-/** Answers with a post unchanged. @throws fail('post.missing') if `text` is null. */
+/**
+ * Answers with the JSON text of a post.
+ * @throws fail('post.missing') if `text` is null.
+ */
 export function answerPost<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('post.missing')
   return answerCompactJson<T>(text)

@@ -16,7 +16,7 @@ const SendingDomain = Domain.meta({ id: 'SendingDomain' })
 const SendingDomainWithRecords = DomainWithRecords.meta({ id: 'SendingDomainWithRecords' })
 const DOMAIN_ERRORS = ['domain.not_configured', 'domain.refused', 'domain.failed'] as const
 
-/** Routes for the account's sending domains at the email provider, which a job calls. */
+/** Routes for the account's sending domains. A job makes each call to the email provider. */
 export const domainRoutes = [
   route({
     method: 'get',

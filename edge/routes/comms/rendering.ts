@@ -12,7 +12,7 @@ interface TemplateUse {
 }
 
 /**
- * Renders the parts of a message for a channel from its current template.
+ * Renders a message for a channel from the current version of a template.
  * @throws template.missing, or request.invalid for a template of another channel.
  */
 export async function renderForChannel(

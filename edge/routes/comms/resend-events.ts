@@ -26,7 +26,7 @@ export const ResendEvent = z.object({ type: Text, data: z.unknown() })
 export type ResendEvent = z.output<typeof ResendEvent>
 
 interface Change extends Pick<SendEvent, 'status' | 'errorCode' | 'detail'> {
-  /** True if the recipient permanently rejects mail or does not want any. */
+  /** True if the recipient's server rejects all mail permanently, or the recipient does not want any. */
   readonly isPermanent?: boolean
 }
 
@@ -79,9 +79,9 @@ export function convertResendEvent(eventId: string, { type, data }: ResendEvent)
 }
 
 /**
- * Returns our id of a send. The provider's relay does not return its id for the send, so the first event links the two.
- * Our id is in a custom header, and in the Message-ID unless Amazon SES, which the provider uses, has replaced that
- * (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
+ * Returns this service's id of a send. The provider's relay does not return the provider's id, so the first event links
+ * the two ids. This service's id is in a custom header. It is also in the Message-ID, unless Amazon SES, which the
+ * provider uses, has replaced that (https://docs.aws.amazon.com/ses/latest/dg/header-fields.html).
  */
 function findSendId({ message_id = '', headers = [] }: Data): string | null {
   const headersNamed = (wanted: string): string[] =>

@@ -135,7 +135,8 @@ one was deleted or has another successor.`,
       transaction(async (tx) => {
         const trashed = await tx.maybeOne(findTrashedDigest(params.id, caller.ownerId))
         if (trashed === null) throw fail('document.missing')
-        // This lock serializes with uploads of the same bytes, so that a later upload finds the restored document.
+        // This lock serializes the restore with uploads of the same bytes, so that a later upload finds the restored
+        // document.
         await tx.run(lockDigest(Buffer.from(trashed.sha256)))
         if ((await tx.maybeOne(restoreDocument(params.id, caller.ownerId))) === null)
           throw fail('document.missing')

@@ -67,7 +67,10 @@ export const METADATA = {
 export const DocumentParams = z.object({ id: LongRowId })
 export const PageParams = z.object({ id: LongRowId, number: RowId })
 
-/** Answers with a document unchanged. @throws fail('document.missing') if `text` is null. */
+/**
+ * Answers with the JSON text of a document.
+ * @throws fail('document.missing') if `text` is null.
+ */
 export function answerDocument<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('document.missing')
   return answerCompactJson<T>(text)

@@ -88,7 +88,7 @@ export const JobEvent = z
 // Other lists have the same maximum.
 export const MAX_EVENTS = 1000
 
-// The schema accepts any text, so that an id that is no UUID gets the same response as an unknown one.
+// The schema accepts any text, so that an id that is not a UUID gets the same response as an unknown one.
 export const JobParams = z.object({ job_id: z.string() })
 
 export function isAdmin(caller: Caller): boolean {

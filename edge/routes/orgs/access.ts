@@ -39,8 +39,8 @@ export function changeOrganization<R>(
 }
 
 /**
- * Requires that an API key limited to an organization is used only for that organization. `organizationId` is null if
- * the request concerns none.
+ * Checks that an API key limited to an organization is used only for that one. `organizationId` is null if the request
+ * concerns no organization.
  * @throws auth.key_organization
  */
 export function requireOrganization(caller: Caller, organizationId: number | null): void {
@@ -74,8 +74,8 @@ export async function lockForRole(
 }
 
 /**
- * Returns the JSON that a read of one organization gave. Otherwise `text` is null if the organization does not exist.
- * It is `none` if the caller is no member, or the caller's role if that is too low.
+ * Returns `text` if it is the JSON of an organization, and throws otherwise. `text` is null if the organization does
+ * not exist. It is `none` if the caller is not a member, or the caller's role if that is too low.
  * @throws org.missing, org.not_member, org.forbidden
  */
 export function requireAccess(text: string | null): string {

@@ -150,7 +150,7 @@ export const memberRoutes = [
     handle: (input) =>
       changeOrganization(input, 'member', async (tx, role) => {
         const { caller, params } = input
-        // Without authentication, the caller is no member.
+        // Without authentication, the caller is not a member.
         if (caller.ownerId === null) throw fail('member.missing')
         await tx.run(deleteMember(params.org_id, caller.ownerId))
         const eventFields = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }

@@ -5,7 +5,7 @@ const MAX_EVENT_AGE_SECONDS = 300
 
 let webhooksLoaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
 
-// The provider sends one signature for each active secret, which are two during a rotation.
+// The provider sends one signature for each active secret: one normally, two during a rotation.
 const MAX_SIGNATURES = 10
 
 /**

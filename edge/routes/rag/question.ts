@@ -10,7 +10,7 @@ export interface JobOrigin {
 }
 
 /**
- * Embeds a question in a job, which only loads the model if `text` is undefined. Returns null if the job fails or takes
+ * Embeds a question in a job. Without `text`, the job only loads the model. Returns null if the job fails or takes
  * longer than `waitMs`. A search then uses words only.
  */
 export async function embedQuestion(
