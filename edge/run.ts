@@ -26,7 +26,7 @@ export async function runEdge(): Promise<void> {
 }
 
 async function start(settings: Settings, log: Log): Promise<void> {
-  // There is nothing to stop until the edge runs.
+  // Until the edge runs, there is nothing to stop, so just exit.
   let stop = (_reason: string): void => process.exit()
   onParentGone(() => stop('the parent process has exited'))
   const database = await resolveDatabaseUrls(settings, log)
@@ -49,6 +49,6 @@ async function start(settings: Settings, log: Log): Promise<void> {
   if (admins === 0 && process.env[ALL_IN_ONE_VARIABLE] === undefined)
     log.warn(formatSetupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
-  // Flush the cache now: a killed process would not write it.
+  // Flush the compile cache now, because a killed process would not write it.
   flushCompileCache()
 }

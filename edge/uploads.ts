@@ -44,7 +44,7 @@ export interface UploadOptions {
 
 /**
  * Reads a multipart body: collects the text fields, and streams the one file in the field `file` at its reader's pace.
- * Rethrows errors of `options.file`.
+ * Rethrows errors of `options.receiveFile`.
  * @throws fail('request.media_type' | 'request.malformed' | 'request.too_large' | 'request.incomplete').
  * @throws fail('request.invalid') when an unknown field begins, so that a misspelled one is not ignored.
  */
@@ -68,15 +68,15 @@ export async function readMultipart(
 
 /**
  * Parses one form. Uses Dicer, busboy's part splitter, because busboy itself skips parts with truncated headers. Parts
- * are never paused, because a paused part that ends with a chunk can block the splitter forever. Instead, feed() waits
- * for the reader between two chunks.
+ * are never paused, because a paused part that ends exactly at the end of a chunk can block the splitter forever.
+ * Instead, feed() waits for the file's reader between two chunks.
  */
 class MultipartParser {
   readonly fields = new Map<string, string>()
   hadFile = false
   /** The first failure. Later ones are ignored. */
   failure: { readonly error: unknown } | undefined = undefined
-  /** Resolves when `options.file` has finished, and never rejects. */
+  /** Resolves when `options.receiveFile` has finished, and never rejects. */
   fileDone: Promise<void> = Promise.resolve()
   private readonly options: UploadOptions
   private readonly dicer: Dicer
@@ -85,8 +85,8 @@ class MultipartParser {
   /** True while the headers of the last part are incomplete. */
   private inHeaders = false
   /**
-   * Number of parts that have not ended. The splitter has no exact count, because it misses parts that end with a
-   * chunk.
+   * Number of parts that have not ended. Counted here, because the splitter misses parts that end exactly at the end of
+   * a chunk.
    */
   private openParts = 0
   private sawLastBoundary = false
@@ -112,7 +112,7 @@ class MultipartParser {
     await this.waitFor(() => this.dicer.write(bytes, () => this.release?.()))
     const { file } = this
     if (file?.isBusy === true) await this.waitFor(() => file.onDrained(() => this.release?.()))
-    // No other part began in the chunk, so all of it belongs to the file and its reader has requested more.
+    // No other part began in the chunk. So the whole chunk belongs to the file, and the file's reader has processed it.
     if (wasOpen && file?.isOpen === true && this.partCount === partsBefore) freeMemory(chunk)
   }
 
@@ -261,7 +261,7 @@ function parseBoundary(contentType: string): string {
     throw fail('request.media_type', { expected: 'multipart/form-data' })
   }
   const found = parseParameters(contentType).get('boundary')
-  // The splitter throws on an empty boundary and on more than 250 bytes, but RFC 2046 allows at most 70.
+  // The splitter throws on an empty boundary and on one over 250 bytes. RFC 2046 allows at most 70.
   if (!found || found.length > 70)
     throw createMalformedError('the boundary of the form is missing or too long')
   return found

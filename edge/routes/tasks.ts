@@ -157,7 +157,7 @@ function buildArgumentsSchema(name: string): object {
   return schema
 }
 
-/** Finds a task. @throws fail('task.unknown_queue'), fail('task.unknown'), each with the existing names. */
+/** Finds a task. @throws fail('task.unknown_queue') or fail('task.unknown'), whose text lists the existing names. */
 function requireTask(name: string, queue: string): TaskDefinition<unknown, unknown> {
   const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
   if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })

@@ -6,7 +6,7 @@ import { appendAuditEvent } from '../pipeline/audit.ts'
 import type { Caller } from '../pipeline/auth.ts'
 import { type Answer, area, type Input, route, type Writes } from '../pipeline/route.ts'
 
-/** Routes for workers. A worker's id is that of its lease. */
+/** Routes for workers. A worker's id is the id of its lease. */
 
 const Params = z.object({ worker_id: z.string() })
 const DrainedWorker = z

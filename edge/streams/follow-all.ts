@@ -56,7 +56,7 @@ class AllJobsSubscriber {
   readonly #sentRanks = new Map<string, number>()
   /** Ids of jobs whose state must be read and sent. */
   readonly #waitingIds = new Set<string>()
-  /** Time in ms before which no waiting job has ended. */
+  /** Time in ms. No waiting job ended before it. */
   #waitingSince = 0
   #mustReadLive = true
   /** Cursor of the next page of ended jobs; null if none is left. */
@@ -64,7 +64,7 @@ class AllJobsSubscriber {
   /** Time in ms after which the subscriber may have missed ended jobs; null if it has missed none. */
   #endsMissedSince: number | null
   #isCatchingUp = false
-  /** Time in ms before which every ended job has been sent. */
+  /** Time in ms. Every job that ended before it has been sent. */
   #completeUntil: number
   #wake = (): void => {}
 
@@ -163,7 +163,7 @@ class AllJobsSubscriber {
   async #deliverEnds(): Promise<void> {
     const from = earlierCursor(this.#endedCursor, this.#endsMissedSince)
     this.#endsMissedSince = null
-    // Read before the page, because later ends may belong to transactions that are still open.
+    // Read this before the page, because the page may lack jobs that end later in transactions that are still open.
     const { knownUntil } = this.#hub
     const { ids, next } = await this.#options.readEndedPage(from)
     await this.#deliver(ids.filter((id) => this.#sentRanks.get(id) !== ENDED_RANK))

@@ -14,7 +14,7 @@ export interface Hub {
   watchJob(jobId: string, after: number, push: (events: readonly JobEvent[]) => void): () => void
   /** Pushes each new state of any job. Returns a function that stops the watch. */
   watchAll(push: (states: readonly JobEvent[]) => void): () => void
-  /** Time in ms before which watchers of all jobs have received every ended job. */
+  /** Time in ms. Watchers of all jobs have received every job that ended before it. */
   readonly knownUntil: number
   /** Handles a payload of the channel `job_events`. Null means a reconnect, which may have lost any notification. */
   handleNotification(payload: string | null): void
@@ -118,7 +118,7 @@ class LedgerHub implements Hub {
     clearInterval(this.#poll)
   }
 
-  /** Reads all watched jobs, because any notification may be lost. */
+  /** Reads all watched jobs, because any notification may have been lost. */
   #readEverything(): void {
     this.#jobs.markAllChanged()
     this.#states.markMissed()

@@ -37,7 +37,7 @@ export function* groupByJob(events: readonly JobEvent[]): Generator<readonly Job
   }
 }
 
-/** Copies a string, because a slice would keep its source alive and ids are stored for long. */
+/** Copies a slice, so that a long-lived id does not keep the whole source string in memory. */
 const copyString = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
 /** Parses a line of `sql/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */

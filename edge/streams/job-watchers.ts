@@ -3,7 +3,7 @@ import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs.ts'
 import type { Reads } from '../../sql/slow-reads.ts'
 import { groupByJob, type JobEvent, parseJobEvent } from './job-event.ts'
 
-// Maximum time of a turn. A burst costs 14 µs per watcher, so with thousands of them requests must run in between.
+// Maximum time in ms of a delivery before it yields to requests. Each watcher costs 14 µs, and there may be thousands.
 const MAX_TURN_MS = 0.25
 
 /** A watcher of one job. `after` is the seq of the last event that it received. */
@@ -84,8 +84,8 @@ export class JobWatchers {
 }
 
 /**
- * Delivers the events that a watcher has not received. `from` is the cursor of the read. A watcher that joined during
- * the read with a lower cursor waits for its own read.
+ * Delivers the events that a watcher has not received. `from` is the seq after which the events were read. A watcher
+ * that joined during the read with a lower cursor is skipped, because its own read follows.
  */
 function deliverUnseen(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
   if (watcher.after < from) return

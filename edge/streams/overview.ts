@@ -123,7 +123,7 @@ class SharedOverview implements Overview {
   }
 }
 
-/** Parts from the last read of the monitor. */
+/** Parts of the job monitor, as of the last read. */
 class MonitorSnapshot {
   readonly #items = new Map<PartName, string>()
   /** Time of the read on the database's clock. Empty before the first read and after expire(). */

@@ -28,13 +28,13 @@ export interface SseStream {
 }
 
 /**
- * Result of a stream route: a source, or `ended` if no event follows `Last-Event-ID`. Its 204 response stops
- * reconnects.
+ * Result of a stream route: a source, or `ended` if no event follows `Last-Event-ID`. The response to `ended` is 204,
+ * which stops the client from reconnecting.
  */
 export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
 
 export interface Subscriber {
-  /** Null for a subscriber without an account, which no account change affects. */
+  /** Null if the subscriber has no account. Then no account change affects the stream. */
   readonly accountId: number | null
   /** True if the subscriber still has access. Rejects if the check fails. */
   isAuthorized(): Promise<boolean>
@@ -133,8 +133,8 @@ interface OpenStream {
 }
 
 /**
- * Ends a stream that has lost access. If the check fails, the stream stays open, because all streams are rechecked
- * after an outage.
+ * Ends a stream if its subscriber has lost access. If the check fails, the stream stays open, because all streams are
+ * rechecked after an outage.
  */
 function recheckStream(sink: EventSink, { subscriber, end }: OpenStream): void {
   const authorized = subscriber.isAuthorized().catch(() => true)

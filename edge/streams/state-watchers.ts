@@ -43,7 +43,7 @@ export class StateWatchers {
     this.#pushed = new DedupWindow(now())
   }
 
-  /** Time in ms before which the watchers have received every ended job. They may have missed later ones. */
+  /** Time in ms. The watchers have received every job that ended before it, but may have missed later ones. */
   get knownUntil(): number {
     return this.#knownUntil
   }
@@ -106,13 +106,13 @@ export class StateWatchers {
   }
 }
 
-/** Recent states, kept while reads may return them again. Holds at most twice `MAX_TRACKED`. */
+/** Remembers recent states while reads may return them again. Holds at most twice `MAX_TRACKED`. */
 class DedupWindow {
   #recent = new Map<string, number>()
   #previous = new Map<string, number>()
   #rotatedAt: number
 
-  /** @param now the current time in ms on the database's clock, which all times here use. */
+  /** @param now current time in ms, on the database's clock like all times in this class. */
   constructor(now: number) {
     this.#rotatedAt = now
   }
@@ -129,7 +129,7 @@ class DedupWindow {
     return this.#rankOf(jobId) === ENDED_RANK
   }
 
-  /** Rotates the window if its last rotation is before `horizon`, where later reads begin. */
+  /** Rotates the window if it last rotated before `horizon`, because later reads start there. */
   prune(horizon: number, now: number): void {
     if (this.#rotatedAt >= horizon) return
     this.#rotate()

@@ -2,7 +2,7 @@ import { fail } from '../../sql/errors.ts'
 import { networkKeyOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 
-/** Owner of a stream, whose quota the stream counts against. */
+/** Owner of a stream. The stream counts against the owner's quota. */
 export interface StreamOwner {
   /** Null without a credential. The stream then counts against the quota of its address. */
   readonly accountId: number | null
@@ -11,7 +11,7 @@ export interface StreamOwner {
 
 /** Permit within the owner's stream quota. It is acquired before the handler runs and released when the stream ends. */
 export interface StreamPermit {
-  /** True once a stream holds the permit, and will release it when it ends. */
+  /** True once a stream holds the permit. The stream then releases the permit at its end. */
   isHeldByStream: boolean
   /** Releases the permit. Further calls have no effect. */
   release(): void

@@ -1,7 +1,7 @@
 /** Headers of a part. Names are lower-case. Values are binary strings with one character per byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[]>>
 
-/** Returns the names in Content-Disposition, or undefined if the header is not `form-data`. */
+/** Returns the field name and file name in Content-Disposition, or undefined if the header is not `form-data`. */
 export function parseDisposition(headers: PartHeaders): {
   name: string | undefined
   fileName: string | undefined

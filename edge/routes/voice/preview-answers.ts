@@ -14,8 +14,8 @@ import { Answer } from '../../pipeline/route.ts'
 import { prepend, readLive, readStored, watchStoring } from './preview-pieces.ts'
 
 /**
- * Responses to preview requests: speech that is stored, or that a job is still storing. The pieces come from the table.
- * The job's events only signal when to read it.
+ * Answers preview requests with speech that is stored or that a job is still storing. The pieces come from the table.
+ * The job's events only signal when to read the table.
  */
 
 /** A preview request whose speech has been resolved. */
@@ -124,7 +124,7 @@ export async function answerRange(
   return answerStored(speechRequest, digest, storedPreview)
 }
 
-/** True if the request has a range other than the whole preview. */
+/** True if the Range header requests less than the whole preview. */
 export function requestsRange({ request }: SpeechRequest): boolean {
   return /^bytes=(?!0*-$)/.test(request.header('range').trim())
 }

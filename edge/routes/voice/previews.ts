@@ -102,7 +102,7 @@ interface SpeechOptions {
 }
 
 /**
- * Resolves the requested speech and finds its stored preview, or null if there is none.
+ * Resolves the requested speech and finds its stored preview, which is null if there is none.
  * @throws as {@link resolveSpeech} does.
  */
 async function findSpeech(

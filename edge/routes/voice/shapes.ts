@@ -53,7 +53,7 @@ export const VoiceSettings = z
     tts_speed: Speed,
     stt_provider: Id,
     stt_model: Id,
-    /** Null detects the language automatically. */
+    /** Null means automatic detection. */
     stt_language: Language.nullable(),
   })
   .meta({ id: 'VoiceSettings' })

@@ -34,8 +34,8 @@ interface RecognitionOptions {
 }
 
 /**
- * Source of a recording: an uploaded file or an existing document. If the store has lost the bytes of an earlier,
- * identical upload, `lost` is the id of its blob; otherwise null.
+ * Source of a recording: an uploaded file or an existing document. `lost` is the id of an earlier blob with the same
+ * bytes, if the store has lost them. Otherwise `lost` is null.
  */
 type RecordingSource =
   | { readonly upload: StoredUpload<RecognitionFields>; readonly lost: number | null }
@@ -52,7 +52,10 @@ interface ReceiveInput {
   readonly caller: Caller
 }
 
-/** Reads a form with a file, or JSON with a document id. @throws every error that needs no call to a provider. */
+/**
+ * Reads a form with a file, or JSON with a document id.
+ * @throws every error that can be detected without a call to a provider.
+ */
 export function receiveRecording(input: ReceiveInput): Promise<ReceivedRecording> {
   const type = input.request.header('content-type')
   if (/^multipart\/form-data\s*(;|$)/i.test(type)) return receiveRecordingUpload(input)
@@ -88,7 +91,10 @@ async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promi
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
 }
 
-/** Fills missing fields of a request from the voice settings, and validates them. @throws if a field is invalid. */
+/**
+ * Completes the fields of a request with the voice settings.
+ * @throws if the model is unknown, rejects prompts, or has no API key.
+ */
 async function resolveRecognition(
   { db, settings: { ai } }: Edge,
   { model, language, prompt }: RecognitionFields,
@@ -128,7 +134,7 @@ export async function beginTranscription(input: BeginInput): Promise<JobRef<Tran
     language,
     prompt_sha256: prompt === null ? null : createHash('sha256').update(prompt).digest('hex'),
   }
-  // Locks the actor before any rows, in the same order as the job's end.
+  // Enqueues first, which locks the actor. The end of the job also locks the actor before any rows.
   const options = { ownerId, requestId, settings: edge.settings }
   const ref = await enqueue(tx, transcribe, payload, options)
   const { jobId } = ref

@@ -110,7 +110,7 @@ unfinished one.`,
     handle: ({ params: { transcription_id: id }, caller, edge, transaction }) =>
       transaction(async (tx) => {
         const { ownerId, seesAll } = viewerOf(caller)
-        // Locks the job before the row, in the same order as the job's end.
+        // Locks the job before the transcription, because the end of the job uses the same order.
         const stopped = await tx.maybeOne(cancelTranscription(id, ownerId, seesAll))
         if ((await tx.maybeOne(deleteTranscription(id, ownerId, seesAll))) === null)
           throw fail('voice.transcription_missing')

@@ -14,7 +14,7 @@ import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEventScopes, requireOwnEndpoint } from './endpoints.ts'
 import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
 
-/** Routes for webhook deliveries and the endpoints' responses. */
+/** Routes for webhook deliveries, including the responses from their endpoints. */
 export const deliveryRoutes = [
   route({
     method: 'get',
@@ -85,7 +85,7 @@ export const deliveryRoutes = [
 ]
 
 /**
- * Returns the JSON that a statement read.
+ * Returns the JSON from a deliveries statement.
  * @throws webhook.not_yours if the caller manages the endpoint but may not see its deliveries.
  */
 function requireVisibleDeliveries(text: string): string {

@@ -234,7 +234,10 @@ export function requireEventScopes(caller: Caller, events: readonly WebhookEvent
 
 type EndpointInput<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
 
-/** Changes an endpoint in one transaction that locks it. @throws webhook.missing */
+/**
+ * Runs `work` in a transaction that locks an endpoint.
+ * @throws webhook.missing if the caller does not manage the endpoint.
+ */
 function withEndpoint<R, B>(
   input: EndpointInput<R, B>,
   work: (tx: Queries, endpoint: OwnedEndpoint) => Promise<R | Answer<R>>,
@@ -313,7 +316,8 @@ function updateEndpointFields(
     ...(body.events === undefined ? {} : { events: [...new Set(body.events)].sort() }),
   }
   return withEndpoint(input, async (tx, endpoint) => {
-    // Activating an endpoint sends its waiting messages to a URL that the account may no longer trust.
+    // Activation also requires ownership, because it sends waiting messages to a URL that the account may no longer
+    // trust.
     if (fields.url !== undefined || fields.events !== undefined || fields.is_active === true)
       requireOwnEndpoint(caller, endpoint)
     if (fields.url !== undefined || fields.events !== undefined)

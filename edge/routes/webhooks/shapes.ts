@@ -8,7 +8,7 @@ export const EndpointParams = z.object({ endpoint_id: LongRowId })
 export const DeliveryParams = z.object({ endpoint_id: LongRowId, delivery_id: LongRowId })
 
 const Events = z.array(z.enum(WEBHOOK_EVENTS)).min(1).max(WEBHOOK_EVENTS.length)
-// The handler checks the address, because settings decide which ones are allowed.
+// The handler checks the URL, because settings decide which URLs are allowed.
 const Url = z.string().min(1).max(2000)
 const Description = z.string().trim().max(500)
 
