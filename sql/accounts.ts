@@ -14,8 +14,8 @@ export const readAccount: ReadStatement<[id: number]> = {
 
 /**
  * Everything that decides access: the account, its API keys, and an admin's second factors (null for other roles).
- * `ended` lists sessions that ended in the last 25 hours. Their access tokens may still be valid, because they live for
- * up to a day.
+ * `ended` lists sessions that ended in the last 25 hours, because access tokens can outlive their session by up to a
+ * day.
  */
 export const readAccountState: ReadStatement<[id: number]> = {
   name: 'account_state',
@@ -34,7 +34,7 @@ export const readAccountState: ReadStatement<[id: number]> = {
 
 export const SESSION_ORDER = { 's.id': 'uuid' } as const
 
-/** Sessions of an account that can still be refreshed, newest first. Flags `callersOwn` as `is_current`. */
+/** Sessions of an account that can still be refreshed, newest first. Flags the session `callersOwn` as `is_current`. */
 export const readSessions: ReadStatement<[account: number, callersOwn: string | null, ...page: PageValues]> =
   {
     name: 'sessions',
@@ -135,8 +135,8 @@ export const setPassword = (id: number, passwordHash: string): Query<{ id: numbe
     where id = ${id} and deleted_at is null returning id`
 
 /**
- * Locks an account and returns its address. No row if the account is gone or its password hash is not `knownHash`. Null
- * matches any hash.
+ * Locks an account and returns its address. No row if the account is gone or its password hash is not `knownHash`. A
+ * null `knownHash` matches any hash.
  */
 export const lockCredentials = (id: number, knownHash: string | null): Query<{ email: string }> =>
   sql.type(z.object({ email: z.string() }))`
@@ -248,7 +248,7 @@ const UpsertedAdmin = z.object({ id: z.number(), change: z.enum(['created', 'pro
 
 /**
  * Makes an account an active admin. No row if it already is one. If its address is unverified, the account gets this
- * password and becomes verified (`replaced`). If the address is verified, or with `asItIs`, the account keeps its
+ * password and becomes verified (`replaced`). If the address is verified or `asItIs` is true, the account keeps its
  * password.
  */
 export const upsertAdmin = (
@@ -323,9 +323,9 @@ const RefreshedSession = z.object({
 })
 
 /**
- * Exchanges a refresh token. No row if that is not allowed. If `replayed`, the call has ended the session. A session
- * lasts at most `longestSeconds`; null means no limit. `seconds_left` is the session's remaining lifetime; null without
- * a limit.
+ * Exchanges a refresh token. No row if the exchange is not allowed. If `replayed` is true, the token had already been
+ * used, and this call ended the session. A session lasts at most `longestSeconds`; null means no limit. `seconds_left`
+ * is the session's remaining lifetime; null without a limit.
  */
 export const refreshSession = (
   presented: Buffer,

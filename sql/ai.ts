@@ -85,8 +85,8 @@ export const renameConversation = (id: string, title: string): Query<{ json: str
     returning ai_conversation_json(c)::text as json`
 
 /**
- * Cancels the pending turns of a conversation and returns their jobs. Cancels the last one first, so that no other
- * starts meanwhile.
+ * Cancels the pending turns of a conversation and returns their jobs. Cancels the last turn first, so that the end of
+ * one turn does not start the next.
  */
 export const cancelPendingTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`

@@ -73,11 +73,11 @@ const KeyOwners = z.object({ account_id: z.number(), organization_id: z.number()
 export const findApiKeyOwners = (id: string): Query<z.output<typeof KeyOwners>> =>
   sql.type(KeyOwners)`select account_id, organization_id from api_key where id = ${id}::uuid`
 
-/** Deletes a key, and a trigger notifies every edge process. No row if it was already gone. */
+/** Deletes a key. A trigger then notifies every edge process. No row if the key was already gone. */
 export const deleteApiKey = (id: string): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`delete from api_key where id = ${id}::uuid returning id`
 
-/** Records that keys were used. Skips keys whose use another edge recorded in the last 30 s, and locked ones. */
+/** Records that keys were used. Skips locked keys, and keys whose use was recorded in the last 30 s. */
 export const recordKeyUse = (ids: readonly string[]): Query<unknown> =>
   sql.type(noRows)`
     update api_key set last_used_at = now() where id in (

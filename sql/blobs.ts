@@ -53,7 +53,7 @@ export const findDocumentContents = (
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
-/** True if the blob's row exists. */
+/** True if the content has a blob. */
 export const hasBlob = <C extends DocumentContent>(content: C): content is C & BlobLocation =>
   content.blob_id !== null
 
@@ -78,8 +78,8 @@ export const sumChunkBytes = (blobId: number): Query<{ bytes: number }> =>
 export const deleteChunks = (blobId: number): Query<unknown> =>
   sql.type(noRows)`delete from blob_chunk where blob_id = ${blobId}`
 
-// Order of an upload: a row without a digest, then the bytes, then the digest. The row identifies an interrupted
-// upload.
+// An upload creates a row without a digest, stores the bytes, then sets the digest. A row without a digest identifies
+// an interrupted upload.
 
 export const createBlob = (store = 'postgres'): Query<BlobLocation> =>
   sql.prepared('create_blob', BlobLocation)`
@@ -102,15 +102,15 @@ export const relocateBlob = (id: number, store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store}, upload_id = null where id = ${id}`
 
 /**
- * Assigns unfinished uploads to folders to another store. The original service may have finished them since the backup,
- * and garbage collection here would delete its files.
+ * Changes the store of unfinished uploads whose store is a folder. The original service may have finished them since
+ * the backup. Under the old store, garbage collection here would delete its files.
  */
 export const relocateUnsealedBlobs = (store: string): Query<unknown> =>
   sql.type(noRows)`update blob set store = ${store} where sha256 is null and store like 'file:%'`
 
 /**
- * Deletes the rows of unfinished uploads to buckets, because the restored service shares the bucket with the original
- * one. Uploads that neither service finishes stay there.
+ * Deletes the rows of unfinished uploads to buckets, because the original service may still finish them in the same
+ * bucket. Uploads that it never finishes stay there.
  */
 export const deleteUnsealedBlobs = (): Query<unknown> =>
   sql.type(noRows)`delete from blob where sha256 is null and store like 's3:%'`
@@ -123,7 +123,7 @@ export const sealBlob = (id: number, sha256: Buffer, byteSize: number): Query<{ 
       and not exists (select from blob other where other.sha256 = ${sql.binary(sha256)})
     returning true as sealed`
 
-// Order of a removal: the row is marked deleted first and removed last, so that bytes never exist without a row.
+// A removal marks the row as deleted, deletes the bytes, then deletes the row, so that bytes never exist without a row.
 
 /** Marks a sealed blob as deleted because its store has lost the bytes. A new blob replaces it. */
 export const unsealBlob = (id: number): Query<unknown> =>

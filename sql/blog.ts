@@ -218,8 +218,8 @@ export const hideTag = (id: number): Query<unknown> =>
     update blog_tag set name = null, slug = null, deleted_at = now(), applied_to = 0 where id = ${id} and deleted_at is null`
 
 /**
- * Maximum number of posts to update per transaction after a change or deletion of a tag. They stay locked for about 30
- * ms.
+ * Maximum number of posts to update per transaction after a change or deletion of a tag. The posts stay locked for
+ * about 30 ms.
  */
 export const RETAG_BATCH_SIZE = 500
 
@@ -229,7 +229,9 @@ export const RETAG_BATCH_SIZE = 500
 export const applyTagChange = (id: number, max: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`select blog_tag_apply(${id}, ${max}::int) as count`
 
-/** Finds a tag with posts still to update, and their number. No row if all tags are applied. */
+/**
+ * Finds a tag with posts still to update, and the number of those posts. No row if every tag change has been applied.
+ */
 export const findUnappliedTag = (): Query<{ id: number; posts: number }> =>
   sql.type(z.object({ id: z.number(), posts: z.number() }))`
     select t.id, (select count(*)::int from blog_post_tag l where l.tag_id = t.id and l.post_id > t.applied_to) as posts

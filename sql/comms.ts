@@ -69,7 +69,7 @@ export const computeMsUntil = (time: string): Query<{ ms: number }> =>
   sql.prepared('comms_ms_until', z.object({ ms: z.number() }))`
     select extract(epoch from ${time}::timestamptz - now())::float8 * 1000 as ms`
 
-/** Adds a mail about an account, once per job. Omits its text. Only admins see the mail. */
+/** Records a mail about an account, once per job and without its text. Only admins can see it. */
 export const insertAccountMail = (jobId: string, recipient: string, subject: string): Query<unknown> =>
   sql.type(noRows)`
     insert into comms_send (id, channel, purpose, job_id, recipients, message)
@@ -105,7 +105,7 @@ export const findSendById = (id: string): Query<Send> =>
 
 /**
  * Records that a request is about to be sent. No row if the message already has its outcome. Also no row if the
- * provider may have accepted an earlier request, unless the request is `repeatable`, which means idempotent.
+ * provider may have accepted an earlier request, unless requests are idempotent (`repeatable`).
  */
 export const beginSendRequest = (
   id: string,
@@ -133,7 +133,8 @@ export const markSent = (
     returning ${SEND_COLUMNS}`
 
 /**
- * Marks a message as failed if the provider certainly rejected this attempt. Does not affect a later attempt's request.
+ * Marks a message as failed. Requires that the provider certainly rejected this attempt. Does not affect a later
+ * attempt's request.
  */
 export const markFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
   sql.type(noRows)`
@@ -205,7 +206,7 @@ export interface SendEvent {
   readonly channel: Channel
   /** The provider's id for the message. */
   readonly providerId: string
-  /** Our id for the message; null if the event does not carry it. */
+  /** Id of the message in `comms_send`; null if the event does not carry it. */
   readonly sendId: string | null
   readonly status: 'sent' | 'delivered' | 'failed' | 'bounced' | 'complained'
   readonly providerStatus: string
@@ -233,7 +234,7 @@ export const applySendEvents = (events: readonly SendEvent[]): Query<{ moved: nu
     select comms_events_apply(${JSON.stringify(rows)}::jsonb) as moved`
 }
 
-// Reads for the edge. `who` is the caller's account id. `everything` is true for admins.
+// Statements for the edge. `who` is the caller's account id. `everything` is true for admins.
 
 const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
   'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,

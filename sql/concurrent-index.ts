@@ -13,7 +13,7 @@ const CREATE_INDEX_PATTERN = /^create (?:unique )?index concurrently ([a-z0-9_]+
 export const isConcurrent = (text: string): boolean => NO_TRANSACTION_MARKER.test(text)
 
 /**
- * Builds the index of such a migration, unless a valid one exists.
+ * Builds the index of a concurrent migration, unless a valid one exists.
  * @throws if the migration is anything but one `create index concurrently`.
  */
 export async function buildIndex(client: Client, migration: string, text: string): Promise<void> {

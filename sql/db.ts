@@ -186,15 +186,16 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
     connectionRetryLimit: parseServers(url).urls.length,
     maxPoolSize: size,
     idleTimeout: 60_000,
-    // By default, slonik sends DISCARD ALL on each release, which costs a third of the throughput. Our settings are all
-    // `set local`.
+    // By default, slonik sends DISCARD ALL on each release, which costs a third of the throughput. There is nothing to
+    // discard, because all settings are `set local`.
     resetConnection: () => Promise.resolve(),
     interceptors: validateRows ? [rowValidator] : [],
   })
 }
 
 /**
- * The server limit is lower than ours, so that a responsive server cancels the statement and the connection survives.
+ * The server's limit is lower than the client's, so that a responsive server cancels the statement and the connection
+ * survives.
  */
 const serverTimeoutMs = (statementMs: number): number => Math.ceil(statementMs * 0.9)
 

@@ -12,11 +12,10 @@ export interface DatabaseFacts {
   readonly version: number
   readonly address: string
   readonly readOnly: boolean
-  /** Minimum lead of the database's clock over ours in ms; negative if it is behind. */
+  /** Minimum lead of the database's clock over the local clock in ms; negative if the database's clock is behind. */
   readonly clockOffsetMs: number
   /**
-   * `max` counts the connections for roles that are not superusers. `ofOthers` counts the connections of other
-   * programs.
+   * `max` is the number of connections available to ordinary roles. `ofOthers` is the number that other programs use.
    */
   readonly connections: { readonly max: number; readonly ofOthers: number }
   /** True if the role is a superuser. */
@@ -73,7 +72,7 @@ interface ServerRow
   readonly isMigrated: boolean
 }
 
-/** Collects the facts. `projectName` is the prefix of our application names. @throws the connection error. */
+/** Collects the facts. `projectName` is the prefix of Millrace's application names. @throws the connection error. */
 export async function inspectDatabase(url: string, projectName: string): Promise<DatabaseFacts> {
   const client = await connect({ url, applicationName: `${projectName}-doctor` })
   try {

@@ -14,7 +14,7 @@ export const readDocument: ReadStatement<[id: number, owner: number | null]> = {
   text: `select d.json from document d where ${IS_OWNED_AND_LIVE}`,
 }
 
-// Null is an owner like any other, but no index serves `is not distinct from`.
+// A null owner must match null, but no index supports `is not distinct from`.
 const OWNER_CONDITION = '(d.owner_id = $1::int or ($1::int is null and d.owner_id is null))'
 export const LIVE_DOCUMENTS_CONDITION = `${OWNER_CONDITION} and d.deleted_at is null`
 const buildFilterCondition = (row: string): string => `($2::text is null or ${row}.kind = $2)
@@ -69,7 +69,7 @@ export const LIST_BY_TAG_CONDITION = `t.owner_id = coalesce($1::int, 0) and t.la
   and ${buildFilterCondition('t')} and ($6::boolean or not t.superseded)
   and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
 
-// Total of a list that only one tag filters, from maintained counts; null for other lists.
+// Total of a list that is filtered by one tag only, from maintained counts; null for other lists.
 const TAG_TOTAL_QUERY = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
   select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${FROM_TAG_COUNT} and label = $3[1]) end`
 
@@ -109,7 +109,7 @@ export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
     table: 'document',
     row: 'd',
     parameters: 5,
-    // Matches the condition of the index, which excludes rows with `pruned_at`.
+    // Matches the condition of the partial index, which excludes rows with `pruned_at`.
     where: `${OWNER_CONDITION} and d.expires_at > now() and d.pruned_at is null and ${buildFilterCondition('d')} and ${TAGS_CONDITION}`,
     order: TRASH_ORDER,
     direction: 'desc',
@@ -184,7 +184,7 @@ const updateTags = (
 
 /**
  * Adds a label to documents. An existing label keeps its position. Returns a row for each document that the owner has.
- * `full` without `had` means that the document has the maximum of labels and was not changed.
+ * `full` without `had` means that the document was not changed, because it has the maximum number of labels.
  */
 export const addTag: ChangeTag = (ids, owner, label) =>
   updateTags(
@@ -239,8 +239,8 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof StoredDocu
       and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
 
-// Deletion. These statements compare with `clock_timestamp()` instead of `now()`, the start of the transaction. By
-// `now()`, a document that was deleted permanently since then would still be in the trash.
+// Deletion. These statements use `clock_timestamp()`, because `now()` is the start of the transaction. By `now()`, a
+// document that was permanently deleted during the transaction would still be in the trash.
 
 /**
  * Moves documents to the trash for `trashDays`. Null deletes them permanently, also from the trash. Returns a row for

@@ -233,7 +233,7 @@ export async function connect(options: ConnectOptions): Promise<Client> {
 export async function connectSocket(options: ConnectOptions): Promise<Socket> {
   const client = (await connect(options)) as ServerClient
   const { socket } = client
-  // The client is idle, and ignores the socket without these listeners.
+  // The client is idle. Without these listeners, it ignores the socket.
   for (const event of ['data', 'end', 'close', 'error'] as const) socket.removeAllListeners(event)
   socket.once('close', () => options.connections?.delete(client))
   return socket
@@ -241,7 +241,8 @@ export async function connectSocket(options: ConnectOptions): Promise<Socket> {
 
 /**
  * Creates the pool through which graphile-worker fetches deliveries. Its commits do not wait for the disk, because
- * deliveries are hints. A delivery that reappears after a server crash starts no job twice. Poolers refuse this option.
+ * deliveries are hints. A delivery that reappears after a server crash starts no job twice. Commits through a pooler do
+ * wait, because poolers refuse start options.
  */
 export function createQueuePool(
   options: ConnectOptions & { size: number; pooled?: boolean; onError: (error: Error) => void },

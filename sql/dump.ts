@@ -64,7 +64,7 @@ const COLUMN_LINE = `format('  %I %s%s%s%s%s', attname, format_type(atttypid, at
   case when attstorage <> typstorage then ' storage ' || case attstorage
     when 'p' then 'plain' when 'e' then 'external' when 'm' then 'main' else 'extended' end else '' end)`
 
-// The column shows NOT NULL. Servers since version 18 also list it among the constraints.
+// Omits NOT NULL constraints, because the columns show them. Servers since version 18 also list them as constraints.
 const TABLES_QUERY = `
   select format(E'create table %I (\\n%s\\n)%s;', relname, (
     select string_agg(line, E',\\n' order by sort_key, line collate "C") from (

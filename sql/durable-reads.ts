@@ -6,8 +6,8 @@ import type { Reads } from './slow-reads.ts'
 /**
  * Reads that a failover cannot undo. After a crash, a primary shows commits that its synchronous standby may lack
  * (https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION-HA). A crash also ends all
- * connections, so reads on a new connection count only after a commit of our own. Once that returns, the standby has it
- * and every earlier commit.
+ * connections, so reads on a new connection count only after a commit barrier. Once the barrier returns, the standby
+ * has its commit and every earlier commit.
  */
 export interface DurableReads extends Reads {
   /** Repeats `work` until all its reads ran on one confirmed connection. */

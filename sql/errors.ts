@@ -353,8 +353,8 @@ export function mapDatabaseError(error: unknown): unknown {
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
     if (OUTAGE_CODES.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
-    // Class 53 means that memory, locks or connections ran out. It does not count as an outage, which jobs wait out
-    // without limit, because the statement itself may be the cause.
+    // Class 53 means that memory, locks or connections ran out. It does not count as an outage, because the statement
+    // itself may be the cause, and jobs wait without limit for an outage to end.
     if (code.startsWith('53') || code === '55P03') return fail('database.busy', {}, { cause: error })
   }
   // slonik also reports a wrong password as a failed connection, but then the cause has a code.

@@ -43,7 +43,7 @@ function findLiveOwner(record: string): number | undefined {
     const { pid, started } = JSON.parse(record) as { pid: number; started: string }
     return identifyProcess(pid) === started ? pid : undefined
   } catch {
-    return undefined // A lock appears with its content, so this is not one of ours being written.
+    return undefined // A lock appears with its content, so this record is not one that is being written.
   }
 }
 

@@ -5,7 +5,7 @@ import { noRows, type Query, sql } from '../db.ts'
 /** Everything that gives access to an account: sign-in factors, sessions, API keys, mailed tokens and webhook endpoints. */
 
 /**
- * Locks the one-time codes and passkeys of an address. Sign-ins also acquire these locks, before that of the account.
+ * Locks the one-time codes and passkeys of an address. Sign-ins also acquire these locks, before the account's lock.
  */
 export const lockFactors = (email: string): Query<unknown> =>
   sql.type(noRows)`
@@ -23,8 +23,8 @@ const buildIssuedDeletes = (accountId: number) => sql.fragment`
     where account_id = ${accountId} and deleted_at is null)`
 
 /**
- * Ends all credentials of an account except its password. Used once the owner has gained control, because a previous
- * holder may have created any of them. The caller must have locked the factors, then the account.
+ * Ends all credentials of an account except its password. Called when the rightful owner takes over the account,
+ * because a previous holder may have created any of them. The caller must have locked the factors, then the account.
  */
 export const revokeCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
@@ -53,8 +53,8 @@ export const findRefreshTokenHolder = (digest: Buffer): Query<z.output<typeof To
     where t.digest = ${sql.binary(digest)} and t.rotated_at is null and t.expires_at > now() and s.revoked_at is null`
 
 /**
- * Checks that neither the session nor the API key has ended; null stands for one that the caller does not have. Call it
- * under the lock of the account, because functions that end its credentials hold that lock, too.
+ * Checks that neither the session nor the API key has ended. A null id means that the caller has none. The caller must
+ * have locked the account, because functions that end credentials hold the same lock.
  */
 export const checkCredentialsLive = (
   sessionId: string | null,

@@ -76,8 +76,8 @@ export const checkDeletionDue = (id: number): Query<{ due: boolean }> =>
     select exists (select from account where id = ${id} and deletion_at <= now()) as due`
 
 /**
- * Finds accounts with a due deletion, after an id. Skips those whose deletion job (`mailbox` plus id) failed within the
- * last hour.
+ * Finds accounts after an id whose deletion is due. Skips accounts whose deletion job, in the mailbox `mailbox` plus
+ * account id, failed within the last hour.
  */
 export const findDueAccounts = (after: number, max: number, mailbox: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`

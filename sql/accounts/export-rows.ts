@@ -64,7 +64,7 @@ export function createRowReader({
   }
 }
 
-/** Reads audit events by time, the key of their partitions. */
+/** Creates a reader of audit events, ordered by time, the key of their partitions. */
 export function createAuditRowReader(where: (of: string) => Fragment, item: Fragment): RowReader {
   return {
     start: '-infinity|0',

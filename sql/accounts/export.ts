@@ -79,7 +79,7 @@ const INVITES: ExportPart = {
   }),
 }
 
-/** True if the document exists or is in the trash. Once it leaves the trash, it cannot be restored. */
+/** True if the document is live or in the trash. */
 export const IS_DOCUMENT_RETAINED = sql.fragment`coalesce(d.expires_at > now(), true)`
 
 const DOCUMENTS: ExportPart = {

@@ -5,7 +5,7 @@ import { buildArrayText, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 import { IS_DOCUMENT_RETAINED } from './export.ts'
 
-/** Finished exports of accounts, and the parts of an export that are not rows of `export.ts`. */
+/** Queries about finished exports, and about the data of an export that `export.ts` does not cover. */
 
 const ExportedAccount = z.object({ json: z.string(), documents: z.number() })
 
@@ -40,7 +40,7 @@ export const readExportedContents = (owner: number, after: number, max: number):
     from document d left join blob b on b.sha256 = d.sha256
     where d.owner_id = ${owner} and ${IS_DOCUMENT_RETAINED} and d.id > ${after} order by d.id limit ${max}`
 
-/** True if the row of the bytes exists. */
+/** True if the content has a blob. */
 export const isStored = <C extends { readonly blob_id: number | null }>(
   content: C,
 ): content is C & BlobLocation => content.blob_id !== null

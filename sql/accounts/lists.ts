@@ -14,7 +14,8 @@ import type { ReadStatement } from '../reader.ts'
 export const ROLES = ['user', 'moderator', 'admin'] as const
 
 /**
- * Sort orders of accounts. `last_login` sorts accounts that never signed in as the longest absent, by creation time.
+ * Sort orders of accounts. `last_login` treats accounts that never signed in as absent the longest, and sorts them by
+ * creation time.
  */
 export const ACCOUNT_ORDERS = {
   created_at: { 'a.created_at': 'timestamptz', 'a.id': 'bigint' },

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
 
-/** Statements that start a turn, and reads while it runs. `ai_turn_settle` records its outcome. */
+/** Statements that start a turn, and statements that read it while it runs. `ai_turn_settle` records its outcome. */
 
-/** Agent and conversation for the start of a turn. A null conversation starts a new one. */
+/** Agent and conversation for the start of a turn. A null conversation id stands for a new conversation. */
 export const readTurnStart: ReadStatement<[agentSlug: string, conversation: string | null]> = {
   name: 'ai_turn_start',
   text: `select json_build_object(
@@ -133,13 +133,13 @@ const SELECT_TURN_STATE = `select json_build_object('message_id', m.id, 'convers
     'seq', job.seq, 'ended', job.finished_at is not null)::text
   from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
 
-/** The turn with this answer. */
+/** State of the turn that has this answer. */
 export const readTurn: ReadStatement<[answer: string]> = {
   name: 'ai_turn',
   text: `${SELECT_TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
 }
 
-/** The turn that this job runs. */
+/** State of the turn that this job runs. */
 export const readTurnByJob: ReadStatement<[job: string]> = {
   name: 'ai_turn_of_job',
   text: `${SELECT_TURN_STATE} where m.job_id = $1::uuid`,

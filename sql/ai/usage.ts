@@ -9,9 +9,9 @@ const END_BOUND = `coalesce($2::timestamptz, 'infinity')`
 const SUM_COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
   s.estimated, s.cost`
 
-// Builds a statement that reads usage from `start` until before `end` (null means open) and the `recent` latest rows.
-// Reads whole UTC days from maintained sums, and the hours before the first and after the last whole day from rows.
-// `whose` and `summed` select the usage in rows and in sums.
+// Builds a statement that reads the usage in a period, and the `recent` latest rows. The period includes `start` and
+// excludes `end`; null leaves it open. Reads whole UTC days from maintained sums, and the hours before the first and
+// after the last whole day from rows. `whose` is the condition on rows, `summed` the condition on sums.
 const buildUsageStatement = <M extends readonly ReadValue[]>(
   name: string,
   whose: string,
@@ -63,7 +63,10 @@ const buildUsageStatement = <M extends readonly ReadValue[]>(
 /** All usage. */
 export const readUsage = buildUsageStatement<[]>('ai_usage', 'true', `s.user_id = ''`)
 
-/** Usage of a user_id by account `owner`, or without an account if `owner` is null. `ofAnybody` ignores `owner`. */
+/**
+ * Usage of a user_id by the account `owner`, or without an account if `owner` is null. If `ofAnybody` is true, any
+ * owner matches.
+ */
 export const readUserUsage = buildUsageStatement<[userId: string, owner: number | null, ofAnybody: boolean]>(
   'ai_usage_of',
   'u.user_id = $4::text and ($6::boolean or u.owner_id is not distinct from $5::int)',

@@ -83,7 +83,7 @@ export async function* dumpDatabaseSections(
         header: { kind: 'table', ...table, part },
         read: (reader) => copyOut(reader, statement, onRows),
       }
-  // Sequences are outside the snapshot. Read after it was taken, they are past every id in it.
+  // Sequences are outside the snapshot. They are read after it was taken, so their values exceed every id in it.
   const { rows: sequences } = await client.query<{ name: string; value: string }>(
     `select sequencename as name, last_value as value from pg_sequences where schemaname = 'public' and last_value is not null`,
   )
@@ -101,7 +101,7 @@ export async function listStoredBytes(client: Client, like: string): Promise<Sto
   return rows
 }
 
-/** Returns the section of stored bytes. @param read reads the bytes from their store. */
+/** Creates the section for stored bytes. @param read reads the bytes from their store. */
 export const createBytesSection = (
   blob: StoredBytes,
   read: () => AsyncIterable<Uint8Array>,

@@ -14,7 +14,7 @@ export async function isEmptyDatabase(client: Client): Promise<boolean> {
   return rows[0]!.empty
 }
 
-/** Empties a database after a failed restore. The database was empty before it. */
+/** Empties a database after a failed restore. Loses nothing, because a restore fills only empty databases. */
 export async function clearDatabase(client: Client): Promise<void> {
   await client.query('drop schema if exists graphile_worker cascade')
   await client.query('drop schema if exists partitions cascade')
@@ -97,8 +97,8 @@ export async function endLoad(client: Client, { constraints, tables }: LoadState
 }
 
 /**
- * Sends deliveries for the queued jobs to workers. Call it once the functions match the tables. The first worker that
- * starts rescues jobs that were running. Scheduled jobs need deliveries of their own.
+ * Sends deliveries for the queued jobs, with separate ones for scheduled jobs. Call it once the SQL functions match the
+ * tables. Jobs that were running need none, because the first worker that starts rescues them.
  */
 export async function deliverQueuedJobs(client: Client): Promise<void> {
   await client.query(`

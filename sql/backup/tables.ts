@@ -11,7 +11,7 @@ export interface BackupTable {
 // Excludes leases of workers that run elsewhere, and tables that the migrations fill.
 const EXCLUDED_TABLES = ['worker_lease', 'migration', 'migration_functions']
 
-// Tables that `rag_neighbours_prepare` creates. They refer to existing vectors, so they come last.
+// Names of the tables that `rag_neighbours_prepare` creates. Their rows refer to vectors, so these tables come last.
 const NEIGHBOUR_TABLE_PATTERN = '^rag_neighbour_([0-9]+)$'
 
 /** Returns the length of the vectors in a pgvector table, or null for any other table. */

@@ -101,7 +101,7 @@ export interface ImportedPost {
   readonly seo_title: string | null
   readonly seo_description: string | null
   readonly hero_image_url: string | null
-  /** Null means no author; undefined means the importer. */
+  /** Null means no author. */
   readonly author_name: string | null | undefined
   readonly created_at: string | undefined
   readonly updated_at: string | undefined

@@ -7,17 +7,17 @@ import {
 import { buildListText, type List, mapOrders, type PageValues } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
-// Maximum number of matches of a term that a search ranks, in index order. Bounds the cost of a frequent word. If there
-// are more, the search also ranks matching pages of as many of the owner's newest documents.
+// Maximum number of matches of a term that a search ranks, in index order. Bounds the cost of a frequent word. If a
+// term has more, the search also ranks its matches in the owner's newest documents, up to the same number of documents.
 const MAX_RANKED_MATCHES = 500
-// Maximum number of rows with all words of a phrase to check for the phrase, because the index does not store
+// Maximum number of rows to check for a phrase. The index finds rows with all words of the phrase, but does not store
 // positions.
 const MAX_PHRASE_CANDIDATES = 5000
 
 // Snippets per document, from its first matching pages. Each has the words around the first match.
 const MAX_SNIPPETS = 3
 const SNIPPET_OPTIONS = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel="", StopSel=""'
-// Cuts longer pages, because highlighting takes a second for two million characters.
+// Maximum number of characters of a page to search for snippets. Highlighting two million characters takes a second.
 const MAX_SNIPPET_SOURCE_CHARACTERS = 200_000
 
 // Splits words as the index does, but keeps punctuation. Each mark is wrapped in U+0001, which no text contains, and
@@ -25,7 +25,7 @@ const MAX_SNIPPET_SOURCE_CHARACTERS = 200_000
 const buildSnippet = (text: string, query: string): string =>
   `translate(ts_headline('folded', separate_words(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET_OPTIONS}'), E'\\x01', '')`
 
-/** Returns the vector expression that `words` of a search term are matched against. */
+/** Returns the expression for the vector that the `words` of a search term must match. */
 const buildOwnedVector = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
 // `offset 0` forces a lookup by key for each document. The planner might otherwise join all pages.

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs'
 import { StartError } from '../start-error.ts'
 
-/** User and group that PostgreSQL runs as. In this folder, undefined means our own. */
+/** User and group that PostgreSQL runs as. In this folder, undefined means those of this process. */
 export interface Account {
   readonly uid: number
   readonly gid: number
@@ -11,7 +11,7 @@ export interface Account {
 const NOBODY: Account = { uid: 65_534, gid: 65_534 }
 
 /**
- * Chooses another user if we are root, because PostgreSQL refuses to run as root. Chooses the owner of the existing
+ * Chooses another user if this process runs as root, because PostgreSQL refuses to. Chooses the owner of the existing
  * data folder, else the user `postgres`, which it creates if possible, else `nobody`.
  */
 export function chooseAccount(owner: Account | undefined): Account | undefined {

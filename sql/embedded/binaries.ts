@@ -23,7 +23,7 @@ export interface Binaries {
   readonly postgres: string
   /** Major version, in the format of the file PG_VERSION. */
   readonly major: string
-  /** Complete environment of the programs. Contains no secrets of ours and no `PG…` variables of the caller. */
+  /** Complete environment of the programs. Contains no secrets of this process and no `PG…` variables of the caller. */
   readonly env: Record<string, string>
 }
 
@@ -97,7 +97,7 @@ function resolveBinaries(found: PlatformPackage, home: string): Binaries {
 
 /**
  * Creates missing library links. npm drops symlinks from packages, and the install script that creates them may be
- * disabled. Creates them in place, or else in `fallback`, and then returns that path.
+ * disabled. Creates the links in place, or else in `fallback`. Returns `fallback` if it was used.
  */
 function createLibraryLinks(native: string, fallback: string): string | undefined {
   const missing = readLibraryLinks(native).filter(({ target }) => !existsSync(target))

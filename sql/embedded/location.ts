@@ -110,8 +110,8 @@ function findUsableFolder(account: Account | undefined, bases: readonly string[]
 }
 
 /**
- * Creates `folder`, which all users may enter but only we may write. Returns false if the folder belongs to another
- * user or can't be created.
+ * Creates `folder`, which all users may enter but only this process's user may write to. Returns false if the folder
+ * belongs to another user or can't be created.
  */
 function claimFolder(folder: string): boolean {
   try {

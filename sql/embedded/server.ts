@@ -73,7 +73,7 @@ async function startOnFreePort(options: ServerOptions): Promise<{ port: number; 
     try {
       return { port, child: await launchServer(options, port) }
     } catch (error) {
-      // Another program took the port between our check and the server's start.
+      // Another program took the port between the check and the server's start.
       if (attempt === 5 || !/could not (bind|create any TCP)/.test((error as Error).message)) throw error
     }
   }
@@ -90,12 +90,12 @@ async function launchServer(
     cwd: '/',
     env: options.binaries.env,
     stdio: ['ignore', output, output],
-    detached: true, // Keeps Ctrl-C in the terminal from the server, which our ordered shutdown stops.
+    detached: true, // Ctrl-C in the terminal must not reach the server, which the ordered shutdown stops.
     ...options.account,
   })
   closeSync(output)
   child.unref()
-  // Requests a fast shutdown, synchronously, if the process exits without stop(), such as in a crash of ours.
+  // Requests a fast shutdown, synchronously, if the process exits without stop(), such as after an uncaught error.
   const lastResort = () => child.kill('SIGINT')
   process.once('exit', lastResort)
   child.once('exit', () => process.removeListener('exit', lastResort))

@@ -1,5 +1,5 @@
--- Ensures that an active admin always remains, whatever runs concurrently. The last one cannot be demoted, deactivated,
--- deleted or scheduled for deletion.
+-- Ensures that an active admin always remains, even under concurrent changes. The last one cannot be demoted,
+-- deactivated, deleted or scheduled for deletion.
 create or replace function account_last_admin() returns trigger language plpgsql as $$
 begin
   perform pg_advisory_xact_lock(7236501146);

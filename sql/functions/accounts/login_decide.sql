@@ -3,8 +3,9 @@
 -- `totp`. It counts neither as a failure nor as a success. `step` is the time step of a one-time code, or -1 if the
 -- code matches none. `recovery` is the digest of a recovery code.
 --
--- Decides under the lock of the row. So concurrent guesses get at most `max_failures` wrong results in a row, and no
--- right one after that. Lock order: the failures of the address, the second factor, then (by the caller) the account.
+-- Decides under the lock of the address's failures. So concurrent guesses get at most `max_failures` wrong results in a
+-- row, and no right one after that. Lock order: the failures of the address, the second factor, then (by the caller)
+-- the account.
 create or replace function login_decide(subject bytea, matches boolean, max_failures integer, lock interval,
   totp uuid, step bigint, recovery bytea)
 returns text language plpgsql as $$
@@ -13,7 +14,8 @@ declare
   failure login_failure;
 begin
   select * into failure from login_failure f where f.subject = login_decide.subject for update;
-  -- While the address is locked, the right password costs as much work as a wrong one.
+  -- The caller has already checked the password, so a locked address takes the same time for a right one as for a wrong
+  -- one.
   if failure.locked_until > clock_timestamp() then return 'locked'; end if;
   if matches and totp is not null then
     if step is null and recovery is null then return 'incomplete'; end if;

@@ -11,7 +11,7 @@ begin
   join account a on a.id = s.account_id and a.deleted_at is null
   where t.digest = presented for update of s;
   if not found or family.ended_at is not null or family.created_at + max_lifetime <= now() then return; end if;
-  -- Reads under the family's lock, so that the second of two concurrent exchanges sees the first.
+  -- Reads under the session's lock, so that the second of two concurrent exchanges sees the first.
   select * into token from refresh_token where digest = presented;
   if token.rotated_at is null then
     if token.expires_at <= now() then return; end if;

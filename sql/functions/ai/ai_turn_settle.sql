@@ -1,6 +1,6 @@
 -- Settles a turn when its job ends. The task `ai.chat` declares this function. Each attempt reports its usage in its
--- own event. If no attempt did, because it was killed, the output is estimated from the text received, at four
--- characters per token.
+-- own event. Without any report, for example because the worker was killed, the output is estimated from the text
+-- received, at four characters per token.
 create or replace function ai_turn_settle(ended job) returns void language plpgsql as $$
 declare
   message uuid := (ended.payload ->> 'message_id')::uuid;

@@ -1,4 +1,4 @@
--- Finds a free name for an imported tag whose name is taken. Returns its slug, with a number if necessary.
+-- Finds a free name for an imported tag whose own name is taken: its slug, with a number if necessary.
 create or replace function blog_free_name(slug text) returns text language plpgsql stable as $$
 declare
   free text := left(slug, 80);

@@ -2,7 +2,7 @@
 -- document_supersedes_id_key ensures that at most one document supersedes it.
 create or replace function document_supersedes() returns trigger language plpgsql as $$
 begin
-  -- Other updates also assign this column, although the superseded document may be in the trash by now.
+  -- Skips updates that do not change the value, because the superseded document may be in the trash by now.
   if tg_op = 'UPDATE' and new.supersedes_id = old.supersedes_id then return new; end if;
   -- Admits one change per owner at a time, because two concurrent ones could close a cycle.
   perform pg_advisory_xact_lock(hashtextextended('millrace.supersede:' || coalesce(new.owner_id, 0), 0));

@@ -31,7 +31,7 @@ begin
     words := owned_query(p_owner, case when is_phrase then plainto_tsquery('folded', spaced) else wide end);
     notations := search_notations(coalesce(term[2], bare));
     if notations is not null then
-      -- Each notation is a phrase of the tokens into which that text is split.
+      -- Matches each notation as the phrase of its tokens.
       is_phrase := true;
       select string_agg('(' || phraseto_tsquery('folded', notation)::text || ')', ' | ')::tsquery,
         string_agg('(' || plainto_tsquery('folded', notation)::text || ')', ' | ')::tsquery

@@ -1,6 +1,6 @@
--- Filters jobs to those that wait behind an older job of their mailbox that was due when added. The older job's
--- delivery has no upper bound. Searches only the last 2000 of all jobs, because an open snapshot retains the dead index
--- entries of claims.
+-- Returns those of the given jobs that wait behind an older job of their mailbox. The older job was due when added, so
+-- its delivery has no upper bound. Searches only the last 2000 of all jobs, because claims leave dead index entries
+-- that an open snapshot retains.
 create or replace function job_blocked_ids(ids uuid[]) returns uuid[] language sql
 as $$
   select coalesce(array_agg(job.id), '{}') from job cross join lateral (

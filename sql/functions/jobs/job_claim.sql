@@ -35,10 +35,10 @@ begin
   if exists (select from unnest(limits) max_running where max_running is not null) then
     select coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits) as w(mailbox, max_running)
     where w.max_running is not null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox));
-    -- Scheduled jobs that are now due start to wait, whichever delivery announced them, because deliveries of one
-    -- mailbox that are handled together become one. Jobs beyond the limit are left for the claims that follow each end
-    -- of a job. The condition uses now(), because an index can serve it. now() is after the check that found the
-    -- delivery due.
+    -- Scheduled jobs that are now due start to wait. Any delivery of the mailbox triggers this, because deliveries that
+    -- are handled together become one. Due jobs beyond the first 500 are left for the claims that follow each end of a
+    -- job. The condition uses now(), because an index can serve it. now() is after the check that found the delivery
+    -- due.
     update job set later = false from unnest(locked) as w(mailbox) cross join lateral (
       select id from job where job.mailbox = w.mailbox and job.status = 'queued' and job.later and job.run_at <= now()
       order by job.run_at limit 500) due
@@ -92,7 +92,8 @@ begin
   select locked || coalesce(array_agg(w.mailbox), '{}') into locked from unnest(mailboxes, limits, lasts) as w(mailbox, max_running, last)
   where w.max_running is null and (w.last is not null or pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
 
-  -- A separate statement, so that it sees commits from before the locks. Jobs being claimed still look queued.
+  -- A separate statement, so that it sees commits from before the locks. Jobs that other transactions are claiming
+  -- still look queued.
   perform job_send_next(array_agg(w.mailbox), array_agg(case when w.max_running is null then w.first end), array_agg(w.last),
     case when has_more then interval '0' else retry_delay end)
   from (

@@ -58,7 +58,7 @@ begin
     select distinct on (mailbox, run_at) id, run_at from added order by mailbox, run_at, ordinal) firsts;
   blocked := job_blocked_ids(to_deliver);
   if cardinality(blocked) > 0 then
-    -- A claim of the jobs ahead holds this lock until its commit. After that, nothing is ahead of these jobs.
+    -- A claim of the older jobs holds this lock until its commit. After that, the older jobs no longer block these.
     perform pg_advisory_xact_lock_shared(key) from (
       select distinct mailbox_lock_key(mailbox) as key from job where id = any(blocked) order by 1) locks;
     blocked := job_blocked_ids(blocked);

@@ -7,9 +7,9 @@
 -- - `crashed` is an interruption in isolation. At `max_interruptions` in total, the job fails with code and detail.
 --
 -- A job never fails from `interrupted` alone, which raises its interruptions only up to `suspect`. From that number on,
--- it runs in isolation. Sends the next job of each limited mailbox. Stores an event with the end of the attempt only
--- for requeued jobs, because the row of any other job holds its own end. Returns the ids of the jobs whose attempt this
--- call has ended.
+-- it runs in isolation. Sends a delivery for the next job of each limited mailbox. Stores an event with the end of the
+-- attempt only for requeued jobs, because the row of an ended job records its end. Returns the ids of the jobs whose
+-- attempt this call has ended.
 create or replace function job_finish(entries jsonb, suspect integer, max_interruptions integer)
 returns setof uuid
 language plpgsql
@@ -66,7 +66,7 @@ begin
     select moved.id, moved.seq, 'status', jsonb_build_object('status', 'queued', 'label', moved.label,
       'current', moved.progress_current, 'total', moved.progress_total), moved.attempt, jsonb_strip_nulls(jsonb_build_object(
         'outcome', case moved.outcome when 'crashed' then 'interrupted' else moved.outcome end, 'worker', moved.worker,
-        -- Reads the value before this statement.
+        -- The subquery sees the row as it was before this statement.
         'due_at', (select before.run_at from job before where before.id = moved.id),
         -- The code and detail of a crash describe why the job is given up, so they do not apply to a requeue.
         'code', case when moved.outcome <> 'crashed' then moved.code end,

@@ -1,7 +1,7 @@
 -- Rescues jobs that nothing would start: queued jobs that are due but have no delivery. Also releases deliveries that
 -- have been locked for long, even by the pool of a live worker. The service itself never leaves such rows behind, but a
--- database restored to an earlier moment has them. Its pools do not know their earlier locks. Handling a delivery takes
--- moments, and handling it twice does no harm.
+-- database restored to an earlier moment has them. The pools of its workers do not know the restored locks. Handling a
+-- delivery takes moments, and handling it twice does no harm.
 --
 -- Skips jobs that became due within `grace`. Restarts schedules whose last run is in the future. Returns the jobs for
 -- which it sent a delivery.

@@ -2,8 +2,8 @@
 -- looks expired although its worker is alive. So a worker may rescue only if its own lease `rescuer` has been renewed
 -- on time for `steady`. All workers could then reach the database during that time. A null `rescuer` skips this check.
 --
--- Rescues at most `batch_size` jobs. The caller repeats the call until none is left. Each limited mailbox takes an
--- entry of the lock table, which all connections share.
+-- Rescues at most `batch_size` jobs, because each limited mailbox takes an entry of the lock table, which all
+-- connections share. The caller repeats the call until none is left.
 create or replace function job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
 returns setof uuid
 language plpgsql

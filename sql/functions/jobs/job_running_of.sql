@@ -1,4 +1,4 @@
--- Filters jobs to those that run under a lease, in the format of `job_running`.
+-- Returns those of the given jobs that run under a lease, in the format of `job_running`.
 create or replace function job_running_of(lease uuid, ids uuid[]) returns json language sql stable
 as $$
   select coalesce(json_agg(json_build_object('id', job.id, 'attempt', job.attempt,

@@ -6,10 +6,10 @@
 -- (47 ms for 500 ends, 4 ms with these settings). So joins use only indexes, without sequential scans or materialized
 -- results.
 --
--- To test the state of a row found by id, the functions use conditions that no index has. These are a lease for running
--- (job_lease_check), none for queued, and `status || ''` where neither works. Bitmap scans are disabled, because they
--- would sort all queued jobs for lists that are read in order. Generic plans need no replanning, which took half the
--- time of a call for one job.
+-- To test the state of a row found by id, the functions use conditions that no index has. A running job has a lease
+-- (job_lease_check) and a queued job has none. Where neither test works, they compare `status || ''`. Bitmap scans are
+-- disabled, because they would sort all queued jobs for lists that are read in order. Generic plans need no replanning,
+-- which took half the time of a call for one job.
 do $$
 declare
   called regproc;

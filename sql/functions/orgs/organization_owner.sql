@@ -1,4 +1,4 @@
--- Ensures that an organization always has an owner, whatever runs concurrently. Deleted organizations are exempt.
+-- Ensures that an organization always has an owner, even under concurrent changes. Deleted organizations are exempt.
 create or replace function organization_owner() returns trigger language plpgsql as $$
 begin
   perform from organization where id = old.organization_id and deleted_at is null for update;

@@ -1,5 +1,5 @@
 -- Rejects jobs that would exceed an owner's quota of waiting jobs. Skips the check of each account while all accounts
--- together have fewer jobs than the smallest quota. Their sum is cheap, because `job_count` has few rows.
+-- together have fewer jobs than the smallest quota. Computing the total is cheap, because `job_count` has few rows.
 create or replace function job_quota(owners integer[], setting bigint) returns void language plpgsql as $$
 begin
   if (select sum(queued) from job_count) <= least(nullif(setting, 0),

@@ -1,4 +1,4 @@
--- True if the neighbour table for their length has every vector of a collection.
+-- True if the pgvector table for vectors of length `size` contains every vector of a collection.
 create or replace function rag_has_neighbours(collection integer, of_model text, size integer) returns boolean language plpgsql as $$
 declare
   complete boolean;

@@ -1,5 +1,5 @@
 -- Returns the chunks of a collection nearest to a vector, best first. If `files` and `ordinals` name chunks, compares
--- all of those and no others.
+-- exactly those chunks.
 create or replace function rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer,
   files bigint[] default null, ordinals integer[] default null)
 returns table (file_id bigint, ordinal integer, score double precision) language plpgsql as $$

@@ -6,7 +6,7 @@
 -- all sums are 0. So no transaction waits for another, and reads are exact. A key has no more rows than concurrent
 -- transactions that changed it.
 --
--- The trigger functions are generated here from one template. With a cached plan, one takes 0.1 to 0.2 ms per row. A
+-- The trigger functions are generated here from one template. With a cached plan, each takes 0.1 to 0.2 ms per row. A
 -- single generic function that builds its statement each time takes 1 ms. The settings force index scans regardless of
 -- the statistics, because connections cache plans from when tables were small.
 do $make$

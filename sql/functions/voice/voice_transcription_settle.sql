@@ -1,6 +1,6 @@
 -- Settles a transcription when its job ends. The task `voice.transcribe` declares this function. Each request that an
--- attempt completed reports its usage in an event. A request without one, because its attempt was killed, may have been
--- charged, so it counts with unknown cost.
+-- attempt completed reports its usage in an event. A killed attempt may lack the event of a request that was charged,
+-- so this request counts with unknown cost.
 create or replace function voice_transcription_settle(ended job) returns void language plpgsql as $$
 declare
   transcription uuid := (ended.payload ->> 'transcription_id')::uuid;

@@ -1,6 +1,6 @@
 -- Acquires up to `wanted` deliveries of an account to a host, within a rate limit of `max_deliveries` per `seconds`. A
--- limit of 0 means none. Returns how many may be sent now. If they are fewer than wanted, the host pauses until the
--- next one is allowed.
+-- `max_deliveries` of 0 means no limit. Returns how many may be sent now. If they are fewer than wanted, the host
+-- pauses until the next one is allowed.
 create or replace function webhook_rate_acquire(account integer, target_host text, wanted integer, max_deliveries integer, seconds integer)
 returns integer language plpgsql as $$
 #variable_conflict use_column
