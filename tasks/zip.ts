@@ -17,7 +17,7 @@ export interface ZipEntry {
 
 /** Rules that an archive must satisfy. */
 export interface ZipRules {
-  /** Creates the error for a rejected archive, whose message ends with the reason. */
+  /** Creates the error for a rejected archive. The error message ends with the reason. */
   createError(reason: string, cause?: unknown): Error
   /**
    * True if the archive may hold only text. Nested archives and files with a compression ratio above `MAX_RATIO` are
@@ -113,7 +113,7 @@ async function read(
   if (entry.uncompressedSize > max) return null
   try {
     const chunks: Buffer[] = []
-    // This loop fails as soon as the data is longer or shorter than its header says.
+    // This loop fails as soon as the data is longer or shorter than the header says.
     for await (const chunk of await zip.openReadStreamPromise(entry)) chunks.push(chunk as Buffer)
     const bytes = Buffer.concat(chunks)
     if (crc32(bytes) !== entry.crc32) throw new Error('Checksum mismatch')

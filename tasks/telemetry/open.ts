@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import type { TracingSettings } from './settings.ts'
 import type { Tracing } from './tracing.ts'
 
-/** Opens the tracing of a process; null if tracing is disabled. OpenTelemetry is loaded only if tracing is enabled. */
+/** Creates the tracing of a process. Returns null, and loads nothing of OpenTelemetry, if tracing is disabled. */
 export async function openTracing(
   settings: TracingSettings | null,
   name: 'edge' | 'worker',

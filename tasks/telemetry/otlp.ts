@@ -27,11 +27,11 @@ import type { Attributes, FinishedSpan, Span, SpanKind, Tracing } from './tracin
 import { formatTraceParent, parseTraceParent } from './tracing.ts'
 
 /**
- * Tracing with the OpenTelemetry SDK. Its provider is not registered globally, or slonik would add a span for each
- * statement.
+ * Implements tracing with the OpenTelemetry SDK. The provider is not registered globally, because slonik would then add
+ * a span for each statement.
  */
 
-// Leaves time for other parts: a process has 9 s to stop.
+// Leaves time for other shutdown steps: a process has 9 s to stop.
 const CLOSE_TIMEOUT_MS = 1200
 const SPAN_KINDS: Readonly<Record<SpanKind, ApiSpanKind>> = {
   server: ApiSpanKind.SERVER,
@@ -58,8 +58,8 @@ export function createTracing(
       new BatchSpanProcessor({
         exporter: logFailures(new OTLPTraceExporter({ url, headers: { ...headers } }), log),
         scheduledDelayMillis: 1000,
-        // Holds the spans of one second at full load. Further spans are dropped, so that an unreachable collector costs
-        // no memory.
+        // Holds the spans of one second at full load. Further spans are dropped, so an unreachable collector cannot
+        // exhaust memory.
         maxQueueSize: 8192,
       }),
     ],
@@ -92,7 +92,7 @@ export function createTracing(
 
 /** Generates random ids, except for spans with a given id. */
 class SpanIds implements IdGenerator {
-  /** Id of the next span; undefined generates one. */
+  /** Id of the next span; undefined means a random id. */
   next: string | undefined
   readonly #random = new RandomIdGenerator()
 

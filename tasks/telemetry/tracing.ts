@@ -7,13 +7,13 @@ import type { SlowStatements } from '../../sql/slow.ts'
  */
 export interface Tracing {
   /**
-   * Starts a span below a parent, which may be in another process; null starts a trace. Without `id`, the span gets a
-   * new one.
+   * Starts a span whose parent may be in another process. A null parent starts a new trace. Without `id`, the span gets
+   * a random id.
    */
   start(name: string, kind: SpanKind, parent: string | null, attributes: Attributes, id?: string): Span
-  /** Adds a finished span, such as one of a thread or of a process that is gone. */
+  /** Adds a finished span, such as that of a thread or of an exited process. */
   add(span: FinishedSpan): void
-  /** Sends the remaining spans, in little more than a second at most. */
+  /** Sends the remaining spans within about 1.2 s. */
   close(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ export interface Span {
 export interface FinishedSpan {
   readonly name: string
   readonly kind: SpanKind
-  /** Parent and id, as in `start`. */
+  /** `parent` and `id` as in `start`. */
   readonly parent: string | null
   readonly id?: string
   /** Start and end, in ms since the epoch. */
@@ -66,7 +66,7 @@ export function formatTraceParent({ traceId, spanId, isSampled }: TraceParent): 
   return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`
 }
 
-/** Returns the trace id of this service's `traceparent`, for log lines. */
+/** Returns the trace id in a `traceparent` that this service created, for log lines. */
 export const traceIdOf = (traceParent: string): string => traceParent.slice(3, 35)
 
 /** The request or attempt that the running code serves. */
@@ -74,7 +74,8 @@ export interface Origin {
   /** `traceparent` of the request or attempt, the parent of its jobs and calls; null if tracing is disabled. */
   readonly traceParent: string | null
   /**
-   * Returns the origin's fields in log lines; null once the origin has ended, because its code may then serve others.
+   * Returns the origin's fields for log lines; null once the origin has ended, because the running code may then serve
+   * other origins.
    */
   logFields(): object | null
   /** Records spans of the origin's calls; null if they are not traced. */
@@ -89,7 +90,7 @@ export const runWithOrigin = <O extends Origin, T>(origin: O, work: (origin: O) 
 
 export const getCurrentOrigin = (): Origin | undefined => originStorage.getStore()
 
-/** Creates the reporter that logs slow statements with their origin; undefined if it is disabled. */
+/** Returns an observer that logs slow statements with their origin; undefined if the threshold is 0. */
 export function logSlowStatements(
   slowQueryMs: number,
   warn: (data: object, message: string) => void,

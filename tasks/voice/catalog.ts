@@ -12,7 +12,7 @@ export interface VoiceModel {
   readonly name: string
   readonly provider_id: AiProvider
   readonly quality: 'standard' | 'high'
-  /** The day on which the provider shuts the model down; null if none is announced. */
+  /** The day on which the provider shuts the model down; null if no day is announced. */
   readonly retires_on: string | null
 }
 
@@ -21,7 +21,7 @@ export interface Voice {
   readonly name: string
   readonly provider_id: AiProvider
   readonly category: 'general' | 'conversation' | 'narration'
-  /** Gender that the voice sounds like. */
+  /** Perceived gender of the voice. */
   readonly gender: 'female' | 'male' | 'neutral'
   readonly preview_text: string
   /** Ids of the models that support the voice. */

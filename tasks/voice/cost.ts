@@ -3,8 +3,8 @@ import type { RecognitionUsage } from './ports.ts'
 import { requireRecognition } from './recognition.ts'
 
 /**
- * Returns the cost of a transcription in US dollars as an exact decimal string. Prices by the hour are rounded to
- * twelve places. Null if the price or the billed usage is unknown.
+ * Returns the cost of a transcription in US dollars as an exact decimal string, or null if the price or the billed
+ * usage is unknown. Costs by the hour are rounded to twelve decimal places.
  */
 export function computeRecognitionCost(model: string, used: RecognitionUsage): string | null {
   const { price } = requireRecognition(model)

@@ -2,7 +2,7 @@ import type { Failure } from '../../sql/errors.ts'
 import type { Speech } from '../../sql/voice.ts'
 import type { AiProvider } from '../ai/providers.ts'
 
-/** Interface of the tasks to speech synthesis, implemented by `workers/providers/voice/speech.ts`. */
+/** Speech synthesis for the tasks, implemented by `workers/providers/voice/speech.ts`. */
 export interface Speaker {
   /**
    * Synthesizes a text and yields its MP3 in pieces as they arrive. `AI_TIMEOUT_SECONDS` limits the wait for each
@@ -13,11 +13,12 @@ export interface Speaker {
   speak(speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array>
 }
 
-/** Interface of the tasks to speech recognition, implemented by `workers/providers/voice/transcription.ts`. */
+/** Speech recognition for the tasks, implemented by `workers/providers/voice/transcription.ts`. */
 export interface Transcriber {
   /**
    * Sends a recording in pieces and returns its transcript, or the provider's failure. Streaming models pass each piece
-   * of text to `onText` as it arrives. Their idle timeout is `AI_TIMEOUT_SECONDS`. Other models have twice that time.
+   * of text to `onText` as it arrives. The idle timeout is `AI_TIMEOUT_SECONDS` for streaming models, and twice that
+   * for others.
    * @throws fail('ai.missing_key'), the error of `recording.pieces`, or the signal's reason.
    */
   transcribe(

@@ -64,8 +64,8 @@ async function storePieces(
       if (writing) continue
       writing = true
       written = write()
-      // This only prevents an unhandled rejection: `written` is awaited below. `writing` stays true after a failed
-      // write, so no other write starts.
+      // Prevent an unhandled rejection before `written` is awaited below. `writing` stays true after a failed write, so
+      // no other write starts.
       written.catch(() => {})
     }
   } catch (error) {

@@ -15,7 +15,7 @@ export const DEFAULT_VOICE_SETTINGS: VoiceSettings = {
 }
 
 /**
- * Applies a change to settings. A new provider without a model or voice gets the first ones of the catalog.
+ * Applies a change to settings. A change of the provider alone selects its first model and voice in the catalog.
  * @throws fail('voice.unknown') if a value or the combination is unknown.
  */
 export function applyChange(before: VoiceSettings, change: Partial<VoiceSettings>): VoiceSettings {

@@ -17,9 +17,10 @@ const Payload = z.strictObject({
 export type TranscribePayload = z.output<typeof Payload>
 
 /**
- * Transcribes a document. One job per document runs at a time, and a request with the same parameters joins it. Its
- * events are those of a chat. `chunk` has text from a streaming model. `restart` voids the chunks of an earlier
- * attempt. `usage` has the usage of an attempt. When the job ends, `voice_transcription_settle` stores the outcome.
+ * Transcribes a document. One such job per document runs at a time, and a request with the same parameters joins it.
+ * The job emits the same events as a chat. `chunk` has text from a streaming model. `restart` voids the chunks of an
+ * earlier attempt. `usage` has the usage of an attempt.
+ * When the job ends, `voice_transcription_settle` stores the outcome.
  */
 export const transcribe = defineTask({
   name: 'voice.transcribe',

@@ -12,11 +12,11 @@ import { enqueue } from '../task.ts'
 import { mailDisabledEndpoint } from './disabled-endpoint.ts'
 import { deriveChallengeToken, deriveWebhookSecret, signWebhook } from './signature.ts'
 
-// Concurrent requests per endpoint. They make the order undefined, and a slow endpoint delays only its own deliveries.
+// Maximum concurrent requests per endpoint. Their order is undefined. A slow endpoint delays only its own deliveries.
 const MAX_CONCURRENT = 8
 // Maximum time of a run, after which other endpoints get the slot.
 const MAX_RUN_MS = 60_000
-// Added to the request timeout. After both, a delivery without a recorded attempt becomes due again.
+// A delivery without a recorded attempt becomes due again this long after the request timeout.
 const HOLD_MARGIN_SECONDS = 30
 
 /** Runs `webhooks.deliver`. */

@@ -8,7 +8,7 @@ export interface WebhookSettings {
   readonly allowed: readonly string[]
   readonly timeoutMs: number
   readonly rates: WebhookRates
-  /** Delays before each retry in ms. The default retries for a day. */
+  /** Delay before each retry, in ms. By default, retries continue for a day. */
   readonly retryMs: readonly number[]
 }
 

@@ -48,7 +48,7 @@ export interface SignatureHeaders {
   readonly signature: string
 }
 
-// Maximum difference between the signature's time and ours. It limits replays of intercepted messages.
+// Maximum difference between the signature's time and the current time. It limits replays of intercepted messages.
 const TOLERANCE_SECONDS = 300
 
 /**
