@@ -12,7 +12,7 @@ export const UNTYPED_PREFIX = Buffer.from([0xfe, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1
 export interface StoreKind {
   readonly name: 'postgres' | 'file' | 's3'
   readonly env: Readonly<Record<string, string>>
-  /** Number of files, objects and parts of objects, or blobs with chunks. */
+  /** Counts the stored items: blobs with chunks, files, or S3 objects and their uploaded parts. */
   count(): Promise<number>
   /** Deletes all stored bytes behind the service's back. */
   deleteAll(): Promise<void>

@@ -11,9 +11,7 @@ import type { Bomb } from './bombs.ts'
 import { textPdf } from './pdfs.ts'
 import { BOMB_CPU_MS } from './runs.ts'
 
-/**
- * Processes bombs in child processes with short limits. Each bomb must end in a result or in an error for its sender.
- */
+/** Processes bombs in child processes with short limits. Each bomb must yield a result or an error for its sender. */
 
 const { signal } = new AbortController()
 const limits = { cpuMs: BOMB_CPU_MS }
@@ -73,8 +71,8 @@ export function createBombReaders() {
   }
 
   /**
-   * Imports a valid post. Called first, it loads a child's code, so that loading does not count against the limits of
-   * later calls.
+   * Imports a valid post. The first call makes a child load its code, so that the limits of later calls exclude the
+   * loading time.
    */
   const importGoodPost = async (): Promise<void> => {
     const bytes = Buffer.from('# Good\n\nnews')
@@ -83,7 +81,7 @@ export function createBombReaders() {
     reader.close()
   }
 
-  /** Reads a valid document. Like `importGoodPost`, it loads a child's code. */
+  /** Reads a valid document. Like `importGoodPost`, the first call makes a child load its code. */
   const readGoodDocument = async (): Promise<void> => {
     const good = await textPdf(1)
     const options = { mediaType: 'application/pdf', vision: 'none', maxPages: 1, signal } as const

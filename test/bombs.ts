@@ -109,7 +109,7 @@ export const zipBombs: readonly Bomb[] = [
   zipBomb('folders in folders', () => [[`${'a/'.repeat(30_000)}b.md`, 'x']]),
 ]
 
-/** Returns bombs for indexing that repeat a unit up to `bytes` in several text formats. */
+/** Returns bombs for the indexer. Each repeats a unit up to `bytes`, in one of several text formats. */
 export const indexBombs = (bytes: number): readonly Bomb[] =>
   REPEATED_UNITS.flatMap(([name, unit]) =>
     ['txt', 'md', 'py', 'html'].map((extension) =>

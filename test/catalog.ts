@@ -4,7 +4,7 @@ import { parseModelsDev } from '../tasks/llm/models-dev.ts'
 
 /**
  * Converts a models.dev list, such as https://models.dev/api.json, to the seed `sql/seeds/llm.sql` (`npm run catalog --
- * FILE`). The seed makes the models of the six providers the built-in ones.
+ * FILE`). The seed holds the built-in models, which are those of six providers.
  */
 
 const [file] = process.argv.slice(2)

@@ -5,7 +5,7 @@ export interface Chance {
   /** Returns an integer from `from` to `to`, both inclusive. */
   between(from: number, to: number): number
   pick<T>(from: readonly T[]): T
-  /** True with a probability of `share`. */
+  /** Returns true with a probability of `share`. */
   isHit(share: number): boolean
 }
 

@@ -16,7 +16,7 @@ export interface ReadOptions {
   readonly drop: number
   /** Maximum time for the answer, in ms. */
   readonly limitMs?: number
-  /** True if the turn should be cancelled, given the frames so far. */
+  /** Returns true if the turn should be cancelled, given the frames so far. */
   readonly stopWhen?: (frames: readonly Frame[]) => boolean
   /** Access token. Without one the turn has no owner, and only admins may cancel it. */
   readonly token?: string
@@ -71,7 +71,7 @@ export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
 const createAuthHeaders = ({ token }: ReadOptions): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` }
 
-/** Opens a stream. Returns null if that fails for now, and 'nothing more' if the server has no further frames. */
+/** Opens a stream. Returns null after a transient failure, and 'nothing more' if the server has no further frames. */
 async function openStream(
   port: number,
   listening: ReadOptions,
@@ -99,7 +99,7 @@ async function openStream(
   ).catch(() => null)
   if (response?.status === 204) return 'nothing more'
   if (response?.status === 200) return new Stream(response, abort)
-  // 409 means that a killed process still holds the question's key, and 500 and 503 that the process is shutting down.
+  // 409 means that a killed process still holds the question's key. 500 and 503 mean that the process is shutting down.
   if (response !== null) assert.ok([409, 500, 503].includes(response.status), await response.text())
   return null
 }

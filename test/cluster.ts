@@ -10,7 +10,7 @@ import { until } from './until.ts'
 const DATABASE_NAME = 'millrace'
 const STANDBY_NAME = 'standby'
 
-/** A PostgreSQL server from the binaries that `npm start` uses. After a kill it stays down. */
+/** A PostgreSQL server from the binaries that `npm start` uses. A killed server stays down until the next `start`. */
 export class PostgresServer {
   readonly url: string
   readonly data: string

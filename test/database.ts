@@ -12,7 +12,9 @@ export interface TestDatabase {
   query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>
 }
 
-/** Clones the template database, which is dropped after the test file. Call this in a file or a test, not in a hook. */
+/**
+ * Clones the template database. The clone is dropped after the test file. Call this in a file or a test, not in a hook.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const base = process.env.TEST_DATABASE_URL
   if (base === undefined) throw new Error('No test database: run the file through `npm test -- FILE`')
@@ -70,7 +72,7 @@ export async function createEmptyDatabase(): Promise<string> {
   return base.replace(/\/postgres($|\?)/, `/${name}$1`)
 }
 
-/** Returns a name for a new database, from which the profile reads the test file's number. */
+/** Returns a name for a new database. The name includes the test file's number, which the profile reads. */
 const createDatabaseName = (): string =>
   `test_${isShared() ? 'shared' : `f${process.env.TEST_FILE}`}_${randomBytes(6).toString('hex')}`
 

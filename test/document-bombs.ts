@@ -120,7 +120,7 @@ const createTextBomb = (name: string, fileName: string, make: () => string): Bom
   make: () => Buffer.from(make(), 'latin1'),
 })
 
-/** Creates a Word document that repeats `unit` up to this uncompressed size. */
+/** Creates a Word document that repeats `unit` up to an uncompressed size of `megabytes`. */
 const createDocxBomb = (name: string, unit: string, megabytes: number): Bomb => ({
   name,
   fileName: 'bomb.docx',
@@ -137,7 +137,7 @@ const createDocxBomb = (name: string, unit: string, megabytes: number): Bomb => 
 const MAIL_HEADERS =
   'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
 
-/** Documents that are huge once decompressed, endless, or have false headers. */
+/** Documents that decompress to a huge size, never end, or have false headers. */
 export const documentBombs: readonly Bomb[] = [
   createPdfBomb('two thousand million pages, without a trailer', () =>
     removeTrailer(createWrongPageCount(2_147_483_647)),

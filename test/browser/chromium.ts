@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Names of the system's Chromium, because playwright-core includes no browser. */
+/** Executable names of the system's Chromium, which is needed because playwright-core includes no browser. */
 
 const BROWSER_NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 

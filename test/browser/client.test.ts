@@ -9,7 +9,7 @@ import { writeClient } from '../client/main.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
 import { signIn, startWatchedService } from './watched-service.ts'
 
-/** Runs the package that `npm run client` generates in a browser. */
+/** Tests the package that `npm run client` generates, in a browser. */
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)

@@ -259,7 +259,7 @@ describe('the monitor in a browser', {
     await page.evaluate('globalThis.notReloaded = true')
     await edge.kill()
     await page.getByText('Connection lost, reconnecting').waitFor()
-    // This edge stops with the test, which must be the last one.
+    // This edge stops at the end of this test, so this must be the last test.
     await startProcess('edge', url, { PORT: String(port) })
     const id = await crash.extract(client, await crash.uploadText(client, 200, 'meanwhile'))
     await page.getByText('Live', { exact: true }).waitFor()

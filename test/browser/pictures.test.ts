@@ -22,7 +22,7 @@ const database = await createTestDatabase()
 const { url, query } = database
 const ledger = createLedger(database)
 await crash.recordWrites(query, 350)
-// One edge for each screenshot of the monitor, because an edge caches statistics of the past.
+// Each theme needs its own edge, because an edge caches statistics of the past.
 const edges = { light: await startEdge(), dark: await startEdge() }
 const QUEUES = 'accounts,blog,comms,documents,payments,pictures,system'
 await startProcess('worker', url, { WORKER_THREADS: '2', WORKER_QUEUES: QUEUES })
@@ -33,7 +33,7 @@ async function startEdge(): Promise<Client> {
   return new Client((await startProcess('edge', url)).ready.port!)
 }
 
-/** Inserts ended jobs over the last ten minutes instead of running real ones. */
+/** Inserts jobs that ended within the last ten minutes, instead of running real ones. */
 async function insertHistory(): Promise<void> {
   await query(`delete from job where payload = '{}' and finished_at is not null`)
   await query(`
@@ -54,7 +54,7 @@ async function insertHistory(): Promise<void> {
       where random() < 0.35 + 0.6 * abs(sin(n * 9.0 / count))) ended`)
 }
 
-/** Uploads documents and extracts them. Returns the id of the first. */
+/** Uploads documents and extracts them. Returns the id of the first document. */
 async function extractDocuments(edition: string): Promise<number> {
   const read = async (pages: number, title: string): Promise<number> => {
     const line = (n: number): string => `${title}, ${edition}, page ${n}`

@@ -2,8 +2,9 @@ import { uuidv7 } from '../../sql/ids.ts'
 import type { TestDatabase } from '../database.ts'
 
 /**
- * Inserts a job with three attempts, two of which failed or were interrupted. The attempts waited 1.5 s, 20 ms and 5
- * ms, and ran 302 ms, 2.5 s and 40 ms. The job is a retry of another job id, and no worker is running it.
+ * Inserts a finished job with three attempts: the first failed, the second was interrupted, and the third succeeded.
+ * The attempts waited 1.5 s, 20 ms and 5 ms, and ran 302 ms, 2.5 s and 40 ms. The job is a retry of the job `failed`,
+ * which has no row.
  */
 export async function insertTriedJob(
   query: TestDatabase['query'],

@@ -3,8 +3,8 @@ import createFetchClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from './api.js'
 
 /**
- * Client of Millrace for every operation of its reference, based on `openapi-fetch`. It adds an API key, safe retries
- * and streams that resume.
+ * Client for every operation of Millrace's API reference, based on `openapi-fetch`. Adds an API key, safe retries and
+ * streams that resume.
  */
 
 export type { components, paths }
@@ -27,7 +27,7 @@ export interface Frame<T> {
   readonly data: T
 }
 
-/** Data of a job's stream. Frames with an `event` other than `status` have data from the job's task. */
+/** Data of `status` frames in a job's stream. Other frames have data from the job's task. */
 export interface JobState {
   readonly job_id: string
   readonly status: 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
@@ -184,7 +184,7 @@ const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
 
 const textOf = (value: unknown): string => (Array.isArray(value) ? value.join(',') : String(value))
 
-// Statuses that mean that the request was not processed, or not yet.
+// Statuses of requests that the server has not processed, or not yet.
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const LONGEST_MS = 30_000
 

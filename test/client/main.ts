@@ -81,7 +81,7 @@ const COMPILER_OPTIONS = {
 async function generateTypes(): Promise<string> {
   const settings = parseSettings({ DATABASE_URL: 'postgresql://localhost', SECRET_KEY: '-'.repeat(32) })
   const reference = JSON.stringify(buildOpenApi(areas, settings))
-  // Make request fields with a default optional: the generator marks them as required by default.
+  // Make request fields with a default value optional, which the generator does not do by default.
   return astToString(await openapiTS(reference, { defaultNonNullable: false }))
 }
 

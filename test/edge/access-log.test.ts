@@ -30,8 +30,8 @@ const silentEdge = await startEdge(url, { env: { ACCESS_LOG: 'none' }, log: noLi
 const { token, id } = await api.register('ann@example.com')
 
 /**
- * Waits for the access-log line of an answer. The edge may write it after the client has read the answer, for example a
- * streamed one.
+ * Waits for the access-log line of an answer. The edge may write the line after the client has read the answer, for
+ * example a streamed one.
  */
 const waitForLine = ({ headers }: Answered): Promise<LogLine> =>
   until('the access-log line', () =>

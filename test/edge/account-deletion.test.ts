@@ -188,7 +188,7 @@ describe('the last remaining active admin', { concurrency: false }, () => {
   const admins = () =>
     query(`select id from account where role = 'admin' and is_active and deletion_at is null order by id`)
 
-  test('cannot delete the own account while the other admins are pending deletion', async () => {
+  test('cannot delete its own account while the other admins are pending deletion', async () => {
     assertRefused(await requestDeletion(admin), 409, DETAIL)
     const other = await createAccount('admin')
     assert.equal((await requestDeletion(other)).status, 200)

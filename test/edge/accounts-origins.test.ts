@@ -56,7 +56,7 @@ for (const [name, call] of Object.entries(SIGN_IN_REQUESTS)) {
     assert.deepEqual(await rows(), before)
   })
 
-  test(`a ${name} from the own origin, allowed origins and programs sets all cookies`, async () => {
+  test(`a ${name} from the same origin, an allowed origin or a program sets all cookies`, async () => {
     for (const headers of ownHeaders) {
       const answer = await call(headers)
       assert.equal(answer.status, 200, JSON.stringify(headers))

@@ -77,7 +77,7 @@ describe('GET /ai/conversations', () => {
       assert.deepEqual([answer.status, answer.json.errors[0].loc[0]], [400, 'query'])
     })
 
-  test('an account sees only its own, whatever user_id it sends', async () => {
+  test('shows an account only its own conversations, whatever user_id it sends', async () => {
     const own = await startConversation({}, alice.token)
     const [row] = await query('select user_id, owner_id from ai_conversation where id = $1', [own])
     assert.deepEqual(row, { user_id: String(alice.id), owner_id: alice.id })

@@ -11,7 +11,7 @@ export async function startChatWorker(url: string, env: Readonly<Record<string, 
   await startOwnWorker(url, 'ai', env)
 }
 
-/** Returns settings that point to the stand-in. */
+/** Returns settings that point to the stand-in for the provider. */
 export const createModelEnv = (models: ModelStandIn): Record<string, string> => ({
   OPENAI_API_KEY: 'sk-test',
   OPENAI_BASE_URL: models.url,
@@ -21,7 +21,7 @@ export const createModelEnv = (models: ModelStandIn): Record<string, string> => 
   OPEN_AREAS: 'ai,jobs',
 })
 
-/** Starts an edge, a worker and a stand-in on a new database. */
+/** Starts an edge, a worker and a stand-in for the provider on a new database. */
 export async function startChatService(env: Readonly<Record<string, string>> = {}) {
   const models = await startModelServer()
   after(() => models.stop())
@@ -59,7 +59,7 @@ export async function openStream(
   return new Stream(response, abort)
 }
 
-/** Joins the chunks since the last `restart` to the answer that a subscriber has after these frames. */
+/** Joins the chunks since the last `restart`. They form the answer that a subscriber has after these frames. */
 export function joinChunks(frames: readonly Frame[]): string {
   const from = frames.findLastIndex(({ event }) => event === 'restart')
   return frames

@@ -5,7 +5,10 @@ import { createKey, deleteKey, KEYS, requestKey } from './api-keys-help.ts'
 import { createEmail } from './harness.ts'
 import { createSharedOrgs, createSlug, type Person } from './orgs-help.ts'
 
-/** Tests API keys of organizations, which reach no other organization. Only admins and owners manage them. */
+/**
+ * Tests API keys of organizations. A key reaches no other organization, and only admins and owners of its organization
+ * manage it.
+ */
 
 const world = await createSharedOrgs()
 const { api, call, org, query } = world

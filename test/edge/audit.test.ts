@@ -8,7 +8,7 @@ import { until } from '../until.ts'
 import { assertRefused, createCast, sessionIdOf } from './accounts-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
 
-/** Events must have actor, kind, account, time and address, and never contain a secret. */
+/** Audit events must have an actor, kind, account, time and address, and must never contain a secret. */
 
 const { api, url, db, query } = await startEdgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
 const proxiedEdge = await startEdge(url, { env: { TRUST_PROXY: 'true' } })

@@ -125,7 +125,7 @@ test('the refusal names its reason, before any other check', async () => {
   assert.equal((await closed.get(`/api/v1/jobs/${ownedJob}`, { token: user.token })).json.status, 'queued')
 })
 
-test('a page of the own origin can', async () => {
+test('a page of the same origin can make changes with the cookie', async () => {
   for (const headers of [
     { origin: `http://127.0.0.1:${closedPort}` },
     { 'sec-fetch-site': 'same-origin' },
@@ -136,7 +136,7 @@ test('a page of the own origin can', async () => {
   }
 })
 
-test('the public address and allowed origins count as own, too', async () => {
+test('the public address and allowed origins count as the same origin', async () => {
   const prefixed = `__Host-${cookie}`
   assert.equal(await cancel({ cookie: prefixed, origin: 'https://mill.example.com' }, proxiedEdge), 202)
   assert.equal(await cancel({ cookie, origin: 'https://app.example.com' }), 202)

@@ -94,7 +94,7 @@ export function importFile(
   })
 }
 
-/** Asserts that the stored counts of lists equal the actual rows. */
+/** Asserts that the stored counts of lists equal the actual numbers of rows. */
 export async function assertCounted(
   query: (text: string) => Promise<Record<string, unknown>[]>,
 ): Promise<void> {

@@ -150,7 +150,7 @@ const post = fc
     published_at: made.status === 'published' ? (made.published_at ?? made.created_at) : made.published_at,
   }))
 
-/** Inserts posts directly into the tables, like those of years of use. */
+/** Inserts posts directly into the tables, as if they had been written over years. */
 async function insertPosts(): Promise<void> {
   const posts = fc.sample(post, { numRuns: POST_COUNT, seed: SEED })
   const tags = fc.sample(fc.record({ name: text(70), slug: arbitrarySlug(90) }), { numRuns: 30, seed: SEED })

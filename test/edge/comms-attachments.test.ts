@@ -23,7 +23,7 @@ const env = {
 const { api, url, query } = await startEdgeAndDatabase({ env })
 const openEdge = await startEdge(url, { env: { ...env, OPEN_AREAS: 'comms' } })
 const noAuthEdge = await startEdge(url, { env: { ...env, AUTH_LEVEL: 'none' } })
-// An edge with a higher limit than the workers.
+// An edge with a higher attachment limit than the workers.
 const generousEdge = await startEdge(url, {
   env: { ...env, EMAIL_ATTACHMENTS_MAX_BYTES: String(MAX_BYTES * 10) },
 })

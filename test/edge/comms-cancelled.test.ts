@@ -25,7 +25,7 @@ after(() => {
 const env = { ...standIns.env, OPEN_AREAS: 'ai', AUTH_LEVEL: 'basic' }
 const { api, url, query } = await startEdgeAndDatabase({ env })
 const { port } = silentServer.address() as net.AddressInfo
-// At this server the SMTP client never gets a greeting.
+// This mail server never sends the SMTP client a greeting.
 await startMessageWorker(url, { ...env, EMAIL_SMTP_URL: `smtp://127.0.0.1:${port}` })
 const { user } = await createCast(api)
 

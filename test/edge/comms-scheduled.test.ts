@@ -7,7 +7,7 @@ import { makeDue, startMessageWorker, startProviderStandIns } from './comms-help
 import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** The edge must accept scheduled messages immediately, and a worker send them when due unless they are cancelled. */
+/** The edge must accept scheduled messages immediately. A worker must send them when due, unless they are cancelled. */
 
 const standIns = await startProviderStandIns()
 const { mail, twilio } = standIns

@@ -8,7 +8,9 @@ import { createSignedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
 import { getSharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
-/** Provider events about messages must be accepted with a valid signature and otherwise rejected the same way. */
+/**
+ * The edge must accept provider events about messages only with a valid signature, and reject all others the same way.
+ */
 
 const BASE_URL = 'https://mill.example.com/base'
 const env = {

@@ -36,7 +36,7 @@ for (const path of PATHS) {
     }
   })
 
-  test(`GET ${path} is accepted from the own origin, from programs, and with a bearer token`, async () => {
+  test(`GET ${path} is accepted from the same origin, from programs, and with a bearer token`, async () => {
     // 503 shows that the request passed the origin check, because no provider key is configured.
     for (const headers of ownHeaders)
       assert.equal((await api.get(path, { headers })).status, 503, JSON.stringify(headers))

@@ -4,7 +4,7 @@ import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs.ts'
 
-/** Requests that arrive together must share a statement. */
+/** Enqueue requests that arrive together must share a statement. */
 
 const createJobs = (...ids: string[]): JobSpec[] => ids.map((id) => ({ id }) as JobSpec)
 

@@ -17,7 +17,7 @@ import { startEdge } from './harness.ts'
  */
 
 const { url } = await createTestDatabase()
-// With half of this share, some calls would have no row to request.
+// At half this share, some calls would have no row to request.
 await seedShare(url, 0.1)
 const { port } = await startEdge(url, { env: EDGE_SETTINGS })
 const noCounter = { begin: async () => {}, end: async () => [] }
@@ -49,6 +49,6 @@ if (LONG)
       if (growth > MAX_GROWTH && !(name in KNOWN)) offenders.push(line)
       if (growth <= FIXED_GROWTH && name in KNOWN) reformed.push(line)
     }
-    // Remove calls that no longer grow from the list in test/perf/growth/known.ts.
+    // If this fails for a call that no longer grows, remove the call from test/perf/growth/known.ts.
     assert.deepEqual({ offenders, reformed }, { offenders: [], reformed: [] })
   })

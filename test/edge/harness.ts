@@ -212,7 +212,7 @@ const NO_RATE_LIMITS = {
 
 // Long read timeouts, so that the edge does not abort reads that are slow because the machine stalls.
 const LONG_READ_TIMEOUTS = { READ_TIMEOUT_SECONDS: '60', LIST_TIMEOUT_SECONDS: '60' }
-// Long for the same reason: on a stalled machine the database looks silent.
+// Long, because the database seems silent while the machine stalls.
 const HEALTH_TIMEOUT_MS = 30_000
 
 /** Serves an edge on a free port until the end of the test file. Call this at the top of the file, not in a hook. */
@@ -266,7 +266,7 @@ export const getSharedEdge = shareByFiles(async () => {
 /** Returns an address that no other test file uses. */
 export const createEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`
 
-/** A connection to PostgreSQL that tests can cut. `url` leads through it. */
+/** A connection to PostgreSQL that tests can cut. Clients connect through `url`. */
 export interface CuttableConnection {
   readonly url: string
   cut(): Promise<void>

@@ -7,7 +7,7 @@ import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'
 
 /**
- * Tests routes that answer with a job's outcome, blocking and in the background, and their repetitions with an
+ * Tests blocking and background requests to routes that answer with a job's outcome, and repetitions with an
  * idempotency key.
  */
 
@@ -38,8 +38,8 @@ const claimJobOf = async (document: number): Promise<string> => {
   return id!
 }
 /**
- * Returns the answer under a key whose job has finished. A repetition waits 0.1 s and gets 409 until the edge has read
- * the outcome.
+ * Repeats a request under its key until the edge has read the outcome of its finished job, and returns that answer.
+ * Each earlier repetition waits 0.1 s and gets 409.
  */
 const waitForOutcome = (document: number, query: string, headers: object): Promise<Answered> =>
   until('the edge has read the outcome', async () => {

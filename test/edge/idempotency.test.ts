@@ -274,7 +274,7 @@ test('a returned refusal keeps its writes, a thrown one does not, and both are r
   }
 })
 
-test('a route that has its effect outside its transaction is detected', async () => {
+test('a route with an effect outside its transaction is detected', async () => {
   assert.equal((await post('/k/beside', createKey())).status, 500)
 })
 

@@ -12,7 +12,7 @@ const retry = (id: string, token?: string, headers = {}) =>
 const readJob = async (id: string) => (await database.query('select * from job where id = $1', [id]))[0]!
 
 const CRASH_ERROR = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
-// Far above existing document ids, because a retry joins a live job of its document.
+// Starts far above existing document ids, because a retry joins any live job of the same document.
 let documents = 1_000_000_000
 /** Inserts a failed job that can be retried. */
 async function addFailedJob(

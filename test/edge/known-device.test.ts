@@ -5,7 +5,7 @@ import type { Passwords } from '../../edge/passwords.ts'
 import { type Answered, createEmail, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createMailbox } from './mailbox.ts'
 
-/** Tests account lockout: its hashing cost, and the known devices that it spares. */
+/** Tests the hashing cost of login attempts, and that account lockout spares known devices. */
 
 const MAX_FAILURES = 3
 const env = { LOGIN_MAX_FAILURES: String(MAX_FAILURES) }

@@ -17,7 +17,7 @@ export interface Ledger {
   /** Stores many progress labels in one statement. */
   progressMany(id: string, labels: readonly string[]): Promise<void>
   finish(id: string, outcome: string, more?: Readonly<Record<string, unknown>>): Promise<void>
-  /** Sends a notification. The steps above do so for their job unless `isQuiet`. */
+  /** Sends a notification. Every other method except `addMany` does so for its job unless `isQuiet`. */
   notify(payload: string): Promise<void>
   /** Adds, claims and finishes a job, and returns its id. */
   addFinished(

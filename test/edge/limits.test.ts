@@ -110,14 +110,15 @@ describe('rate limits', () => {
       if (answer.status === 200) admitted.push({ askedAt, answeredAt: performance.now() })
       return answer
     }
-    // Usually the third request is rejected; if the first two took a second, a later one.
+    // Usually the third request is rejected. If the first two take a second, a later one is.
     const refused = await until('a request is rejected', async () => {
       const answer = await ask()
       return answer.status === 429 && answer
     })
     assert.equal(assertLimited(refused), 1)
     await until('the next request succeeds', async () => (await ask()).status === 200)
-    // The limit is two in any second, so an admitted request comes at least a second after the last but one.
+    // The limit is two requests in any second, so each admitted request comes at least a second after the admitted
+    // request two before it.
     const waited = admitted.at(-1)!.answeredAt - admitted.at(-3)!.askedAt
     assert.ok(waited > 990, `after ${waited} ms`)
   })

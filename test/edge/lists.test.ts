@@ -94,7 +94,7 @@ for (const [what, path, cursor, expected] of [
     assert.equal(status, expected)
   })
 
-test('page numbers reach the count limit; cursors go beyond', async () => {
+test('page numbers end at the count limit, and cursors go beyond it', async () => {
   assert.equal((await get('/audit?page=51&page_size=200')).status, 200)
   const { status, json } = await get('/audit?page=52&page_size=200')
   assert.equal(status, 422)

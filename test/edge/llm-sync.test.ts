@@ -13,7 +13,7 @@ import { until } from '../until.ts'
 import { startEdgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
 
-/** A sync of the model list must apply all of it, or nothing with a reason. */
+/** A sync must apply the whole model list, or change nothing and give a reason. */
 
 const server = await startModelsDev()
 const env = { AUTH_LEVEL: 'none', LLM_CATALOG_URL: server.url, WORKER_MAX_TRIES: '1' }

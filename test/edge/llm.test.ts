@@ -316,7 +316,7 @@ describe('the current model', () => {
     assert.equal((await api.call('DELETE', '/llm/current')).status, 200, 'again')
   })
 
-  test('of several providers is the named or current one', async () => {
+  test('if several providers offer it, comes from the named or current provider', async () => {
     assert.equal((await choose({ model: 'same', provider: 'mistral' })).json.provider, 'mistral')
     assert.equal((await choose({ model: 'same' })).json.provider, 'mistral')
     await api.call('DELETE', '/llm/current')

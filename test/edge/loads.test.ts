@@ -7,7 +7,10 @@ import { test } from 'node:test'
 const root = new URL('../../', import.meta.url)
 const counter = new URL('test/edge/fixtures/count-modules.ts', root)
 
-/** Loads one of our files in a new process and returns its modules: our own by path, others by package. */
+/**
+ * Loads a file of the project in a new process and returns the loaded modules: project files by path, others by
+ * package.
+ */
 function listLoadedModules(file: string): { own: string[]; packages: Set<string>; count: number } {
   const program = `await import(${JSON.stringify(new URL(file, root).href)}); process.exit()`
   const { NODE_OPTIONS: _, ...env } = process.env

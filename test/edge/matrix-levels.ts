@@ -1,7 +1,8 @@
 /**
- * Access rules of operations that depend on the deployment: those of areas that can be open, and those of editors. The
- * format is that of `matrix-table.ts`. `open-` callers use a development edge, and `basic-` callers one with
- * `AUTH_LEVEL=basic` without open areas. `none-nobody` uses one with `AUTH_LEVEL=none`.
+ * Access rules that depend on the deployment, for areas that can be open and for editors. The format is that of
+ * `matrix-table.ts`.
+ * `open-` callers use a development edge. `basic-` callers use an edge with `AUTH_LEVEL=basic` and no open areas.
+ * `none-nobody` uses an edge with `AUTH_LEVEL=none`.
  */
 export const LEVEL_RULES = `
                                                      open-nobody open-other basic-nobody basic-other none-nobody

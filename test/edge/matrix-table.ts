@@ -258,8 +258,8 @@ GET    /docs/:file                                        200   200   200   200 
 `
 
 /**
- * Rules for the roles of an organization in the same deployment. `outsider` and holders of system roles are not
- * members.
+ * Rules for the roles of an organization, with `AUTH_LEVEL=rbac` in production. `outsider` and holders of system roles
+ * are not members.
  */
 export const RANK_RULES = `
                                                           nobody owner org-admin member outsider moderator admin

@@ -194,8 +194,8 @@ export class RowFactory {
   }
 
   /**
-   * Sets up one-time codes of an account: confirmed, pending, or none if `isOn` is null. Returns the code for the next
-   * step.
+   * Sets up one-time codes of an account: confirmed if `isOn`, pending if not, none if null. Returns a recovery code if
+   * they are confirmed, otherwise the code of the current time step.
    */
   async setUpTotp(who: Person | null, isOn: boolean | null): Promise<string> {
     const [id, code] = [uuidv7(), randomUUID()]

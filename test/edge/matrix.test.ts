@@ -94,7 +94,8 @@ async function send({ api, who }: Caller, operation: string, ask: RequestParts):
 }
 
 /**
- * Returns the same request for a missing row, which is named by the first parameter, or by the first field of the body.
+ * Returns the request with a missing row in its first path parameter. Without parameters, the first field of the body
+ * names the missing row.
  */
 const askForMissing = ({ params, ...ask }: RequestParts): RequestParts =>
   params === undefined
@@ -162,7 +163,7 @@ test('every operation has a line, and every line and request has an operation', 
   )
 })
 
-test('every operation whose rule depends on the deployment has a line in LEVELS', () => {
+test('every operation whose rule depends on the deployment has a line in LEVEL_RULES', () => {
   const depends = declaredRoutes.filter(({ area, route }) => {
     const auth = route.auth ?? area.auth
     return ['open', 'operator', 'editor'].includes(auth)
@@ -201,7 +202,8 @@ describe('other deployments', () => {
   for (const line of tables.LEVELS) test(line.name, () => check(line))
 })
 
-// Statuses of operations that need a real account or credential, or name a row of another account.
+// Statuses with `AUTH_LEVEL=none` of operations that need a real account or credential, or name a row of another
+// account.
 const NO_AUTH_STATUSES: Readonly<Record<string, number>> = {
   'POST /api/v1/auth/refresh': 401,
   'DELETE /api/v1/auth/sessions/:session_id': 404,
@@ -254,7 +256,7 @@ function pickOnePerRule(lines: readonly RuleLine[]): Set<RuleLine> {
 
 /**
  * `AUTH_LEVEL=none` replaces the caller before any route runs, and lines with the same rule check callers in the same
- * way. It is therefore enough to run the first line of each rule and each line of `WITHOUT`.
+ * way. It is therefore enough to run the first line of each rule and each line of `NO_AUTH_STATUSES`.
  */
 describe('AUTH_LEVEL=none requires no credential', () => {
   const differing = new Set(tables.LEVELS.map(({ name }) => name))
@@ -277,7 +279,8 @@ describe('AUTH_LEVEL=none requires no credential', () => {
     test(name, async () => {
       const ask = (await REQUESTS[name]?.(world, null)) ?? {}
       const { status, body } = await send(CALLERS['none-nobody']!, operation, ask)
-      // Every caller is admin and owns all organizations and payments. Rows of an account still belong to it alone.
+      // Every caller is an admin and owns all organizations and payments. Rows of an account still belong to that
+      // account alone.
       const as = /\/orgs\/:org_id|\/payment\//.test(operation) ? expected.owner : expected.admin
       assert.equal(status, NO_AUTH_STATUSES[name] ?? Number(as), body)
     })

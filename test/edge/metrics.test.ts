@@ -149,7 +149,7 @@ test('refusals are counted by code', async () => {
 
 test('reads within a second get the same bytes, compressed or not', async () => {
   const { metrics } = api.serving.edge
-  // A text is cached for a second, which may end between two reads. Two equal texts show that a new second has started.
+  // The edge caches a text for a second, which may end between two reads. Retry until both reads get the same text.
   await until('two texts are equal', async () => {
     const one = await metrics.render()
     return one === (await metrics.render())

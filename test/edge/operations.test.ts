@@ -16,8 +16,8 @@ test('/health is constant and needs no credential', async () => {
 })
 
 /**
- * Waits for a `/ready` report with a status that shows no clock offset. A process that was stalled for a second
- * measures a wrong offset until the next check.
+ * Waits for a `/ready` report that has the given status and shows no clock offset. A process that was stalled for a
+ * second measures a wrong offset until the next check.
  */
 const waitForReadiness = (status: number) =>
   until(`/ready is ${status}`, async () => {

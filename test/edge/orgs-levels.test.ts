@@ -12,11 +12,11 @@ import {
   RANK_TOO_LOW,
 } from './orgs-help.ts'
 
-describe('AUTH_LEVEL=basic: the same rules', async () => {
+describe('AUTH_LEVEL=basic', async () => {
   const { admin: root } = await getSharedEdge()
   const { call, org } = await createOrgsOnShared({ env: { AUTH_LEVEL: 'basic' } })
 
-  test('for members and their ranks', async () => {
+  test('has the same rules for members and their ranks', async () => {
     const { id, owner, admin, member, outsider } = await org()
     assertRefused(await call(null, 'GET', `/${id}`), 401)
     assertRefused(await call(outsider, 'GET', `/${id}`), 403, NOT_MEMBER)
@@ -27,7 +27,7 @@ describe('AUTH_LEVEL=basic: the same rules', async () => {
     assert.equal((await call(owner, 'DELETE', `/${id}`)).status, 204)
   })
 
-  test('for system admins', async () => {
+  test('has the same rules for system admins', async () => {
     const { id, owner } = await org()
     for (const path of ['/all', '/memberships']) {
       assert.equal((await call(root, 'GET', path)).status, 200)

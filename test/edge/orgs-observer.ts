@@ -34,8 +34,8 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
   const orgs = new Map<number, Map<number, string>>()
   const invites = new Map<number, Invite>()
   /**
-   * Organizations that an account deletion left without an owner or members, with the request id. The same request must
-   * resolve them.
+   * Organizations without an owner or members, each with the id of the request that deleted the account. The same
+   * request must resolve this.
    */
   const left = new Map<number, string>()
 

@@ -14,8 +14,8 @@ const silentLog = await createLog('silent', 'worker')
 const RETRY_MS = 100
 
 /**
- * Starts a worker for the given queues, which stops at the latest after the test file. Schedules are paused, so tests
- * run scheduled tasks themselves.
+ * Starts a worker for the given queues. The worker stops after the test file at the latest. Schedules are paused, so
+ * tests run scheduled tasks themselves.
  */
 export async function startOwnWorker(
   url: string,

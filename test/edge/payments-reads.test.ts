@@ -230,7 +230,7 @@ test('payments of a deleted account stay without an owner', async () => {
   )
   assert.equal((await get(who!, '/transactions')).total, 1)
   const before = await everything('/transactions')
-  // The deletion job does the same after its call to the provider.
+  // Delete the account as the deletion job does after its call to the provider.
   await db.transaction((tx) =>
     deleteAndPurge(tx, who!.id, createDeletionEvent, { requestId: null, settings: createJobSettings(1) }),
   )

@@ -36,13 +36,13 @@ export async function createPayments() {
     for (const { type, created: at, data } of events)
       await db.run(applyChanges(changesOf({ type, at, object: data.object, before: {} })))
   }
-  /** Returns the JSON that an account reads. */
+  /** Sends a GET request as an account and returns the JSON. */
   const get = async (who: Person | null, path: string) => {
     const answer = await call(who, 'GET', path)
     assert.equal(answer.status, 200, answer.text)
     return answer.json
   }
-  /** Returns the JSON that any caller reads without authentication. */
+  /** Sends a GET request to an edge with `AUTH_LEVEL=none` and returns the JSON. */
   const everything = async (path: string) => (await open.get(`/api/v1/payment${path}`)).json
   await link(ann, 'ann')
   await link(bob, 'bob')

@@ -41,7 +41,7 @@ test('the latest position of header, cookie and memory applies', () => {
   assert.equal(positions.requiredPosition(createRequest(2)), 0)
 })
 
-test('without an account the address is remembered, also for accounts from there', () => {
+test('without an account the position is remembered per address, also for accounts at that address', () => {
   const { positions, write } = createPositionMemory()
   write(null, 0x50, '192.0.2.7')
   assert.equal(positions.requiredPosition(createRequest(null, {}, '192.0.2.7')), 0x50)

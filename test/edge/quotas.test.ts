@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { QUOTA_NAMES } from '../../sql/quotas.ts'
 import { type Account, type Answered, createEmail, getSharedEdge, startEdge } from './harness.ts'
 
-/** Tests refusals by quota, and how accounts see and admins change quotas. */
+/** Tests refusals by quota, how accounts read their quotas, and how admins change them. */
 
 const { api: plain, admin, url, query } = await getSharedEdge()
 const QUOTAS = {
@@ -129,7 +129,7 @@ describe('an admin', () => {
     assert.deepEqual(events, [{ data: { keys: 2, organizations: 0 } }, { data: { keys: null } }])
   })
 
-  test('is required, as is an existing account', async () => {
+  test('is required, and the account must exist', async () => {
     const account = await registerAccount()
     assert.equal((await change(account, account, { keys: 9 })).status, 403)
     assert.equal((await api.get(path(account), { token: account.token })).status, 403)

@@ -43,7 +43,7 @@ const readMeStatus = async (token: string, edge: Api) => (await edge.get('/api/v
 const refresh = (token: string, edge: Api) =>
   edge.post('/api/v1/auth/refresh', { headers: { cookie: `millrace_refresh=${token}` } })
 
-/** Asserts that both tokens work on every edge, which also caches the session there. */
+/** Asserts that both tokens work on every edge. These requests also cache the session on each edge. */
 async function assertAlive(session: Session): Promise<Session> {
   for (const edge of edges) assert.equal(await readMeStatus(session.token, edge), 200)
   const answer = await refresh(session.refresh, otherEdge)

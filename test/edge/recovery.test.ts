@@ -130,7 +130,7 @@ describe('a reset', () => {
     assert.equal((await confirm(token, 'eight...')).status, 200)
   })
 
-  test('ten concurrent resets let one succeed and set its password', async () => {
+  test('one of ten concurrent resets succeeds and sets its password', async () => {
     const { email } = await registerAccount()
     const { token } = await requestResetMail(email)
     const passwords = Array.from({ length: 10 }, (_, i) => `password number ${i}`)
@@ -179,7 +179,7 @@ describe('verifying an address', () => {
     assert.equal((await confirm(reset.token)).status, 200)
   })
 
-  test('ten concurrent requests let one succeed', async () => {
+  test('one of ten concurrent requests succeeds', async () => {
     const token = await verification(await registerAccount())
     const statuses = (await Promise.all(Array.from({ length: 10 }, () => verify(token)))).map(
       ({ status }) => status,
@@ -187,7 +187,7 @@ describe('verifying an address', () => {
     assert.deepEqual(statuses.sort(), [200, ...Array(9).fill(400)])
   })
 
-  test('new tokens can be requested until the address is verified, which uses all of them up', async () => {
+  test('new tokens can be requested until the address is verified, which invalidates all of them', async () => {
     const account = await registerAccount()
     const first = await verification(account)
     const answer = await resend(account.token)

@@ -179,7 +179,7 @@ const LINT_CONFIG = {
 }
 
 test('a generated client compiles, rejects invalid calls, and runs', async () => {
-  // Make request fields with a default optional: the generator marks them as required by default.
+  // Make request fields with a default value optional, which the generator does not do by default.
   const types = astToString(await openapiTS(source, { defaultNonNullable: false }))
   symlinkSync(MODULES_FOLDER, join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')

@@ -51,7 +51,6 @@ test('pieces of every size arrive completely and in order', async () => {
       addRoute(async (writer) => {
         for (const piece of pieces) {
           await writer.write(piece)
-          // Overwrite the piece, which the caller owns again after `write`.
           piece.subarray(0, 0)
         }
         writer.end()

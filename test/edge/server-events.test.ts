@@ -126,7 +126,7 @@ test('a stream that ends during backpressure arrives completely', async (t) => {
   sink.end('the end')
   client.socket.resume()
   await client.waitForText('\r\n0\r\n\r\n')
-  // Heartbeat comments may come in between, which show that the kernel accepted the earlier data.
+  // Heartbeat comments may come in between. They show that the kernel accepted the earlier data.
   assert.match(client.text.slice(-500), /the end(\r\n3\r\n:\n\n)*\r\n0\r\n\r\n$/)
 })
 

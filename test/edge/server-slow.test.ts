@@ -6,7 +6,7 @@ import type { EventSink } from '../../edge/http/server.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { Client, pollUntil, request, serve } from './fixtures/raw.ts'
 
-// Longer than the timer of uWS, which is 10 s in steps of 4 s. All tests run concurrently.
+// Exceeds the 10 s timer of uWS, which ticks every 4 s. All tests run concurrently.
 const BEYOND_TIMER_MS = 12_500
 
 describe('requests longer than the 10 s timer of uWS', { concurrency: true }, () => {

@@ -18,7 +18,7 @@ test('a client that sends 5,000 requests without reading is disconnected after f
   client.send(request('GET /').repeat(5_000))
   client.socket.resume()
   await client.waitForClose()
-  // At most as many answers as fit in the kernel's buffers.
+  // The kernel's buffers limit the number of answers.
   assert.ok(answered < 100, `${answered} were answered`)
   assert.deepEqual(errors, [])
 })

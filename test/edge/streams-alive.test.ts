@@ -9,9 +9,9 @@ import { Client as Raw, request } from './fixtures/raw.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'
 
-/** Comments must keep streams open until their process stops. */
+/** Heartbeat comments must keep streams open until their process stops. */
 
-// An edge starts its intervals with itself. From here on the test triggers them.
+// An edge sets its intervals at startup. From here on the test triggers them.
 mock.timers.enable({ apis: ['setInterval'] })
 const { api, ...database } = await startEdgeAndDatabase()
 const ledger = createLedger(database)

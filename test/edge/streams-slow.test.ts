@@ -53,7 +53,7 @@ const createEvent = (seq: number, status = 'running', jobId = 'a', kind = 'statu
   frame: `{"n":${seq}}`,
 })
 
-/** Creates a hub over a list of events that delivers on demand. */
+/** Creates a hub that delivers the events of a list on demand. */
 function createFakeHub(): {
   hub: Hub & { knownUntil: number }
   events: JobEvent[]
