@@ -29,8 +29,8 @@ export const readVersion = (manifest: string | URL): string =>
   (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version
 
 /**
- * Returns the SHA-256 of the baseline and each migration, without comments, by name. These texts must not change,
- * because existing databases depend on them.
+ * Returns the SHA-256 of the baseline and of each migration, keyed by file name. Comments are not hashed. The SQL must
+ * not change, because existing databases depend on it.
  */
 export async function computeDigests(): Promise<Record<string, string>> {
   const names = (await listMigrationNames()).filter((name) => name !== SEEDS)

@@ -11,9 +11,9 @@ export interface FailedTest {
 }
 
 /**
- * The `spec` reporter, with an exit code of 1 after any failure. By default, Node 22 exits with 0 if a suite fails but
- * none of its tests (nodejs/node#58687). An example is a file that exits while it loads, or whose `after` throws. The
- * reporter also writes a list of `Failed` to the file that `TEST_FAILURES` names.
+ * The `spec` reporter, with exit code 1 after any failure. By default, Node 22 exits with 0 if a suite fails but none
+ * of its tests does (nodejs/node#58687). For example, a file may throw in `after` or exit while it loads. The reporter
+ * also writes all failures, as `FailedTest[]`, to the file that `TEST_FAILURES` names.
  */
 export default (events: AsyncIterable<TestEvent>): AsyncIterable<Buffer> =>
   Readable.from(collectFailures(events)).compose(spec())
@@ -25,7 +25,7 @@ async function* collectFailures(events: AsyncIterable<TestEvent>): AsyncGenerato
     if (event.type === 'test:fail') {
       process.exitCode = 1
       const { name, nesting, details } = event.data
-      // A suite fails after its tests, and the file's own suite is last.
+      // A suite's event follows those of its tests. The file's own suite comes last.
       if (causeOf(details.error) !== 'subtestsFailed') names.push(name)
       if (nesting === 0) {
         failed.push(...names.map((one) => ({ file: name, name: one })))

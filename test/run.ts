@@ -15,8 +15,8 @@ import type { Depth } from './runs.ts'
  * `npm test [-- RING|AREA|FILE…]` starts its own PostgreSQL with one migrated template, then node:test in a few
  * processes. Each file clones the template, so that files share no rows. `--changed` runs the files that a change
  * affects. `--depth fixed` and `--depth long` run randomized tests for longer. `--coverage` lists the lines of `edge/`
- * and `workers/` that no test reaches. With `TEST_POSTGRES_URL` it uses that server, as superuser and over its socket.
- * Other options go to node:test.
+ * and `workers/` that no test reaches. If `TEST_POSTGRES_URL` is set, tests use that server, as superuser and over its
+ * socket. Other options go to node:test.
  */
 
 type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
@@ -24,7 +24,7 @@ type TestServer = Pick<EmbeddedDatabase, 'urlFor' | 'stop'>
 const TEMPLATE = 'millrace_template'
 const MEMORY_FOLDER = '/dev/shm'
 const NEEDED_BYTES = 4 * 1024 ** 3
-// Test files wait about as much as they compute.
+// Test files spend about half of their time waiting, so each CPU gets two processes.
 const PROCESSES = Number(process.env.TEST_PROCESSES ?? 2 * availableParallelism())
 const COVERAGE_FLAGS = [
   '--experimental-test-coverage',
@@ -109,7 +109,7 @@ function startOwnServer(): Promise<TestServer> {
     ephemeral: true,
     settings: {
       max_connections: '400',
-      // Autovacuum would change plans during tests, and its CPU cost pays off only in runs of hours.
+      // Autovacuum would change plans during tests. Its CPU cost pays off only in runs that take hours.
       ...(isLong ? {} : { autovacuum_naptime: '1d' }),
       ...(process.env.TEST_LOG ? { log_statement: 'all' } : {}),
     },
@@ -136,7 +136,7 @@ async function administrate(statement: string): Promise<void> {
   }
 }
 
-/** Starts to measure the CPU time of the server. */
+/** Starts measuring the CPU time of the PostgreSQL server. */
 async function profilePostgres(): Promise<PostgresProfile> {
   const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
   await admin.connect()
@@ -147,8 +147,8 @@ async function profilePostgres(): Promise<PostgresProfile> {
 }
 
 /**
- * Returns a folder in memory if there is enough space. Each test file creates and drops a database of 400 files. ext4
- * without a journal searches long for an inode that was not deleted recently.
+ * Returns a folder in memory if there is enough space. Each test file creates and drops a database of 400 files. On
+ * ext4 without a journal, finding an inode that was not deleted recently takes long.
  */
 function chooseFastFolder(): string {
   try {

@@ -10,14 +10,15 @@ export const LONG = DEPTH === 'long'
 /** Random seed. Each run prints its seed; `TEST_SEED` repeats that run. */
 export const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
-/** CPU limit of a bomb in ms. Long runs allow more, which shows which bombs exceed any limit. */
+/** CPU limit of a bomb in ms. Long runs allow more, to find the bombs that exceed any limit. */
 export const BOMB_CPU_MS = LONG ? 2000 : 200
 
 const QUICK_RUNS = 20
 const LONG_FACTOR = 100
 
 /**
- * Returns fast-check's parameters of a property: at most 20 runs in `npm test`, else `fixed` runs or 100 times as many.
+ * Returns fast-check's options for a property. The property runs at most 20 times in `npm test`, `fixed` times with a
+ * fixed seed, and 100 times as often in a long run.
  */
 export const createRunOptions = (fixed = 100): { numRuns: number; seed: number } => ({
   numRuns: LONG ? fixed * LONG_FACTOR : DEPTH === 'fixed' ? fixed : Math.min(fixed, QUICK_RUNS),

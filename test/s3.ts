@@ -60,7 +60,7 @@ export async function startS3(prefix = ''): Promise<S3Server> {
   }
 }
 
-/** Implements AbortMultipartUpload, which the package lacks. Returns S3's status. */
+/** Implements AbortMultipartUpload, which the package lacks. Returns the HTTP status that S3 would send. */
 function abortUpload(directory: string, uploadId: string): number {
   const folder = join(directory, BUCKET, '._S3rver_uploads', basename(uploadId))
   if (!existsSync(folder)) return 404

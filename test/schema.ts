@@ -7,7 +7,7 @@ import { startEmbedded } from '../sql/embedded.ts'
 import { migrate } from '../sql/migrate.ts'
 
 /**
- * `npm run schema`: creates a database from `sql/schema` and `sql/functions`, and dumps its schema to `sql/schema.sql`.
+ * `npm run schema`: creates a database from `sql/schema` and `sql/functions`, and dumps the result to `sql/schema.sql`.
  */
 
 const dataDir = mkdtempSync(join(tmpdir(), `millrace-schema-${randomBytes(3).toString('hex')}-`))

@@ -27,13 +27,13 @@ const ROOT = new URL('../', import.meta.url)
 
 /**
  * Node flags for processes that live for seconds. Optimizing hot code would take a sixth of their CPU time. All
- * processes have the same flags, because V8 caches code for each set of flags.
+ * processes have the same flags, because V8 keeps a separate code cache for each set of flags.
  */
 export const SHORT_LIVED_FLAGS = ['--disable-warning=ExperimentalWarning', ...(LONG ? [] : ['--no-opt'])]
 
 /**
  * Starts `edge/main.ts` or `workers/main.ts` as a process that is killed after the file. Call it at the top of the
- * file, not in a hook. @param root folder of the code; another version has its own.
+ * file, not in a hook. @param root folder of the code, for example of another version.
  */
 export async function startProcess(
   kind: 'edge' | 'worker',
@@ -49,8 +49,8 @@ export async function startProcess(
 }
 
 /**
- * Starts a process as `startProcess` does, but the caller must end it. Appends log lines to `log`, also during the
- * start. @throws if the process exits before it is ready.
+ * Starts a process as `startProcess` does, but the caller must end it. Appends log lines to `log`, including those of
+ * the start. @throws if the process exits before it is ready.
  */
 export async function launchProcess(
   kind: 'edge' | 'worker',
@@ -71,7 +71,7 @@ export async function launchProcess(
       LOG_LEVEL: 'info',
       NODE_ENV: 'test',
       UWS_HTTP_MAX_HEADERS_SIZE: '16384',
-      // Makes the process exit with its test, however the test ends.
+      // Makes the service exit when the test process ends, even if the test process is killed.
       MILLRACE_SUPERVISED: '1',
       ...env,
     },

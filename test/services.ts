@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /**
- * Stops the resources that test files start: databases, edges, workers, processes. Users of a database stop before it.
+ * Stops the resources that test files start: databases, edges, workers, processes. Resources that use a database stop
+ * before the database.
  */
 
 type Stop = () => Promise<unknown>

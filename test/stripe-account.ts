@@ -76,7 +76,7 @@ const getUnixTime = (): number => Math.floor(Date.now() / 1000)
 let count = 0
 const createId = (prefix: string): string => `${prefix}_${String(++count).padStart(14, '0')}`
 
-/** Returns fields such as `metadata[key]` as an object. */
+/** Collects fields such as `metadata[key]` into an object. */
 function parseNestedFields(fields: Call['fields'], name: string): Record<string, string> {
   const found = Object.entries(fields).flatMap(([key, value]) => {
     const inner = key.startsWith(`${name}[`) ? /^\w+\[(\w+)\]$/.exec(key)?.[1] : undefined

@@ -19,8 +19,8 @@ export function findSubjectFault(subject: string): string | null {
 }
 
 /**
- * Reads the subjects of commits after the one that added the newest version heading. Returns none without a git
- * history.
+ * Reads the subjects of commits after the one that added the newest version heading. Returns an empty array without a
+ * git history.
  */
 function readSubjectsSinceVersion(): string[] {
   const git = (...options: string[]): string =>

@@ -23,8 +23,8 @@ export function computeCode(secret: Buffer, step: number): string {
 export const computeCurrentStep = (later = 0): number => Math.floor(Date.now() / 30_000) + later
 
 /**
- * Uses the code of the previous step, so that the current one stays unused. If a new step begins meanwhile, the code is
- * too old and is rejected. Then this uses the new previous code.
+ * Calls `use` with the code of the previous step, so that the current code stays unused. Retries once if that code
+ * expired because a new step began meanwhile.
  */
 export async function useEarlierCode<T extends { readonly status: number }>(
   secret: Buffer,

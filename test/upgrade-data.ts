@@ -16,8 +16,8 @@ const PDF = () => textPdf(2, { line: (n) => `kept words of page ${n}` })
 const WAITING_TASKS = ['documents.extract', 'load_test.io_simulation_task']
 
 /**
- * Writes the data into a database without accounts. Meanwhile no worker may serve the queues `documents` and
- * `load_test`.
+ * Writes the data into a database without accounts. No worker may serve the queues `documents` and `load_test` during
+ * the call.
  */
 export async function writeUpgradeData(port: number): Promise<void> {
   const admin = new Client(port)
@@ -47,7 +47,7 @@ async function expectStatus(asked: Promise<Response>, status: number): Promise<{
   return JSON.parse(text) as { id: number }
 }
 
-/** Asserts that all data is present and that the waiting jobs finish, for which a worker must be running. */
+/** Asserts that all data is present and that the waiting jobs finish. A worker must be running. */
 export async function assertUpgradeData(port: number): Promise<void> {
   const keeper = new Client(port)
   await keeper.signIn(OWNER)

@@ -58,9 +58,8 @@ function applyReplacements(file: string, replacements: readonly (readonly [strin
   return text
 }
 
-/** Command that has been started. */
 export interface Command {
-  /** Lines of its output so far. */
+  /** Output lines so far. */
   readonly log: readonly string[]
   /** Resolves with the exit status. */
   readonly ended: Promise<number | null>
@@ -92,8 +91,9 @@ export function runRestore(version: Version, url: string, file: string): Command
   return runCommand(version, `exec node_modules/.bin/${scripts.restore} '${file}'`, url)
 }
 /**
- * Changes of the next version, while the previous one still runs. An organization's description moves to a column
- * `about`. Some tables get columns, a busy table gets an index, and a table of reminders with a trigger is new.
+ * Changes of the next version, which must work while the previous version still runs. An organization's description
+ * moves to a column `about`. Some tables get columns, a busy table gets an index, and a table of reminders with a
+ * trigger is new.
  */
 export const EXPANDING_CHANGES: Changes = {
   'sql/migrations/900001-organization-about.sql': `

@@ -19,8 +19,8 @@ import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planRead } from './plans-help.ts'
 
 /**
- * Account lists return the right rows for every combination of filters and orders. With 10,000 accounts, each uses an
- * index.
+ * Account lists return the right rows for every combination of filters and orders. With 10,000 accounts, each list uses
+ * an index.
  */
 
 const { query, url } = await createTestDatabase()
@@ -92,13 +92,13 @@ describe('lists with each combination of role, state, search, time and order', (
 const filteredLists = [
   ['all', null, null, null, ...ANY_TIME],
   ['of a role', 'moderator', null, null, ...ANY_TIME],
-  ['inactive ones', null, false, null, ...ANY_TIME],
-  ['active ones', null, true, null, ...ANY_TIME],
-  ['inactive ones of a role', 'user', false, null, ...ANY_TIME],
+  ['inactive accounts', null, false, null, ...ANY_TIME],
+  ['active accounts', null, true, null, ...ANY_TIME],
+  ['inactive accounts of a role', 'user', false, null, ...ANY_TIME],
   ['with a name', null, null, 'zoe 2', ...ANY_TIME],
   ['with an address', null, null, 'person-12345@', ...ANY_TIME],
-  ['with what nobody has', null, null, 'nobody has this', ...ANY_TIME],
-  ['with what many have', null, null, 'example', ...ANY_TIME],
+  ['with a text that no account has', null, null, 'nobody has this', ...ANY_TIME],
+  ['with a text that many accounts have', null, null, 'example', ...ANY_TIME],
   ['of a role, with a name', 'admin', true, 'ann', ...ANY_TIME],
 ] as const
 const reads = ORDERS.flatMap((order) =>
@@ -109,7 +109,17 @@ const reads = ORDERS.flatMap((order) =>
   ),
 )
 const readsOfTimeRange = DIRECTIONS.map((way) =>
-  planRead(`of a time, ${way}`, readAccounts.created_at[way], null, null, null, ...TIME_RANGE, null, 0, 20),
+  planRead(
+    `of a time range, ${way}`,
+    readAccounts.created_at[way],
+    null,
+    null,
+    null,
+    ...TIME_RANGE,
+    null,
+    0,
+    20,
+  ),
 )
 describe('with 10,000 accounts', () => {
   before(async () => {
@@ -140,14 +150,17 @@ describe('with 10,000 accounts', () => {
       digests: { old: randomBytes(32), new: randomBytes(32) },
     })
     const writes: readonly [string, () => Promise<Query<unknown>> | Query<unknown>][] = [
-      ['accounts that are due', () => findDueAccounts(0, 1000, 'x:')],
-      ['whether one is', () => checkDeletionDue(++n)],
-      ['begin a change of address', () => beginEmailChange(change())],
-      ['what its mails say', async () => findPendingEmailChange(await readPendingChange(), 'new')],
-      ['confirm it', () => confirmEmailChange(digest())],
-      ['refuse it', () => refuseEmailChange(digest())],
-      ['take it back', () => cancelEmailChange(++n)],
-      ['those that are over', () => deleteExpiredEmailChanges(5)],
+      ['finding accounts to delete', () => findDueAccounts(0, 1000, 'x:')],
+      ['checking whether an account is due', () => checkDeletionDue(++n)],
+      ['beginning a change of address', () => beginEmailChange(change())],
+      [
+        'reading a pending change for its mail',
+        async () => findPendingEmailChange(await readPendingChange(), 'new'),
+      ],
+      ['confirming a change', () => confirmEmailChange(digest())],
+      ['refusing a change', () => refuseEmailChange(digest())],
+      ['cancelling a change', () => cancelEmailChange(++n)],
+      ['deleting expired changes', () => deleteExpiredEmailChanges(5)],
     ]
     // All tables except accounts and changes of address are empty here.
     for (const [what, make] of writes)

@@ -76,20 +76,30 @@ const reads = [
       const what = `(${way}, ${time === ANY_TIME ? 'of any time' : 'of some days'})`
       return [
         planRead(`conversations of an account ${what}`, statement, '5', 5, false, ...time, null, 0, 50),
-        planRead(`conversations of nobody ${what}`, statement, 'api-user', null, true, ...time, null, 0, 50),
-        planRead(`those that an admin sees ${what}`, statement, '5', 5, true, ...time, null, 0, 200),
+        planRead(
+          `conversations without an owner ${what}`,
+          statement,
+          'api-user',
+          null,
+          true,
+          ...time,
+          null,
+          0,
+          50,
+        ),
+        planRead(`conversations that an admin sees ${what}`, statement, '5', 5, true, ...time, null, 0, 200),
       ]
     }),
   ),
   planRead('a conversation', readConversation, conversation, null, 0, 200),
-  planRead('whose it is', readConversationOwner, conversation),
+  planRead('the owner of a conversation', readConversationOwner, conversation),
   planRead('a turn by its answer', readTurn, answer),
   planRead('a turn by its job', readTurnByJob, job),
   planRead('usage of a user', readUserUsage, null, null, 10, '5', null, false),
-  planRead('usage of everybody', readUsage, null, null, 10),
+  planRead('usage of all users', readUsage, null, null, 10),
   planRead('usage of some days', readUsage, ...TIME_RANGE, 10),
-  planRead('how conversations went', readSentiment, true),
-  planRead('how those of an account went', readAccountSentiment, true, 5),
+  planRead('sentiment of all conversations', readSentiment, true),
+  planRead('sentiment of an account’s conversations', readAccountSentiment, true, 5),
 ]
 // For these small tables, a sequential scan may be cheaper.
 const SMALL_TABLES = ['ai_agent', 'llm_current']
@@ -129,17 +139,17 @@ describe('writes by index', () => {
   const writes: readonly [what: string, () => Promise<Query<unknown>> | Query<unknown>][] = [
     ['a first turn', () => insertFirstTurn(turn(uuidv7()), { userId: 'u', ownerId: 5, title: 't' })],
     ['a turn', () => insertTurn(turn(conversation))],
-    ['what a model is asked', () => readTurnInput(answer, 'assistant', 21, job)],
-    ['another title', () => renameConversation(conversation, 'x')],
-    ['turns that have not ended', () => cancelPendingTurns(conversation)],
+    ['the input of a turn', () => readTurnInput(answer, 'assistant', 21, job)],
+    ['renaming a conversation', () => renameConversation(conversation, 'x')],
+    ['cancelling pending turns', () => cancelPendingTurns(conversation)],
     ['unscored conversations', () => findUnscoredConversations(300, 20, 50)],
     [
-      'a judgement',
+      'storing a sentiment',
       async () =>
         storeJudgement(await readUnscored(), { sentiment: 'neutral', performance: 'good', score: 0 }),
     ],
     [
-      'what was used',
+      'recording usage',
       () =>
         insertUsage({
           userId: 'u',
@@ -157,7 +167,7 @@ describe('writes by index', () => {
         }),
     ],
     [
-      'deleting one',
+      'deleting a conversation',
       async () =>
         deleteConversation(await readValue('select id from ai_conversation order by id desc limit 1')),
     ],

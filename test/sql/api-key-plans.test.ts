@@ -69,10 +69,10 @@ const newKey = (): Query<unknown> => {
 }
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'making a key': newKey,
-  'whose a key is': () => findApiKeyOwners(nextKeyId()),
+  'adding a key': newKey,
+  'the owners of a key': () => findApiKeyOwners(nextKeyId()),
   'deleting a key': () => deleteApiKey(nextKeyId()),
-  'noting the last use': () => recordKeyUse([nextKeyId(), nextKeyId()]),
+  'recording the last use': () => recordKeyUse([nextKeyId(), nextKeyId()]),
   'reserving requests': () => reserveRequests(nextKeyId(), 1000, 60, 10),
   'deleting expired keys': () => deleteExpiredApiKeys(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),

@@ -60,7 +60,7 @@ describe('the end of a key notifies every edge', async () => {
   const assertNotified = (id: number) =>
     until(`account ${id} is notified`, () => notified.includes(String(id)))
 
-  test('its deletion is notified', async () => {
+  test('sends a notification when the key is deleted', async () => {
     const owner = await addAccount()
     assert.notEqual(await db.maybeOne(deleteApiKey(await addKey(owner))), null)
     await assertNotified(owner)

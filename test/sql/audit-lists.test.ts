@@ -52,7 +52,8 @@ const reads = DIRECTIONS.flatMap((way) => {
     }),
   ]
 })
-// Lists get custom plans, so that each filter becomes one condition. Lists without filters count 10,000 rows.
+// Lists get custom plans, so that each filter becomes one condition. The total of a list without filters counts up to
+// 10,000 rows.
 describe('reads by index', () => testReads(client, reads, () => ['force_custom_plan']))
 
 describe('finds old events by an index, with about one buffer per row of a page', () => {

@@ -119,7 +119,7 @@ const ADMIN_REMOVALS: Record<string, (id: number) => Query<unknown>> = {
   deleted: (id: number) => deleteAccount(id),
 }
 
-test('the last active admin cannot be demoted, deactivated or deleted, but otherwise changed', async () => {
+test('the last active admin can be changed, but not demoted, deactivated or deleted', async () => {
   await query('delete from account')
   const last = await addAdmin()
   for (const way of Object.values(ADMIN_REMOVALS)) await assert.rejects(db.run(way(last)), isLastAdminError)

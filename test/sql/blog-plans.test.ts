@@ -70,7 +70,7 @@ const CURSOR = JSON.stringify([daysAgo(30), 7])
 const reads = [
   planRead('published posts', readPublished, null, 0, 20),
   planRead('a later page', readPublished, null, 500, 100),
-  planRead('what follows a cursor', readPublished, CURSOR, 0, 20),
+  planRead('posts after a cursor', readPublished, CURSOR, 0, 20),
   planRead('published posts of a tag', readPublishedTagged, 'tag-5', null, 0, 20),
   planRead('all posts', readPosts, null, 0, 20),
   planRead('posts of a status', readPostsByStatus, 'draft', null, 0, 20),
@@ -131,7 +131,7 @@ describe('writes by index', () => {
   const writes: readonly [what: string, () => Query<unknown> | Promise<Query<unknown>>][] = [
     ['a post', () => readPost(5)],
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
-    ['write under a slug that is taken', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
+    ['write with a taken slug', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
     ['lock', () => lockPost(5)],
     ['publish', () => publishPost(++n * 10)],
@@ -160,7 +160,7 @@ describe('writes by index', () => {
     ['delete an author', () => deleteAccount(++n)],
     ['find slugs', () => lockPostsBySlug(['post-5', 'nowhere'])],
     ['import', () => insertPosts([imported(`i${++n}`), imported('post-7')], { id: 1, name: 'n' })],
-    ['import over', () => overwritePosts([imported('post-8')])],
+    ['overwrite by import', () => overwritePosts([imported('post-8')])],
     [
       'make tags',
       () =>

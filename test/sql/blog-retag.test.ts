@@ -10,7 +10,7 @@ import { createTestDatabase } from '../database.ts'
 
 // Batch size of the task.
 const BATCH_SIZE = 500
-// More than a batch, even without the first `FEW` posts.
+// More posts than a batch, even without the first `FEW_POSTS`.
 const POST_COUNT = BATCH_SIZE + 30
 const FEW_POSTS = 10
 

@@ -52,13 +52,13 @@ const filteredLists = [
   ['of a status', 1, true, null, 'unknown'],
   ['sent ones', 1, true, null, 'sent'],
   ['delivered ones', 1, true, null, 'delivered'],
-  ['of nobody and a status', null, false, null, 'bounced'],
+  ['without an owner, of a status', null, false, null, 'bounced'],
   ['of a channel and a status', 1, true, 'call', 'failed'],
   ['own', 5, false, null, null],
   ['own of a channel', 5, false, 'sms', null],
   ['own of a status', 5, false, null, 'failed'],
-  ['of nobody', null, false, null, null],
-  ['of nobody and a channel', null, false, 'call', null],
+  ['without an owner', null, false, null, null],
+  ['without an owner, of a channel', null, false, 'call', null],
 ] as const
 
 const reads = [
@@ -77,8 +77,8 @@ const reads = [
       ),
     ),
   ),
-  planRead('one', readSend, 5, false, id),
-  planRead('how many have an unknown outcome', readUnknownCount),
+  planRead('a send', readSend, 5, false, id),
+  planRead('the number of unknown outcomes', readUnknownCount),
   planRead('suppressed addresses', readSuppressions, null, 0, 100),
 ]
 describe('reads by index', () => testReads(client, reads))
@@ -99,8 +99,8 @@ describe('writes of events and admins', () => {
   for (const [what, make] of [
     ['a delivery', () => applySendEvents([event(++next, 'delivered')])],
     ['several bounces', () => applySendEvents([++next, ++next, ++next].map((n) => event(n, 'bounced')))],
-    ['an event of our id', () => applySendEvents([{ ...event(0, 'delivered'), sendId: id }])],
-    ['a look for fifty addresses', () => filterSuppressed(addresses)],
+    ['an event with the id of a send', () => applySendEvents([{ ...event(0, 'delivered'), sendId: id }])],
+    ['filtering fifty addresses', () => filterSuppressed(addresses)],
     ['lifting a suppression', () => liftSuppression('7@example.com')],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'comms_s'))
@@ -192,6 +192,6 @@ test('estimates few rows for a status that a channel never has, so that no plan 
     `explain (format json) select from comms_send where channel = 'call' and status = 'delivered'`,
   )
   const [{ Plan: top }] = plan!['QUERY PLAN'] as [{ Plan: { 'Plan Rows': number } }]
-  // If the planner treated the two columns as independent, it would expect 780 rows.
+  // If the planner treated channel and status as independent, it would expect 780 rows.
   assert.ok(top['Plan Rows'] < 100, `${top['Plan Rows']} rows expected`)
 })

@@ -81,7 +81,7 @@ describe('every transition, from every state', () => {
         ...{ scheduled: 'failed', cancelled: 'cancelled' },
       },
     ],
-    'nobody knows': [
+    'the outcome is unknown': [
       (id) => db.run(markUnknown(id, 'no answer')),
       {
         ...{ queued: 'queued', sending: 'unknown', sent: 'sent', failed: 'failed', unknown: 'unknown' },

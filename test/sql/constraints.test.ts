@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../database.ts'
 
-/** For each constraint, a statement breaks it and no other one. */
+/** For each constraint, a statement violates that constraint and no other. */
 
 const { query } = await createTestDatabase()
 
@@ -559,7 +559,7 @@ describe('constraints', () => {
       'document_supersedes_id_key',
       insert('document', document({ supersedes_id: replaced })),
     )
-    // If this trigger were enabled, it would fail before the foreign key does.
+    // The trigger is disabled because it would fail before the foreign key does.
     const trigger = 'alter table document disable trigger document_supersedes'
     const missing = `update document set supersedes_id = 999999 where id = ${replaced}`
     await assertBroken('document_supersedes_id_fkey', query(`${trigger}; ${missing}`))

@@ -265,7 +265,7 @@ describe('callers that wait for a connection', () => {
       await proxy.accept()
       const all = Promise.all([before, meanwhile, callInParallel(() => db.one(selectOne))])
       const ends = await Promise.race([all, delay(30_000, null, { ref: false })])
-      assert.ok(ends !== null, `round ${round}: somebody waits for ever`)
+      assert.ok(ends !== null, `round ${round}: a caller waits forever`)
       for (const end of ends.flat())
         if (end.status === 'rejected') assert.ok(isDatabaseDown(end.reason), String(end.reason))
     }

@@ -5,8 +5,8 @@ import { createTestDatabase } from '../database.ts'
 import { SEED } from '../runs.ts'
 
 /**
- * Documents have derived columns and tables, so that queries need not scan all documents. They stay correct after any
- * writes.
+ * Documents have derived columns and tables, so that queries need not scan all documents. The derived data stays
+ * correct after any writes.
  */
 
 const { query } = await createTestDatabase()
@@ -94,7 +94,7 @@ test('derived tag counts, tag rows and successors are correct after any writes',
   for (let step = 0; step < 60; step++) {
     if (chance.isHit(0.1))
       await query('update document set tags = $2 where owner_id = $1', [pickOwner(), pickTags()])
-    // Two parallel writes: neither may lose the other's counts.
+    // Neither of two parallel writes may lose the counts of the other.
     else await Promise.all([attempt(), attempt()])
     assert.deepEqual(await query(STORED_TAG_COUNTS), await query(EXPECTED_TAG_COUNTS))
     assert.deepEqual(await query(STORED_TAGS), await query(EXPECTED_TAGS))

@@ -4,7 +4,10 @@ import { searchDocuments } from '../../sql/documents/search.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createTestDatabase } from '../database.ts'
 
-/** A search scans a bounded number of pages and says so. It still finds rare words and new documents. */
+/**
+ * A search scans a bounded number of pages, and marks its total as inexact beyond that. It still finds rare words and
+ * new documents.
+ */
 
 const { url, query } = await createTestDatabase()
 const reader = createReader({ url, applicationName: 'search' })
@@ -19,7 +22,7 @@ await query(`insert into document (owner_id, title, media_type, byte_size, sha25
 await query(`insert into document_page (document_id, page_number, status, method, text, job_id)
   select id, 1, 'read', 'text_layer', 'every ' || case when id = 77 then 'odd even' when id % 2 = 1 then 'odd' else 'even' end
     || case id when 5 then ' rare' when 2499 then ' rare' else '' end || ' number' || id, gen_random_uuid() from document`)
-// The other owner has one document; it shares a word with the first owner's.
+// The other owner's only document shares a word with the first owner's documents.
 await query(
   `insert into document (owner_id, title, media_type, byte_size, sha256) values (2, 'Other', 'text/plain', 1, sha256('x'))`,
 )

@@ -4,8 +4,8 @@ import { createDurableReads } from '../../sql/durable-reads.ts'
 import type { Reader } from '../../sql/reader.ts'
 
 /**
- * Reads over a new connection are repeated after a commit of our own, because a failover may undo what they saw.
- * `test/flow/unconfirmed.test.ts` tests this with servers.
+ * Reads over a new connection are repeated after a commit by this process, because a failover may undo what the reads
+ * saw. `test/flow/unconfirmed.test.ts` tests this with servers.
  */
 
 const STATEMENT = { name: 's', text: 'select' }
@@ -13,7 +13,7 @@ const STATEMENT = { name: 's', text: 'select' }
 function createTestReads() {
   const log: string[] = []
   let opened = 0
-  // Like the real reader, it connects at the first read, and reconnects at the first read after a cut.
+  // Like the real reader, this one connects at the first read, and reconnects at the first read after a cut.
   let isConnected = false
   let failures = 0
   const reader: Reader = {

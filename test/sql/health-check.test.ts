@@ -79,7 +79,7 @@ test('detects a read-only database, and compares its clock with ours', async () 
     answerMs: 30_000,
   })
   after(() => healthCheck.close())
-  // While answers are slow, the server's time is known only roughly, so the first offsets are inaccurate.
+  // While answers are slow, the server's time is known only roughly, so the first clock offsets are inaccurate.
   await until('the clock offset is small', () => Math.abs(healthCheck.clockOffsetMs) < 1_000)
   const name = new URL(url).pathname.slice(1)
   await query(`alter database ${name} set default_transaction_read_only = on`)
@@ -117,7 +117,7 @@ test('its time stays correct while the clock of this process is changed', async 
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
   assert.ok(isRight(), 'set, before it has asked again')
   const asked = probes
-  // Waits for two probes: one may have started before the clock was set.
+  // Waits for two probes, because the first may have started before the clock was set.
   while (probes < asked + 2) await turn()
   assert.ok(isRight(), 'set, once it has asked again')
   t.mock.timers.reset()

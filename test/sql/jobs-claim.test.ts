@@ -123,7 +123,7 @@ describe('job_claim', () => {
   })
 })
 
-// Another transaction locks the row: it is about to write about the job, or handles a late end of an attempt.
+// Another transaction locks the job's row in order to write about the job, or to handle a late end of an attempt.
 describe('the row of a waiting job is locked by another transaction', () => {
   const whileLocked = <T>(id: string, lock: string, work: () => Promise<T>): Promise<T> =>
     withClient(url, async (client) => {
@@ -133,7 +133,7 @@ describe('the row of a waiting job is locked by another transaction', () => {
       await client.query('rollback')
       return result
     })
-  /** Claims a job as the queue does, which deletes each delivery when its claim returns. */
+  /** Claims a job as the queue does. The queue deletes a delivery once its claim has returned. */
   const claimAll = async (id: string) => {
     const deliveries = await ledger.deliveries(id)
     assert.equal(deliveries.length, 1)
@@ -161,7 +161,10 @@ describe('the row of a waiting job is locked by another transaction', () => {
     await ledger.enqueue(jobSpec({ actor: 'locked' }))
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
     const [delivery] = await ledger.deliveries(id)
-    assert.ok(delivery!.run_at > new Date((await ledger.row(id)).run_at), 'not at once, nobody is to spin')
+    assert.ok(
+      delivery!.run_at > new Date((await ledger.row(id)).run_at),
+      'later, so that workers do not spin',
+    )
     assert.deepEqual(await claimAll(id), [id])
   })
 

@@ -81,7 +81,7 @@ describe('attempts', () => {
       [4, 'host/2', 'failed', 'internal'],
     ])
     assert.deepEqual(attempts[3]!.error, { code: 'internal', detail: 'Broken' })
-    assert.deepEqual(attempts[0], first, 'what comes later changes nothing about an attempt')
+    assert.deepEqual(attempts[0], first, 'later attempts do not change an earlier one')
     for (const [i, { claimed_at, ended_at, ran_seconds, waited_seconds }] of attempts.entries()) {
       assert.ok(ended_at! >= claimed_at && (i === 0 || claimed_at >= attempts[i - 1]!.ended_at!))
       assert.ok(ran_seconds! >= 0 && waited_seconds >= 0 && waited_seconds < 30)

@@ -239,7 +239,7 @@ describe('a mailbox with a limit', () => {
     const lease = await ledger.lease()
     assert.deepEqual(await handleNext(lease, 1), [first])
     await ledger.finish({ id: first!, attempt: 1, outcome: 'done', limited: 'm' })
-    assert.deepEqual(await handleNext(lease, 1), [second], 'what ends sends what is due')
+    assert.deepEqual(await handleNext(lease, 1), [second], 'the end of a job delivers the due one')
     const dues = (await ledger.deliveries()).map(({ id, run_at }) => [id, run_at.getTime() > Date.now()])
     assert.deepEqual(
       dues,
@@ -252,7 +252,7 @@ describe('a mailbox with a limit', () => {
     assert.deepEqual(await handleNext(lease, 1), [later[0]], 'the end of what was running sends it')
     await ledger.finish({ id: later[0]!, attempt: 1, outcome: 'retry', delay_ms: 60_000, limited: 'm' })
     const [delivery] = await ledger.deliveries()
-    assert.equal(delivery!.id, later[0], 'what is tried again keeps its place')
+    assert.equal(delivery!.id, later[0], 'a retried job keeps its position')
     assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, freeSlots: 1 }), [])
     assert.equal(await ledger.status(later[1]!), 'queued')
   })

@@ -113,17 +113,18 @@ describe('job_rescue_running', () => {
     const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
     const job = await addOrphan()
     const judge = (steadyMs: number): Promise<string[]> => rescueRunning({ lease, steadyMs })
-    assert.deepEqual(await judge(60_000), [], 'it has just come')
+    assert.deepEqual(await judge(60_000), [], 'the lease is new')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 3_600_000))
-    // A renewal came when less than a quarter of the lease was left, so the database or the worker had been away.
-    assert.deepEqual(await judge(60_000), [], 'it was late')
+    // The last renewal came with less than a quarter of the lease left, so the database or the worker may have been
+    // unreachable.
+    assert.deepEqual(await judge(60_000), [], 'the renewal was late')
     await query(`update worker_lease set steady_since = now() - interval '2 minutes' where id = $1`, [lease])
     await db.one(renewLease(lease, use, 60_000))
     await query(`update worker_lease set expires_at = now() - interval '1 ms' where id = $1`, [lease])
-    assert.deepEqual(await judge(60_000), [], 'its own has expired')
+    assert.deepEqual(await judge(60_000), [], 'its own lease has expired')
     await db.one(renewLease(lease, use, 60_000))
-    assert.deepEqual(await judge(60_000), [], 'and it starts anew')
+    assert.deepEqual(await judge(60_000), [], 'the period starts again')
     assert.deepEqual(await judge(0), [job.id])
     await query('delete from worker_lease where id = $1', [lease])
   })
@@ -312,7 +313,7 @@ describe('job_cancel', () => {
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })
-    // A worker that lists only its known jobs gets the same answer.
+    // A renewal that lists the worker's known jobs gets the same answer.
     assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000, [randomUUID(), job.id])), {
       running: [{ id: job.id, attempt: 1, cancel: true }],
     })

@@ -32,7 +32,7 @@ export async function countKept(name: Case, url = ''): Promise<number> {
 const countObjects = (kind: new (...args: never[]) => unknown): number =>
   queryObjects(kind as new (...args: unknown[]) => unknown, { format: 'count' })
 
-/** Counts the promises that remain after callers got a permit. Two callers wait at any time, with one promise each. */
+/** Counts the promises that remain after callers got a permit. Two callers always wait, with one promise each. */
 async function countAfterServing(): Promise<number> {
   const semaphore = createSemaphore(1)
   const before = countObjects(Promise)

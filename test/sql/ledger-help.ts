@@ -49,7 +49,7 @@ export interface EventRow {
 }
 
 export interface Delivery {
-  /** Id of the first job in the delivery's range; null if its row is gone. */
+  /** Id of the first job in the delivery's range; null if that job's row is gone. */
   readonly id: string | null
   readonly mailbox: string
   readonly limit: number | null
@@ -95,7 +95,7 @@ export interface Details {
 
 export const TERMINAL_STATUSES = ['done', 'failed', 'cancelled']
 
-/** Fields of a job to add; by default it has a mailbox of its own. With `actor`, the job is a message to that actor. */
+/** Fields of a job to add; by default the job has its own mailbox. With `actor`, the job is a message to that actor. */
 export type JobFields = Partial<JobSpec> & { readonly actor?: string | null }
 
 export function jobSpec({ actor = null, ...fields }: JobFields = {}): JobSpec {
@@ -116,7 +116,7 @@ export function jobSpec({ actor = null, ...fields }: JobFields = {}): JobSpec {
   }
 }
 
-/** Runs `work` with a connection of its own, for transactions that stay open meanwhile. */
+/** Runs `work` with a separate connection, whose transaction can stay open while the test uses other connections. */
 export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await connect({ url, applicationName: 'test-client' })
   try {
@@ -159,7 +159,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
       id,
     ])) as unknown as EventRow[]
 
-  /** Reads the deliveries of the given jobs, or all if none are given. */
+  /** Reads the deliveries of the given jobs, or all deliveries if no job is given. */
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
       `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first, (j.payload ->> 'last')::int as last,
@@ -186,7 +186,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
     return { task, mailbox, limit, first: Number(ordinal), last: null, owner }
   }
 
-  /** Claims a job as a worker does, with a delivery of its mailbox. Returns null if nothing was claimed. */
+  /** Claims a job as a worker does, with a delivery of the job's mailbox. Returns null if nothing was claimed. */
   const claim = async (id: string, leaseId: string) => {
     const [claimed] = await claimMany(leaseId, { delivery: await deliveryOf(id), freeSlots: 1 })
     assert.ok(claimed === undefined || claimed.id === id, 'another job of its mailbox was claimed')
@@ -219,7 +219,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
       (stored) => stored.id,
     )
 
-  /** Reads the details of a job as the account `who` sees them; null reads them as an admin. */
+  /** Reads the details of a job as the account `who` sees them, or as an admin if `who` is null. */
   const details = async (id: string, who: number | null = null): Promise<Details> => {
     const [found] = await query(readJobDetails.text, [who, who === null, id, 3600])
     assert.ok(found !== undefined, `${id} is not to be seen`)

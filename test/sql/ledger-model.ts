@@ -37,8 +37,8 @@ export const operation = fc.oneof(
       lease: fc.nat({ max: LEASE_COUNT - 1 }),
       pick,
       places: fc.integer({ min: 1, max: 5 }),
-      // True if the delivery stays in the queue, as when a worker dies before its answer, or another worker gets it
-      // too.
+      // True if the delivery stays in the queue, as when a worker dies before it answers, or another worker gets the
+      // delivery too.
       again: fc.boolean(),
     }),
   },
@@ -106,7 +106,7 @@ export async function createLedgerModel(base: TestDatabase) {
       held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, lastProgress: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
       claims.set(`${id}/${attempt}`, lease)
-      // A scheduled job runs at its time, in any order with jobs that were added later.
+      // A scheduled job runs at its time, in any order relative to jobs that were added later.
       if (mailbox_limit !== 1 || later.has(id)) continue
       const before = await query(
         `select id, status from job where mailbox = $1 and not status = any($2) and ordinal < (select ordinal from job where id = $3)`,
@@ -175,7 +175,7 @@ export async function createLedgerModel(base: TestDatabase) {
         )
         return finish(all, op.outcome)
       }
-      // Adds jobs at the moment when earlier ones end or are claimed.
+      // Adds jobs while earlier ones end or are claimed.
       case 'collide': {
         const one = held[op.pick % (held.length || 1)]
         const mailbox = MAILBOXES.find((fields) => fields.mailbox === one?.limited) ?? op.mailbox
@@ -187,7 +187,7 @@ export async function createLedgerModel(base: TestDatabase) {
       case 'cancel':
         if (jobs.length > 0) await db.one(cancelJob(jobs[op.pick % jobs.length]!))
         return
-      // Locks a job's row in any state, as a transaction does that writes about the job.
+      // Locks a job's row in any state, as a transaction that writes about the job does.
       case 'lock':
         await query('select pg_sleep(0.005) from (select from job where id = $1 for share) one', [
           jobs[op.pick % (jobs.length || 1)] ?? null,
@@ -218,7 +218,7 @@ export async function createLedgerModel(base: TestDatabase) {
       )
       select 'more than its limit of ' || mailbox as what from box where running > most
       union all
-      select 'nobody comes for ' || mailbox from box
+      select 'no delivery leads to ' || mailbox from box
       where head is not null and (most is null or running < most)
         and not exists (select from delivery where delivery.mailbox = box.mailbox and (most is not null or first <= head and coalesce(last, head) >= head))
       union all

@@ -131,7 +131,7 @@ describe('a listener', () => {
     const other = await connect({ url: pooler.url, applicationName: 'listen-other' })
     await other.query('begin; select 1')
     const { errors } = await openListener('listen-pooled', { at: pooler.url, heartbeatMs: 20 })
-    // The commit frees its server, on which the pooler then runs the listener's next statement.
+    // The commit frees the server connection of `other`. The pooler then runs the listener's next statement on it.
     await other.query('commit')
     await until('the lost session is detected', () => errors.length > 0)
     assert.match(String(errors[0]), /has lost channels/)

@@ -18,7 +18,8 @@ const MAX_FAILURES = 5
 const LOCK_SECONDS = 900
 
 /**
- * Returns functions that sign in with a new address. The lock does not depend on whether an account has the address.
+ * Returns functions that sign in with a new address. No account needs to have that address, because the lock counts
+ * addresses.
  */
 function createAddress() {
   const subject = createHash('sha256').update(randomUUID()).digest()
@@ -158,10 +159,11 @@ describe('failed sign-ins', () => {
       // A correct password resets the count. This does not help attackers: they already know the password.
       assert.ok(
         wrong >= MAX_FAILURES && wrong <= MAX_FAILURES + (right === undefined ? 0 : MAX_FAILURES - 1),
-        `${wrong} told wrong`,
+        `${wrong} rejected as wrong`,
       )
       if (right === undefined) assert.equal(wrong, MAX_FAILURES)
-      else assert.ok(right.at < locks[0]!.until, 'nobody who asks after the lock is told that it was right')
+      else
+        assert.ok(right.at < locks[0]!.until, 'no request after the lock learns that the password was right')
       assert.equal(await one.right(), 'locked')
     }
   })

@@ -29,7 +29,7 @@ async function addAccount(): Promise<{ id: number; email: string }> {
   return { id, email }
 }
 
-/** Stores a token as the task does. `again` repeats that, as another attempt of the job does. */
+/** Stores a token as the task does. `again` stores the same token again, as another attempt of the job does. */
 async function addToken(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
   const id = randomUUID()
   const key = hashText(id)

@@ -106,7 +106,7 @@ describe('migrate', () => {
     await readRows(url, 'select from graphile_worker.jobs')
   })
 
-  // A breaking migration of these tables would stop workers of the previous version.
+  // A breaking migration of the queue's tables would stop workers of the previous version.
   test("the queue's tables have no breaking migration after 1.0.0", async () => {
     const url = await createMigrated()
     const [last] = await readRows(url, 'select max(id) as id from graphile_worker.migrations where breaking')

@@ -1,7 +1,7 @@
 /**
  * Rules for migrations, which run while processes of the previous version still work. They must not break those
  * processes' statements or lock a table for long. The header `-- contracts: VERSION` lifts the rules. It names the
- * first release that no longer used the removed parts. The parser covers only our own style.
+ * first release that no longer used the removed parts. The parser covers only this repository's SQL style.
  */
 
 export interface MigrationContext {
@@ -19,7 +19,7 @@ interface Rule {
 }
 
 const SCANS_TABLE = 'checks all rows under a lock: add it "not valid", and validate it in a later migration'
-const REWRITES_TABLE = 'writes the table anew under a lock'
+const REWRITES_TABLE = 'rewrites the table under a lock'
 const BREAKS_PREVIOUS_VERSION = 'breaks the previous version'
 
 const STATEMENT_RULES: readonly Rule[] = [
@@ -47,7 +47,7 @@ const ALTER_TABLE_RULES: readonly Rule[] = [
   { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS_TABLE },
 ]
 
-/** Returns the rules that a migration violates; none if the previous version can run meanwhile. */
+/** Returns the rules that a migration violates; empty if the previous version can keep running during the migration. */
 export function findViolations(
   text: string,
   { released, earlier = [], rowTypes = new Set() }: MigrationContext,

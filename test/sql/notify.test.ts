@@ -67,7 +67,7 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
     await until('all notifications arrive', () => new Set(receivedIds()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
-    // Timers may fire a millisecond early, and two of them make up a gap.
+    // A gap consists of two timers, each of which may fire a millisecond early.
     assert.ok(
       gaps.every((gap) => gap > 22),
       `gaps of ${gaps.join(' ')} ms`,

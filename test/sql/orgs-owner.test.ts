@@ -17,7 +17,10 @@ import { countRounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
-/** An organization keeps an owner under concurrent changes. Its lock returns the state after those changes. */
+/**
+ * An organization keeps an owner under concurrent changes. Locking the organization returns its state after those
+ * changes.
+ */
 
 const { db, query } = await sharedDatabase()
 const addAccount = () => newAccount({ query })

@@ -53,21 +53,21 @@ const nextNumber = (): number => ++count
 const hashNumber = (n: number): Buffer => digestOf(String(n))
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'whose a passkey is': () => findPasskey(hashNumber(nextNumber())),
-  'what an account has': () => listCredentialIds(nextNumber()),
-  'a use': () => recordPasskeyUse(idOf(nextNumber()), 1, true),
-  'another name': () => renamePasskey(1 + nextNumber(), idOf(count), 'x'),
-  'an end': () => deletePasskey(1 + nextNumber(), idOf(count)),
+  'the owner of a passkey': () => findPasskey(hashNumber(nextNumber())),
+  'the credential ids of an account': () => listCredentialIds(nextNumber()),
+  'recording the use of a passkey': () => recordPasskeyUse(idOf(nextNumber()), 1, true),
+  'renaming a passkey': () => renamePasskey(1 + nextNumber(), idOf(count), 'x'),
+  'deleting a passkey': () => deletePasskey(1 + nextNumber(), idOf(count)),
   'a challenge': () => consumeChallenge(hashNumber(nextNumber()), null),
-  'challenges that nobody signed': () => deleteExpiredChallenges(2),
+  'deleting expired challenges': () => deleteExpiredChallenges(2),
   'one-time codes': () => findTotp(nextNumber()),
-  'begun anew': () => insertTotp(uuidv7(), nextNumber()),
-  'switched off': () => deleteTotp(nextNumber()),
-  'used up': () =>
+  'adding one-time codes': () => insertTotp(uuidv7(), nextNumber()),
+  'deleting one-time codes': () => deleteTotp(nextNumber()),
+  'a login with a one-time code': () =>
     decideLogin(hashNumber(nextNumber()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),
   'a login': () => recordLogin(nextNumber(), { passwordHash: 'x', totpId: idOf(count) }),
-  'what a login is checked against': () => findCredentialsByEmail(`a${nextNumber()}@example.com`),
-  'what its owner is checked against': () => findCredentialsById(nextNumber()),
+  'credentials by address': () => findCredentialsByEmail(`a${nextNumber()}@example.com`),
+  'credentials by account': () => findCredentialsById(nextNumber()),
 }
 
 // Only accounts and passkeys have many rows here.

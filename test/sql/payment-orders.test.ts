@@ -43,7 +43,7 @@ before(async () => {
   }
 })
 
-/** Random numbers of copies, which the events use in turn. */
+/** Random numbers of copies of the events. The list repeats if there are more events than numbers. */
 const copyCounts = fc.array(fc.record({ copies: fc.integer({ min: 1, max: 5 }), seed: fc.integer() }), {
   minLength: 9,
   maxLength: 9,

@@ -1,8 +1,8 @@
 import type { TestDatabase } from '../database.ts'
 
 /**
- * Reads all payment rows whose provider ids contain `name`, in a form that is equal for equal lifecycles. Rows refer to
- * each other by provider ids, because our own ids depend on the order of inserts. The name itself is removed.
+ * Reads all payment rows whose provider ids contain `name`. Equal lifecycles yield equal results. Rows refer to each
+ * other by provider ids, because the service's ids depend on the order of inserts. The name itself is removed.
  */
 export async function readPaymentRows(
   { query }: Pick<TestDatabase, 'query'>,

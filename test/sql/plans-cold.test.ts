@@ -9,10 +9,7 @@ import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { jobSpec } from './ledger-help.ts'
 
-/**
- * The server plans statements for an empty table, before its first analyze, and keeps those plans while the table
- * fills.
- */
+/** The server plans statements while a table is empty and not analyzed, and keeps those plans while the table fills. */
 
 const FLOOD_SIZE = 2000
 const CLAIM_SIZE = 12
@@ -56,7 +53,7 @@ async function countIndexReads(): Promise<number> {
   return row!.n as number
 }
 
-/** Claims the first `FEW` waiting jobs. */
+/** Claims the first `CLAIM_SIZE` waiting jobs. */
 async function claimJobs(): Promise<Attempt[]> {
   const [row] = await query(
     `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],

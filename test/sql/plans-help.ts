@@ -93,7 +93,7 @@ export async function assertReadByIndex(
 }
 
 /**
- * Asserts that a list uses an index, with a plan for its values. A list with the wrong index reads more buffers than
+ * Asserts that a list uses an index when it is planned for its values. With the wrong index, it reads more buffers than
  * `bufferLimit`.
  */
 export async function assertListByIndex(
@@ -188,5 +188,5 @@ export async function fillOrganizations(query: TestDatabase['query']): Promise<v
   )
 }
 
-/** Returns the time `days` ago. Values should match rows, or the planner expects none. */
+/** Returns the time `days` ago. Filters should match some rows, or the planner expects none. */
 export const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString()

@@ -140,7 +140,7 @@ const readValue = async (text: string): Promise<string> => String(Object.values(
 const job = await readValue('select min(id::text) from job where owner_id = 5 and finished_at is not null')
 const waiting = await readValue(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
 
-/** No filter: any kind, tags and day. */
+/** Values that filter nothing: null matches any kind, tag and day. */
 const NO_FILTER = [null, null, null, null] as const
 const TAG_FILTER = [null, ['tag 5'], null, null] as const
 const FAILED: JobSelection = {
@@ -190,7 +190,16 @@ const reads = [
       50,
     ),
   ]),
-  planRead("nobody's documents", readDocuments.received_at.desc, null, ...NO_FILTER, false, null, 0, 50),
+  planRead(
+    'documents without an owner',
+    readDocuments.received_at.desc,
+    null,
+    ...NO_FILTER,
+    false,
+    null,
+    0,
+    50,
+  ),
   planRead(
     'documents of a kind',
     readDocuments.received_at.desc,
@@ -205,7 +214,7 @@ const reads = [
     50,
   ),
   planRead(
-    'documents of some days',
+    'documents of a date range',
     readDocuments.document_date.asc,
     5,
     null,
@@ -255,7 +264,7 @@ const reads = [
     50,
   ),
   planRead(
-    "nobody's documents with a word",
+    'documents without an owner, with a word',
     searchDocuments.rank.desc,
     null,
     ...NO_FILTER,
@@ -267,12 +276,12 @@ const reads = [
     50,
   ),
   planRead('a page of the trash', readTrash, 5, ...NO_FILTER, null, 0, 50),
-  planRead("nobody's trash", readTrash, null, ...NO_FILTER, null, 0, 50),
+  planRead('the trash without an owner', readTrash, null, ...NO_FILTER, null, 0, 50),
   planRead('tags', readTags, 5),
   planRead('the pages of a document', readPages, 5, 5, null, 0, 1000),
   planRead('a page', readPage, 5, 5, 1),
   planRead('the extraction of a document', readExtraction, 5, 5),
-  planRead('whether the bytes of a document are there', readHasBytes, 5, 5),
+  planRead('whether the bytes of a document exist', readHasBytes, 5, 5),
   planRead('a job', readJob, 5, false, job, 3600),
   planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
   planRead('the details of a job', readJobDetails, 5, false, job, 3600),
@@ -291,7 +300,7 @@ const reads = [
     ),
     planRead(`sorted jobs, ${way}`, readSortedJobs.created_at[way].all, null, ...TIME_FILTER, null, 100),
   ]),
-  planRead('jobs of a time', readJobs.own, 5, ...TIME_FILTER, null, 100),
+  planRead('jobs of a time range', readJobs.own, 5, ...TIME_FILTER, null, 100),
   planRead('found jobs', readFoundJobs['-created_at'], '{}', null, 50),
   planRead('found jobs that failed', readFoundJobs['-finished_at'], '{"status":"failed"}', null, 50),
   planRead('found jobs that ended', readFoundJobs['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
@@ -306,15 +315,15 @@ const reads = [
   planRead('jobs that have ended since', readEndedJobIds, 5, false, Date.now() - 5000, job),
   planRead('all jobs that have ended since', readEndedJobIds, null, true, Date.now() - 5000, job),
   planRead('queue depths', readQueueDepths),
-  planRead('what the monitor shows', readMonitor, 3600),
-  planRead('how the named queues stand', readNamedQueues, ['documents', 'system']),
+  planRead('the monitor', readMonitor, 3600),
+  planRead('the state of named queues', readNamedQueues, ['documents', 'system']),
 ]
 
 describe('reads by index', () =>
   testReads(client, reads, (what) => {
-    // For these values, both plans cost nearly the same, so the planner may choose either.
+    // For the values of this read, both plans cost nearly the same, so the planner may choose either.
     if (what === 'failed jobs') return ['auto', 'force_generic_plan']
-    // Lists get custom plans (slow-reads.ts). A generic plan would have to fit every state.
+    // Lists get custom plans (slow-reads.ts), because a generic plan would have to fit every status.
     return /^(found|sorted) jobs/.test(what) ? ['auto', 'force_custom_plan'] : FORCED_MODES
   }))
 
@@ -386,14 +395,14 @@ describe('writes by index', () => {
         ]),
     ],
     [
-      'put back',
+      'requeue deliveries',
       async () =>
         requeueDeliveries(
           [{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }],
           20,
         ),
     ],
-    ['recover', async () => rescueRunningJobs(null)],
+    ['rescue running jobs', async () => rescueRunningJobs(null)],
     ['lost attempts', async () => listLostAttempts([job])],
     ['cancel', async () => cancelJob(await readValue(`select id from job where status = 'queued' limit 1`))],
     ['fence', async () => fenceJob(job, 1)],
@@ -403,20 +412,20 @@ describe('writes by index', () => {
     ['the retry of a job', async () => findRetry(job)],
     ['a retry', async () => linkRetry(uuidv7(), job)],
     ['failed jobs', async () => listSelectedIds(FAILED, null, 100_000)],
-    ['how many failed jobs', async () => countSelected(FAILED, 1_000_000)],
-    ['some of them', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
+    ['count failed jobs', async () => countSelected(FAILED, 1_000_000)],
+    ['selected failed jobs', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
     ['delete ended jobs', async () => deleteEndedJobs([job])],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
-    ['spare jobs', async () => refundInterruptions([job])],
+    ['refund interruptions', async () => refundInterruptions([job])],
     ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
-    ['a document that is there', async () => insertDocument(newDocument(5, binary(await sha(205))))],
+    ['an existing document', async () => insertDocument(newDocument(5, binary(await sha(205))))],
     [
-      "nobody's document that is there",
+      'an existing document without an owner',
       async () => insertDocument(newDocument(null, binary(await sha(200)))),
     ],
     ['cancel the extractions of a document', async () => cancelExtractions([7, 8], 7)],
-    ['which documents were deleted before', async () => findDeletedDocuments([7, 8], 7)],
-    ['which documents are stored', async () => listOwnedDocuments([7, 8], 7)],
+    ['find deleted documents', async () => findDeletedDocuments([7, 8], 7)],
+    ['list stored documents', async () => listOwnedDocuments([7, 8], 7)],
     ['tag documents', async () => addTag([7, 207], 7, 'blue')],
     ['untag documents', async () => removeTag([7, 207], 7, 'blue')],
     ['move a document to the trash', async () => deleteDocuments([7], 7, 30)],

@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../database.ts'
 
 /** Number of rows that exceeds a batch. */
 export const MORE_THAN_A_BATCH = PURGE_BATCH + 100
-/** Number of rows that exceeds the batches of tables with small ones. */
+/** Number of rows that exceeds a batch of the tables with small batches. */
 export const MORE_THAN_A_SMALL_BATCH = 70
 
 // Statements that add $2 rows of each kind to the account $1, some with as many child rows. Tables with small batches

@@ -31,7 +31,7 @@ describe('the lists of rows that are deleted in batches', () => {
     'schedule_control_paused_by_fkey',
     'voice_settings_updated_by_fkey',
   ]
-  // `account_leave` deletes memberships, in its own batches.
+  // `account_leave` deletes these memberships, in its own batches.
   const LEFT = ['organization_member_user_id_fkey']
 
   for (const [table, constant, belongings, others] of [
@@ -57,8 +57,8 @@ describe('the lists of rows that are deleted in batches', () => {
     })
 
   test('have every child table that may have many rows for one parent', async () => {
-    // A row has few rows of these tables: a conversation one score, a file at most two vectors, a document few
-    // successors. An organization has few of an account's at most 100 keys.
+    // These tables have few rows per parent. A conversation has one score, a file at most two vectors, a document few
+    // successors, and an account at most 100 API keys.
     const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
     for (const { table, clearsReference, children = {} } of [
       ...ACCOUNT_DEPENDENTS,
@@ -70,7 +70,7 @@ describe('the lists of rows that are deleted in batches', () => {
         `select conrelid::regclass::text as name from pg_constraint where confrelid = $1::regclass and not conrelid::regclass::text = any($2)`,
         [table, FEW],
       )
-      // A trigger deletes the events of jobs.
+      // `job_event_row` has no foreign key: a trigger deletes the events of jobs.
       const found = [...keys.map(({ name }) => name), ...(table === 'job' ? ['job_event_row'] : [])]
       assert.deepEqual(found.sort(), Object.keys(children).sort(), table)
     }
@@ -78,7 +78,7 @@ describe('the lists of rows that are deleted in batches', () => {
 })
 
 describe('deletions by index', () => {
-  // `assertWriteByIndex` runs seven batches: enough to delete child rows, then their parents.
+  // `assertWriteByIndex` runs seven batches, which are enough to delete child rows and then their parents.
   for (const [of, all] of [
     [organization, ORGANIZATION_DEPENDENTS],
     [id, ACCOUNT_DEPENDENTS],

@@ -51,7 +51,7 @@ describe('a collection', () => {
     assert.equal(await openCollection('files', one), null)
     assert.ok(
       await openCollection("nobody's", null),
-      'without authentication, nobody is an owner like any other',
+      'without authentication, null is an owner like any other',
     )
     assert.ok(await openCollection("nobody's", null))
     assert.equal(await openCollection("nobody's", one), null)

@@ -182,7 +182,8 @@ export async function createRefreshModel({ db, query }: TestDatabase) {
       assert.ok(current <= 1, 'at most one token of a family is current')
       assert.ok(revoked || !ended)
       const before = endedWith.get(id)
-      if (before !== undefined) assert.deepEqual([revoked, tokens], [true, before], 'what ended stays so')
+      if (before !== undefined)
+        assert.deepEqual([revoked, tokens], [true, before], 'an ended family stays unchanged')
       if (revoked) endedWith.set(id, tokens)
     }
   }
@@ -210,16 +211,16 @@ export async function createRefreshModel({ db, query }: TestDatabase) {
     const replays = (usedBefore: (one: TokenUse, use: TokenUse) => boolean): boolean =>
       done.some(
         (one) =>
-          // A replay is an exchange of the same token with another key, in either order,
+          // First kind of replay: the same token is exchanged with two different keys, in either order.
           exchanged.some((other) => other.token === one.token && other.successor !== one.successor) ||
-          // or a use of the token after its successor was used.
+          // Second kind of replay: a token is used after its successor.
           exchanged.some((use) => use.token === one.successor && usedBefore(one, use)),
       )
     if (replays((one, use) => use.ended < one.begun)) assert.ok(ended, 'a replay ends the family')
     if (ended)
       assert.ok(
         replays((one, use) => use.begun < one.ended),
-        'and nothing else does',
+        'only a replay ends a family',
       )
     if (!family.isStolen) assert.equal(ended, false)
   }

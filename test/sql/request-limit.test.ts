@@ -67,12 +67,12 @@ describe('request limits', () => {
       assert.equal(await one.take(), 0)
       await one.age(100)
     }
-    // Five requests count, made 100 to 500 s ago. The oldest expires in 100 s.
+    // Five requests count, made 100 to 500 s ago. The oldest one expires in 100 s.
     const wait = await one.take()
     assert.ok(wait > 50_000 && wait <= 100_000, `${wait} ms`)
     await one.age(100)
     assert.deepEqual([await one.take(), (await one.take()) > 0], [0, true])
-    assert.equal(await one.hits(), MAX_REQUESTS, 'what is over is forgotten')
+    assert.equal(await one.hits(), MAX_REQUESTS, 'expired requests are forgotten')
   })
 
   test('count existing requests after they were lowered, and return when enough have expired', async () => {
@@ -81,7 +81,8 @@ describe('request limits', () => {
       await one.take()
       await one.age(100)
     }
-    // Five requests count, made 100 to 500 s ago. A limit of 4 admits the next one when two have expired, in 200 s.
+    // Five requests count, made 100 to 500 s ago. A limit of 4 admits the next one once two of them have expired, in
+    // 200 s.
     const wait = await one.take(db, 4)
     assert.ok(wait > 150_000 && wait <= 200_000, `${wait} ms`)
   })

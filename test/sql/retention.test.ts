@@ -9,7 +9,7 @@ import { assertWriteByIndex } from './plans-help.ts'
 
 const { url, query } = await createTestDatabase()
 
-/** Reasons why tables need no retention setting, with the tables. */
+/** Tables that need no retention setting, grouped by the reason. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   'pruned soon': [
     'job',

@@ -9,7 +9,7 @@ const root = new URL('../../', import.meta.url)
 const { url, query } = await createTestDatabase()
 
 test('sql/schema.sql matches `schema` and `functions`', async () => {
-  // PostgreSQL 15 prints this name without quotes.
+  // PostgreSQL 15 prints the name `json` without quotes.
   const linesOf = (dump: string): string[] => dump.replaceAll('"json"', 'json').split('\n')
   const committed = linesOf(readFileSync(new URL('sql/schema.sql', root), 'utf8'))
   const made = linesOf(await dumpSchema(url))
@@ -53,7 +53,7 @@ test('every constraint and index has a descriptive name', async () => {
   }
 })
 
-// The referencing table has only one row.
+// The referencing table, `llm_current`, has only one row.
 const SMALL_TABLE_KEYS = ['llm_current_model_fkey']
 
 test('every foreign key has an index, so that deletes do not scan tables', async () => {

@@ -8,7 +8,7 @@ import { createTestDatabase, vacuumAnalyze, waitForLock } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
-/** The index keeps a word until no text has it any more. */
+/** The index keeps a word until no text contains it. */
 
 const { url, db, query } = await createTestDatabase()
 const { prune } = PRUNED_TABLES.find(({ table }) => table === 'search_word')!
@@ -46,7 +46,7 @@ describe('words', { concurrency: false }, () => {
       'two documents and a page, and two words',
     )
     assert.equal(await readWords(), 'back neill o quagga slash title')
-    assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 }, 'those that were found count as seen')
+    assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 }, 'words that were found count as seen')
     await query('delete from document_page')
     await ageWords(31)
     await sweepWords()

@@ -34,7 +34,7 @@ const readUse = async (id: string): Promise<SessionUse> =>
   )[0] as unknown as SessionUse
 const from = (id: string, address: string | null, place: string | null = null) => ({ id, address, place })
 
-test('is recorded for several sessions in one statement, at most every 30 seconds', async () => {
+test('the last use is recorded for several sessions in one statement, at most every 30 seconds', async () => {
   const [one, two, unused] = [await addSession(), await addSession(), await addSession()]
   await db.run(
     recordSessionUse([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]),
@@ -54,7 +54,7 @@ test('is recorded for several sessions in one statement, at most every 30 second
   assert.deepEqual([later.address, later.place], ['10.0.0.4', null])
 })
 
-test('keeps the last address and location if the new address is unknown', async () => {
+test('the last address and location stay if the new address is unknown', async () => {
   const one = await addSession()
   await db.run(recordSessionUse([from(one, '10.0.0.3', 'Rome')]))
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
@@ -64,7 +64,7 @@ test('keeps the last address and location if the new address is unknown', async 
   assert.deepEqual(where, { address: '10.0.0.3', place: 'Rome' })
 })
 
-test('is left to another edge that is recording it', async () => {
+test('a use is not recorded while another edge records one', async () => {
   const [one, two] = [await addSession(), await addSession()]
   const other = await connect({ url, applicationName: 'another edge' })
   try {
@@ -78,7 +78,7 @@ test('is left to another edge that is recording it', async () => {
   }
 })
 
-test('stores at most part of an address from a hostile header', async () => {
+test('a long address from a hostile header is truncated', async () => {
   const [one, two] = [await addSession(), await addSession()]
   await db.run(recordSessionUse([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
   assert.equal((await readUse(one)).address, '"\\\'; drop table session; --')

@@ -112,7 +112,7 @@ describe('sessions', () => {
     const replay = { account_id: owner, session_id: id, role: '', replayed: true, seconds_left: null }
     assert.deepEqual(await exchangeToken(token, 'stolen'), replay)
     assert.equal(await isRevoked(id), true)
-    assert.equal(await exchangeToken(token, 'stolen'), null, 'which is told once')
+    assert.equal(await exchangeToken(token, 'stolen'), null, 'the replay is reported once')
     assert.equal(await exchangeToken('current', 'next'), null)
     assert.deepEqual(
       await query('select 1 from refresh_token where digest = any($1)', [

@@ -4,7 +4,7 @@ import { shareByFiles } from '../services.ts'
 
 /**
  * Returns a database that the files of a process share, one after the other. Use it for tests that read only their own
- * rows. For a small file, a copy with its connections would cost as much as its tests.
+ * rows. In a small file, creating a separate database would take as much time as the tests.
  */
 export const sharedDatabase = shareByFiles(createTestDatabase)
 

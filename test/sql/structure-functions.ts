@@ -1,7 +1,7 @@
 import ts from 'typescript'
 import { indentTokens } from './structure-parse.ts'
 
-/** Finds functions of more than `max` lines, as `name: lines`. */
+/** Returns the functions of more than `max` lines, as `name: lines`. */
 export function findLongFunctions(file: string, text: string, max: number): string[] {
   if (!hasLongStatement(text, max)) return []
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)

@@ -1,4 +1,4 @@
-/** Parses our own code style: a file's imports, and its code without comments and the contents of strings. */
+/** Parses this repository's code style: a file's imports, and its code without comments and the contents of strings. */
 
 export interface Import {
   /** Module specifier; '' if it is computed. */

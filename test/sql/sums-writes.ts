@@ -239,7 +239,7 @@ const comms: readonly Write[] = [
 const accounts: readonly Write[] = [
   ...[writeAccounts, writeAccounts],
   (chance) => purgeRows({ ...chance.pick(ACCOUNT_DEPENDENTS), max: 3 }, pickOwner(chance)),
-  // Afterwards foreign keys delete or clear the rows that a purge has left.
+  // Deletes an account. Foreign keys delete or clear the rows that purges have left.
   (chance) => `delete from account where id = ${pickOwner(chance)}`,
 ]
 

@@ -77,7 +77,7 @@ test('transactions that add to the same sums do not block each other, and a roll
     await client.query('set local lock_timeout = 1')
     await addRowToEachSum(client)
   }
-  assert.deepEqual(await readRows(), before, 'nobody else sees what is not committed')
+  assert.deepEqual(await readRows(), before, 'others do not see uncommitted changes')
   await one.query('rollback')
   await other.query('commit')
   assert.notDeepEqual(await readRows(), before)

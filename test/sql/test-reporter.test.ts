@@ -74,7 +74,7 @@ describe('the rerun of failed files', () => {
   })
 })
 
-// With this variable, node:test would report to a parent process.
+// With `NODE_TEST_CONTEXT` set, node:test would report to a parent process.
 const { NODE_TEST_CONTEXT: _, ...env } = process.env
 
 interface ReporterRun {

@@ -161,5 +161,5 @@ test('keeps an active secret, with its latest recovery codes', async () => {
   const begun = randomUUID()
   await db.one(deleteTotp(id))
   await db.run(insertTotp(begun, id))
-  assert.equal(await db.maybeOne(deleteTotp(id)), null, 'what was only begun is not on')
+  assert.equal(await db.maybeOne(deleteTotp(id)), null, 'unconfirmed codes are not enabled')
 })

@@ -247,7 +247,7 @@ test('a retry finishes a failed transcription, and counts only its own requests'
   const { status, job_id, text, error } = await readShown(of)
   assert.deepEqual([status, job_id, text, error], ['done', again.jobId, 'Hallo', null])
   assert.equal((await readUsage()).length, 2)
-  // A late call of the first job changes nothing.
+  // A late call by the first job changes nothing.
   assert.equal(await beginCall(of), null)
 })
 
@@ -288,7 +288,7 @@ describe('is found by an index', () => {
     id = (await query('select id from voice_transcription limit 1'))[0]!.id as string
   })
   after(() => client.end())
-  test('one', () => assertReadByIndex(client, readTranscription, [id, owner, false]))
+  test('a transcription', () => assertReadByIndex(client, readTranscription, [id, owner, false]))
   for (const [who, seesAll] of [
     [owner, false],
     [owner, true],
@@ -297,9 +297,9 @@ describe('is found by an index', () => {
     test(`a page for ${who}, ${seesAll}`, () =>
       assertReadByIndex(client, readTranscriptions, [who, seesAll, null, 0, 50]))
   for (const [what, make] of [
-    ['a beginning', () => beginTranscription(id, uuidv7())],
-    ['an end before its time', () => cancelTranscription(id, owner, false)],
-    ['a deletion', () => deleteTranscription(id, owner, false)],
+    ['beginning one', () => beginTranscription(id, uuidv7())],
+    ['cancelling one', () => cancelTranscription(id, owner, false)],
+    ['deleting one', () => deleteTranscription(id, owner, false)],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'voice_transcription'))
 })

@@ -8,7 +8,7 @@ import { createTestDatabase } from '../database.ts'
 import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 
-/** Readers know the end of the WAL and the time at which they learned it. */
+/** Readers know the end of the WAL, and when they read it. */
 
 const { url, query } = await createTestDatabase()
 const pooler = await startPooler({ url, size: 2 })

@@ -45,7 +45,7 @@ describe('rate limits', () => {
     assert.equal((await take(one, 8, FEW)).length, 0)
   })
 
-  test('are higher for a proven endpoint, and for callbacks at its host', async () => {
+  test('are higher for a verified endpoint, and for callbacks at its host', async () => {
     const [verified, unverified] = [await endpoint(['job.done']), await endpoint(['job.done'])]
     await prove(verified)
     await addDeliveries(verified, 3)
@@ -64,7 +64,7 @@ describe('rate limits', () => {
     )
   })
 
-  test('belong to the URL: a new one must prove itself, with the waiting deliveries', async () => {
+  test('belong to the URL: a new URL is unverified, and gets the waiting deliveries', async () => {
     const id = await endpoint(['job.done'])
     await prove(id)
     await addDeliveries(id, 1)

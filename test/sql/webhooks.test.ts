@@ -242,7 +242,7 @@ describe('deliveries', () => {
 })
 
 describe('an endpoint', () => {
-  test('rests after several failures, is probed with one delivery, and recovers after one success', async () => {
+  test('backs off after several failures, is probed with one delivery, and recovers after one success', async () => {
     const id = await endpoint(['job.done'])
     const ids: number[] = []
     for (let n = 0; n < BACKOFF_FROM_FAILURES + 2; n++) ids.push(await delivery(id))

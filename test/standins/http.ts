@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** Runs stand-ins for HTTP providers: a server on a free port, with failure modes. */
 
 /**
- * Reaction of a stand-in to a request. It accepts the request, rejects it with a status, or fails before or after
- * accepting it. `hang` never answers, `cut` closes the connection, `error` answers 500, `twice` answers twice,
- * `garbage` answers invalid JSON.
+ * Reaction of a stand-in to a request. The stand-in accepts the request (`take`), rejects it with a status, or fails
+ * before or after accepting it. `hang` never answers, `cut` closes the connection, `error` answers 500, `twice` answers
+ * twice, `garbage` answers invalid JSON.
  */
 export type Mode =
   | 'take'

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /** Script of the answer to a request. */
 export interface Script {
-  /** If set, the answer has this status instead of 200, with `body`. */
+  /** HTTP status of an answer that has `body`. By default, the status is 200 and the answer follows the script. */
   readonly status?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
@@ -164,7 +164,7 @@ async function streamAnswer(
 }
 
 function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>['does']): void {
-  // By then the client has received what was written before.
+  // After 20 ms, the client has received the data written so far.
   if (does === 'cut') setTimeout(() => response.destroy(), 20)
   else if (does === 'end') response.end()
   else if (does === 'garbage') response.end('data: {"choices": [\n\n')
@@ -175,7 +175,7 @@ function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>[
 async function writeBytes(response: ServerResponse, bytes: Buffer, each = bytes.length): Promise<void> {
   for (let at = 0; at < bytes.length; at += each) {
     response.write(bytes.subarray(at, at + each))
-    // Sends each chunk in a packet of its own.
+    // Waits a turn, so that each chunk becomes a separate packet.
     if (each < bytes.length) await new Promise((resolve) => setImmediate(resolve))
   }
 }

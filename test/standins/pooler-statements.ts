@@ -3,7 +3,6 @@ import { createMessage, type Message, readTextAt } from './pooler-messages.ts'
 
 /** Translates names of prepared statements, so that clients of the pooler do not share them. */
 
-/** Client of the pooler. */
 export interface Client {
   readonly id: number
   readonly socket: Socket

@@ -11,8 +11,8 @@ import {
 import { type Client, finishBatch, type Server, translateNames } from './pooler-statements.ts'
 
 /**
- * Pooler in transaction mode, like PgBouncer since 1.21, but stricter. For each transaction, a client gets another
- * server connection if one is free. The previous session's state is discarded.
+ * Pooler in transaction mode, like PgBouncer since 1.21, but stricter. For each transaction, a client gets a different
+ * server connection if one is free. The pooler discards the state of the previous session.
  */
 export interface Pooler {
   readonly url: string
@@ -28,13 +28,13 @@ export interface PoolerOptions {
   /** Number of server connections. */
   readonly size: number
   /**
-   * False if the pooler does not translate statement names, like PgBouncer before 1.21. They then reach arbitrary
-   * server connections.
+   * False if the pooler does not translate statement names, like PgBouncer before 1.21. Untranslated names reach
+   * arbitrary server connections.
    */
   readonly maps?: boolean
 }
 
-// Startup parameters that PgBouncer tracks. It rejects all others, unless its settings ignore them.
+// Startup parameters that PgBouncer tracks. PgBouncer rejects all others, unless its settings ignore them.
 const TRACKED_PARAMETERS = new Set([
   'user',
   'database',

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { CHALLENGE } from '../../sql/webhooks.ts'
 
-/** Webhook receiver that collects requests. Its `answer` function answers them. */
+/** Webhook receiver that collects requests, and answers them by its `answer` function. */
 
 export interface ReceivedWebhook {
   readonly path: string
@@ -20,7 +20,7 @@ export interface ReceivedWebhook {
 export interface Receiver {
   readonly url: string
   readonly received: ReceivedWebhook[]
-  /** True by default: challenges are echoed, and are missing from `received`. */
+  /** True if the receiver echoes challenges and leaves them out of `received`; true by default. */
   echoes: boolean
   /** Answers a request, by default with 204. */
   answer: (response: ServerResponse, request: ReceivedWebhook) => void

@@ -23,7 +23,7 @@ export interface ResendDomain {
 export const KEY = 're_hunter2_key'
 export const WEBHOOK_SECRET = `whsec_${Buffer.from('a secret of its webhooks').toString('base64')}`
 
-/** Returns a mail event for these recipients. `id` is our id, which the Message-ID contains. */
+/** Returns a mail event for these recipients. `id` is the service's id of the send, which the Message-ID contains. */
 export function createMailEvent(
   type: string,
   {

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { SMTPServer, type SMTPServerSession } from 'smtp-server'
 
 /**
- * Reaction of the mail server to a message. It accepts the message, rejects it with a status at RCPT or after its
- * content, or fails before or after accepting it. `hang` never answers, `cut` closes the connection, `half` closes it
- * within the content, `twice` answers twice.
+ * Reaction of the mail server to a message. The server accepts the message (`take`), rejects it with a status at RCPT
+ * or after its content, or fails before or after accepting it. `hang` never answers, `cut` closes the connection,
+ * `half` closes it within the content, `twice` answers twice.
  */
 export type MailMode =
   | 'take'

@@ -56,7 +56,7 @@ async function readBody(request: IncomingMessage): Promise<Record<string, unknow
   return JSON.parse(Buffer.concat(chunks).toString() || '{}')
 }
 
-/** Answer that the test sends piece by piece. */
+/** Answer that the test sends in pieces. */
 export interface SlowSpeech {
   write(bytes: Buffer): void
   end(): void

@@ -5,8 +5,8 @@ import type { MailMode, MailStandIn } from './smtp.ts'
 import type { TwilioStandIn } from './twilio.ts'
 
 /**
- * Sends many messages while providers fail before and after accepting them, and workers are killed. The tally counts
- * duplicates and sends with a wrong row.
+ * Sends many messages while providers fail before and after accepting them, and workers are killed. Counts duplicates,
+ * and sends with a wrong row.
  */
 
 export interface StormOptions {

@@ -8,7 +8,9 @@ import type { Search } from '../../tasks/rag/searcher.ts'
 
 const retrievalOptions = { collection: 'facts', top_k: 5, sees_all: false }
 
-/** Retrieves context with a provider that never returns vectors. Calls `asking` when it is asked for them. */
+/**
+ * Retrieves context with a provider that never returns vectors. Calls `asking` when the provider receives a request.
+ */
 async function runSearch(signal: AbortSignal, asking: () => void): Promise<Search[]> {
   const searches: Search[] = []
   await retrieveContext(

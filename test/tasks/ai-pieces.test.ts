@@ -57,7 +57,7 @@ describe('the history that is sent', () => {
   test('is all that fits, always with the question, and never an answer first', async () => {
     const history = say('q1', 'a1', 'q2', 'a2', 'q3')
     assert.deepEqual(await fitHistory(history, 1000), history)
-    // A message counts as its two tokens plus four.
+    // Each of these messages counts as its two tokens plus four.
     assert.deepEqual(await fitHistory(history, 18), say('q2', 'a2', 'q3'))
     assert.deepEqual(await fitHistory(history, 12), say('q3'))
     assert.deepEqual(await fitHistory(history, 1), say('q3'))

@@ -27,7 +27,7 @@ const POST_BOMBS = [
 const DOCUMENT_BOMBS = [
   'a document of 90 MB of paragraphs', // CPU: the child is killed
   'zeros that are packed five times', // memory
-  'a million pages', // wrong page count
+  'a million pages', // false page count
   'pages that hold themselves', // a cycle
   'entities of entities', // expansion
   'a document of 400 MB', // packing

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 
-/** Runs small programs next to a copy of the module, with their own folder for temporary files. */
+/** Runs small programs next to a copy of `code-cache.ts`. Each program has its own temporary folder. */
 
 const base = mkdtempSync(join(tmpdir(), 'code-cache-'))
 after(() => rmSync(base, { recursive: true, force: true }))

@@ -20,7 +20,7 @@ async function measureWordShare(bytes: Uint8Array, mediaType: string): Promise<n
 }
 
 for (const [what, colours] of Object.entries({
-  'light blue beside black': { inks: ['#222', '#70c8ff'], paper: '#fff' },
+  'light blue next to black': { inks: ['#222', '#70c8ff'], paper: '#fff' },
   'black and blue on yellow': { inks: ['#222', '#0050a0'], paper: '#ffe600' },
   'white on blue': { inks: ['#fff'], paper: '#0050a0' },
 })) {

@@ -55,7 +55,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.deepEqual([one.requests, (await one.row()).status], [1, 'sent'])
       assert.deepEqual(await run(one), first)
       assert.deepEqual([one.requests, (await one.row()).requests], [1, 1])
-      assert.equal((await one.row()).message, null, 'what was sent is not kept')
+      assert.equal((await one.row()).message, null, 'the content of a sent message is deleted')
     })
 
     test('is retried if it was certainly not accepted', async () => {

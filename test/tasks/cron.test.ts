@@ -29,8 +29,8 @@ function createRunPredicate(cron: string): (time: number) => boolean {
 }
 
 /**
- * Asserts that the library runs the entry at the predicted time, and not before. It checks each minute of the last two
- * days, and the same time of day on all days before.
+ * Asserts that the library runs the entry at the predicted time, and not before. Checks each minute of the last two
+ * days, and the same time of day on all earlier days.
  */
 function assertNextRun(cron: string, after: number): void {
   const isRun = createRunPredicate(cron)
@@ -87,7 +87,7 @@ describe('the next run', () => {
           assertNextRun(cron, after)
         } catch (error) {
           if (!(error instanceof RangeError)) throw error
-          // If there is no next run, the entry runs on no day at its time.
+          // No run was predicted, so the entry must not run on any day.
           const isRun = createRunPredicate(cron)
           const [minute, hour] = cron.split(' ')
           const first = computeNextRun(`${minute} ${hour} * * *`, new Date(after)).getTime()

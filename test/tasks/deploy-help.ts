@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createOperationsArea } from '../../edge/routes/operations.ts'
 import { SETTING_NAMES } from '../../tasks/settings.ts'
 
-/** Reads facts from the code, with which tests compare the deployment examples. */
+/** Reads facts from the code that the deployment examples must match. */
 
 export const ROOT = new URL('../../', import.meta.url)
 export const readFileAt = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')

@@ -38,7 +38,7 @@ const EMAILS: Record<string, (name: string) => Email> = {
 const sendAdded = (name: string): Email =>
   composeMemberAddedEmail(invitation({ organization: name, invitedBy: name }))
 
-/** Parses an email as a mail program does, after a mailer has sent it. */
+/** Sends an email through a mailer, and parses the result as a mail program does. */
 async function readEmail({ subject, text, html }: Email): Promise<Received> {
   const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
   const sent = await transport.sendMail({

@@ -47,7 +47,7 @@ export interface Attempt {
   /** True if a page takes only milliseconds; false by default. */
   readonly isFast?: boolean
   readonly open?: () => void
-  /** Files attached to the document. An error instead of a text is thrown when that file is stored. */
+  /** Files attached to the document. If `text` is an error, storing that file throws it. */
   readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
 }

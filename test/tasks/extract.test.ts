@@ -77,7 +77,7 @@ describe('extracting a document', () => {
       pageCount: 6,
       read: async (n) => {
         begun.push(n)
-        // The first page completes only after no further page can start.
+        // The first page completes only when no further page can start.
         if (n === 1) await slow.promise
         if (n === 3) setImmediate(slow.resolve)
         return createPage(`Page ${n} of ${begun.length} begun`)

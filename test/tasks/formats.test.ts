@@ -318,7 +318,7 @@ describe('pictures of other kinds', () => {
     bmp.writeUInt32LE(54, 10)
     bmp.writeUInt32LE(40, 14)
     bmp.writeInt32LE(900, 18)
-    // A negative height: rows are stored from top to bottom.
+    // A negative height means that rows are stored from top to bottom.
     bmp.writeInt32LE(-200, 22)
     bmp.writeUInt16LE(1, 26)
     bmp.writeUInt16LE(32, 28)

@@ -23,7 +23,7 @@ export interface ImportAttempt {
   readonly onConflict?: OnConflict
   readonly ownerId?: number | null
   readonly signal?: AbortSignal
-  /** Number of the attempt that the database considers running. Defaults to that of this import. */
+  /** Number of the attempt that the database considers running; by default, that of this import. */
   readonly runningAttempt?: number
   readonly reading?: Partial<PostOptions>
 }

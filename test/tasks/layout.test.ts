@@ -75,7 +75,7 @@ test('two columns of a PDF page are read at every quarter turn', async () => {
   }
 })
 
-/** Here the lines are turned, not the page. */
+/** The lines are rotated here, not the page. */
 test('upward, downward and slanted lines are read as lines', async () => {
   for (const degrees of [0, 30, 90, 180, 270]) {
     const [cos, sin] = [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)]
@@ -152,7 +152,7 @@ test('a field without an appearance is read as viewers show it, without buttons,
   ]
   const content = 'BT /F1 12 Tf 20 150 Td (Name:) Tj ET'
   assert.equal(await readText(createFormPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
-  // Turned text is read by pdfjs, not by PDFium.
+  // pdfjs, not PDFium, reads rotated text.
   const turned = 'BT /F1 12 Tf 0 1 -1 0 40 20 Tm (Name of the reader:) Tj ET'
   assert.equal(
     await readText(createFormPdf(turned, fields)),

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { tasks } from '../../tasks/index.ts'
 import { maskSecrets } from '../../tasks/masking.ts'
 
-describe('masked', () => {
+describe('masking', () => {
   test('keys with secret names are masked, at any depth and with any value', () => {
     assert.deepEqual(
       maskSecrets({

@@ -14,9 +14,7 @@ const page = canvasToGrey(
   ),
 )
 
-/**
- * Returns a reader that reads no text. It takes its confidence from `confidenceOf`, and counts the pixels that it gets.
- */
+/** Returns a reader that reads no text and counts the pixels that it gets. Its confidence comes from `confidenceOf`. */
 function createReader(confidenceOf: (grey: GreyImage) => number) {
   const counted = { pixels: 0 }
   const read = async (grey: GreyImage) => {

@@ -17,7 +17,7 @@ const createRelations = (...all: readonly (readonly [id: string, type: string, t
 const nameOf = (n: number): string => (n % 2 === 0 ? `p${n}.xml` : `P${n}.XML`)
 const textOf = (n: number): string => `word${n}word`
 
-/** Builders by file name. `named` lists the parts that the document references, in order. */
+/** Builders by file name. `named` lists the parts that the document references, in order of reference. */
 const FORMATS: Readonly<Record<string, (parts: number, named: readonly number[]) => Buffer>> = {
   'a.epub': (parts, named) =>
     createZip([

@@ -6,7 +6,7 @@ import { WORKER_MALLOC } from '../../tasks/process.ts'
 
 const readFileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-// Node with the flags of `npm start`. The lines begin with `exec`, because a shell would receive the signals.
+// Node with the flags of `npm start`. The lines begin with `exec`, because otherwise a shell would receive the signals.
 const { start, migrate } = JSON.parse(readFileAt('package.json')).scripts as Record<string, string>
 const toNodePath = (script: string): string => script.replace(/^(exec )?node /, 'node_modules/.bin/node ')
 const toStartCommand = (file: string): string => toNodePath(start!.replace(/\S+$/, file))

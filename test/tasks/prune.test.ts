@@ -17,7 +17,7 @@ const runTask = (settings: Record<string, string> = {}, signal = new AbortContro
 const countRows = async (table: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n
 
-/** Adds `n` jobs with two events each, which ended `age` seconds ago. */
+/** Adds `n` jobs that ended `age` seconds ago, with two events each. */
 const addEndedJobs = (n: number, age: number) =>
   query(
     `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)

@@ -196,7 +196,7 @@ describe('texts that could be slow', () => {
     test(`take linear time: ${what}`, () => {
       const before = process.cpuUsage()
       splitIntoChunks(text, format)
-      // Takes a tenth of a second; a quadratic splitter would take minutes.
+      // Splitting takes a tenth of a second. A quadratic splitter would take minutes.
       assert.ok(process.cpuUsage(before).user < 10_000_000)
     })
   }

@@ -230,7 +230,7 @@ describe('indexing documents', () => {
       [owner, SELECT_ALL],
     )
     await assert.rejects(runIndex(owner, 'one more'), { code: 'quota.collections' })
-    assert.ok(await runIndex(owner, 'of many 7'), 'those that are there can still be indexed')
+    assert.ok(await runIndex(owner, 'of many 7'), 'existing collections can still be indexed')
   })
 })
 
@@ -275,7 +275,7 @@ describe('a refresh', () => {
       await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' }),
       null,
     )
-    assert.deepEqual(await readVersion(), before, 'nothing has changed, and nobody has to load it again')
+    assert.deepEqual(await readVersion(), before, 'nothing has changed, so no searcher reloads it')
     await db.run(markCollectionDeleted(id!))
     assert.equal(
       await refreshDocuments.run(createContext(owner), { collection_id: id!, name: 'later' }),

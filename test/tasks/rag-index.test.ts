@@ -110,7 +110,7 @@ async function indexAndChange(name: string): Promise<void> {
   writeFiles(root, text('new words'))
 }
 
-/** Runs an attempt that is aborted before the swap, when it has stored everything. */
+/** Runs an attempt that is aborted just before the swap, after it has stored everything. */
 async function runCutShort(collection: string, job: string): Promise<void> {
   const abort = new AbortController()
   const onProgress = (label: string) => label.startsWith('Swapping') && abort.abort()

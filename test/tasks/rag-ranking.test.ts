@@ -214,7 +214,7 @@ describe('scores of rankings', () => {
           { document: 'c', score: 1 },
         ],
       ],
-      // Equal scores are in descending order of their names.
+      // Documents with equal scores are in descending order of their names.
       [
         '2',
         [

@@ -65,7 +65,7 @@ function createWatchedSearcher(
   return createSearcher({ ...db, any } as Database, reads)
 }
 
-/** Creates a searcher that runs `what` after it has read a list of files, the first `times` times. */
+/** Creates a searcher that runs `what` after reading a list of files, for the first `times` lists. */
 const createInterruptedSearcher = (
   what: () => Promise<unknown>,
   times = 1,
@@ -142,7 +142,7 @@ test('a swap without a model keeps the old model, and counts no file twice', asy
     query(`select id, document_count, chunk_count, term_count, embedding_model from rag_collection
       where name = 'half'`)
   const before = await readHalf()
-  // These vectors come from another model, in a run that lost the collection.
+  // Vectors of another model remain from a run that lost the collection.
   await query(
     `insert into rag_vector select f.id, 'm2', 3, '\\x000000000000000000000000' from rag_file f where collection_id = $1
      limit 2`,

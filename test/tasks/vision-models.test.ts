@@ -12,7 +12,7 @@ import { recordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
 
-/** Starts a provider that speaks OpenAI's protocol and answers as the test says. */
+/** Starts a provider that speaks OpenAI's protocol and answers as the test chooses. */
 interface ReceivedRequest {
   readonly path: string
   readonly authorization: string

@@ -9,7 +9,7 @@ import { type Script, startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { holdTimers } from './held-timer.ts'
 
-/** Runs the real client against a stand-in for the providers, which can also fail as they do. */
+/** Runs the real client against a stand-in for the providers, which can fail as real ones do. */
 
 const models = await startModelServer()
 after(() => models.stop())
@@ -229,6 +229,6 @@ describe('failures', () => {
     const limit = holdTimers(t, SILENCE_TIMEOUT_SECONDS * 1000)
     const pieces = ['a', 'b', 'c', 'd']
     assert.equal((await ask({ pieces })).text, 'abcd')
-    assert.ok(limit.restarts >= pieces.length, 'it begins anew with each piece')
+    assert.ok(limit.restarts >= pieces.length, 'each piece restarts the timer')
   })
 })

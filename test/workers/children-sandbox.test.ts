@@ -43,7 +43,7 @@ async function runAttempt(name: Attempt, argument: unknown, kind = 'attempt'): P
   return (await once(parent, 'message'))[0]
 }
 
-/** Runs an attempt on a thread outside Node's permission model. Native code of an addon has the same freedom. */
+/** Runs an attempt on a thread outside Node's permission model. Native addons are equally unrestricted. */
 const runAttemptInThread = (name: Attempt, argument: unknown) => runAttempt(name, argument, 'attemptInThread')
 
 test('a child can neither read secrets, nor write, nor start a process', async () => {
@@ -109,7 +109,7 @@ test('a child gains no rights if the machine has no_new_privs', async () => {
 
 if (process.platform === 'linux')
   describe('each process blanks its initial environment', () => {
-    // Each process keeps waiting, because its database is unreachable.
+    // The processes keep waiting, because their database is unreachable.
     const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none', NODE_ENV: 'test', PORT: '0' }
     for (const main of [
       'edge/main',

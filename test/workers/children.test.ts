@@ -15,7 +15,7 @@ import { analyzeFile } from '../../workers/providers/documents/analysis.ts'
 import { blockThread, until } from '../until.ts'
 import { log } from './parts.ts'
 
-/** Tests the pool of child processes, in its own process and over a port. The children do what the test asks. */
+/** Tests the pool of child processes, both directly and over a port. The children do what the test asks. */
 
 const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
 const AMPLE_LIMITS: Limits = { cpuMs: 60_000 }
@@ -34,7 +34,9 @@ function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}
   return pool
 }
 
-/** Sends a request to a child. Casts it, because the fixture's requests are not part of the real request type. */
+/**
+ * Sends a request to a child. The cast is needed because the fixture's requests are not part of the real request type.
+ */
 const ask = (
   lease: ChildLease,
   kind: string,

@@ -30,7 +30,7 @@ async function runDoctor(env: Readonly<Record<string, string>>, ...args: string[
 
 test('next to a running service, it finds no problems beyond those of the test', async () => {
   const edge = await startEdge(url)
-  // With a long lease, the worker still counts as alive when the doctor runs late.
+  // The lease is long, so that the worker still counts as alive if the doctor runs late.
   const settings = createSettings(url, { LEASE_SECONDS: '60' })
   const { worker } = await startTestWorker(url, '', { settings })
   const { status, lines } = await runDoctor({ PORT: String(edge.port) })

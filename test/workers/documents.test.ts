@@ -36,7 +36,7 @@ const PDF = 'application/pdf'
 const { signal } = new AbortController()
 const pageNumbers = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
 
-/** Builds a PDF with one picture on each page, which has an eighth of the pixels of an A4 scan. */
+/** Builds a PDF with one picture on each page. Each picture has an eighth of the pixels of an A4 scan. */
 function createPicturePdf(count: number): Uint8Array {
   const pages = pageNumbers(count).flatMap((n) => [
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents ${3 * n + 1} 0 R` +
@@ -88,7 +88,7 @@ function createLosingChildren(loses: (kind: string, request: unknown) => LossRea
           seen.withoutPdfium++
         const why = loses(kind, request)
         if (!why) return lease!.ask(kind, request, limits)
-        // The child is only released, not lost: children.test.ts covers real losses.
+        // Releases the child instead of losing it; children.test.ts covers real losses.
         lease!.release()
         throw new ChildLost(why)
       }
@@ -213,7 +213,7 @@ for (const [why, children] of [
 
 /** Opens the same document with a single child. */
 function openWithOneChild(t: TestContext, does: (kind: string, pages: readonly number[]) => unknown) {
-  // With the clock stopped, reading never seems faster than opening. So the reader immediately asks for a second child.
+  // With the clock stopped, reading never seems faster than opening, so the reader immediately asks for a second child.
   t.mock.method(performance, 'now', () => 0)
   return openSimulated(({ ifFree }) => !ifFree, does)
 }

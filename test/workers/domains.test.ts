@@ -13,7 +13,7 @@ import {
   startResend,
 } from '../standins/resend.ts'
 
-// The limits suit a busy machine. `HANGING` has a shorter one, for servers that never answer.
+// The limits suit a busy machine. `HANGING_LIMITS` has a shorter one, for servers that never answer.
 const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5000, retryMs: 30_000, maxWaitMs: 0 }
 const HANGING_LIMITS = { ...LIMITS, answerMs: 300 }
 const servers: ResendStandIn[] = []

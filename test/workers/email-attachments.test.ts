@@ -43,7 +43,10 @@ const createRequest = (signal = new AbortController().signal): ProviderRequest &
   return made
 }
 
-/** Returns a file that yields one buffer again and again, valid until the next read, like a real store. */
+/**
+ * Returns an attachment that yields the same buffer repeatedly. As with a real store, the buffer is valid until the
+ * next read.
+ */
 const createAttachment = (
   filename: string,
   bytes: Uint8Array,
@@ -123,7 +126,7 @@ test('are not read for a server that rejects the mail', async () => {
 
 test("are read at the server's pace, and released when the send is aborted", async () => {
   const sockets = new Set<Socket>()
-  // This server accepts every command, and stops reading when the content starts.
+  // This server accepts every command, but stops reading when the content starts.
   const slow = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {}).write('220 slow\r\n')

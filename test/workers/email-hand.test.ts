@@ -13,7 +13,7 @@ import { until } from '../until.ts'
 
 /** Submitting a mail has three outcomes: accepted, certainly not accepted, or unknown. */
 
-// The limits suit a busy machine. `HANGING` has shorter ones, for servers that never answer.
+// The limits suit a busy machine. `HANGING_LIMITS` has a shorter one, for servers that never answer.
 const LIMITS = { connectMs: 10_000, silentMs: 10_000, maxWaitMs: 0 }
 const HANGING_LIMITS = { ...LIMITS, silentMs: 1000 }
 const servers: MailStandIn[] = []

@@ -7,7 +7,10 @@ import { createEmbedder } from '../../workers/providers/ai/embeddings.ts'
 import { createFolder } from '../edge/rag-help.ts'
 import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 
-/** Embeddings come from a provider, or from a model in this process. The tests use the real runtime. */
+/**
+ * Embeddings come from a provider, or from a model in this process. The tests run the local model with the real
+ * runtime.
+ */
 
 const models = createFolder()
 writeModel(models)

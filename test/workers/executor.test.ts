@@ -77,7 +77,7 @@ async function openExecutor() {
   const run = async (id: string): Promise<void> => {
     for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
-  /** Enqueues a job and passes it to a thread, which has not begun it yet. */
+  /** Enqueues a job and passes it to a thread, without beginning it. */
   const pass = async (fields: Parameters<typeof jobSpec>[0] = {}) => {
     const job = jobSpec(fields)
     await help.enqueue(job)

@@ -166,7 +166,7 @@ describe('a lease', { concurrency: false }, () => {
     assert.deepEqual(await findOwnLeases(), [])
   })
 
-  test('of another worker has expired: its jobs are rescued soon, and reported', async () => {
+  test('of another worker expires: its jobs are rescued soon, and reported', async () => {
     const { recovered } = await holdTestLease()
     const dead = await help.lease(60_000, ['pool-dead'])
     const job = await help.running({}, dead)
@@ -193,7 +193,7 @@ describe('a lease', { concurrency: false }, () => {
       LONG_LEASE_MS,
       () => void looks.push(calls('job_rescue_running')),
     )
-    // By this clock the first search takes 100 ms. Therefore the next ones look only for expired leases.
+    // The mocked clock makes the first search seem to take 100 ms, so later searches look only for expired leases.
     let aheadMs = 0
     const now = performance.now.bind(performance)
     t.mock.method(performance, 'now', () => now() + aheadMs)
@@ -213,11 +213,11 @@ describe('a lease', { concurrency: false }, () => {
       [dead],
     )
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
-    // A worker may declare others dead only after its own renewals have been in time for a while.
+    // A worker may declare others dead only after renewing its own lease in time for a while.
     await query(`update worker_lease set steady_since = '-infinity' where id = $1`, [lease.id])
     t.mock.timers.tick(LONG_LEASE_MS / 8)
     await until('the last jobs are rescued', () => new Set(recovered).size === 2500)
-    // The timer fired once, and each further search follows the one before.
+    // The timer fired once. Each further search started when the previous one ended.
     assert.deepEqual(looks, [2, 3, 4])
   })
 
@@ -234,7 +234,7 @@ describe('a lease', { concurrency: false }, () => {
   })
 
   test('does not declare others dead after an outage until it has been live for a while', async () => {
-    // Renewals fail; other statements succeed.
+    // Makes only renewals fail.
     const cutOff = (name: string) => (name === 'lease_renew' ? 'before' : null)
     const { lease, db, calls, recovered } = await holdTestLease()
     db.fault = cutOff

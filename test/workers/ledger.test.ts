@@ -161,8 +161,8 @@ describe('the worker ledger', () => {
     await ledger.idle()
     assert.deepEqual(superseded, [])
     assert.deepEqual(await notes(job!.id), [1, 2, 3])
-    // The statement succeeds but its answer is lost, so the job runs under this lease. A heartbeat returns it to the
-    // queue (see the executor).
+    // The statement succeeds but its answer is lost, so the job runs under this lease. A heartbeat then returns the job
+    // to the queue (see the executor).
     const before = ledger.claims
     const claiming = ledger.claim(await help.deliveryOf(waiting.id), 1)
     assert.deepEqual([before, ledger.claims.isUnderWay], [{ answered: 0, isUnderWay: false }, true])

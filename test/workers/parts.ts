@@ -96,7 +96,7 @@ export async function startParts(
     databaseUrl: base.url,
     children: createChildPool({ log }),
     log,
-    // A getter, so that a test can extend the period before each abort.
+    // Uses a getter, so that a test can extend the period before each abort.
     get killGraceMs() {
       return options.killGraceMs ?? 300
     },
