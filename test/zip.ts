@@ -28,11 +28,16 @@ export interface RawEntry {
   readonly flags?: number
   readonly method?: number
   readonly attributes?: number
-  /** Overrides of the true sizes and checksum: here in the central directory, in `local` in the local header. */
+  /**
+   * Overrides of the true sizes and checksum in the central directory. `localOverrides` changes them in the local
+   * header.
+   */
   readonly centralOverrides?: Partial<EntrySizes>
   readonly localOverrides?: Partial<EntrySizes>
   readonly localName?: string
-  /** Offset that the directory lists instead of the true one. The archive then contains no data for this entry. */
+  /**
+   * Offset to write to the central directory instead of the true one. The archive then contains no data for this entry.
+   */
   readonly dataOffset?: number
 }
 
@@ -112,7 +117,7 @@ const createStoredEntry = (data: Buffer): Packed => ({
   crc: crc32(data),
 })
 
-/** Builds the two zip64 records, for entry counts that exceed two bytes. */
+/** Builds the two zip64 records, which an archive needs if its entry count exceeds two bytes. */
 function createZip64Records(count: number, size: number, offset: number): Buffer {
   const record = Buffer.alloc(76)
   record.write('PK\x06\x06', 'latin1')

@@ -6,13 +6,13 @@ import { createPayments } from '../../workers/providers/payments/payments.ts'
 import { createEvent } from '../payment-events.ts'
 import { type Fault, KEY, startStripe } from '../stripe.ts'
 
-/** Tests the real SDK against a stand-in: its requests, and the outcome of each kind of failure. */
+/** Tests payments through Stripe's SDK against a stand-in server: requests, and the failure that each fault causes. */
 
 const stripe = await startStripe()
 const createSettings = (given: Record<string, string> = {}) =>
   parseSettings({ PROVIDER_SECRET_KEY: KEY, PROVIDER_API_BASE_URL: stripe.url, ...given })
 const provider = createPayments(createSettings())
-// The default timeout suits a busy machine. Tests of a hanging provider use this one.
+// Tests of a hanging provider use a short timeout. The default is long enough for a busy machine.
 const hastyProvider = createPayments(createSettings(), 300)
 const { signal } = new AbortController()
 const customer = { email: 'a@example.com', name: null, userId: 7 }
@@ -68,7 +68,7 @@ describe('a failure', () => {
     assert.equal((await expectFailure(away.listPrices(signal))).code, 'payment.failed')
   })
 
-  test('of the settings is reported without a request', async () => {
+  test('caused by missing settings is reported without a request', async () => {
     const none = createPayments(parseSettings({}))
     const before = stripe.asked.length
     for (const work of [
@@ -82,7 +82,7 @@ describe('a failure', () => {
     assert.equal((await expectFailure(wrong.listPrices(signal))).code, 'payment.key')
   })
 
-  test('with a key of another request is not a rejection', async () => {
+  test('caused by a reused idempotency key is not a rejection', async () => {
     const key = createRequestOptions()
     await provider.createCustomer(customer, key)
     assert.equal(
@@ -188,7 +188,7 @@ test('lists are read to the end', async () => {
   assert.equal((await provider.listPrices(signal)).length, 1000)
 })
 
-test('a missing object is null, not a failure', async () => {
+test('reading a missing object returns null', async () => {
   assert.deepEqual(await provider.listRefunds({ charge: 'ch_none' }, signal), { objects: [], at: 0 })
   assert.equal(await provider.findIntent('invoice', 'in_none', signal), null)
   assert.equal(await provider.findIntent('session', 'cs_none', signal), null)

@@ -11,7 +11,7 @@ import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { createSettings, log, TASKS_MODULE } from './parts.ts'
 
-/** In a pool of one thread, waiting jobs run whatever happens to the thread. */
+/** Tests a pool of one thread: waiting jobs run even if the thread dies. */
 
 const { url } = await sharedDatabase()
 const events: unknown[] = []
@@ -89,7 +89,7 @@ describe('a pool of one thread', () => {
     await among.close()
   })
 
-  test('jobs that wait for a thread killed during its load run, or are reported as crashed', async () => {
+  test('jobs run or are reported as crashed if their thread is killed while it loads', async () => {
     const fresh = createPools({
       settings: createSettings(url, { WORKER_THREADS: '1' }),
       databaseUrl: url,
@@ -124,14 +124,14 @@ describe('a pool of one thread', () => {
   })
 
   for (const name of ['io.deaf', 'io.spin'])
-    test(`jobs passed to a thread between its kill and its exit did not crash: ${name}`, async () => {
+    test(`jobs passed to a thread between its kill and its exit are not reported as crashed: ${name}`, async () => {
       assert.equal((await startJob('io.echo', 0).outcome).kind, 'done')
       const killed = startJob(name, { ms: 60_000 })
       await waitUntilBusy(pools)
       const later: Promise<Outcome>[] = []
       onKill = () => {
         const more = () => later.push(startJob('io.echo', later.length).outcome)
-        // The first job is dispatched in this turn, after the kill, however soon the thread ends.
+        // Starts the first job immediately, because the thread may exit before the interval fires.
         more()
         const next = setInterval(more, 1)
         void killed.outcome.then(() => clearInterval(next))
@@ -143,13 +143,13 @@ describe('a pool of one thread', () => {
       assert.ok(later.length > 0)
     })
 
-  test('a finished job is done, however long its thread is busy afterwards', async () => {
+  test('a finished job is reported as done even if another job then blocks its thread', async () => {
     assert.equal((await startJob('io.echo', 0).outcome).kind, 'done')
     const done = startJob('io.sleep', { ms: 200 })
     await nextTurn()
     const busy = startJob('io.later', { ms: 200 })
     await nextTurn()
-    // This job lasts until both others are due in the same turn of the thread's loop.
+    // Blocks the thread until both other jobs are due, so that they finish in the same turn of its event loop.
     const first = startJob('io.hold', { ms: 400 })
     for (const { outcome } of [first, done, busy]) assert.equal((await outcome).kind, 'done')
   })
@@ -164,12 +164,12 @@ describe('a pool of one thread', () => {
     assert.deepEqual(await startJob('cpu.echo', 3).outcome, { kind: 'done', result: '3' })
   })
 
-  test('the thread of a model outlives a job that ignores its signal', async () => {
+  test('the thread of a model is not killed if a job ignores its abort signal', async () => {
     const first = await startJob('model.where', { ms: 0 }).outcome
     const spinning = startJob('model.where', { ms: 900 })
     await waitUntilBusy(pools)
     pools.abort(spinning.id, 1, 'cancelled')
-    // The job runs for more than two grace periods, and then ends without help.
+    // The job runs for more than two grace periods, but no kill interrupts it.
     assert.deepEqual(await spinning.outcome, first)
     assert.deepEqual(await startJob('model.where', { ms: 0 }).outcome, first)
   })
@@ -214,6 +214,6 @@ describe('a pool of one thread', () => {
     await closing.close()
     assert.equal((await job).kind, 'crashed')
     assert.equal(closing.threads, 0)
-    closing.breakConnections() // An outage during shutdown finds no thread to notify.
+    closing.breakConnections() // Must not throw without threads, as in an outage during shutdown.
   })
 })

@@ -12,12 +12,12 @@ import { startParts } from './parts.ts'
 const base = await createTestDatabase()
 const ledgerHelp = createLedgerHelp(base)
 const leaseId = await ledgerHelp.lease()
-// In ms: longer than any busy machine needs, and as short as possible.
+// In ms. The long period suffices on the busiest machine; the short one keeps the tests fast.
 const [LONG_GRACE_MS, SHORT_GRACE_MS] = [60_000, 300]
 const grace = { killGraceMs: SHORT_GRACE_MS }
 const { executor, pools, ledger } = await startParts(base, leaseId, grace)
 
-/** Claims the job's delivery and runs its jobs to the end. */
+/** Claims a job through its delivery and runs it to the end. */
 async function runAttempt(id: string): Promise<void> {
   for (const job of await ledger.claim(await ledgerHelp.deliveryOf(id), 1)) await executor.run(job)
 }
@@ -140,7 +140,10 @@ describe('outcomes of attempts', () => {
   })
 })
 
-/** Extends the grace period for tasks that obey their signal: the test passes in time only if no thread is killed. */
+/**
+ * Extends the grace period for a test whose task obeys its signal. If the task ignored the signal, the test would time
+ * out.
+ */
 function extendGrace(t: { after(work: () => void): void }): void {
   grace.killGraceMs = LONG_GRACE_MS
   t.after(() => {

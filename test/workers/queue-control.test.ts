@@ -20,7 +20,7 @@ import { startTestWorker, TASKS_MODULE } from './parts.ts'
 
 const { db, query, url } = await createTestDatabase()
 const findTask = createTaskFinder(await loadTasks([TASKS_MODULE]))
-// Serves the first tests. It stops before a later test starts its own worker under a limit.
+// This worker runs the jobs of the first tests. A later test stops it before another starts a worker under a limit.
 const firstWorker = await startTestWorker(url, 'io,other')
 
 async function addJobs(name: string, payload: unknown, count: number): Promise<string[]> {
@@ -91,7 +91,7 @@ describe('a limited queue', { concurrency: false }, () => {
       const given = await readAllShares()
       return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
     })
-    // By now the workers know about each other: each was notified of the other's lease.
+    // By the time these jobs finish, each worker has been notified of the other's lease.
     await waitForEnd(await addJobs('io.echo', 1, 4))
     const ids = await addJobs('io.sleep', { ms: 40 }, 60)
     let max = 0

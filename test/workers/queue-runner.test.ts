@@ -18,7 +18,7 @@ const countLocked = async (): Promise<number> =>
     (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
   )
 
-/** Starts a runner that fetches 300 deliveries: it handles most of them, and the others wait in memory. */
+/** Starts a runner that fetches 300 deliveries: it handles 256 of them, and the rest wait in memory. */
 async function startPrefetched(pool: QueuePool) {
   await query('delete from graphile_worker._private_jobs')
   await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK_NAME])
@@ -120,8 +120,8 @@ test('reserves no more slots for a delivery than it can fill', async () => {
 })
 
 /**
- * Opens a pool that loses the connection of the next statement containing `text`: before the database gets the
- * statement, or before its answer arrives.
+ * Opens a pool that loses a connection once, at the next statement that contains `text`. `lost` selects whether the
+ * database still executes that statement.
  */
 async function openLosingPool(
   text: string,

@@ -10,13 +10,13 @@ import { startTestWorker } from './parts.ts'
 /** Tests that a worker adds the job of an entry when cron fires, unless the entry is paused. */
 
 const { url, db, query } = await createTestDatabase()
-/** Returns the first of these entries that cron does not run in the next two minutes. */
+/** Returns the first of the named entries that is not due within two minutes, so that cron itself does not run it. */
 const findEntry = (...identifiers: readonly string[]) =>
   scheduleEntries.find(
     ({ identifier, match }) =>
       identifiers.includes(identifier) && +computeNextRun(match, new Date()) > Date.now() + 120_000,
   )!
-// The jobs of these entries never join a running job.
+// These entries add a new job even while an earlier one is running.
 const { identifier: ENTRY_IDENTIFIER, task } = findEntry('rag-purge', 'blog-retag')
 const TASK_NAME = task.name
 
@@ -68,10 +68,10 @@ test('adds a job when cron fires, except while the entry is paused', async () =>
   assert.deepEqual(row, { owner_id: null, payload: {} })
 })
 
-test('records the running job that a cron run joins', async () => {
+test('records the queued job that a cron run joins', async () => {
   const { identifier, task } = findEntry('retention', 'measure')
   const mailbox = task.actor!({} as never, null)
-  // This job keeps waiting: it is scheduled for later, so no delivery names its mailbox.
+  // This job stays queued: it is scheduled in an hour, so its mailbox has no delivery.
   await query(
     `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, run_at)
      values (gen_random_uuid(), $1, 'system', $2, 1, '{}', 'queued', 1, now() + interval '1 h')`,

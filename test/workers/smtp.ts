@@ -20,7 +20,7 @@ export interface SmtpStandIn {
   stop(): Promise<void>
 }
 
-/** Starts an SMTP server that accepts all mail by default. It stops after the test file. */
+/** Starts an SMTP server that accepts all mail by default, and stops it after the test file. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<SmtpStandIn> {
   const received: ReceivedMail[] = []
   const sockets = new Set<Socket>()

@@ -76,7 +76,7 @@ test('restarts a killed child immediately', async (t) => {
 
 test('backs off before restarting a child that keeps crashing', async (t) => {
   const { supervisor, spec, log, lines } = createTestSupervisor(t)
-  // Holds the timer of the fifth start, so that a late check still sees four starts.
+  // Holds the 1000 ms timer of the fourth restart: a fifth start would fail the checks for four starts.
   holdTimers(t, 1000)
   const began = performance.now()
   supervisor.start(spec('one', 'crash'))

@@ -30,7 +30,7 @@ const settings = createSettings(url, {
 })
 const { worker } = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
 
-/** Adds a job from a traced request. `interruptions` is the number of processes that died while they ran it. */
+/** Adds a job from a traced request. `interruptions` is the number of processes that died while running it. */
 function addJob(name: string, payload: unknown, maxTries = 1, interruptions = 0): Promise<string> {
   const task = findTask(name) as unknown as TaskDefinition<unknown, unknown>
   const origin = {
@@ -169,7 +169,7 @@ test('adds task, attempt, request and trace to log lines of a job', async () => 
 
 test('logs a slow statement with its task and attempt', async () => {
   const id = await addJob('io.query', { ms: 200 })
-  // On a busy machine other statements may be slow, too.
+  // Match the statement, too: on a busy machine, others may also be slow.
   const line = await waitForLine(id, 'Slow statement', { statement: 'sleeps' })
   assert.partialDeepStrictEqual(line, { level: 40, task: 'io.query', attempt: 1 })
   assert.ok((line.ms as number) >= 150)

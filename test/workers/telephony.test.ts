@@ -11,7 +11,7 @@ import { until } from '../until.ts'
 
 const TO = '+491711234567'
 const ID = '018f0000-0000-7000-8000-000000000001'
-// Generous for a busy machine. Tests of hanging servers use the shorter limit.
+// The first limit allows for a busy machine. Tests of hanging servers use the shorter one below.
 const LIMITS = { answerMs: 10_000, concurrency: 4, maxWaitMs: 0 }
 const HANGING_LIMITS = { ...LIMITS, answerMs: 300 }
 
@@ -91,7 +91,7 @@ for (const [kind, send] of Object.entries(sendByKind)) {
       [401, 20003, 'it does not accept the credentials (error 20003)'],
       [403, 20404, 'the account or the requested resource does not exist (error 20404)'],
     ] as const) {
-      test(`treats a refusal (${status}, ${code}) as permanent and explains it in our words`, async () => {
+      test(`treats a refusal (${status}, ${code}) as permanent and explains it without the provider’s words`, async () => {
         const body = { code, message: `words with ${TOKEN} and ${ACCOUNT}`, status }
         const { server, telephony } = await openTelephony({ status, body })
         const error = await expectFailure(send(telephony))
@@ -138,7 +138,7 @@ for (const [kind, send] of Object.entries(sendByKind)) {
       })
     }
 
-    test('accepts a duplicate answer, or reports an unknown outcome if it corrupts the first', async () => {
+    test('accepts a duplicate answer, or reports an unknown outcome if the first answer is corrupted', async () => {
       const { server, telephony } = await openTelephony('twice')
       for (let n = 1; n <= 5; n++) {
         const handed = await send(telephony)

@@ -370,7 +370,7 @@ describe('failures', () => {
     assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
   })
 
-  test('times out before and after the first word, later for an answer without streaming', async () => {
+  test('times out before and after the first word, and waits longer without streaming', async () => {
     server.answer = () => {}
     assertFailure(
       await transcribeRecording(createRecording('gpt-transcribe'), impatientTranscriber),
@@ -393,7 +393,7 @@ describe('failures', () => {
     )
   })
 
-  test('reports a refused connection as free', async () => {
+  test('reports that a refused connection cost nothing', async () => {
     const nobody = {
       ...ai,
       endpoints: {

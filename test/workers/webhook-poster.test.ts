@@ -81,7 +81,7 @@ describe('an answer to a post', () => {
 describe('private addresses', () => {
   receiver.answer = answerWith(204)
   const PRIVATE_ADDRESS_ERROR = 'Private addresses are not allowed'
-  // Allows some private network, like a deployment that also allows http.
+  // Allows one private network, and thereby http, but not the loopback addresses of these tests.
   const strictPoster = createPoster(['10.99.0.0/16'])
 
   test('are refused by address and by name', async () => {
@@ -90,7 +90,7 @@ describe('private addresses', () => {
       (await postWebhook(`http://127.0.0.1:${port}/`, strictPoster)).error,
       'The URL must not be a private address',
     )
-    // A name from the hosts file stands in for one whose owner controls its DNS answers.
+    // `localhost` stands in for a public name that its owner points at a private address.
     assert.equal((await postWebhook(`http://localhost:${port}/`, strictPoster)).error, PRIVATE_ADDRESS_ERROR)
     assert.equal(receiver.received.length, before)
   })

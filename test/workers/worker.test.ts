@@ -18,7 +18,7 @@ const base = await createTestDatabase()
 const { db, query, url } = base
 const ledgerHelp = createLedgerHelp(base)
 const findTask = createTaskFinder(await loadTasks([TASKS_MODULE]))
-// Serves all tests whose queue has no worker of its own.
+// Runs the jobs of all tests that start no worker of their own.
 await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })
 
 async function addJobs(
@@ -147,8 +147,8 @@ describe('a late worker', { concurrency: false }, () => {
     const [id] = await addJobs('late.sleep', [{ ms: 60_000 }])
     await until('the job is running', async () => (await ledgerHelp.status(id!)) === 'running')
     const lost = worker.lease.id
-    // One transaction, because a renewal in between would keep the lease. The renewal waits for it, then finds the
-    // lease gone.
+    // Use one transaction: a renewal between its statements would keep the lease. This renewal waits for the
+    // transaction, then finds the lease gone.
     await db.transaction(async (tx) => {
       await tx.run(
         sql.type(noRows)`update worker_lease set expires_at = '-infinity' where id = ${lost}::uuid`,
@@ -203,7 +203,7 @@ describe('a queued job without a delivery', { concurrency: false }, () => {
 describe('a queue runner that dies', { concurrency: false }, () => {
   test('is replaced without losing or repeating a job', async () => {
     const { warnings } = await startTestWorker(url, 'other')
-    // The first completions fail with a deadlock error, which stops graphile-worker.
+    // The first three completions fail with a deadlock error, and this failure stops graphile-worker.
     await query(`create sequence failures`)
     await query(`create function fail_completion() returns trigger language plpgsql as $$ begin
       if nextval('failures') <= 3 then raise exception 'as if' using errcode = '40P01'; end if;
@@ -236,13 +236,13 @@ describe('two workers', { concurrency: false }, () => {
     await Promise.all([startTestWorker(url, 'shared'), startTestWorker(url, 'shared')])
     const [leases] = await query(`select count(*)::int as n from worker_lease where queues = '{shared}'`)
     assert.equal(leases!.n, 2)
-    // A worker that starts late finds no jobs left, but gets some of the next ones.
+    // Repeat in rounds: a worker that starts late misses one round, but gets jobs of the next.
     await until('both workers have run jobs', async () => {
       const ids = await addJobs('shared.where', Array(60).fill({ ms: 40 }))
       await waitForEnd(ids)
       await assertAllDoneOnce(ids)
       const threads = await query('select distinct result from job where id = any($1)', [ids])
-      return threads.length > 2 // One worker has two threads.
+      return threads.length > 2 // One worker has only two threads.
     })
   })
 
