@@ -5,7 +5,7 @@ const { runCommand, printLine, UsageError } = await import('../tasks/command.ts'
 const { runChecks: examine } = await import('./doctor/checks.ts')
 const { formatReport } = await import('./doctor/findings.ts')
 
-// `npm run doctor`: checks everything that the service needs. Exit status 1 if there is a problem.
+// `npm run doctor`: checks everything that the service needs. Exits with status 1 if there is a problem.
 await runCommand(async () => {
   if (process.argv.length > 2) throw new UsageError('Usage: npm run doctor')
   const findings = await examine()

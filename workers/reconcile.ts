@@ -11,8 +11,8 @@ const { loadSettingsOrExit } = await import('../tasks/process.ts')
 const { createChildPool } = await import('./children/pool.ts')
 const { createProviders } = await import('./providers/index.ts')
 
-// `npm run reconcile`: runs the scheduled reconciliation of payments immediately, next to any worker. Workers apply the
-// ingested events.
+// `npm run reconcile`: runs the scheduled reconciliation of payments immediately. It may run next to workers, which
+// apply the ingested events.
 const settings = loadSettingsOrExit()
 if (settings.databaseUrl === undefined) {
   process.stderr.write('DATABASE_URL: required\n')

@@ -307,8 +307,8 @@ async function drainRunners(runners: readonly QueueRunner[], executor: Executor)
 }
 
 /**
- * Returns the cron entries of a queue. Each only enqueues a job, unless the entry is paused: the job is visible and
- * retried.
+ * Returns the cron entries of a queue. Unless an admin has paused the entry, each run only enqueues a job, so that the
+ * work is visible and retried.
  */
 function createCronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
   const options = { settings, ignorePause: false }

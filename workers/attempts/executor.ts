@@ -45,7 +45,7 @@ const LIMIT_CHECK_MS = 100
 interface RunningAttempt {
   /** The claimed job. If it is traced, its `trace_parent` is the span of this attempt. */
   readonly job: ClaimedJob
-  /** A time of `performance.now()`, like those below. */
+  /** Start time by `performance.now()`, the clock of all times in this interface. */
   readonly startedAt: number
   /** Null if the attempt is not traced. */
   readonly span: Span | null
@@ -68,7 +68,7 @@ interface UnknownJob {
 export interface ExecutorOptions {
   readonly ledger: Ledger
   readonly pools: Pick<Pools, 'run' | 'abort'>
-  /** Runs suspects, each in its own process. */
+  /** Runs suspects (jobs that were running when a process died), each in its own process. */
   readonly isolatedRunner: Pick<IsolatedRunner, 'run' | 'abort'>
   readonly log: Log
   readonly findTask: TaskFinder
@@ -113,7 +113,7 @@ class JobExecutor implements Executor {
     const { queue, pool, stallSeconds } = findTask(claimed.name)
     const span = tracing == null ? null : startAttemptSpan(tracing, claimed, queue)
     const job = span === null ? claimed : { ...claimed, trace_parent: span.traceParent }
-    // Another worker took the job over, and now the job has come back: stop the stale attempt.
+    // If an earlier attempt still runs here, another worker has taken the job over meanwhile: stop that attempt.
     const stale = this.#running.get(job.id)
     if (stale !== undefined) this.#abort(stale, 'superseded')
     const attempt: RunningAttempt = {
@@ -140,7 +140,7 @@ class JobExecutor implements Executor {
       if (running !== undefined) continue
       const known = this.#unknown.get(id)
       const seen = known?.attempt === attempt ? known : undefined
-      // The answer to the job's claim may be lost: release the job once no answer can be on its way.
+      // The claim may have succeeded although its answer was lost. Release the job once no answer can still arrive.
       if (seen !== undefined && (!isUnderWay || claimsAnswered > seen.claimsAnswered))
         void this.#options.ledger.finish({ id, attempt, outcome: 'release' })
       else stillUnknown.set(id, seen ?? { attempt, claimsAnswered })
@@ -257,7 +257,7 @@ function createFinishEntry(
     case 'failed':
       return createFailureEntry(job, outcome, retryMs)
     case 'crashed':
-      // Any job in the thread may be the cause, so the crash counts as a failure of none.
+      // Any job in the thread may be the cause, so the crash counts as a failed try for none of them.
       if (outcome.host === 'shared') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
       if (outcome.host === 'isolated')
         return { id, attempt, outcome: 'crashed', ...GIVEN_UP_FAILURE, delay_ms: retryMs }
@@ -286,7 +286,7 @@ function createFailureEntry(
   if (code === 'database.down') return { id, attempt, outcome: 'release', code, detail, delay_ms: retryMs }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), MAX_RETRY_MS) * (0.75 + Math.random() / 2)
-  // A provider's Retry-After extends the delay, but only up to the cap.
+  // A provider's Retry-After extends the delay, but only up to `MAX_RETRY_MS`.
   const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, MAX_RETRY_MS)))
   return { id, attempt, outcome: 'retry', code, detail, delay_ms }
 }

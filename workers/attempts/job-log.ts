@@ -4,8 +4,8 @@ import { LEVEL_NAMES, type Log } from '../../tasks/log.ts'
 import { storePeriodically } from './periodic.ts'
 
 /**
- * Stores this process's log lines about jobs, for the job pages. The log has already masked secrets. Lines beyond
- * `MAX_WAITING`, or lost in an outage, are only in the log.
+ * Stores this process's log lines about jobs, for the job pages. The log has already masked secrets. Only the log has
+ * the lines beyond `MAX_WAITING` and those lost in an outage.
  */
 export interface JobLog {
   /** Collects a log line (JSON text) if it names a job. */

@@ -59,7 +59,7 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
   readonly #upkeep: Upkeep
-  // Renewals and rescues are fast unless a transaction holds an old snapshot.
+  // A transaction that holds an old snapshot makes renewals and rescues slow: limit their share of the time.
   readonly #heartbeatThrottle = createCostThrottle(0.01)
   readonly #rescueThrottle = createCostThrottle(0.01)
   #id: string = randomUUID()
@@ -86,7 +86,7 @@ class HeldLease implements Lease {
 
   async close(): Promise<void> {
     const { db, log } = this.#options
-    // A renewal after the deletion would find the lease lost and insert a new one.
+    // Stop first: a renewal after the deletion would find the lease lost and insert a new one.
     await this.#upkeep.stop()
     await db
       .run(deleteLease(this.#id))
@@ -101,7 +101,7 @@ class HeldLease implements Lease {
     await this.#notify()
   }
 
-  // Listeners that miss the notification read the table a little later.
+  // Errors are harmless: listeners that miss the notification read the table a little later.
   async #notify(): Promise<void> {
     const { db, log } = this.#options
     await db
@@ -138,8 +138,8 @@ class HeldLease implements Lease {
   /** Takes over the jobs of workers whose lease has expired. */
   async #rescue(): Promise<void> {
     const { db, log, ttlMs, onRescued } = this.#options
-    // The first statement deletes all expired leases, even if it takes over only some of their jobs. The next ones must
-    // therefore find jobs without a lease, too.
+    // The first statement deletes all expired leases, even if it takes over only some of their jobs. Further statements
+    // must therefore also look for jobs without a lease.
     for (let isFull = this.#rescueThrottle.isReady; !this.#upkeep.isStopped; isFull = true) {
       const judge = { lease: this.#id, steadyMs: ttlMs }
       const rescued = isFull

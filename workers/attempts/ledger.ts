@@ -42,12 +42,12 @@ export interface LedgerOptions {
   readonly onSuperseded: (id: string, attempt: number) => void
 }
 
-// Amortizes a commit and covers the claim of a whole delivery. At 500, a job costs 10 % more and the worker waits more
-// often. A larger batch only holds row locks longer.
+// Large enough to amortize a commit and to claim a whole delivery. At 500, a job costs 10 % more and the worker waits
+// more often. A larger batch only holds row locks longer.
 const MAX_BATCH_SIZE = 1000
-// Subscribers are notified every 25 ms: a busy job's progress needs only one statement per interval.
+// Subscribers are notified every 25 ms, so one statement per interval suffices for the progress of a busy job.
 const GATHER_MS = 15
-// Delay until a delivery without a slot here is due again for any worker, in the queue's order.
+// Delay before a delivery that found no slot here is due again, for any worker and in queue order.
 const REDELIVER_MS = 20
 // Short, because clients wait for a task's events, such as pieces of an answer.
 const EVENT_GATHER_MS = 2
@@ -131,8 +131,8 @@ class BatchedLedger implements Ledger {
   }
 
   /**
-   * Merges the deliveries of a mailbox. Outages and lost answers duplicate deliveries, and a busy worker would
-   * redeliver the duplicates forever.
+   * Returns deliveries to the queue, merged by mailbox. Outages and lost answers create duplicates, which a busy worker
+   * would otherwise redeliver forever.
    */
   async #redeliverLoop(): Promise<void> {
     const { db, log } = this.#options
@@ -259,7 +259,7 @@ async function storeProgressBatch(options: LedgerOptions, batch: readonly Progre
     return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
   })
   for (const { id, attempt, kind } of batch) {
-    // Clients wait for a task's own events. Its progress may arrive a moment later.
+    // Notify soon about events that a task emits, because clients wait for them. Progress may wait a moment.
     if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     else options.onSuperseded(id, attempt)
   }

@@ -37,8 +37,8 @@ export function runPeriodically(
 
 /**
  * Stores collected data at intervals, never twice at the same time, and the rest at the end. A failed write is not
- * retried: it may have been committed. `store` takes the collected data and starts to store it, or returns null if
- * there is none. The returned function stops the timer and stores the rest; it never rejects.
+ * retried, because the database may have committed it. `store` takes the collected data and starts to store it, or
+ * returns null if there is none. The returned function stops the timer and stores the rest; it never rejects.
  */
 export function storePeriodically(
   storeMs: number,

@@ -4,10 +4,13 @@ import type { Log } from '../../tasks/log.ts'
 import { type Periodic, runPeriodically } from './periodic.ts'
 import { createCostThrottle } from './throttle.ts'
 
-/** Finds jobs without a delivery at intervals, whatever the cause, and sends their deliveries. */
+/** Looks at intervals for queued jobs that have lost their delivery, for whatever reason, and sends new deliveries. */
 export type Rescuer = Pick<Periodic, 'stop'>
 
-/** Interval of the search and minimum time without a delivery, in ms. Every such job is found within a minute. */
+/**
+ * Interval of the search, and the time without a delivery after which a job is rescued, in ms. Together they take less
+ * than a minute.
+ */
 const RESCUE_MS = 20_000
 
 export function startRescuer(db: Database, log: Log, everyMs = RESCUE_MS): Rescuer {

@@ -26,7 +26,7 @@ export interface EndedAttempt {
   readonly waitSeconds: number
 }
 
-// Shorter than the statistics' shortest span, 10 s.
+// Shorter than the shortest time span of the statistics, 10 s.
 const STORE_MS = 2_000
 
 interface MutableTally extends Omit<Tally, 'attempts' | 'run_seconds' | 'wait_seconds'> {

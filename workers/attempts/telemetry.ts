@@ -29,9 +29,9 @@ export const poolJobLogFields = ({ id, name, attempt, request_id, trace_parent }
 type Attempt = Pick<LostAttempt, 'id' | 'name' | 'attempt' | 'waited' | 'request_id'>
 
 /**
- * Computes the span id of an attempt; every worker gets the same. The worker that rescues the job adds the lost
- * attempt's span under this id, which spans of its provider calls already name as their parent. If the first worker was
- * only late, it also sends a span with this id, as `superseded`; both describe the same attempt.
+ * Derives the span id from the attempt, so that every worker computes the same id. After a worker dies, the rescuing
+ * worker adds the attempt's span with this id, which spans of its provider calls already name as their parent. If the
+ * first worker was only late, it also sends a span with this id, as `superseded`.
  */
 const spanIdOf = ({ id, attempt }: Attempt): string =>
   createHash('sha256').update(`${id}:${attempt}`).digest('hex').slice(0, 16)
@@ -85,8 +85,8 @@ export async function addLostSpans(
 }
 
 /**
- * Adds a span that ends when the job was taken over, like the attempt in the monitor's history. The process died at an
- * unknown time. Its last lease renewal may predate this attempt and its provider calls.
+ * Adds the span of a lost attempt. The span ends when the job was taken over, as in the monitor's history, because the
+ * time of the crash is unknown. The last lease renewal may predate the attempt and its provider calls.
  */
 function addLostSpan(tracing: Tracing, lost: LostAttempt): void {
   tracing.add({

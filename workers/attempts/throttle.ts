@@ -9,7 +9,7 @@ export interface CostThrottle {
   run<T>(work: () => Promise<T>): Promise<T>
 }
 
-// Limits the pause: a run that waited for a lock looks expensive, but the next one may be needed soon.
+// Limits the pause: a run that only waited for a lock looks expensive, but the next run may be needed soon.
 const MAX_PAUSE_MS = 10_000
 
 /**

@@ -9,7 +9,7 @@ type AllHandlers = {
 
 let pieces: Uint8Array[] = []
 
-/** Returns the received file in its own memory, so that its reader may transfer it. */
+/** Returns the received file in a buffer of its own, so that the reader may transfer the buffer. */
 function takeBytes(): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
   let at = 0

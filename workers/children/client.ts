@@ -176,7 +176,7 @@ class ChildrenClient implements Children {
   }
 }
 
-/** A leased or requested child. An abort kills the child or cancels the request. */
+/** A child that is leased or still requested. An abort kills the child or cancels the request. */
 class RemoteLease implements ChildLease {
   readonly #client: ChildrenClient
   readonly #id: number

@@ -33,7 +33,8 @@ export interface ChildPoolOptions extends Partial<SandboxOptions> {
 
 // The worst page takes 700 MB, an ordinary one 150 MB, or 300 MB with OCR.
 const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
-// A child of this size is replaced: WebAssembly memory never shrinks, and libraries keep fonts and images.
+// A child of this size is replaced after its work: WebAssembly memory never shrinks, and libraries keep fonts and
+// images.
 const REPLACE_ABOVE_BYTES = 400 * 2 ** 20
 const RESET_LIMITS: Limits = { cpuMs: 1000, wallMs: 5000 }
 // Memory limit of all children. Above it, a non-urgent caller waits until all running work has finished or memory is
@@ -52,9 +53,9 @@ interface Waiter extends LeaseDemand {
 
 /**
  * Creates a pool; children start on demand. Urgent callers are served first, then those whose owner has the fewest busy
- * children, then by arrival. The pool has one slot more than `concurrency`, and each kind, urgent or not, may use all but one:
- * neither kind blocks the other. A non-urgent caller whose owner has no busy child may use another extra slot, so that
- * the work of other owners never blocks it.
+ * children, then by arrival. The pool has one slot more than `concurrency`. Urgent and other callers may each use all
+ * slots but one, so neither kind blocks the other. A non-urgent caller whose owner has no busy child may use another
+ * extra slot, so that the work of other owners never blocks it.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   return new FairChildPool(options)
@@ -109,7 +110,7 @@ class FairChildPool implements ChildPool {
     })
   }
 
-  /** True if others wait for a child, or this one has grown too large. */
+  /** True if other callers wait for a child, or this child has grown too large. */
   isDue(child: Child): boolean {
     return this.#waiting.length > 0 || isLarge(child)
   }
@@ -209,9 +210,7 @@ class FairChildPool implements ChildPool {
     return [...this.#busy.values()].filter((one) => one.owner === owner && !one.urgent).length
   }
 
-  /**
-   * Checks limits against the current time, but only after reading pending answers: this process may have been busy.
-   */
+  /** Reads pending answers before it checks the limits: if this process was busy, a child may have answered in time. */
   #checkLimits(): void {
     const now = performance.now()
     setImmediate(() => {

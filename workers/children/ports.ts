@@ -35,7 +35,9 @@ export interface ChildLease {
    * @throws Error. The child did not start, or we have a bug: never because of the input.
    */
   ask<K extends keyof Work>(kind: K, request: Work[K]['request'], limits: Limits): Promise<Work[K]['answer']>
-  /** True if others wait for a child, or this one is too large. Long work should then release it and lease another. */
+  /**
+   * True if others wait for a child, or this one is too large. A long task should then release it and lease another.
+   */
   readonly shouldRelease: boolean
   /** Returns the child to the pool, which kills a busy one. */
   release(): void
@@ -67,12 +69,15 @@ export class ChildLost extends Error {
     this.at = at
   }
 
-  /** True if the child exceeded a time limit, as a retry would again. A crash may have another cause than the input. */
+  /**
+   * True if the child exceeded a time limit: a retry would exceed it again. A crash may have another cause than the
+   * input.
+   */
   get isOverTime(): boolean {
     return this.lossReason === 'cpu' || this.lossReason === 'time'
   }
 
-  /** Returns the reason as a predicate, to be appended to the name of the input. */
+  /** Returns the reason as a predicate that follows the name of the input, e.g. `takes too long`. */
   reason({ cpuMs }: Limits): string {
     const seconds = Math.round(cpuMs / 1000)
     const reasons: Readonly<Record<LossReason, string>> = {

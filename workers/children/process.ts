@@ -25,9 +25,9 @@ export type Message =
   /** Sent once, after the start: CPU time from now on counts as work. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'answer'; readonly answer: unknown }
-  /** A `Failure`, which clients may see. */
+  /** The handler threw a `Failure`, whose text clients may see. */
   | { readonly kind: 'refused'; readonly code: string; readonly detail: string }
-  /** Any other thrown value. */
+  /** The handler threw any other value. */
   | { readonly kind: 'failed'; readonly error: string }
   | { readonly kind: 'at'; readonly at: number }
 
@@ -39,8 +39,8 @@ export interface ChildLimits {
   readonly rssBytes: number
 }
 
-// Writable memory, in KiB: a single large allocation fails in the child, before the next check. RLIMIT_DATA does not count
-// reserved address space, of which each WebAssembly memory takes 8 GiB.
+// Limit of writable memory, in KiB: makes a single large allocation fail in the child, even between two checks.
+// RLIMIT_DATA does not count reserved address space, of which each WebAssembly memory takes 8 GiB.
 const DATA_KB = 2 * 2 ** 20
 // Limits that a process can only set for itself: no core dumps, RLIMIT_DATA, and first choice of the kernel's OOM killer.
 // Where `sh` can't set them, only the checked limits apply.
@@ -85,7 +85,7 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
 
 interface PendingRequest {
   readonly limits: Limits
-  /** Usage at the start of the request; null until it is sent, or if the platform doesn't report it. */
+  /** Usage at the start of the request. Null until the request is sent, or if the platform doesn't report usage. */
   startUsage: Usage | null
   deadline: number
   at: number | null
@@ -111,7 +111,7 @@ class RunningChild implements Child {
     this.#limits = limits
     child.on('message', (message) => this.#onMessage(message as Message))
     child.on('error', () => this.#end())
-    // `close` rather than `exit`: all of stderr has arrived by then.
+    // Listens to `close` instead of `exit`, because all of stderr has arrived by then.
     child.on('close', () => this.#end())
     child.stderr?.on('data', (data) => {
       if (this.#stderr.length < STDERR_CHARACTERS)
@@ -209,8 +209,8 @@ class RunningChild implements Child {
   }
 
   /**
-   * Returns the error for a lost child. `ChildLost` blames the input. A child that never started points to a lack of
-   * processes or a broken installation.
+   * Returns the error for a lost child. `ChildLost` blames the input, so a child that never started gets another error:
+   * processes are scarce or the installation is broken.
    */
   #lossOf(why: LossReason, at: number | null): Error {
     const stderr = this.#stderr.trim()

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openChildCacheFolder } from '../../tasks/code-cache.ts'
 
-/** Protections of the operating system, besides Node's permission model. */
+/** Protections that the operating system provides, in addition to Node's permission model. */
 export interface Sandbox {
   /** True if a child has its own user, network and mount namespaces: it reaches no network, other process or hidden path. */
   readonly isIsolated: boolean
@@ -28,7 +28,7 @@ export interface SandboxOptions {
   readonly writes?: readonly string[]
 }
 
-// Covers each folder or file before `--`, then runs the command after it.
+// Hides each folder or file named before `--` below a mount, then runs the command after `--`.
 const HIDE_SCRIPT = `
   while [ "$1" != -- ]; do
     if [ -d "$1" ]; then mount -n -t tmpfs -o ro,size=4k none "$1" || exit
@@ -44,7 +44,10 @@ const NO_NEW_PRIVILEGES_COMMAND = ['setpriv', '--no-new-privs']
 const NO_CAPABILITIES_FLAGS = ['--bounding-set=-all', '--inh-caps=-all']
 const UNSHARE_COMMAND = ['unshare', '--user', '--map-root-user', '--net', '--mount']
 
-/** Probes the available protections: the machine may forbid user namespaces, and a hidden folder may contain the code. */
+/**
+ * Probes the available protections. Isolation fails where user namespaces are forbidden or a hidden folder contains the
+ * code.
+ */
 export function probeSandbox({ entry, hidden = [] }: SandboxOptions): Sandbox {
   const hideCommand = ['/bin/sh', '-c', HIDE_SCRIPT, 'sh', ...hidden.map((path) => resolve(path)), '--']
   const isolated = [

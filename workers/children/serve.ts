@@ -26,7 +26,7 @@ const PARENT_WATCHER_SCRIPT = `
  * work.
  */
 export function serveWork(handlers: Handlers & { reset(): unknown }): void {
-  // A terminal signals all its processes, but the parent decides when children end.
+  // Ignore these signals: a terminal sends them to all its processes, but the parent decides when children end.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('disconnect', () => process.exit())
   new Worker(PARENT_WATCHER_SCRIPT, {

@@ -15,7 +15,8 @@ const WORKER_CONNECTIONS = 14
 const THREAD_CONNECTIONS = 6
 
 /**
- * Checks that the database suits the service and is migrated. `isMigrated` is false if the database can't be reached.
+ * Checks that the database suits the service and is migrated. `isMigrated` is also false if the database can't be
+ * reached.
  */
 export async function checkDatabase(
   settings: Settings,

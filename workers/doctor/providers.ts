@@ -15,7 +15,7 @@ interface KeyCheck {
   readonly setting: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** Statuses that also prove a valid key, such as the status for a key that may only send. */
+  /** Statuses that also prove a valid key, e.g. that of a restricted key which may only send. */
   readonly alsoAccepted?: readonly number[]
 }
 
@@ -60,7 +60,7 @@ export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]
   return findings
 }
 
-/** Reports the default sender of development, which mail servers refuse. */
+/** Reports a sender that is still the default of development: mail servers refuse it. */
 const checkSender = ({ from }: Settings['email']): Finding[] =>
   from.endsWith('@localhost')
     ? [problem('email', `the sender is ${from}: set EMAIL_PROVIDER_FROM_EMAIL`)]

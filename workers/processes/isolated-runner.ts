@@ -39,7 +39,7 @@ export type IsolatedCommand =
   | { readonly kind: 'run'; readonly queue: string; readonly pool: PoolName; readonly job: PoolJob }
   | { readonly kind: 'abort'; readonly id: string; readonly attempt: number; readonly reason: AbortReason }
 
-/** A message from an isolated process: the start of its job, then events and spans, at last the outcome. */
+/** A message from an isolated process: the start of its job, then events and spans, finally the outcome. */
 export type IsolatedReport =
   | { readonly kind: 'started' }
   | { readonly kind: 'event'; readonly event: Parameters<PoolsOptions['onEvent']>[0] }
@@ -63,7 +63,8 @@ const ENTRY = new URL('./isolated-main.ts', import.meta.url)
 const MAX_PROCESSES = 4
 // Starting a process takes a second of CPU time, so an idle one is kept for the next job.
 const IDLE_MS = 10_000
-// Must exceed the threads' abort grace period; then the process is killed.
+// Time in ms that an aborted job has to obey its signal before its process is killed. Must exceed the threads' grace
+// period.
 const KILL_MS = 10_000
 const RESTART_MS = 1000
 const NOT_STARTED: Outcome = { kind: 'aborted', reason: 'stopping' }
@@ -143,7 +144,7 @@ class ProcessRunner implements IsolatedRunner {
         if (hasStarted) finish({ kind: 'crashed', host: 'isolated' })
         else failStart()
       }
-      // The job is not at fault: release it after a pause, which limits the rate of restarts.
+      // The job is not at fault: release it, but only after a pause, to limit the rate of restarts.
       const failStart = (): void => void setTimeout(finish, RESTART_MS, NOT_STARTED)
       const finish = (outcome: Outcome): void => {
         child.off('message', onMessage).off('close', onClose)

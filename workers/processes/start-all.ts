@@ -85,7 +85,8 @@ async function startService(settings: Settings, log: Log): Promise<void> {
 }
 
 /**
- * Refuses a port in use if several edges share it: they would also share it with the edges of another service.
+ * Checks that the port is free if several edges share it. They would otherwise share it with the edges of another
+ * service, too.
  *
  * @throws StartError
  */

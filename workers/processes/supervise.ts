@@ -59,8 +59,8 @@ export function restartDelay(deaths: number): number {
 }
 
 /**
- * Runs child processes with this process's Node flags. Each child leads its own session: Ctrl-C, which signals the
- * terminal's foreground group, reaches only this process, which decides the order of the shutdown.
+ * Runs child processes with this process's Node flags. Each child leads its own session. Ctrl-C therefore reaches only
+ * this process, which decides the order of the shutdown.
  */
 export function createSupervisor(options: SupervisorOptions): Supervisor {
   const { log, healthyMs = 10_000 } = options
@@ -152,7 +152,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
  * `--inspect`.
  */
 export function childFlags(flags: readonly string[]): string[] {
-  const quiet = '--disable-warning=ExperimentalWarning' // Hides the warning that Node strips types.
+  const quiet = '--disable-warning=ExperimentalWarning' // Hides Node's warning about type stripping.
   return [quiet, ...flags.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
 }
 

@@ -49,7 +49,7 @@ export async function recordCall<T>(call: Call, work: () => Promise<T>): Promise
   }
 }
 
-/** Returns a short label for an error, whose message may quote the request. */
+/** Returns a short label instead of the error's message, which may quote the request. */
 function describeErrorType(error: unknown): string {
   if (error instanceof Failure) return error.code
   const { status, statusCode, responseCode, name } = error as Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
 import { type LookupAddress, lookup, promises } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
-// Silent name servers must fail a lookup before the webhook times out.
+// A lookup must fail before the webhook times out, even if the name servers are silent.
 const TIMEOUT_MS = 2000
 const TRIES = 2
 // After these errors the name may still be local to this machine: in its hosts file or under a search domain.

@@ -15,8 +15,8 @@ import { createTranscriber } from './voice/transcription.ts'
 import { createWebhookPoster } from './webhooks.ts'
 
 /**
- * Creates the configured providers for the jobs of an owner (0: no owner). Child processes parse all untrusted input;
- * the modules that use them are loaded with the first file.
+ * Creates the configured providers for the jobs of an owner (0 for none). Child processes parse all untrusted input.
+ * The modules that use them are loaded with the first file.
  */
 export function createProviders(
   settings: Settings,

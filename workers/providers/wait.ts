@@ -48,7 +48,7 @@ export function describeNetworkError(error: unknown): { code: string; sent: bool
   for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
     const { code } = e as { code?: unknown }
     if (typeof code === 'string') return { code, sent: !UNSENT_ERROR_CODES.test(code) }
-    // Node tried every address of the host, and all failed.
+    // Node tried every address of the host, and all failed: report the first error.
     if (e instanceof AggregateError && e.errors.length > 0) return describeNetworkError(e.errors[0])
   }
   return { code: 'no answer', sent: true }

@@ -19,7 +19,7 @@ export interface QueueLimitsOptions {
   readonly intervalMs?: number
 }
 
-// Polling catches changes without a notification: lost notifications, and workers whose lease has expired.
+// Polling catches changes that no notification announces: the notification was lost, or a worker's lease has expired.
 const INTERVAL_MS = 5_000
 
 /** Starts to apply the limits; resolves once the first read is applied. @throws Failure if that read fails. */

@@ -57,7 +57,7 @@ const COMPLETION_DELAY_MS = 2
 const STOP_GRACE_MS = 2000
 // Cap of the backoff before the next runner: after an outage, all queues run again within about a second.
 const MAX_BACKOFF_MS = 1000
-// The backoff starts over after a runner that lived this long.
+// A runner that lived this long resets the backoff.
 const HEALTHY_MS = 60_000
 
 /**
@@ -68,7 +68,7 @@ const HEALTHY_MS = 60_000
  * - A failed fetch may leave deliveries locked for the runner.
  * - After a failed lookup of its tasks, the runner never fetches again.
  *
- * The jobs are in our ledger, so the runner is abandoned and its deliveries are unlocked.
+ * In each case the jobs are safe in the ledger: abandon the runner and unlock its deliveries.
  */
 export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
   return new ReplacingRunner(options)
@@ -82,7 +82,7 @@ class ReplacingRunner implements QueueRunner {
   // Number of jobs that run here or have reserved concurrency.
   #running = 0
   #concurrency: number | null
-  // Callbacks that wake deliveries waiting for concurrency.
+  // Callbacks that wake deliveries waiting for a change of the concurrency.
   readonly #waiting = new Set<() => void>()
   #resume: (() => void) | null = null
   #current: Runner | null = null
@@ -279,8 +279,8 @@ interface LocalQueue {
 
 /**
  * Makes a stopping runner wait until its prefetched deliveries are back in the queue. Version 0.18.0 of graphile-worker
- * counts a queue without background work as released (`LocalQueue.background`). If the return then fails, the unhandled
- * error ends the process. So we keep background work until the queue is released.
+ * counts a local queue without background work as released. If returning the deliveries then fails, the unhandled error
+ * ends the process. A promise in the background work prevents this until the queue is released.
  */
 function waitForRelease(events: EventEmitter): void {
   events.once('localQueue:init', ({ localQueue }: { localQueue: LocalQueue }) => {
@@ -333,7 +333,7 @@ function startRunner(options: QueueRunnerOptions, handle: Handle, events: EventE
       worker: {
         concurrentJobs: deliveries,
         pollInterval: POLL_INTERVAL_MS,
-        // Prefetching hoards deliveries while other processes idle: use it only for short jobs.
+        // Prefetching keeps deliveries from idle processes, so use it only for short jobs.
         ...(io ? { localQueue: { size: deliveries } } : {}),
         // Without batches, graphile-worker does not await completions, and a failed one would end the process.
         completeJobBatchDelay: COMPLETION_DELAY_MS,
@@ -354,7 +354,7 @@ function createTaskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): Ta
 function createQueueLogger(log: Log, queue: string): Logger {
   return new Logger(() => (level, message, meta) => {
     if (level === 'error') log.error({ queue, meta }, message)
-    // Concurrent deliveries exceed connections on purpose: our tasks do not use the queue's pool.
+    // Concurrent deliveries exceed connections on purpose: tasks do not use the queue's pool.
     else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
   })
 }

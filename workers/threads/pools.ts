@@ -81,11 +81,11 @@ interface ThreadPool {
   readonly jobs: RunningJob[]
   /** Number of killed threads that have exited. */
   kills: number
-  /** Number of threads that died since the last message from one. */
+  /** Number of threads that died since any thread last sent a message. */
   deaths: number
 }
 
-// A batch wakes both threads once, however many jobs share it.
+// Each batch wakes the main thread and the task thread once, however many jobs it has.
 const MAX_BATCH_SIZE = 256
 const RESTART_MS = 50
 const MAX_RESTART_MS = 5000
@@ -136,7 +136,7 @@ class ThreadPools implements Pools {
   }
 
   abort(id: string, attempt: number, reason: AbortReason): void {
-    // Aborts are rare enough for a linear search: a key of id and attempt would cost every job a string.
+    // Aborts are rare, so a linear search suffices. A key of id and attempt would cost every job a string.
     const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
     if (found === undefined || found.abort !== null) return
     this.#broadcast({ attemptId: found.attemptId, reason })
@@ -193,8 +193,8 @@ class ThreadPools implements Pools {
   }
 
   /**
-   * Gives the pool an empty batch if jobs wait. After the death of its last thread, or of one that was still loading,
-   * piscina starts another only for a new task.
+   * Gives the pool an empty batch if jobs wait. If its last thread died, or one that was still loading, piscina starts
+   * another only for a new task.
    */
   #replaceDead(pool: ThreadPool): void {
     const nudge = (): void => {
@@ -213,7 +213,8 @@ class ThreadPools implements Pools {
         const id = ++this.#lastBatchId
         const attemptIds = jobs.map(({ attemptId }) => attemptId)
         this.#notStarted.set(id, attemptIds)
-        // A resolved batch has reported all its jobs, perhaps on an unread port: settle only rejected ones.
+        // A batch that resolves has reported all its jobs, although its reports may still be unread. So settle only the
+        // jobs of rejected batches.
         pool.piscina
           .run({ id, jobs: serializeJobs(jobs) } satisfies Batch)
           .catch(() => this.#settleUnreported(id, attemptIds))
@@ -293,7 +294,7 @@ class ThreadPools implements Pools {
     }
   }
 
-  /** True if the thread ran other jobs when it died, including jobs that are settled since. */
+  /** True if the thread ran other jobs when it died, even if those have been settled by now. */
   #isShared({ pool, threadId }: RunningJob): boolean {
     if (pool.batchesPerThread === 1 || threadId === null) return false
     const jobs = [...this.#running.values()].filter((one) => one.pool === pool && one.threadId === threadId)

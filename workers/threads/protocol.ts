@@ -59,7 +59,8 @@ export interface ThreadReport {
   readonly threadId: number
   readonly entries: readonly ThreadEntry[]
   /**
-   * Ids of the attempts with the outcome `done`, as most have. `results` has the same order. Read both after `entries`.
+   * Ids of the attempts with the most frequent outcome, `done`. `results` has the same order. Read both after
+   * `entries`.
    */
   readonly attemptIds: readonly number[]
   readonly results: readonly string[]
@@ -100,7 +101,7 @@ export interface AbortCommand {
   readonly reason: AbortReason
 }
 
-/** Handed to each thread when it starts. */
+/** Data that each thread receives when it starts. */
 export interface ThreadData {
   readonly settings: Settings
   readonly databaseUrl: string

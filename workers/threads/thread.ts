@@ -316,7 +316,7 @@ function postEntry(entry: ThreadEntry): void {
   }
 }
 
-/** Returns log fields that identify the job of an entry. A log entry has them among its own data. */
+/** Returns log fields that identify the job of an entry. The data of a log entry already contain them. */
 function entryLogFields(entry: ThreadEntry): object {
   if (entry.kind === 'log')
     return Object.fromEntries(

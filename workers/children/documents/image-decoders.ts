@@ -26,7 +26,7 @@ const CONDITIONS: readonly ImageCondition[] = ['whole', 'odd', 'damaged']
 
 /** Pixel limit of a decoded image: an A4 page at 300 dpi. Larger images are scaled down during decoding. */
 export const MAX_PIXELS = 8_700_000
-// Limit for the decoded source, all channels: an RGBA image of 64 megapixels or a grey scan of 256.
+// Limit of the decoded source in bytes, over all channels: an RGBA image of 64 megapixels or a grey scan of 256.
 const SOURCE_BYTES = 256_000_000
 // Decompression bombs have thousands of pages, which may share the same data.
 const MAX_PAGES = 1000
@@ -95,7 +95,7 @@ async function decodePage(open: OpenSharp, which: SharpOptions): Promise<Decoded
   return { pixels: { data, width: info.width, height: info.height }, condition }
 }
 
-// Values of sharp's `failOn`, strictest first; the index selects the `Condition`.
+// Values of sharp's `failOn`, strictest first. The first one that succeeds has the index of the image's condition.
 const STRICTNESS = ['warning', 'error', 'none'] as const
 
 /** Decodes to opaque RGBA on white. Returns the intact part of a damaged image. @throws Unreadable if there is none. */

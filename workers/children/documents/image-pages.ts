@@ -38,8 +38,8 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
   'image/heif-sequence': openHeif,
 }
 
-// Image files have no reliable size in inches. Stored images have at most the pixels of an A3 page at 150 dpi. OCR gets
-// small type enlarged twofold, but at most to `MAX_PIXELS`.
+// An image file does not reliably declare its size in inches, so limits are in pixels. A stored image has at most the
+// pixels of an A3 page at 150 dpi. For OCR, small type is enlarged up to twofold, but at most to `MAX_PIXELS`.
 const STORED_PIXELS = 4_350_000
 const MAX_ENLARGEMENT = 2
 

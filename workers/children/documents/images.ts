@@ -1,4 +1,4 @@
-/** Decodes bitmaps, scales, encodes PNG and computes grey levels. The only importer of `@napi-rs/canvas`. */
+/** Decodes bitmaps, scales images, encodes PNG and computes grey levels. The only importer of `@napi-rs/canvas`. */
 import type { Canvas, Image } from '@napi-rs/canvas'
 import { type GreyImage, GreyLevels } from './grey.ts'
 

@@ -12,7 +12,9 @@ export interface Piece {
   readonly size: number
   /** True if this piece is the last of its line. */
   readonly endsLine: boolean
-  /** True to ignore the gap before this piece: its script runs in another direction than its positions. */
+  /**
+   * True if the gap before this piece must be ignored, because its script runs in another direction than its positions.
+   */
   readonly ignoresGap: boolean
 }
 
@@ -31,7 +33,7 @@ interface Row {
   readonly base: number
 }
 
-// In font sizes. The gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
+// In multiples of the font size. The gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
 const CELL_GAP = 0.9
 const TAB_GAP = 3
 // A page with more rows than this is a listing and keeps its order: columns are not detected.
@@ -142,7 +144,10 @@ function reverseUpwardRows(rows: Row[]): Row[] {
   return rows.length >= MIN_REVERSED_ROWS && up.length === rows.length - 1 ? rows.toReversed() : rows
 }
 
-/** True if `lower` continues the vertical line of `upper`: it follows directly, while a list would leave space. */
+/**
+ * True if `lower` continues the vertical line of `upper`: it follows directly, whereas rows of a list have space
+ * between them.
+ */
 function isNextInVerticalLine(upper: Row, lower: Row): boolean {
   const [above, below] = [textOfRow(upper), textOfRow(lower)]
   if (
@@ -162,8 +167,8 @@ function isNextInVerticalLine(upper: Row, lower: Row): boolean {
 const textOfRow = ({ cells }: Row): string => (cells.length === 1 ? cells[0]!.text.trimEnd() : '')
 
 /**
- * Separates columns that the file writes line by line across the page: the left column comes first. If the file writes
- * its columns one after the other, no row has cells of both, and the order stays.
+ * Puts the left column first if the file writes both columns line by line across the page. If the file writes one
+ * column after the other, no row has cells of both, and the order stays.
  */
 function orderColumns(rows: readonly Row[]): Row[] {
   const ordered: Row[] = []
@@ -185,7 +190,7 @@ interface Columns {
   readonly end: number
 }
 
-/** Finds two prose columns that share a gutter, starting at row `at`; null if there are none. */
+/** Finds two prose columns, separated by one gutter, from row `at`; null if there are none. */
 function findColumns(rows: readonly Row[], at: number): Columns | null {
   for (let cell = 1; cell < rows[at]!.cells.length; cell++) {
     const columns = divideAtGutter(rows, at, rows[at]!.cells[cell - 1]!.end, rows[at]!.cells[cell]!.start)

@@ -53,7 +53,7 @@ function parseWords(tsv: string): Word[] {
 }
 
 const RIGHT_TO_LEFT = /[\u0590-\u08ff]/
-// Matches East Asian scripts, of which the engine reports single characters as words.
+// Matches text that ends in an East Asian script: the engine reports each of its characters as a word.
 const ENDS_UNSPACED_SCRIPT = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
 const BEGINS_UNSPACED_SCRIPT = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
 

@@ -43,7 +43,7 @@ async function findBestRotation(part: GreyImage, first: number, read: Read, end:
   return best.quarters
 }
 
-// Size of the part, in cells: ten lines of six words at 250 dpi, a tenth of an A4 page.
+// Size of the part that `findTextPart` returns, in cells: ten lines of six words at 250 dpi, a tenth of an A4 page.
 const PART_CELLS = 4
 const CELL = 200
 
@@ -95,7 +95,7 @@ export function rotateImage(grey: GreyImage, quarters: number): GreyImage {
   return { data: out, width: height, height: width }
 }
 
-// In pixels: wide enough to average out letters, narrow enough for a slightly skewed page.
+// Width of the strips in which ink is summed, in pixels: averages out letters, but tolerates a slightly skewed page.
 const STRIP = 400
 const INK_THRESHOLD = 128
 
@@ -123,7 +123,8 @@ function linesRunDown({ data, width, height }: GreyImage): boolean {
 // 40 lines, at 150 to 300 dpi and up to 3 degrees of skew.
 const MIN_VARIATION_RATIO = 4
 
-// In pixels: about the height of small letters, wider than a stroke and less than the line spacing.
+// Size of a bin of ink sums, in pixels: about the height of small letters, more than a stroke, less than the spacing of
+// lines.
 const BIN = 16
 
 function measureVariation(profile: Float64Array): number {

@@ -130,7 +130,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  // The last page for which PDFium returned no text: do not read it again.
+  // The page for which PDFium last returned no text, so that `readPage` does not read its text layer again.
   let without = 0
   const readAtOnce = async (pageNumber: number): Promise<PageResult | null> => {
     const page =
@@ -149,7 +149,8 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast: readAtOnce })
 }
 
-// Each page needs a dictionary and a cross-reference entry. Identical pages compress to six bytes each.
+// A lower bound. Each page needs a dictionary and a cross-reference entry, and identical pages compress to six bytes
+// each.
 const BYTES_PER_PAGE = 4
 
 /**
@@ -224,7 +225,7 @@ async function readScan(
 ): Promise<PageResult | null> {
   if (options.ocrMode !== 'local') return null
   const scan = drawScan(layers?.page(pageNumber) ?? null)
-  // A blank drawing may be an image that PDFium cannot decode. Only pdfjs can tell.
+  // A blank drawing may come from an image that PDFium cannot decode. Only pdfjs can detect this.
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
   const seen = { ...(await readGrey(grey, options).catch(toUnreadPage)), image }

@@ -32,7 +32,10 @@ export interface PdfPage {
   readonly height: number
   /** Draws the page and its annotations on white. Throws `Unreadable`. */
   draw(dpi: number): Promise<Canvas>
-  /** True if pdfjs skipped content that it cannot decode or that is too large. Opens the document a second time. */
+  /**
+   * True if pdfjs skipped content that it cannot decode or that is too large. The check opens the document a second
+   * time.
+   */
   isIncomplete(): Promise<boolean>
   close(): void
 }
@@ -103,8 +106,8 @@ async function loadPdfjs() {
   return pdfjs
 }
 
-// Returns the options for pdfjs 6, which runs no scripts of a document and compiles nothing from it (`isEvalSupported`
-// is gone).
+// Returns the options for pdfjs. Version 6 neither runs a document's scripts nor compiles code from it, so it has no
+// `isEvalSupported`.
 async function createDocumentOptions(bytes: Uint8Array, verbosity: number, strict: boolean) {
   const home = import.meta.resolve('pdfjs-dist/package.json')
   const folder = (name: string) => fileURLToPath(new URL(`${name}/`, home))
@@ -159,8 +162,8 @@ async function close(task: PDFDocumentLoadingTask): Promise<void> {
   await task.destroy().catch(() => {})
 }
 
-// Counts the operators of a page. With `stopAtErrors` their list ends where the lenient one leaves something out, such
-// as an image beyond `maxImageSize`. An image that cannot be decoded is in both lists, and null in the store.
+// Counts the operators of a page. With `stopAtErrors`, pdfjs ends the list where it would otherwise skip something,
+// such as an image beyond `maxImageSize`. An image that cannot be decoded stays in the list, but is null in the store.
 async function countOperators(task: PDFDocumentLoadingTask, pageNumber: number): Promise<number> {
   const page = await (await task.promise).getPage(pageNumber)
   return (await page.getOperatorList()).fnArray.length
@@ -179,8 +182,8 @@ async function hasLostImage(page: PDFPageProxy): Promise<boolean> {
   return false
 }
 
-// Reads an image from its store. pdfjs keeps images shared by several pages in the document's store, with this name
-// prefix.
+// Reads an image from its store. Images shared by several pages have names with the prefix `g_`, and pdfjs keeps them
+// in the document's store.
 function readStoredImage(page: PDFPageProxy, id: string): Promise<unknown> {
   const store = id.startsWith('g_') ? page.commonObjs : page.objs
   return new Promise((resolve) => store.get(id, resolve))

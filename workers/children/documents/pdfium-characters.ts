@@ -130,7 +130,7 @@ function findMarks(
     if (base === null) continue
     over.set(base, [...(over.get(base) ?? []), i])
     gone.add(i)
-    // A standalone mark in Unicode follows a space that carries it. Such a space is not a gap between letters.
+    // In Unicode, a standalone mark follows a space that carries the mark. Such a space is not a gap between letters.
     if (isAlone && i > 0 && covers(measureBox(source, base), measureBox(source, i - 1).start)) gone.add(i - 1)
     if (Math.abs(base - i) <= MAX_NEAR_DISTANCE)
       for (let j = Math.min(base, i) + 1; j < Math.max(base, i); j++) gone.add(j)
@@ -139,7 +139,7 @@ function findMarks(
 }
 
 // PDFium may infer a space or a line end between an accent and its letter. It reports an accent over a capital letter
-// only at the end of that piece of the line, so the search also looks far back.
+// only at the end of its part of the line, so the search also looks far back.
 const MAX_NEAR_DISTANCE = 3
 const MAX_FAR_DISTANCE = 200
 

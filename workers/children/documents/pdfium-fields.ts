@@ -1,4 +1,4 @@
-/** Reads the values of PDF form fields without an appearance stream, which viewers draw themselves. */
+/** Reads the values of PDF form fields that lack an appearance stream: viewers draw these values themselves. */
 import type { Piece } from './layout.ts'
 import type { Native } from './pdfium-native.ts'
 

@@ -172,7 +172,7 @@ function measurePlace({ native, text, at }: CharacterSource, from: number, to: n
   }
 }
 
-// No language has words of more than MAX_WORD_CHARACTERS characters. No character is wider than WIDE times its size.
+// Limits of a plausible word: its number of characters, and its mean character width as a multiple of the font size.
 const MAX_WORD_CHARACTERS = 24
 const MAX_WIDTH_RATIO = 1.3
 
@@ -186,14 +186,14 @@ function mayJoinWords({ start, end, size, beside }: Place, count: number): boole
   )
 }
 
-// Multiples of the character box height, which is a quarter larger than the font size. Superscripts stay within LINE.
+// Multiples of the character box height, which is a quarter larger than the font size. Superscripts stay within 0.7.
 const LINE = 0.7
 const MAX_WORD_GAP = 0.6
 const NARROW_SPACE = 0.08
 
 /**
  * Returns the indexes of characters that begin another word. Skips right-to-left scripts and scripts with positioned
- * marks. Ignores gaps in East Asian text: it has none between words, but its lines may run downwards.
+ * marks. Ignores gaps in East Asian text, which has no gaps between words but may run downwards.
  */
 function findCuts(
   source: CharacterSource,

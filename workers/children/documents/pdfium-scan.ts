@@ -7,7 +7,7 @@ const TEXT = 1
 const IMAGE = 3
 // Limit of image strips on a page. pdfjs draws pages with more.
 const MAX_PICTURES = 100
-// Limit of objects on a page. Hidden text has an object for each word, or for less than a word.
+// Limit of objects on a page. Hidden text has an object for each word, or even for each part of a word.
 const MAX_OBJECTS = 20_000
 const METADATA_BYTES = 28
 const GREY_BITS = 8
@@ -23,7 +23,7 @@ export interface Scan {
   readonly covered: number
 }
 
-/** Describes a scanned page; null unless the page has opaque pictures and, besides them, only text. */
+/** Describes a scanned page; null unless the page consists of opaque pictures and, optionally, text. */
 export function describeScan(native: Native, page: number): Scan | null {
   const count = native._FPDFPage_CountObjects(page)
   if (count < 1 || count > MAX_OBJECTS) return null

@@ -28,7 +28,8 @@ export function hasWords(text: string): boolean {
   return good > all / 2
 }
 
-// A printed page has 2,000 letters; a stamp or the header of a scan has fewer than this.
+// Letters of the shortest text that may be a whole page. A printed page has 2,000; a stamp or the header of a scan has
+// fewer than this.
 const MIN_PAGE_LETTERS = 200
 
 /** Counts letters and digits. */
@@ -59,7 +60,7 @@ export function isPoor(text: string): boolean {
  * feeds.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): string {
-  // No encoding needs more than four bytes per character; `tidy` would cut off the rest anyway.
+  // No encoding needs more than four bytes per character; `cleanText` would cut off the rest anyway.
   const head = bytes.subarray(0, 4 * (MAX_CHARACTERS + 2))
   const first = encodingOf(head, declared)
   const text = tryDecode(head, first) ?? tryDecode(head, 'utf-8') ?? tryDecode(head, 'windows-1252') ?? ''
@@ -78,8 +79,8 @@ export function decodeXml(bytes: Uint8Array): string {
 }
 
 /**
- * Returns the encoding of a text. A byte order mark overrides the declaration. An ASCII declaration of UTF-16 is wrong,
- * so the text counts as UTF-8.
+ * Returns the encoding of a text. A byte order mark overrides the declaration. A declaration that is readable as ASCII
+ * cannot mean UTF-16, so such a text counts as UTF-8.
  */
 function encodingOf(bytes: Uint8Array, declared = 'utf-8'): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'

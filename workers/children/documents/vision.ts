@@ -126,8 +126,8 @@ async function createDataFolder(languages: string): Promise<string> {
 async function startWithData(languages: string, langPath: string): Promise<Engine> {
   const { createWorker, OEM } = (await import('tesseract.js')).default
   const options = { langPath, gzip: true, cacheMethod: 'none', errorHandler: () => {} }
-  // createWorker exposes its thread only when it is ready, and adds no error listener: an earlier crash would be an
-  // uncaught error here. The channel exposes the thread within the call.
+  // `createWorker` exposes its thread only when it is ready, and adds no error listener: an earlier crash would be an
+  // uncaught error. The diagnostics channel exposes the thread during the call.
   let thread: Thread | undefined
   const made = (message: unknown) => {
     thread = (message as { worker: Thread }).worker

@@ -7,7 +7,7 @@ import { createClient, type OpenAI } from './openai.ts'
 
 /** Provides clients, limits and errors for all calls to AI providers. */
 
-// The client's own timeout must fire after ours, whose error gives the reason.
+// The client's own timeout must fire after ours, because only our error gives the reason.
 const CLIENT_TIMEOUT_MARGIN_MS = 5000
 
 /** Creates one client per provider, on first use. @throws fail('ai.missing_key') */

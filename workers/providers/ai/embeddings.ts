@@ -15,8 +15,8 @@ const LOCAL_BATCH_SIZE = 16
 // Delay before another try to load the model: its folder may exist by then, or the hub may be reachable.
 const LOAD_RETRY_DELAY_MS = 60_000
 const REMOTE_BATCH_SIZE = 64
-// Retries for calls of several batches, because a failed batch loses all vectors and their cost. They wait 15 s in all,
-// or the time that the provider asks for. A search query, which a user waits for, is retried once.
+// Retries of a call with several batches: a failed batch would lose all vectors and their cost. The retries wait 15 s
+// in all, or the time that the provider asks for. A search query is retried only once, because a user waits for it.
 const MAX_RETRIES = 5
 
 export function createEmbedder(settings: Settings): Providers['embed'] {

@@ -41,7 +41,7 @@ const Refusal = z.object({ name: z.string().optional(), message: z.string().opti
 // Limit of pages with 100 domains each. An account has few domains; the rest is ignored.
 const MAX_PAGES = 10
 
-// The last three report DNS problems, but the provider still sends.
+// The last three statuses report DNS problems, but the provider still sends.
 const SENDING_STATUSES = new Set(['verified', 'partially_verified', 'partially_failed', 'temporary_failure'])
 
 interface Call {
@@ -244,8 +244,8 @@ async function fetchAnswer(base: string, key: string, call: Call, signal: AbortS
 }
 
 /**
- * Converts a refusal into an error. It quotes the provider on one line and without the key: the messages are about
- * domains.
+ * Converts a refusal into an error. The error quotes the provider's message, which is about domains, on one line and
+ * without the key.
  */
 function toRefusal(status: number, body: unknown, key: string): Error {
   const { name, message } = Refusal.safeParse(body).data ?? {}

@@ -119,19 +119,19 @@ async function* copyPieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Bu
   for await (const piece of pieces) yield Buffer.from(piece)
 }
 
-/** Closes streams that are still open, such as after a server rejected the message. */
+/** Closes streams that are still open, for example after a server rejected the message. */
 function closeStreams(attachments: readonly Attachment[]): void {
   for (const { content } of attachments) content.destroy()
 }
 
-/** Guards the end of a message: until it passes, the message has certainly not been sent. */
+/** Holds back the end of a message. Until the end is sent, the server cannot have accepted the message. */
 interface MessageGate {
   readonly request: ProviderRequest
   /** True once the end is being sent: from then on the server may accept the message. */
   isPassed: boolean
-  /** True once the sender has stopped waiting: the message must not pass. */
+  /** True once the sender has stopped waiting: the end must no longer be sent. */
   isShut: boolean
-  /** Promise of the request's `begin`, which records it; null before the call. */
+  /** Promise of `request.begin()`, which records the request; null before that call. */
   recording: Promise<void> | null
   /** The error that stopped the message; undefined if none did. */
   refusal: unknown
@@ -147,7 +147,7 @@ export function requiresTls(smtpUrl: string): boolean {
   return url.protocol === 'smtp:' && url.username !== '' && !isPrivate && !url.searchParams.has('requireTLS')
 }
 
-/** Creates the connection pool. A message with a gate passes through this gate. */
+/** Creates the connection pool. If a message has a gate, the gate holds back its end. */
 function createTransport(url: string, limits: typeof LIMITS): Transporter {
   const transport = loadNodemailer().createTransport({
     url,
@@ -226,8 +226,8 @@ async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<
 }
 
 /**
- * Passes a message on, but its end only after `begin`: an SMTP server accepts a message with its last line (RFC 5321,
- * section 4.1.1.4). Before the server asks for the content, nodemailer reads nothing.
+ * Passes a message on, but holds back its end until `begin` has resolved. An SMTP server accepts a message with its
+ * last line (RFC 5321, section 4.1.1.4). Before the server asks for the content, nodemailer reads nothing.
  */
 function guardEnd(content: Readable, gate: MessageGate): Readable {
   const lines = async function* (): AsyncGenerator<Buffer> {

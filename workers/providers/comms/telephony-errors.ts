@@ -1,5 +1,5 @@
-// Errors that callers can fix (https://www.twilio.com/docs/api/errors), in our words: the provider's texts can contain
-// account and phone numbers.
+// Reasons of errors that callers can fix (https://www.twilio.com/docs/api/errors). They do not quote the provider,
+// whose texts can contain account and phone numbers.
 const REASONS: Readonly<Record<number, string>> = {
   20003: 'it does not accept the credentials',
   20404: 'the account or the requested resource does not exist',

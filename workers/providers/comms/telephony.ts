@@ -17,7 +17,9 @@ import { recordCall } from '../call.ts'
 import { describeNetworkError, type WaitResult, waitFor } from '../wait.ts'
 import { explainError } from './telephony-errors.ts'
 
-/** Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of its SDK. */
+/**
+ * Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of Twilio's SDK.
+ */
 export type Telephony = Pick<Comms, 'sms' | 'call' | 'findSms' | 'findCall' | 'lookupDelaysMs'>
 
 // Twilio answers within two seconds. 24 concurrent requests are far below the limit of an account. Requests wait for the
@@ -65,7 +67,7 @@ export function createTelephony(
 }
 
 interface TwilioCalls {
-  /** Makes a request that sends a message or a call. @throws if the provider certainly did not accept it. */
+  /** Makes a request that sends a message or starts a call. @throws if the provider certainly did not accept it. */
   submit(request: ProviderRequest, create: (api: Twilio) => Promise<CreatedResource>): Promise<SubmitResult>
   /** Makes a read-only request. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
@@ -133,7 +135,7 @@ const UNCONFIGURED_TELEPHONY: Telephony = {
   findCall: () => Promise.reject(fail('telephony.not_configured')),
 }
 
-/** An error response of the provider. The SDK's own errors omit the headers. */
+/** An error response of the provider, with its headers: the SDK's own errors omit them. */
 class ErrorResponse extends Error {
   readonly status: number
   readonly code: number | null

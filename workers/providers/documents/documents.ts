@@ -6,7 +6,7 @@ import type { OcrMode, ReadPage } from '../../children/work.ts'
 import { readPageByModel } from './model-page.ts'
 import { type DocumentOptions, type OpenedChild, OpenedChildren } from './opened-children.ts'
 
-// Minimum batch of pages with a text layer: transferring a page costs a third of reading it.
+// Minimum batch of pages with a text layer: transferring a single page costs a third of the time to read it.
 const MIN_BATCH = 4
 // After this many lost children the other pages are skipped: each loss may have cost half a minute of CPU.
 const MAX_LOST_CHILDREN = 20
@@ -150,7 +150,7 @@ class DocumentReader implements PageReader {
     }, this.#openingMs - this.#readingMs)
   }
 
-  /** True once reading has reached the opening time: before that, opening a second child costs more than it saves. */
+  /** True once reading has taken at least the opening time. Until then, opening a second child costs more than it saves. */
   get #paysOff(): boolean {
     return this.#readingMs >= this.#openingMs
   }
@@ -173,7 +173,7 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** Adds a child for the waiting pages: waits for the first one, leases others only if they are free. */
+  /** Adds a child for the waiting pages. Waits for the first child, but adds others only if they are free. */
   async #grow(): Promise<void> {
     try {
       const child = await this.#children.openNext({ ifFree: this.#children.size > 0 })
@@ -191,7 +191,10 @@ class DocumentReader implements PageReader {
     }
   }
 
-  /** Dispatches after a failed `add` if all other children were lost meanwhile: waiting pages need a first child again. */
+  /**
+   * Dispatches after adding a child failed, if all other children were lost meanwhile: waiting pages need a first child
+   * again.
+   */
   #dispatchIfNone(): void {
     if (this.#children.size === 0) this.#dispatch()
   }

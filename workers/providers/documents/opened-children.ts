@@ -17,7 +17,8 @@ export interface DocumentOptions extends OpenPagesOptions {
 
 // A dense page takes 10 s of CPU time, the worst ordinary page 20 s.
 export const DOCUMENT_LIMITS: Limits = { cpuMs: 28_000 }
-// Time that a document keeps a child while others wait, and its minimum as a multiple of the opening time.
+// Time in ms that a document keeps a child while others wait. If `SLICE_PER_OPENING` times the opening time is longer,
+// that time counts.
 const SLICE_MS = 2000
 const SLICE_PER_OPENING = 10
 // A child waits this long for the next pages, which are requested once the previous ones are stored.
@@ -56,7 +57,8 @@ export class OpenedChildren {
   readonly #sight: OcrMode
   readonly #signal: AbortSignal
   readonly #idle = new Map<OpenedChild, NodeJS.Timeout>()
-  // A weak reference caches the bytes only while memory allows. Several children may open the document in succession.
+  // A weak reference, so that the bytes stay cached only while memory allows. Several children may open the document in
+  // succession.
   #bytes: WeakRef<Uint8Array> | null = null
 
   /** @param signal aborts all opening and reading. */
@@ -98,7 +100,7 @@ export class OpenedChildren {
 
   /**
    * Opens the document in another child for the caller. Returns null if `ifFree` is true and no child is free. @throws
-   * as `openExtra`.
+   * the same errors as `openExtra`.
    */
   async openNext(): Promise<OpenedChild>
   async openNext(options: { readonly ifFree: boolean }): Promise<OpenedChild | null>

@@ -48,7 +48,8 @@ interface OpenedFile {
 
 /**
  * Opens a file of posts.
- * @throws as `Providers.readPosts`.
+ *
+ * @throws the same errors as `Providers.readPosts`.
  */
 export async function openPosts(
   children: Children,
@@ -122,7 +123,10 @@ class PostFileReader implements PostReader {
     this.#opened = opened
   }
 
-  /** Reports a post that lost its child as unreadable; after a crash only if it crashes another child, too. */
+  /**
+   * Reads all posts. Reports a post that lost its child as unreadable, but after a crash only if another child crashes
+   * on it, too.
+   */
   async *read(): ReturnType<PostReader['read']> {
     const { files } = this.#opened
     const unreadable = new Map<number, ItemResult>()

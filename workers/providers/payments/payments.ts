@@ -222,8 +222,8 @@ function castToProviderObjects(given: readonly object[]): ProviderObject[] {
 type StripeResponse = object & { lastResponse?: { headers?: Record<string, string> } }
 
 /**
- * True if Stripe repeated its stored answer to an earlier request with the same key. The state in it is old but its
- * date is new, so it would overrule events in between.
+ * True if Stripe repeated its stored answer to an earlier request with the same key. Such an answer has old state but a
+ * new date, so it would overrule the events in between.
  */
 function isReplay({ lastResponse }: StripeResponse): boolean {
   return lastResponse?.headers?.['idempotent-replayed'] === 'true'

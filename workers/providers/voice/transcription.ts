@@ -78,7 +78,8 @@ interface Call {
 }
 
 /**
- * A recording during its upload. `failure` is its read error, which the client would report as its own; null if none.
+ * A recording during its upload. `failure` is the error of reading it, which the client would report as its own; null
+ * if reading has not failed.
  */
 interface UploadSource {
   readonly pieces: AsyncIterable<Uint8Array>
@@ -94,7 +95,7 @@ function createSource(
   async function* read(): AsyncGenerator<Uint8Array> {
     try {
       for await (const piece of pieces) {
-        // Node reads a request body to its end even after an early refusal.
+        // Stop here: Node would read the request body to its end even after an early refusal.
         if (signal.aborted) break
         onSend()
         // A copy: Node may still be sending a piece when the next one overwrites its memory.

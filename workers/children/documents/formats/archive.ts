@@ -89,7 +89,7 @@ export class Archive {
   }
 }
 
-/** Keeps the first reference to each path, ignoring case. Adds these paths to `seen`, and skips those already in it. */
+/** Keeps the first reference to each path, ignoring case. Adds these paths to `seen`, and skips paths already in it. */
 export function keepFirstOfEach<T extends { readonly path: string }>(
   named: readonly T[],
   seen = new Set<string>(),

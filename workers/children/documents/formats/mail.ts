@@ -25,7 +25,7 @@ export interface MailParts {
   readonly attachments: readonly Attachment[]
 }
 
-// No real mail has more attachments.
+// Limit of attachments, above the number in any real mail.
 const MAX_ATTACHMENTS = 1000
 
 /** Opens a mail. @throws Unreadable. */
@@ -63,8 +63,8 @@ const formatAddresses = (all: readonly Address[] | undefined): string | undefine
     .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
     .join(', ')
 
-// True for icons and logos that the body shows. Apple Mail marks every picture as inline, even an attached photo, so
-// the body must also reference the picture.
+// True if the attachment is an icon or logo that the body shows. Apple Mail marks every picture as inline, even an
+// attached photo, so the body must also reference the picture.
 const isShownInBody = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
   mimeType.startsWith('image/') &&
   (related === true ||

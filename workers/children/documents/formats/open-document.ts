@@ -11,8 +11,8 @@ const PARAGRAPH_ELEMENTS = new Set(['p', 'h'])
 const SKIPPED_ELEMENTS = new Set(['tracked-changes', 'ruby-text'])
 const HEADER_OR_FOOTER = /^(header|footer)(-left|-first)?$/
 const MAX_SPACES = 100
-// Limits on repetition. A file may repeat an empty cell to the end of its row, and an empty row to the end of the
-// sheet.
+// Limits of expanded repetitions. A file may repeat an empty cell to the end of its row, and an empty row to the end of
+// the sheet.
 const MAX_CELLS = 100
 const MAX_ROWS = 1000
 

@@ -25,10 +25,10 @@ export function createPagedText(
 export class PageCollector {
   #pages: string[] = []
   #page = ''
-  // Cached, because reading the end of the page string would flatten it: a copy of the whole page for each line.
+  // Cached: reading the end of the page string would flatten the string, and thus copy the whole page for each line.
   #isLineEnd = true
 
-  /** True if the page accepts no more text. It then exceeds the limit, so that `tidy` reports the truncation. */
+  /** True if the page accepts no more text. It then exceeds the limit, so that `cleanText` reports the truncation. */
   get isFull(): boolean {
     return this.#page.length > MAX_CHARACTERS
   }
