@@ -16,7 +16,7 @@ import {
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
-import { countSelected, type JobFilter, type JobSelection, listSelectedIds } from '../sql/jobs/search.ts'
+import { countSelectedJobs, type JobFilter, type JobSelection, listSelectedIds } from '../sql/jobs/search.ts'
 import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
@@ -199,7 +199,7 @@ const findTask = createTaskFinder(tasks)
 // Each retry commits separately, so an interrupted command loses no retries.
 const RETRY_BATCH_SIZE = 100
 const PAGE_SIZE = 100_000
-const PROGRESS_EVERY = 1000
+const PROGRESS_INTERVAL = 1000
 const UNLIMITED_JOBS = 1_000_000_000
 
 /** Retries the jobs that failed before the command started, so it never retries its own retries. */
@@ -210,7 +210,7 @@ async function retryFailed(
   say: (line: string) => void,
 ): Promise<string[]> {
   const selection: JobSelection = { filter, states: ['failed'], before: uuidv7(), unretried: true }
-  const { count, now } = await db.one(countSelected(selection, limit))
+  const { count, now } = await db.one(countSelectedJobs(selection, limit))
   if (isDryRun) return [`Failed jobs that would be retried: ${count}`]
   const failed: JobSelection = { ...selection, filter: { ...filter, ended_before: now } }
   const publisher = createPublisher(db, () => {})
@@ -226,7 +226,7 @@ async function retryFailed(
       for (const id of retriedIds) publisher.notify(id)
       retried += retriedIds.length
       seen += ids.length
-      if (seen % PROGRESS_EVERY === 0) say(`${seen} of ${count}`)
+      if (seen % PROGRESS_INTERVAL === 0) say(`${seen} of ${count}`)
     }
     lastId = page.at(-1)!.id
   }

@@ -4,7 +4,12 @@ import { ConnectionGroup } from '../sql/driver.ts'
 import { createDurableReads, writeCommitBarrier } from '../sql/durable-reads.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
 import { type Listener, listen } from '../sql/listen.ts'
-import { ACCOUNT_CHANGED, createPublisher, JOB_EVENTS, WORKER_CHANGED } from '../sql/notify.ts'
+import {
+  ACCOUNT_CHANGED_CHANNEL,
+  createPublisher,
+  JOB_EVENTS_CHANNEL,
+  WORKER_CHANGED_CHANNEL,
+} from '../sql/notify.ts'
 import { createReader } from '../sql/reader.ts'
 import { createSlowReads } from '../sql/slow-reads.ts'
 import { createVisibilityTracker, type VisibilityTracker } from '../sql/visibility.ts'
@@ -78,7 +83,7 @@ async function createEdge(options: EdgeOptions): Promise<EdgeParts> {
 }
 
 /** Services that must exist before the first notification arrives. */
-type Core = Pick<
+type CoreServices = Pick<
   Edge,
   | 'healthCheck'
   | 'settings'
@@ -107,7 +112,7 @@ const formatConnectionName = ({ projectName }: Settings, suffix = ''): string =>
 async function createCore(
   options: EdgeOptions,
   streams: Streams,
-): Promise<Core & { readonly connections: ConnectionGroup; readonly uses: CredentialUses }> {
+): Promise<CoreServices & { readonly connections: ConnectionGroup; readonly uses: CredentialUses }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { validateSchemas: validateRows, databasePooled: pooled, keepResultSeconds } = settings
@@ -198,7 +203,7 @@ async function openHealthCheck(
 /** Listens for database notifications and forwards each to its handler. */
 function listenToChanges(
   options: EdgeOptions,
-  core: Core & { readonly connections: ConnectionGroup },
+  core: CoreServices & { readonly connections: ConnectionGroup },
   streams: Streams,
 ): Promise<Listener> {
   const { healthCheck, hub, overview, authenticator, connections } = core
@@ -218,12 +223,12 @@ function listenToChanges(
     applicationName: formatConnectionName(options.settings, '-listen'),
     connections,
     channels: {
-      [JOB_EVENTS]: (payload) => {
+      [JOB_EVENTS_CHANNEL]: (payload) => {
         hub.handleNotification(payload)
         overview.scheduleRead()
       },
-      [WORKER_CHANGED]: () => overview.scheduleRead(),
-      [ACCOUNT_CHANGED]: (payload) => accountChanged(Number(payload)),
+      [WORKER_CHANGED_CHANNEL]: () => overview.scheduleRead(),
+      [ACCOUNT_CHANGED_CHANNEL]: (payload) => accountChanged(Number(payload)),
     },
     onReconnect: refreshAll,
     onError: (error) => options.log.warn({ err: error }, 'Lost the LISTEN connection; reconnecting'),
@@ -231,7 +236,10 @@ function listenToChanges(
 }
 
 /** Creates the services that only requests use. */
-function createServices(options: EdgeOptions, { db, publisher }: Core): Omit<Edge, keyof Core> {
+function createServices(
+  options: EdgeOptions,
+  { db, publisher }: CoreServices,
+): Omit<Edge, keyof CoreServices> {
   const { settings, databaseUrl: url, secretKey } = options
   const { validateSchemas: validateRows, databasePooled: pooled } = settings
   return {

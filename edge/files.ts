@@ -6,7 +6,7 @@ import type { Header } from './http/reply.ts'
 import type { EdgeRequest } from './http/server.ts'
 import { Answer, type RawInput } from './pipeline/route.ts'
 
-const TYPES: Readonly<Record<string, string>> = {
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
@@ -53,7 +53,7 @@ async function loadVersion(file: URL): Promise<FileVersion> {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
   const cached = cachedVersions.get(file.href)
   if (cached?.etag === etag) return cached
-  const type = TYPES[file.pathname.slice(file.pathname.lastIndexOf('.') + 1)]!
+  const type = MEDIA_TYPES[file.pathname.slice(file.pathname.lastIndexOf('.') + 1)]!
   const version = { etag, text: new CachedText(body.toString(), type) }
   cachedVersions.set(file.href, version)
   return version

@@ -3,7 +3,7 @@ import type * as prom from 'prom-client'
 import type { Database } from '../sql/db.ts'
 import type { ErrorCode } from '../sql/errors.ts'
 import { readQueueDepths } from '../sql/jobs/lists.ts'
-import { readTotals } from '../sql/jobs/tallies.ts'
+import { readTallyTotals } from '../sql/jobs/tallies.ts'
 import type { Reads } from '../sql/slow-reads.ts'
 import { CachedText } from './http/cached-text.ts'
 import { formatJobMetrics, type Totals } from './job-metrics.ts'
@@ -97,7 +97,7 @@ class PromMetrics implements Metrics {
     // Operators need the other metrics even while the database is down.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
     this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
-    const totals = await this.#reader.texts(readTotals, []).catch(() => null)
+    const totals = await this.#reader.texts(readTallyTotals, []).catch(() => null)
     const jobs = totals === null ? '' : formatJobMetrics(parseTotals(totals))
     return new CachedText(`${await this.#registry.metrics()}\n${jobs}`, this.#registry.contentType)
   }

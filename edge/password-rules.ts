@@ -3,7 +3,7 @@ import type { Settings } from '../tasks/settings.ts'
 import type { Passwords } from './passwords.ts'
 
 // Only words of at least this length are removed, because any password may contain shorter ones.
-const SHORTEST_WORD = 4
+const MIN_WORD_LENGTH = 4
 
 /** Rejects a new password that the rules of this deployment forbid. @throws account.password_* */
 export async function requireAllowedPassword(
@@ -32,7 +32,7 @@ export async function findPasswordProblem(
 
 function removeWords(password: string, words: readonly string[]): string {
   let rest = password.toLowerCase()
-  for (const word of words) if (word.length >= SHORTEST_WORD) rest = rest.replaceAll(word, '')
+  for (const word of words) if (word.length >= MIN_WORD_LENGTH) rest = rest.replaceAll(word, '')
   return rest
 }
 

@@ -12,7 +12,7 @@ import {
   stopOnSignals,
 } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { onParentGone } from '../tasks/supervised.ts'
+import { onSupervisorGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
 
 // Time limit of a graceful stop. Must be less than the 10 s that platforms give a process to stop.
@@ -28,7 +28,7 @@ export async function runEdge(): Promise<void> {
 async function start(settings: Settings, log: Log): Promise<void> {
   // Until the edge runs, there is nothing to stop, so just exit.
   let stop = (_reason: string): void => process.exit()
-  onParentGone(() => stop('the parent process has exited'))
+  onSupervisorGone(() => stop('the parent process has exited'))
   const database = await resolveDatabaseUrls(settings, log)
   const serving = await serveEdge(
     {

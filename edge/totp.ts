@@ -25,7 +25,7 @@ export function createTotpSetup(
 }
 
 /** Returns the time step that a code matches, within one step of `now` (ms), or -1 if it matches none. */
-export function matchStep(secret: Uint8Array, code: string, now: number): number {
+export function findMatchingStep(secret: Uint8Array, code: string, now: number): number {
   if (!/^\d{6}$/.test(code)) return -1
   const delta = createTotp(secret).validate({ token: code, timestamp: now, window: WINDOW_STEPS })
   return delta === null ? -1 : Math.floor(now / PERIOD_MS) + delta

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { Dicer } from '@fastify/busboy'
 import { Failure, fail } from '../sql/errors.ts'
 import type { EdgeRequest } from './http/server.ts'
-import { failInvalidField, failInvalidInput, unknownFieldProblem } from './pipeline/input.ts'
+import { buildUnknownFieldProblem, failInvalidField, failInvalidInput } from './pipeline/input.ts'
 import { FileChunks } from './uploads/file-chunks.ts'
 import {
   cleanFileName,
@@ -199,7 +199,7 @@ class MultipartParser {
     const { fields = [] } = this.options
     if (fields.includes(name))
       return failInvalidField('body', name, 'must be text, not a file', 'invalid_type')
-    return failInvalidInput([unknownFieldProblem(name, ['file', ...fields])])
+    return failInvalidInput([buildUnknownFieldProblem(name, ['file', ...fields])])
   }
 
   private skip(part: Readable, failure: Failure): void {

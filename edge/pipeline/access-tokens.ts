@@ -8,7 +8,7 @@ import type { Settings } from '../../tasks/settings.ts'
 import type { VerifiedCredential } from './credential-cache.ts'
 
 /** Tolerated difference between the clocks of the signing and the verifying process. */
-export const LEEWAY_SECONDS = 60
+export const CLOCK_TOLERANCE_SECONDS = 60
 const MAX_ACCOUNT_ID = 2_147_483_647
 
 const Claims = z.object({
@@ -45,7 +45,7 @@ export class AccessTokens {
       issuer: this.#issuer,
       audience: this.#issuer,
       currentDate: new Date(this.#now()),
-      clockTolerance: LEEWAY_SECONDS,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
     }).catch((error) => {
       if (error instanceof JWTExpired) throw fail('auth.token_expired', {}, { cause: error })
       if (error instanceof JOSEError) throw fail('auth.token_invalid', {}, { cause: error })

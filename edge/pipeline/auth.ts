@@ -9,7 +9,7 @@ import type { Settings } from '../../tasks/settings.ts'
 import { formatCookieName, readCookie } from '../http/cookies.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Auth, Role } from './access.ts'
-import { AccessTokens, LEEWAY_SECONDS } from './access-tokens.ts'
+import { AccessTokens, CLOCK_TOLERANCE_SECONDS } from './access-tokens.ts'
 import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
 import { isUnauthenticated } from './challenges.ts'
 import { readClientAddress, readClientLocation } from './client-location.ts'
@@ -56,7 +56,7 @@ const LOCAL_ADMIN: Caller = {
 }
 
 /** Caller without a credential in an open area. */
-export const ANONYMOUS: Caller = {
+export const ANONYMOUS_CALLER: Caller = {
   id: 0,
   ownerId: null,
   role: 'user',
@@ -128,7 +128,7 @@ class TokenAuthenticator implements Authenticator {
     if (this.#settings.authLevel === 'none') return LOCAL_ADMIN
     const given = readCredential(request, this.#cookie)
     if (given === null) return null
-    const verified = this.#verified(given)
+    const verified = this.#findVerified(given)
     const state = verified && this.#states.getCached(verified.accountId)
     // This hot path needs only two cache look-ups and no await.
     return state === undefined
@@ -137,7 +137,7 @@ class TokenAuthenticator implements Authenticator {
   }
 
   async #authenticateSlowly(given: string, request: EdgeRequest): Promise<Caller> {
-    let verified = this.#verified(given)
+    let verified = this.#findVerified(given)
     if (verified === undefined) {
       verified = await (hasKeyPrefix(given) ? this.#verifyKey(given) : this.#tokens.verify(given))
       this.#known.add(verified)
@@ -146,9 +146,11 @@ class TokenAuthenticator implements Authenticator {
   }
 
   /** Returns the cached verification of a credential; undefined if there is none or it has expired. */
-  #verified(given: string): VerifiedCredential | undefined {
+  #findVerified(given: string): VerifiedCredential | undefined {
     const found = this.#known.get(given)
-    return found !== undefined && (found.expiresAt + LEEWAY_SECONDS) * 1000 > this.#now() ? found : undefined
+    return found !== undefined && (found.expiresAt + CLOCK_TOLERANCE_SECONDS) * 1000 > this.#now()
+      ? found
+      : undefined
   }
 
   /** Verifies an API key. @throws fail('auth.key_invalid') if it is unknown or malformed. */

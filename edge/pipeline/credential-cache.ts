@@ -11,7 +11,7 @@ export interface VerifiedCredential {
 }
 
 // Size of each of the cache's two generations. A look-up takes 0.4 µs, verifying a token 50 to 190 µs.
-const PER_GENERATION = 10_000
+const GENERATION_SIZE = 10_000
 // Each request brings a new string to hash, so the cache uses only its last characters. They hold 131 secret bits of a
 // token's signature, or 95 of an API key.
 const KEY_CHARACTERS = 22
@@ -28,7 +28,7 @@ export class CredentialCache {
   }
 
   add(verified: VerifiedCredential): void {
-    if (this.#recent.size >= PER_GENERATION) {
+    if (this.#recent.size >= GENERATION_SIZE) {
       this.#older = this.#recent
       this.#recent = new Map()
     }

@@ -8,7 +8,7 @@ import type { Auth } from './access.ts'
 import { createAccessLog } from './access-log.ts'
 import type { ApiKey } from './account-states.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
-import { ANONYMOUS, type Caller, findRequiredRole, findRoleFailure } from './auth.ts'
+import { ANONYMOUS_CALLER, type Caller, findRequiredRole, findRoleFailure } from './auth.ts'
 import { buildChallenge, failLostCredential, isUnauthenticated } from './challenges.ts'
 import type { Edge } from './context.ts'
 import { answerFailure, computeFingerprint } from './idempotency.ts'
@@ -184,7 +184,7 @@ function admitIdentified(
     const isOpen = (auth === 'open' || auth === 'operator') && edge.settings.openAreas.has(area.name)
     if (caller === null) {
       if (!isOpen) throw fail('auth.required')
-      return ANONYMOUS
+      return ANONYMOUS_CALLER
     }
     const outOfScope = caller.key === null ? null : findKeyFailure(caller.key, entry, params)
     if (outOfScope !== null) throw outOfScope

@@ -53,16 +53,16 @@ function describeUnknownFields(schema: z.ZodType, { keys, path }: z.core.$ZodIss
         : ((at as Partial<z.ZodArray>).element as z.ZodType | undefined)
     at = at && unwrap(at)
   }
-  return unknownFieldsMessage(keys, at instanceof z.ZodObject ? Object.keys(at.shape) : [])
+  return formatUnknownFields(keys, at instanceof z.ZodObject ? Object.keys(at.shape) : [])
 }
 
-const unknownFieldsMessage = (unknown: readonly string[], known: readonly string[]): string =>
+const formatUnknownFields = (unknown: readonly string[], known: readonly string[]): string =>
   `has no ${truncateNames(unknown).join(', ')}${known.length === 0 ? '' : `; its fields are ${known.join(', ')}`}`
 
 /** Returns the problem of a body with an unknown field. */
-export const unknownFieldProblem = (name: string, known: readonly string[]): InputProblem => ({
+export const buildUnknownFieldProblem = (name: string, known: readonly string[]): InputProblem => ({
   loc: ['body'],
-  msg: unknownFieldsMessage([name], known),
+  msg: formatUnknownFields([name], known),
   type: 'unrecognized_keys',
 })
 

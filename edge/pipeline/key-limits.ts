@@ -46,7 +46,7 @@ interface Reservation {
 // A process reserves a hundredth of a key's limit at a time. Each additional process may leave that much unused.
 const RESERVATIONS_PER_LIMIT = 100
 // Above this number of keys, all reservations are dropped.
-const MAX_KNOWN = 100_000
+const MAX_RESERVATIONS = 100_000
 
 /**
  * Creates limits of `max` requests per `seconds` for each key. A period begins with the first request after the
@@ -59,7 +59,7 @@ export function createKeyLimits(db: Database, { max, seconds }: RateLimit): KeyL
 
   const reserve = async (keyId: string): Promise<void> => {
     const { granted, remaining, reset_ms } = await db.one(reserveRequests(keyId, max, seconds, share))
-    if (reservations.size >= MAX_KNOWN) reservations.clear()
+    if (reservations.size >= MAX_RESERVATIONS) reservations.clear()
     const endsAt = performance.now() + reset_ms
     reservations.set(keyId, { left: granted, unreserved: remaining, endsAt })
   }

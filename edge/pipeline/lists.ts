@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type KeyType, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
+import { type KeyType, MAX_COUNTED_ROWS, type PageValues } from '../../sql/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { failInvalidField } from './input.ts'
 import { type Answer, answerJson } from './route.ts'
@@ -8,9 +8,9 @@ import { findTextProblems } from './text-problems.ts'
 
 /** Paginates all lists by page number up to the counted maximum, and by cursor beyond it. */
 
-/** Fields of a list that counts up to {@link MAX_COUNTED} rows. */
+/** Fields of a list that counts up to {@link MAX_COUNTED_ROWS} rows. */
 const TotalField = {
-  total: z.int().meta({ description: `Number of rows; at most ${formatNumber(MAX_COUNTED)}` }),
+  total: z.int().meta({ description: `Number of rows; at most ${formatNumber(MAX_COUNTED_ROWS)}` }),
   total_is_exact: z.boolean().meta({ description: 'false if there are more than `total`' }),
 }
 
@@ -38,7 +38,7 @@ type SortKey = Readonly<Record<string, KeyType>>
 
 // In a cursor, a title of 300 characters, each up to 6 bytes in JSON, takes 2400 characters of base64. A path may be
 // longer.
-const MAX_CURSOR = 4000
+const MAX_CURSOR_LENGTH = 4000
 
 const WRONG_CURSOR_MESSAGE = 'is not a cursor of this list'
 
@@ -46,10 +46,10 @@ const WRONG_CURSOR_MESSAGE = 'is not a cursor of this list'
  * Returns the schema of a cursor for one of the list's orders. It decodes to a JSON array of the statement's sort key
  * values.
  */
-export const cursor = (...orders: readonly SortKey[]) =>
+export const buildCursorSchema = (...orders: readonly SortKey[]) =>
   z
     .string()
-    .max(MAX_CURSOR)
+    .max(MAX_CURSOR_LENGTH)
     .transform((text, context): string => {
       const values = decodeCursor(text)
       if (orders.some((order) => isCursorOf(order, values))) return JSON.stringify(values)
@@ -79,9 +79,9 @@ function isCursorOf(order: SortKey, values: unknown): boolean {
 }
 
 /** Returns the query fields of a numbered list, including `limit` and `cursor`, which every list has. */
-export const pageQuery = (order: SortKey | readonly SortKey[], { max, fallback }: PageSize) => ({
-  page: count({ min: 1, max: MAX_COUNTED + 1, fallback: 1 }).meta({
-    description: `Counts from the cursor. Page numbers reach ${formatNumber(MAX_COUNTED)} rows; use the cursor beyond them`,
+export const buildPageQueryFields = (order: SortKey | readonly SortKey[], { max, fallback }: PageSize) => ({
+  page: count({ min: 1, max: MAX_COUNTED_ROWS + 1, fallback: 1 }).meta({
+    description: `Counts from the cursor. Page numbers reach ${formatNumber(MAX_COUNTED_ROWS)} rows; use the cursor beyond them`,
   }),
   // A default would make an absent `page_size` contradict `limit`.
   page_size: integer({ min: 1, max })
@@ -91,7 +91,7 @@ export const pageQuery = (order: SortKey | readonly SortKey[], { max, fallback }
     .optional()
     .transform((given) => ({ given, fallback }))
     .meta({ description: 'Alias of `page_size`' }),
-  cursor: cursor(...[order].flat()),
+  cursor: buildCursorSchema(...[order].flat()),
 })
 
 interface PageSize {
@@ -100,13 +100,13 @@ interface PageSize {
 }
 
 /** Returns the query fields of a half-open time range. Adjacent ranges do not overlap. */
-export const timeRange = (happened: string) => ({
+export const buildTimeRangeFields = (happened: string) => ({
   from: Moment.optional().meta({ description: `${happened} at this time or later` }),
   to: Moment.optional().meta({ description: `${happened} before this time` }),
 })
 
 /** Returns the schema of `sort`, which is a column of the list. A leading `-` means descending. */
-export const sortParameter = <Column extends string>(orders: Readonly<Record<Column, SortKey>>) =>
+export const buildSortSchema = <Column extends string>(orders: Readonly<Record<Column, SortKey>>) =>
   z
     .enum((Object.keys(orders) as Column[]).flatMap((column) => [column, `-${column}`] as const))
     .transform((text): { readonly column: Column; readonly direction: 'asc' | 'desc' } =>
@@ -126,7 +126,7 @@ interface TimeRangeAndSort {
  * Returns arguments of `refine` that allow `from` and `to` only with a sort by the same time. Any other order scatters
  * the rows of a range, and a page would cost as much as the whole list.
  */
-export const timeRangeNeedsSort = (time: string) =>
+export const buildTimeRangeRule = (time: string) =>
   [
     ({ from, to, sort }: TimeRangeAndSort): boolean =>
       (from === undefined && to === undefined) || sort === undefined || sort.column === time,
@@ -149,11 +149,11 @@ export function buildPageValues({ page, page_size, limit, cursor }: PageQuery, o
   const size = limit.given ?? page_size ?? limit.fallback
   if (page_size !== undefined && size !== page_size)
     throw failInvalidField('query', 'limit', 'is an alias of `page_size`, but their values differ', 'custom')
-  if ((page - 1) * size > MAX_COUNTED)
+  if ((page - 1) * size > MAX_COUNTED_ROWS)
     throw failInvalidField(
       'query',
       'page',
-      `reaches ${MAX_COUNTED} rows; follow \`next\` beyond them`,
+      `reaches ${MAX_COUNTED_ROWS} rows; follow \`next\` beyond them`,
       'too_big',
     )
   return [buildCursorValues(cursor, order), (page - 1) * size, size]

@@ -43,7 +43,7 @@ const ALL_CALLERS = ''
 
 /** @param forMs time after which every standby in use has replayed a write. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
-  const memory = new Memory(forMs, max)
+  const memory = new PositionMemory(forMs, max)
   const cookie = formatCookieName(settings, 'position')
   // The second `forMs` covers a standby that was chosen just before it fell behind.
   const scope = { path: '/', sameSite: 'Lax', seconds: (2 * forMs) / 1000 } as const
@@ -72,7 +72,7 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
 }
 
 /** Remembers positions by account, or by address without one, for one to two times `forMs`. */
-class Memory {
+class PositionMemory {
   readonly #forMs: number
   readonly #max: number
   #recent = new Map<CallerKey, Position>()

@@ -23,7 +23,7 @@ import {
 import { wantsBackground } from './input.ts'
 import type { RouteEntry } from './match.ts'
 import type { RequestContext } from './request-context.ts'
-import type { Received, TaskInput } from './route.ts'
+import type { ReceivedBody, TaskInput } from './route.ts'
 import { statusOf } from './statuses.ts'
 import { RequestWrites } from './writes.ts'
 
@@ -86,7 +86,7 @@ interface JobOptions {
   readonly key: KeyRef | null
   readonly background: boolean
   readonly callback: JobCallback | null
-  readonly received: Received | undefined
+  readonly received: ReceivedBody | undefined
 }
 
 interface AddedJob {
@@ -107,7 +107,7 @@ async function addJob(
     return { jobId, immediateAnswer: background ? buildAcceptedAnswer(jobId) : null }
   }
   return edge.db.transaction(async (tx) => {
-    const used = key === null ? null : { ...key, fingerprint: fingerprintWith(admitted, received) }
+    const used = key === null ? null : { ...key, fingerprint: computeJobFingerprint(admitted, received) }
     const first = used === null ? null : await claimIdempotencyKey(tx, used)
     if (first !== null) return { first }
     const { jobId, immediateResult } = await addInTransaction(tx, admitted, received)
@@ -133,9 +133,9 @@ function buildImmediateAnswer({ edge, entry }: AdmittedRequest, value: unknown):
 }
 
 /** Returns the request's fingerprint, in which `received` replaces the body. */
-function fingerprintWith(
+function computeJobFingerprint(
   { edge, exchange, fingerprint }: AdmittedRequest,
-  received: Received | undefined,
+  received: ReceivedBody | undefined,
 ): Buffer {
   if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
@@ -145,7 +145,7 @@ function fingerprintWith(
 async function addInTransaction(
   tx: Transaction,
   admitted: AdmittedRequest,
-  received: Received | undefined,
+  received: ReceivedBody | undefined,
 ): Promise<Pick<JobRef<unknown>, 'jobId' | 'immediateResult'>> {
   const { job } = admitted.entry.route
   const { caller } = admitted.exchange

@@ -103,7 +103,7 @@ export interface Input<P, Q, B, C> {
 }
 
 /** The body of a `job` route, received before the transaction that adds the job. */
-export interface Received {
+export interface ReceivedBody {
   /** Fingerprint of the body, for the Idempotency-Key. */
   readonly fingerprint: Uint8Array
   /** Deletes the received body. The responder calls this if it has added no job. */
@@ -132,7 +132,7 @@ interface Declaration<
   B extends z.ZodType,
   R extends z.ZodType,
   A extends Auth,
-  V extends Received,
+  V extends ReceivedBody,
 > {
   readonly method: Method
   /** Path below the area's prefix; `:name` matches one segment. */
@@ -230,9 +230,12 @@ type OneHandler<E> = { [K in keyof E]: OnlyOne<E, K> }[keyof E]
 
 /** A route without its type parameters, as dispatch and the reference use it. */
 export interface AnyRoute
-  extends Omit<Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, Received>, 'receive' | 'follow'>,
+  extends Omit<
+      Declaration<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Auth, ReceivedBody>,
+      'receive' | 'follow'
+    >,
     Partial<Handlers<never, never, never, unknown, never, never>> {
-  readonly receive?: (input: never) => Promise<Received>
+  readonly receive?: (input: never) => Promise<ReceivedBody>
   readonly follow?: Follow<never>
 }
 
@@ -246,7 +249,7 @@ export function route<
   B extends z.ZodType = z.ZodUndefined,
   R extends z.ZodType = z.ZodUndefined,
   const A extends Auth = 'user',
-  V extends Received = never,
+  V extends ReceivedBody = never,
 >(
   declaration: Declaration<P, Q, B, R, A, V> &
     OneHandler<Handlers<OutputOf<P>, OutputOf<Q>, OutputOf<B>, z.input<R>, CallerOf<A>, V>>,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** Schemas that several areas share. The API reference shows the `type` in the metadata of a URL parameter. */
 
-const rowId = (largest: number) =>
+const buildRowIdSchema = (largest: number) =>
   z
     .string()
     .regex(/^\d{1,16}$/, 'must be a positive integer')
@@ -11,7 +11,7 @@ const rowId = (largest: number) =>
     .meta({ type: 'integer', minimum: 1, maximum: largest })
 
 /** A 32-bit id in a path, such as that of an account, an organization or a page. */
-export const RowId = rowId(2_147_483_647)
+export const RowId = buildRowIdSchema(2_147_483_647)
 
 /**
  * Formats a number with commas, such as 10,000. `toLocaleString` would load locale data, which takes 10 ms per start.
@@ -19,7 +19,7 @@ export const RowId = rowId(2_147_483_647)
 export const formatNumber = (value: number): string => `${value}`.replace(/\B(?=(\d{3})+$)/g, ',')
 
 /** A 53-bit id in a path, for all records whose ids may exceed 32 bits. */
-export const LongRowId = rowId(Number.MAX_SAFE_INTEGER)
+export const LongRowId = buildRowIdSchema(Number.MAX_SAFE_INTEGER)
 
 interface Bounds {
   readonly min: number

@@ -24,14 +24,17 @@ const listAreaScopes = (area: string, isReading: boolean): readonly string[] => 
 }
 
 /** The part of a route that determines its scopes. */
-interface Reading {
+interface ScopedRoute {
   readonly method: string
   readonly costsMoney?: boolean
   readonly isRead?: boolean
 }
 
 /** Returns the scopes that give access to a route, narrowest first. */
-export function listAdmittingScopes({ name }: { readonly name: string }, route: Reading): readonly string[] {
+export function listAdmittingScopes(
+  { name }: { readonly name: string },
+  route: ScopedRoute,
+): readonly string[] {
   const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
   return listAreaScopes(name, isReading)
 }

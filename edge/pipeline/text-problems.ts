@@ -12,8 +12,8 @@ const MAX_VALUES = 10_000
 const MAX_PROBLEMS = 100
 const MAX_KEY_LENGTH = 100
 
-const TOO_DEEP = `must not be nested more than ${MAX_DEPTH} levels deep`
-const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in total`
+const TOO_DEEP_MESSAGE = `must not be nested more than ${MAX_DEPTH} levels deep`
+const TOO_MANY_MESSAGE = `must not have more than ${MAX_VALUES} keys and items in total`
 
 /**
  * Returns the first problems of an input, with their locations.
@@ -22,7 +22,7 @@ const TOO_MANY = `must not have more than ${MAX_VALUES} keys and items in total`
 export function findTextProblems(value: unknown, loc: Loc): readonly InputProblem[] {
   const count = { left: MAX_VALUES }
   if (isValid(value, 1, count)) return []
-  if (count.left < 0) return [{ loc, msg: TOO_MANY, type: 'too_big' }]
+  if (count.left < 0) return [{ loc, msg: TOO_MANY_MESSAGE, type: 'too_big' }]
   const problems: InputProblem[] = []
   for (const problem of locateProblems(value, loc, 1)) if (problems.push(problem) === MAX_PROBLEMS) break
   return problems
@@ -52,7 +52,7 @@ function* locateProblems(value: unknown, loc: Loc, depth: number): Generator<Inp
     if (flaw !== null) yield { loc, msg: `must not contain ${flaw}`, type: 'invalid_format' }
   } else if (typeof value === 'object' && value !== null) {
     if (depth > MAX_DEPTH) {
-      yield { loc: loc.slice(0, 2), msg: TOO_DEEP, type: 'too_big' }
+      yield { loc: loc.slice(0, 2), msg: TOO_DEEP_MESSAGE, type: 'too_big' }
       return
     }
     for (const [key, item] of Object.entries(value)) {

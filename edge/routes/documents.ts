@@ -7,7 +7,7 @@ import {
   readTrash,
   TRASH_ORDER,
 } from '../../sql/documents.ts'
-import { buildPageValues, pageQuery, sortParameter } from '../pipeline/lists.ts'
+import { buildPageQueryFields, buildPageValues, buildSortSchema } from '../pipeline/lists.ts'
 import { answerCompactJson, area, route } from '../pipeline/route.ts'
 import { Day, option } from '../pipeline/schemas.ts'
 import { contentRoute } from './documents/content.ts'
@@ -28,7 +28,7 @@ const UploadForm = z
   })
   .meta({ id: 'DocumentUpload' })
 
-const isSearch = (text = ''): boolean => text.trim() !== ''
+const hasSearchText = (text = ''): boolean => text.trim() !== ''
 
 const NEWEST_FIRST = { column: 'received_at', direction: 'desc' } as const
 const BEST_FIRST = { column: 'rank', direction: 'desc' } as const
@@ -71,7 +71,7 @@ days that they name; a document without \`document_date\` counts by the day on w
 found document has its first matching pages, at most three, with a snippet of each.`,
     query: z
       .object({
-        ...pageQuery([...Object.values(SEARCH_ORDERS), TRASH_ORDER], { max: 200, fallback: 50 }),
+        ...buildPageQueryFields([...Object.values(SEARCH_ORDERS), TRASH_ORDER], { max: 200, fallback: 50 }),
         kind: z.string().max(32).optional(),
         tag: z
           .array(z.string().max(64))
@@ -80,13 +80,13 @@ found document has its first matching pages, at most three, with a snippet of ea
           .meta({ description: 'Repeat it to require several tags' }),
         from: Day.optional(),
         to: Day.optional(),
-        sort: sortParameter(DOCUMENT_ORDERS),
+        sort: buildSortSchema(DOCUMENT_ORDERS),
         search: z.string().max(500).optional(),
         include_superseded: option(),
         trashed: option(),
         hits: option(),
       })
-      .refine(({ search, trashed }) => !(trashed && isSearch(search)), {
+      .refine(({ search, trashed }) => !(trashed && hasSearchText(search)), {
         error: 'cannot be combined with `trashed`',
         path: ['search'],
       })
@@ -111,7 +111,7 @@ found document has its first matching pages, at most three, with a snippet of ea
       const read = (): Promise<string | null> => {
         if (trashed) return reader.text(readTrash, [...filters, ...buildPageValues(query, TRASH_ORDER)])
         const listed = [...filters, include_superseded] as const
-        if (!isSearch(search)) {
+        if (!hasSearchText(search)) {
           const { column, direction } = query.sort ?? NEWEST_FIRST
           const values = buildPageValues(query, DOCUMENT_ORDERS[column])
           const statements = tag === null ? readDocuments : readTaggedDocuments

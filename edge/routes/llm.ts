@@ -16,8 +16,8 @@ import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { syncCatalog } from '../../tasks/llm/sync.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { newJob } from '../../tasks/task.ts'
-import { answerArray, cursor } from '../pipeline/lists.ts'
+import { createJob } from '../../tasks/task.ts'
+import { answerArray, buildCursorSchema } from '../pipeline/lists.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
 import { count, option } from '../pipeline/schemas.ts'
 import {
@@ -78,7 +78,7 @@ of today, in US dollars per million tokens; null if unknown.`,
       vendor: z.string().trim().toLowerCase().max(100).optional(),
       modality: z.enum(MODALITIES).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(MODEL_ORDER),
+      cursor: buildCursorSchema(MODEL_ORDER),
       include_disabled: option(),
     }),
     response: z.array(Model),
@@ -164,7 +164,7 @@ whole; \`force\` accepts a list that differs from the previous one by more than 
     response: SyncResult,
     errors: ['llm.list_failed', 'llm.list_refused'],
     sideEffect: true,
-    task: ({ query }) => newJob(syncCatalog, { asked: true, force: query.force }),
+    task: ({ query }) => createJob(syncCatalog, { asked: true, force: query.force }),
   }),
 ])
 

@@ -45,7 +45,7 @@ const MONITOR_ASSETS = new Set([
 ])
 
 /** Declares a route for a file of `edge/pages`. */
-function pageRoute(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
+function createPageRoute(path: string, summary: string, file: string, params?: z.ZodType): AnyRoute {
   return route({
     method: 'get',
     path,
@@ -58,7 +58,12 @@ function pageRoute(path: string, summary: string, file: string, params?: z.ZodTy
 }
 
 /** Declares a route for the named assets of pages. `produces` may be a range of media types. */
-function assetsRoute(path: string, folder: string, names: ReadonlySet<string>, produces: string): AnyRoute {
+function createAssetsRoute(
+  path: string,
+  folder: string,
+  names: ReadonlySet<string>,
+  produces: string,
+): AnyRoute {
   return route({
     method: 'get',
     path,
@@ -78,32 +83,32 @@ const NOT_MODIFIED = { 304: 'The client already has this version' }
 
 /** Routes for the home page, the monitor, and the pages to which emails and the payment provider link. */
 export const pages = area('pages', '', { auth: 'public', allowsAnyQuery: true }, [
-  pageRoute('/', 'Show the home page', 'home.html'),
-  pageRoute('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),
-  pageRoute('/monitor/jobs', 'Show the job search with bulk actions', 'monitor.html'),
-  pageRoute(
+  createPageRoute('/', 'Show the home page', 'home.html'),
+  createPageRoute('/monitor', 'Show live queues, jobs and workers', 'monitor.html'),
+  createPageRoute('/monitor/jobs', 'Show the job search with bulk actions', 'monitor.html'),
+  createPageRoute(
     '/monitor/jobs/:job_id',
     'Show a job with its live events',
     'monitor.html',
     z.object({ job_id: z.string() }),
   ),
-  pageRoute('/monitor/schedules', 'Show schedules with their last and next runs', 'monitor.html'),
-  pageRoute('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
-  pageRoute(
+  createPageRoute('/monitor/schedules', 'Show schedules with their last and next runs', 'monitor.html'),
+  createPageRoute('/monitor/documents', 'Show the documents of the account', 'monitor.html'),
+  createPageRoute(
     '/monitor/documents/:id',
     'Show page images and text of a document',
     'monitor.html',
     z.object({ id: z.string() }),
   ),
-  pageRoute('/monitor/usage', 'Show quotas and, to admins, storage and spending', 'monitor.html'),
-  pageRoute('/setup', 'Show the page that creates the first admin', 'account.html'),
-  pageRoute('/verify-email', 'Show the page that verifies an email address', 'account.html'),
-  pageRoute('/email-change', 'Show the page that confirms an email change', 'account.html'),
-  pageRoute('/email-change/refuse', 'Show the page that refuses an email change', 'account.html'),
-  pageRoute('/password-reset', 'Show the page that resets a password', 'account.html'),
-  pageRoute('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
-  pageRoute('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
-  pageRoute('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
-  assetsRoute('/pages/:file', '', PAGE_ASSETS, '*/*'),
-  assetsRoute('/pages/monitor/:file', 'monitor/', MONITOR_ASSETS, 'text/javascript'),
+  createPageRoute('/monitor/usage', 'Show quotas and, to admins, storage and spending', 'monitor.html'),
+  createPageRoute('/setup', 'Show the page that creates the first admin', 'account.html'),
+  createPageRoute('/verify-email', 'Show the page that verifies an email address', 'account.html'),
+  createPageRoute('/email-change', 'Show the page that confirms an email change', 'account.html'),
+  createPageRoute('/email-change/refuse', 'Show the page that refuses an email change', 'account.html'),
+  createPageRoute('/password-reset', 'Show the page that resets a password', 'account.html'),
+  createPageRoute('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
+  createPageRoute('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
+  createPageRoute('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
+  createAssetsRoute('/pages/:file', '', PAGE_ASSETS, '*/*'),
+  createAssetsRoute('/pages/monitor/:file', 'monitor/', MONITOR_ASSETS, 'text/javascript'),
 ])

@@ -5,7 +5,7 @@ import { readNamedQueues, readTaskResult } from '../../sql/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.ts'
-import { type AnyTask, buildSpecs, type TaskDefinition } from '../../tasks/task.ts'
+import { type AnyTask, buildJobSpecs, type TaskDefinition } from '../../tasks/task.ts'
 import { parsePart } from '../pipeline/input.ts'
 import { markNullable } from '../pipeline/optional.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
@@ -98,7 +98,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
       const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
         args: unknown
       }
-      const specs = buildSpecs(task, Array<unknown>(body.count).fill(payload.args), {
+      const specs = buildJobSpecs(task, Array<unknown>(body.count).fill(payload.args), {
         ownerId: caller.ownerId,
         requestId,
         settings: edge.settings,

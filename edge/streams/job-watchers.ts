@@ -63,7 +63,7 @@ export class JobWatchers {
       const { jobId } = events[0]!
       if (events.length === MAX_EVENTS_PER_READ) this.#changed.add(jobId)
       for (const watcher of this.#byJob.get(jobId) ?? []) {
-        deliverUnseen(watcher, cursors.get(jobId)!, events)
+        deliverUnseenEvents(watcher, cursors.get(jobId)!, events)
         if (performance.now() < turnEnds) continue
         await nextTurn()
         turnEnds = performance.now() + MAX_TURN_MS
@@ -87,7 +87,7 @@ export class JobWatchers {
  * Delivers the events that a watcher has not received. `from` is the seq after which the events were read. A watcher
  * that joined during the read with a lower cursor is skipped, because its own read follows.
  */
-function deliverUnseen(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
+function deliverUnseenEvents(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
   if (watcher.after < from) return
   const unseen = events[0]!.seq > watcher.after ? events : events.filter(({ seq }) => seq > watcher.after)
   if (unseen.length === 0) return

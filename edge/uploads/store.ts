@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import type { UploadedBlob } from '../../tasks/documents/blobs.ts'
 import { sniffMediaType } from '../../tasks/documents/media.ts'
-import { discardUnused } from '../../tasks/documents/store.ts'
+import { discardUnusedUpload } from '../../tasks/documents/store.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { parsePart } from '../pipeline/input.ts'
@@ -49,7 +49,7 @@ export async function storeUpload<F extends z.ZodObject>(
     const given = parsePart(schema, 'body', filled) as z.output<F>
     return { blob: stored, file, fields: given, mediaType: await sniffMediaType(stored.head, file) }
   } catch (error) {
-    if (blob !== null) await discardUnused(edge.blobs, edge.log, blob)
+    if (blob !== null) await discardUnusedUpload(edge.blobs, edge.log, blob)
     throw error
   }
 }

@@ -29,19 +29,19 @@ export function readDeviceCookie(edge: Edge, request: EdgeRequest): string | nul
 }
 
 /** Returns a header that sets the device cookie. */
-export function setDeviceCookie(edge: Edge, value: string): Header {
+export function buildDeviceCookie(edge: Edge, value: string): Header {
   const scope = { path: REFRESH_PATH, sameSite: 'Strict', seconds: DEVICE_SECONDS } as const
   return formatSetCookie(edge.settings, formatDeviceCookieName(edge), value, scope)
 }
 
 /** Returns headers that set both cookies of a session, with the lifetimes of their tokens. */
-export function setSessionCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
+export function buildTokenCookies(edge: Edge, accessToken: string, refreshToken: string): Header[] {
   const { accessTokenSeconds, refreshTokenSeconds } = edge.settings
   return buildSetCookies(edge, [accessToken, accessTokenSeconds], [refreshToken, refreshTokenSeconds])
 }
 
 /** Returns headers that clear both cookies of a session. */
-export function clearSessionCookies(edge: Edge): Header[] {
+export function buildExpiredCookies(edge: Edge): Header[] {
   return buildSetCookies(edge, ['', 0], ['', 0])
 }
 

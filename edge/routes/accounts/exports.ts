@@ -3,9 +3,9 @@ import { EXPORT_ORDER, findExportContent, isStored, readExports } from '../../..
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { ExportResult, exportAccount } from '../../../tasks/accounts/export.ts'
-import { newJob } from '../../../tasks/task.ts'
+import { createJob } from '../../../tasks/task.ts'
 import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../content.ts'
-import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -36,7 +36,7 @@ except for admins.`,
     limit: 'export',
     task: ({ caller }) => {
       if (caller.ownerId === null) throw fail('account.missing')
-      return newJob(exportAccount, { account_id: caller.ownerId })
+      return createJob(exportAccount, { account_id: caller.ownerId })
     },
   }),
 
@@ -47,7 +47,7 @@ except for admins.`,
     description: 'Lists only finished exports; each is kept for `EXPORTS_KEEP_DAYS`.',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(EXPORT_ORDER),
+      cursor: buildCursorSchema(EXPORT_ORDER),
     }),
     response: z.array(Export),
     needsSession: true,

@@ -38,12 +38,12 @@ const Rows = z
   })
   .meta({ id: 'AccountImport' })
 
-const count = z.int().min(0)
-const Imported = z
+const RowCount = z.int().min(0)
+const ImportResult = z
   .strictObject({
-    created: count,
-    exists: count,
-    invalid: count,
+    created: RowCount,
+    exists: RowCount,
+    invalid: RowCount,
     accounts: z.array(
       z.strictObject({
         status: z.enum(['created', 'exists', 'invalid']),
@@ -70,13 +70,13 @@ up to 1,200,000 iterations, \`$pbkdf2-sha512$…\`, up to 600,000), and Django's
 argon2id, except a bcrypt hash if the password exceeds the 72 bytes that bcrypt reads. Sends no email.`,
   auth: 'admin',
   body: Rows,
-  response: Imported,
+  response: ImportResult,
   sideEffect: true,
   needsSession: true,
   handle: importRows,
 })
 
-type Result = z.input<typeof Imported>
+type Result = z.input<typeof ImportResult>
 type ResultRow = Result['accounts'][number]
 
 async function importRows(

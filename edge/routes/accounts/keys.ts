@@ -16,7 +16,7 @@ import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { failInvalidField } from '../../pipeline/input.ts'
-import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { listScopes } from '../../pipeline/scopes.ts'
@@ -90,7 +90,7 @@ after 30 days.`,
     query: z.object({
       organization_id: RowId.optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(API_KEY_ORDER),
+      cursor: buildCursorSchema(API_KEY_ORDER),
     }),
     response: z.array(ApiKey),
     errors: ROLE_ERRORS,

@@ -4,7 +4,7 @@ import { deviceProofOf, digestOf } from '../../../tasks/accounts/tokens.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { readDeviceCookie, setDeviceCookie } from './cookies.ts'
+import { buildDeviceCookie, readDeviceCookie } from './cookies.ts'
 
 /**
  * Recognizes browsers that have signed in to an account before. Their failed logins count separately, so that strangers
@@ -58,5 +58,5 @@ export function rememberDevice(
   const { id, proofs } = readDevice(edge, request)
   const proof = deviceProofOf(edge.secretKey, id, accountId, passwordHash)
   const all = [...new Set([proof, ...proofs])].slice(0, MAX_PROOFS)
-  return setDeviceCookie(edge, [id, ...all].join('.'))
+  return buildDeviceCookie(edge, [id, ...all].join('.'))
 }

@@ -19,7 +19,7 @@ import { describeDevice } from '../../devices.ts'
 import { buildCreationOptions, createRelyingParty, parseChallenge } from '../../passkeys.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 import { enqueueNotice } from './notices.ts'
@@ -121,7 +121,7 @@ An account can have at most ${MAX_PASSKEYS} passkeys.`,
     summary: 'List the passkeys of the caller, newest first',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(PASSKEY_ORDER),
+      cursor: buildCursorSchema(PASSKEY_ORDER),
     }),
     response: z.array(Passkey),
     needsSession: true,

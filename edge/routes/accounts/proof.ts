@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { checkCredentialsLive } from '../../../sql/accounts/credentials.ts'
+import { checkCredentialsAreLive } from '../../../sql/accounts/credentials.ts'
 import {
   findCredentialsById,
   findRecentSession,
@@ -13,7 +13,7 @@ import { digestRecoveryCode, totpSecretOf } from '../../../tasks/accounts/tokens
 import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { matchStep } from '../../totp.ts'
+import { findMatchingStep } from '../../totp.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
 
 /** Checks the identity of a signed-in caller before a change of credentials or of the account itself. */
@@ -60,7 +60,7 @@ export function parseFactor(
   if (totpId === null) return null
   // A one-time code has precedence, to save the recovery code.
   if (totp_code !== undefined) {
-    const step = matchStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.healthCheck.now())
+    const step = findMatchingStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.healthCheck.now())
     return { totpId, step, recovery: null }
   }
   return {
@@ -156,7 +156,7 @@ async function requireRecentSignIn(
  */
 export async function lockCaller(tx: Queries, { ownerId, sessionId, key }: Caller): Promise<void> {
   const exists = (await tx.maybeOne(lockAccount(ownerId ?? 0))) !== null
-  if (!exists || !(await tx.one(checkCredentialsLive(sessionId, key?.id ?? null))).live)
+  if (!exists || !(await tx.one(checkCredentialsAreLive(sessionId, key?.id ?? null))).live)
     throw fail('auth.required')
 }
 

@@ -9,15 +9,15 @@ import {
 } from '../../../sql/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { deriveSuccessor, digestOf } from '../../../tasks/accounts/tokens.ts'
+import { deriveSuccessorToken, digestOf } from '../../../tasks/accounts/tokens.ts'
 import { formatFailure, type Header } from '../../http/reply.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { buildChallenge } from '../../pipeline/challenges.ts'
-import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { Answer, answerCompactJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
-import { clearSessionCookies, readRefreshCookie } from './cookies.ts'
+import { buildExpiredCookies, readRefreshCookie } from './cookies.ts'
 import { Detail, Token, User } from './shapes.ts'
 import { answerWithTokens, createRefreshToken, signInRoute, type TokenJson } from './sign-in.ts'
 
@@ -91,7 +91,7 @@ the request until the new token is used.`,
     summary: 'List active sessions of the caller, newest first',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(SESSION_ORDER),
+      cursor: buildCursorSchema(SESSION_ORDER),
     }),
     response: z.array(Session),
     needsSession: true,
@@ -157,7 +157,8 @@ async function refresh(input: PublicInput<TokenJson>): Promise<Answer<TokenJson>
   const refreshToken = readRefreshCookie(edge, request)
   if (refreshToken === null) throw fail('auth.refresh')
   const key = request.header('idempotency-key')
-  const successor = key === '' ? createRefreshToken() : deriveSuccessor(edge.secretKey, refreshToken, key)
+  const successor =
+    key === '' ? createRefreshToken() : deriveSuccessorToken(edge.secretKey, refreshToken, key)
   const { refreshTokenSeconds, sessionMaxSeconds } = edge.settings
   return input.transaction(async (tx) => {
     const session = await tx.maybeOne(
@@ -184,7 +185,7 @@ async function signOut(input: PublicInput<DetailJson>): Promise<Answer<DetailJso
   // Signing out must also work with an expired access token, so the refresh token suffices.
   const refreshToken = readRefreshCookie(edge, request)
   const digest = refreshToken === null ? null : digestOf(refreshToken)
-  const headers = clearSessionCookies(edge)
+  const headers = buildExpiredCookies(edge)
   return input.transaction(async (tx) => {
     if (digest !== null || caller !== null)
       for (const { id, account_id } of await tx.any(revokeSession(digest, caller?.sessionId ?? null)))

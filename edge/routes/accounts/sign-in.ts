@@ -13,7 +13,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { RequestContext } from '../../pipeline/request-context.ts'
 import { Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { setSessionCookies } from './cookies.ts'
+import { buildTokenCookies } from './cookies.ts'
 import { deriveLoginFailureKey, rememberDevice } from './known-device.ts'
 import { factorFields, parseFactor } from './proof.ts'
 import { Token } from './shapes.ts'
@@ -180,7 +180,7 @@ export const buildSessionCookies = (
   accessToken: string,
   { refreshToken, device }: NewSession,
 ): Header[] => [
-  ...setSessionCookies(edge, accessToken, refreshToken),
+  ...buildTokenCookies(edge, accessToken, refreshToken),
   ...(device === undefined ? [] : [device]),
 ]
 

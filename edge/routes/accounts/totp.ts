@@ -18,7 +18,7 @@ import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { createTotpSetup, matchStep } from '../../totp.ts'
+import { createTotpSetup, findMatchingStep } from '../../totp.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
 import { enqueueNotice } from './notices.ts'
 import {
@@ -54,8 +54,8 @@ const RecoveryCodes = z
   })
   .meta({ id: 'RecoveryCodes' })
 
-const Begin = z.strictObject(proofFields).meta({ id: 'TotpBegin' })
-const Confirm = z.strictObject({ code: TotpCode }).meta({ id: 'TotpConfirm' })
+const BeginRequest = z.strictObject(proofFields).meta({ id: 'TotpBegin' })
+const ConfirmRequest = z.strictObject({ code: TotpCode }).meta({ id: 'TotpConfirm' })
 const Factor = z
   .strictObject({ ...factorFields, password: z.string().min(1).max(1024) })
   .refine(
@@ -86,7 +86,7 @@ export const totpRoutes = [
     summary: 'Begin to set up one-time codes',
     description: `Returns the secret for an authenticator app: SHA-1, six digits, 30 seconds (RFC 6238). Nothing changes \
 until \`/totp/confirm\` gets a code from the app. ${PROOF_DESCRIPTION}`,
-    body: Begin.default({}),
+    body: BeginRequest.default({}),
     response: Setup,
     errors: [...PROOF_ERRORS, 'account.totp_on'],
     sideEffect: true,
@@ -103,7 +103,7 @@ until \`/totp/confirm\` gets a code from the app. ${PROOF_DESCRIPTION}`,
     description: `A sign-in with the password then requires a code, and each code is accepted once. Returns ten recovery \
 codes, in case the device is lost. API keys and existing sessions continue without codes. Wrong codes count as failed \
 logins.`,
-    body: Confirm,
+    body: ConfirmRequest,
     response: RecoveryCodes,
     errors: ['account.nobody', 'account.totp_unbegun', 'account.totp_on', 'account.totp_code', 'auth.locked'],
     sideEffect: true,
@@ -167,7 +167,7 @@ logins.`,
 type WriteInput<B, R> = Input<undefined, undefined, B, Caller> & Writes<R>
 
 async function beginSetup(
-  input: WriteInput<z.output<typeof Begin>, z.input<typeof Setup>>,
+  input: WriteInput<z.output<typeof BeginRequest>, z.input<typeof Setup>>,
 ): Promise<Answer<z.input<typeof Setup>>> {
   const proof = await checkProof(input, input.body)
   return input.transaction(async (tx) => {
@@ -187,7 +187,7 @@ function addSetup({ secretKey, settings }: Edge, text: string): string {
 }
 
 async function confirmSetup(
-  input: WriteInput<z.output<typeof Confirm>, z.input<typeof RecoveryCodes>>,
+  input: WriteInput<z.output<typeof ConfirmRequest>, z.input<typeof RecoveryCodes>>,
 ): Promise<Answer<z.input<typeof RecoveryCodes>>> {
   const { body, caller, edge } = input
   const id = caller.ownerId
@@ -198,7 +198,7 @@ async function confirmSetup(
     const account = await tx.maybeOne(findCredentialsById(id))
     if (account === null) throw fail('auth.required')
     const subject = deriveLoginFailureKey(edge, input.request, account.email, { id, ...account })
-    const step = matchStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.healthCheck.now())
+    const step = findMatchingStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.healthCheck.now())
     // A wrong code counts as a failed login, because a stolen session must not allow unlimited guesses.
     const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)

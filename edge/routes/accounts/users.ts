@@ -20,12 +20,12 @@ import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import {
   answerArray,
+  buildPageQueryFields,
   buildPageValues,
+  buildSortSchema,
+  buildTimeRangeFields,
+  buildTimeRangeRule,
   PageFields,
-  pageQuery,
-  sortParameter,
-  timeRange,
-  timeRangeNeedsSort,
 } from '../../pipeline/lists.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
@@ -75,14 +75,14 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     auth: 'moderator',
     query: z
       .object({
-        ...pageQuery(Object.values(ACCOUNT_ORDERS), { max: 1000, fallback: 1000 }),
+        ...buildPageQueryFields(Object.values(ACCOUNT_ORDERS), { max: 1000, fallback: 1000 }),
         search: Search.optional(),
         role: z.enum(ROLES).optional(),
         is_active: flag().optional(),
-        ...timeRange('Registered'),
-        sort: sortParameter(ACCOUNT_ORDERS),
+        ...buildTimeRangeFields('Registered'),
+        sort: buildSortSchema(ACCOUNT_ORDERS),
       })
-      .refine(...timeRangeNeedsSort('created_at')),
+      .refine(...buildTimeRangeRule('created_at')),
     response: z.array(User),
     reads: 'list',
     handle: async ({ query, reader, request }) => {
@@ -208,12 +208,12 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     auth: 'admin',
     allowsOrganizationKeys: true,
     query: z.object({
-      ...pageQuery(AUDIT_ORDERS.at, { max: 200, fallback: 50 }),
+      ...buildPageQueryFields(AUDIT_ORDERS.at, { max: 200, fallback: 50 }),
       kind: z.enum(AUDIT_KINDS).optional(),
       account_id: RowId.optional(),
       organization_id: RowId.optional(),
-      ...timeRange('Happened'),
-      sort: sortParameter(AUDIT_ORDERS),
+      ...buildTimeRangeFields('Happened'),
+      sort: buildSortSchema(AUDIT_ORDERS),
     }),
     response: AuditPage,
     errors: ['auth.key_organization'],

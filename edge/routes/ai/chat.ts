@@ -5,7 +5,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Follow, route } from '../../pipeline/route.ts'
 import type { StreamSource } from '../../streams/sse.ts'
 import { type ActingUser, resolveActingUser } from './callers.ts'
-import { ByUser, ChatQuery, ChatRequest, ChatResponse, StreamParams } from './shapes.ts'
+import { ChatQuery, ChatRequest, ChatResponse, StreamParams, UserQuery } from './shapes.ts'
 import { beginStreamedTurn, beginTurn, findTurn } from './turn.ts'
 import { buildExampleStream, followTurn, parsePosition } from './turn-stream.ts'
 
@@ -97,7 +97,7 @@ export const chatRoutes = [
     summary: 'Stream an existing answer',
     description: `Starts at the beginning, or after \`Last-Event-ID\`. ${STREAM_DESCRIPTION}`,
     params: StreamParams,
-    query: ByUser,
+    query: UserQuery,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     errors: ['ai.not_yours', 'turn.missing', 'conversation.denied'],

@@ -12,11 +12,16 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { answerArray, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
+import {
+  answerArray,
+  buildCursorSchema,
+  buildSortSchema,
+  buildTimeRangeFields,
+} from '../../pipeline/lists.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { accountIdOf, mayAccess, resolveActingUser, UserId } from './callers.ts'
-import { ByUser, Conversation, ConversationParams, ConversationSummary } from './shapes.ts'
+import { Conversation, ConversationParams, ConversationSummary, UserQuery } from './shapes.ts'
 
 const ACCESS_ERRORS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
 
@@ -32,10 +37,10 @@ export const conversationRoutes = [
       'Sorted by latest change unless `sort` is given. `updated_at` is the `last_activity` of a conversation.',
     query: z.object({
       user_id: UserId.optional(),
-      ...timeRange('Changed last'),
-      sort: sortParameter(CONVERSATION_ORDERS),
+      ...buildTimeRangeFields('Changed last'),
+      sort: buildSortSchema(CONVERSATION_ORDERS),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(CONVERSATION_ORDERS.updated_at),
+      cursor: buildCursorSchema(CONVERSATION_ORDERS.updated_at),
     }),
     response: z.array(ConversationSummary),
     errors: ['ai.not_yours'],
@@ -63,9 +68,9 @@ export const conversationRoutes = [
     description: `Returns the newest messages, oldest first; \`next\` leads to older ones. A failed or stopped answer has \
 the text received so far, and is omitted if it has none.`,
     params: ConversationParams,
-    query: ByUser.extend({
+    query: UserQuery.extend({
       limit: count({ min: 1, max: 1000, fallback: 200 }),
-      cursor: cursor(MESSAGE_ORDER),
+      cursor: buildCursorSchema(MESSAGE_ORDER),
     }),
     response: Conversation,
     errors: ACCESS_ERRORS,
@@ -85,7 +90,7 @@ the text received so far, and is omitted if it has none.`,
     path: '/conversations/:conversation_id',
     summary: 'Rename a conversation',
     params: ConversationParams,
-    query: ByUser,
+    query: UserQuery,
     body: z
       .strictObject({
         title: z
@@ -117,7 +122,7 @@ the text received so far, and is omitted if it has none.`,
     summary: 'Delete a conversation',
     description: 'Stops its turns. Their usage stays in the statistics.',
     params: ConversationParams,
-    query: ByUser,
+    query: UserQuery,
     errors: ACCESS_ERRORS,
     handle: async ({ params: { conversation_id: id }, query, caller, edge, transaction }) => {
       await requireAccess(edge, caller, query.user_id, id)

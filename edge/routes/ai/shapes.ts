@@ -124,4 +124,4 @@ export const AgentChanges = z
 
 export const ConversationParams = z.object({ conversation_id: Id })
 export const StreamParams = z.object({ message_id: Id })
-export const ByUser = z.object({ user_id: UserId.optional() })
+export const UserQuery = z.object({ user_id: UserId.optional() })

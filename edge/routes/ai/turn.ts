@@ -12,7 +12,7 @@ import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas.ts'
-import { readState, type Viewer, viewerValuesOf } from '../../../sql/rag/reads.ts'
+import { readCollectionState, toViewerValues, type Viewer } from '../../../sql/rag/reads.ts'
 import { answerMessage, type ChatResult } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
 import { keySettingName } from '../../../tasks/ai/providers.ts'
@@ -118,7 +118,10 @@ async function checkTurn(
   }
   if (rag_collection !== undefined) {
     requireScope(caller, 'rag', 'read')
-    const state = await readWithin(tx, readState, [rag_collection, ...viewerValuesOf(viewerOf(caller))])
+    const state = await readWithin(tx, readCollectionState, [
+      rag_collection,
+      ...toViewerValues(viewerOf(caller)),
+    ])
     if (state === null) throw fail('rag.missing')
   }
   const model = resolveModel(ai, chosen, agent.model_id)

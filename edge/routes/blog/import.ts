@@ -14,13 +14,13 @@ import { splitIntoParts } from '../../../tasks/documents/blobs/parts.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { type Received, route } from '../../pipeline/route.ts'
+import { type ReceivedBody, route } from '../../pipeline/route.ts'
 import { readMultipart } from '../../uploads.ts'
 
 const ImportForm = z.strictObject({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
 
 /** An uploaded file of posts, which the database stores for its job. */
-interface StoredUpload extends Received {
+interface StoredUpload extends ReceivedBody {
   readonly id: number
 }
 
@@ -57,7 +57,7 @@ whose slug exists; with \`fail\`, the first one aborts the whole import. Unreada
     'import.bytes_missing',
   ],
   sideEffect: true,
-  receive: ({ edge, request }) => receive(edge, request),
+  receive: ({ edge, request }) => receiveUpload(edge, request),
   job: async ({ query, caller, edge, tx, received, requestId }) => {
     const payload = { uploadId: received.id, onConflict: query.on_conflict }
     const ref = await enqueue(tx, importPosts, payload, {
@@ -71,7 +71,7 @@ whose slug exists; with \`fail\`, the first one aborts the whole import. Unreada
 })
 
 /** Streams the file into the database. If the request is refused, deletes the stored part. */
-async function receive(edge: Edge, request: EdgeRequest): Promise<StoredUpload> {
+async function receiveUpload(edge: Edge, request: EdgeRequest): Promise<StoredUpload> {
   let upload: { readonly id: number; readonly fingerprint: Uint8Array } | null = null
   const discard = async (): Promise<unknown> => upload && edge.db.run(discardUpload(upload.id))
   try {

@@ -5,15 +5,15 @@ import {
   PUBLISHED_TAGGED_ORDER,
   readPosts,
   readPostsByStatus,
-  readPostsTagged,
-  readPublished,
+  readPostsByTag,
   readPublishedPost,
-  readPublishedTagged,
+  readPublishedPosts,
+  readPublishedPostsByTag,
   readTags,
   TAG_ORDER,
   TAGGED_POST_ORDER,
 } from '../../../sql/blog.ts'
-import { buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerCompactJson, route } from '../../pipeline/route.ts'
 import { answerPost, PAGE_SIZES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 
@@ -25,7 +25,7 @@ export const readRoutes = [
     summary: 'List published posts, newest first',
     auth: 'public',
     query: z.object({
-      ...pageQuery([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGE_SIZES),
+      ...buildPageQueryFields([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGE_SIZES),
       tag: TagSlug.optional(),
     }),
     response: PostList,
@@ -34,8 +34,8 @@ export const readRoutes = [
       const values = buildPageValues(query)
       const text =
         query.tag === undefined
-          ? reader.text(readPublished, values)
-          : reader.text(readPublishedTagged, [query.tag, ...values])
+          ? reader.text(readPublishedPosts, values)
+          : reader.text(readPublishedPostsByTag, [query.tag, ...values])
       return answerCompactJson((await text)!)
     },
   }),
@@ -57,7 +57,7 @@ export const readRoutes = [
     summary: 'List all posts, newest first',
     description: 'Includes drafts and archived posts.',
     query: z.object({
-      ...pageQuery([POST_ORDER, TAGGED_POST_ORDER], PAGE_SIZES),
+      ...buildPageQueryFields([POST_ORDER, TAGGED_POST_ORDER], PAGE_SIZES),
       tag: TagSlug.optional(),
       status: Status.optional(),
     }),
@@ -69,7 +69,7 @@ export const readRoutes = [
       const values = buildPageValues(query)
       const text =
         tag !== undefined
-          ? reader.text(readPostsTagged, [tag, status ?? null, ...values])
+          ? reader.text(readPostsByTag, [tag, status ?? null, ...values])
           : status === undefined
             ? reader.text(readPosts, values)
             : reader.text(readPostsByStatus, [status, ...values])
@@ -82,7 +82,7 @@ export const readRoutes = [
     path: '/tags',
     summary: 'List tags by name',
     auth: 'public',
-    query: z.object(pageQuery(TAG_ORDER, { max: 1000, fallback: 1000 })),
+    query: z.object(buildPageQueryFields(TAG_ORDER, { max: 1000, fallback: 1000 })),
     response: TagList,
     reads: 'list',
     handle: async ({ query, reader }) =>

@@ -7,7 +7,7 @@ import {
   DomainWithRecords,
   listDomains,
 } from '../../../tasks/comms/domains.ts'
-import { newJob } from '../../../tasks/task.ts'
+import { createJob } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { DomainName, DomainRequest } from './shapes.ts'
@@ -26,7 +26,7 @@ export const domainRoutes = [
     errors: DOMAIN_ERRORS,
     task: ({ edge }) => {
       requireKey(edge)
-      return newJob(listDomains, {})
+      return createJob(listDomains, {})
     },
   }),
 
@@ -41,7 +41,7 @@ export const domainRoutes = [
     sideEffect: true,
     task: ({ body: { name, region }, edge }) => {
       requireKey(edge)
-      return newJob(addDomain, { name, ...(region === undefined ? {} : { region }) })
+      return createJob(addDomain, { name, ...(region === undefined ? {} : { region }) })
     },
   }),
 
@@ -55,7 +55,7 @@ export const domainRoutes = [
     sideEffect: true,
     task: ({ params, edge }) => {
       requireKey(edge)
-      return newJob(checkDomain, { name: params.domain })
+      return createJob(checkDomain, { name: params.domain })
     },
   }),
 ]

@@ -5,7 +5,7 @@ import {
   readSend,
   readSendOwnership,
   readSends,
-  readUnknownCount,
+  readUnknownSendCount,
   SEND_ORDERS,
   SEND_STATUSES,
 } from '../../../sql/comms.ts'
@@ -13,7 +13,12 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { answerArray, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
+import {
+  answerArray,
+  buildCursorSchema,
+  buildSortSchema,
+  buildTimeRangeFields,
+} from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
@@ -30,7 +35,7 @@ export const ledgerRoutes = [
     response: CommsStatus,
     reads: 'statistics',
     handle: async ({ edge, reader }) => {
-      const unknown = await reader.text(readUnknownCount, [])
+      const unknown = await reader.text(readUnknownSendCount, [])
       return { ...listChannelStatuses(edge.settings), unknown_sends: Number(unknown) }
     },
   }),
@@ -44,10 +49,10 @@ export const ledgerRoutes = [
     query: z.object({
       channel: z.enum(CHANNELS).optional(),
       status: z.enum(SEND_STATUSES).optional(),
-      ...timeRange('Requested'),
-      sort: sortParameter(SEND_ORDERS),
+      ...buildTimeRangeFields('Requested'),
+      sort: buildSortSchema(SEND_ORDERS),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(SEND_ORDERS.created_at),
+      cursor: buildCursorSchema(SEND_ORDERS.created_at),
     }),
     response: z.array(Send),
     reads: 'list',

@@ -7,7 +7,7 @@ import { EmailResult, sendEmail } from '../../../tasks/comms/email.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sendSms } from '../../../tasks/comms/sms.ts'
-import { rejectSuppressed } from '../../../tasks/comms/suppression.ts'
+import { rejectSuppressedAddresses } from '../../../tasks/comms/suppression.ts'
 import type { RenderedMessage } from '../../../tasks/comms/template.ts'
 import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
@@ -53,7 +53,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     sideEffect: true,
     job: async ({ body, ...input }) => {
       if (findMissingEmailSettings(input.edge.settings.email).length > 0) throw fail('email.not_configured')
-      await rejectSuppressed(input.tx, [...body.to, ...body.cc, ...body.bcc])
+      await rejectSuppressedAddresses(input.tx, [...body.to, ...body.cc, ...body.bcc])
       const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
       const attached = await loadAttachments(input, attachments)
       const content =

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import {
-  SINGLE_LINE,
+  SINGLE_LINE_PATTERN,
   SINGLE_LINE_RULE,
   TEMPLATE_CHANNELS,
-  VARIABLE_NAME,
+  VARIABLE_NAME_PATTERN,
   validateTemplate,
 } from '../../../tasks/comms/template.ts'
 import { PhoneNumber } from '../../phones.ts'
@@ -16,9 +16,9 @@ const MAX_RECIPIENTS = 50
 
 /** Email address of a recipient. Its case is kept, because the recipient's server may distinguish it. */
 const Address = z.string().trim().max(320).pipe(z.email())
-const addresses = z.array(Address).max(MAX_RECIPIENTS)
+const AddressList = z.array(Address).max(MAX_RECIPIENTS)
 
-const SingleLine = z.string().min(1).max(998).regex(SINGLE_LINE, SINGLE_LINE_RULE)
+const SingleLine = z.string().min(1).max(998).regex(SINGLE_LINE_PATTERN, SINGLE_LINE_RULE)
 const Text = z.string().min(1).max(1_000_000)
 
 /** Maximum number of days between a request and its `send_at`. */
@@ -71,9 +71,9 @@ const Attachment = z.strictObject({
 
 export const EmailRequest = z
   .strictObject({
-    to: addresses.min(1),
-    cc: addresses.default([]),
-    bcc: addresses.default([]),
+    to: AddressList.min(1),
+    cc: AddressList.default([]),
+    bcc: AddressList.default([]),
     subject: SingleLine.optional(),
     text: Text.optional(),
     html: Text.optional(),
@@ -182,7 +182,7 @@ const Variable = z.strictObject({
   name: z
     .string()
     .regex(
-      VARIABLE_NAME,
+      VARIABLE_NAME_PATTERN,
       'must be 1 to 64 lowercase letters, digits and underscores, and begin with a letter',
     ),
   default: z.string().max(500).optional().describe('Without a default, a value is required'),
@@ -252,7 +252,7 @@ export const Preview = z
   })
   .meta({ id: 'TemplatePreview' })
 
-const Configured = z.strictObject({
+const ChannelConfiguration = z.strictObject({
   configured: z.boolean(),
   provider: z.string().nullable(),
   from: z.string().nullable(),
@@ -262,10 +262,10 @@ const Configured = z.strictObject({
 
 export const CommsStatus = z
   .strictObject({
-    email: Configured,
-    sms: Configured,
-    call: Configured,
-    domains: Configured,
+    email: ChannelConfiguration,
+    sms: ChannelConfiguration,
+    call: ChannelConfiguration,
+    domains: ChannelConfiguration,
     unknown_sends: z.int(),
   })
   .meta({ id: 'CommsStatus' })

@@ -7,7 +7,7 @@ import {
   SUPPRESSION_REASONS,
 } from '../../../sql/suppressions.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { count, Timestamp } from '../../pipeline/schemas.ts'
 
@@ -31,7 +31,7 @@ export const suppressionRoutes = [
       'Their servers permanently rejected an email, or their owners marked one as spam. Emails to them are refused, including those of accounts.',
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(SUPPRESSION_ORDER),
+      cursor: buildCursorSchema(SUPPRESSION_ORDER),
     }),
     response: z.array(Suppression),
     reads: 'list',

@@ -11,7 +11,7 @@ import {
 } from '../../../sql/templates.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { fillTemplate, requireTemplate } from './rendering.ts'
@@ -50,7 +50,7 @@ export const templateRoutes = [
     summary: 'List templates by name, without their texts',
     query: z.object({
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(TEMPLATE_ORDER),
+      cursor: buildCursorSchema(TEMPLATE_ORDER),
     }),
     response: z.array(TemplateSummary),
     reads: 'list',

@@ -3,8 +3,8 @@ import { fail } from '../../../sql/errors.ts'
 import {
   findPageImage,
   PAGE_ORDER,
+  readBytesPresence,
   readExtraction,
-  readHasBytes,
   readPage,
   readPages,
 } from '../../../sql/pages.ts'
@@ -13,11 +13,11 @@ import { extractDocument } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
 import { assertLanguagesInstalled, Languages } from '../../../tasks/documents/languages.ts'
 import { sealPassword } from '../../../tasks/documents/passwords.ts'
-import { buildSpecs, newJob } from '../../../tasks/task.ts'
+import { buildJobSpecs, createJob } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { toJobFailure } from '../../pipeline/responders.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
 import { option } from '../../pipeline/schemas.ts'
@@ -59,13 +59,13 @@ encrypted, and later extractions and page images use it.`,
     ],
     sideEffect: true,
     task: async ({ params, query, body, caller, edge, read }) => {
-      const hasBytes = await read(readHasBytes, [params.id, caller.ownerId])
+      const hasBytes = await read(readBytesPresence, [params.id, caller.ownerId])
       if (hasBytes === null) throw fail('document.missing')
       if (hasBytes === 'false') throw fail('document.bytes_missing')
       const { force, language } = query
       if (language !== undefined) assertLanguagesInstalled(language)
       const password = body?.password && sealPassword(edge.secretKey, params.id, body.password)
-      return newJob(extractDocument, {
+      return createJob(extractDocument, {
         documentId: params.id,
         force,
         ...(language !== undefined && { language }),
@@ -94,7 +94,7 @@ encrypted, and later extractions and page images use it.`,
     path: '/:id/pages',
     summary: 'List the pages of a document',
     params: DocumentParams,
-    query: z.object(pageQuery(PAGE_ORDER, { max: 1000, fallback: 1000 })),
+    query: z.object(buildPageQueryFields(PAGE_ORDER, { max: 1000, fallback: 1000 })),
     response: z.array(Page),
     errors: ['document.missing'],
     reads: 'list',
@@ -176,7 +176,9 @@ async function drawPage(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const options = { ownerId, requestId, settings: edge.settings }
-  const [added] = await edge.enqueuer.add(buildSpecs(renderPage, [{ documentId: id, page: number }], options))
+  const [added] = await edge.enqueuer.add(
+    buildJobSpecs(renderPage, [{ documentId: id, page: number }], options),
+  )
   const jobId = added!.job_id
   const end = await edge.hub.waitForTerminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
   if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })

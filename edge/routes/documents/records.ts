@@ -15,7 +15,7 @@ import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/pages.ts'
 import { BulkAction, BulkResult, bulkDocuments, Label } from '../../../tasks/documents/bulk.ts'
 import { refreshCollections } from '../../../tasks/rag/refresh-documents.ts'
-import { newJob } from '../../../tasks/task.ts'
+import { createJob } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
@@ -59,7 +59,7 @@ the requested state, including unchanged ones, and lists the refused documents w
     body: BulkAction,
     response: BulkResult.meta({ id: 'DocumentsBulkResult' }),
     sideEffect: true,
-    task: ({ body }) => newJob(bulkDocuments, body),
+    task: ({ body }) => createJob(bulkDocuments, body),
   }),
 
   route({

@@ -3,7 +3,7 @@ import { readWithin } from '../../../sql/db.ts'
 import { readDocument } from '../../../sql/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import { buildDocumentFileName } from '../../../tasks/documents/file-name.ts'
-import { createDocument, discardUnused, findLostTwin } from '../../../tasks/documents/store.ts'
+import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../../tasks/documents/store.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import { computeFingerprint } from '../../pipeline/idempotency.ts'
@@ -40,7 +40,7 @@ export async function uploadDocument({
       channel: given.channel,
       note: given.note,
     }
-    const lost = await findLostTwin(edge.db, edge.blobs, blob)
+    const lost = await findLostDuplicate(edge.db, edge.blobs, blob)
     return await transaction(async (tx) => {
       const { id, created } = await createDocument(tx, blob, lost, document, edge.settings.quotas)
       const text = await readWithin(tx, readDocument, [id, caller.ownerId])
@@ -49,7 +49,7 @@ export async function uploadDocument({
       return answerCompactJson(text, { status: created ? 201 : 200, headers })
     }, fingerprint)
   } finally {
-    await discardUnused(edge.blobs, edge.log, blob)
+    await discardUnusedUpload(edge.blobs, edge.log, blob)
   }
 }
 

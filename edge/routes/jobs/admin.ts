@@ -3,18 +3,23 @@ import { readWithin } from '../../../sql/db.ts'
 import {
   ADDED_ORDER,
   ENDED_ORDER,
-  MAX_IN_BULK,
-  MAX_SCANNED,
+  MAX_BULK_JOBS,
+  MAX_SCANNED_JOBS,
   MEASURED_ORDER,
   readFailures,
   readFoundJobs,
 } from '../../../sql/jobs/search.ts'
 import { readJob } from '../../../sql/jobs.ts'
-import { MAX_COUNTED } from '../../../sql/lists.ts'
+import { MAX_COUNTED_ROWS } from '../../../sql/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { buildCursorValues, cursor, NextField, timeRange } from '../../pipeline/lists.ts'
+import {
+  buildCursorSchema,
+  buildCursorValues,
+  buildTimeRangeFields,
+  NextField,
+} from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { count, formatNumber, RowId, Timestamp } from '../../pipeline/schemas.ts'
 import { TERMINAL_STATUSES } from '../../streams/job-event.ts'
@@ -70,7 +75,7 @@ const Failures = z
 // Query parameters are strings, so `owner_id` is parsed.
 const Filter = z.object({
   ...JobFilter.shape,
-  ...timeRange('Added'),
+  ...buildTimeRangeFields('Added'),
   owner_id: RowId.optional(),
 })
 
@@ -82,7 +87,7 @@ const ORDERS: Readonly<Partial<Record<Sort, typeof ADDED_ORDER | typeof ENDED_OR
   '-finished_at': ENDED_ORDER,
 }
 
-const defaultSort = (status: string | undefined): Sort =>
+const chooseDefaultSort = (status: string | undefined): Sort =>
   status !== undefined && TERMINAL_STATUSES.has(status) ? '-finished_at' : '-created_at'
 
 export const adminRoutes = [
@@ -98,12 +103,12 @@ attempts.`,
     query: Filter.extend({
       sort: z.enum(Object.keys(readFoundJobs) as Sort[]).optional(),
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(ADDED_ORDER, ENDED_ORDER, MEASURED_ORDER),
+      cursor: buildCursorSchema(ADDED_ORDER, ENDED_ORDER, MEASURED_ORDER),
     }),
     response: FoundJobs,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const { sort = defaultSort(query.status), limit, cursor, ...filter } = query
+      const { sort = chooseDefaultSort(query.status), limit, cursor, ...filter } = query
       const order = ORDERS[sort] ?? MEASURED_ORDER
       const values = [JSON.stringify(filter), buildCursorValues(cursor, order), limit] as const
       const [next, ...jobs] = (await reader.text(readFoundJobs[sort], values))!.split('\n')
@@ -115,8 +120,8 @@ attempts.`,
     method: 'get',
     path: '/failures',
     summary: 'Count failed jobs by task and error',
-    description: `Most jobs first. Counts the last ${formatNumber(MAX_COUNTED)} failures of the period; with a filter, those \
-that match among the last ${formatNumber(MAX_SCANNED)}.`,
+    description: `Most jobs first. Counts the last ${formatNumber(MAX_COUNTED_ROWS)} failures of the period; with a filter, those \
+that match among the last ${formatNumber(MAX_SCANNED_JOBS)}.`,
     auth: 'admin',
     query: Filter.omit({ status: true }).extend({
       seconds: count({ min: 60, max: 7 * DAY_SECONDS, fallback: 3600 }).describe('Length of the period'),
@@ -131,7 +136,7 @@ that match among the last ${formatNumber(MAX_SCANNED)}.`,
     method: 'post',
     path: '/bulk',
     summary: 'Retry, cancel or delete many jobs',
-    description: `One job acts on all jobs that match now, at most ${formatNumber(MAX_IN_BULK)}. Its result has the numbers \
+    description: `One job acts on all jobs that match now, at most ${formatNumber(MAX_BULK_JOBS)}. Its result has the numbers \
 \`done\` and \`refused\`, and \`more\` if further jobs match.`,
     auth: 'admin',
     body: JobsAction,

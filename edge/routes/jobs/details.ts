@@ -1,6 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { MAX_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
+import { MAX_JOBS_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
 import { MAX_LOG_LINES } from '../../../sql/jobs/log.ts'
 import { tasks } from '../../../tasks/index.ts'
 import { MASK, maskSecrets } from '../../../tasks/masking.ts'
@@ -60,7 +60,7 @@ empty. Secrets in payload and result are replaced by \`${MASK}\`. \`attempts\` h
 \`waited_seconds\` is the time from when an attempt was due until a worker claimed it. \`outcome\` is null while the \
 attempt runs. If the job waited for another attempt, it is \`retry\` (this one failed), \`release\` (the worker \
 stopped, or the database was unavailable) or \`interrupted\` (the process died). \`waits_for\` is null unless the job \
-waits: \`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_AHEAD}; \`running\` has the running \
+waits: \`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_JOBS_AHEAD}; \`running\` has the running \
 jobs of a mailbox with a limit that the caller may see; \`queue\` has the pause and limit of its queue. \`log\` is \
 only for admins: the first ${MAX_LOG_LINES} log lines of workers about the job, delayed by a second or two.`,
     params: JobParams,

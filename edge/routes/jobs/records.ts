@@ -5,16 +5,22 @@ import { isUuid } from '../../../sql/ids.ts'
 import {
   JOB_ORDER,
   JOB_SORT_ORDERS,
-  MAX_SORTED,
+  MAX_SORTED_JOBS,
   readJobs,
   readSortedJobs,
   scopeOf,
 } from '../../../sql/jobs/lists.ts'
 import { findJobHistory } from '../../../sql/jobs/monitor.ts'
-import { cancelJob, readJob, readJobIsOwn } from '../../../sql/jobs.ts'
+import { cancelJob, readJob, readJobOwnership } from '../../../sql/jobs.ts'
 import { createTaskFinder, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
-import { answerArray, buildCursorValues, cursor, sortParameter, timeRange } from '../../pipeline/lists.ts'
+import {
+  answerArray,
+  buildCursorSchema,
+  buildCursorValues,
+  buildSortSchema,
+  buildTimeRangeFields,
+} from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { count, formatNumber } from '../../pipeline/schemas.ts'
 import { buildJobReadParameters, isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES } from './shapes.ts'
@@ -28,13 +34,13 @@ export const recordRoutes = [
     path: '',
     summary: 'List the jobs that the caller may see',
     description: `Running jobs come first, then waiting, then ended ones, latest first, unless \`sort\` is given. With \
-\`sort\`, the list has at most ${formatNumber(MAX_SORTED)} ended jobs of each state, the latest to end.`,
+\`sort\`, the list has at most ${formatNumber(MAX_SORTED_JOBS)} ended jobs of each state, the latest to end.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       status: z.enum(STATUSES).optional(),
-      ...timeRange('Added'),
-      sort: sortParameter(JOB_SORT_ORDERS),
-      cursor: cursor(JOB_ORDER, JOB_SORT_ORDERS.created_at),
+      ...buildTimeRangeFields('Added'),
+      sort: buildSortSchema(JOB_SORT_ORDERS),
+      cursor: buildCursorSchema(JOB_ORDER, JOB_SORT_ORDERS.created_at),
     }),
     response: z.array(Job),
     reads: 'list',
@@ -80,7 +86,7 @@ export const recordRoutes = [
     errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
       const parameters = buildJobReadParameters(edge, caller, params.job_id)
-      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobIsOwn, parameters) : null
+      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobOwnership, parameters) : null
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
       await edge.db.one(cancelJob(params.job_id))

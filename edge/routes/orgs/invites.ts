@@ -20,7 +20,7 @@ import {
 import { sendInviteMail } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { Email } from '../../pipeline/schemas.ts'
 import {
@@ -72,7 +72,7 @@ admins. An address gets at most ten such emails an hour.`,
     path: '/:org_id/invites',
     summary: 'List pending invites, oldest first',
     params: OrgParams,
-    query: z.object(pageQuery(INVITE_ORDER, PAGE_SIZES)),
+    query: z.object(buildPageQueryFields(INVITE_ORDER, PAGE_SIZES)),
     response: z.array(Invite),
     errors: ROLE_ERRORS,
     hasCredentials: true,

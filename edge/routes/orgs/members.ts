@@ -16,7 +16,7 @@ import {
   setMemberRole,
 } from '../../../sql/orgs.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { RowId } from '../../pipeline/schemas.ts'
 import {
@@ -30,7 +30,7 @@ import {
 } from './access.ts'
 import { Member, MemberDetail, MemberParams, OrgParams, PAGE_SIZES, RoleName, UserId } from './shapes.ts'
 
-const Page = z.object(pageQuery(MEMBER_ORDER, PAGE_SIZES))
+const Page = z.object(buildPageQueryFields(MEMBER_ORDER, PAGE_SIZES))
 
 /**
  * Routes for members of an organization. Callers cannot grant a role above their own, or change a member who ranks
@@ -86,7 +86,7 @@ export const memberRoutes = [
         const role = parseRole(query.role)
         requireRank(ownRole, role)
         const member = await tx.one(insertMember(params.org_id, query.user_id, role))
-        await auditAddedMember(tx, input, [member])
+        await auditMemberAddition(tx, input, [member])
         return answerJson(member.json)
       }),
   }),
@@ -113,7 +113,7 @@ export const memberRoutes = [
         if (unknown.length > 0)
           throw fail('member.unknown_users', { ids: unknown.map(({ id }) => id).join(', ') })
         const added = await tx.any(insertMembers(params.org_id, body.user_ids, role))
-        await auditAddedMember(tx, input, added)
+        await auditMemberAddition(tx, input, added)
         return answerJson(`[${added.map((member) => member.json).join(',')}]`)
       }),
   }),
@@ -179,7 +179,7 @@ export const memberRoutes = [
   }),
 ]
 
-async function auditAddedMember(tx: Queries, input: OrgInput, added: readonly Row[]): Promise<void> {
+async function auditMemberAddition(tx: Queries, input: OrgInput, added: readonly Row[]): Promise<void> {
   const eventFields = ({ user_id, role }: { user_id: number; role: OrgRole }) => ({
     accountId: user_id,
     organizationId: input.params.org_id,

@@ -18,7 +18,7 @@ import { requireQuota } from '../../../sql/quotas.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { changeOrganization, MEMBER_ERRORS, ROLE_ERRORS, requireAccess } from './access.ts'
@@ -67,7 +67,7 @@ export const organizationRoutes = [
     method: 'get',
     path: '',
     summary: 'List the organizations of the caller, newest first',
-    query: z.object(pageQuery([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGE_SIZES)),
+    query: z.object(buildPageQueryFields([ORGANIZATION_ORDER, OWN_ORGANIZATION_ORDER], PAGE_SIZES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ caller, query, reader, request }) => {
@@ -85,7 +85,7 @@ export const organizationRoutes = [
     path: '/all',
     summary: 'List all organizations, newest first',
     auth: 'admin',
-    query: z.object(pageQuery(ORGANIZATION_ORDER, PAGE_SIZES)),
+    query: z.object(buildPageQueryFields(ORGANIZATION_ORDER, PAGE_SIZES)),
     response: z.array(Organization),
     reads: 'list',
     handle: async ({ query, reader, request }) =>
@@ -97,7 +97,7 @@ export const organizationRoutes = [
     path: '/memberships',
     summary: 'List the memberships of all organizations, by user',
     auth: 'admin',
-    query: z.object(pageQuery(MEMBERSHIP_ORDER, PAGE_SIZES)),
+    query: z.object(buildPageQueryFields(MEMBERSHIP_ORDER, PAGE_SIZES)),
     response: z.array(UserMembership),
     reads: 'list',
     handle: async ({ query, reader, request }) =>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { listPrices } from '../../../tasks/payments/catalog.ts'
 import { openCheckout } from '../../../tasks/payments/checkout.ts'
-import { isRedirect } from '../../../tasks/payments/settings.ts'
+import { isRedirectTarget } from '../../../tasks/payments/settings.ts'
 import { Catalog, CheckoutSession } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -10,7 +10,7 @@ import { PROVIDER_ERRORS, requireProvider } from './shapes.ts'
 
 const Redirect = z
   .string()
-  .refine(isRedirect, 'must be an absolute http(s) URL, or a path that begins with /')
+  .refine(isRedirectTarget, 'must be an absolute http(s) URL, or a path that begins with /')
 
 const Checkout = z
   .strictObject({

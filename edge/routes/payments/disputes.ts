@@ -1,6 +1,12 @@
 import { z } from 'zod'
-import { DISPUTE_ORDER, OPEN_DISPUTES, readDispute, readDisputes, scopeOf } from '../../../sql/payments.ts'
-import { buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import {
+  DISPUTE_ORDER,
+  OPEN_DISPUTE_STATUSES,
+  readDispute,
+  readDisputes,
+  scopeOf,
+} from '../../../sql/payments.ts'
+import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGE_SIZES, RowParams } from './shapes.ts'
 
@@ -9,9 +15,9 @@ export const disputeRoutes = [
     method: 'get',
     path: '/disputes',
     summary: 'List payment disputes, newest first',
-    description: `Lists disputes of the caller's payments. \`open\` stands for ${OPEN_DISPUTES.join(', ')}.`,
+    description: `Lists disputes of the caller's payments. \`open\` stands for ${OPEN_DISPUTE_STATUSES.join(', ')}.`,
     query: z.object({
-      ...pageQuery(DISPUTE_ORDER, PAGE_SIZES),
+      ...buildPageQueryFields(DISPUTE_ORDER, PAGE_SIZES),
       status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),
     }),
     response: DisputeList,

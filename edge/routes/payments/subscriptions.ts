@@ -5,7 +5,7 @@ import { readSubscriptions, SUBSCRIPTION_ORDER, scopeOf } from '../../../sql/pay
 import { cancelSubscription } from '../../../tasks/payments/cancel.ts'
 import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { buildPageValues, pageQuery } from '../../pipeline/lists.ts'
+import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import {
   PAGE_SIZES,
@@ -22,7 +22,7 @@ export const subscriptionRoutes = [
     path: '/subscriptions',
     summary: 'List the subscriptions of the caller, newest first',
     query: z.object({
-      ...pageQuery(SUBSCRIPTION_ORDER, PAGE_SIZES),
+      ...buildPageQueryFields(SUBSCRIPTION_ORDER, PAGE_SIZES),
       status: z.enum(SUBSCRIPTION_STATUSES).optional(),
     }),
     response: SubscriptionList,

@@ -12,11 +12,11 @@ import { refundPayment } from '../../../tasks/payments/refund.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import {
+  buildPageQueryFields,
   buildPageValues,
-  pageQuery,
-  sortParameter,
-  timeRange,
-  timeRangeNeedsSort,
+  buildSortSchema,
+  buildTimeRangeFields,
+  buildTimeRangeRule,
 } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import {
@@ -50,12 +50,12 @@ export const transactionRoutes = [
     description: 'Sorted newest first unless `sort` is given.',
     query: z
       .object({
-        ...pageQuery(Object.values(TRANSACTION_ORDERS), PAGE_SIZES),
+        ...buildPageQueryFields(Object.values(TRANSACTION_ORDERS), PAGE_SIZES),
         status: z.enum(TRANSACTION_STATUSES).optional(),
-        ...timeRange('Created'),
-        sort: sortParameter(TRANSACTION_ORDERS),
+        ...buildTimeRangeFields('Created'),
+        sort: buildSortSchema(TRANSACTION_ORDERS),
       })
-      .refine(...timeRangeNeedsSort('created_at')),
+      .refine(...buildTimeRangeRule('created_at')),
     response: TransactionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {

@@ -5,20 +5,20 @@ import {
   COLLECTION_ORDER,
   FILE_ORDER,
   readCollection,
+  readCollectionKind,
   readCollections,
   readFiles,
-  readKind,
-  viewerValuesOf,
+  toViewerValues,
 } from '../../../sql/rag/reads.ts'
 import { markCollectionDeleted } from '../../../sql/rag.ts'
 import { purgeCollections } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'
-import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { requireOperator, viewerOf } from './access.ts'
-import { Collection, CollectionParams, Deleted, Files } from './shapes.ts'
+import { Collection, CollectionParams, DeletionResult, Files } from './shapes.ts'
 
 function answerCollection<T>(text: string | null): Answer<T> {
   if (text === null) throw fail('rag.missing')
@@ -26,7 +26,7 @@ function answerCollection<T>(text: string | null): Answer<T> {
 }
 
 const buildCollectionValues = ({ name }: { readonly name: string }, caller: Caller) =>
-  [name, ...viewerValuesOf(viewerOf(caller))] as const
+  [name, ...toViewerValues(viewerOf(caller))] as const
 
 const LimitParameter = count({ min: 1, max: 1000, fallback: 1000 })
 
@@ -36,13 +36,13 @@ export const collectionRoutes = [
     path: '/collections',
     summary: 'List collection names',
     description: 'On all routes, only the owner and admins see a collection of documents.',
-    query: z.object({ limit: LimitParameter, cursor: cursor(COLLECTION_ORDER) }),
+    query: z.object({ limit: LimitParameter, cursor: buildCursorSchema(COLLECTION_ORDER) }),
     response: z.array(z.string()).meta({ id: 'RagCollections' }),
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
       const page = [query.cursor ?? null, 0, query.limit] as const
       return answerArray(
-        (await reader.text(readCollections, [...viewerValuesOf(viewerOf(caller)), ...page]))!,
+        (await reader.text(readCollections, [...toViewerValues(viewerOf(caller)), ...page]))!,
         request,
       )
     },
@@ -66,7 +66,7 @@ export const collectionRoutes = [
     summary: 'List the files of a collection',
     description: 'The source of a document is `documents/ID`. The totals count the files of all pages.',
     params: CollectionParams,
-    query: z.object({ limit: LimitParameter, cursor: cursor(FILE_ORDER) }),
+    query: z.object({ limit: LimitParameter, cursor: buildCursorSchema(FILE_ORDER) }),
     response: Files,
     errors: ['rag.missing'],
     reads: 'list',
@@ -89,11 +89,11 @@ export const collectionRoutes = [
       'Hides the collection immediately; a job then deletes its rows. A run that is indexing it has no effect. ' +
       'Only callers who may index files can delete collections of files.',
     params: CollectionParams,
-    response: Deleted,
+    response: DeletionResult,
     errors: ['rag.missing', 'auth.forbidden'],
     handle: ({ params, edge, caller, requestId, transaction }) =>
       transaction(async (tx) => {
-        const kind = await readWithin(tx, readKind, buildCollectionValues(params, caller))
+        const kind = await readWithin(tx, readCollectionKind, buildCollectionValues(params, caller))
         if (kind === null) throw fail('rag.missing')
         const { id, of_documents } = JSON.parse(kind) as { id: number; of_documents: boolean }
         if (!of_documents) requireOperator(edge, caller)

@@ -1,6 +1,6 @@
 import { indexDocuments } from '../../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../../tasks/rag/index-files.ts'
-import { newJob } from '../../../tasks/task.ts'
+import { createJob } from '../../../tasks/task.ts'
 import { requireOwner } from '../../pipeline/auth.ts'
 import { route } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
@@ -45,11 +45,11 @@ replaces its selection. An API key needs the scope to read documents. Only admin
     const { collection_name: collection, path, extensions, exclude_patterns: excludes } = body
     if (path !== undefined) {
       requireOperator(edge, caller)
-      return newJob(indexFiles, { collection, path, extensions, excludes })
+      return createJob(indexFiles, { collection, path, extensions, excludes })
     }
     requireOwner(caller)
     requireScope(caller, 'documents', 'read')
     const { tag = null, kind = null, ids = null, search = null } = body.documents!
-    return newJob(indexDocuments, { collection, documents: { tag, kind, ids, search } })
+    return createJob(indexDocuments, { collection, documents: { tag, kind, ids, search } })
   },
 })

@@ -14,9 +14,9 @@ interface ModelState {
   isChecking: boolean
 }
 
-const FRESH_MS = 10_000
+const MAX_STATE_AGE_MS = 10_000
 // A model that is loaded or unavailable answers in milliseconds, whereas loading takes longer.
-const PROBE_MS = 3000
+const PROBE_TIMEOUT_MS = 3000
 
 const NOT_CHECKED_MESSAGE = 'The model has not been checked yet; a check is running'
 const NO_ANSWER_MESSAGE = 'The model is loading, or no worker serves the queue rag_model'
@@ -34,7 +34,7 @@ export function getModelProblem(edge: Edge, origin: JobOrigin): string | null {
     statesByEdge.set(edge, state)
   }
   const { problem } = state
-  if (!state.isChecking && performance.now() - state.checkedAt > FRESH_MS)
+  if (!state.isChecking && performance.now() - state.checkedAt > MAX_STATE_AGE_MS)
     void checkModel(edge, state, origin)
   return problem
 }
@@ -42,7 +42,7 @@ export function getModelProblem(edge: Edge, origin: JobOrigin): string | null {
 async function checkModel(edge: Edge, state: ModelState, origin: JobOrigin): Promise<void> {
   state.isChecking = true
   try {
-    state.problem = describeProblem(await embedQuestion(edge, undefined, origin, PROBE_MS))
+    state.problem = describeProblem(await embedQuestion(edge, undefined, origin, PROBE_TIMEOUT_MS))
     state.checkedAt = performance.now()
   } catch (error) {
     // The last known state remains, and the next caller retries.

@@ -102,7 +102,7 @@ export const Files = z
   })
   .meta({ id: 'RagFiles' })
 
-export const Deleted = z
+export const DeletionResult = z
   .strictObject({ deleted: z.literal(true), collection_name: z.string() })
   .meta({ id: 'RagDeleted' })
 

@@ -11,7 +11,7 @@ import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/
 import type { Edge } from '../../pipeline/context.ts'
 import { toJobFailure } from '../../pipeline/responders.ts'
 import { Answer } from '../../pipeline/route.ts'
-import { prepend, readLive, readStored, watchStoring } from './preview-pieces.ts'
+import { prepend, readLive, readStored, watchPreviewProgress } from './preview-pieces.ts'
 
 /**
  * Answers preview requests with speech that is stored or that a job is still storing. The pieces come from the table.
@@ -68,7 +68,7 @@ export async function answerLive(
   if (background) return createAcceptedAnswer(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
-  const job = watchStoring(edge.hub, jobId, disconnect.signal)
+  const job = watchPreviewProgress(edge.hub, jobId, disconnect.signal)
   try {
     const pieces = { digest, generation: '' }
     const live = readLive(edge, pieces, job)

@@ -43,7 +43,7 @@ export interface PreviewProgress {
   stop(): void
 }
 
-export function watchStoring(hub: Hub, jobId: string, signal: AbortSignal): PreviewProgress {
+export function watchPreviewProgress(hub: Hub, jobId: string, signal: AbortSignal): PreviewProgress {
   let generation: string | null = null
   let end: JobEvent | null = null
   let isNew = false

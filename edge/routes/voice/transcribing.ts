@@ -6,17 +6,17 @@ import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { insertTranscription } from '../../../sql/voice/transcriptions.ts'
 import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
-import { createDocument, discardUnused, findLostTwin } from '../../../tasks/documents/store.ts'
+import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../../tasks/documents/store.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
-import { audioFileName, MAX_AUDIO_BYTES, requireRecognition } from '../../../tasks/voice/recognition.ts'
+import { audioFileNameOf, MAX_AUDIO_BYTES, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import { transcribe } from '../../../tasks/voice/transcribe.ts'
 import type { Transcription } from '../../../tasks/voice/transcription.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { findMaxJsonBytes, parseBody } from '../../pipeline/input.ts'
-import type { AnyRoute, Received } from '../../pipeline/route.ts'
+import type { AnyRoute, ReceivedBody } from '../../pipeline/route.ts'
 import { requireScope } from '../../pipeline/scopes.ts'
 import { type StoredUpload, storeUpload } from '../../uploads/store.ts'
 import { titleOf } from '../documents/upload.ts'
@@ -41,7 +41,7 @@ type RecordingSource =
   | { readonly upload: StoredUpload<RecognitionFields>; readonly lost: number | null }
   | { readonly documentId: number }
 
-interface ReceivedRecording extends Received {
+interface ReceivedRecording extends ReceivedBody {
   readonly choice: RecognitionOptions
   readonly source: RecordingSource
 }
@@ -69,11 +69,11 @@ async function receiveRecordingUpload({ edge, request, caller }: ReceiveInput): 
   const maxBytes = Math.min(edge.settings.maxUploadBytes, MAX_AUDIO_BYTES)
   const upload = await storeUpload(edge, request, { fields: UploadFields, maxBytes })
   const { blob, fields, file, mediaType } = upload
-  const discard = (): Promise<void> => discardUnused(edge.blobs, edge.log, blob)
+  const discard = (): Promise<void> => discardUnusedUpload(edge.blobs, edge.log, blob)
   try {
-    if (audioFileName(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
-    const choice = await resolveRecognition(edge, fields)
-    const lost = await findLostTwin(edge.db, edge.blobs, blob)
+    if (audioFileNameOf(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
+    const choice = await resolveRecognitionOptions(edge, fields)
+    const lost = await findLostDuplicate(edge.db, edge.blobs, blob)
     const fingerprint = Buffer.concat([blob.sha256, Buffer.from(JSON.stringify([fields, file]))])
     return { choice, source: { upload, lost }, fingerprint, discard }
   } catch (error) {
@@ -87,7 +87,7 @@ async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promi
   const route = { body: TranscriptionRequest } as Pick<AnyRoute, 'body'> as AnyRoute
   const { value, bytes } = await parseBody(route, request, findMaxJsonBytes(edge.settings))
   const { document_id: documentId, ...fields } = value as z.output<typeof TranscriptionRequest>
-  const choice = await resolveRecognition(edge, fields)
+  const choice = await resolveRecognitionOptions(edge, fields)
   return { choice, source: { documentId }, fingerprint: bytes, discard: async () => {} }
 }
 
@@ -95,7 +95,7 @@ async function receiveDocumentId({ edge, request, caller }: ReceiveInput): Promi
  * Completes the fields of a request with the voice settings.
  * @throws if the model is unknown, rejects prompts, or has no API key.
  */
-async function resolveRecognition(
+async function resolveRecognitionOptions(
   { db, settings: { ai } }: Edge,
   { model, language, prompt }: RecognitionFields,
 ): Promise<RecognitionOptions> {
@@ -155,7 +155,7 @@ async function resolveDocument({
     const content = await tx.maybeOne(findDocumentContent(documentId, ownerId))
     if (content === null) throw fail('document.missing')
     const { byte_size: size, media_type: type } = content
-    if (audioFileName(type) === null) throw fail('voice.not_audio', { type })
+    if (audioFileNameOf(type) === null) throw fail('voice.not_audio', { type })
     if (size > MAX_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MAX_AUDIO_BYTES })
     if (!hasBlob(content)) throw fail('document.bytes_missing')
     return documentId
@@ -170,6 +170,6 @@ async function resolveDocument({
     edge.settings.quotas,
   )
   // The upload is unused if the owner already has the same bytes.
-  tx.afterCommit(() => void discardUnused(edge.blobs, edge.log, blob))
+  tx.afterCommit(() => void discardUnusedUpload(edge.blobs, edge.log, blob))
   return id
 }

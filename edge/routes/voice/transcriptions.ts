@@ -8,7 +8,7 @@ import {
   TRANSCRIPTION_ORDER,
 } from '../../../sql/voice/transcriptions.ts'
 import { Transcription, TranscriptionSummary } from '../../../tasks/voice/transcription.ts'
-import { answerArray, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { Id } from '../ai/shapes.ts'
@@ -69,7 +69,7 @@ unfinished one.`,
     auth: 'user',
     query: z.object({
       limit: count({ min: 1, max: 200, fallback: 50 }),
-      cursor: cursor(TRANSCRIPTION_ORDER),
+      cursor: buildCursorSchema(TRANSCRIPTION_ORDER),
     }),
     response: z.array(TranscriptionSummary),
     reads: 'list',

@@ -8,7 +8,7 @@ import {
   redeliverWebhook,
   type WebhookEvent,
 } from '../../../sql/webhooks.ts'
-import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
 import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEventScopes, requireOwnEndpoint } from './endpoints.ts'
@@ -25,7 +25,7 @@ export const deliveryRoutes = [
     query: z.object({
       status: z.enum(['pending', 'delivered', 'failed']).optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(DELIVERY_ORDER),
+      cursor: buildCursorSchema(DELIVERY_ORDER),
     }),
     response: z.array(Delivery),
     errors: ['webhook.missing', 'webhook.not_yours'],

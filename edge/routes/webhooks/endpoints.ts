@@ -25,7 +25,7 @@ import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { failInvalidField } from '../../pipeline/input.ts'
-import { answerArray, buildCursorValues, cursor } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
 import {
   type Answer,
   answerCompactJson,
@@ -85,7 +85,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     query: z.object({
       organization_id: RowId.optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
-      cursor: cursor(ENDPOINT_ORDER),
+      cursor: buildCursorSchema(ENDPOINT_ORDER),
     }),
     response: z.array(Endpoint),
     errors: ROLE_ERRORS,
