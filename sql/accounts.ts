@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from './db.ts'
 import { buildArrayText, type PageValues } from './lists.ts'
-import { ACCOUNT_CHANGED } from './notify.ts'
+import { ACCOUNT_CHANGED_CHANNEL } from './notify.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** Queries about accounts, their sessions and refresh tokens. */
@@ -66,7 +66,7 @@ export const lockAccount = (id: number): Query<{ id: number }> =>
 
 /** Notifies every edge process to drop its cached state of an account. */
 export const notifyAccountChanged = (id: number): Query<unknown> =>
-  sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED}, ${String(id)})`
+  sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED_CHANNEL}, ${String(id)})`
 
 const Credentials = z.object({
   id: z.number(),
@@ -156,7 +156,7 @@ export const findCredentialsById = (id: number): Query<z.output<typeof OwnCreden
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
     where a.id = ${id} and a.deleted_at is null`
 
-export type MailedKind = 'reset' | 'verify'
+export type MailedTokenKind = 'reset' | 'verify'
 
 const Recipient = z.object({
   id: z.number(),
@@ -182,7 +182,7 @@ export const findRecipientByEmail = (email: string): Query<z.output<typeof Recip
 export const insertMailedToken = (
   id: string,
   accountId: number,
-  kind: MailedKind,
+  kind: MailedTokenKind,
   digest: Buffer,
   lifetimeSeconds: number,
   address: string | null = null,
@@ -197,7 +197,7 @@ export const insertMailedToken = (
 const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 
 /** Finds the owner of a token. No row if the token is unknown, used or expired. */
-export const findMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
+export const findMailedToken = (kind: MailedTokenKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     select t.account_id, a.email from account_token t join account a on a.id = t.account_id and a.deleted_at is null
     where t.digest = ${sql.binary(digest)} and t.kind = ${kind} and t.expires_at > now() and t.used_at is null`
@@ -206,7 +206,10 @@ export const findMailedToken = (kind: MailedKind, digest: Buffer): Query<z.outpu
  * Redeems a token and invalidates the account's other tokens of that kind. If two calls run concurrently, one gets the row.
  * Locks the account first, because redeeming two of its tokens concurrently would otherwise deadlock.
  */
-export const redeemMailedToken = (kind: MailedKind, digest: Buffer): Query<z.output<typeof TokenOwner>> =>
+export const redeemMailedToken = (
+  kind: MailedTokenKind,
+  digest: Buffer,
+): Query<z.output<typeof TokenOwner>> =>
   sql.type(TokenOwner)`
     with owner as materialized (
       select id, email from account

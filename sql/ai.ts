@@ -3,7 +3,7 @@ import { JsonText, noRows, type Query, sql } from './db.ts'
 import {
   buildArrayText,
   buildPageSubquery,
-  inTimeSpan,
+  buildTimeSpanCondition,
   mapOrders,
   type PageValues,
   pairConditions,
@@ -34,7 +34,7 @@ export const readConversations = mapOrders(
       parameters: 5,
       where: pairConditions(
         ['c.owner_id = $2::int', '$3::boolean and c.user_id = $1::text and c.owner_id is null'],
-        [inTimeSpan('c.updated_at', '$4', '$5')],
+        [buildTimeSpanCondition('c.updated_at', '$4', '$5')],
       ),
       order,
       hasPageNumbers: false,

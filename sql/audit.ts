@@ -1,5 +1,5 @@
 import { noRows, type Query, sql } from './db.ts'
-import { buildListText, inTimeSpan, mapOrders, type PageValues, pairConditions } from './lists.ts'
+import { buildListText, buildTimeSpanCondition, mapOrders, type PageValues, pairConditions } from './lists.ts'
 import type { ReadStatement } from './reader.ts'
 
 /** The append-only audit trail of accounts, organizations and admin actions. */
@@ -126,7 +126,7 @@ export const readAudit = mapOrders(
       parameters: 5,
       where: pairConditions(
         pairConditions(ACCOUNT_CONDITIONS, pairConditions(KIND_CONDITIONS, ORGANIZATION_CONDITIONS)),
-        [inTimeSpan('e.at', '$4', '$5')],
+        [buildTimeSpanCondition('e.at', '$4', '$5')],
       ),
       order,
       direction,

@@ -11,7 +11,7 @@ const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]
 
-const COUNT_POSTS = 'select coalesce(sum(posts), 0) from blog_post_count'
+const POST_COUNT_QUERY = 'select coalesce(sum(posts), 0) from blog_post_count'
 const POST_LIST = {
   table: 'blog_post',
   row: 'p',
@@ -35,18 +35,18 @@ export const POST_ORDER = { 'p.created_at': 'timestamptz', 'p.id': 'bigint' } as
 export const TAGGED_POST_ORDER = { 'pt.created_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
 
 /** Published posts, newest first. */
-export const readPublished: ReadStatement<PageValues> = {
+export const readPublishedPosts: ReadStatement<PageValues> = {
   name: 'blog_published',
   text: buildListText('posts', {
     ...POST_LIST,
     where: `p.status = 'published'`,
     order: PUBLISHED_ORDER,
-    total: `${COUNT_POSTS} where status = 'published'`,
+    total: `${POST_COUNT_QUERY} where status = 'published'`,
   }),
 }
 
 /** Published posts with a tag, newest first. */
-export const readPublishedTagged: ReadStatement<[tagSlug: string, ...page: PageValues]> = {
+export const readPublishedPostsByTag: ReadStatement<[tagSlug: string, ...page: PageValues]> = {
   name: 'blog_published_tagged',
   text: buildListText('posts', {
     ...TAGGED_POST_LIST,
@@ -59,7 +59,7 @@ export const readPublishedTagged: ReadStatement<[tagSlug: string, ...page: PageV
 /** All posts, newest first. */
 export const readPosts: ReadStatement<PageValues> = {
   name: 'blog_posts',
-  text: buildListText('posts', { ...POST_LIST, where: 'true', order: POST_ORDER, total: COUNT_POSTS }),
+  text: buildListText('posts', { ...POST_LIST, where: 'true', order: POST_ORDER, total: POST_COUNT_QUERY }),
 }
 
 /** Posts with a status, newest first. */
@@ -70,12 +70,12 @@ export const readPostsByStatus: ReadStatement<[status: string, ...page: PageValu
     parameters: 1,
     where: 'p.status = $1::text',
     order: POST_ORDER,
-    total: `${COUNT_POSTS} where status = $1::text`,
+    total: `${POST_COUNT_QUERY} where status = $1::text`,
   }),
 }
 
 /** Posts with a tag and a status, newest first. A null status matches any. */
-export const readPostsTagged: ReadStatement<[tagSlug: string, status: string | null, ...page: PageValues]> = {
+export const readPostsByTag: ReadStatement<[tagSlug: string, status: string | null, ...page: PageValues]> = {
   name: 'blog_posts_tagged',
   text: buildListText('posts', {
     ...TAGGED_POST_LIST,

@@ -4,7 +4,7 @@ import type { ErrorCode } from './errors.ts'
 import {
   branchByValue,
   buildArrayText,
-  inTimeSpan,
+  buildTimeSpanCondition,
   mapOrders,
   type PageValues,
   pairConditions,
@@ -273,7 +273,7 @@ export const readSends = mapOrders(
       parameters: 6,
       where: pairConditions(
         pairConditions(VISIBILITY_CONDITIONS, pairConditions(CHANNEL_CONDITIONS, STATUS_CONDITIONS)),
-        [inTimeSpan('s.created_at', '$5', '$6')],
+        [buildTimeSpanCondition('s.created_at', '$5', '$6')],
       ),
       order,
       hasPageNumbers: false,
@@ -298,7 +298,7 @@ export const readSendOwnership: ReadStatement<[who: number | null, everything: b
 }
 
 /** Number of messages with an unknown outcome. */
-export const readUnknownCount: ReadStatement<[]> = {
+export const readUnknownSendCount: ReadStatement<[]> = {
   name: 'comms_unknown',
   text: `select count(*)::text from comms_send where status = 'unknown'`,
 }

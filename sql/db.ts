@@ -223,7 +223,10 @@ async function runTransaction<T>(pool: DatabasePool, work: (tx: Transaction) => 
       // Errors stay unmapped inside the transaction, because slonik reruns the work for SQLSTATE class 40.
       const value = await connection.transaction((tx) => {
         effects = []
-        return work({ ...createQueries(tx, leaveErrors), afterCommit: (effect) => effects.push(effect) })
+        return work({
+          ...createQueries(tx, passErrorsThrough),
+          afterCommit: (effect) => effects.push(effect),
+        })
       })
       return { value }
     } catch (error) {
@@ -238,7 +241,7 @@ async function runTransaction<T>(pool: DatabasePool, work: (tx: Transaction) => 
 }
 
 type ErrorGuard = <T>(promise: Promise<T>) => Promise<T>
-const leaveErrors: ErrorGuard = (promise) => promise
+const passErrorsThrough: ErrorGuard = (promise) => promise
 
 function createQueries(on: CommonQueryMethods, guard: ErrorGuard = mapErrors): Queries {
   return {

@@ -60,18 +60,18 @@ export const readDocuments = mapOrders(
   }),
 )
 
-const FROM_TAG_COUNT = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
+const TAG_COUNT_SOURCE = 'from document_tag_count where owner_id = coalesce($1::int, 0)'
 
 /** Selects the same documents as {@link LIST_CONDITION}, by the rows of their rarest tag. Matches nothing without tags. */
 export const LIST_BY_TAG_CONDITION = `t.owner_id = coalesce($1::int, 0) and t.label = (
     select label from unnest($3::text[]) label
-    order by (select coalesce(sum(documents), 0) ${FROM_TAG_COUNT} and document_tag_count.label = label), label limit 1)
+    order by (select coalesce(sum(documents), 0) ${TAG_COUNT_SOURCE} and document_tag_count.label = label), label limit 1)
   and ${buildFilterCondition('t')} and ($6::boolean or not t.superseded)
   and (cardinality($3) = 1 or (select d.tags @> $3 from document d where d.id = t.document_id))`
 
 // Total of a list that is filtered by one tag only, from maintained counts; null for other lists.
 const TAG_TOTAL_QUERY = `case when cardinality($3) = 1 and $2 is null and $4 is null and $5 is null then (
-  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${FROM_TAG_COUNT} and label = $3[1]) end`
+  select coalesce(sum(case when $6::boolean then documents else documents - superseded end), 0) ${TAG_COUNT_SOURCE} and label = $3[1]) end`
 
 const TAGGED_ORDERS = {
   received_at: { 't.document_id': 'bigint' },
@@ -122,7 +122,7 @@ export const readTags: ReadStatement<[owner: number | null]> = {
   name: 'document_tags',
   text: `
     select coalesce(json_agg(json_build_object('label', label, 'count', count) order by count desc, label), '[]')::text from (
-      select label, sum(documents) as count ${FROM_TAG_COUNT} group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
+      select label, sum(documents) as count ${TAG_COUNT_SOURCE} group by label having sum(documents) > 0 order by count desc, label limit 1000) tags`,
 }
 
 /** Changes to a document: null clears a field, and absent fields keep their value. */
@@ -158,7 +158,7 @@ const TaggedDocument = z.object({ id: z.number(), had: z.boolean(), full: z.bool
 
 type Fragment = ReturnType<typeof sql.fragment>
 
-type ChangeTag = (
+type TagStatement = (
   ids: readonly number[],
   owner: number | null,
   label: string,
@@ -171,7 +171,7 @@ const updateTags = (
   label: string,
   tags: Fragment,
   concerned: Fragment,
-): ReturnType<ChangeTag> =>
+): ReturnType<TagStatement> =>
   sql.type(TaggedDocument)`
     with owned as (
       select id, ${label} = any(tags) as had, cardinality(tags) >= 100 as "full" from document
@@ -186,7 +186,7 @@ const updateTags = (
  * Adds a label to documents. An existing label keeps its position. Returns a row for each document that the owner has.
  * `full` without `had` means that the document was not changed, because it has the maximum number of labels.
  */
-export const addTag: ChangeTag = (ids, owner, label) =>
+export const addTag: TagStatement = (ids, owner, label) =>
   updateTags(
     ids,
     owner,
@@ -196,7 +196,7 @@ export const addTag: ChangeTag = (ids, owner, label) =>
   )
 
 /** Removes a label from documents. Returns a row for each document that the owner has. */
-export const removeTag: ChangeTag = (ids, owner, label) =>
+export const removeTag: TagStatement = (ids, owner, label) =>
   updateTags(ids, owner, label, sql.fragment`array_remove(d.tags, ${label})`, sql.fragment`owned.had`)
 
 // Uploading.

@@ -33,9 +33,9 @@ export interface ConnectOptions {
 }
 
 // SQLSTATE of read_only_sql_transaction: the error of a write on a read-only server.
-const READ_ONLY = '25006'
+const READ_ONLY_SQLSTATE = '25006'
 // sqlserver_rejected_establishment_of_sqlconnection
-const CONNECTION_REJECTED = '08004'
+const CONNECTION_REJECTED_SQLSTATE = '08004'
 // Grace period in ms to read an answer that arrived while the process was blocked.
 const GRACE_PERIOD_MS = 100
 const NO_ANSWER_MESSAGE = 'Connection terminated: the database does not answer'
@@ -147,9 +147,12 @@ export class ServerClient extends pg.Client {
     ).finally(() => limit.clear())
     const { read_only: readOnly, is_standby: isStandby } = rows[0]!
     if (wanted === 'primary' && readOnly === 'on')
-      throw createServerError('The server accepts no writes: it is a standby or read-only', READ_ONLY)
+      throw createServerError(
+        'The server accepts no writes: it is a standby or read-only',
+        READ_ONLY_SQLSTATE,
+      )
     if (wanted === 'standby' && !isStandby)
-      throw createServerError('The server is not a standby', CONNECTION_REJECTED)
+      throw createServerError('The server is not a standby', CONNECTION_REJECTED_SQLSTATE)
   }
 
   /** Destroys the socket without notifying the server. */

@@ -33,7 +33,10 @@ async function queryLines(client: Client, text: string): Promise<string[]> {
   return (await client.query<{ line: string }>(text)).rows.map((row) => row.line)
 }
 
-const buildNotInExtension = (catalog: string, object: string): string => `not exists (select from pg_depend
+const buildNotInExtensionCondition = (
+  catalog: string,
+  object: string,
+): string => `not exists (select from pg_depend
   where classid = '${catalog}'::regclass and objid = ${object} and deptype = 'e')`
 
 const EXTENSIONS_QUERY = `
@@ -47,13 +50,13 @@ const CONFIGURATIONS_QUERY = `
       from pg_ts_config_map join pg_ts_dict d on d.oid = mapdict
       join ts_token_type(cfgparser) on tokid = maptokentype where mapcfg = c.oid group by alias) mappings)) as line
   from pg_ts_config c join pg_ts_parser p on p.oid = cfgparser
-  where cfgnamespace = 'public'::regnamespace and ${buildNotInExtension('pg_ts_config', 'c.oid')}
+  where cfgnamespace = 'public'::regnamespace and ${buildNotInExtensionCondition('pg_ts_config', 'c.oid')}
   order by cfgname collate "C"`
 
 const TYPES_QUERY = `
   select format('create type %I as enum (%s);', typname,
     (select string_agg(quote_literal(enumlabel), ', ' order by enumsortorder) from pg_enum where enumtypid = t.oid)) as line
-  from pg_type t where typnamespace = 'public'::regnamespace and typtype = 'e' and ${buildNotInExtension('pg_type', 't.oid')}
+  from pg_type t where typnamespace = 'public'::regnamespace and typtype = 'e' and ${buildNotInExtensionCondition('pg_type', 't.oid')}
   order by typname collate "C"`
 
 const COLUMN_LINE = `format('  %I %s%s%s%s%s', attname, format_type(atttypid, atttypmod),
@@ -78,13 +81,13 @@ const TABLES_QUERY = `
     case when relkind = 'p' then ' partition by ' || pg_get_partkeydef(c.oid) else '' end
       || case when reloptions is null then '' else ' with (' || array_to_string(reloptions, ', ') || ')' end) as line
   from pg_class c
-  where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and ${buildNotInExtension('pg_class', 'c.oid')}
+  where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and ${buildNotInExtensionCondition('pg_class', 'c.oid')}
   order by relname collate "C"`
 
 const INDEXES_QUERY = `
   select pg_get_indexdef(indexrelid) || ';' as line
   from pg_index i join pg_class c on c.oid = indexrelid
-  where relnamespace = 'public'::regnamespace and ${buildNotInExtension('pg_class', 'c.oid')}
+  where relnamespace = 'public'::regnamespace and ${buildNotInExtensionCondition('pg_class', 'c.oid')}
     and not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u', 'x'))
   order by indrelid::regclass::text collate "C", relname collate "C"`
 
@@ -97,13 +100,13 @@ const VIEWS_QUERY = `
   select format(E'create %sview %I as\\n%s', case relkind when 'm' then 'materialized ' else '' end, relname,
     pg_get_viewdef(c.oid)) as line
   from pg_class c
-  where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${buildNotInExtension('pg_class', 'c.oid')}
+  where relnamespace = 'public'::regnamespace and relkind in ('v', 'm') and ${buildNotInExtensionCondition('pg_class', 'c.oid')}
   order by relname collate "C"`
 
 // Shows parameters, result, settings and a digest of the body. Function bodies have files of their own.
 const FUNCTIONS_QUERY = `
   select rtrim(replace(pg_get_functiondef(p.oid), prosrc, md5(prosrc)), E' \\n') || ';' as line from pg_proc p
-  where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${buildNotInExtension('pg_proc', 'p.oid')}
+  where pronamespace = 'public'::regnamespace and prokind in ('f', 'p') and ${buildNotInExtensionCondition('pg_proc', 'p.oid')}
   order by proname collate "C", pg_get_function_identity_arguments(p.oid) collate "C"`
 
 const TRIGGERS_QUERY = `

@@ -27,9 +27,9 @@ export function deriveChildId(parent: string, n: number): string {
   return `${parent.slice(0, 14)}7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** Returns true if a text is a UUID in its canonical lower-case form. */
 export function isUuid(text: string): boolean {
-  return UUID.test(text)
+  return UUID_PATTERN.test(text)
 }

@@ -75,7 +75,7 @@ export interface FinishEntry {
  * A job becomes a suspect after this many process deaths during its attempts, since it may have caused them. An
  * isolated runner then runs the job, so a further death harms no other job and proves the cause.
  */
-export const SUSPECT_FROM = 2
+export const SUSPECT_FROM_DEATHS = 2
 /** Number of deaths of the isolated runner after which a suspect fails permanently. */
 export const MAX_CRASHES = 3
 
@@ -83,9 +83,9 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries.map(withParsedResult))}::jsonb, ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}) as id`
+  )`select id from job_finish(${JSON.stringify(entries.map(parseEntryResult))}::jsonb, ${SUSPECT_FROM_DEATHS}, ${SUSPECT_FROM_DEATHS + MAX_CRASHES}) as id`
 
-const withParsedResult = ({ result, ...entry }: FinishEntry) =>
+const parseEntryResult = ({ result, ...entry }: FinishEntry) =>
   result === undefined ? entry : { ...entry, result: JSON.parse(result) }
 
 /**
@@ -135,17 +135,17 @@ export const rescueRunningJobs = (
 ): Query<{ id: string }> =>
   sql.prepared('job_rescue_running', Id)`
     select id from job_rescue_running(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
-      ${SUSPECT_FROM}, ${SUSPECT_FROM + MAX_CRASHES}, ${max}) as id
+      ${SUSPECT_FROM_DEATHS}, ${SUSPECT_FROM_DEATHS + MAX_CRASHES}, ${max}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**
  * Removes one interruption from unfinished jobs whose worker turned out to be late, not dead. Jobs with more than
- * `SUSPECT_FROM` interruptions are not changed.
+ * `SUSPECT_FROM_DEATHS` interruptions are not changed.
  */
 export const refundInterruptions = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('job_refund', noRows)`
     update job set interruptions = interruptions - 1
-    where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM}::int4 and finished_at is null`
+    where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM_DEATHS}::int4 and finished_at is null`
 
 /**
  * Rescues queued jobs that have no delivery to start them, see `job_rescue_queued`. Returns the jobs for which it added
@@ -292,7 +292,7 @@ export const readJob: ReadStatement<VisibleJob> = {
  * Returns `true` if the caller may cancel or retry a job, `false` if the job has no owner. No row if the caller cannot
  * see the job.
  */
-export const readJobIsOwn: ReadStatement<VisibleJob> = {
+export const readJobOwnership: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }

@@ -23,9 +23,12 @@ export const countRequest = (
 export const deriveLoginSubject = (address: Buffer, device: Buffer | null): Buffer =>
   device === null
     ? address
-    : Buffer.concat([address.subarray(0, SHARED_BYTES), device.subarray(0, address.length - SHARED_BYTES)])
+    : Buffer.concat([
+        address.subarray(0, SHARED_DIGEST_BYTES),
+        device.subarray(0, address.length - SHARED_DIGEST_BYTES),
+      ])
 
-const SHARED_BYTES = 16
+const SHARED_DIGEST_BYTES = 16
 
 const LOGIN_OUTCOMES = ['ok', 'wrong', 'wrong, now locked', 'locked', 'incomplete'] as const
 export type LoginOutcome = (typeof LOGIN_OUTCOMES)[number]
@@ -65,8 +68,10 @@ export const decideLogin = (
 
 /** Removes the locks and failures of an address and its known devices. `address` is the digest of the address. */
 export const unlockLogin = (address: Buffer): Query<unknown> => {
-  const shared = address.subarray(0, SHARED_BYTES)
-  const [first, last] = [0x00, 0xff].map((byte) => Buffer.concat([shared, Buffer.alloc(SHARED_BYTES, byte)]))
+  const shared = address.subarray(0, SHARED_DIGEST_BYTES)
+  const [first, last] = [0x00, 0xff].map((byte) =>
+    Buffer.concat([shared, Buffer.alloc(SHARED_DIGEST_BYTES, byte)]),
+  )
   return sql.type(z.unknown())`
     delete from login_failure where subject between ${sql.binary(first!)} and ${sql.binary(last!)}`
 }

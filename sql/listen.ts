@@ -21,7 +21,7 @@ export interface ListenOptions extends ConnectOptions {
 }
 
 // Time limit of the LISTEN statement and of a heartbeat.
-const ANSWER_MS = 5_000
+const ANSWER_TIMEOUT_MS = 5_000
 const BACKOFF_MS = [50, 100, 250, 500, 1000]
 
 /** Connects and listens until closed, reconnecting when needed. Resolves once the first LISTEN has succeeded. */
@@ -31,7 +31,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const first = Promise.withResolvers<void>()
 
   const session = async (): Promise<void> => {
-    const opened = await connect({ answerMs: ANSWER_MS, ...options })
+    const opened = await connect({ answerMs: ANSWER_TIMEOUT_MS, ...options })
     const ended = new Promise<void>((resolve) => opened.once('end', resolve))
     opened.on('notification', ({ channel, payload }) => options.channels[channel]?.(payload ?? ''))
     try {

@@ -7,7 +7,7 @@
  * Maximum number of rows to count in a list, since counting all would take too long. Beyond it, the total is a lower
  * bound.
  */
-export const MAX_COUNTED = 10_000
+export const MAX_COUNTED_ROWS = 10_000
 
 /** The type of a sort key. */
 export type KeyType = 'bigint' | 'uuid' | 'date' | 'timestamptz' | 'text' | 'real'
@@ -41,7 +41,7 @@ export interface List {
    * so each skipped row costs only an index entry. If false, rows cannot be skipped.
    */
   readonly hasPageNumbers?: boolean
-  /** A subquery for the stored number of rows. If absent, rows are counted up to `MAX_COUNTED`. */
+  /** A subquery for the stored number of rows. If absent, rows are counted up to `MAX_COUNTED_ROWS`. */
   readonly total?: string
   /** True if `total` may be null, in which case the rows are counted. */
   readonly isTotalPartial?: boolean
@@ -84,7 +84,7 @@ export const pairConditions = (some: readonly string[], others: readonly string[
  * Returns a condition for times from `from` (inclusive) to `to` (exclusive), so consecutive spans share no row. A null
  * bound is open.
  */
-export const inTimeSpan = (time: string, from: string, to: string): string =>
+export const buildTimeSpanCondition = (time: string, from: string, to: string): string =>
   `(${from}::timestamptz is null or ${time} >= ${from}::timestamptz) and (${to}::timestamptz is null or ${time} < ${to}::timestamptz)`
 
 const toConditions = (where: List['where']): readonly string[] =>
@@ -163,11 +163,11 @@ function buildTotalSubquery(list: List): string {
 }
 
 function buildCountSubquery({ table, row, where }: List, when = 'true'): string {
-  const limit = `limit ${MAX_COUNTED + 1}`
+  const limit = `limit ${MAX_COUNTED_ROWS + 1}`
   const branches = toConditions(where).map(
     (condition) => `(select from ${table} ${row} where (${condition}) and ${when} ${limit})`,
   )
-  return `(select least(count(*), ${MAX_COUNTED}) as n, count(*) <= ${MAX_COUNTED} as exact
+  return `(select least(count(*), ${MAX_COUNTED_ROWS}) as n, count(*) <= ${MAX_COUNTED_ROWS} as exact
     from (select from (${branches.join(' union all ')}) branches ${limit}) matching)`
 }
 

@@ -6,14 +6,14 @@ import { type Client, connect, createQueuePool } from './driver.ts'
 import { LOCK_TIMING, type LockTiming, retryUntilLocked } from './lock-retry.ts'
 import {
   type AppliedFunctionArea,
-  BASELINE,
-  BEFORE_BASELINE,
+  BASELINE_NAME,
   listChangedAreas,
   listMigrationNames,
   MIGRATIONS_FOLDER,
+  PRE_BASELINE_NAME,
   readFunctionAreas,
   readMigration,
-  SEEDS,
+  SEEDS_NAME,
   SELECT_APPLIED_FUNCTIONS,
 } from './migrations.ts'
 import { findPoolerProblem } from './pooler.ts'
@@ -53,12 +53,12 @@ export function migrate(url: string, options: MigrateOptions = {}): Promise<read
     if (appRole !== undefined) await checkAppRole(run.client, appRole)
     const pending = await listPending(run)
     await migrateQueue(run)
-    for (const name of pending) if (name !== SEEDS) await applyMigration(run, name)
+    for (const name of pending) if (name !== SEEDS_NAME) await applyMigration(run, name)
     const functions = await applyFunctions(run)
-    if (pending.includes(SEEDS)) await applyMigration(run, SEEDS)
+    if (pending.includes(SEEDS_NAME)) await applyMigration(run, SEEDS_NAME)
     if (appRole !== undefined)
       await runInTransaction(run, 'The rights of DATABASE_APP_ROLE', () => grantAppRole(run.client, appRole))
-    return pending.includes(BASELINE) ? pending : [...pending, ...functions]
+    return pending.includes(BASELINE_NAME) ? pending : [...pending, ...functions]
   })
 }
 
@@ -72,8 +72,8 @@ export function createEmptySchema(url: string, last: string): Promise<void> {
   return withLock(url, {}, async (run) => {
     await migrateQueue(run)
     for (const name of await listPending(run))
-      if (name !== SEEDS && name <= last) await applyMigration(run, name)
-    await run.client.query('insert into migration (name) values ($1)', [SEEDS])
+      if (name !== SEEDS_NAME && name <= last) await applyMigration(run, name)
+    await run.client.query('insert into migration (name) values ($1)', [SEEDS_NAME])
     await applyCompatibleFunctions(run)
   })
 }
@@ -102,7 +102,7 @@ async function withLock<T>(
 async function listPending({ client, folder }: MigrationRun): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>('select name from migration')
   const applied = new Set(rows.map((row) => row.name))
-  if (applied.has(BEFORE_BASELINE)) throw new StartError(TOO_OLD_MESSAGE)
+  if (applied.has(PRE_BASELINE_NAME)) throw new StartError(TOO_OLD_MESSAGE)
   return (await listMigrationNames(folder)).filter((name) => !applied.has(name))
 }
 

@@ -8,13 +8,13 @@ import { readdir, readFile } from 'node:fs/promises'
  */
 
 /** Name under which a database records that `schema/` was applied. */
-export const BASELINE = '000000-baseline'
+export const BASELINE_NAME = '000000-baseline'
 
 /** Name under which a database records that the initial rows were added. */
-export const SEEDS = '000000-seeds'
+export const SEEDS_NAME = '000000-seeds'
 
 /** A migration that only databases older than the baseline have applied. Such databases cannot be migrated. */
-export const BEFORE_BASELINE = '000001-accounts.sql'
+export const PRE_BASELINE_NAME = '000001-accounts.sql'
 
 /** All functions of one area. */
 export interface FunctionArea {
@@ -34,13 +34,13 @@ export const MIGRATIONS_FOLDER = resolveUrl('./migrations/')
 /** Returns the names of the baseline, the initial rows and all migrations, in numeric order. */
 export async function listMigrationNames(folder: URL = MIGRATIONS_FOLDER): Promise<string[]> {
   const numbered = (await listSqlFiles(folder)).filter((name) => /^\d{6}-[a-z0-9-]+\.sql$/.test(name))
-  return [BASELINE, SEEDS, ...numbered]
+  return [BASELINE_NAME, SEEDS_NAME, ...numbered]
 }
 
 /** Reads the SQL of a named migration. */
 export async function readMigration(name: string, folder: URL = MIGRATIONS_FOLDER): Promise<string> {
-  if (name === BASELINE) return (await readSqlFiles(resolveUrl('./schema/'))).join('\n')
-  if (name === SEEDS) return (await readSqlFiles(resolveUrl('./seeds/'))).join('\n')
+  if (name === BASELINE_NAME) return (await readSqlFiles(resolveUrl('./schema/'))).join('\n')
+  if (name === SEEDS_NAME) return (await readSqlFiles(resolveUrl('./seeds/'))).join('\n')
   return readFile(new URL(name, folder), 'utf8')
 }
 

@@ -2,25 +2,25 @@ import { z } from 'zod'
 import { type Database, noRows, type Query, sql } from './db.ts'
 
 /** Channel for changed jobs. The payload is a list of job ids separated by spaces, or `*` for too many to list. */
-export const JOB_EVENTS = 'job_events'
+export const JOB_EVENTS_CHANNEL = 'job_events'
 
 /** Channel for workers that start or stop. Its payload is empty. */
-export const WORKER_CHANGED = 'worker_changed'
+export const WORKER_CHANGED_CHANNEL = 'worker_changed'
 
 /** Channel for queues that are paused, resumed or limited. The payload is the queue name. */
-export const QUEUE_CHANGED = 'queue_changed'
+export const QUEUE_CHANGED_CHANNEL = 'queue_changed'
 
 /** Channel for changed accounts. The payload is the account id. */
-export const ACCOUNT_CHANGED = 'account_changed'
+export const ACCOUNT_CHANGED_CHANNEL = 'account_changed'
 
 /** Notifies subscribers that a worker has started or stopped. */
 export const notifyWorkerChange = (): Query<unknown> =>
-  sql.type(noRows)`select pg_notify(${WORKER_CHANGED}, '')`
+  sql.type(noRows)`select pg_notify(${WORKER_CHANGED_CHANNEL}, '')`
 
 /** Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. */
 export const notifyJobChanges = (ids: readonly string[]): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
-    select pg_notify(${JOB_EVENTS}, payload) from unnest(${sql.array(createPayloads(ids), 'text')}) payload`
+    select pg_notify(${JOB_EVENTS_CHANNEL}, payload) from unnest(${sql.array(createPayloads(ids), 'text')}) payload`
 
 /** Maximum number of job ids in a payload. NOTIFY limits a payload to 7999 bytes; 200 ids of 37 characters fit. */
 export const MAX_IDS_PER_PAYLOAD = 200

@@ -77,7 +77,7 @@ export const findUnrenderedPage = (id: number, page: number): Query<z.output<typ
     select job_id from document_page
     where document_id = ${id} and page_number = ${page} and image is null and width is not null`
 
-export interface Picture {
+export interface RenderedImage {
   readonly png: Uint8Array
   readonly width: number
   readonly height: number
@@ -87,7 +87,12 @@ export interface Picture {
  * Stores a rendered image; null means that the page cannot be rendered. Changes nothing if an image is already stored,
  * or if another extraction has reread the page.
  */
-export const storeImage = (id: number, page: number, readBy: string, image: Picture | null): Query<unknown> =>
+export const storePageImage = (
+  id: number,
+  page: number,
+  readBy: string,
+  image: RenderedImage | null,
+): Query<unknown> =>
   sql.type(noRows)`
     update document_page set image = ${image === null ? null : sql.binary(Buffer.from(image.png))},
       width = ${image?.width ?? null}, height = ${image?.height ?? null}
@@ -96,7 +101,7 @@ export const storeImage = (id: number, page: number, readBy: string, image: Pict
 // Extraction.
 
 /** `true` if the bytes of a document are stored, otherwise `false`. Null if the document does not exist. */
-export const readHasBytes: ReadStatement<[id: number, owner: number | null]> = {
+export const readBytesPresence: ReadStatement<[id: number, owner: number | null]> = {
   name: 'document_has_bytes',
   text: `select (exists (select from blob b where b.sha256 = d.sha256))::text from document d where ${OWNED_CONDITION}`,
 }

@@ -63,7 +63,7 @@ const ReconciledTime = z.object({ now: z.number(), at: z.number().nullable() })
 
 // Ignores a stored time in the future, left by a clock that was ahead. Otherwise, reconciliation would stop until that
 // time.
-const IS_PLAUSIBLE_TIME = sql.fragment`r.read_until < now() + interval '10 minutes'`
+const PLAUSIBLE_TIME_CONDITION = sql.fragment`r.read_until < now() + interval '10 minutes'`
 
 /**
  * Returns the current time, and the time up to which the provider's events have been read (null if never). Both are in
@@ -72,13 +72,13 @@ const IS_PLAUSIBLE_TIME = sql.fragment`r.read_until < now() + interval '10 minut
 export const getReconciledTime = (): Query<z.output<typeof ReconciledTime>> =>
   sql.type(ReconciledTime)`
     select floor(extract(epoch from now()))::float8 as now,
-      (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${IS_PLAUSIBLE_TIME}) as at`
+      (select extract(epoch from r.read_until)::float8 from payment_reconciliation r where ${PLAUSIBLE_TIME_CONDITION}) as at`
 
 export const setReconciledTime = (seconds: number): Query<unknown> =>
   sql.type(noRows)`
     insert into payment_reconciliation as r (read_until) values (to_timestamp(${seconds}::float8))
     on conflict on constraint payment_reconciliation_pkey do update
-    set read_until = greatest(case when ${IS_PLAUSIBLE_TIME} then r.read_until end, excluded.read_until)`
+    set read_until = greatest(case when ${PLAUSIBLE_TIME_CONDITION} then r.read_until end, excluded.read_until)`
 
 // Customers.
 

@@ -1,7 +1,7 @@
 import {
   branchByValue,
   buildListText,
-  inTimeSpan,
+  buildTimeSpanCondition,
   type List,
   mapOrders,
   type PageValues,
@@ -62,7 +62,7 @@ export const readTransactions = mapOrders(TRANSACTION_ORDERS, (column, order, di
   createScopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
     `payment_transactions_by_${column}_${direction}`,
     (owned) => {
-      const listed = `${owned('t.customer_id')} and t.shown and ${inTimeSpan('t.created_at', '$3', '$4')}`
+      const listed = `${owned('t.customer_id')} and t.shown and ${buildTimeSpanCondition('t.created_at', '$3', '$4')}`
       return buildListText('transactions', {
         table: 'payment_transaction',
         row: 't',
@@ -104,7 +104,7 @@ export const readSubscriptions = createScopedStatement<[status: string | null, .
 )
 
 /** Statuses that the API's filter `open` selects. */
-export const OPEN_DISPUTES = ['warning_issued', 'needs_response', 'under_review'] as const
+export const OPEN_DISPUTE_STATUSES = ['warning_issued', 'needs_response', 'under_review'] as const
 
 export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
 const DISPUTED_TRANSACTION_JOIN = 'left join payment_transaction t on t.id = d.transaction_id'
@@ -119,7 +119,7 @@ export const readDisputes = createScopedStatement<[status: string | null, ...pag
       parameters: 2,
       where: [
         ...buildStatusConditions(owned('d.customer_id'), 'd.status'),
-        ...OPEN_DISPUTES.map(
+        ...OPEN_DISPUTE_STATUSES.map(
           (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
         ),
       ],

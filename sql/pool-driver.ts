@@ -24,10 +24,10 @@ export interface PoolDriverOptions extends ConnectOptions {
 }
 
 // The statements with which slonik begins and commits a transaction.
-const BEGIN = 'START TRANSACTION'
-const COMMIT = 'COMMIT'
-const IDLE = 'I'
-const WAL_END = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
+const BEGIN_STATEMENT = 'START TRANSACTION'
+const COMMIT_STATEMENT = 'COMMIT'
+const IDLE_STATUS = 'I'
+const WAL_END_QUERY = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
 
 /** Creates a slonik driver that opens the same kind of client as every other connection of the service. */
 export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
@@ -48,7 +48,9 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
         query: async (text, values, named) => {
           const name = named?.name
           const send = () => client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
-          const commits = text === COMMIT || (client.getTransactionStatus() === IDLE && text !== BEGIN)
+          const commits =
+            text === COMMIT_STATEMENT ||
+            (client.getTransactionStatus() === IDLE_STATUS && text !== BEGIN_STATEMENT)
           const result =
             onCommit !== undefined && commits ? await queryWithPosition(client, send, onCommit) : await send()
           const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
@@ -74,7 +76,7 @@ async function queryWithPosition<T>(
   onCommit: (position: string) => void,
 ): Promise<T> {
   client.socket.cork()
-  const both = Promise.all([send(), client.query<{ position: string | null }>(WAL_END)])
+  const both = Promise.all([send(), client.query<{ position: string | null }>(WAL_END_QUERY)])
   client.socket.uncork()
   const [result, { rows }] = await both
   if (rows[0]?.position) onCommit(rows[0].position)

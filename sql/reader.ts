@@ -49,7 +49,7 @@ export interface ReadOptions {
 // cached until the next analyze, which can be minutes away. Replanning everything costs a few milliseconds. Behind a
 // pooler, only the most recently used server connection discards its plans.
 const REPLAN_INTERVAL_MS = 10_000
-const REPLAN: WireStatement = { name: 'replan', text: 'discard plans', isAuxiliary: true }
+const REPLAN_STATEMENT: WireStatement = { name: 'replan', text: 'discard plans', isAuxiliary: true }
 // The setting lasts until the end of the transaction, which covers all statements under one Sync. A slow statement is
 // planned for its own values, since the best index depends on them and on current table sizes.
 const LIMIT_STATEMENT: WireStatement = {
@@ -113,13 +113,15 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_
 
   // Errors are ignored, because the next read reports the same problem.
   const replan = (): void => {
-    if (wire?.isBroken === false) wire.read(REPLAN, []).catch(() => {})
+    if (wire?.isBroken === false) wire.read(REPLAN_STATEMENT, []).catch(() => {})
   }
   const replanning = setInterval(replan, replanMs).unref()
 
   return {
-    text: (statement, values, readOptions) => runStatement(runRead, statement, values, firstRow, readOptions),
-    texts: (statement, values, readOptions) => runStatement(runRead, statement, values, allRows, readOptions),
+    text: (statement, values, readOptions) =>
+      runStatement(runRead, statement, values, takeFirstRow, readOptions),
+    texts: (statement, values, readOptions) =>
+      runStatement(runRead, statement, values, takeAllRows, readOptions),
     get connectionCount() {
       return openedCount
     },
@@ -142,19 +144,19 @@ function runStatement<T>(
   pick: (rows: WireRows) => T,
   { limitMs, precheck }: ReadOptions = {},
 ): Promise<T> {
-  const read = createSend(statement, values, limitMs)
+  const read = createSendRead(statement, values, limitMs)
   if (precheck === undefined) return runRead(read, pick)
   // The precheck and the statement are sent in order under one Sync, and are retried together after the connection
   // breaks.
   const both: SendRead<[WireRows, WireRows]> = (wire) =>
     Promise.all([wire.read(precheck.statement, []), read(wire)])
   return runRead(both, ([checked, answer]) => {
-    precheck.check(firstRow(checked))
+    precheck.check(takeFirstRow(checked))
     return pick(answer)
   })
 }
 
-function createSend(
+function createSendRead(
   statement: WireStatement,
   values: readonly ReadValue[],
   limitMs: number | undefined,
@@ -167,10 +169,10 @@ function createSend(
   }
 }
 
-function firstRow(rows: WireRows): string | null {
+function takeFirstRow(rows: WireRows): string | null {
   return rows[0] ?? null
 }
 
-function allRows(rows: WireRows): readonly string[] {
+function takeAllRows(rows: WireRows): readonly string[] {
   return rows.map((row) => row ?? '')
 }

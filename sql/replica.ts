@@ -54,7 +54,7 @@ const PROGRESS_EXPRESSION = `concat_ws(' ',
   case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else '0/0' end,
   (select system_identifier from pg_control_system()) || '/' ||
   greatest((select timeline_id from pg_control_checkpoint()), (select min_recovery_end_timeline from pg_control_recovery())))`
-const READ_PROGRESS: ReadStatement<[]> = {
+const PROGRESS_STATEMENT: ReadStatement<[]> = {
   name: 'replica_progress',
   text: `select ${PROGRESS_EXPRESSION}`,
   isAuxiliary: true,
@@ -96,7 +96,7 @@ class StandbyReads implements ReplicaReads {
   }
 
   get lagBytes(): number | null {
-    return this.state === 'away' ? null : this.#options.wal.bytesAhead(this.#replayed)
+    return this.state === 'away' ? null : this.#options.wal.countBytesAhead(this.#replayed)
   }
 
   readsFor(caller: number, kind: ReadKind, since: Position): Reads {
@@ -122,15 +122,15 @@ class StandbyReads implements ReplicaReads {
     since: Position,
     send: SendRead<T>,
   ): Promise<{ readonly value: T } | null> {
-    const floor = this.#options.wal.lagFloor()
+    const floor = this.#options.wal.getLagFloor()
     if (this.state !== 'used' || floor === null) return null
     const check = (text: string | null): void => this.#assertCaughtUp(text!, Math.max(since, floor))
     return this.#reads.run(caller, kind, async (reader, { limitMs }) => {
-      const early = performance.now() + limitMs * EARLY_FRACTION
+      const early = performance.now() + limitMs * EARLY_CANCEL_FRACTION
       try {
         // If the last known progress is too old, check it first. Otherwise the whole read might be wasted.
-        if (this.#replayed < since) check(await reader.text(READ_PROGRESS, []))
-        return { value: await send(reader, { limitMs, precheck: { statement: READ_PROGRESS, check } }) }
+        if (this.#replayed < since) check(await reader.text(PROGRESS_STATEMENT, []))
+        return { value: await send(reader, { limitMs, precheck: { statement: PROGRESS_STATEMENT, check } }) }
       } catch (error) {
         if (canRetryOnPrimary(error, performance.now() < early)) return null
         throw error
@@ -153,7 +153,7 @@ class StandbyReads implements ReplicaReads {
     const { replayed, lineage } = this.#parseProgress(text)
     const { wal } = this.#options
     this.#replayed = replayed
-    const floor = wal.lagFloor()
+    const floor = wal.getLagFloor()
     // While the primary is silent, its position is unknown, so the lag cannot be judged.
     if (floor === null) return
     if (lineage !== wal.lineage) this.#setState('foreign')
@@ -181,7 +181,7 @@ type SendRead<T> = (reads: Reads, readOptions?: ReadOptions) => Promise<T>
 
 // Fraction of a read's time limit. A read that the server cancels earlier was not too slow, so the primary may repeat
 // it.
-const EARLY_FRACTION = 0.8
+const EARLY_CANCEL_FRACTION = 0.8
 
 /** Returns true if the primary may answer despite this error of the standby, such as a conflict with replay. */
 function canRetryOnPrimary(error: unknown, isEarly: boolean): boolean {

@@ -10,7 +10,7 @@ const SHOWN_DAYS = 30
 /** Number of days for which daily sizes are kept. */
 const HISTORY_DAYS = 400
 // Maximum number of old rows to count per table. Beyond it, the number is estimated.
-const MAX_COUNTED = 1000
+const MAX_COUNTED_ROWS = 1000
 
 const TODAY = sql.fragment`(now() at time zone 'utc')::date`
 
@@ -78,9 +78,9 @@ const PRUNABLE_QUERIES = PRUNED_TABLES.flatMap(({ table, condition, cascadedTabl
   if (condition === undefined) return []
   const rows = (cut: string): string =>
     `select from ${table} where ${condition.timeColumn} < ${cut} and ${condition.where.sql} order by ${condition.timeColumn}`
-  const found = `(select case when n < ${MAX_COUNTED} then n
+  const found = `(select case when n < ${MAX_COUNTED_ROWS} then n
       else greatest(n, planned_rows(format($q$${rows('%L')}$q$, ${buildCutoff(table)}))) end
-    from (select count(*) as n from (${rows(buildCutoff(table))} limit ${MAX_COUNTED}) first) counted)`
+    from (select count(*) as n from (${rows(buildCutoff(table))} limit ${MAX_COUNTED_ROWS}) first) counted)`
   const values = [table, ...cascadedTables].map((name) => `('${name}')`).join(', ')
   return [
     `select name, '${table}', rows, null::bigint from (select ${found} as rows) old, (values ${values}) gone (name)`,

@@ -38,7 +38,7 @@ export interface SlowReadOptions extends Omit<ReaderOptions, 'answerMs'> {
  * Number of connections, not counting the one that is reserved for callers without reads. On two cores, 2 connections
  * serve a list of 20 posts 2,500 times a second, and 4 serve it 3,700 times.
  */
-export const CONNECTIONS = 4
+export const CONNECTION_COUNT = 4
 // Extra time in which the server cancels a statement that exceeds its limit. The connection then survives.
 const CANCEL_GRACE_MS = 1_000
 
@@ -46,7 +46,7 @@ const CANCEL_GRACE_MS = 1_000
 export function createSlowReads(options: SlowReadOptions): SlowReads {
   const { limits } = options
   const answerMs = Math.max(...Object.values(limits)) + CANCEL_GRACE_MS
-  const slots = createSlots(CONNECTIONS)
+  const slots = createSlots(CONNECTION_COUNT)
   const readers: Reader[] = []
   const idle: Reader[] = []
 

@@ -20,7 +20,7 @@ interface NamedStatement {
   readonly text: string
 }
 
-const MAX_CHARACTERS = 80
+const MAX_STATEMENT_CHARACTERS = 80
 
 export const isSlow = ({ thresholdMs }: SlowStatements, ms: number): boolean => ms >= thresholdMs
 
@@ -32,6 +32,6 @@ export function reportSlow(
   origin: unknown,
   together = 1,
 ): void {
-  const statement = name ?? text.replace(/\s+/g, ' ').trim().slice(0, MAX_CHARACTERS)
+  const statement = name ?? text.replace(/\s+/g, ' ').trim().slice(0, MAX_STATEMENT_CHARACTERS)
   slow.report({ statement, ms: Math.round(ms), ...(together > 1 && { together }) }, origin)
 }

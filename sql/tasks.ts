@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from './db.ts'
-import { LIVE_COUNTS, waitingSince } from './jobs/lists.ts'
+import { buildWaitingSince, LIVE_COUNTS } from './jobs/lists.ts'
 import { buildRetainedCondition } from './jobs.ts'
 import type { ReadStatement } from './reader.ts'
 
@@ -35,7 +35,7 @@ export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
     select json_agg(json_build_object('queue_type', q.name, 'depth', coalesce(live.queued, 0), 'running', coalesce(live.running, 0),
-      'oldest_seconds', extract(epoch from now() - ${waitingSince('q.name')})::float8) order by q.name)::text
+      'oldest_seconds', extract(epoch from now() - ${buildWaitingSince('q.name')})::float8) order by q.name)::text
     from unnest($1::text[]) as q(name) left join ${LIVE_COUNTS} live on live.queue = q.name`,
 }
 

@@ -48,14 +48,14 @@ const Preview = z.object({ generation: z.string(), byte_size: z.number() })
 export type Preview = z.output<typeof Preview>
 
 // Condition that limits writes of `used_at` to one a day, since retention (`PREVIEWS_KEEP_DAYS`) counts days.
-const IS_USE_OUTDATED = sql.fragment`used_at < now() - interval '1 day'`
+const USE_OUTDATED_CONDITION = sql.fragment`used_at < now() - interval '1 day'`
 
 /**
  * Returns a preview whose bytes are all stored, and records its use. No row if the preview is missing or incomplete.
  */
 export const findPreview = (digest: Buffer): Query<Preview> =>
   sql.prepared('voice_preview', Preview)`
-    with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${IS_USE_OUTDATED})
+    with used as (update voice_preview set used_at = now() where digest = ${sql.binary(digest)} and ${USE_OUTDATED_CONDITION})
     select generation, byte_size from voice_preview where digest = ${sql.binary(digest)} and byte_size is not null`
 
 /** Stores the input of a preview; if it is already stored, records its use. */

@@ -10,11 +10,11 @@ import type { Reads } from './slow-reads.ts'
 export type Position = number
 
 const HIGH_WORD_FACTOR = 2 ** 32
-const POSITION = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
+const POSITION_PATTERN = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i
 
 /** Parses a position in PostgreSQL's notation; returns null if it is invalid. */
 export function parsePosition(text: string): Position | null {
-  const parts = POSITION.exec(text)
+  const parts = POSITION_PATTERN.exec(text)
   return parts === null
     ? null
     : Number.parseInt(parts[1]!, 16) * HIGH_WORD_FACTOR + Number.parseInt(parts[2]!, 16)
@@ -29,7 +29,7 @@ export function formatPosition(position: Position): string {
 /** SQL for the end of the WAL, which is at or beyond every commit record; null on a standby. */
 export const END_OF_WAL = 'case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end'
 
-const WAL_END: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
+const WAL_END_STATEMENT: ReadStatement<[]> = { name: 'wal_end', text: `select ${END_OF_WAL}` }
 
 // The flushed position is sampled too, because the primary sends only flushed WAL to a standby. An idle primary flushes
 // everything.
@@ -48,12 +48,12 @@ export interface Wal {
   /** Wraps reads so that `end` covers each answer once it resolves. */
   trackReads(reader: Reads): Reads
   /** Returns a flushed position at or beyond every commit older than `maxLagMs`; null while the primary is silent. */
-  lagFloor(): Position | null
+  getLagFloor(): Position | null
   /**
    * Returns the number of bytes between a position and the primary's last known flushed position; null before the first
    * sample.
    */
-  bytesAhead(position: Position): number | null
+  countBytesAhead(position: Position): number | null
   /** The primary's cluster and timeline. A server with a different lineage is not its standby. */
   readonly lineage: string
   close(): void
@@ -97,7 +97,7 @@ class WatchedWal implements Wal {
   trackReads(reader: Reads): Reads {
     // The read and the query for the position are sent together, in this order.
     const withPosition = <T>(answer: Promise<T>): Promise<T> =>
-      Promise.all([answer, this.#primary.text(WAL_END, [])]).then(([value, position]) => {
+      Promise.all([answer, this.#primary.text(WAL_END_STATEMENT, [])]).then(([value, position]) => {
         if (position !== null) this.recordCommit(position)
         return value
       })
@@ -107,14 +107,14 @@ class WatchedWal implements Wal {
     }
   }
 
-  lagFloor(): Position | null {
+  getLagFloor(): Position | null {
     const due = performance.now() - this.#maxLagMs
     const last = this.#samples.at(-1)
     if (last === undefined || last.at < due) return null
     return (this.#samples.findLast(({ at }) => at <= due) ?? this.#samples[0]!).flushed
   }
 
-  bytesAhead(position: Position): number | null {
+  countBytesAhead(position: Position): number | null {
     const last = this.#samples.at(-1)
     return last === undefined ? null : Math.max(0, last.flushed - position)
   }

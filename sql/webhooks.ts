@@ -18,7 +18,7 @@ export const WEBHOOK_EVENTS = [
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
 /** Type of the delivery that asks a receiver to echo a token. */
-export const CHALLENGE = 'webhook.challenge'
+export const CHALLENGE_EVENT = 'webhook.challenge'
 
 /** Number of consecutive failures after which an endpoint backs off. */
 export const BACKOFF_FROM_FAILURES = 5
@@ -60,7 +60,7 @@ type ManagedEndpoint = [endpoint: number, ...EndpointManager]
 /**
  * Returns SQL that yields the given JSON, or `none` for callers who may manage an endpoint but not see its deliveries.
  */
-const requireOwner = (json: string): string =>
+const buildOwnerOnlyJson = (json: string): string =>
   `select case when $3::boolean or e.account_id = $2::int then (${json})::text else 'none' end
     from webhook_endpoint e where e.id = $1::bigint and ${MANAGED_CONDITION}`
 
@@ -75,7 +75,7 @@ export const DELIVERY_ORDER = { 'd.id': 'bigint' } as const
 export const readDeliveries: ReadStatement<[...ManagedEndpoint, status: string | null, ...page: PageValues]> =
   {
     name: 'webhook_deliveries',
-    text: requireOwner(
+    text: buildOwnerOnlyJson(
       buildArrayText({
         table: 'webhook_delivery',
         row: 'd',
@@ -92,7 +92,7 @@ export const readDeliveries: ReadStatement<[...ManagedEndpoint, status: string |
 /** One delivery with its body and all responses. */
 export const readDelivery: ReadStatement<[...ManagedEndpoint, delivery: number]> = {
   name: 'webhook_delivery',
-  text: requireOwner(
+  text: buildOwnerOnlyJson(
     `select webhook_delivery_json(d)::jsonb || jsonb_build_object('body', d.body, 'answers', d.answers)
     from webhook_delivery d where d.id = $5::bigint and d.endpoint_id = $1::bigint`,
   ),
@@ -202,7 +202,7 @@ export const addJobCallback = (jobId: string, { accountId, url, host, keyId }: J
 export const addChallenge = (endpoint: number, token: string): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     insert into webhook_delivery (endpoint_id, type, body)
-    values (${endpoint}, ${CHALLENGE}, webhook_body(${CHALLENGE}, now(), ${JSON.stringify({ challenge: token })}::json))
+    values (${endpoint}, ${CHALLENGE_EVENT}, webhook_body(${CHALLENGE_EVENT}, now(), ${JSON.stringify({ challenge: token })}::json))
     returning id`
 
 /** Marks an endpoint as verified, if it still has the URL at which its receiver echoed the token. */

@@ -13,7 +13,7 @@ export const lockFactors = (email: string): Query<unknown> =>
       (select count(*) from (select from passkey where account_id = a.id order by id for update) key)
     from account a where a.email = ${email}`
 
-const buildIssuedDeletes = (accountId: number) => sql.fragment`
+const buildIssuedCredentialDeletes = (accountId: number) => sql.fragment`
   keys as (delete from api_key where account_id = ${accountId}),
   passkeys as (delete from passkey where account_id = ${accountId}),
   codes as (delete from account_totp where account_id = ${accountId}),
@@ -28,12 +28,12 @@ const buildIssuedDeletes = (accountId: number) => sql.fragment`
  */
 export const revokeCredentials = (accountId: number): Query<unknown> =>
   sql.type(noRows)`
-    with ${buildIssuedDeletes(accountId)}, tokens as (${invalidateMailedTokens(accountId)})
+    with ${buildIssuedCredentialDeletes(accountId)}, tokens as (${invalidateMailedTokens(accountId)})
     ${endSessions(accountId, null)}`
 
 /** Ends the same credentials as {@link revokeCredentials}, except sessions and mailed tokens. */
 export const revokeIssuedCredentials = (accountId: number): Query<unknown> =>
-  sql.type(noRows)`with ${buildIssuedDeletes(accountId)} select`
+  sql.type(noRows)`with ${buildIssuedCredentialDeletes(accountId)} select`
 
 /**
  * Deletes the API keys of an account and everything created with them, and ends its sessions. The caller must have
@@ -56,7 +56,7 @@ export const findRefreshTokenHolder = (digest: Buffer): Query<z.output<typeof To
  * Checks that neither the session nor the API key has ended. A null id means that the caller has none. The caller must
  * have locked the account, because functions that end credentials hold the same lock.
  */
-export const checkCredentialsLive = (
+export const checkCredentialsAreLive = (
   sessionId: string | null,
   keyId: string | null,
 ): Query<{ live: boolean }> =>

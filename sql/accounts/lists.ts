@@ -1,7 +1,7 @@
 import {
   branchByValue,
   buildArrayText,
-  inTimeSpan,
+  buildTimeSpanCondition,
   type List,
   mapOrders,
   type PageValues,
@@ -37,7 +37,7 @@ type Filters = [
 
 // Search text with the wildcards of `like` escaped.
 const ESCAPED_SEARCH = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
-const LIST_CONDITION = `a.deleted_at is null and ${inTimeSpan('a.created_at', '$4', '$5')}
+const LIST_CONDITION = `a.deleted_at is null and ${buildTimeSpanCondition('a.created_at', '$4', '$5')}
   and ($3::text is null or a.words like '%' || ${ESCAPED_SEARCH} || '%')`
 
 /** Accounts filtered by role, state, part of the email address or name, and creation time. Null matches any value. */

@@ -22,10 +22,10 @@ export const recordSessionUse = (used: readonly UsedSession[]): Query<unknown> =
     from jsonb_to_recordset(${JSON.stringify(used)}::jsonb) as used(id uuid, address text, place text)
     where used.id = s.id and s.id = any(array(
       select id from session
-      where id = any(${idsOf(used)}) and coalesce(last_used_at < now() - interval '30 seconds', true)
+      where id = any(${toIdArray(used)}) and coalesce(last_used_at < now() - interval '30 seconds', true)
       order by id for no key update skip locked))`
 
-const idsOf = (used: readonly UsedSession[]) =>
+const toIdArray = (used: readonly UsedSession[]) =>
   sql.array(
     used.map(({ id }) => id),
     'uuid',

@@ -127,7 +127,7 @@ export const TurnState = z.object({
 })
 export type TurnState = z.output<typeof TurnState>
 
-const SELECT_TURN_STATE = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
+const TURN_STATE_QUERY = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
     'owner_id', c.owner_id, 'job_id', m.job_id, 'status', m.status, 'content', m.content, 'provider', m.provider,
     'model', m.model, 'response_time_ms', m.response_ms, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
     'seq', job.seq, 'ended', job.finished_at is not null)::text
@@ -136,11 +136,11 @@ const SELECT_TURN_STATE = `select json_build_object('message_id', m.id, 'convers
 /** State of the turn that has this answer. */
 export const readTurn: ReadStatement<[answer: string]> = {
   name: 'ai_turn',
-  text: `${SELECT_TURN_STATE} where m.id = $1::uuid and m.role = 'assistant'`,
+  text: `${TURN_STATE_QUERY} where m.id = $1::uuid and m.role = 'assistant'`,
 }
 
 /** State of the turn that this job runs. */
 export const readTurnByJob: ReadStatement<[job: string]> = {
   name: 'ai_turn_of_job',
-  text: `${SELECT_TURN_STATE} where m.job_id = $1::uuid`,
+  text: `${TURN_STATE_QUERY} where m.job_id = $1::uuid`,
 }

@@ -30,7 +30,7 @@ export interface SectionSource {
   read(client: Client): AsyncIterable<Uint8Array>
 }
 
-async function* noData(): AsyncGenerator<Uint8Array> {}
+async function* yieldNoData(): AsyncGenerator<Uint8Array> {}
 
 /** Connections that share one snapshot of the database for any length of time, without blocking other connections. */
 export interface Snapshot {
@@ -76,7 +76,7 @@ export async function* dumpDatabaseSections(
     `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as at, array(select name from migration order by name) as migrations`,
   )
   const { at, migrations } = rows[0]!
-  yield { header: { kind: 'backup', createdAt: at, migrations }, read: noData }
+  yield { header: { kind: 'backup', createdAt: at, migrations }, read: yieldNoData }
   for (const table of await listTables(client))
     for (const [part, statement] of (await buildCopyOutStatements(client, table)).entries())
       yield {
@@ -88,7 +88,7 @@ export async function* dumpDatabaseSections(
     `select sequencename as name, last_value as value from pg_sequences where schemaname = 'public' and last_value is not null`,
   )
   const values = Object.fromEntries(sequences.map(({ name, value }) => [name, Number(value)]))
-  yield { header: { kind: 'sequences', values }, read: noData }
+  yield { header: { kind: 'sequences', values }, read: yieldNoData }
 }
 
 /** Returns the sealed bytes whose `blob.store` matches the pattern `like`, ordered by id. */
@@ -112,5 +112,5 @@ export const createBytesSection = (
 
 export const createMissingSection = (blob: StoredBytes): SectionSource => ({
   header: { kind: 'missing', blob },
-  read: noData,
+  read: yieldNoData,
 })

@@ -121,7 +121,7 @@ export const lockPostsBySlug = (slugs: readonly string[]): Query<SluggedRow> =>
   sql.type(SluggedRow)`
     select id, slug from blog_post where slug = any(${sql.array([...slugs], 'text')}) order by id for update`
 
-const buildGivenPosts = (posts: readonly ImportedPost[]) => sql.fragment`(
+const buildImportedPostRows = (posts: readonly ImportedPost[]) => sql.fragment`(
     select g ->> 'title' as title, g ->> 'slug' as slug, g ->> 'content' as content, g ->> 'status' as status,
       g ->> 'excerpt' as excerpt, g ->> 'seo_title' as seo_title, g ->> 'seo_description' as seo_description,
       g ->> 'hero_image_url' as hero_image_url, g ? 'author_name' as has_author, g ->> 'author_name' as author_name,
@@ -141,7 +141,7 @@ export const insertPosts = (
       case when not has_author then ${author.id}::int end, case when has_author then author_name else ${author.name}::text end,
       coalesce(created_at, now()), coalesce(updated_at, created_at, now()),
       case when status = 'published' then coalesce(published_at, created_at, now()) else published_at end
-    from ${buildGivenPosts(posts)} g order by n
+    from ${buildImportedPostRows(posts)} g order by n
     on conflict (slug) do nothing
     returning id, slug`
 
@@ -154,7 +154,7 @@ export const overwritePosts = (posts: readonly ImportedPost[]): Query<SluggedRow
       author_name = case when has_author then g.author_name else p.author_name end,
       created_at = coalesce(g.created_at, p.created_at), updated_at = coalesce(g.updated_at, now()),
       published_at = coalesce(g.published_at, p.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)
-    from ${buildGivenPosts(posts)} g where p.slug = g.slug
+    from ${buildImportedPostRows(posts)} g where p.slug = g.slug
     returning p.id, p.slug`
 
 /** A tag that an import needs. If it is missing, it is created with this name. */
@@ -185,7 +185,7 @@ export const findOrCreateTags = (tags: readonly NeededTag[]): Query<SluggedRow> 
 }
 
 /** Replaces the tags of posts. */
-export const setAllTags = (
+export const setTagsOfPosts = (
   postIds: readonly number[],
   links: readonly { readonly postId: number; readonly tagId: number }[],
 ): Query<unknown> => {

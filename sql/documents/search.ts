@@ -29,7 +29,7 @@ const buildSnippet = (text: string, query: string): string =>
 const buildOwnedVector = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
 // `offset 0` forces a lookup by key for each document. The planner might otherwise join all pages.
-const selectPages = (document: string): string =>
+const buildPagesQuery = (document: string): string =>
   `(select document_id, search from document_page where document_id = ${document} offset 0)`
 
 /** Sort orders of search results. */
@@ -49,7 +49,7 @@ const HITS_JSON = `(
       order by p.page_number limit ${MAX_SNIPPETS}) hit)`
 
 // Finds the matching documents and their ranks.
-const WITH_FOUND = `
+const FOUND_DOCUMENTS_CTE = `
   with term as materialized (
     select *, case when is_phrase then ${MAX_PHRASE_CANDIDATES} else ${MAX_RANKED_MATCHES} end as most from search_terms($1::int, $7)
   ), hit as materialized (
@@ -72,7 +72,7 @@ const WITH_FOUND = `
     union all
     select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
     from size join term t using (n) join newest on size.is_cut
-      cross join lateral ${selectPages('newest.id')} p where p.search @@ t.wide
+      cross join lateral ${buildPagesQuery('newest.id')} p where p.search @@ t.wide
     union all
     select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
     from term t cross join (
@@ -91,10 +91,10 @@ const WITH_FOUND = `
     where ${LIST_CONDITION} and not exists (
       select from term t left join size using (n) where not t.negated and t.n <> all(scored.terms)
         and not (coalesce(size.is_cut, false) and (d.search @@ t.wide
-          or exists (select from ${selectPages('d.id')} p where p.search @@ t.wide)))
+          or exists (select from ${buildPagesQuery('d.id')} p where p.search @@ t.wide)))
     ) and not exists (
       select from term t where t.negated and (d.search @@ t.exact
-        or exists (select from ${selectPages('d.id')} p where p.search @@ t.exact)))
+        or exists (select from ${buildPagesQuery('d.id')} p where p.search @@ t.exact)))
   )`
 
 /**
@@ -111,7 +111,7 @@ export const searchDocuments = mapOrders(
   ): ReadStatement<[...ListFilters, search: string, hits: boolean, ...page: PageValues]> => ({
     name: `documents_search_${column}_${direction}`,
     text: `
-    ${WITH_FOUND}
+    ${FOUND_DOCUMENTS_CTE}
     ${buildListText(
       'items',
       {

@@ -17,7 +17,7 @@ const NOBODY: Account = { uid: 65_534, gid: 65_534 }
 export function chooseAccount(owner: Account | undefined): Account | undefined {
   if (process.getuid?.() !== 0) return undefined
   if (owner && owner.uid !== 0) return owner
-  return lookUp('postgres') ?? createUser('postgres') ?? lookUp('nobody') ?? NOBODY
+  return lookUpUser('postgres') ?? createUser('postgres') ?? lookUpUser('nobody') ?? NOBODY
 }
 
 /** Returns the owner of `file`, or undefined if the file does not exist or is inaccessible. */
@@ -30,7 +30,7 @@ export function readOwner(file: string): Account | undefined {
   }
 }
 
-function lookUp(name: string): Account | undefined {
+function lookUpUser(name: string): Account | undefined {
   try {
     const line = readFileSync('/etc/passwd', 'utf8')
       .split('\n')
@@ -45,7 +45,7 @@ function lookUp(name: string): Account | undefined {
 function createUser(name: string): Account | undefined {
   spawnSync('groupadd', ['--system', name])
   spawnSync('useradd', ['--system', '--gid', name, '--no-create-home', '--shell', '/usr/sbin/nologin', name])
-  return lookUp(name)
+  return lookUpUser(name)
 }
 
 /** True if `account` can enter `folder` through all its parents. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import { JOB_EVENTS, MAX_IDS_PER_PAYLOAD } from '../notify.ts'
+import { JOB_EVENTS_CHANNEL, MAX_IDS_PER_PAYLOAD } from '../notify.ts'
 
 /** Deliveries from the queue, and statements to claim jobs with them; see `functions/jobs/job_claim.sql`. */
 
@@ -59,7 +59,7 @@ export const claimJobs = (
   const column = <T>(of: (one: ClaimRequest) => T): readonly T[] => wanted.map(of)
   return sql.prepared('job_claim', ClaimResult)`
     select claims, (
-      select pg_notify(${JOB_EVENTS}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
+      select pg_notify(${JOB_EVENTS_CHANNEL}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
       where ${notifies}::boolean having count(*) between 1 and ${MAX_IDS_PER_PAYLOAD}::int4)::text as notified
     from (select job_claim(${lease}::uuid,
       ${sql.array(

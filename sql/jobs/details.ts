@@ -6,14 +6,14 @@ import type { ReadStatement } from '../reader.ts'
 /** Maximum number of attempts to list; older ones are omitted. */
 const MAX_ATTEMPTS = 1000
 /** Maximum number of queued jobs to count ahead of a job. */
-export const MAX_AHEAD = 1000
-const MAX_LISTED_RUNNING = 50
+export const MAX_JOBS_AHEAD = 1000
+const MAX_LISTED_BLOCKERS = 50
 /** Maximum length of a chain of retries in each direction. */
-const MAX_IN_CHAIN = 100
+const MAX_CHAIN_LENGTH = 100
 
 // Condition for fields that only the owner and admins see. The mailbox is one of them, because an actor's mailbox is
 // named after its payload.
-const OWNER_OR_ADMIN = '($2::boolean or job.owner_id = $1::int)'
+const OWNER_OR_ADMIN_CONDITION = '($2::boolean or job.owner_id = $1::int)'
 
 const toSeconds = (interval: string): string => `round(greatest(extract(epoch from ${interval}), 0), 3)`
 
@@ -22,7 +22,7 @@ const toSeconds = (interval: string): string => `round(greatest(extract(epoch fr
 const ATTEMPTS_JSON = `(
   select coalesce(json_agg(json_build_object(
     'attempt', n,
-    'worker', case when ${OWNER_OR_ADMIN} then coalesce(ended ->> 'worker', case when n = job.attempt then job.worker end) end,
+    'worker', case when ${OWNER_OR_ADMIN_CONDITION} then coalesce(ended ->> 'worker', case when n = job.attempt then job.worker end) end,
     'claimed_at', iso(claimed_at), 'ended_at', iso(ended_at),
     'waited_seconds', ${toSeconds(`claimed_at - greatest(job.created_at, coalesce((ended ->> 'due_at')::timestamptz, job.run_at))`)},
     'ran_seconds', case when ended_at is not null then ${toSeconds('ended_at - claimed_at')} end,
@@ -45,13 +45,13 @@ const ATTEMPTS_JSON = `(
 const BLOCKERS_JSON = `case when job.status = 'queued' then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
-      and earlier.ordinal < job.ordinal limit ${MAX_AHEAD}) waiting),
+      and earlier.ordinal < job.ordinal limit ${MAX_JOBS_AHEAD}) waiting),
   'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'most_running', max(most_running))
     from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r
     where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${buildVisibleCondition('r')}
-    order by r.ordinal limit ${MAX_LISTED_RUNNING}) running)) end`
+    order by r.ordinal limit ${MAX_LISTED_BLOCKERS}) running)) end`
 
 // Only admins see the log, because its lines contain internal details.
 const LOG_JSON = `case when $2::boolean then (
@@ -59,18 +59,18 @@ const LOG_JSON = `case when $2::boolean then (
     order by at, id), '[]')
   from job_log where job_id = job.id) end`
 
-const RETRY_OF = `(
+const RETRIED_JOBS_JSON = `(
   with recursive earlier(id, n) as (
     select job.retry_of, 1 where job.retry_of is not null
     union all
     select before.retry_of, n + 1 from earlier join job before on before.id = earlier.id
-    where before.retry_of is not null and n < ${MAX_IN_CHAIN})
+    where before.retry_of is not null and n < ${MAX_CHAIN_LENGTH})
   select coalesce(json_agg(id order by n desc), '[]') from earlier)`
-const RETRIED_BY = `(
+const RETRIES_JSON = `(
   with recursive later(id, n) as (
     select again.id, 1 from job again where again.retry_of = job.id
     union all
-    select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MAX_IN_CHAIN})
+    select again.id, n + 1 from later join job again on again.retry_of = later.id where n < ${MAX_CHAIN_LENGTH})
   select coalesce(json_agg(id order by n), '[]') from later)`
 
 /**
@@ -83,14 +83,14 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
     select json_build_object(
       'job', ${JOB_JSON},
       'owner_id', job.owner_id,
-      'request_id', case when ${OWNER_OR_ADMIN} then job.request_id end,
-      'mailbox', case when ${OWNER_OR_ADMIN} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
+      'request_id', case when ${OWNER_OR_ADMIN_CONDITION} then job.request_id end,
+      'mailbox', case when ${OWNER_OR_ADMIN_CONDITION} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
       'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
       'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
-      'payload', case when ${OWNER_OR_ADMIN} then job.payload end,
+      'payload', case when ${OWNER_OR_ADMIN_CONDITION} then job.payload end,
       'attempts', ${ATTEMPTS_JSON},
       'waits_for', ${BLOCKERS_JSON},
       'log', ${LOG_JSON},
-      'chain', json_build_object('retry_of', ${RETRY_OF}, 'retried_by', ${RETRIED_BY}))::text
+      'chain', json_build_object('retry_of', ${RETRIED_JOBS_JSON}, 'retried_by', ${RETRIES_JSON}))::text
     from job where ${buildVisibleCondition('job')} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }

@@ -1,5 +1,5 @@
 import { JOB_JSON, PRIVATE_QUEUES } from '../jobs.ts'
-import { cursorOf, inTimeSpan, type List, mapOrders } from '../lists.ts'
+import { buildTimeSpanCondition, cursorOf, type List, mapOrders } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /**
@@ -92,10 +92,10 @@ export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 
 // Lists are not sorted by creation time, so jobs outside the time span are skipped one by one. Jobs that ended before
 // the span are not read at all.
-const ADDED_IN_SPAN_CONDITION = inTimeSpan('job.created_at', '$4', '$5')
+const ADDED_IN_SPAN_CONDITION = buildTimeSpanCondition('job.created_at', '$4', '$5')
 const ENDED_IN_SPAN_CONDITION = `${RETAINED_CONDITION} and ${ADDED_IN_SPAN_CONDITION} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
 const PAGE_LIMIT = '$7::int + 1'
-const matchesStatus = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
+const buildStatusCondition = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
 /**
  * Jobs after a cursor, filtered by status and time. Running jobs come first, then queued (oldest first), then ended
@@ -115,9 +115,9 @@ function buildJobList(scope: Scope): JobList {
     text: buildPage(
       ['part', 'at', 'found.ordinal'],
       `part, case when part = 1 then ordinal end, at desc, ordinal desc`,
-      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${selectRunningRows(scope, `${matchesStatus('running')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, PAGE_LIMIT)}) job
+      `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${selectRunningRows(scope, `${buildStatusCondition('running')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, PAGE_LIMIT)}) job
        union all
-       select 1, id, ordinal, 'epoch' from (${selectQueuedRows(scope, `${matchesStatus('queued')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, PAGE_LIMIT)}) job
+       select 1, id, ordinal, 'epoch' from (${selectQueuedRows(scope, `${buildStatusCondition('queued')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, PAGE_LIMIT)}) job
        union all
        select 2, id, ordinal, finished_at from (${selectEndedRows(scope, '$2::text', `${ENDED_IN_SPAN_CONDITION} and ${last}`, PAGE_LIMIT)}) job`,
     ),
@@ -138,14 +138,14 @@ function buildPage(keys: readonly string[], order: string, found: string): strin
 }
 
 /** Maximum number of ended jobs of each state to sort. */
-export const MAX_SORTED = 800
+export const MAX_SORTED_JOBS = 800
 
 /** Alternative sort orders for jobs. */
 export const JOB_SORT_ORDERS = { created_at: { 'job.ordinal': 'bigint' } } as const
 
 /**
  * Jobs in the order in which they were added. No index serves ended jobs in this order, because it would slow down
- * every step of every job. Instead, the statement sorts the last {@link MAX_SORTED} ended jobs of each state.
+ * every step of every job. Instead, the statement sorts the last {@link MAX_SORTED_JOBS} ended jobs of each state.
  */
 export const readSortedJobs = mapOrders(JOB_SORT_ORDERS, (_column, _order, way) => ({
   own: buildSortedJobList('own', way),
@@ -155,7 +155,7 @@ export const readSortedJobs = mapOrders(JOB_SORT_ORDERS, (_column, _order, way) 
 function buildSortedJobList(scope: Scope, way: Direction): JobList {
   const after = `($6::jsonb is null or job.ordinal ${way === 'asc' ? '>' : '<'} ($6::jsonb ->> 0)::bigint)`
   const live = (status: string): string =>
-    `${matchesStatus(status)} and ${ADDED_IN_SPAN_CONDITION} and ${after}`
+    `${buildStatusCondition(status)} and ${ADDED_IN_SPAN_CONDITION} and ${after}`
   return {
     name: `jobs_${scope}_added_${way}`,
     text: buildPage(
@@ -163,13 +163,13 @@ function buildSortedJobList(scope: Scope, way: Direction): JobList {
       `ordinal ${way}`,
       `select * from (${selectRunningRows(scope, live('running'), PAGE_LIMIT, way)}) job
        union all select * from (${selectQueuedRows(scope, live('queued'), PAGE_LIMIT, way)}) job
-       union all select * from (${selectEndedRows(scope, '$2::text', ENDED_IN_SPAN_CONDITION, String(MAX_SORTED))}) job where ${after}`,
+       union all select * from (${selectEndedRows(scope, '$2::text', ENDED_IN_SPAN_CONDITION, String(MAX_SORTED_JOBS))}) job where ${after}`,
     ),
   }
 }
 
 /** A stream of all jobs starts with at most this many running jobs and as many queued ones. */
-const MAX_LIVE = '1000'
+const MAX_LIVE_JOBS = '1000'
 
 /** Ids of live jobs, running ones first, for the start of the stream of all jobs. */
 export const readLiveIds: Readonly<Record<Scope, ReadStatement<[who: number | null]>>> = {
@@ -181,9 +181,9 @@ function buildLiveIds(scope: Scope): ReadStatement<[who: number | null]> {
   return {
     name: `job_live_ids_${scope}`,
     text: `
-      (select id from (${selectRunningRows(scope, 'true', MAX_LIVE)}) job order by ordinal limit ${MAX_LIVE})
+      (select id from (${selectRunningRows(scope, 'true', MAX_LIVE_JOBS)}) job order by ordinal limit ${MAX_LIVE_JOBS})
       union all
-      (select id from (${selectQueuedRows(scope, 'true', MAX_LIVE)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE})`,
+      (select id from (${selectQueuedRows(scope, 'true', MAX_LIVE_JOBS)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE_JOBS})`,
   }
 }
 
@@ -194,7 +194,7 @@ export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(runni
  * Returns SQL for the start of the longest wait in a queue; null if no job is due. Considers both jobs that were due
  * when added and delayed jobs that are due now.
  */
-export const waitingSince = (queue: string): string => `(
+export const buildWaitingSince = (queue: string): string => `(
   select min(since) from (
     (select created_at as since from job where ${QUEUED_CONDITION} and queue = ${queue} and ${DELAYED_FLAG} = 0 order by ordinal limit 1)
     union all
@@ -205,5 +205,5 @@ export const readQueueDepths: ReadStatement<[]> = {
   name: 'job_queue_depths',
   text: `
     select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
-      'oldest_seconds', extract(epoch from now() - ${waitingSince('counted.queue')}))), '[]')::text from ${LIVE_COUNTS} counted`,
+      'oldest_seconds', extract(epoch from now() - ${buildWaitingSince('counted.queue')}))), '[]')::text from ${LIVE_COUNTS} counted`,
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reader.ts'
-import { IN_INDEX_PART, INDEX_PARTS, LIVE_COUNTS, waitingSince } from './lists.ts'
+import { buildWaitingSince, IN_INDEX_PART, INDEX_PARTS, LIVE_COUNTS } from './lists.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */
 
-const MAX_LISTED = 50
+const MAX_LISTED_JOBS = 50
 
 /** The parts of the monitor page as JSON texts; `at` is the database's time. */
 export interface Monitor {
@@ -27,7 +27,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
     with waiting as (
       select job.* from ${INDEX_PARTS} q cross join lateral (
         select id, ordinal, name, queue, created_at, run_at from job
-        where ${IN_INDEX_PART} order by ordinal limit ${MAX_LISTED}) job
+        where ${IN_INDEX_PART} order by ordinal limit ${MAX_LISTED_JOBS}) job
     ), running as (
       select * from job where status = 'running'
     )
@@ -35,7 +35,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
       (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
           'oldest_at', iso(oldest)) order by queue), '[]')::text from (
         select queue, coalesce(max(queued), 0) as queued, coalesce(max(running), 0) as running, max(oldest) as oldest from (
-          select queue, queued, running, ${waitingSince('counted.queue')} as oldest from ${LIVE_COUNTS} counted where queued > 0 or running > 0
+          select queue, queued, running, ${buildWaitingSince('counted.queue')} as oldest from ${LIVE_COUNTS} counted where queued > 0 or running > 0
           union all select distinct unnest(queues), 0, 0, null::timestamptz from worker_lease) parts
         group by queue) queues),
       (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queues', queues, 'threads', threads,
@@ -48,16 +48,16 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
             then json_build_object('current', progress_current, 'total', progress_total) end,
           'attempts', attempt, 'cancelling', cancel_requested_at is not null, 'started_at', iso(running.started_at),
           'worker', worker_lease.name) as job
-        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MAX_LISTED}) jobs),
+        from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MAX_LISTED_JOBS}) jobs),
       (select coalesce(json_agg(job order by ordinal), '[]')::text from (
         select ordinal, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
           'due_at', case when run_at > now() then iso(run_at) end) as job
-        from waiting order by ordinal limit ${MAX_LISTED}) jobs),
+        from waiting order by ordinal limit ${MAX_LISTED_JOBS}) jobs),
       (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MAX_LISTED}) jobs)])`,
+        from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MAX_LISTED_JOBS}) jobs)])`,
 }
 
 /** Assigns the texts of {@link readMonitor} to named fields. */

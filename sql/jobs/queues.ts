@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { JsonText, type Query, sql } from '../db.ts'
-import { QUEUE_CHANGED, WORKER_CHANGED } from '../notify.ts'
+import { QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../notify.ts'
 import type { ReadStatement } from '../reader.ts'
-import { LIVE_COUNTS, waitingSince } from './lists.ts'
+import { buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 import { type TallyWindow, WINDOWS } from './tallies.ts'
 
 /** Statements for admins to inspect and control queues and workers. */
@@ -26,7 +26,7 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
     )
     select unnest(array[iso(now()),
       (select coalesce(json_agg(json_build_object('queue', named.queue, 'queued', coalesce(depth.queued, 0),
-          'running', coalesce(depth.running, 0), 'oldest_at', iso(case when depth.queued > 0 then ${waitingSince('named.queue')} end),
+          'running', coalesce(depth.running, 0), 'oldest_at', iso(case when depth.queued > 0 then ${buildWaitingSince('named.queue')} end),
           'workers', (select count(*) from worker_lease where named.queue = any(queues) and expires_at > now()),
           'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running) order by named.queue), '[]')::text
         from named left join depth on depth.queue = named.queue left join queue_control c on c.queue = named.queue),
@@ -37,7 +37,7 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
 export const getWindowParameters = (names: readonly string[], window: TallyWindow) =>
   [names, WINDOWS[window].span, WINDOWS[window].spans] as const
 
-const NOTIFY_QUEUE_CHANGE = sql.fragment`pg_notify(${QUEUE_CHANGED}, queue)`
+const NOTIFY_QUEUE_CHANGE = sql.fragment`pg_notify(${QUEUE_CHANGED_CHANNEL}, queue)`
 
 /** Pauses a queue; returns no row and changes nothing if it is already paused. */
 export const pauseQueue = (queue: string, by: number | null): Query<unknown> =>
@@ -74,7 +74,7 @@ export const setWorkerDrained = (lease: string, isDrained: boolean): Query<{ nam
   sql.type(z.object({ name: z.string() }))`
     update worker_lease set drained_at = case when ${isDrained} then coalesce(drained_at, now()) end
     where id = ${lease}::uuid and expires_at > now()
-    returning name, pg_notify(${WORKER_CHANGED}, '')::text`
+    returning name, pg_notify(${WORKER_CHANGED_CHANNEL}, '')::text`
 
 /**
  * Returns the concurrency of a worker for each controlled queue; null means no limit. The limit of a queue is divided

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { cursorOf, MAX_COUNTED } from '../lists.ts'
+import { cursorOf, MAX_COUNTED_ROWS } from '../lists.ts'
 import type { ReadStatement } from '../reader.ts'
 
 /** Job search for admins. Each page scans a bounded number of jobs. */
@@ -25,7 +25,7 @@ export interface JobFilter {
 }
 
 /** Maximum number of jobs to scan per page. Scanning this many takes 0.1 s. */
-export const MAX_SCANNED = 100_000
+export const MAX_SCANNED_JOBS = 100_000
 
 const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
   'status', job.status, 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
@@ -49,11 +49,11 @@ export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigin
 const MEASURED_AT = 'coalesce(($2::jsonb ->> 1)::timestamptz, now())'
 const DUE_AT =
   'case when job.started_at < job.run_at then job.created_at else greatest(job.created_at, job.run_at) end'
-const millisecondsBetween = (from: string, to: string): string =>
+const buildDurationMs = (from: string, to: string): string =>
   `greatest(0, round(extract(epoch from least(coalesce(${to}, ${MEASURED_AT}), ${MEASURED_AT}) - ${from}) * 1000))::bigint`
 const MEASURES = {
-  ran: `coalesce(${millisecondsBetween('job.started_at', 'job.finished_at')}, 0)`,
-  waited: millisecondsBetween(DUE_AT, 'coalesce(job.started_at, job.finished_at)'),
+  ran: `coalesce(${buildDurationMs('job.started_at', 'job.finished_at')}, 0)`,
+  waited: buildDurationMs(DUE_AT, 'coalesce(job.started_at, job.finished_at)'),
   attempts: 'job.attempt::bigint',
 } as const
 
@@ -61,7 +61,7 @@ type SearchStatement = ReadStatement<[filter: string, after: string | null, limi
 
 /**
  * Returns a statement that finds jobs by a filter, in index order. The result is a line with the cursor of the next
- * page (empty on the last page), then a JSON array. A page ends after scanning {@link MAX_SCANNED} jobs. It may thus
+ * page (empty on the last page), then a JSON array. A page ends after scanning {@link MAX_SCANNED_JOBS} jobs. It may thus
  * hold fewer than `limit` jobs, even none, and still have a cursor.
  */
 const createScanStatement = (
@@ -80,13 +80,13 @@ const createScanStatement = (
     name: `jobs_found_${name}`,
     text: `
       with fitting as materialized (
-        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MAX_SCANNED}) looked
+        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MAX_SCANNED_JOBS}) looked
         where job_matches(looked.job, $1::jsonb) limit $3::int + 1
       ), shown as (select * from fitting order by ${sorted(direction)} limit $3::int)
       select concat(
         case when (select count(*) from fitting) > $3::int
           then ${end(`select * from shown order by ${sorted(direction === 'desc' ? 'asc' : 'desc')} limit 1`)}
-          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_SCANNED - 1} limit 1`)} end,
+          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_SCANNED_JOBS - 1} limit 1`)} end,
         E'\\n', (select coalesce(json_agg(${FOUND_JOB_JSON} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
           from shown cross join lateral (select (shown.job).*) job))`,
   }
@@ -97,7 +97,7 @@ const ENDED_CONDITION = `job.finished_at is not null and ($1::jsonb ->> 'status'
 
 /**
  * Returns a statement that finds the jobs that match a filter, those with the greatest value of a measure first. It
- * considers the latest {@link MAX_SCANNED} jobs. The result has the format of `createScanStatement`.
+ * considers the latest {@link MAX_SCANNED_JOBS} jobs. The result has the format of `createScanStatement`.
  */
 const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
   name: `jobs_found_by_${name}`,
@@ -106,7 +106,7 @@ const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
       select coalesce(($2::jsonb ->> 0)::uuid, (select id from job order by id desc limit 1)) as id
     ), fitting as (
       select looked.id, value
-      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MAX_SCANNED}) looked
+      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MAX_SCANNED_JOBS}) looked
       cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[name]} as value) measure
       where job_matches(looked.job, $1::jsonb)
     ), beyond as materialized (
@@ -139,7 +139,7 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
   name: 'job_failures',
   text: `
     with bound as materialized (
-      select case when $1::jsonb = '{}' then ${MAX_COUNTED} else ${MAX_SCANNED} end as most
+      select case when $1::jsonb = '{}' then ${MAX_COUNTED_ROWS} else ${MAX_SCANNED_JOBS} end as most
     ), looked as materialized (
       select id, name, queue, error_code, finished_at, job_matches(job, $1::jsonb) as fits from job
       where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
@@ -167,7 +167,7 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
 }
 
 /** Maximum number of jobs per bulk action. */
-export const MAX_IN_BULK = 100_000
+export const MAX_BULK_JOBS = 100_000
 
 const Id = z.object({ id: z.string() })
 type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
@@ -189,7 +189,7 @@ const buildSelectionCondition = ({ filter, states, before, unretried, only }: Jo
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
 /** Returns the number of selected jobs, at most `max`, and the database's time. */
-export const countSelected = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
+export const countSelectedJobs = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
   sql.type(z.object({ count: z.number(), now: z.string() }))`
     select count(*)::int as count, now()::text as now from (select from job where ${buildSelectionCondition(which)} limit ${max}) meant`
 

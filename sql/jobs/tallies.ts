@@ -69,7 +69,7 @@ export const deleteExpiredTallies = (): Query<{ count: number }> =>
     select count(*)::int as count from expired`
 
 /** All-time tallies, counters and live workers for metrics, as JSON texts. */
-export const readTotals: ReadStatement<[]> = {
+export const readTallyTotals: ReadStatement<[]> = {
   name: 'job_totals',
   text: `select unnest(array[
     (select coalesce(json_agg(json_build_object('queue', queue, 'name', name, 'outcome', outcome, 'attempts', attempts,

@@ -63,7 +63,7 @@ export const SelectedDocument = z.object({
 })
 export type SelectedDocument = z.output<typeof SelectedDocument>
 
-const createSelectedStatement = (
+const createSelectionStatement = (
   name: string,
   from: string,
   listed: string,
@@ -85,7 +85,7 @@ const createSelectedStatement = (
  * matches any. The statement reads only the storage times of their pages, so the caller need not read the texts of
  * unchanged documents.
  */
-export const readSelectedDocuments = createSelectedStatement(
+export const readSelectedDocuments = createSelectionStatement(
   'rag_selected',
   'document d',
   LIST_CONDITION,
@@ -93,7 +93,7 @@ export const readSelectedDocuments = createSelectedStatement(
 )
 
 /** Same as `readSelectedDocuments`, for a filter with tags. */
-export const readSelectedTaggedDocuments = createSelectedStatement(
+export const readSelectedTaggedDocuments = createSelectionStatement(
   'rag_selected_tagged',
   'document_tag t join document d on d.id = t.document_id',
   LIST_BY_TAG_CONDITION,

@@ -12,7 +12,7 @@ export interface Viewer {
 type ViewerValues = [seesAll: boolean, ownerId: number | null]
 
 /** Converts a viewer to statement parameters. */
-export const viewerValuesOf = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
+export const toViewerValues = ({ seesAll, ownerId }: Viewer): ViewerValues => [seesAll, ownerId]
 
 const LIVE_CONDITION = 'c.deleted_at is null and c.version > 0'
 // Condition that hides the collections of a deleted account until the purge deletes them.
@@ -77,14 +77,14 @@ export const readFiles: ReadStatement<[...NamedCollection, ...page: PageValues]>
 }
 
 /** Id, version and embedding model of a collection, with which every search begins. */
-export const readState: ReadStatement<NamedCollection> = {
+export const readCollectionState: ReadStatement<NamedCollection> = {
   name: 'rag_state',
   text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
     from rag_collection c where ${NAMED_CONDITION}`,
 }
 
 /** Id of a collection. `of_documents` is true if it has documents instead of files. */
-export const readKind: ReadStatement<NamedCollection> = {
+export const readCollectionKind: ReadStatement<NamedCollection> = {
   name: 'rag_kind',
   text: `select json_build_object('id', c.id, 'of_documents', c.selection is not null)::text
     from rag_collection c where ${NAMED_CONDITION}`,
