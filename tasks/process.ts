@@ -17,7 +17,7 @@ import { START_REFUSED_STATUS } from './supervised.ts'
  * glibc malloc settings for worker processes. Many threads start and end there, and each would leave unused memory in a
  * separate arena.
  */
-export const WORKER_MALLOC = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
+export const WORKER_MALLOC_VARIABLES = { MALLOC_ARENA_MAX: '2', MALLOC_MMAP_THRESHOLD_: '1048576' } as const
 
 /**
  * Reads settings from `.env` and the environment, then hides the environment. Invalid settings end the process with a

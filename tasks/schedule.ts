@@ -11,7 +11,7 @@ import { purgeCollections } from './rag/purge.ts'
 import { measureTables } from './system/measure.ts'
 import { pruneExpired } from './system/prune.ts'
 import { enforceRetention } from './system/retention.ts'
-import { buildSpecs, type EnqueueOptions, type TaskDefinition } from './task.ts'
+import { buildJobSpecs, type EnqueueOptions, type TaskDefinition } from './task.ts'
 
 /** A task that runs on a schedule, with an empty payload. `match` is a cron expression in UTC. */
 export interface CronEntry {
@@ -47,7 +47,7 @@ export async function runEntry(
   { identifier, task }: CronEntry,
   { ignorePause, ...options }: Omit<EnqueueOptions, 'ownerId'> & { readonly ignorePause: boolean },
 ): Promise<string | null> {
-  const [job] = buildSpecs(task, [{}], { ownerId: null, ...options })
+  const [job] = buildJobSpecs(task, [{}], { ownerId: null, ...options })
   const added = await db.maybeOne(runScheduleEntry(identifier, job!, ignorePause))
   return added?.job_id ?? null
 }

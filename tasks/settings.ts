@@ -1,7 +1,12 @@
 import { z } from 'zod'
 import type { Quotas } from '../sql/quotas.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
-import { type AccountSettings, accountSettings, accountShape, checkAccounts } from './accounts/settings.ts'
+import {
+  type AccountSettings,
+  accountShape,
+  buildAccountSettings,
+  checkAccountSettings,
+} from './accounts/settings.ts'
 import { isLoopback, resolveServedHosts, type ServedHosts } from './addresses.ts'
 import { AI_PROVIDERS, isAiProvider, keySettingName, PROVIDERS } from './ai/providers.ts'
 import { type AiModel, type AiSettings, aiShape, buildAiSettings } from './ai/settings.ts'
@@ -270,7 +275,7 @@ function buildSettings(env: Env): Settings {
     ...buildLimitSettings(env),
     ...buildWorkerSettings(env),
     ...buildTelemetrySettings(env),
-    ...accountSettings(env),
+    ...buildAccountSettings(env),
     email: buildEmailSettings(env, production),
     telephony: buildTelephonySettings(env),
     blobs: buildBlobSettings(env),
@@ -395,5 +400,5 @@ function checkCombinations(env: Readonly<Record<string, string | undefined>>): s
     problems.push(`VISION_PROVIDER: needs ${keySettingName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
-  return [...problems, ...checkAccounts(env), ...checkBlobSettings(env)]
+  return [...problems, ...checkAccountSettings(env), ...checkBlobSettings(env)]
 }

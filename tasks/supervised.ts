@@ -16,7 +16,7 @@ export const SUPERVISED_VARIABLE = 'MILLRACE_SUPERVISED'
  * Calls `callback` once the supervisor of this process is gone, even after a crash. Does nothing in a process without a
  * supervisor. Does not keep the process alive.
  */
-export function onParentGone(callback: () => void): void {
+export function onSupervisorGone(callback: () => void): void {
   if (process.env[SUPERVISED_VARIABLE] === undefined) return
   if (!process.connected) return void setImmediate(callback)
   process.once('disconnect', callback)

@@ -64,7 +64,7 @@ export interface TaskDefinition<P, R> {
 }
 
 /** A task without `run`, which suffices to add jobs. */
-export type Declaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
+export type TaskDeclaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>
 
 export type RunTask<P, R> = (ctx: TaskContext, payload: P) => Promise<R>
 
@@ -120,8 +120,8 @@ export interface NewJob<R> {
 }
 
 /** Creates a job of this task. A route returns the job from `task`, so that it runs for the caller of the request. */
-export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
-  return { result: task.result, spec: (options) => buildSpecs(task, [payload], options)[0]! }
+export function createJob<P, R>(task: TaskDeclaration<P, R>, payload: P): NewJob<R> {
+  return { result: task.result, spec: (options) => buildJobSpecs(task, [payload], options)[0]! }
 }
 
 /**
@@ -132,7 +132,7 @@ export function newJob<P, R>(task: Declaration<P, R>, payload: P): NewJob<R> {
  */
 export async function enqueue<P, R>(
   tx: Queries,
-  task: Declaration<P, R>,
+  task: TaskDeclaration<P, R>,
   payload: P,
   options: EnqueueOptions,
 ): Promise<JobRef<R>> {
@@ -148,12 +148,12 @@ export async function enqueue<P, R>(
  */
 export async function enqueueMany<P, R>(
   tx: Queries,
-  task: Declaration<P, R>,
+  task: TaskDeclaration<P, R>,
   payloads: readonly P[],
   options: EnqueueOptions,
 ): Promise<readonly JobRef<R>[]> {
   const rows = await tx.any(
-    enqueueJobs(buildSpecs(task, payloads, options), options.settings.quotas.waiting_jobs),
+    enqueueJobs(buildJobSpecs(task, payloads, options), options.settings.quotas.waiting_jobs),
   )
   return rows.map(({ job_id, joined }) => ({ jobId: job_id, joined, result: task.result }))
 }
@@ -163,15 +163,20 @@ export async function enqueueMany<P, R>(
  *
  * @throws ZodError if a payload is invalid.
  */
-export function buildSpecs<P, R>(
-  task: Declaration<P, R>,
+export function buildJobSpecs<P, R>(
+  task: TaskDeclaration<P, R>,
   payloads: readonly P[],
   options: EnqueueOptions,
 ): readonly JobSpec[] {
-  return payloads.map((payload, n) => buildSpec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
+  return payloads.map((payload, n) => buildJobSpec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
 }
 
-function buildSpec<P, R>(task: Declaration<P, R>, payload: P, options: EnqueueOptions, id: string): JobSpec {
+function buildJobSpec<P, R>(
+  task: TaskDeclaration<P, R>,
+  payload: P,
+  options: EnqueueOptions,
+  id: string,
+): JobSpec {
   const actor = task.actor?.(payload, options.ownerId) ?? null
   const traceParent = getCurrentOrigin()?.traceParent ?? null
   return {

@@ -6,12 +6,12 @@ import { computeMac } from './tokens.ts'
  * typing errors.
  */
 
-const PREFIX = 'mill_live_'
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const KEY_PREFIX = 'mill_live_'
+const BASE62_DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 // Number of base-62 digits for 256 bits (secret) and 32 bits (checksum).
 const SECRET_DIGITS = 43
 const CHECKSUM_DIGITS = 6
-const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`)
+const KEY_PATTERN = new RegExp(`^${KEY_PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`)
 
 /**
  * Derives an API key from the id of its row in `api_key` and the deployment's key, so that a repeated request returns
@@ -19,23 +19,24 @@ const PATTERN = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIG
  */
 export function apiKeyOf(secretKey: string, id: string): string {
   const secret = computeMac(secretKey, 'millrace.api-key', id).toString('hex')
-  const text = PREFIX + encodeBase62(BigInt(`0x${secret}`), SECRET_DIGITS)
+  const text = KEY_PREFIX + encodeBase62(BigInt(`0x${secret}`), SECRET_DIGITS)
   return text + checksumOf(text)
 }
 
 /** Returns true if a credential has the prefix of API keys. */
-export const hasKeyPrefix = (text: string): boolean => text.startsWith(PREFIX)
+export const hasKeyPrefix = (text: string): boolean => text.startsWith(KEY_PREFIX)
 
 /** Returns true if a text has the format and the checksum of an API key. */
 export function isApiKey(text: string): boolean {
   const end = text.length - CHECKSUM_DIGITS
-  return PATTERN.test(text) && checksumOf(text.slice(0, end)) === text.slice(end)
+  return KEY_PATTERN.test(text) && checksumOf(text.slice(0, end)) === text.slice(end)
 }
 
 const checksumOf = (text: string): string => encodeBase62(BigInt(crc32(text)), CHECKSUM_DIGITS)
 
 function encodeBase62(value: bigint, length: number): string {
   let digits = ''
-  for (let rest = value; digits.length < length; rest /= 62n) digits = DIGITS[Number(rest % 62n)] + digits
+  for (let rest = value; digits.length < length; rest /= 62n)
+    digits = BASE62_DIGITS[Number(rest % 62n)] + digits
   return digits
 }

@@ -39,7 +39,7 @@ export function composeVerificationEmail(to: Recipient, base: string, token: str
     before: [
       `An account was registered with the address ${to.email}. Please confirm that it is yours. Confirmation deletes the account's API keys, passkeys, one-time codes and webhook endpoints, unless you are signed in or choose to keep them.`,
     ],
-    link: { label: 'Verify the address', url: tokenUrl(base, 'verify-email', token) },
+    link: { label: 'Verify the address', url: buildTokenUrl(base, 'verify-email', token) },
     token,
     after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
@@ -58,8 +58,8 @@ export function composeOldAddressEmail(
     before: [
       `We received a request to change the address of your account to ${address}. The change takes effect once both addresses confirm it.`,
     ],
-    link: { label: 'Confirm the change', url: tokenUrl(base, 'email-change', token) },
-    alternativeLink: { label: 'Refuse the change', url: tokenUrl(base, 'email-change/refuse', token) },
+    link: { label: 'Confirm the change', url: buildTokenUrl(base, 'email-change', token) },
+    alternativeLink: { label: 'Refuse the change', url: buildTokenUrl(base, 'email-change/refuse', token) },
     token,
     after: [
       `This link is ${formatValidity(hours)}. If it was not you, refuse the change and set a new password: the request came from a session of your account.`,
@@ -78,7 +78,7 @@ export function composeNewAddressEmail(address: string, base: string, token: str
     before: [
       `We received a request to change the address of an account to ${address}. Please confirm that it is yours.`,
     ],
-    link: { label: 'Confirm the address', url: tokenUrl(base, 'email-change', token) },
+    link: { label: 'Confirm the address', url: buildTokenUrl(base, 'email-change', token) },
     token,
     after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
@@ -155,7 +155,7 @@ export function composePasswordResetEmail(
     before: [
       `We received a request to reset the password of the account ${to.email}. A new password ends all sessions. It also deletes API keys and the webhook endpoints that they added, unless you choose to keep them.`,
     ],
-    link: { label: 'Set a new password', url: tokenUrl(base, 'password-reset', token) },
+    link: { label: 'Set a new password', url: buildTokenUrl(base, 'password-reset', token) },
     token,
     after: [
       `This link is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email: your password stays the same.`,
@@ -180,7 +180,7 @@ export function composeInviteEmail(invite: Invitation, base: string, token: stri
     before: [
       `${by} to join ${organization} as ${invite.role}. Register or sign in with the address ${invite.email} to accept.`,
     ],
-    link: { label: 'Accept the invite', url: tokenUrl(base, 'accept-invite', token) },
+    link: { label: 'Accept the invite', url: buildTokenUrl(base, 'accept-invite', token) },
     token,
     after: [`This link is valid for ${days} ${days === 1 ? 'day' : 'days'}.`],
   })
@@ -222,7 +222,7 @@ export function composeDisabledWebhookEmail(
 const formatValidity = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
 
 /** Puts the token after the `#`. Browsers do not send the fragment, so the token never appears in logs or referrers. */
-function tokenUrl(base: string, page: string, token: string): string {
+function buildTokenUrl(base: string, page: string, token: string): string {
   return `${base}/${page}#token=${token}`
 }
 

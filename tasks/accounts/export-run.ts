@@ -12,7 +12,7 @@ import { type ArchiveFile, createArchive } from '../archive.ts'
 import type { TaskContext } from '../context.ts'
 import type { UploadedBlob } from '../documents/blobs.ts'
 import { buildDocumentFileName } from '../documents/file-name.ts'
-import { discardUnused, findLostTwin, sealUpload } from '../documents/store.ts'
+import { discardUnusedUpload, findLostDuplicate, sealUpload } from '../documents/store.ts'
 import type { ExportResult } from './export.ts'
 
 /** Runs `accounts.export`. */
@@ -26,13 +26,13 @@ export async function run(
   if (existing !== null) return { export_id: job.id, byte_size: existing.byte_size }
   const blob = await storeExport(ctx, id)
   try {
-    const lost = await findLostTwin(db, blobs, blob)
+    const lost = await findLostDuplicate(db, blobs, blob)
     await ctx.runFenced(async (tx) => {
       await sealUpload(tx, blob, lost)
       await tx.run(insertExport({ id: job.id, accountId: id, sha256: blob.sha256, byteSize: blob.byteSize }))
     })
   } finally {
-    await discardUnused(blobs, log, blob)
+    await discardUnusedUpload(blobs, log, blob)
   }
   return { export_id: job.id, byte_size: blob.byteSize }
 }
@@ -58,7 +58,11 @@ async function* generateExportFiles(ctx: TaskContext, id: number): AsyncGenerato
     ctx.reportProgress(`Exporting ${part.file}`, n, total)
     yield { name: part.file, content: generateJsonLines(ctx, part.rows, String(id)), modifiedAt: modifiedAt }
     for (const { file, rows } of part.childFiles ?? [])
-      yield { name: file, content: nestedJsonLines(ctx, part, rows, String(id)), modifiedAt: modifiedAt }
+      yield {
+        name: file,
+        content: generateNestedJsonLines(ctx, part, rows, String(id)),
+        modifiedAt: modifiedAt,
+      }
   }
   yield* generateDocumentFiles(ctx, id, total)
   ctx.reportProgress('Exported', total, total)
@@ -81,7 +85,7 @@ async function* generateJsonLines(ctx: TaskContext, rows: RowReader, of: string)
     yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
 }
 
-async function* nestedJsonLines(
+async function* generateNestedJsonLines(
   ctx: TaskContext,
   part: ExportPart,
   rows: RowReader,
@@ -136,7 +140,7 @@ async function* copyPieces(
   }
 }
 
-const MAX_CHARACTERS = 100
+const MAX_NAME_CHARACTERS = 100
 
 /**
  * Converts a title to a file name that is valid on any system, without path separators, control characters or the
@@ -147,6 +151,6 @@ export function toFileName(title: string): string {
     .toWellFormed()
     .normalize('NFC')
     .replace(/[\p{Cc}\p{Cf}<>:"/\\|?*]/gu, '_')
-  const short = [...plain].slice(0, MAX_CHARACTERS).join('')
+  const short = [...plain].slice(0, MAX_NAME_CHARACTERS).join('')
   return short.replace(/^[. ]+|[. ]+$/g, '_') || '_'
 }

@@ -1,15 +1,15 @@
 import { insertAccountMail } from '../../sql/comms.ts'
 import { countRequest } from '../../sql/limits.ts'
 import { sendOnce } from '../comms/send.ts'
-import { rejectSuppressed } from '../comms/suppression.ts'
+import { rejectSuppressedAddresses } from '../comms/suppression.ts'
 import type { TaskContext } from '../context.ts'
 import type { Email } from './emails.ts'
 import { digestOf } from './tokens.ts'
 
 // Maximum number of unsolicited emails per address and hour: real owners rarely reach it, and it is too low to flood a
 // mailbox.
-const MAX_UNSOLICITED = 10
-const PERIOD_SECONDS = 3600
+const MAX_UNSOLICITED_MAILS = 10
+const UNSOLICITED_PERIOD_SECONDS = 3600
 
 /**
  * Sends an email through the send ledger, only once even if its job runs again. The ledger stores only the subject and
@@ -23,7 +23,7 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
     isIdempotent: providers.comms.isEmailIdempotent,
     failureCode: 'email.failed',
     submit: async (request) => {
-      await rejectSuppressed(ctx.db, [to])
+      await rejectSuppressedAddresses(ctx.db, [to])
       return providers.comms.email({ id, dateMs, to: [to], ...email }, request)
     },
   }))
@@ -37,7 +37,7 @@ export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email
   // Count only the first attempt of a job.
   if (ctx.job.attempt === 1) {
     const address = digestOf(to).toString('hex')
-    const limit = countRequest('unsolicited_mail', address, MAX_UNSOLICITED, PERIOD_SECONDS)
+    const limit = countRequest('unsolicited_mail', address, MAX_UNSOLICITED_MAILS, UNSOLICITED_PERIOD_SECONDS)
     if ((await ctx.db.one(limit)).wait_ms > 0) {
       ctx.log.warn(
         { subject: email.subject },

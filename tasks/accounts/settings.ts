@@ -77,9 +77,9 @@ export interface AccountSettings {
   readonly geoHeader: (typeof GEO_HEADERS)[number] | null
 }
 
-const Shape = z.object(accountShape)
+const AccountEnvironment = z.object(accountShape)
 
-export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
+export function buildAccountSettings(env: z.output<typeof AccountEnvironment>): AccountSettings {
   return {
     adminEmail: env.ADMIN_EMAIL,
     adminPassword: env.ADMIN_PASSWORD,
@@ -105,7 +105,7 @@ export function accountSettings(env: z.output<typeof Shape>): AccountSettings {
 }
 
 /** Checks combinations of settings by their raw values. Returns one line per problem. */
-export function checkAccounts(env: Readonly<Record<string, string | undefined>>): string[] {
+export function checkAccountSettings(env: Readonly<Record<string, string | undefined>>): string[] {
   const problems: string[] = []
   if ((env.ADMIN_EMAIL === undefined) !== (env.ADMIN_PASSWORD === undefined))
     problems.push('ADMIN_EMAIL: needs ADMIN_PASSWORD, and vice versa')

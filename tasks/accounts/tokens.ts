@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { AddressSide } from '../../sql/accounts/email-changes.ts'
-import type { MailedKind } from '../../sql/accounts.ts'
+import type { MailedTokenKind } from '../../sql/accounts.ts'
 
 /**
  * Derives tokens from the deployment's key and the id of a row. The service can derive such a token again from its row,
@@ -36,7 +36,7 @@ export const formatSetupNotice = (baseUrl: string, secretKey: string): string =>
   `There is no admin yet. Create one with this link: ${baseUrl}/setup?token=${setupTokenOf(secretKey)}`
 
 /** Returns the token for an email (256 bits). */
-export function mailedTokenOf(secretKey: string, kind: MailedKind, id: string): string {
+export function mailedTokenOf(secretKey: string, kind: MailedTokenKind, id: string): string {
   return computeMac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
 }
 
@@ -57,7 +57,7 @@ export function deviceProofOf(secretKey: string, device: string, id: number, pas
  * Derives the successor of a refresh token from the idempotency key of the request. Equal requests get equal
  * successors.
  */
-export function deriveSuccessor(secretKey: string, presented: string, idempotencyKey: string): string {
+export function deriveSuccessorToken(secretKey: string, presented: string, idempotencyKey: string): string {
   return computeMac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')
 }
 
@@ -90,7 +90,7 @@ export function totpSecretOf(secretKey: string, id: string): Buffer {
 }
 
 // Digits of Crockford's Base 32, which omits look-alikes.
-const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
+const CROCKFORD_DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 const RECOVERY_CODE_COUNT = 10
 
 /**
@@ -100,7 +100,7 @@ const RECOVERY_CODE_COUNT = 10
 export function recoveryCodesOf(secretKey: string, batch: string): string[] {
   return Array.from({ length: RECOVERY_CODE_COUNT }, (_, n) => {
     const bytes = computeMac(secretKey, 'millrace.recovery', batch, String(n)).subarray(0, 16)
-    const digits = [...bytes].map((byte) => DIGITS[byte % DIGITS.length]).join('')
+    const digits = [...bytes].map((byte) => CROCKFORD_DIGITS[byte % CROCKFORD_DIGITS.length]).join('')
     return digits.replace(/(.{4})(?=.)/g, '$1-')
   })
 }

@@ -7,7 +7,7 @@ const MAX_VALUE_CHARACTERS = 100_000
 const MAX_VALUES = 10_000
 
 /** True if brackets in YAML or TOML, or the dashes of nested lists, are nested deeper than the limit. */
-export function isTooDeep(text: string): boolean {
+export function isNestedTooDeeply(text: string): boolean {
   let depth = 0
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -19,7 +19,7 @@ export function isTooDeep(text: string): boolean {
 }
 
 /** True if brackets in JSON are nested deeper than the limit; ignores brackets in strings. */
-export function isTooDeepJson(text: string): boolean {
+export function isJsonNestedTooDeeply(text: string): boolean {
   let [depth, quoted] = [0, false]
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)

@@ -61,7 +61,7 @@ const toDay = (year: unknown, month: unknown, day: unknown): Day => ({
   month: Number(month),
   day: Number(day),
 })
-const fromMonthName = (year: unknown, month: unknown, day: unknown): Day =>
+const parseMonthNameDay = (year: unknown, month: unknown, day: unknown): Day =>
   toDay(year, MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
 
 const DATE_FORMATS: readonly [RegExp, (groups: MatchGroups) => Day][] = [
@@ -77,17 +77,20 @@ const DATE_FORMATS: readonly [RegExp, (groups: MatchGroups) => Day][] = [
   ],
   [
     new RegExp(`^${MONTH_PATTERN}[ ,-]+${DAY_PATTERN}[ ,-]+(\\d{4})$`, 'i'),
-    ([, month, day, year]) => fromMonthName(year, month, day),
+    ([, month, day, year]) => parseMonthNameDay(year, month, day),
   ],
   [
     new RegExp(`^${DAY_PATTERN}(?: of)?[ ,-]*${MONTH_PATTERN}[ ,-]*(\\d{4})$`, 'i'),
-    ([, day, month, year]) => fromMonthName(year, month, day),
+    ([, day, month, year]) => parseMonthNameDay(year, month, day),
   ],
   [
     new RegExp(`^(\\d{4})[ ,-]+${MONTH_PATTERN}[ ,-]+${DAY_PATTERN}$`, 'i'),
-    ([, year, month, day]) => fromMonthName(year, month, day),
+    ([, year, month, day]) => parseMonthNameDay(year, month, day),
   ],
-  [new RegExp(`^${MONTH_PATTERN}[ ,-]+(\\d{4})$`, 'i'), ([, month, year]) => fromMonthName(year, month, 1)],
+  [
+    new RegExp(`^${MONTH_PATTERN}[ ,-]+(\\d{4})$`, 'i'),
+    ([, month, year]) => parseMonthNameDay(year, month, 1),
+  ],
 ]
 
 const TIME_PATTERN =

@@ -1,4 +1,4 @@
-import { isTooDeep, isTooDeepJson } from './bounds.ts'
+import { isJsonNestedTooDeeply, isNestedTooDeeply } from './bounds.ts'
 import { parseToml } from './toml.ts'
 import { parseYaml } from './yaml.ts'
 
@@ -76,7 +76,7 @@ function parseBlock(block: string, language: string): unknown {
   const [name, parse] = PARSERS.get(language) ?? []
   if (parse === undefined)
     throw new UnreadablePostError(`The front matter language is not supported: ${language}`)
-  if (language === 'json' ? isTooDeepJson(block) : isTooDeep(block))
+  if (language === 'json' ? isJsonNestedTooDeeply(block) : isNestedTooDeeply(block))
     throw new UnreadablePostError('The front matter is nested too deeply')
   if (name === 'YAML' && LONG_LINE.test(block))
     throw new UnreadablePostError('A line of the front matter is longer than 10000 characters')

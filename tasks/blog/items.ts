@@ -2,7 +2,7 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
 import { openZip, type ZipEntry, type ZipRules } from '../zip.ts'
-import { isTooDeepJson } from './bounds.ts'
+import { isJsonNestedTooDeeply } from './bounds.ts'
 import { isMapping, splitFrontMatter, UnreadablePostError } from './front-matter.ts'
 import { interpretPost, type ParsedPost } from './interpret.ts'
 import { LIMITS } from './limits.ts'
@@ -113,7 +113,7 @@ function parseMarkdown(path: string, text: string): ParsedPost {
 }
 
 function parsePostList(text: string): readonly unknown[] {
-  if (isTooDeepJson(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
+  if (isJsonNestedTooDeeply(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
   let value: unknown
   try {
     value = JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)

@@ -4,7 +4,7 @@ import {
   lockPostsBySlug,
   overwritePosts,
   type SluggedRow,
-  setAllTags,
+  setTagsOfPosts,
 } from '../../sql/blog/transfer.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
@@ -32,7 +32,7 @@ export class PostWriter {
   private readonly tx: Queries
   private readonly author: Author
   private readonly onConflict: OnConflict
-  private readonly seen = new Set<string>()
+  private readonly seenSlugs = new Set<string>()
   private readonly tagIds = new Map<string, number>()
   private batch: ParsedPost[] = []
   private characters = 0
@@ -46,12 +46,12 @@ export class PostWriter {
   async add(read: ParsedPost): Promise<void> {
     const { slug, content } = read.post
     // Treat a slug that occurs twice in an import like the slug of an existing post.
-    if (this.seen.has(slug)) {
+    if (this.seenSlugs.has(slug)) {
       if (this.onConflict === 'fail') throw fail('import.conflict', { slug })
       if (this.onConflict === 'skip') return void this.counts.skipped++
       await this.flush()
     }
-    this.seen.add(slug)
+    this.seenSlugs.add(slug)
     this.batch.push(read)
     this.characters += content.length
     if (this.batch.length >= MAX_POSTS_PER_BATCH || this.characters >= MAX_CHARACTERS_PER_BATCH)
@@ -63,7 +63,7 @@ export class PostWriter {
     this.batch = []
     this.characters = 0
     if (posts.size === 0) return
-    const taken = new Set((await this.lockTaken([...posts.keys()])).map(({ slug }) => slug))
+    const taken = new Set((await this.lockExistingPosts([...posts.keys()])).map(({ slug }) => slug))
     const newPosts = [...posts.values()].filter(({ post }) => !taken.has(post.slug))
     const created =
       newPosts.length === 0
@@ -75,16 +75,16 @@ export class PostWriter {
             ),
           )
     const createdSlugs = new Set(created.map(({ slug }) => slug))
-    // Slugs of posts that editors have created since `lockTaken` ran.
+    // Slugs of posts that editors have created since `lockExistingPosts` ran.
     const late = newPosts.filter(({ post }) => !createdSlugs.has(post.slug)).map(({ post }) => post.slug)
-    if (late.length > 0) await this.lockTaken(late)
+    if (late.length > 0) await this.lockExistingPosts(late)
     this.counts.created += created.length
     const existing = [...posts.values()].filter(({ post }) => !createdSlugs.has(post.slug))
     await this.setTags(posts, [...created, ...(await this.overwrite(existing))])
   }
 
   /** Locks and returns the posts with these slugs. @throws fail('import.conflict') if conflicts must fail. */
-  private async lockTaken(slugs: readonly string[]): Promise<readonly SluggedRow[]> {
+  private async lockExistingPosts(slugs: readonly string[]): Promise<readonly SluggedRow[]> {
     const taken = await this.tx.any(lockPostsBySlug(slugs))
     const first = slugs.find((slug) => taken.some((one) => one.slug === slug))
     if (this.onConflict === 'fail' && first !== undefined) throw fail('import.conflict', { slug: first })
@@ -121,7 +121,7 @@ export class PostWriter {
     )
     if (links.length > 0 || this.onConflict === 'overwrite')
       await this.tx.run(
-        setAllTags(
+        setTagsOfPosts(
           written.map(({ id }) => id),
           links,
         ),

@@ -5,7 +5,7 @@ import { findAttachableDocuments } from './attach.ts'
 import type { EmailResult } from './email.ts'
 import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { describeUnknown, sendOnce } from './send.ts'
-import { rejectSuppressed } from './suppression.ts'
+import { rejectSuppressedAddresses } from './suppression.ts'
 
 /** The email's details in the ledger. */
 const EmailContent = z.strictObject({
@@ -29,7 +29,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     submit: async (request) => {
       const message = buildMessage(row)
       await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
-      await rejectSuppressed(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
+      await rejectSuppressedAddresses(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
       return comms.email({ ...message, attachments: await loadAttachments(ctx, row) }, request)
     },
   }))

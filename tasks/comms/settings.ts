@@ -21,7 +21,7 @@ const DEFAULT_ATTACHMENTS_BYTES = 25 * 1024 * 1024
 const MAX_ATTACHMENTS_BYTES = 64 * 1024 * 1024
 
 /** Defines a setting for the URL of an HTTP API; strips trailing slashes. */
-const apiBaseUrl = (fallback: string) =>
+const apiBaseUrlField = (fallback: string) =>
   z
     .url({ protocol: /^https?$/ })
     .transform((url) => url.replace(/\/+$/, ''))
@@ -42,7 +42,7 @@ export const commsShape = {
       'must be whsec_ followed by base64, as the provider displays it',
     )
     .optional(),
-  EMAIL_PROVIDER_API_BASE_URL: apiBaseUrl('https://api.resend.com'),
+  EMAIL_PROVIDER_API_BASE_URL: apiBaseUrlField('https://api.resend.com'),
   TELEPHONY_ACCOUNT_SID: z
     .string()
     .regex(/^AC[0-9a-fA-F]{32}$/, 'must be AC followed by 32 hexadecimal digits')
@@ -52,7 +52,7 @@ export const commsShape = {
     .string()
     .regex(/^\+[1-9]\d{6,14}$/, 'must be a number in E.164 form such as +14155552671')
     .optional(),
-  TELEPHONY_API_BASE_URL: apiBaseUrl('https://api.twilio.com'),
+  TELEPHONY_API_BASE_URL: apiBaseUrlField('https://api.twilio.com'),
 }
 
 type CommsEnvironment = z.output<z.ZodObject<typeof commsShape>>

@@ -3,7 +3,7 @@ import { fail } from '../../sql/errors.ts'
 import { filterSuppressed } from '../../sql/suppressions.ts'
 
 /** Checks that no address is suppressed. @throws fail('email.suppressed') if one is */
-export async function rejectSuppressed(db: Queries, addresses: readonly string[]): Promise<void> {
+export async function rejectSuppressedAddresses(db: Queries, addresses: readonly string[]): Promise<void> {
   const suppressed = await db.any(filterSuppressed(addresses))
   if (suppressed.length > 0)
     throw fail('email.suppressed', { addresses: suppressed.map(({ address }) => address).join(', ') })

@@ -44,17 +44,17 @@ export const MAX_PART_LENGTHS: Readonly<
   sms: { subject: 0, text: 1600, html: 0 },
 }
 
-export const VARIABLE_NAME = /^[a-z][a-z0-9_]{0,63}$/
-const PLACEHOLDER = /\{\{ {0,8}([a-z][a-z0-9_]{0,63}) {0,8}\}\}/
+export const VARIABLE_NAME_PATTERN = /^[a-z][a-z0-9_]{0,63}$/
+const PLACEHOLDER_PATTERN = /\{\{ {0,8}([a-z][a-z0-9_]{0,63}) {0,8}\}\}/
 
 /** Matches one line without control characters, so that a header cannot be split in two. */
-export const SINGLE_LINE = /^\P{Cc}*$/u
+export const SINGLE_LINE_PATTERN = /^\P{Cc}*$/u
 export const SINGLE_LINE_RULE = 'must be one line without control characters'
 
 /**
  * Splits a text at its placeholders. The result alternates between texts and placeholder names, and starts with a text.
  */
-const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER)
+const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER_PATTERN)
 const placeholderNamesOf = (text: string): ReadonlySet<string> =>
   new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
@@ -83,7 +83,7 @@ export function validateTemplate(template: Template): readonly TemplateProblem[]
     problems.push(...findPlaceholderProblems(part, template[part] ?? '', declared))
   const inSubject = placeholderNamesOf(subject ?? '')
   for (const [index, variable] of variables.entries())
-    if (inSubject.has(variable.name) && !SINGLE_LINE.test(variable.default ?? ''))
+    if (inSubject.has(variable.name) && !SINGLE_LINE_PATTERN.test(variable.default ?? ''))
       problems.push({
         path: ['variables', index, 'default'],
         msg: `${SINGLE_LINE_RULE}, because the subject uses it`,
@@ -122,7 +122,7 @@ export function renderTemplate(
   const problems: TemplateProblem[] = []
   for (const name of Object.keys(values))
     if (!declared.has(name)) problems.push({ path: [name], msg: 'is not a variable of the template' })
-    else if (inSubject.has(name) && !SINGLE_LINE.test(values[name]!))
+    else if (inSubject.has(name) && !SINGLE_LINE_PATTERN.test(values[name]!))
       problems.push({ path: [name], msg: `${SINGLE_LINE_RULE}, because the subject uses it` })
   const known = new Map<string, string>()
   for (const [name, variable] of declared) {

@@ -2,9 +2,9 @@ import { setAttachmentsDue } from '../../sql/pages.ts'
 import type { AttachmentInfo, PageReader, TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import type { UploadedBlob } from './blobs.ts'
-import { EXTRACTION } from './extraction.ts'
+import { EXTRACTION_TASK } from './extraction.ts'
 import { sniffMediaType } from './media.ts'
-import { createDocument, discardUnused, findLostTwin } from './store.ts'
+import { createDocument, discardUnusedUpload, findLostDuplicate } from './store.ts'
 
 /** An email whose attachments become documents. */
 export interface MailDocument {
@@ -28,7 +28,7 @@ export async function storeAttachments(
     try {
       if (blob.byteSize > 0) await storeAttachment(ctx, mail, attachment, blob)
     } finally {
-      await discardUnused(ctx.blobs, ctx.log, blob)
+      await discardUnusedUpload(ctx.blobs, ctx.log, blob)
     }
   }
   await ctx.runFenced((tx) => tx.run(setAttachmentsDue(mail.id, false)))
@@ -44,12 +44,12 @@ async function storeAttachment(
 ): Promise<void> {
   const fileName = name.trim()
   const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
-  const lostBlob = await findLostTwin(ctx.db, ctx.blobs, blob)
+  const lostBlob = await findLostDuplicate(ctx.db, ctx.blobs, blob)
   const title = fileName.slice(0, MAX_TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'
   const options = { ownerId, requestId: ctx.job.requestId, settings: ctx.settings }
   await ctx.runFenced(async (tx) => {
     const document = { ownerId, title, mediaType: sniffed, source: 'attachment', attachedToId }
     const { id, created } = await createDocument(tx, blob, lostBlob, document, ctx.settings.quotas)
-    if (created) await enqueue(tx, EXTRACTION, { documentId: id, force: false }, options)
+    if (created) await enqueue(tx, EXTRACTION_TASK, { documentId: id, force: false }, options)
   })
 }

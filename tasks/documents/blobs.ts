@@ -73,7 +73,7 @@ class StoredBlobs implements Blobs {
     try {
       const digest = new DigestingStream(chunks)
       await convertErrors(async () => (await this.requireStore(at)).write(at, digest, noteUploadId))
-      return { at, ...digest.result() }
+      return { at, ...digest.getResult() }
     } catch (error) {
       // Ignore errors of the cleanup: the caller needs the original error, and garbage collection removes the rest.
       await this.discard(at).catch(() => {})
@@ -170,7 +170,7 @@ class DigestingStream implements AsyncIterable<Uint8Array> {
     }
   }
 
-  result(): Omit<UploadedBlob, 'at'> {
+  getResult(): Omit<UploadedBlob, 'at'> {
     return { sha256: this.hash.digest(), byteSize: this.byteSize, head: Buffer.concat(this.head) }
   }
 }

@@ -6,7 +6,7 @@ import type { TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
 import { type EnqueueOptions, enqueueMany } from '../task.ts'
 import type { BulkAction, BulkResult } from './bulk.ts'
-import { EXTRACTION } from './extraction.ts'
+import { EXTRACTION_TASK } from './extraction.ts'
 
 // Documents per transaction and per progress report. Small, so that a transaction holds few locks.
 const BATCH_SIZE = 100
@@ -88,7 +88,7 @@ const ACTIONS: { readonly [A in BulkAction['action']]: RunAction<A> } = {
     return ctx.db.transaction(async (tx) => {
       const found = await tx.any(listOwnedDocuments(ids, ctx.job.ownerId))
       const payloads = found.flatMap(({ id, stored }) => (stored ? [{ documentId: id, force: false }] : []))
-      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION, payloads, enqueueOptionsOf(ctx))
+      if (payloads.length > 0) await enqueueMany(tx, EXTRACTION_TASK, payloads, enqueueOptionsOf(ctx))
       return new Map(found.map(({ id, stored }) => [id, stored ? 'done' : 'document.bytes_missing']))
     })
   },

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-export const MAX_IN_BULK = 1000
+export const MAX_BULK_DOCUMENTS = 1000
 const MAX_LINKS = 20
 
-const DocumentIds = z.array(z.int().min(1)).min(1).max(MAX_IN_BULK)
+const DocumentIds = z.array(z.int().min(1)).min(1).max(MAX_BULK_DOCUMENTS)
 export const Label = z.string().trim().min(1).max(64)
 
 /** An action on several documents. */

@@ -15,14 +15,14 @@ import type { TaskContext } from '../context.ts'
  */
 export const GRACE_SECONDS = 86_400
 // Small, because a document may have thousands of pages with images, and a batch holds its locks until all are deleted.
-const DOCUMENT_BATCH = 20
-const BLOB_BATCH = 1000
-const REMOVAL_BATCH = 100
+const DOCUMENT_BATCH_SIZE = 20
+const BLOB_BATCH_SIZE = 1000
+const REMOVAL_BATCH_SIZE = 100
 
 /** Runs `documents.collect`. */
 export async function run(ctx: TaskContext): Promise<{ documents: number; blobs: number; failed: number }> {
-  const documents = await runInBatches(ctx.signal, DOCUMENT_BATCH, () =>
-    ctx.db.one(deletePagesOfDeletedDocuments(GRACE_SECONDS, DOCUMENT_BATCH)),
+  const documents = await runInBatches(ctx.signal, DOCUMENT_BATCH_SIZE, () =>
+    ctx.db.one(deletePagesOfDeletedDocuments(GRACE_SECONDS, DOCUMENT_BATCH_SIZE)),
   )
   await markUnreferencedBlobs(ctx)
   return { documents, ...(await removeAbandonedBlobs(ctx)) }
@@ -35,7 +35,7 @@ export async function run(ctx: TaskContext): Promise<{ documents: number; blobs:
 async function markUnreferencedBlobs({ db, signal }: TaskContext): Promise<void> {
   for (let after = 0; ; ) {
     signal.throwIfAborted()
-    const { last, unneeded } = await db.one(findUnreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH))
+    const { last, unneeded } = await db.one(findUnreferencedBlobs(after, GRACE_SECONDS, BLOB_BATCH_SIZE))
     for (const id of unneeded) {
       const blob = await db.maybeOne(readBlobDigest(id))
       if (blob === null) continue
@@ -59,7 +59,7 @@ async function removeAbandonedBlobs({
   const counts = { blobs: 0, failed: 0 }
   for (let after = 0; ; ) {
     signal.throwIfAborted()
-    const found = await db.any(markAbandonedBlobs(after, GRACE_SECONDS, REMOVAL_BATCH))
+    const found = await db.any(markAbandonedBlobs(after, GRACE_SECONDS, REMOVAL_BATCH_SIZE))
     if (found.length === 0) return counts
     for (const at of found) {
       after = at.blob_id

@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { findExtractionSource, findUnrenderedPage, storeImage } from '../../sql/pages.ts'
+import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../sql/pages.ts'
 import type { TaskContext } from '../context.ts'
 import { unsealPassword } from './passwords.ts'
 
@@ -19,6 +19,6 @@ export async function run(
     password: unsealPassword(ctx.secretKey, documentId, source.sealed_password),
     signal: ctx.signal,
   })
-  await ctx.runFenced((tx) => tx.run(storeImage(documentId, page, undrawn.job_id, image)))
+  await ctx.runFenced((tx) => tx.run(storePageImage(documentId, page, undrawn.job_id, image)))
   return { drawn: image !== null }
 }

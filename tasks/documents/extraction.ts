@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Declaration } from '../task.ts'
+import type { TaskDeclaration } from '../task.ts'
 import { Languages } from './languages.ts'
 import { DOCUMENT_TIMEOUT_MS } from './limits.ts'
 
@@ -20,7 +20,7 @@ export const ExtractCounts = z.strictObject({
 export type ExtractCounts = z.output<typeof ExtractCounts>
 
 /** Declares `documents.extract` without `run`, because `run` itself enqueues extractions of attachments. */
-export const EXTRACTION: Declaration<ExtractPayload, ExtractCounts> = {
+export const EXTRACTION_TASK: TaskDeclaration<ExtractPayload, ExtractCounts> = {
   name: 'documents.extract',
   queue: 'documents',
   pool: 'children',

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 // Storing several pages takes hardly longer than storing one, so a short wait for more is worthwhile.
-const GATHER_MS = 10
+const GATHER_DELAY_MS = 10
 
 /**
  * Reads pages concurrently and stores them in order, while it reads the next ones. At most `maxInFlight()` pages are
@@ -23,7 +23,7 @@ export async function readInOrder<T>(
       while (inFlight.length < maxInFlight() && next < pages.length)
         inFlight.push(trackPage(read(pages[next++]!)))
       await inFlight[0]!.promise
-      await Promise.race([Promise.allSettled(inFlight.map(({ promise }) => promise)), delay(GATHER_MS)])
+      await Promise.race([Promise.allSettled(inFlight.map(({ promise }) => promise)), delay(GATHER_DELAY_MS)])
       await storing
       const unfinished = inFlight.findIndex(({ value }) => value === undefined)
       const ready = inFlight.splice(0, unfinished === -1 ? inFlight.length : unfinished)

@@ -9,7 +9,7 @@ import type { Blobs, UploadedBlob } from './blobs.ts'
 /** Turns uploads into documents, or removes them. */
 
 /** Returns the blob id of an earlier upload of the same bytes if the store has lost those bytes; otherwise null. */
-export async function findLostTwin(
+export async function findLostDuplicate(
   db: Database,
   blobs: Blobs,
   { sha256, byteSize }: UploadedBlob,
@@ -20,7 +20,7 @@ export async function findLostTwin(
 
 /**
  * Seals the blob of an upload, or selects that of an earlier upload of the same bytes, for rows that the transaction
- * adds. `lost` is the result of `findLostTwin`.
+ * adds. `lost` is the result of `findLostDuplicate`.
  *
  * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
  */
@@ -36,7 +36,7 @@ export async function sealUpload(tx: Queries, blob: UploadedBlob, lost: number |
 
 /**
  * Creates a document from an upload, or returns the owner's existing document with the same bytes.
- * `lost` is the result of `findLostTwin`.
+ * `lost` is the result of `findLostDuplicate`.
  * @throws fail('document.store_failed') if garbage collection has removed the bytes of a slow upload.
  * @throws fail('quota.documents' | 'quota.bytes' | 'quota.file_bytes')
  */
@@ -60,7 +60,7 @@ export async function createDocument(
 /**
  * Removes an upload that no document uses. Only logs a failure, because the next garbage collection removes the bytes.
  */
-export async function discardUnused(blobs: Blobs, log: TaskLog, { at }: UploadedBlob): Promise<void> {
+export async function discardUnusedUpload(blobs: Blobs, log: TaskLog, { at }: UploadedBlob): Promise<void> {
   try {
     await blobs.discard(at)
   } catch (error) {

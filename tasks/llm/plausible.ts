@@ -15,7 +15,7 @@ const MAX_JUMP_SHARE = 0.2
 const TOLERATED_JUMPS = 3
 
 /** Compares a list with the known models. @throws fail('llm.list_refused') with the reason if it is implausible. */
-export function checkPlausible(list: ModelList, known: readonly KnownModel[]): void {
+export function checkPlausibility(list: ModelList, known: readonly KnownModel[]): void {
   const listed = new Map(list.models.map((model) => [`${model.vendor} ${model.model_id}`, model]))
   for (const provider of AI_PROVIDERS) {
     const hasChatModel = list.models.some(

@@ -9,7 +9,7 @@ import {
 import { AI_PROVIDERS } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { parseModelsDev } from './models-dev.ts'
-import { checkPlausible } from './plausible.ts'
+import { checkPlausibility } from './plausible.ts'
 import type { SyncPayload, SyncResult } from './sync.ts'
 
 // Maximum age of a list, because prices change daily. After a failed download, the next hourly run retries.
@@ -44,7 +44,7 @@ async function downloadAndApply(
 ): Promise<AppliedList> {
   const list = parseModelsDev(await providers.readModelList(url, signal))
   return runFenced(async (tx) => {
-    checkPlausible(list, force ? [] : await tx.any(listKnownModels(AI_PROVIDERS)))
+    checkPlausibility(list, force ? [] : await tx.any(listKnownModels(AI_PROVIDERS)))
     return (await tx.one(applyList(list, url))).applied
   })
 }

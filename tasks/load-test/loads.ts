@@ -16,6 +16,6 @@ const LOADS = [
 export const LOAD_NAMES = LOADS.map(([task]) => publicNameOf(task!))
 
 /** Finds the task of a load on a queue. */
-export function findLoad(name: string, queue: string): TaskDefinition<unknown, unknown> {
+export function findLoadTask(name: string, queue: string): TaskDefinition<unknown, unknown> {
   return LOADS.flat().find((task) => task.queue === queue && publicNameOf(task) === name)!
 }

@@ -3,7 +3,7 @@ import { deriveChildId } from '../../sql/ids.ts'
 import { getLoadTestProgress, getLoadTestTimes } from '../../sql/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
-import { findLoad } from './loads.ts'
+import { findLoadTask } from './loads.ts'
 import type { LoadPayload, LoadResult } from './orchestrator.ts'
 
 // The interval grows with the load, because each poll reads one row per task.
@@ -42,7 +42,7 @@ async function enqueueOnce(
     if ((await tx.one(getLoadTestProgress(ids))).known > 0) return
     await enqueueMany(
       tx,
-      findLoad(task_name, queue_type),
+      findLoadTask(task_name, queue_type),
       ids.map(() => args),
       {
         ownerId: ctx.job.ownerId,

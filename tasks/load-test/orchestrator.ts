@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { loadLazily } from '../task.ts'
-import { findLoad, LOAD_NAMES } from './loads.ts'
+import { findLoadTask, LOAD_NAMES } from './loads.ts'
 import { defineOnNamedQueues, NAMED_QUEUES } from './on-queues.ts'
 
 /** Maximum number of tasks that one load or one request may add. */
@@ -14,7 +14,7 @@ const Payload = z
     args: z.record(z.string(), z.unknown()).default({}),
   })
   .superRefine(({ task_name, queue_type, args }, context) => {
-    for (const issue of findLoad(task_name, queue_type).payload.safeParse(args).error?.issues ?? [])
+    for (const issue of findLoadTask(task_name, queue_type).payload.safeParse(args).error?.issues ?? [])
       context.addIssue({ code: 'custom', message: issue.message, path: ['args', ...issue.path] })
   })
 export type LoadPayload = z.output<typeof Payload>

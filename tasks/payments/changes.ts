@@ -43,7 +43,7 @@ export function changesOf(event: ProviderEvent): Change[] {
 }
 
 /** An object to look up at the provider after an event, by the task `payments.look-up`. */
-export interface LookUp {
+export interface LookUpRequest {
   readonly what: 'invoice' | 'charge'
   readonly id: string
 }
@@ -54,7 +54,7 @@ export interface LookUp {
  * Invoices since 2025 do not name the payment intent that paid them: without a look-up, one payment would count twice.
  * Charges since 2022 do not list their refunds: without a look-up, refunds made outside Millrace would get no rows.
  */
-export function findRequiredLookUp({ type, object }: ProviderEvent): LookUp | null {
+export function findRequiredLookUp({ type, object }: ProviderEvent): LookUpRequest | null {
   const id = idOf(object.id)
   if (id === null) return null
   if (type === 'charge.refunded') return itemsOf(object.refunds).length === 0 ? { what: 'charge', id } : null

@@ -23,7 +23,7 @@ const DISPUTE_EVENT_TYPES = ['charge.dispute.created', 'charge.dispute.updated',
 export function toDisputeChange(dispute: ProviderObject, eventType: string, at: number): Change | null {
   const [rank, status] = DISPUTE_STATES[textOf(dispute.status) ?? ''] ?? DISPUTE_STATES.needs_response!
   const due = integerOf(objectOf(dispute.evidence_details).due_by)
-  return buildChange(dispute, at, {
+  return buildDisputeChange(dispute, at, {
     state: [
       createStamp(at, Math.max(0, DISPUTE_EVENT_TYPES.indexOf(eventType)), rank),
       { status, event_type: eventType, at },
@@ -35,14 +35,14 @@ export function toDisputeChange(dispute: ProviderObject, eventType: string, at: 
 
 /** Returns the change for an early fraud warning, which has no amount. `fraud_type` is its reason. */
 export function toWarningChange(warning: ProviderObject, eventType: string, at: number): Change | null {
-  return buildChange(warning, at, {
+  return buildDisputeChange(warning, at, {
     state: [createStamp(at), { status: 'warning_issued', event_type: eventType, at }],
     reason: textOf(warning.fraud_type),
     due_by: null,
   })
 }
 
-function buildChange(
+function buildDisputeChange(
   object: ProviderObject,
   at: number,
   fields: { state: readonly [string, unknown]; reason: string | null; due_by: number | null },

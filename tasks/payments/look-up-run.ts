@@ -1,6 +1,6 @@
 import { applyChanges } from '../../sql/payment-changes.ts'
 import type { TaskContext } from '../context.ts'
-import type { LookUp } from './changes.ts'
+import type { LookUpRequest } from './changes.ts'
 import type { Change } from './facts.ts'
 import { createIntentLink } from './payment-id.ts'
 import { toRefundChange } from './transactions.ts'
@@ -8,7 +8,7 @@ import { toRefundChange } from './transactions.ts'
 /** Runs `payments.look-up`. */
 export async function run(
   { providers, signal, runFenced }: TaskContext,
-  { what, id }: LookUp,
+  { what, id }: LookUpRequest,
 ): Promise<Record<string, never>> {
   const changes: Change[] = []
   if (what === 'invoice') {

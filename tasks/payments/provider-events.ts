@@ -13,7 +13,7 @@ export interface ProviderEvent {
 }
 
 /** Supported event types that the provider's event list accepts (https://docs.stripe.com/api/events/types). */
-export const LISTED_TYPES = [
+export const LISTED_EVENT_TYPES = [
   'checkout.session.completed',
   'payment_intent.succeeded',
   'payment_intent.payment_failed',
@@ -29,15 +29,15 @@ export const LISTED_TYPES = [
   'radar.early_fraud_warning.created',
 ] as const
 
-const HANDLED_TYPES = [
-  ...LISTED_TYPES,
-  // An alias of the last type in `LISTED_TYPES`. The provider's event list rejects the alias.
+const HANDLED_EVENT_TYPES = [
+  ...LISTED_EVENT_TYPES,
+  // An alias of the last type in `LISTED_EVENT_TYPES`. The provider's event list rejects the alias.
   'fraudscreen.early_fraud_warning.created',
 ] as const
-export type EventType = (typeof HANDLED_TYPES)[number]
+export type EventType = (typeof HANDLED_EVENT_TYPES)[number]
 
 /** All supported event types. */
-export const EVENT_TYPES: ReadonlySet<string> = new Set(HANDLED_TYPES)
+export const EVENT_TYPES: ReadonlySet<string> = new Set(HANDLED_EVENT_TYPES)
 
 /** True if an event type is supported. */
 export const isEventType = (type: string): type is EventType => EVENT_TYPES.has(type)

@@ -16,7 +16,7 @@ import type { TaskContext } from '../context.ts'
 import type { EnqueueOptions } from '../task.ts'
 import { ingestEvent } from './event.ts'
 import { resolvePayment } from './payment-id.ts'
-import { LISTED_TYPES, parseEvent } from './provider-events.ts'
+import { LISTED_EVENT_TYPES, parseEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
 import { JOB_METADATA_KEY, toRefundChange } from './transactions.ts'
 
@@ -30,7 +30,7 @@ const BATCH_SIZE = 500
 
 /** Runs `payments.reconcile`. */
 export async function run(ctx: TaskContext): Promise<{ missed: number; left: number; settled: number }> {
-  const left = await ingestUnapplied(ctx)
+  const left = await ingestUnappliedEvents(ctx)
   await runInBatches(ctx.signal, BATCH_SIZE, () => ctx.db.one(deleteRefusedRefunds(BATCH_SIZE)))
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
   const missed = await ingestMissedEvents(ctx)
@@ -44,7 +44,7 @@ const enqueueOptionsOf = ({ settings, job }: TaskContext): EnqueueOptions => ({
 })
 
 /** Enqueues new jobs for stored events that have neither been applied nor have a live job. Returns their number. */
-async function ingestUnapplied(ctx: TaskContext): Promise<number> {
+async function ingestUnappliedEvents(ctx: TaskContext): Promise<number> {
   return ctx.runFenced(async (tx) => {
     const rows = await tx.any(lockUnappliedEvents(BATCH_SIZE))
     for (const row of rows) await ingestEvent(tx, row, enqueueOptionsOf(ctx))
@@ -57,7 +57,7 @@ async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   const { now, at } = await ctx.db.one(getReconciledTime())
   const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - READ_OVERLAP_SECONDS
   let missed = 0
-  for await (const page of ctx.providers.payments.listEvents(since, LISTED_TYPES, ctx.signal)) {
+  for await (const page of ctx.providers.payments.listEvents(since, LISTED_EVENT_TYPES, ctx.signal)) {
     missed += await ctx.runFenced((tx) => ingestPage(tx, page, enqueueOptionsOf(ctx)))
     ctx.reportProgress(`Ingested ${missed} missed events`)
   }

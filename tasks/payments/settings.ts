@@ -3,7 +3,7 @@ import { z } from 'zod'
 /** Settings of payments. */
 
 /** True for a valid target of the provider's redirect: an absolute http(s) URL, or a path on this server. */
-export const isRedirect = (text: string): boolean => {
+export const isRedirectTarget = (text: string): boolean => {
   if (/[\s\p{Cc}\\]/u.test(text) || text.length > 2048) return false
   // Browsers resolve `//host` to another site.
   if (text.startsWith('/')) return !text.startsWith('//')
@@ -13,7 +13,7 @@ export const isRedirect = (text: string): boolean => {
 const secretField = z.string().min(1).optional()
 const redirectField = z
   .string()
-  .refine(isRedirect, 'must be http(s)://… or a path such as /thanks')
+  .refine(isRedirectTarget, 'must be http(s)://… or a path such as /thanks')
   .optional()
 
 export const paymentShape = {

@@ -13,8 +13,8 @@ import { hashTerm, tokenize } from './words.ts'
 // results.
 const K1 = 1.2
 const B = 0.65
-const FEEDBACK_CHUNKS = 5
-const FEEDBACK_TERMS = 60
+const FEEDBACK_CHUNK_COUNT = 5
+const FEEDBACK_TERM_COUNT = 60
 // Share of the added terms in the weight of the expanded query.
 const FEEDBACK_SHARE = 0.7
 // A term in one chunk only identifies that chunk; a term in a third of all chunks does not discriminate.
@@ -60,7 +60,7 @@ export function searchTerms(
   const queryWeights = computeWeights(postings, query)
   if (queryWeights.size === 0) return []
   const eligible = filterByPhrases(postings, query.phrases, allowed)
-  const feedbackHits = selectTop(scoreChunks(postings, queryWeights, eligible), FEEDBACK_CHUNKS)
+  const feedbackHits = selectTop(scoreChunks(postings, queryWeights, eligible), FEEDBACK_CHUNK_COUNT)
   if (feedbackHits.length === 0) return []
   const weights = expandQuery(postings, queryWeights, feedbackHits)
   const bound = computeUpperBound(postings, weights)
@@ -132,7 +132,7 @@ function expandQuery(postings: Postings, queryWeights: Weights, feedbackHits: re
   const heaviest = [...candidates]
     .filter(([term]) => isUseful(term))
     .sort((a, b) => b[1] - a[1] || a[0] - b[0])
-    .slice(0, FEEDBACK_TERMS)
+    .slice(0, FEEDBACK_TERM_COUNT)
   const weights = new Map([...queryWeights].map(([term, weight]) => [term, weight * (1 - FEEDBACK_SHARE)]))
   for (const [term, weight] of normalizeWeights(new Map(heaviest)))
     weights.set(term, (weights.get(term) ?? 0) + weight * FEEDBACK_SHARE)

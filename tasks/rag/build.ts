@@ -82,7 +82,7 @@ export class Build {
    *
    * @throws fail('rag.too_many_chunks').
    */
-  reuse(source: string, digest: string): boolean {
+  reuseSource(source: string, digest: string): boolean {
     const isSame = (file: KnownFile | undefined): file is KnownFile =>
       file?.sha256 === digest && file.analysis === ANALYSIS_VERSION
     const [known, leftover] = [this.liveFiles.get(source), this.#leftover.get(source)]

@@ -93,7 +93,7 @@ async function addDocument(
 ): Promise<void> {
   const source = sourceOf(id)
   if (digest === null) return build.recordSkipped({ source, reason: 'not read yet' })
-  if (build.reuse(source, digest)) return
+  if (build.reuseSource(source, digest)) return
   const read = await analyzeDocument(ctx, id, title)
   if ('reason' in read) return build.recordSkipped({ source, reason: read.reason })
   await build.add({

@@ -32,7 +32,7 @@ export async function run(ctx: TaskContext, payload: IndexPayload): Promise<Inde
     if ('reason' in prepared) build.recordSkipped({ source: file.source, reason: prepared.reason })
     else if (prepared.file !== null) await build.add(prepared.file)
   }
-  return build.finish(findRemoved(target, build), requestOf(payload))
+  return build.finish(findRemovedFiles(target, build), requestOf(payload))
 }
 
 function buildWalkOptions({ settings, signal }: TaskContext, { extensions, excludes }: IndexPayload) {
@@ -58,7 +58,7 @@ async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Pr
   const format = formatOf(extensionOf(fileName))
   const read = await readFoundFile(found, format)
   if ('reason' in read) return read
-  if (build.reuse(source, read.sha256.toString('hex'))) return { file: null }
+  if (build.reuseSource(source, read.sha256.toString('hex'))) return { file: null }
   const { analyze } = ctx.providers
   const analyzed =
     format === 'pdf'
@@ -103,7 +103,7 @@ async function analyzePdf(
 }
 
 /** Returns the ids of live files below the target that no longer exist. Keeps files outside the target. */
-function findRemoved(
+function findRemovedFiles(
   { root, path, isFolder }: IndexTarget,
   { liveFiles: known, presentSources }: Build,
 ): number[] {

@@ -11,21 +11,21 @@ export interface LoadedCollection {
   /** Null if no chunk has a vector, or if pgvector indexes the vectors. */
   readonly vectors: Vectors | null
   /** File and ordinal of each chunk. */
-  readonly positions: readonly Position[]
+  readonly positions: readonly ChunkPosition[]
   /** First chunk of each file, by file id. */
   readonly firstChunks: ReadonlyMap<number, number>
   /** Estimated size in memory, in bytes. */
   readonly bytes: number
 }
 
-export interface Position {
+export interface ChunkPosition {
   readonly file: LoadedFile
   readonly ordinal: number
 }
 
 /** Builds a collection in memory from its files. May share them with an older version of the collection. */
 export function buildCollection(state: CollectionState, files: readonly LoadedFile[]): LoadedCollection {
-  const positions: Position[] = []
+  const positions: ChunkPosition[] = []
   const chunks: Uint32Array[] = []
   const firstChunks = new Map<number, number>()
   for (const file of files) {
@@ -70,7 +70,10 @@ function buildVectors(files: readonly LoadedFile[], dimensions: number): Vectors
 const uint32sOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(Uint8Array.from(bytes).buffer)
 
 /** Returns the metadata of a result, which `filter_metadata` compares. */
-export function metadataOf({ file, ordinal }: Position): Readonly<Record<string, string | number | null>> {
+export function metadataOf({
+  file,
+  ordinal,
+}: ChunkPosition): Readonly<Record<string, string | number | null>> {
   const fileName = file.title ?? file.source.slice(file.source.lastIndexOf('/') + 1)
   return {
     source: file.source,

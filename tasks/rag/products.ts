@@ -33,7 +33,7 @@ const [I32, V128, EMPTY] = [0x7f, 0x7b, 0x40]
 const getLocal = (local: number): number[] => [0x20, local]
 const setLocal = (local: number): number[] => [0x21, local]
 const pushConstant = (value: number): number[] => [0x41, value]
-const loadFours = (offset: number): number[] => [0xfd, 0x00, 4, offset]
+const loadFourFloats = (offset: number): number[] => [0xfd, 0x00, 4, offset]
 const extractLane = (index: number): number[] => [...getLocal(SUM), 0xfd, 0x1f, index]
 const pushZeros = [0xfd, 0x0c, ...new Array<number>(16).fill(0)]
 const [block, loop, end] = [[0x02, EMPTY], [0x03, EMPTY], [0x0b]]
@@ -55,16 +55,16 @@ const multiplyAdd = (sum: number, offset: number): number[] => [
   ...[
     getLocal(sum),
     getLocal(ROW),
-    loadFours(offset),
+    loadFourFloats(offset),
     getLocal(AT),
-    loadFours(offset),
+    loadFourFloats(offset),
     multiplyFours,
     addFours,
     setLocal(sum),
   ].flat(),
 ]
 
-const BODY = [
+const FUNCTION_BODY = [
   // Declares four locals: two i32 and two v128.
   ...[2, 2, I32, 2, V128],
   ...[block, loop, getLocal(COUNT), isZero, branchIf(1)].flat(),
@@ -113,14 +113,14 @@ const encodeSection = (id: number, bytes: readonly number[]): number[] => [
 /** Encodes a value below 16,384 as LEB128 in two bytes. */
 const encodeLeb128 = (value: number): number[] => [(value & 0x7f) | 0x80, value >> 7]
 
-const MODULE = new platform.Module(
+const MODULE_BYTES = new platform.Module(
   Uint8Array.from([
     ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...encodeSection(1, [1, 0x60, 5, I32, I32, I32, I32, I32, 0]),
     ...encodeSection(2, [1, ...encodeName('m'), ...encodeName('memory'), 2, 0, 1]),
     ...encodeSection(3, [1, 0]),
     ...encodeSection(7, [1, ...encodeName('products'), 0, 0]),
-    ...encodeSection(10, [1, ...encodeLeb128(BODY.length), ...BODY]),
+    ...encodeSection(10, [1, ...encodeLeb128(FUNCTION_BODY.length), ...FUNCTION_BODY]),
   ]),
 )
 
@@ -130,6 +130,6 @@ export function instantiateProducts(pages: number): {
   readonly products: ComputeProducts
 } {
   const memory = new platform.Memory({ initial: pages, maximum: pages })
-  const { exports } = new platform.Instance(MODULE, { m: { memory } })
+  const { exports } = new platform.Instance(MODULE_BYTES, { m: { memory } })
   return { memory, products: exports.products as ComputeProducts }
 }

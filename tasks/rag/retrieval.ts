@@ -46,7 +46,7 @@ export function createRetrieval({ slowStatements, ...options }: RetrievalOptions
     // Keep the process alive only while questions are pending.
     worker.unref()
     worker.on('message', (answer: SearchAnswer | SlowSearch) => {
-      if ('statement' in answer) return reportSlow(answer, slowStatements, pending)
+      if ('statement' in answer) return reportSlowStatement(answer, slowStatements, pending)
       pending.get(answer.id)?.resolve(answer)
       pending.delete(answer.id)
       if (pending.size === 0) worker.unref()
@@ -93,7 +93,7 @@ export function createRetrieval({ slowStatements, ...options }: RetrievalOptions
   }
 }
 
-function reportSlow(
+function reportSlowStatement(
   { id = 0, ...statement }: SlowSearch,
   slow: SlowStatements | undefined,
   pending: ReadonlyMap<number, PendingQuestion>,

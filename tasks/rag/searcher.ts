@@ -1,6 +1,12 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { readChunks, readNeighbours, readState, type Viewer, viewerValuesOf } from '../../sql/rag/reads.ts'
+import {
+  readChunks,
+  readCollectionState,
+  readNeighbours,
+  toViewerValues,
+  type Viewer,
+} from '../../sql/rag/reads.ts'
 import { CollectionVersion, formatVector, type LiveFile, listLiveFiles, loadFiles } from '../../sql/rag.ts'
 import type { Reader } from '../../sql/reader.ts'
 import { parseQuery, searchTerms } from './bm25.ts'
@@ -63,7 +69,7 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACH
   const loading = new Map<number, Promise<LoadedCollection>>()
 
   const readVersion = async ({ collection, viewer }: CollectionRequest): Promise<CollectionVersion> => {
-    const text = await reader.text(readState, [collection, ...viewerValuesOf(viewer)])
+    const text = await reader.text(readCollectionState, [collection, ...toViewerValues(viewer)])
     if (text === null) throw fail('rag.missing')
     return CollectionVersion.parse(JSON.parse(text))
   }

@@ -10,10 +10,10 @@ export function stemWord(word: string): string {
   // Y marks a y that is a consonant.
   const marked = word.replace(/^y|(?<=[aeiouy])y/g, 'Y')
   const [r1, r2] = findRegions(marked)
-  const singular = stripPlural(marked)
+  const singular = stripPluralSuffix(marked)
   if (UNCHANGED_WORDS.has(singular)) return singular
-  const verb = replaceFinalY(stripPast(singular, r1))
-  return stripFinalE(step4(step3(step2(verb, r1), r1, r2), r2), r1, r2).toLowerCase()
+  const verb = replaceFinalY(stripPastSuffix(singular, r1))
+  return stripFinalE(applyStep4(applyStep3(applyStep2(verb, r1), r1, r2), r2), r1, r2).toLowerCase()
 }
 
 const EXCEPTIONS = new Map(
@@ -57,14 +57,14 @@ function findRegions(word: string): readonly [number, number] {
   return [r1, after(r1)]
 }
 
-function stripPlural(word: string): string {
+function stripPluralSuffix(word: string): string {
   if (word.endsWith('sses')) return word.slice(0, -2)
   if (word.endsWith('ied') || word.endsWith('ies')) return word.slice(0, word.length > 4 ? -2 : -1)
   if (!word.endsWith('s') || word.endsWith('us') || word.endsWith('ss')) return word
   return VOWEL.test(word.slice(0, -2)) ? word.slice(0, -1) : word
 }
 
-function stripPast(word: string, r1: number): string {
+function stripPastSuffix(word: string, r1: number): string {
   const eed = /eed(ly)?$/.exec(word)
   if (eed !== null) return eed.index >= r1 ? word.slice(0, eed.index + 2) : word
   const past = /(ed|ing)(ly)?$/.exec(word)
@@ -86,7 +86,7 @@ function replaceFinalY(word: string): string {
   return /.[^aeiouy][yY]$/.test(word) ? `${word.slice(0, -1)}i` : word
 }
 
-const STEP2: readonly (readonly [string, string])[] = [
+const STEP2_SUFFIXES: readonly (readonly [string, string])[] = [
   ['ization', 'ize'],
   ['ational', 'ate'],
   ['fulness', 'ful'],
@@ -111,14 +111,14 @@ const STEP2: readonly (readonly [string, string])[] = [
   ['bli', 'ble'],
 ]
 
-function step2(word: string, r1: number): string {
-  const found = STEP2.find(([suffix]) => word.endsWith(suffix))
+function applyStep2(word: string, r1: number): string {
+  const found = STEP2_SUFFIXES.find(([suffix]) => word.endsWith(suffix))
   if (found !== undefined) return replaceSuffix(word, found, r1)
   if (word.endsWith('ogi')) return word.at(-4) === 'l' && word.length - 3 >= r1 ? word.slice(0, -1) : word
   return /[cdeghkmnrt]li$/.test(word) && word.length - 2 >= r1 ? word.slice(0, -2) : word
 }
 
-const STEP3: readonly (readonly [string, string])[] = [
+const STEP3_SUFFIXES: readonly (readonly [string, string])[] = [
   ['ational', 'ate'],
   ['tional', 'tion'],
   ['alize', 'al'],
@@ -129,9 +129,9 @@ const STEP3: readonly (readonly [string, string])[] = [
   ['ful', ''],
 ]
 
-function step3(word: string, r1: number, r2: number): string {
+function applyStep3(word: string, r1: number, r2: number): string {
   if (word.endsWith('ative')) return replaceSuffix(word, ['ative', ''], r2)
-  const found = STEP3.find(([suffix]) => word.endsWith(suffix))
+  const found = STEP3_SUFFIXES.find(([suffix]) => word.endsWith(suffix))
   return found === undefined ? word : replaceSuffix(word, found, r1)
 }
 
@@ -140,10 +140,10 @@ function replaceSuffix(word: string, [suffix, by]: readonly [string, string], fr
   return start >= from ? word.slice(0, start) + by : word
 }
 
-const STEP4 = /(ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|ion|al|er|ic)$/
+const STEP4_SUFFIX = /(ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|ion|al|er|ic)$/
 
-function step4(word: string, r2: number): string {
-  const found = STEP4.exec(word)
+function applyStep4(word: string, r2: number): string {
+  const found = STEP4_SUFFIX.exec(word)
   if (found === null || found.index < r2) return word
   if (found[0] === 'ion' && !/[st]ion$/.test(word)) return word
   return word.slice(0, found.index)

@@ -81,7 +81,7 @@ pnpm-lock.yaml
 
 // `ignore` compiles patterns to regular expressions, whose backtracking multiplies with each star within a path
 // segment.
-const MANY_STARS = /(?:\*[^/]*){4}/
+const MANY_STARS_PATTERN = /(?:\*[^/]*){4}/
 // A target with more files is probably a mistake, or needs another kind of search engine.
 const MAX_FILES = 100_000
 
@@ -119,7 +119,7 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
     if (options.skippedFolders.some((own) => isWithin(own, path))) return null
     if (entry.isDirectory()) return path
     if (!options.extensions.has(extensionOf(entry.name))) return null
-    const reason = specialKind(entry)
+    const reason = specialKindOf(entry)
     if (reason !== null) skipped.push({ source, reason })
     else if (files.push({ source, path }) > MAX_FILES) throw fail('rag.too_many_files', { max: MAX_FILES })
     return null
@@ -148,7 +148,8 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
 
 function parseExcludes(patterns: readonly string[]): Ignore {
   try {
-    if (patterns.some((pattern) => MANY_STARS.test(pattern))) throw new Error('A pattern has too many stars')
+    if (patterns.some((pattern) => MANY_STARS_PATTERN.test(pattern)))
+      throw new Error('A pattern has too many stars')
     const matcher = ignore().add([...patterns])
     // Compile the patterns now, which throws if one is invalid.
     matcher.ignores('a')
@@ -158,7 +159,7 @@ function parseExcludes(patterns: readonly string[]): Ignore {
   }
 }
 
-function specialKind(entry: Dirent): string | null {
+function specialKindOf(entry: Dirent): string | null {
   if (entry.isFile()) return null
   if (entry.isSymbolicLink()) return 'a symbolic link'
   if (entry.isFIFO()) return 'a pipe'

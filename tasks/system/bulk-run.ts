@@ -1,4 +1,4 @@
-import { deleteEndedJobs, type JobSelection, listSelectedIds, MAX_IN_BULK } from '../../sql/jobs/search.ts'
+import { deleteEndedJobs, type JobSelection, listSelectedIds, MAX_BULK_JOBS } from '../../sql/jobs/search.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { notifyJobChanges } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
@@ -29,15 +29,15 @@ export async function run(
   }
   // Select the ids in a single query, so that jobs that fail during this run are not retried and the table is read only
   // once.
-  const ids = (await ctx.db.any(listSelectedIds(selection, null, MAX_IN_BULK + 1))).map(({ id }) => id)
-  const total = Math.min(ids.length, MAX_IN_BULK)
+  const ids = (await ctx.db.any(listSelectedIds(selection, null, MAX_BULK_JOBS + 1))).map(({ id }) => id)
+  const total = Math.min(ids.length, MAX_BULK_JOBS)
   let done = 0
   for (let start = 0; start < total; start += BATCH_SIZE) {
     ctx.signal.throwIfAborted()
     ctx.reportProgress(PROGRESS_LABELS[action], start, total)
     done += await ACTIONS[action](ctx, ids.slice(start, Math.min(start + BATCH_SIZE, total)))
   }
-  return { done, refused: total - done, more: ids.length > MAX_IN_BULK }
+  return { done, refused: total - done, more: ids.length > MAX_BULK_JOBS }
 }
 
 /** Actions by name. Each returns the number of jobs that it changed. */

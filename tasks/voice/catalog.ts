@@ -57,11 +57,11 @@ const createModel = (
 
 /** The first provider is the default, as is the first model of each provider. */
 export const TTS_PROVIDERS: readonly VoiceProvider[] = [OPENAI, MISTRAL]
-const TTS_SHUTDOWN = '2027-01-06'
+const TTS_SHUTDOWN_DATE = '2027-01-06'
 export const TTS_MODELS: readonly VoiceModel[] = [
-  createModel(OPENAI, 'gpt-4o-mini-tts', 'GPT-4o mini TTS', 'high', TTS_SHUTDOWN),
-  createModel(OPENAI, 'tts-1-hd', 'TTS-1 HD', 'high', TTS_SHUTDOWN),
-  createModel(OPENAI, 'tts-1', 'TTS-1', 'standard', TTS_SHUTDOWN),
+  createModel(OPENAI, 'gpt-4o-mini-tts', 'GPT-4o mini TTS', 'high', TTS_SHUTDOWN_DATE),
+  createModel(OPENAI, 'tts-1-hd', 'TTS-1 HD', 'high', TTS_SHUTDOWN_DATE),
+  createModel(OPENAI, 'tts-1', 'TTS-1', 'standard', TTS_SHUTDOWN_DATE),
   createModel(MISTRAL, 'voxtral-mini-tts-3-0', 'Voxtral Mini TTS 3', 'high'),
 ]
 
@@ -103,13 +103,13 @@ export const VOICES: readonly Voice[] = [
 ]
 
 export const STT_PROVIDERS: readonly VoiceProvider[] = [OPENAI, GROQ, MISTRAL]
-const STT_SHUTDOWN = '2027-02-26'
+const STT_SHUTDOWN_DATE = '2027-02-26'
 export const STT_MODELS: readonly VoiceModel[] = [
   createModel(OPENAI, 'gpt-transcribe', 'GPT Transcribe', 'high'),
-  createModel(OPENAI, 'gpt-4o-transcribe', 'GPT-4o Transcribe', 'high', STT_SHUTDOWN),
-  createModel(OPENAI, 'gpt-4o-mini-transcribe', 'GPT-4o mini Transcribe', 'standard', STT_SHUTDOWN),
-  createModel(OPENAI, 'gpt-4o-transcribe-diarize', 'GPT-4o Transcribe Diarize', 'high', STT_SHUTDOWN),
-  createModel(OPENAI, 'whisper-1', 'Whisper', 'standard', STT_SHUTDOWN),
+  createModel(OPENAI, 'gpt-4o-transcribe', 'GPT-4o Transcribe', 'high', STT_SHUTDOWN_DATE),
+  createModel(OPENAI, 'gpt-4o-mini-transcribe', 'GPT-4o mini Transcribe', 'standard', STT_SHUTDOWN_DATE),
+  createModel(OPENAI, 'gpt-4o-transcribe-diarize', 'GPT-4o Transcribe Diarize', 'high', STT_SHUTDOWN_DATE),
+  createModel(OPENAI, 'whisper-1', 'Whisper', 'standard', STT_SHUTDOWN_DATE),
   createModel(GROQ, 'whisper-large-v3-turbo', 'Whisper Large v3 Turbo', 'standard'),
   createModel(GROQ, 'whisper-large-v3', 'Whisper Large v3', 'high'),
   createModel(MISTRAL, 'voxtral-mini-latest', 'Voxtral Mini', 'standard'),

@@ -87,7 +87,7 @@ const AUDIO_EXTENSIONS: ReadonlyMap<string, string> = new Map(
 )
 
 /** Returns a neutral file name with the extension of a media type, or null if no provider accepts the type. */
-export function audioFileName(mediaType: string): string | null {
+export function audioFileNameOf(mediaType: string): string | null {
   const extension = AUDIO_EXTENSIONS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
   return extension === undefined ? null : `audio.${extension}`
 }

@@ -6,7 +6,7 @@ import { keySettingName } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { computeRecognitionCost } from './cost.ts'
 import type { RecognitionUsage, Recording, Transcript } from './ports.ts'
-import { audioFileName } from './recognition.ts'
+import { audioFileNameOf } from './recognition.ts'
 import type { TranscribePayload } from './transcribe.ts'
 import type { Transcription } from './transcription.ts'
 
@@ -71,7 +71,7 @@ async function openRecording(
   const { byte_size: size, media_type: mediaType } = source
   // Checked before the request, because the provider may charge for an interrupted one.
   if (!hasBlob(source) || !(await ctx.blobs.exists(source, size))) throw fail('document.bytes_missing')
-  const fileName = audioFileName(mediaType)
+  const fileName = audioFileNameOf(mediaType)
   if (fileName === null) throw fail('voice.not_audio', { type: mediaType })
   return { fileName, mediaType, pieces: reportProgress(ctx, ctx.blobs.read(source, 0, size), size) }
 }

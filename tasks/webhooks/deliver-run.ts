@@ -1,5 +1,5 @@
 import {
-  CHALLENGE,
+  CHALLENGE_EVENT,
   claimDeliveries,
   type DeliveryResult,
   type DueDelivery,
@@ -58,7 +58,8 @@ async function deliverOne(
   // The abort interrupted the request, so do not record it: the delivery becomes due again.
   if (signal.aborted && answer.status === null) return null
   const isEchoed =
-    due.type === CHALLENGE && answer.body?.includes(deriveChallengeToken(secretKey, endpoint, url)) === true
+    due.type === CHALLENGE_EVENT &&
+    answer.body?.includes(deriveChallengeToken(secretKey, endpoint, url)) === true
   return db.transaction(async (tx) => {
     if (isEchoed && classifyResponse(answer) === 'delivered')
       await tx.run(markEndpointVerified(endpoint, url))

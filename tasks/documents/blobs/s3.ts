@@ -104,7 +104,7 @@ class MultipartUpload {
   private readonly client: S3Client
   private readonly name: ObjectName & { readonly UploadId: string }
   private readonly parts: { PartNumber: number; ETag: string | undefined }[] = []
-  private sending: Promise<void> = Promise.resolve()
+  private partInFlight: Promise<void> = Promise.resolve()
 
   private constructor(client: S3Client, name: ObjectName & { readonly UploadId: string }) {
     this.client = client
@@ -124,15 +124,15 @@ class MultipartUpload {
 
   /** Starts to send a part, once the previous part is stored. The previous part's buffer may then be reused. */
   async add(bytes: Uint8Array): Promise<void> {
-    await this.sending
-    this.sending = this.send(this.parts.length + 1, bytes)
+    await this.partInFlight
+    this.partInFlight = this.send(this.parts.length + 1, bytes)
     // The next `add` or `complete` throws the error.
-    this.sending.catch(() => {})
+    this.partInFlight.catch(() => {})
     this.parts.push({ PartNumber: this.parts.length + 1, ETag: undefined })
   }
 
   async complete(): Promise<void> {
-    await this.sending
+    await this.partInFlight
     await this.client.send(
       new CompleteMultipartUploadCommand({ ...this.name, MultipartUpload: { Parts: this.parts } }),
     )
@@ -140,7 +140,7 @@ class MultipartUpload {
 
   /** Waits for the part in flight. A part that arrives after the upload was aborted may stay in the bucket forever. */
   async waitForPart(): Promise<void> {
-    await this.sending.catch(() => {})
+    await this.partInFlight.catch(() => {})
   }
 
   private async send(PartNumber: number, Body: Uint8Array): Promise<void> {

@@ -6,12 +6,12 @@ interface Line {
 }
 
 // Matches a line that ends or continues the construct above it, in any language.
-const CONTINUATION =
+const CONTINUATION_PATTERN =
   /^\s*(?:[\])}>]|end\b|else\b|elif\b|elsif\b|except\b|finally\b|catch\b|rescue\b|ensure\b|then\b|fi\b|done\b|esac\b)/
-const COMMENT_OR_ANNOTATION = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
-const DECLARATION =
+const COMMENT_OR_ANNOTATION_PATTERN = /^\s*(?:\/\/|\/\*|\*|#|--|;|%|"""|'''|@|\[)/
+const DECLARATION_PATTERN =
   /^\s*(?:(?:export|default|public|private|protected|internal|static|abstract|final|async|pub(?:\([^)]*\))?|unsafe|extern|override|virtual|sealed|readonly|declare|inline|local)\s+)*(?:function\*?|class|interface|type|enum|struct|trait|impl|def|defp|defmodule|fn|fun|func|sub|proc|module|namespace|package|object|record|protocol|extension|const|let|var|val|create\s+(?:or\s+replace\s+)?(?:table|function|view|index|procedure|trigger))\s+[`"']?([\p{L}_$][\p{L}\p{N}_$.:]*)/iu
-const METHOD =
+const METHOD_PATTERN =
   /^\s+(?:(?:public|private|protected|static|async|get|set|override|final|virtual)\s+)*(?:[\w<>[\],.?]+\s+)?([\p{L}_$#][\p{L}\p{N}_$]*)\s*(?:<[^>]*>)?\(.*\)?\s*(?::.*)?\{\s*$/u
 
 const MAX_LINE_LENGTH = 300
@@ -28,7 +28,8 @@ export function splitCode(text: string, max: number): Block[] {
 
 function splitParts(lines: readonly Line[], end: number, path: readonly string[], max: number): Block[] {
   const base = lines.reduce(
-    (min, { text }) => (text.trim() === '' || CONTINUATION.test(text) ? min : Math.min(min, indentOf(text))),
+    (min, { text }) =>
+      text.trim() === '' || CONTINUATION_PATTERN.test(text) ? min : Math.min(min, indentOf(text)),
     Number.POSITIVE_INFINITY,
   )
   const starts = lines.flatMap((_, i) => (beginsPart(lines, i, base) ? [i] : []))
@@ -57,11 +58,11 @@ function splitParts(lines: readonly Line[], end: number, path: readonly string[]
 /** True if a line with the base indentation is a declaration, or follows a blank line or the end of a construct. */
 function beginsPart(lines: readonly Line[], i: number, base: number): boolean {
   const { text } = lines[i]!
-  if (text.trim() === '' || indentOf(text) > base || CONTINUATION.test(text)) return false
+  if (text.trim() === '' || indentOf(text) > base || CONTINUATION_PATTERN.test(text)) return false
   const before = lines[i - 1]?.text ?? ''
   if (before.trim() === '') return true
-  if (COMMENT_OR_ANNOTATION.test(before) && indentOf(before) <= base) return false
-  return findDeclaredName(text) !== null || (CONTINUATION.test(before) && indentOf(before) <= base)
+  if (COMMENT_OR_ANNOTATION_PATTERN.test(before) && indentOf(before) <= base) return false
+  return findDeclaredName(text) !== null || (CONTINUATION_PATTERN.test(before) && indentOf(before) <= base)
 }
 
 function findPartName(lines: readonly Line[], base: number): string | null {
@@ -76,7 +77,7 @@ function findPartName(lines: readonly Line[], base: number): string | null {
 /** Returns the name that a line declares; null if it declares none. Treats a very long line as data. */
 function findDeclaredName(text: string): string | null {
   if (text.length > MAX_LINE_LENGTH) return null
-  return (DECLARATION.exec(text) ?? METHOD.exec(text))?.[1] ?? null
+  return (DECLARATION_PATTERN.exec(text) ?? METHOD_PATTERN.exec(text))?.[1] ?? null
 }
 
 function indentOf(text: string): number {

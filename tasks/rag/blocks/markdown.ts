@@ -1,9 +1,9 @@
 import { type Block, linesOf } from './block.ts'
 
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$/
-const FENCE = /^ {0,3}(`{3,}|~{3,})/
+const HEADING_PATTERN = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#*)?[ \t]*$/
+const FENCE_PATTERN = /^ {0,3}(`{3,}|~{3,})/
 const MAX_HEADING_LENGTH = 500
-const HEADING_UNDERLINE = /^ {0,3}(=+|-+)[ \t]*$/
+const HEADING_UNDERLINE_PATTERN = /^ {0,3}(=+|-+)[ \t]*$/
 
 /** Splits Markdown into paragraphs, lists and code fences, each with its headings. A heading begins a block. */
 export function splitMarkdown(text: string): Block[] {
@@ -19,7 +19,7 @@ export function splitMarkdown(text: string): Block[] {
     onlyHeadings = true
   }
   for (const [i, line] of lines.entries()) {
-    const mark = FENCE.exec(line.text)?.[1]
+    const mark = FENCE_PATTERN.exec(line.text)?.[1]
     if (fence !== null) {
       if (mark?.startsWith(fence) && line.text.trim() === mark) fence = null
       continue
@@ -36,7 +36,7 @@ export function splitMarkdown(text: string): Block[] {
     } else if (line.text.trim() === '') {
       // A heading stays with the text below it.
       if (!onlyHeadings) close(line.start)
-    } else if (!HEADING_UNDERLINE.test(line.text)) onlyHeadings = false
+    } else if (!HEADING_UNDERLINE_PATTERN.test(line.text)) onlyHeadings = false
   }
   close(text.length)
   return blocks
@@ -44,11 +44,11 @@ export function splitMarkdown(text: string): Block[] {
 
 function headingOf(line: string, next: string | undefined): { level: number; text: string } | null {
   if (line.length > MAX_HEADING_LENGTH) return null
-  const marked = HEADING.exec(line)
+  const marked = HEADING_PATTERN.exec(line)
   if (marked !== null) return { level: marked[1]!.length, text: toPlainText(marked[2] ?? '') }
   // Setext headings: underlined lines, except lines of a list or table.
   if (next === undefined || !/^ {0,3}[^\s>|#*+-]/.test(line)) return null
-  const underline = HEADING_UNDERLINE.exec(next)?.[1]
+  const underline = HEADING_UNDERLINE_PATTERN.exec(next)?.[1]
   if (underline === undefined || underline.length < 3) return null
   return { level: underline.startsWith('=') ? 1 : 2, text: toPlainText(line) }
 }
