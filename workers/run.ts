@@ -8,7 +8,7 @@ import {
   stopOnSignals,
 } from '../tasks/process.ts'
 import type { Settings } from '../tasks/settings.ts'
-import { onParentGone } from '../tasks/supervised.ts'
+import { onSupervisorGone } from '../tasks/supervised.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
 import { startWorker } from './worker.ts'
 
@@ -25,7 +25,7 @@ export async function runWorker(): Promise<void> {
 async function startProcess(settings: Settings, log: Log, jobLog: JobLog): Promise<void> {
   // Until the worker exists, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
-  onParentGone(() => stop('the parent process is gone'))
+  onSupervisorGone(() => stop('the parent process is gone'))
   const database = await resolveDatabaseUrls(settings, log)
   const worker = await startWorker({
     settings: { ...settings, secretKey: loadSecretKey(settings) },

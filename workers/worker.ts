@@ -2,7 +2,7 @@ import { createDatabase, type Database } from '../sql/db.ts'
 import { ConnectionGroup, type QueuePool } from '../sql/driver.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
 import { type ProgressEntry, refundInterruptions, unlockPools } from '../sql/jobs.ts'
-import { createPublisher, QUEUE_CHANGED, WORKER_CHANGED } from '../sql/notify.ts'
+import { createPublisher, QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../sql/notify.ts'
 import { openQueuePool } from '../sql/queue-pool.ts'
 import { storePendingQuota } from '../sql/quotas.ts'
 import { StartError } from '../sql/start-error.ts'
@@ -109,7 +109,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   }
 }
 
-type Parts = ReturnType<typeof createParts>
+type WorkerParts = ReturnType<typeof createParts>
 
 /** Creates the parts that run jobs, store their progress and outcomes, and notify listeners. */
 function createParts(
@@ -177,7 +177,7 @@ function createParts(
 function startProbe(
   { settings, databaseUrl: url, log }: WorkerOptions,
   connections: ConnectionGroup,
-  { pools }: Parts,
+  { pools }: WorkerParts,
 ): Promise<HealthCheck> {
   return startHealthCheck({
     url,
@@ -194,7 +194,7 @@ function startProbe(
 function createLeaseOptions(
   { log, settings }: WorkerOptions,
   queues: readonly string[],
-  { db, executor, pools, children, publisher, tallies, tracing }: Parts,
+  { db, executor, pools, children, publisher, tallies, tracing }: WorkerParts,
   runners: readonly QueueRunner[],
 ): LeaseOptions {
   return {
@@ -240,7 +240,7 @@ function openQueue(
     size: Math.min(queues.length + 2, MAX_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
     // Workers divide each queue limit among them, so a worker that starts or stops changes it.
-    extraChannels: { channels: [QUEUE_CHANGED, WORKER_CHANGED], onChange },
+    extraChannels: { channels: [QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL], onChange },
   })
 }
 
@@ -248,7 +248,7 @@ function startRunner(
   { settings, log }: WorkerOptions,
   queue: string,
   tasks: readonly AnyTask[],
-  { db, ledger, executor, tracing }: Parts,
+  { db, ledger, executor, tracing }: WorkerParts,
   lease: Lease,
   pool: QueuePool,
 ): QueueRunner {
@@ -269,7 +269,7 @@ function startRunner(
   })
 }
 
-interface StoppableWorker extends Parts {
+interface StoppableWorker extends WorkerParts {
   readonly healthCheck: HealthCheck
   readonly lease: Lease
   readonly runners: readonly QueueRunner[]

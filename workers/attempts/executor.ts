@@ -1,6 +1,6 @@
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
-import { type FinishEntry, type Heartbeat, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { type FinishEntry, type Heartbeat, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
 import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'
@@ -168,7 +168,7 @@ class JobExecutor implements Executor {
   }
 
   #chooseRunner(job: ClaimedJob): Pick<Pools, 'run' | 'abort'> {
-    return job.interruptions < SUSPECT_FROM ? this.#options.pools : this.#options.isolatedRunner
+    return job.interruptions < SUSPECT_FROM_DEATHS ? this.#options.pools : this.#options.isolatedRunner
   }
 
   /** Starts the time limits of an attempt once a thread or process has its job. */
@@ -234,7 +234,7 @@ class JobExecutor implements Executor {
  */
 function chooseTallyOutcome({ outcome }: FinishEntry, { interruptions }: ClaimedJob): TallyOutcome {
   if (outcome !== 'crashed') return outcome
-  return interruptions + 1 >= SUSPECT_FROM + MAX_CRASHES ? 'failed' : 'interrupted'
+  return interruptions + 1 >= SUSPECT_FROM_DEATHS + MAX_CRASHES ? 'failed' : 'interrupted'
 }
 
 const CRASH_FAILURE = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }

@@ -20,11 +20,11 @@ function takeBytes(): Uint8Array<ArrayBuffer> {
   return bytes
 }
 
-const documentModule = lazyModule(() => import('./documents/work.ts'))
-const postModule = lazyModule(() => import('./posts-work.ts'))
-const chunkModule = lazyModule(() => import('./chunks-work.ts'))
+const documentModule = createLazyModule(() => import('./documents/work.ts'))
+const postModule = createLazyModule(() => import('./posts-work.ts'))
+const chunkModule = createLazyModule(() => import('./chunks-work.ts'))
 
-function lazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
+function createLazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
   let loading: Promise<T> | null = null
   return {
     get: () => (loading ??= load()),

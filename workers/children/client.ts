@@ -232,6 +232,6 @@ class RemoteLease implements ChildLease {
 }
 
 /** Returns the pool for one owner's leases. */
-export const childrenFor = (children: Children, owner: number): Children => ({
+export const bindChildrenToOwner = (children: Children, owner: number): Children => ({
   lease: ((options: LeaseOptions = {}) => children.lease({ ...options, owner })) as Children['lease'],
 })

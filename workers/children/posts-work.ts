@@ -9,9 +9,9 @@ import type { Work } from './work.ts'
 const MAX_MS = 500
 const MAX_CHARACTERS = 2_000_000
 // Allowance for the other fields of a post, including tags.
-const FIELDS_CHARACTERS = 10_000
+const OTHER_FIELDS_CHARACTERS = 10_000
 // Names are only displayed, but a path in an archive may be 64 KiB long.
-const NAME_CHARACTERS = 300
+const MAX_NAME_CHARACTERS = 300
 
 let items: readonly Item[] = []
 
@@ -24,7 +24,7 @@ export async function open(
   startedMs = readCpuMs()
   maxMs = max
   items = await listItems(fileName, format, bytes)
-  return items.map(({ file }) => file.slice(0, NAME_CHARACTERS))
+  return items.map(({ file }) => file.slice(0, MAX_NAME_CHARACTERS))
 }
 
 export async function read({ from, to }: Work['posts.read']['request']): Promise<readonly ItemResult[]> {
@@ -38,7 +38,7 @@ export async function read({ from, to }: Work['posts.read']['request']): Promise
   for (let n = from; n < to && performance.now() < deadline && characters < MAX_CHARACTERS; n++) {
     reportProgress(n)
     const one = await readItem(items[n]!)
-    characters += 'post' in one ? one.post.content.length + FIELDS_CHARACTERS : one.message.length
+    characters += 'post' in one ? one.post.content.length + OTHER_FIELDS_CHARACTERS : one.message.length
     done.push(one)
   }
   return done

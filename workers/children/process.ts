@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { restoreFailure } from '../../sql/errors.ts'
 import { openChildCacheFolder } from '../../tasks/code-cache.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
-import { permissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
+import { createPermissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import { readUsage, type Usage } from './usage.ts'
 
 /** A child process as the pool sees it. */
@@ -41,12 +41,12 @@ export interface ChildLimits {
 
 // Limit of writable memory, in KiB: makes a single large allocation fail in the child, even between two checks.
 // RLIMIT_DATA does not count reserved address space, of which each WebAssembly memory takes 8 GiB.
-const DATA_KB = 2 * 2 ** 20
+const MAX_DATA_KB = 2 * 2 ** 20
 // Limits that a process can only set for itself: no core dumps, RLIMIT_DATA, and first choice of the kernel's OOM killer.
 // Where `sh` can't set them, only the checked limits apply.
-const LIMIT_SCRIPT = `ulimit -c 0; ulimit -d ${DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
+const LIMIT_SCRIPT = `ulimit -c 0; ulimit -d ${MAX_DATA_KB}; { echo 1000 > /proc/self/oom_score_adj; } 2>/dev/null; exec "$@"`
 // Part of stderr kept for the log: V8 writes the reason first, then its stack.
-const STDERR_CHARACTERS = 3000
+const MAX_STDERR_CHARACTERS = 3000
 const OUT_OF_MEMORY_PATTERN =
   /heap out of memory|Allocation failed|allocation failed|out of memory|bad_alloc|result\.ptr|ERR_WORKER_OUT_OF_MEMORY/
 
@@ -68,7 +68,7 @@ export function startChild(options: SandboxOptions, sandbox: Sandbox, limits: Ch
     process.execPath,
     '--disable-warning=ExperimentalWarning',
     `--max-old-space-size=${limits.heapMb}`,
-    ...permissionFlags(options),
+    ...createPermissionFlags(options),
     options.entry,
   ]
   const [file, ...args] =
@@ -95,7 +95,7 @@ interface PendingRequest {
 
 const WALL_TO_CPU_RATIO = 20
 // Start timeout, long enough for an extremely busy machine.
-const START_MS = 30_000
+const START_TIMEOUT_MS = 30_000
 
 class RunningChild implements Child {
   readonly #child: ChildProcess
@@ -114,8 +114,8 @@ class RunningChild implements Child {
     // Listens to `close` instead of `exit`, because all of stderr has arrived by then.
     child.on('close', () => this.#end())
     child.stderr?.on('data', (data) => {
-      if (this.#stderr.length < STDERR_CHARACTERS)
-        this.#stderr = `${this.#stderr}${data}`.slice(0, STDERR_CHARACTERS)
+      if (this.#stderr.length < MAX_STDERR_CHARACTERS)
+        this.#stderr = `${this.#stderr}${data}`.slice(0, MAX_STDERR_CHARACTERS)
     })
     // An idle child must not keep its parent alive.
     for (const handle of [child, child.channel, child.stderr as unknown as { unref?(): void } | null])
@@ -148,7 +148,7 @@ class RunningChild implements Child {
       this.#pending = {
         limits,
         startUsage: null,
-        deadline: performance.now() + START_MS,
+        deadline: performance.now() + START_TIMEOUT_MS,
         at: null,
         resolve,
         reject,

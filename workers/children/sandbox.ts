@@ -39,7 +39,7 @@ const HIDE_SCRIPT = `
   shift
   exec "$@"`
 const CHECK_SCRIPT = 'test -x "$0" && test -r "$1" && test -w "$2"'
-const PROBE_MS = 5_000
+const PROBE_TIMEOUT_MS = 5_000
 const NO_NEW_PRIVILEGES_COMMAND = ['setpriv', '--no-new-privs']
 const NO_CAPABILITIES_FLAGS = ['--bounding-set=-all', '--inh-caps=-all']
 const UNSHARE_COMMAND = ['unshare', '--user', '--map-root-user', '--net', '--mount']
@@ -64,7 +64,7 @@ export function probeSandbox({ entry, hidden = [] }: SandboxOptions): Sandbox {
 function canRun([file, ...args]: readonly string[], entry: string): boolean {
   if (process.platform !== 'linux') return false
   const check = ['/bin/sh', '-c', CHECK_SCRIPT, process.execPath, entry, tmpdir()]
-  const options = { cwd: '/', stdio: 'ignore', timeout: PROBE_MS } as const
+  const options = { cwd: '/', stdio: 'ignore', timeout: PROBE_TIMEOUT_MS } as const
   return spawnSync(file!, [...args, ...check], options).status === 0
 }
 
@@ -74,7 +74,7 @@ const PROJECT_ROOT = fileURLToPath(new URL('../../', import.meta.url))
  * Returns the flags of Node's permission model: a child reads its code, writes its cache and OCR data, and starts no
  * process. The OCR engine needs a thread, to which Node does not apply the model.
  */
-export function permissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
+export function createPermissionFlags({ entry, reads = [], writes = [] }: SandboxOptions): string[] {
   const modules = join(PROJECT_ROOT, 'node_modules')
   const code = ['workers', 'tasks', 'sql', 'package.json'].map((name) => join(PROJECT_ROOT, name))
   const cache = openChildCacheFolder()

@@ -12,13 +12,13 @@ import { checkBlobFolder, checkDataDir, checkRagRoot } from './folders.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
 
 // Patterns of the settings on which each check depends.
-const PORT = /^(HOST|PORT)$/
-const DATABASE = /^DATABASE_/
-const FILES = /^(BLOB_STORE|S3_)/
-const EMAIL = /^EMAIL_/
-const TELEPHONY = /^TELEPHONY_/
-const PAYMENTS = /^(PROVIDER|STRIPE)_/
-const MODELS = new RegExp(`^(AI|${AI_PROVIDERS.join('|').toUpperCase()})_`)
+const PORT_SETTINGS = /^(HOST|PORT)$/
+const DATABASE_SETTINGS = /^DATABASE_/
+const FILE_SETTINGS = /^(BLOB_STORE|S3_)/
+const EMAIL_SETTINGS = /^EMAIL_/
+const TELEPHONY_SETTINGS = /^TELEPHONY_/
+const PAYMENT_SETTINGS = /^(PROVIDER|STRIPE)_/
+const MODEL_SETTINGS = new RegExp(`^(AI|${AI_PROVIDERS.join('|').toUpperCase()})_`)
 
 /** Runs all checks; reports those that depend on an invalid setting as not checked. */
 export async function runChecks(): Promise<Finding[]> {
@@ -30,14 +30,14 @@ export async function runChecks(): Promise<Finding[]> {
     problems.length === 0 ? checkSettings(settings) : problems.map((line) => problem('settings', line)),
     findSettingWarnings(settings).map((line) => note('settings', line)),
     // Check the port first: the embedded database takes a port, too.
-    await checkIfValid(PORT, 'port', () => checkPort(settings)),
+    await checkIfValid(PORT_SETTINGS, 'port', () => checkPort(settings)),
     checkDataDir(settings),
     checkRagRoot(settings),
     checkStores(settings, checkIfValid),
-    checkIfValid(EMAIL, 'email', () => checkMail(settings)),
-    checkIfValid(TELEPHONY, 'telephony', () => checkTelephony(settings)),
-    checkIfValid(PAYMENTS, 'payments', () => checkPayments(settings)),
-    checkIfValid(MODELS, 'models', () => checkModels(settings)),
+    checkIfValid(EMAIL_SETTINGS, 'email', () => checkMail(settings)),
+    checkIfValid(TELEPHONY_SETTINGS, 'telephony', () => checkTelephony(settings)),
+    checkIfValid(PAYMENT_SETTINGS, 'payments', () => checkPayments(settings)),
+    checkIfValid(MODEL_SETTINGS, 'models', () => checkModels(settings)),
   ]
   return (await Promise.all(findings)).flat()
 }
@@ -90,17 +90,21 @@ async function checkPort({ host, port }: Settings): Promise<Finding[]> {
 
 async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): Promise<Finding[]> {
   let files: Finding[] | null = null
-  const database = await checkIfValid(DATABASE, 'database', () =>
+  const database = await checkIfValid(DATABASE_SETTINGS, 'database', () =>
     withDatabase(settings, async ({ url: databaseUrl, directUrl }) => {
       const { findings, isMigrated } = await checkDatabase(settings, { databaseUrl, directUrl })
       // The table of files exists once the database is migrated.
-      if (isMigrated) files = await checkIfValid(FILES, 'files', () => checkFiles(settings, databaseUrl))
+      if (isMigrated)
+        files = await checkIfValid(FILE_SETTINGS, 'files', () => checkFiles(settings, databaseUrl))
       return settings.databaseUrl === undefined
         ? [note('database', `embedded, in ${settings.dataDir}`), ...findings]
         : findings
     }).catch((error) => [problem('database', describeError(error))]),
   )
-  return [...database, ...(files ?? (await checkIfValid(FILES, 'files', () => checkFilesFolder(settings))))]
+  return [
+    ...database,
+    ...(files ?? (await checkIfValid(FILE_SETTINGS, 'files', () => checkFilesFolder(settings)))),
+  ]
 }
 
 /** Checks the file store by storing and deleting a small file. */

@@ -13,7 +13,7 @@ export const ok = createFinding('ok')
 export const note = createFinding('note')
 export const problem = createFinding('problem')
 
-const MARKS = { ok: 'ok     ', note: 'note   ', problem: 'PROBLEM' } as const
+const LEVEL_LABELS = { ok: 'ok     ', note: 'note   ', problem: 'PROBLEM' } as const
 
 /** Formats findings as lines; the last line counts problems and notes. */
 export function formatReport(findings: readonly Finding[]): string[] {
@@ -23,7 +23,7 @@ export function formatReport(findings: readonly Finding[]): string[] {
     return `${total} ${level}${total === 1 ? '' : 's'}`
   }
   return [
-    ...findings.map(({ level, name, text }) => `${MARKS[level]} ${name.padEnd(width)}  ${text}`),
+    ...findings.map(({ level, name, text }) => `${LEVEL_LABELS[level]} ${name.padEnd(width)}  ${text}`),
     `${count('problem')}, ${count('note')}`,
   ]
 }

@@ -65,9 +65,9 @@ const MAX_PROCESSES = 4
 const IDLE_MS = 10_000
 // Time in ms that an aborted job has to obey its signal before its process is killed. Must exceed the threads' grace
 // period.
-const KILL_MS = 10_000
-const RESTART_MS = 1000
-const NOT_STARTED: Outcome = { kind: 'aborted', reason: 'stopping' }
+const KILL_DELAY_MS = 10_000
+const RESTART_DELAY_MS = 1000
+const NOT_STARTED_OUTCOME: Outcome = { kind: 'aborted', reason: 'stopping' }
 
 /** Creates the runner of suspects. Its processes start on demand. */
 export function createIsolatedRunner(options: IsolatedRunnerOptions): IsolatedRunner {
@@ -102,7 +102,7 @@ class ProcessRunner implements IsolatedRunner {
         continue
       }
       send(process, { kind: 'abort', id, attempt, reason })
-      setTimeout(() => this.#running.has(running) && process.kill('SIGKILL'), KILL_MS).unref()
+      setTimeout(() => this.#running.has(running) && process.kill('SIGKILL'), KILL_DELAY_MS).unref()
     }
   }
 
@@ -145,7 +145,7 @@ class ProcessRunner implements IsolatedRunner {
         else failStart()
       }
       // The job is not at fault: release it, but only after a pause, to limit the rate of restarts.
-      const failStart = (): void => void setTimeout(finish, RESTART_MS, NOT_STARTED)
+      const failStart = (): void => void setTimeout(finish, RESTART_DELAY_MS, NOT_STARTED_OUTCOME)
       const finish = (outcome: Outcome): void => {
         child.off('message', onMessage).off('close', onClose)
         resolve(outcome)

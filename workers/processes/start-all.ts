@@ -14,17 +14,17 @@ import {
   resolveDatabaseUrls,
   startOrExit,
   stopOnSignals,
-  WORKER_MALLOC,
+  WORKER_MALLOC_VARIABLES,
 } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
 // Total time to stop, in ms. Children have 8 s of it, and the database stops last.
-const STOP_MS = 10_000
-const CHILD_STOP_MS = 8_000
+const STOP_TIMEOUT_MS = 10_000
+const CHILD_STOP_TIMEOUT_MS = 8_000
 // Time for all children to become ready, in ms. Without a limit, a child that keeps dying would be restarted forever.
-const READY_MS = 45_000
+const READY_TIMEOUT_MS = 45_000
 
 const USAGE = `Usage: npm start
 
@@ -57,7 +57,7 @@ async function startService(settings: Settings, log: Log): Promise<void> {
   const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
   let database: EmbeddedDatabase | null = null
   let isStopping = false
-  stopOnSignals(log, STOP_MS, async () => {
+  stopOnSignals(log, STOP_TIMEOUT_MS, async () => {
     isStopping = true
     await supervisor.stop()
     await database?.stop()
@@ -129,15 +129,20 @@ async function startChildren(
     supervisor.start({
       name,
       script: scriptPath('../main.ts'),
-      env: { ...WORKER_MALLOC, ...env },
-      stopTimeoutMs: CHILD_STOP_MS,
+      env: { ...WORKER_MALLOC_VARIABLES, ...env },
+      stopTimeoutMs: CHILD_STOP_TIMEOUT_MS,
     })
   for (const name of edges)
-    supervisor.start({ name, script: scriptPath('../../edge/main.ts'), env, stopTimeoutMs: CHILD_STOP_MS })
-  const signal = AbortSignal.timeout(READY_MS)
+    supervisor.start({
+      name,
+      script: scriptPath('../../edge/main.ts'),
+      env,
+      stopTimeoutMs: CHILD_STOP_TIMEOUT_MS,
+    })
+  const signal = AbortSignal.timeout(READY_TIMEOUT_MS)
   const timeout = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () =>
-      reject(new Error(`A child process was not ready within ${READY_MS / 1000} s`)),
+      reject(new Error(`A child process was not ready within ${READY_TIMEOUT_MS / 1000} s`)),
     )
   })
   const [first] = await Promise.race([

@@ -16,7 +16,7 @@ export interface ChildSpec {
 
 export interface Supervisor {
   /**
-   * Starts a child and restarts it whenever it dies, see `restartDelay`. A child that exits with START_REFUSED_STATUS before
+   * Starts a child and restarts it whenever it dies, see `computeRestartDelay`. A child that exits with START_REFUSED_STATUS before
    * it was ever ready is not restarted.
    */
   start(spec: ChildSpec): void
@@ -54,7 +54,7 @@ interface Child {
 }
 
 /** Returns the restart delay in ms after consecutive deaths: 0 after the first, then 250 ms doubling up to 10 s. */
-export function restartDelay(deaths: number): number {
+export function computeRestartDelay(deaths: number): number {
   return deaths <= 1 ? 0 : Math.min(10_000, 250 * 2 ** (deaths - 2))
 }
 
@@ -73,7 +73,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       return child.readiness.reject(new StartError(`${child.spec.name} can't start; see its error above`))
     if (child.isReady) Object.assign(child, createReadiness())
     child.deaths = performance.now() - child.startedAt >= healthyMs ? 1 : child.deaths + 1
-    const waitMs = restartDelay(child.deaths)
+    const waitMs = computeRestartDelay(child.deaths)
     log('error', { child: child.spec.name, code, signal, waitMs }, 'Child process died; restarting it')
     child.restart = setTimeout(() => {
       try {
@@ -122,7 +122,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
   const { name, script, env } = child.spec
   Object.assign(child, { startedAt: performance.now(), restart: undefined })
   const childProcess = fork(script, [], {
-    execArgv: childFlags(process.execArgv),
+    execArgv: selectChildFlags(process.execArgv),
     env: { ...process.env, ...env, [SUPERVISED_VARIABLE]: '1' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     detached: true,
@@ -151,7 +151,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
  * Returns the Node flags for a child: this process's flags, except those that only one process can have, such as
  * `--inspect`.
  */
-export function childFlags(flags: readonly string[]): string[] {
+export function selectChildFlags(flags: readonly string[]): string[] {
   const quiet = '--disable-warning=ExperimentalWarning' // Hides Node's warning about type stripping.
   return [quiet, ...flags.filter((flag) => flag !== quiet && !/^--(inspect|test|watch)/.test(flag))]
 }

@@ -2,7 +2,7 @@ import type { SlowStatements } from '../../sql/slow.ts'
 import type { Providers } from '../../tasks/context.ts'
 import { createRetrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import { childrenFor } from '../children/client.ts'
+import { bindChildrenToOwner } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
 import { createChat } from './ai/chat.ts'
 import { createEmbedder } from './ai/embeddings.ts'
@@ -44,7 +44,7 @@ export function createProviders(
     readModelList,
     postWebhook: createWebhookPoster(settings),
   } satisfies Partial<Providers>
-  return (owner) => ({ ...shared, ...createReaders(settings, childrenFor(children, owner)) })
+  return (owner) => ({ ...shared, ...createReaders(settings, bindChildrenToOwner(children, owner)) })
 }
 
 const createReaders = (

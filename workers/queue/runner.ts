@@ -41,12 +41,12 @@ export interface QueueRunnerOptions {
 }
 
 // Deliveries that a queue handles concurrently. A delivery is done once its jobs are claimed, which takes milliseconds.
-const DELIVERIES = { io: 256, other: 8 }
+const MAX_DELIVERIES = { io: 256, other: 8 }
 // Jobs of `io` that a queue runs concurrently. Other pools have at most one slot for each of `workerThreads`.
 const IO_SLOTS = 2048
 // Jobs that a delivery claims together: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so
 // that any free worker can claim the next.
-const IO_CLAIM = 1000
+const MAX_IO_CLAIM = 1000
 // A delivery that gets no slot within this time is redelivered to workers that have one.
 const SLOT_WAIT_MS = 250
 // A notification normally wakes the runner; polling finds deliveries whose notification was lost.
@@ -96,7 +96,7 @@ class ReplacingRunner implements QueueRunner {
     const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
     this.#handle = (delivery) => {
       const pool = poolOf.get(delivery.task)!
-      return this.#handleDelivery(delivery, this.#slots.get(pool)!, pool === 'io' ? IO_CLAIM : 1)
+      return this.#handleDelivery(delivery, this.#slots.get(pool)!, pool === 'io' ? MAX_IO_CLAIM : 1)
     }
     this.#loopPromise = this.#loop()
   }
@@ -314,7 +314,7 @@ function countSlots({ settings }: QueueRunnerOptions, pool: PoolName): number {
 
 function startRunner(options: QueueRunnerOptions, handle: Handle, events: EventEmitter): Promise<Runner> {
   const io = options.tasks.some((task) => task.pool === 'io')
-  const deliveries = io ? DELIVERIES.io : DELIVERIES.other
+  const deliveries = io ? MAX_DELIVERIES.io : MAX_DELIVERIES.other
   return run({
     pgPool: options.pool,
     taskList: createTaskList(options, handle),

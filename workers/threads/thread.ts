@@ -38,7 +38,9 @@ import type {
 const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
 const findTask = createTaskFinder(await loadTasks(taskModules))
 const connections = new ConnectionGroup()
-const slow = logSlowStatements(settings.slowQueryMs, (data, message) => log('warn', data, message))
+const slowStatementLog = logSlowStatements(settings.slowQueryMs, (data, message) =>
+  log('warn', data, message),
+)
 const db = createDatabase({
   connections,
   url: databaseUrl,
@@ -47,16 +49,16 @@ const db = createDatabase({
   validateRows: settings.validateSchemas,
   pooled: settings.databasePooled,
   statementMs: settings.writeTimeoutMs,
-  slow,
+  slow: slowStatementLog,
 })
 const children = createChildrenClient((port) =>
   parentPort!.postMessage({ port } satisfies ChildrenPort, [port]),
 )
-const providersFor = createProviders(settings, children, databaseUrl, slow)
+const providersFor = createProviders(settings, children, databaseUrl, slowStatementLog)
 const blobs = createBlobs(db, settings)
 // A fence locks its job's row against takeovers. A frozen process can neither commit nor disconnect, so its fence ends
 // after the lifetime of a lease instead of the usual minute.
-const FENCE_LIMIT = sql.type(noRows)`
+const FENCE_LIMIT_SQL = sql.type(noRows)`
   select set_config('idle_in_transaction_session_timeout', ${String(settings.leaseMs)}, true)`
 const abortsByAttempt = new Map<number, AttemptAbort>()
 let pendingEntries: ThreadEntry[] = []
@@ -254,7 +256,7 @@ class Context implements TaskContext {
     const { id, attempt } = this.job
     return <T>(work: (tx: Queries) => Promise<T>): Promise<T> =>
       db.transaction(async (tx) => {
-        await tx.run(FENCE_LIMIT)
+        await tx.run(FENCE_LIMIT_SQL)
         if ((await tx.maybeOne(fenceJob(id, attempt))) === null) throw fail('job.superseded')
         return work(tx)
       })

@@ -10,10 +10,10 @@ export interface GreyImage {
 // Cells of 16 x 16 pixels. At 250 dpi no stroke of ordinary print fills a cell, but highlighter and shaded table cells
 // do.
 const CELL_BITS = 4
-const CELL = 2 ** CELL_BITS
+const CELL_SIZE = 2 ** CELL_BITS
 // A pixel is coloured if its channels differ by more than this. JPEG noise stays below it.
 const COLOUR_THRESHOLD = 48
-const MAX_COLOURED_PIXELS = 0.7 * CELL * CELL
+const MAX_COLOURED_PIXELS = 0.7 * CELL_SIZE * CELL_SIZE
 
 /**
  * Collects the pixels of an image from the top. A coloured pixel gets the level of its darkest channel, because light blue

@@ -27,13 +27,15 @@ const CONDITIONS: readonly ImageCondition[] = ['whole', 'odd', 'damaged']
 /** Pixel limit of a decoded image: an A4 page at 300 dpi. Larger images are scaled down during decoding. */
 export const MAX_PIXELS = 8_700_000
 // Limit of the decoded source in bytes, over all channels: an RGBA image of 64 megapixels or a grey scan of 256.
-const SOURCE_BYTES = 256_000_000
+const MAX_SOURCE_BYTES = 256_000_000
 // Decompression bombs have thousands of pages, which may share the same data.
 const MAX_PAGES = 1000
 // Decoding any frame of an animation starts at the first one, so frames are decoded in batches of up to this many.
 const MAX_FRAMES = 100
 // The only allowed loaders, whatever type a file claims: an SVG, for example, may reference local files.
-const LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map((name) => `VipsForeignLoad${name}Buffer`)
+const ALLOWED_LOADERS = ['Png', 'Jpeg', 'Webp', 'Nsgif', 'Tiff', 'Heif'].map(
+  (name) => `VipsForeignLoad${name}Buffer`,
+)
 
 const loadSharp = async () => {
   const { default: sharp } = await import('sharp')
@@ -41,7 +43,7 @@ const loadSharp = async () => {
   sharp.concurrency(1)
   sharp.cache(false)
   sharp.block({ operation: ['VipsForeignLoad'] })
-  sharp.unblock({ operation: LOADERS })
+  sharp.unblock({ operation: ALLOWED_LOADERS })
   return sharp
 }
 
@@ -85,7 +87,7 @@ function createFrameReader(open: OpenSharp, first: Metadata, pageCount: number):
 
 async function decodePage(open: OpenSharp, which: SharpOptions): Promise<DecodedPage> {
   const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = await readMetadata(open, which)
-  if (ownWidth * ownHeight * channels > SOURCE_BYTES) throw createTooLargeError(ownWidth, ownHeight)
+  if (ownWidth * ownHeight * channels > MAX_SOURCE_BYTES) throw createTooLargeError(ownWidth, ownHeight)
   const { width, height } = autoOrient
   const scale = Math.sqrt(MAX_PIXELS / (width * height))
   const [across, down] = [width, height].map((side) => Math.max(1, Math.floor(side * scale)))
@@ -146,7 +148,7 @@ export async function openHeif(bytes: Uint8Array): Promise<ImageFile> {
   const page = async (pageNumber: number): Promise<DecodedPage> => {
     const image = images[pageNumber - 1]!
     const [width, height] = [image.get_width(), image.get_height()]
-    if (4 * width * height > SOURCE_BYTES) throw createTooLargeError(width, height)
+    if (4 * width * height > MAX_SOURCE_BYTES) throw createTooLargeError(width, height)
     const pixels = new Uint8ClampedArray(4 * width * height)
     const shown = await new Promise((resolve) => image.display({ data: pixels, width, height }, resolve))
     if (!shown) throw new Unreadable('The image is damaged')

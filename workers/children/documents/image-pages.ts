@@ -11,13 +11,13 @@ import {
 } from './image-decoders.ts'
 import {
   canvasToGrey,
+  computeScaledSize,
   convertToGrey,
   drawPixels,
   isBlank,
   type PageImage,
   type Pixels,
   releaseCanvas,
-  scaledSize,
   toPng,
   Unreadable,
 } from './images.ts'
@@ -40,7 +40,7 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
 
 // An image file does not reliably declare its size in inches, so limits are in pixels. A stored image has at most the
 // pixels of an A3 page at 150 dpi. For OCR, small type is enlarged up to twofold, but at most to `MAX_PIXELS`.
-const STORED_PIXELS = 4_350_000
+const MAX_STORED_PIXELS = 4_350_000
 const MAX_ENLARGEMENT = 2
 
 const INCOMPLETE_IMAGE_DETAIL = 'The image is damaged: part of it is missing'
@@ -53,7 +53,7 @@ export async function readImage({ pixels, condition }: DecodedPage, options: Ope
   const kept =
     options.ocrMode === 'model'
       ? await drawPixels(pixels, storedScaleOf(pixels))
-      : { png: null, ...scaledSize(pixels, storedScaleOf(pixels)) }
+      : { png: null, ...computeScaledSize(pixels, storedScaleOf(pixels)) }
   const scale = Math.min(MAX_ENLARGEMENT, Math.sqrt(MAX_PIXELS / (pixels.width * pixels.height)))
   const enlarged = async (): Promise<GreyImage> => {
     const large = await drawPixels(pixels, scale)
@@ -74,4 +74,4 @@ export async function drawImage({ pixels }: DecodedPage): Promise<PageImage> {
 }
 
 const storedScaleOf = ({ width, height }: Pixels): number =>
-  Math.min(1, Math.sqrt(STORED_PIXELS / (width * height)))
+  Math.min(1, Math.sqrt(MAX_STORED_PIXELS / (width * height)))

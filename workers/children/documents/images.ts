@@ -31,17 +31,17 @@ export interface PageImage {
 export type Picture = Canvas | Image
 
 /** Largest canvas, in pixels: 160 MB of RGBA. An A0 sheet at 150 dpi has 35 million. */
-export const CANVAS_PIXELS = 40_000_000
+export const MAX_CANVAS_PIXELS = 40_000_000
 
 /** Longest side of a canvas, in pixels: Skia draws nothing beyond 16 bits. */
-export const CANVAS_SIDE = 32_767
+export const MAX_CANVAS_SIDE = 32_767
 
 /** Decoding limit for an image inside a PDF, in pixels: 256 MB of RGBA. */
-export const SOURCE_PIXELS = 64_000_000
+export const MAX_SOURCE_PIXELS = 64_000_000
 
 const loadCanvas = () => import('@napi-rs/canvas')
 
-/** Creates a white canvas. Throws `Unreadable` beyond `CANVAS_PIXELS` or `CANVAS_SIDE`: Skia would try to allocate it. */
+/** Creates a white canvas. Throws `Unreadable` beyond `MAX_CANVAS_PIXELS` or `MAX_CANVAS_SIDE`: Skia would try to allocate it. */
 export async function createWhiteCanvas(width: number, height: number): Promise<Canvas> {
   const canvas = createCheckedCanvas((await loadCanvas()).createCanvas, width, height)
   const context = canvas.getContext('2d')
@@ -55,7 +55,7 @@ function createCheckedCanvas(
   width: number,
   height: number,
 ): Canvas {
-  const tooLarge = width * height > CANVAS_PIXELS || Math.max(width, height) > CANVAS_SIDE
+  const tooLarge = width * height > MAX_CANVAS_PIXELS || Math.max(width, height) > MAX_CANVAS_SIDE
   if (tooLarge) throw new Unreadable('The page is too large to be drawn')
   return create(width, height)
 }
@@ -67,7 +67,7 @@ export function releaseCanvas(canvas: Canvas): void {
 }
 
 // Limit for all canvases of one page: 400 MB of RGBA. Groups, masks and patterns each need a canvas, and they nest.
-const PAGE_PIXELS = 100_000_000
+const MAX_PAGE_PIXELS = 100_000_000
 let drawnPixels = 0
 
 /** Resets the pixel count for a new page: pdfjs may not have released all canvases of the last one. */
@@ -76,17 +76,17 @@ export function beginDrawing(): void {
 }
 
 /** Returns a class for the `CanvasFactory` option of pdfjs that enforces the limits of this file. */
-export async function canvasFactory() {
+export async function createCanvasFactory() {
   const { createCanvas } = await loadCanvas()
   return class {
     create(width: number, height: number) {
       drawnPixels += Math.ceil(width) * Math.ceil(height)
-      if (drawnPixels > PAGE_PIXELS) throw new Unreadable('The page is too large to be drawn')
+      if (drawnPixels > MAX_PAGE_PIXELS) throw new Unreadable('The page is too large to be drawn')
       const canvas = createCheckedCanvas(createCanvas, Math.ceil(width), Math.ceil(height))
       return { canvas, context: canvas.getContext('2d') }
     }
     reset(made: { canvas: Canvas }, width: number, height: number) {
-      if (width * height > CANVAS_PIXELS) throw new Unreadable('The page is too large to be drawn')
+      if (width * height > MAX_CANVAS_PIXELS) throw new Unreadable('The page is too large to be drawn')
       made.canvas.width = width
       made.canvas.height = height
     }
@@ -127,7 +127,7 @@ export async function loadBitmap(bytes: Uint8Array): Promise<Pixels> {
   const isOld = view.getUint32(14, true) === 12
   const width = isOld ? view.getUint16(18, true) : Math.abs(view.getInt32(18, true))
   const height = isOld ? view.getUint16(20, true) : Math.abs(view.getInt32(22, true))
-  if (width * height > CANVAS_PIXELS) throw createTooLargeError(width, height)
+  if (width * height > MAX_CANVAS_PIXELS) throw createTooLargeError(width, height)
   const { loadImage } = await loadCanvas()
   const image = await loadImage(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).catch(
     (cause) => {
@@ -146,14 +146,14 @@ export const createTooLargeError = (width: number, height: number): Unreadable =
 type Size = Pick<Pixels, 'width' | 'height'>
 
 /** Returns the size of an image at `scale`, at least 1 x 1. A scale of 0.5 halves both sides. */
-export const scaledSize = (picture: Size, scale: number): { width: number; height: number } => ({
+export const computeScaledSize = (picture: Size, scale: number): { width: number; height: number } => ({
   width: Math.max(1, Math.round(picture.width * scale)),
   height: Math.max(1, Math.round(picture.height * scale)),
 })
 
 /** Draws the image on white at `scale`. @throws Unreadable if it exceeds the canvas limits. */
 export async function drawScaled(picture: Picture, scale: number): Promise<Canvas> {
-  const { width, height } = scaledSize(picture, scale)
+  const { width, height } = computeScaledSize(picture, scale)
   const canvas = await createWhiteCanvas(width, height)
   const context = canvas.getContext('2d')
   context.imageSmoothingQuality = 'high'

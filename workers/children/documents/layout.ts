@@ -34,8 +34,8 @@ interface Row {
 }
 
 // In multiples of the font size. The gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
-const CELL_GAP = 0.9
-const TAB_GAP = 3
+const MIN_CELL_GAP = 0.9
+const MIN_TAB_GAP = 3
 // A page with more rows than this is a listing and keeps its order: columns are not detected.
 const MAX_ROWS = 3000
 const MIN_COLUMN_ROWS = 4
@@ -72,12 +72,12 @@ function appendPiece({ cells }: Row, { text, start, end, size, ignoresGap }: Pie
   const cell = cells.at(-1)
   if (cell === undefined) return void cells.push({ text, start, end, separator: ' ' })
   const gap = start - cell.end
-  if (!ignoresGap && gap > CELL_GAP * size) {
+  if (!ignoresGap && gap > MIN_CELL_GAP * size) {
     return void cells.push({
       text: text.trimStart(),
       start,
       end,
-      separator: gap > TAB_GAP * size ? '\t' : ' ',
+      separator: gap > MIN_TAB_GAP * size ? '\t' : ' ',
     })
   }
   // A piece that begins far before the end of the cell overprints it.

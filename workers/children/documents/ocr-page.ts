@@ -6,7 +6,7 @@ import type { GreyImage } from './grey.ts'
 import { type Canvas, isBlank, isDark, releaseCanvas, toPng, Unreadable } from './images.ts'
 import { MIN_SURE_CONFIDENCE, type Read, recognizeUpright } from './orientation.ts'
 import { cleanText, countLetters } from './texts.ts'
-import { modelOf, type OcrResult, PAGE_CPU_MS, recognize } from './vision.ts'
+import { MAX_PAGE_CPU_MS, modelOf, type OcrResult, recognize } from './vision.ts'
 
 // Confidence of the English model: 24 to 37 on a clear page of Greek, Arabic or Russian, 13 to 19 on noise, 74 on German.
 // The worst receipts with a few readable words reach about 40.
@@ -15,8 +15,8 @@ const MIN_CONFIDENCE = 40
 // From 13 pixels on, doubling changes little and takes 50 % longer.
 const SMALL_TYPE_HEIGHT = 12
 // OCR finds fewer letters than this in any photograph, with a confidence of up to 64. A real sign reaches 90.
-const FEW_LETTERS = 20
-const MIN_CONFIDENCE_OF_FEW = 70
+const MIN_SURE_LETTERS = 20
+const MIN_FEW_LETTERS_CONFIDENCE = 70
 
 /** Converts `Unreadable` into an unread page; rethrows any other error. */
 export function toUnreadPage(error: unknown): PageResult {
@@ -44,14 +44,14 @@ export async function readPixels(
 ): Promise<ReadPage> {
   const encoding =
     kept !== null && 'getContext' in kept ? toPng(kept).finally(() => releaseCanvas(kept)) : null
-  const looking = lookAtImage(grey, options, further).catch(toUnreadPage)
+  const looking = recognizeImage(grey, options, further).catch(toUnreadPage)
   const [seen, encoded] = await Promise.allSettled([looking, encoding])
   if (seen.status === 'rejected') throw seen.reason
   if (encoded.status === 'rejected') throw encoded.reason
   return { ...seen.value, image: encoded.value ?? (kept as PageResult['image']) }
 }
 
-async function lookAtImage(
+async function recognizeImage(
   grey: GreyImage,
   options: OpenOptions,
   { isIncomplete = async () => false, renderEnlarged }: ImageHelpers,
@@ -79,15 +79,15 @@ const MODEL_REQUIRED_PAGE = {
 } as const
 
 /** Reads light text on a dark page; null if the page is not dark or the result is unreliable. */
-async function readLight(grey: GreyImage, read: Read): Promise<OcrResult | null> {
+async function readLightText(grey: GreyImage, read: Read): Promise<OcrResult | null> {
   if (!isDark(grey)) return null
   const inverted = { ...grey, data: grey.data.map((level) => 255 - level) }
-  const seen = await read(inverted, PAGE_CPU_MS / 2).catch(() => null)
+  const seen = await read(inverted, MAX_PAGE_CPU_MS / 2).catch(() => null)
   return seen !== null && seen.confidence >= MIN_SURE_CONFIDENCE ? seen : null
 }
 
 /** Reads dark text on a light page, and again enlarged if the type is small. */
-async function readDark(
+async function readDarkText(
   grey: GreyImage,
   read: Read,
   end: number,
@@ -106,10 +106,11 @@ export async function readGrey(
   enlarged?: ImageHelpers['renderEnlarged'],
 ): Promise<Omit<PageResult, 'image'>> {
   const read: Read = (picture, limitMs) => recognize(picture, languages, limitMs)
-  const end = readCpuMs() + PAGE_CPU_MS
-  const { text, confidence } = (await readLight(grey, read)) ?? (await readDark(grey, read, end, enlarged))
+  const end = readCpuMs() + MAX_PAGE_CPU_MS
+  const { text, confidence } =
+    (await readLightText(grey, read)) ?? (await readDarkText(grey, read, end, enlarged))
   const letters = countLetters(text)
-  if (letters === 0 || (letters < FEW_LETTERS && confidence < MIN_CONFIDENCE_OF_FEW))
+  if (letters === 0 || (letters < MIN_SURE_LETTERS && confidence < MIN_FEW_LETTERS_CONFIDENCE))
     throw new Unreadable('No words were found in the page image')
   if (confidence < MIN_CONFIDENCE)
     throw new Unreadable(

@@ -12,8 +12,8 @@ interface Word {
   readonly bottom: number
 }
 
-const LINE = '4'
-const WORD = '5'
+const LINE_LEVEL = '4'
+const WORD_LEVEL = '5'
 
 /** Converts Tesseract's TSV to text. `wordHeight` is the median height of the words in pixels; 0 if there are none. */
 export function layOutWords(tsv: string): { text: string; wordHeight: number } {
@@ -35,10 +35,10 @@ function parseWords(tsv: string): Word[] {
   let bottom = 0
   for (const row of tsv.split('\n')) {
     const [level, page, block, paragraph, line, , left, top, width, height, , text = ''] = row.split('\t')
-    if (level === LINE) {
+    if (level === LINE_LEVEL) {
       lineHeight = Number(height)
       bottom = Number(top) + lineHeight
-    } else if (level === WORD && text.trim() !== '')
+    } else if (level === WORD_LEVEL && text.trim() !== '')
       words.push({
         text: text.trim(),
         left: Number(left),
@@ -52,14 +52,16 @@ function parseWords(tsv: string): Word[] {
   return words
 }
 
-const RIGHT_TO_LEFT = /[\u0590-\u08ff]/
+const RIGHT_TO_LEFT_PATTERN = /[\u0590-\u08ff]/
 // Matches text that ends in an East Asian script: the engine reports each of its characters as a word.
-const ENDS_UNSPACED_SCRIPT = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
-const BEGINS_UNSPACED_SCRIPT = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
+const UNSPACED_SCRIPT_END_PATTERN = /[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]$/
+const UNSPACED_SCRIPT_START_PATTERN = /^[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]/
 
 function pieceOf({ text, left, right, line, lineHeight, bottom }: Word, next: Word | undefined): Piece {
   const isJoined =
-    next !== undefined && ENDS_UNSPACED_SCRIPT.test(text) && BEGINS_UNSPACED_SCRIPT.test(next.text)
+    next !== undefined &&
+    UNSPACED_SCRIPT_END_PATTERN.test(text) &&
+    UNSPACED_SCRIPT_START_PATTERN.test(next.text)
   return {
     text: isJoined ? text : `${text} `,
     angle: 0,
@@ -68,6 +70,6 @@ function pieceOf({ text, left, right, line, lineHeight, bottom }: Word, next: Wo
     base: -bottom,
     size: lineHeight,
     endsLine: next?.line !== line,
-    ignoresGap: RIGHT_TO_LEFT.test(text),
+    ignoresGap: RIGHT_TO_LEFT_PATTERN.test(text),
   }
 }

@@ -22,7 +22,7 @@ export type Read = (grey: GreyImage, limitMs: number) => Promise<OcrResult>
  * all attempts, in CPU milliseconds of this process (`readCpuMs`).
  */
 export async function recognizeUpright(grey: GreyImage, read: Read, end: number): Promise<OcrResult> {
-  const first = linesRunDown(grey) ? 1 : 0
+  const first = hasVerticalLines(grey) ? 1 : 0
   const seen = await read(rotateImage(grey, first), end - readCpuMs())
   if (seen.confidence >= MIN_SURE_CONFIDENCE) return seen
   const better = await findBestRotation(findTextPart(grey), first, read, end).catch(() => first)
@@ -45,19 +45,20 @@ async function findBestRotation(part: GreyImage, first: number, read: Read, end:
 
 // Size of the part that `findTextPart` returns, in cells: ten lines of six words at 250 dpi, a tenth of an A4 page.
 const PART_CELLS = 4
-const CELL = 200
+const CELL_SIZE = 200
 
 /** Returns the part of an image with the most edges, where text is most likely. */
 export function findTextPart(grey: GreyImage): GreyImage {
   const { data, width, height } = grey
-  const side = PART_CELLS * CELL
+  const side = PART_CELLS * CELL_SIZE
   if (width <= side && height <= side) return grey
-  const [across, down] = [Math.ceil(width / CELL), Math.ceil(height / CELL)]
+  const [across, down] = [Math.ceil(width / CELL_SIZE), Math.ceil(height / CELL_SIZE)]
   const edges = new Uint32Array(across * down)
   for (let y = 0; y < height; y++) {
-    const row = Math.floor(y / CELL) * across
+    const row = Math.floor(y / CELL_SIZE) * across
     for (let x = 1, at = y * width + 1; x < width; x++, at++)
-      if (data[at]! < INK_THRESHOLD !== data[at - 1]! < INK_THRESHOLD) edges[row + Math.floor(x / CELL)]!++
+      if (data[at]! < INK_THRESHOLD !== data[at - 1]! < INK_THRESHOLD)
+        edges[row + Math.floor(x / CELL_SIZE)]!++
   }
   let best = { count: -1, left: 0, top: 0 }
   for (let top = 0; top <= Math.max(0, down - PART_CELLS); top++)
@@ -67,7 +68,7 @@ export function findTextPart(grey: GreyImage): GreyImage {
         for (let x = left; x < Math.min(across, left + PART_CELLS); x++) count += edges[y * across + x]!
       if (count > best.count) best = { count, left, top }
     }
-  return cropImage(grey, best.left * CELL, best.top * CELL, side)
+  return cropImage(grey, best.left * CELL_SIZE, best.top * CELL_SIZE, side)
 }
 
 function cropImage({ data, width, height }: GreyImage, left: number, top: number, side: number): GreyImage {
@@ -96,23 +97,23 @@ export function rotateImage(grey: GreyImage, quarters: number): GreyImage {
 }
 
 // Width of the strips in which ink is summed, in pixels: averages out letters, but tolerates a slightly skewed page.
-const STRIP = 400
+const STRIP_WIDTH = 400
 const INK_THRESHOLD = 128
 
 /**
  * True if text lines clearly run from top to bottom. Ink sums along the text direction vary strongly: high in a line,
  * zero between two lines. Sums across the text direction vary little, because the letters average out.
  */
-function linesRunDown({ data, width, height }: GreyImage): boolean {
-  const across = Math.ceil(width / STRIP)
-  const down = Math.ceil(height / STRIP)
+function hasVerticalLines({ data, width, height }: GreyImage): boolean {
+  const across = Math.ceil(width / STRIP_WIDTH)
+  const down = Math.ceil(height / STRIP_WIDTH)
   const rows = new Float64Array(height * across)
   const columns = new Float64Array(width * down)
   for (let y = 0; y < height; y++) {
-    const strip = Math.floor(y / STRIP) * width
+    const strip = Math.floor(y / STRIP_WIDTH) * width
     for (let x = 0; x < width; x++) {
       if (data[y * width + x]! >= INK_THRESHOLD) continue
-      rows[Math.floor(x / STRIP) * height + y]! += 1
+      rows[Math.floor(x / STRIP_WIDTH) * height + y]! += 1
       columns[strip + x]! += 1
     }
   }
@@ -125,13 +126,13 @@ const MIN_VARIATION_RATIO = 4
 
 // Size of a bin of ink sums, in pixels: about the height of small letters, more than a stroke, less than the spacing of
 // lines.
-const BIN = 16
+const BIN_SIZE = 16
 
 function measureVariation(profile: Float64Array): number {
   let sum = 0
   let last = 0
-  for (let from = 0; from < profile.length; from += BIN) {
-    const bin = profile.subarray(from, from + BIN).reduce((a, b) => a + b, 0)
+  for (let from = 0; from < profile.length; from += BIN_SIZE) {
+    const bin = profile.subarray(from, from + BIN_SIZE).reduce((a, b) => a + b, 0)
     sum += (bin - last) ** 2
     last = bin
   }

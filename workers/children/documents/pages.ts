@@ -10,7 +10,7 @@ import { wrapJpeg2000InPdf } from './jpeg2000.ts'
 import { readGrey, readPixels, toUnreadPage } from './ocr-page.ts'
 import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from './pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
-import { cleanText, countLetters, hasWords, isPoor, isShort, MAX_CHARACTERS } from './texts.ts'
+import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
 export { closeVision } from './vision.ts'
 
@@ -209,7 +209,7 @@ const MIN_SCAN_COVERAGE = 0.6
 
 /** True if the text layer is only a stamp on a scan, or poor OCR text hidden below it. */
 function isOverScan(page: TextPage, text: string): boolean {
-  return (isShort(text) || isPoor(text)) && (page.scan()?.covered ?? 0) >= MIN_SCAN_COVERAGE
+  return (isShortText(text) || isPoorText(text)) && (page.scan()?.covered ?? 0) >= MIN_SCAN_COVERAGE
 }
 
 // OCR replaces the text layer if it finds at least this multiple of the layer's letters. A poor layer has about as
@@ -229,7 +229,7 @@ async function readScan(
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
   const seen = { ...(await readGrey(grey, options).catch(toUnreadPage)), image }
-  const min = countLetters(text) * (isPoor(text) ? MIN_POOR_LAYER_RATIO : MIN_STAMP_RATIO)
+  const min = countLetters(text) * (isPoorText(text) ? MIN_POOR_LAYER_RATIO : MIN_STAMP_RATIO)
   return hasWords(text) && countLetters(seen.text) < min ? createTextLayerPage(text, image) : seen
 }
 

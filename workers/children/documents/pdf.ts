@@ -3,13 +3,13 @@ import { fileURLToPath } from 'node:url'
 import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import {
   beginDrawing,
-  CANVAS_PIXELS,
-  CANVAS_SIDE,
   type Canvas,
-  canvasFactory,
+  createCanvasFactory,
   createWhiteCanvas,
   Locked,
-  SOURCE_PIXELS,
+  MAX_CANVAS_PIXELS,
+  MAX_CANVAS_SIDE,
+  MAX_SOURCE_PIXELS,
   Unreadable,
 } from './images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
@@ -121,8 +121,8 @@ async function createDocumentOptions(bytes: Uint8Array, verbosity: number, stric
     wasmUrl: folder('wasm'),
     disableFontFace: true,
     useSystemFonts: false,
-    maxImageSize: SOURCE_PIXELS,
-    CanvasFactory: await canvasFactory(),
+    maxImageSize: MAX_SOURCE_PIXELS,
+    CanvasFactory: await createCanvasFactory(),
   }
 }
 
@@ -192,8 +192,8 @@ function readStoredImage(page: PDFPageProxy, id: string): Promise<unknown> {
 /** Limits `dpi` to the resolution that fits the largest canvas; null if that is below 36 dpi. */
 export function fitDpi(width: number, height: number, dpi: number): number | null {
   // The 0.1 % margin allows for rounding to whole pixels.
-  const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(CANVAS_PIXELS / (width * height))
-  const bySide = 0.999 * POINTS_PER_INCH * (CANVAS_SIDE / Math.max(width, height))
+  const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(MAX_CANVAS_PIXELS / (width * height))
+  const bySide = 0.999 * POINTS_PER_INCH * (MAX_CANVAS_SIDE / Math.max(width, height))
   const fitting = Math.min(dpi, byArea, bySide)
   return fitting >= MIN_DPI ? fitting : null
 }

@@ -19,7 +19,7 @@ export interface PageCharacters {
 /** Returns the first `count` characters of a page, with accents and Arabic ligatures in typing order. */
 export function readCharacters(source: CharacterSource, count: number): PageCharacters {
   const found = readFoundCharacters(source, count)
-  return OUT_OF_TYPING_ORDER.test(found.slice(0, count)) ? putInTypingOrder(source, found) : found
+  return REORDERED_TEXT_PATTERN.test(found.slice(0, count)) ? putInTypingOrder(source, found) : found
 }
 
 /**
@@ -72,11 +72,11 @@ const ACCENTS = new Map([
   [0xb8, 0x327],
   [0x2db, 0x328],
 ])
-const DOTLESS = new Map([
+const DOTLESS_LETTERS = new Map([
   [0x131, 0x69],
   [0x237, 0x6a],
 ])
-const OUT_OF_TYPING_ORDER = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644/
+const REORDERED_TEXT_PATTERN = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644/
 
 export const isMark = (code: number): boolean =>
   (code >= 0x300 && code < 0x370) || (code >= 0x64b && code < 0x653)
@@ -91,7 +91,7 @@ function putInTypingOrder(source: CharacterSource, { codes }: PageCharacters): P
   for (let i = 0; i < codes.length; i++) {
     if (gone.has(i)) continue
     const marks = over.get(i) ?? []
-    kept.push(marks.length > 0 ? (DOTLESS.get(codes[i]!) ?? codes[i]!) : codes[i]!)
+    kept.push(marks.length > 0 ? (DOTLESS_LETTERS.get(codes[i]!) ?? codes[i]!) : codes[i]!)
     numbers.push(i)
     for (const mark of marks) {
       kept.push(ACCENTS.get(codes[mark]!) ?? codes[mark]!)

@@ -3,9 +3,9 @@ import type { Piece } from './layout.ts'
 import type { Native } from './pdfium-native.ts'
 
 // FPDF_ANNOT_WIDGET, annotation flags (ISO 32000-1, table 165) and text field flags (table 228).
-const WIDGET = 20
-const HIDDEN = 2 | 32
-const PASSWORD = 1 << 13
+const WIDGET_SUBTYPE = 20
+const HIDDEN_FLAGS = 2 | 32
+const PASSWORD_FLAG = 1 << 13
 
 const MAX_VALUE_BYTES = 8192
 // Font size in points that viewers use in a field.
@@ -31,11 +31,11 @@ export function readFields(native: Native, page: number): Piece[] {
 }
 
 function readField(native: Native, annotation: number, at: number): Piece | null {
-  if (native._FPDFAnnot_GetSubtype(annotation) !== WIDGET) return null
-  if ((native._FPDFAnnot_GetFlags(annotation) & HIDDEN) !== 0) return null
+  if (native._FPDFAnnot_GetSubtype(annotation) !== WIDGET_SUBTYPE) return null
+  if ((native._FPDFAnnot_GetFlags(annotation) & HIDDEN_FLAGS) !== 0) return null
   const kind = readString(native, annotation, 'FT', at)
   if (kind !== 'Tx' && kind !== 'Ch') return null
-  if ((readNumber(native, annotation, 'Ff', at) & PASSWORD) !== 0) return null
+  if ((readNumber(native, annotation, 'Ff', at) & PASSWORD_FLAG) !== 0) return null
   const text = readString(native, annotation, 'V', at).trim()
   if (text === '' || native._FPDFAnnot_GetRect(annotation, at) === 0) return null
   const [left, top, right, bottom] = native.HEAPF32.subarray(at >> 2, (at >> 2) + 4) as never as number[]

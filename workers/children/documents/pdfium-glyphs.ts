@@ -52,7 +52,7 @@ export function needsPdfjs({ codes, slice }: Pick<PageCharacters, 'codes' | 'sli
 const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122)
 
 // The number of characters sampled to judge a page.
-const SAMPLES = 40
+const SAMPLE_COUNT = 40
 
 /** True if over 10 % of the text does not run to the right on the displayed page. PDFium mixes up such lines. */
 function isTurned(
@@ -62,7 +62,7 @@ function isTurned(
 ): boolean {
   let turned = 0
   let seen = 0
-  const step = Math.max(1, Math.floor(codes.length / SAMPLES))
+  const step = Math.max(1, Math.floor(codes.length / SAMPLE_COUNT))
   for (let i = 0; i < codes.length; i += step) {
     if (endsPiece(codes[i]!) || native._FPDFText_GetMatrix(text, numberOf(i), at) === 0) continue
     const [a, b] = [native.HEAPF32[at >> 2]!, native.HEAPF32[(at >> 2) + 1]!]
@@ -76,7 +76,7 @@ function isTurned(
 function hasFoundSpaces({ native, text }: CharacterSource, { codes, numberOf }: PageCharacters): boolean {
   let found = 0
   let seen = 0
-  for (let i = 1; i < codes.length && seen < SAMPLES; i++) {
+  for (let i = 1; i < codes.length && seen < SAMPLE_COUNT; i++) {
     if (codes[i] !== 32) continue
     seen++
     found += native._FPDFText_IsGenerated(text, numberOf(i))
@@ -125,7 +125,7 @@ function splitIntoWords(source: CharacterSource, characters: PageCharacters): Pi
 }
 
 // Lists each property: a spread is slow, and a page has thousands of pieces.
-const pieceOf = ({ angle, start, end, base, size }: Place, text: string, endsLine: boolean): Piece => ({
+const pieceOf = ({ angle, start, end, base, size }: WordExtent, text: string, endsLine: boolean): Piece => ({
   text,
   angle,
   start,
@@ -142,13 +142,13 @@ const isScriptBoundary = (codes: ArrayLike<number>, i: number): boolean =>
   (isRightToLeft(codes[i - 1]!) && isLetter(codes[i])) || (isLetter(codes[i - 1]) && isRightToLeft(codes[i]!))
 const isRightToLeft = (code: number): boolean => code >= 0x5d0 && code < 0x700
 
-type Place = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
+type WordExtent = Pick<Piece, 'angle' | 'start' | 'end' | 'base' | 'size'> & {
   /** Distance of the last character's middle above the first character's baseline. */
   readonly beside: number
 }
 
 /** Measures the extent from the first character's origin to the far end of the last character's box, in points. */
-function measurePlace({ native, text, at }: CharacterSource, from: number, to: number): Place {
+function measurePlace({ native, text, at }: CharacterSource, from: number, to: number): WordExtent {
   // Angles are counterclockwise here and clockwise in PDFium.
   const angle = -native._FPDFText_GetCharAngle(text, from)
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]
@@ -177,7 +177,7 @@ const MAX_WORD_CHARACTERS = 24
 const MAX_WIDTH_RATIO = 1.3
 
 /** True if PDFium's word of `count` characters may join words of different lines, columns or fields. */
-function mayJoinWords({ start, end, size, beside }: Place, count: number): boolean {
+function mayJoinWords({ start, end, size, beside }: WordExtent, count: number): boolean {
   return (
     Math.abs(beside) > size ||
     end < start ||
@@ -187,7 +187,7 @@ function mayJoinWords({ start, end, size, beside }: Place, count: number): boole
 }
 
 // Multiples of the character box height, which is a quarter larger than the font size. Superscripts stay within 0.7.
-const LINE = 0.7
+const MAX_BASELINE_SHIFT = 0.7
 const MAX_WORD_GAP = 0.6
 const NARROW_SPACE = 0.08
 
@@ -200,7 +200,7 @@ function findCuts(
   characters: PageCharacters,
   from: number,
   to: number,
-  whole: Place,
+  whole: WordExtent,
 ): number[] {
   const { codes } = characters
   let hasGaps = true
@@ -212,7 +212,10 @@ function findCuts(
   const starts: number[] = []
   const cuts: number[] = []
   forEachGap(source, characters, from, to, whole, (i, gap, rise) => {
-    if (Math.abs(rise) > LINE * whole.size || (hasGaps && Math.abs(gap) > MAX_WORD_GAP * whole.size))
+    if (
+      Math.abs(rise) > MAX_BASELINE_SHIFT * whole.size ||
+      (hasGaps && Math.abs(gap) > MAX_WORD_GAP * whole.size)
+    )
       cuts.push(i)
     gaps.push(gap)
     starts.push(i)
@@ -229,7 +232,7 @@ function forEachGap(
   { codes, numberOf }: PageCharacters,
   from: number,
   to: number,
-  { angle }: Place,
+  { angle }: WordExtent,
   tell: (i: number, gap: number, rise: number) => void,
 ): void {
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)]

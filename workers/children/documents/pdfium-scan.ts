@@ -1,10 +1,10 @@
 /** Draws scanned pages with PDFium, which takes a third of the time and an eighth of the memory of pdfjs. */
 import { type GreyImage, GreyLevels } from './grey.ts'
-import { CANVAS_PIXELS, SOURCE_PIXELS } from './images.ts'
+import { MAX_CANVAS_PIXELS, MAX_SOURCE_PIXELS } from './images.ts'
 import type { Native } from './pdfium-native.ts'
 
-const TEXT = 1
-const IMAGE = 3
+const TEXT_OBJECT = 1
+const IMAGE_OBJECT = 3
 // Limit of image strips on a page. pdfjs draws pages with more.
 const MAX_PICTURES = 100
 // Limit of objects on a page. Hidden text has an object for each word, or even for each part of a word.
@@ -33,7 +33,7 @@ export function describeScan(native: Native, page: number): Scan | null {
     const pictures: Picture[] = []
     for (let i = 0; i < count; i++) {
       const object = native._FPDFPage_GetObject(page, i)
-      if (native._FPDFPageObj_GetType(object) === TEXT) continue
+      if (native._FPDFPageObj_GetType(object) === TEXT_OBJECT) continue
       const picture = describePicture(native, page, object, at)
       if (picture === null || pictures.length === MAX_PICTURES) return null
       pictures.push(picture)
@@ -60,22 +60,22 @@ interface Picture {
 
 /** Describes a picture; null if the object is not an opaque picture within the decoding limit. */
 function describePicture(native: Native, page: number, object: number, at: number): Picture | null {
-  if (native._FPDFPageObj_GetType(object) !== IMAGE) return null
+  if (native._FPDFPageObj_GetType(object) !== IMAGE_OBJECT) return null
   if (native._FPDFPageObj_HasTransparency(object) !== 0) return null
   if (native._FPDFPageObj_GetBounds(object, at, at + 4, at + 8, at + 12) === 0) return null
   const [left, bottom, right, top] = native.HEAPF32.subarray(at >> 2, (at >> 2) + 4) as never as number[]
   const area = (right! - left!) * (top! - bottom!)
   if (native._FPDFImageObj_GetImageMetadata(object, page, at) === 0) return null
   const [width, height, , , bits] = native.HEAPU32.subarray(at >> 2, (at >> 2) + 5) as never as number[]
-  if (width! * height! > SOURCE_PIXELS) return null
+  if (width! * height! > MAX_SOURCE_PIXELS) return null
   const [across, down] = native.HEAPF32.subarray((at >> 2) + 2, (at >> 2) + 4) as never as number[]
   return { dpi: Math.max(across!, down!), bits: bits!, area }
 }
 
 // PDFium's bitmap formats, and FPDF_REVERSE_BYTE_ORDER (red first).
-const GREY = 1
+const GREY_FORMAT = 1
 const COLOUR_FORMAT = 3
-const RED_FIRST = 0x10
+const RED_FIRST_FLAG = 0x10
 const WHITE = 0xffffffff
 
 /**
@@ -89,12 +89,12 @@ export function drawGrey(
   height: number,
   isColoured: boolean,
 ): GreyImage | null {
-  if (width * height > CANVAS_PIXELS) return null
-  const bitmap = native._FPDFBitmap_CreateEx(width, height, isColoured ? COLOUR_FORMAT : GREY, 0, 0)
+  if (width * height > MAX_CANVAS_PIXELS) return null
+  const bitmap = native._FPDFBitmap_CreateEx(width, height, isColoured ? COLOUR_FORMAT : GREY_FORMAT, 0, 0)
   if (bitmap === 0) return null
   try {
     native._FPDFBitmap_FillRect(bitmap, 0, 0, width, height, WHITE)
-    native._FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, isColoured ? RED_FIRST : 0)
+    native._FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, isColoured ? RED_FIRST_FLAG : 0)
     const at = native._FPDFBitmap_GetBuffer(bitmap)
     const stride = native._FPDFBitmap_GetStride(bitmap)
     const row = (y: number, bytes: number): Uint8Array =>

@@ -41,13 +41,13 @@ const MIN_PAGE_LETTERS_PATTERN = new RegExp(
 )
 
 /** True if the text has too few letters for a printed page: it may be only a stamp. */
-export const isShort = (text: string): boolean => !MIN_PAGE_LETTERS_PATTERN.test(text)
+export const isShortText = (text: string): boolean => !MIN_PAGE_LETTERS_PATTERN.test(text)
 
 const MIN_ODD_WORDS = 3
 const MAX_ODD_SHARE = 0.1
 
 /** True if the text looks like bad OCR: many words have digits between their letters, such as `lnv0ice`. */
-export function isPoor(text: string): boolean {
+export function isPoorText(text: string): boolean {
   // Nearly every page has no such word, and this test takes a fraction of the time.
   if (!/\p{Ll}\d+\p{Ll}/u.test(text)) return false
   const words = text.match(/\p{L}[\p{L}\p{N}]{2,}/gu) ?? []
@@ -68,12 +68,12 @@ export function decodeText(bytes: Uint8Array, declared?: string): string {
 }
 
 /** Decodes each byte as one character, to find ASCII marks before the encoding is known. */
-export const latin1 = (bytes: Uint8Array): string =>
+export const decodeLatin1 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 
 /** Decodes an XML file by its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
 export function decodeXml(bytes: Uint8Array): string {
-  const start = latin1(bytes.subarray(0, 200))
+  const start = decodeLatin1(bytes.subarray(0, 200))
   const declared = /^<\?xml[^>]*\sencoding\s*=\s*["']([\w-]+)/.exec(start)?.[1]
   return tryDecode(bytes, encodingOf(bytes, declared)) ?? new TextDecoder().decode(bytes)
 }

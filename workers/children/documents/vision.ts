@@ -25,7 +25,7 @@ export interface OcrResult {
 }
 
 /** CPU time limit for one page in ms, below the child's limit. A dense page takes ten seconds. */
-export const PAGE_CPU_MS = 22_000
+export const MAX_PAGE_CPU_MS = 22_000
 
 interface Engine {
   readonly tesseract: Tesseract
@@ -43,7 +43,7 @@ interface StartedEngine {
 const PAGES_PER_ENGINE = 100
 // A larger image replaces the engine immediately. An A4 page at 250 dpi has six million pixels.
 const MAX_PIXELS = 12_000_000
-const START_CPU_MS = 20_000
+const MAX_START_CPU_MS = 20_000
 const LIMIT_CHECK_MS = 100
 
 let started: StartedEngine | null = null
@@ -56,7 +56,7 @@ let started: StartedEngine | null = null
 export async function recognize(
   grey: GreyImage,
   languages: string,
-  limitMs = PAGE_CPU_MS,
+  limitMs = MAX_PAGE_CPU_MS,
 ): Promise<OcrResult> {
   const seen = await runOnEngine(
     languages,
@@ -90,7 +90,7 @@ async function runOnEngine<T>(
   })
   current.thread.ref()
   try {
-    const done = await runWithin(limitMs, [job(current.tesseract), current.broken])
+    const done = await runWithinCpuLimit(limitMs, [job(current.tesseract), current.broken])
     if (++current.used >= PAGES_PER_ENGINE) await closeVision()
     return done
   } catch (error) {
@@ -140,9 +140,9 @@ async function startWithData(languages: string, langPath: string): Promise<Engin
   // Leptonica prints a page of warnings about every damaged image. Real failures also arrive as errors.
   thread.stderr.unpipe()
   thread.stderr.resume()
-  const broken = rejectWhenBroken(thread)
+  const broken = rejectOnCrash(thread)
   try {
-    const tesseract = await runWithin(START_CPU_MS, [created, broken])
+    const tesseract = await runWithinCpuLimit(MAX_START_CPU_MS, [created, broken])
     // Disables the second, inverted pass over lines of low confidence, which takes a tenth of the time.
     await tesseract.setParameters({ invert_threshold: '0' } as object)
     thread.unref()
@@ -153,7 +153,7 @@ async function startWithData(languages: string, langPath: string): Promise<Engin
   }
 }
 
-function rejectWhenBroken(thread: Thread): Promise<never> {
+function rejectOnCrash(thread: Thread): Promise<never> {
   const broken = new Promise<never>((_, reject) => {
     thread.on('error', reject)
     thread.once('exit', () => reject(new Error('The vision engine exited')))
@@ -162,7 +162,7 @@ function rejectWhenBroken(thread: Thread): Promise<never> {
   return broken
 }
 
-async function runWithin<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
+async function runWithinCpuLimit<T>(limitMs: number, work: Promise<T>[]): Promise<T> {
   const end = readCpuMs() + limitMs
   const late = Promise.withResolvers<never>()
   const timer = setInterval(() => {

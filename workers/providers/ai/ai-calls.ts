@@ -112,7 +112,7 @@ export interface FailedCall {
  * Converts an error of the client into a failure. The failure never contains the provider's own words, which may quote
  * keys and messages.
  */
-export function callFailure(error: unknown, call: FailedCall): Failure {
+export function toCallFailure(error: unknown, call: FailedCall): Failure {
   if (error instanceof Failure) return error
   const { reason, canRetry, retryAfter } = describeError(error, call)
   if (call.hasOutput) return fail('ai.interrupted', { reason }, { cause: error })

@@ -3,7 +3,6 @@ import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import { type Call as ProviderCall, recordCall } from '../call.ts'
 import {
-  callFailure,
   createClients,
   createIdleTimeout,
   createTooLargeFailure,
@@ -12,6 +11,7 @@ import {
   isTransient,
   MAX_ANSWER_SIZE,
   readJson,
+  toCallFailure,
   UNREADABLE_REASON,
   Unreadable,
 } from './ai-calls.ts'
@@ -45,7 +45,7 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
         // The client throws a SyntaxError for a chunk that is not JSON.
         const cause =
           error instanceof SyntaxError ? new Unreadable(UNREADABLE_REASON, { cause: error }) : error
-        throw callFailure(cause, {
+        throw toCallFailure(cause, {
           provider,
           hasOutput,
           timeoutReason: idleTimeout.reason,

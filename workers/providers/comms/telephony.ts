@@ -55,12 +55,12 @@ export function createTelephony(
       )
     },
     findSms: async ({ to, body }, sinceMs, signal) =>
-      findOldestFirst(
+      selectOldestFirst(
         await list(signal, (api) => api.messages.list({ to, from, limit: MAX_LISTED })),
         (one) => isCreatedSince(one.dateCreated, sinceMs) && isSameText(one.body, body),
       ),
     findCall: async ({ to }, sinceMs, signal) =>
-      findOldestFirst(await list(signal, (api) => api.calls.list({ to, from, limit: MAX_LISTED })), (one) =>
+      selectOldestFirst(await list(signal, (api) => api.calls.list({ to, from, limit: MAX_LISTED })), (one) =>
         isCreatedSince(one.dateCreated, sinceMs),
       ),
   }
@@ -221,7 +221,7 @@ function isSameText(theirs: string | undefined, ours: string): boolean {
   return theirs?.trim().endsWith(ours.trim()) ?? false
 }
 
-function findOldestFirst<T extends { sid: string; status: string; dateCreated: Date }>(
+function selectOldestFirst<T extends { sid: string; status: string; dateCreated: Date }>(
   all: readonly T[],
   matches: (one: T) => boolean,
 ): ProviderMessage[] {

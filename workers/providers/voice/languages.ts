@@ -14,7 +14,7 @@ const WHISPER_NAMES: Readonly<Record<string, string>> = {
 let codes: ReadonlyMap<string, string> | null = null
 
 /** Maps English names to ISO 639-1 codes. */
-function codesByName(): ReadonlyMap<string, string> {
+function mapNamesToCodes(): ReadonlyMap<string, string> {
   const names = new Intl.DisplayNames(['en'], { type: 'language', fallback: 'none' })
   const letters = Array.from({ length: 26 }, (_, n) => String.fromCharCode(97 + n))
   const pairs = letters.flatMap((first) => letters.map((second) => first + second))
@@ -29,9 +29,9 @@ const englishNames = (names: Intl.DisplayNames, code: string): string[] => {
 }
 
 /** Returns the ISO 639 code of a provider's language, given as a code or an English name (Whisper); null if unknown. */
-export function languageCode(language: string | null | undefined): string | null {
+export function findLanguageCode(language: string | null | undefined): string | null {
   const name = (language ?? '').trim().toLowerCase()
   if (/^[a-z]{2,3}$/.test(name)) return name
-  codes ??= codesByName()
+  codes ??= mapNamesToCodes()
   return WHISPER_NAMES[name] ?? codes.get(name) ?? null
 }

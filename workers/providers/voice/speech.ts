@@ -3,7 +3,7 @@ import type { Speech } from '../../../sql/voice.ts'
 import { isAiProvider } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'
-import { callFailure, createClients, createIdleTimeout, readJson, Unreadable } from '../ai/ai-calls.ts'
+import { createClients, createIdleTimeout, readJson, toCallFailure, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
 import { startCall } from '../call.ts'
 
@@ -34,7 +34,7 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
       } catch (error) {
         failure = error
         signal.throwIfAborted()
-        throw callFailure(error, { provider, hasOutput, timeoutReason: idleTimeout.reason })
+        throw toCallFailure(error, { provider, hasOutput, timeoutReason: idleTimeout.reason })
       } finally {
         endSpan(failure)
         idleTimeout.clear()

@@ -4,20 +4,20 @@ import type { Settings } from '../../../tasks/settings.ts'
 import type { Recording, Transcriber, Transcript, TranscriptionOutcome } from '../../../tasks/voice/ports.ts'
 import { type Recognition, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import {
-  callFailure,
   createClients,
   createIdleTimeout,
   createTooLargeFailure,
   type IdleTimeout,
   MAX_ANSWER_SIZE,
   readJson,
+  toCallFailure,
   UNREADABLE_REASON,
   Unreadable,
 } from '../ai/ai-calls.ts'
 import { createStreamingFile, type OpenAI } from '../ai/openai.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError } from '../wait.ts'
-import { languageCode } from './languages.ts'
+import { findLanguageCode } from './languages.ts'
 
 /** Transcribes speech with the providers' endpoints, through the client for OpenAI's protocol. */
 
@@ -211,7 +211,7 @@ function parseTranscript(answer: unknown): Transcript {
   const duration = read.data.duration ?? seconds
   return {
     text,
-    language: languageCode(language ?? languages?.[0]?.code),
+    language: findLanguageCode(language ?? languages?.[0]?.code),
     durationSeconds: duration,
     segments: (segments ?? []).map(({ start, end, text, speaker, speaker_id }) => ({
       start,
@@ -260,7 +260,7 @@ function toFailureOutcome(
     timeoutReason,
     explainRefusal: explainRefusal(model, String(message)),
   }
-  return { kind: 'failure', failure: callFailure(cause, call), isFree }
+  return { kind: 'failure', failure: toCallFailure(cause, call), isFree }
 }
 
 /** Explains a refused recording; null if only its status is known. */

@@ -73,7 +73,7 @@ export class Archive {
     const relations: Relation[] = []
     parseMarkup(xml ?? '', 'xml', {
       open: (name, { Id: id = '', Type = '', Target = '', TargetMode }) => {
-        if (localName(name) !== 'Relationship' || TargetMode === 'External') return
+        if (stripNamespacePrefix(name) !== 'Relationship' || TargetMode === 'External') return
         const type = Type.slice(Type.lastIndexOf('/') + 1)
         relations.push({ id, type, path: posix.resolve('/', folder, Target).slice(1) })
       },
@@ -101,4 +101,4 @@ export function keepFirstOfEach<T extends { readonly path: string }>(
 }
 
 /** Strips the namespace prefix of an element or attribute: every writer chooses its own. */
-export const localName = (name: string): string => name.slice(name.indexOf(':') + 1)
+export const stripNamespacePrefix = (name: string): string => name.slice(name.indexOf(':') + 1)

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { parseMarkup } from '../../../../tasks/markup.ts'
 import { splitHtml } from '../../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images.ts'
-import { Archive, keepFirstOfEach, localName } from './archive.ts'
+import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'
 import type { PagedText } from './texts.ts'
 
 /** Opens an electronic book (EPUB 3.3): one page per chapter, in reading order. @throws Unreadable. */
@@ -11,15 +11,15 @@ export async function openEpub(bytes: Uint8Array): Promise<PagedText> {
   let packagePath = ''
   parseMarkup(await archive.readRequired('META-INF/container.xml'), 'xml', {
     open: (name, attributes) => {
-      if (localName(name) === 'rootfile') packagePath ||= attributes['full-path'] ?? ''
+      if (stripNamespacePrefix(name) === 'rootfile') packagePath ||= attributes['full-path'] ?? ''
     },
   })
   const hrefs = new Map<string, string>()
   const spine = new Set<string>()
   parseMarkup(await archive.readRequired(packagePath), 'xml', {
     open: (name, { id = '', href = '', idref = '' }) => {
-      if (localName(name) === 'item') hrefs.set(id, href)
-      else if (localName(name) === 'itemref') spine.add(idref)
+      if (stripNamespacePrefix(name) === 'item') hrefs.set(id, href)
+      else if (stripNamespacePrefix(name) === 'itemref') spine.add(idref)
     },
   })
   const folder = posix.dirname(packagePath)

@@ -1,6 +1,6 @@
 import { parseMarkup } from '../../../../tasks/markup.ts'
-import { decodeText, decodeXml, latin1 } from '../texts.ts'
-import { localName } from './archive.ts'
+import { decodeLatin1, decodeText, decodeXml } from '../texts.ts'
+import { stripNamespacePrefix } from './archive.ts'
 import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
@@ -10,7 +10,7 @@ export const openPlain = (bytes: Uint8Array): PagedText => createPagedText([deco
 
 export function openHtml(bytes: Uint8Array): PagedText {
   // A page declares its encoding within its first 1024 bytes (HTML, 13.2.3.2).
-  const start = latin1(bytes.subarray(0, 1024))
+  const start = decodeLatin1(bytes.subarray(0, 1024))
   const declared = /<meta\s[^>]*charset\s*=\s*["']?\s*([\w-]+)/i.exec(start)?.[1]
   return createPagedText([extractHtmlText(decodeText(bytes, declared))])
 }
@@ -25,7 +25,12 @@ export function openXml(bytes: Uint8Array): PagedText {
       // An element within a text is part of that text.
       const isInline = parent !== undefined && (parent.isInline || parent.hasWords)
       if (!isInline && parent !== undefined) writeElement(parent, pages)
-      open.push({ label: labelOf(localName(qualified), attributes), text: '', hasWords: false, isInline })
+      open.push({
+        label: labelOf(stripNamespacePrefix(qualified), attributes),
+        text: '',
+        hasWords: false,
+        isInline,
+      })
     },
     text(data) {
       const element = open.at(-1)
@@ -57,7 +62,7 @@ const labelOf = (name: string, attributes: Readonly<Record<string, string>>): st
     name,
     ...Object.entries(attributes)
       .filter(([attribute]) => !/^(xmlns|xsi:|xml:)/.test(attribute))
-      .map(([attribute, value]) => `${localName(attribute)}=${value}`),
+      .map(([attribute, value]) => `${stripNamespacePrefix(attribute)}=${value}`),
   ].join(' ')
 
 /** Writes an element's text and clears it. An element with attributes but no text yields only its label. */
@@ -73,7 +78,7 @@ function writeElement(element: Element, pages: PageCollector): void {
 /** Opens calendars and address cards: unfolds long lines and resolves escapes (RFC 5545, 3.1 and 3.3.11). */
 export function openFolded(bytes: Uint8Array): PagedText {
   // Unfold before decoding: a fold may split a character.
-  const unfolded = Buffer.from(latin1(bytes).replace(/\r?\n[ \t]/g, ''), 'latin1')
+  const unfolded = Buffer.from(decodeLatin1(bytes).replace(/\r?\n[ \t]/g, ''), 'latin1')
   return createPagedText([
     decodeText(unfolded).replace(/\\([nN,;\\])/g, (_, sign) => (/n/i.test(sign) ? '\n' : sign)),
   ])

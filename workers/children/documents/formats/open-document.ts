@@ -1,7 +1,7 @@
 import { parseMarkup } from '../../../../tasks/markup.ts'
 import { Unreadable } from '../images.ts'
 import { MAX_CHARACTERS } from '../texts.ts'
-import { Archive, localName } from './archive.ts'
+import { Archive, stripNamespacePrefix } from './archive.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens OpenDocument files (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
@@ -98,7 +98,7 @@ function addText(xml: string, pages: PageCollector, { only, page }: TextSelectio
   const pageBreakStyles = new Set<string | undefined>()
   parseMarkup(xml, 'xml', {
     open(qualified, attributes) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (only?.test(name)) within++
       if (SKIPPED_ELEMENTS.has(name)) silent++
       if (name === page?.[0] && pageDepth++ === 0) {
@@ -124,7 +124,7 @@ function addText(xml: string, pages: PageCollector, { only, page }: TextSelectio
       if (paragraphs > 0 && silent === 0 && within > 0) add(data.replace(/[ \t\r\n]+/g, ' '))
     },
     close(qualified) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (only?.test(name)) within--
       if (SKIPPED_ELEMENTS.has(name)) silent--
       if (name === page?.[0]) pageDepth--

@@ -1,4 +1,4 @@
-import { latin1 } from '../texts.ts'
+import { decodeLatin1 } from '../texts.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens documents in Rich Text Format 1.9.1. */
@@ -85,7 +85,7 @@ interface GroupState {
 /** Opens an RTF document, split at its explicit page breaks. */
 export function openRtf(bytes: Uint8Array): PagedText {
   const reader = new RtfReader()
-  for (const token of latin1(bytes).matchAll(TOKEN)) reader.take(token)
+  for (const token of decodeLatin1(bytes).matchAll(TOKEN)) reader.take(token)
   return createPagedText(reader.end())
 }
 

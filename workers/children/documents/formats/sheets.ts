@@ -1,5 +1,5 @@
 import { parseMarkup } from '../../../../tasks/markup.ts'
-import { Archive, keepFirstOfEach, localName } from './archive.ts'
+import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'
 import { PageCollector, type PagedText } from './texts.ts'
 
 /** Opens Office Open XML spreadsheets (ECMA-376, part 1, chapter 18): one page per sheet, one line per row. */
@@ -27,8 +27,8 @@ export async function openXlsx(bytes: Uint8Array): Promise<PagedText> {
   let is1904 = false
   parseMarkup(await archive.readRequired(main), 'xml', {
     open: (name, attributes) => {
-      if (localName(name) === 'workbookPr') is1904 = /^(1|true)$/.test(attributes.date1904 ?? '')
-      const path = localName(name) === 'sheet' ? pathOf.get(attributes['r:id'] ?? '') : undefined
+      if (stripNamespacePrefix(name) === 'workbookPr') is1904 = /^(1|true)$/.test(attributes.date1904 ?? '')
+      const path = stripNamespacePrefix(name) === 'sheet' ? pathOf.get(attributes['r:id'] ?? '') : undefined
       if (path !== undefined) named.push({ name: attributes.name ?? '', path })
     },
   })
@@ -58,7 +58,7 @@ function parseSharedStrings(xml: string): readonly string[] {
   let phoneticDepth = 0
   parseMarkup(xml, 'xml', {
     open(qualified) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (name === 'si') words = ''
       else if (name === 'rPh') phoneticDepth++
       else if (name === 't') isText = true
@@ -67,7 +67,7 @@ function parseSharedStrings(xml: string): readonly string[] {
       if (isText && phoneticDepth === 0) words += data
     },
     close(qualified) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (name === 'si') strings.push(toSingleLine(words))
       else if (name === 'rPh') phoneticDepth--
       else if (name === 't') isText = false
@@ -91,14 +91,14 @@ function parseCellFormats(xml: string): readonly NumberKind[] {
   let isCells = false
   parseMarkup(xml, 'xml', {
     open(qualified, { numFmtId = '', formatCode = '' }) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (name === 'numFmt') own.set(numFmtId, classifyFormat(formatCode))
       else if (name === 'cellXfs') isCells = true
       else if (name === 'xf' && isCells)
         formats.push(own.get(numFmtId) ?? classifyBuiltInFormat(Number(numFmtId)))
     },
     close(qualified) {
-      if (localName(qualified) === 'cellXfs') isCells = false
+      if (stripNamespacePrefix(qualified) === 'cellXfs') isCells = false
     },
   })
   return formats
@@ -127,7 +127,7 @@ function extractSheetText(title: string, xml: string, book: Workbook): string {
   let [at, next] = [-1, 0]
   parseMarkup(xml, 'xml', {
     open(qualified, attributes) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (name === 'row') [at, next] = [-1, 0]
       else if (name === 'c') {
         at = parseColumn(attributes.r ?? '') ?? at + 1
@@ -139,7 +139,7 @@ function extractSheetText(title: string, xml: string, book: Workbook): string {
       if (isValue) value += data
     },
     close(qualified) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (name === 'v' || name === 't') isValue = false
       else if (name === 'c' && value !== '' && !pages.isFull) {
         const gap = Math.max(0, Math.min(at - next, MAX_GAP_TABS))

@@ -1,5 +1,5 @@
 import { parseMarkup } from '../../../../tasks/markup.ts'
-import { Archive, keepFirstOfEach, localName } from './archive.ts'
+import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens Office Open XML text documents and presentations (ECMA-376, part 1). */
@@ -16,7 +16,7 @@ function addPart(xml: string, pages: PageCollector): void {
   let cells = 0
   parseMarkup(xml, 'xml', {
     open(qualified, attributes) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (name === 'pageBreakBefore' && !isOff(attributes['w:val'])) pages.endPage()
       if (SKIPPED_ELEMENTS.has(name)) silent++
       if (silent > 0) return
@@ -32,7 +32,7 @@ function addPart(xml: string, pages: PageCollector): void {
       if (isText && silent === 0) pages.add(data)
     },
     close(qualified) {
-      const name = localName(qualified)
+      const name = stripNamespacePrefix(qualified)
       if (SKIPPED_ELEMENTS.has(name)) silent--
       if (silent > 0) return
       if (name === 't') isText = false
@@ -73,7 +73,7 @@ export async function openPptx(bytes: Uint8Array): Promise<PagedText> {
   const named: { readonly path: string }[] = []
   parseMarkup(await archive.readRequired(main), 'xml', {
     open: (name, attributes) => {
-      const path = localName(name) === 'sldId' ? paths.get(attributes['r:id'] ?? '') : undefined
+      const path = stripNamespacePrefix(name) === 'sldId' ? paths.get(attributes['r:id'] ?? '') : undefined
       if (path !== undefined) named.push({ path })
     },
   })
