@@ -8,7 +8,7 @@ import { analyzeFile } from '../workers/providers/documents/analysis.ts'
 import { openDocument } from '../workers/providers/documents/documents.ts'
 import { openPosts } from '../workers/providers/documents/posts.ts'
 import type { Bomb } from './bombs.ts'
-import { textPdf } from './pdfs.ts'
+import { buildTextPdf } from './pdfs.ts'
 import { BOMB_CPU_MS } from './runs.ts'
 
 /** Processes bombs in child processes with short limits. Each bomb must yield a result or an error for its sender. */
@@ -83,7 +83,7 @@ export function createBombReaders() {
 
   /** Reads a valid document. Like `importGoodPost`, the first call makes a child load its code. */
   const readGoodDocument = async (): Promise<void> => {
-    const good = await textPdf(1)
+    const good = await buildTextPdf(1)
     const options = { mediaType: 'application/pdf', vision: 'none', maxPages: 1, signal } as const
     const reader = await openDocument(pool, async () => good, options)
     assert.equal((await reader.read(1)).status, 'read')

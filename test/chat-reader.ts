@@ -13,7 +13,7 @@ export interface ReadOptions {
   /** Returns a random number from 0 to 1. */
   readonly random: () => number
   /** Probability that the reader drops its stream at each poll. */
-  readonly drop: number
+  readonly dropProbability: number
   /** Maximum time for the answer, in ms. */
   readonly limitMs?: number
   /** Returns true if the turn should be cancelled, given the frames so far. */
@@ -30,7 +30,7 @@ export interface AnswerRead {
 
 const POLL_INTERVAL_MS = 15
 const ANSWER_TIMEOUT_MS = 90_000
-const CHAT = '/api/v1/ai/chat'
+const CHAT_PATH = '/api/v1/ai/chat'
 
 /** Reads an answer to its end, over as many streams as necessary. */
 export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
@@ -50,7 +50,7 @@ export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
     }
     while (!stream.ended) {
       await delay(POLL_INTERVAL_MS)
-      if (random() < listening.drop) break
+      if (random() < listening.dropProbability) break
       if (!stopping && listening.stopWhen?.([...frames, ...stream.frames]) === true) {
         const { job_id } = (frames[0] ?? stream.frames[0])!.data
         stopping = await fetch(`http://127.0.0.1:${port}/api/v1/jobs/${job_id}`, {
@@ -79,7 +79,7 @@ async function openStream(
 ): Promise<Stream | 'nothing more' | null> {
   const { message, key } = listening
   const abort = new AbortController()
-  const base = `http://127.0.0.1:${port}${CHAT}/stream`
+  const base = `http://127.0.0.1:${port}${CHAT_PATH}/stream`
   const [first] = frames
   const response = await (first === undefined
     ? fetch(base, {

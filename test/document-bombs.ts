@@ -1,11 +1,11 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
-import { rawPdf, streamObject } from './pdfs.ts'
+import { buildRawPdf, buildStreamObject } from './pdfs.ts'
 import { createZip } from './zip.ts'
 
 const createRawPdfBomb = (name: string, ...objects: readonly string[]): Bomb =>
-  createPdfBomb(name, () => rawPdf(objects))
+  createPdfBomb(name, () => buildRawPdf(objects))
 const createPdfBomb = (name: string, make: () => Uint8Array): Bomb => ({
   name,
   fileName: 'bomb.pdf',
@@ -17,7 +17,10 @@ function createPageBomb(name: string, unit: string, megabytes: number, times: nu
   return createPdfBomb(name, () => {
     let bytes = deflateRepeat(unit, megabytes * 2 ** 20)
     for (let i = 1; i < times; i++) bytes = deflateSync(bytes, { level: 9 })
-    return rawPdf([...PAGE_TREE_OBJECTS, streamObject(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`)])
+    return buildRawPdf([
+      ...PAGE_TREE_OBJECTS,
+      buildStreamObject(bytes, `/Filter [${'/FlateDecode '.repeat(times)}]`),
+    ])
   })
 }
 
@@ -37,7 +40,7 @@ const createWrongPageCount = (count: number): string[] => [
 
 /** Removes the trailer, so that readers have to search for objects. */
 function removeTrailer(objects: readonly string[]): Uint8Array {
-  const bytes = Buffer.from(rawPdf(objects))
+  const bytes = Buffer.from(buildRawPdf(objects))
   return bytes.subarray(0, bytes.lastIndexOf('xref\n0 '))
 }
 

@@ -13,9 +13,9 @@ export interface Tally {
   readonly waiting: number
   readonly refused: number
   /** Ids of the waiting tasks. */
-  waitingIds(): readonly string[]
+  listWaitingIds(): readonly string[]
   /** Returns one line about the time since the previous line. */
-  progressLine(): string
+  formatProgressLine(): string
   /** Returns the final report. */
   report(): string
 }
@@ -73,8 +73,8 @@ export function createTally(now = (): number => performance.now()): Tally {
     get refused() {
       return [...reasons.values()].reduce((sum, count) => sum + count, 0)
     },
-    waitingIds: () => [...sent.keys()],
-    progressLine: () => {
+    listWaitingIds: () => [...sent.keys()],
+    formatProgressLine: () => {
       const at = now()
       const seconds = (at - before.at) / 1000
       const recent = latencies.slice(before.latencies)

@@ -45,7 +45,10 @@ async function run({ url, headers, seconds, wait, ...rest }: Order): Promise<num
   const watching = watchJobs(url, headers, tally, ended.signal)
   await watching.open
   const stop = performance.now() + seconds * 1000
-  const live = setInterval(() => process.stdout.write(`${tally.progressLine()}\n`), PROGRESS_INTERVAL_MS)
+  const live = setInterval(
+    () => process.stdout.write(`${tally.formatProgressLine()}\n`),
+    PROGRESS_INTERVAL_MS,
+  )
   await Promise.all(
     Array.from({ length: rest.connections }, (_, n) =>
       runConnection({ url, headers, seconds, wait, ...rest }, n, stop, tally),
@@ -124,7 +127,7 @@ function watchJobs(url: string, headers: Order['headers'], tally: Tally, signal:
 
 /** Requests the results of tasks whose end the stream did not report, for example because the service stopped. */
 async function recordRemaining(url: string, headers: Order['headers'], tally: Tally): Promise<void> {
-  for (const id of tally.waitingIds()) {
+  for (const id of tally.listWaitingIds()) {
     const response = await fetch(`${url}/api/v1/tasks/result/${id}`, { headers }).catch(() => null)
     if (response?.status !== 200) continue
     const { status } = (await response.json()) as { status: string }

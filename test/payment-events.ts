@@ -46,7 +46,7 @@ export interface PaymentIds {
 }
 
 /** Returns a payment intent in the format of the provider's events. */
-export function intentObject(given: PaymentIds, more: object = {}): Record<string, unknown> {
+export function buildIntent(given: PaymentIds, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
     ...{ id: `pi_${name}`, object: 'payment_intent', amount, amount_received: amount, currency, customer },
@@ -61,11 +61,7 @@ export function intentObject(given: PaymentIds, more: object = {}): Record<strin
 }
 
 /** Returns a charge in the format of `charge.refunded`. */
-export function chargeObject(
-  given: PaymentIds,
-  refunded: number,
-  more: object = {},
-): Record<string, unknown> {
+export function buildCharge(given: PaymentIds, refunded: number, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
     ...{
@@ -81,7 +77,7 @@ export function chargeObject(
   }
 }
 
-export function refundObject(name: string, n: number, amount: number, at: number): Record<string, unknown> {
+export function buildRefund(name: string, n: number, amount: number, at: number): Record<string, unknown> {
   return {
     ...{ id: `re_${name}_${n}`, object: 'refund', amount, currency: 'usd', charge: `ch_${name}` },
     ...{
@@ -95,7 +91,7 @@ export function refundObject(name: string, n: number, amount: number, at: number
 }
 
 /** Returns a subscription's invoice in the format before 2025, which includes the payment intent and charge. */
-export function invoiceObject(given: PaymentIds, paid: boolean, more: object = {}): Record<string, unknown> {
+export function buildInvoice(given: PaymentIds, paid: boolean, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 1500, currency = 'usd', at = 1_700_000_000 } = given
   return {
     ...{
@@ -121,7 +117,7 @@ export function invoiceObject(given: PaymentIds, paid: boolean, more: object = {
   }
 }
 
-export function subscriptionObject(given: PaymentIds, more: object = {}): Record<string, unknown> {
+export function buildSubscription(given: PaymentIds, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, at = 1_700_000_000 } = given
   const item = {
     id: `si_${name}`,
@@ -135,7 +131,7 @@ export function subscriptionObject(given: PaymentIds, more: object = {}): Record
   }
 }
 
-export function disputeObject(given: PaymentIds, status: string, more: object = {}): Record<string, unknown> {
+export function buildDispute(given: PaymentIds, status: string, more: object = {}): Record<string, unknown> {
   const { name, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
     ...{
@@ -150,7 +146,7 @@ export function disputeObject(given: PaymentIds, status: string, more: object = 
   }
 }
 
-export function warningObject(
+export function buildWarning(
   { name, at = 1_700_000_000 }: PaymentIds,
   more: object = {},
 ): Record<string, unknown> {
@@ -165,7 +161,7 @@ export function warningObject(
   }
 }
 
-export function sessionObject(given: PaymentIds, more: object = {}): Record<string, unknown> {
+export function buildSession(given: PaymentIds, more: object = {}): Record<string, unknown> {
   const { name, customer = `cus_${name}`, amount = 2000, currency = 'usd', at = 1_700_000_000 } = given
   return {
     ...{

@@ -6,7 +6,7 @@ import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/har
 import { createPeopleMaker, type Person } from './edge/orgs-help.ts'
 import { startOwnWorker } from './edge/own-worker.ts'
 import { createJobSettings } from './job-settings.ts'
-import { createEvent, intentObject, signEvent, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
+import { buildIntent, createEvent, signEvent, type TestEvent, WEBHOOK_SECRET } from './payment-events.ts'
 import { shareByFiles } from './services.ts'
 import { KEY, type StripeStandIn, startStripe } from './stripe.ts'
 import { until } from './until.ts'
@@ -88,7 +88,7 @@ export async function startPaymentsWorld(options: PaymentsWorldOptions = {}): Pr
   const createPayment: PaymentsWorld['createPayment'] = async (name, amount = 2000, more = {}) => {
     const ids = { id: `ch_${name}`, payment_intent: `pi_${name}`, amount, currency: 'usd' }
     stripe.account.charges.set(ids.id, { ...ids, ...more })
-    const answer = await send(createEvent('payment_intent.succeeded', intentObject({ name, amount }, more)))
+    const answer = await send(createEvent('payment_intent.succeeded', buildIntent({ name, amount }, more)))
     assert.equal(answer.status, 200, answer.text)
     const [row] = await database.query(
       'select transaction_id::int from payment_reference where provider_id = $1',
@@ -135,7 +135,7 @@ const startShared = shareByFiles(async () => {
  * Returns the world that all test files of this process share, with an edge without authentication and one without a
  * provider. It also contains payments of other files, so select rows by name.
  */
-export async function sharedPayments() {
+export async function getSharedPaymentsWorld() {
   const shared = await startShared()
   // A failed test may have left faults behind.
   shared.stripe.faults.length = 0

@@ -6,7 +6,7 @@ import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
 const A4_POINTS: [number, number] = [595.28, 841.89]
 
 /** Returns numbered sentences of common words. The numbers let tests notice lost or repeated sentences. */
-export function sentences(count: number, from = 1): string[] {
+export function createSentences(count: number, from = 1): string[] {
   const subjects = ['The harbour office', 'A careful reader', 'The second committee', 'Our northern branch']
   const verbs = ['received', 'answered', 'recorded', 'delivered', 'examined']
   const objects = ['a letter about the winter supplies', 'the annual report', 'several orders from the coast']
@@ -24,28 +24,28 @@ export interface Colours {
   readonly paper: string
 }
 
-/** Options of `textPdf` and `scanPdf`: an extra line for each page, the number of sentences, and a scan's colours. */
+/** Options of `buildTextPdf` and `buildScanPdf`: an extra line for each page, the number of sentences, and a scan's colours. */
 export interface PdfOptions {
   readonly line?: ((pageNumber: number) => string) | undefined
   readonly sentences?: number | undefined
   readonly colours?: Colours | undefined
 }
 
-/** Returns the lines of a page of `textPdf` and `scanPdf`: `Page N of M`, then sentences. */
-export function pageLines(pageNumber: number, pages: number, options: PdfOptions = {}): string[] {
+/** Returns the lines of a page of `buildTextPdf` and `buildScanPdf`: `Page N of M`, then sentences. */
+export function createPageLines(pageNumber: number, pages: number, options: PdfOptions = {}): string[] {
   const count = options.sentences ?? 5
   const own = options.line ? [options.line(pageNumber)] : []
-  return [`Page ${pageNumber} of ${pages}`, ...own, ...sentences(count, (pageNumber - 1) * count + 1)]
+  return [`Page ${pageNumber} of ${pages}`, ...own, ...createSentences(count, (pageNumber - 1) * count + 1)]
 }
 
 /** Builds A4 pages with a text layer: `Page N of M`, then sentences. */
-export function textPdf(pages: number, options: PdfOptions = {}): Promise<Uint8Array> {
-  return mixedPdf(pages, [], options)
+export function buildTextPdf(pages: number, options: PdfOptions = {}): Promise<Uint8Array> {
+  return buildMixedPdf(pages, [], options)
 }
 
-/** Builds A4 pages that each consist of one image (JPEG at 200 dpi) with the lines of `textPdf`. */
-export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array> {
-  return mixedPdf(
+/** Builds A4 pages that each consist of one image (JPEG at 200 dpi) with the lines of `buildTextPdf`. */
+export function buildScanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array> {
+  return buildMixedPdf(
     pages,
     Array.from({ length: pages }, (_, i) => i + 1),
     options,
@@ -53,14 +53,14 @@ export function scanPdf(pages = 1, options: PdfOptions = {}): Promise<Uint8Array
 }
 
 /** Builds text pages, except that the pages numbered in `scans` are images. */
-export async function mixedPdf(
+export async function buildMixedPdf(
   pages: number,
   scans: readonly number[],
   options: PdfOptions = {},
 ): Promise<Uint8Array> {
-  return pagesPdf(
+  return buildPagesPdf(
     Array.from({ length: pages }, (_, i) => {
-      const lines = pageLines(i + 1, pages, options)
+      const lines = createPageLines(i + 1, pages, options)
       if (!scans.includes(i + 1)) return { content: buildTextContent(lines) }
       return {
         content: `${A4_POINTS[0]} 0 0 ${A4_POINTS[1]} 0 0 cm /Im Do`,
@@ -71,38 +71,43 @@ export async function mixedPdf(
 }
 
 /** Builds an empty A4 page. */
-export async function blankPdf(): Promise<Uint8Array> {
-  return pagesPdf([{ content: '' }])
+export async function buildBlankPdf(): Promise<Uint8Array> {
+  return buildPagesPdf([{ content: '' }])
 }
 
 /** Builds one page of 100,000 x 100,000 points, with a text layer if `text` is given. */
-export async function hugePagePdf(text?: string): Promise<Uint8Array> {
+export async function buildHugePagePdf(text?: string): Promise<Uint8Array> {
   const content = text ? `BT /F1 24 Tf 100 100 Td (${text}) Tj ET` : '0 0 90000 90000 re f'
-  return rawPdf([
+  return buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100000 100000] /Contents 4 0 R' +
       ` /Resources << ${FONT_RESOURCE} >> >>`,
-    streamObject(content),
+    buildStreamObject(content),
   ])
 }
 
 /** Builds a PDF with `depth` nested arrays in place of the pages or the content, or with a page tree of that depth. */
-export function deepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 200_000): Uint8Array {
+export function buildDeepPdf(kind: 'arrays' | 'content' | 'tree' = 'arrays', depth = 200_000): Uint8Array {
   const nest = '['.repeat(depth) + ']'.repeat(depth)
   const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R >>'
   const catalog = '<< /Type /Catalog /Pages 2 0 R >>'
-  if (kind === 'arrays') return rawPdf([catalog, `<< /Type /Pages /Kids ${nest} /Count 1 >>`])
+  if (kind === 'arrays') return buildRawPdf([catalog, `<< /Type /Pages /Kids ${nest} /Count 1 >>`])
   if (kind === 'content') {
-    return rawPdf([catalog, '<< /Type /Pages /Kids [3 0 R] /Count 1 >>', page, streamObject(`${nest} TJ`)])
+    return buildRawPdf([
+      catalog,
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      page,
+      buildStreamObject(`${nest} TJ`),
+    ])
   }
   const tree = Array.from({ length: depth }, (_, i) => `<< /Type /Pages /Kids [${i + 3} 0 R] /Count 1 >>`)
-  return rawPdf([catalog, ...tree, page])
+  return buildRawPdf([catalog, ...tree, page])
 }
 
 /** Returns the first `share` of the bytes of a text PDF, which then lacks its cross-reference table and catalogue. */
-export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
-  const bytes = await textPdf(4)
+export async function buildTruncatedPdf(share = 0.5): Promise<Uint8Array> {
+  const bytes = await buildTextPdf(4)
   return bytes.slice(0, Math.floor(bytes.length * share))
 }
 
@@ -110,7 +115,7 @@ export async function truncatedPdf(share = 0.5): Promise<Uint8Array> {
  * Builds a one-page PDF with `text`, encrypted with RC4 and a 40-bit key. Opening it requires `password`, unless that
  * is ''.
  */
-export function encryptedPdf(password = 'secret', text = 'Only for those who know'): Uint8Array {
+export function buildEncryptedPdf(password = 'secret', text = 'Only for those who know'): Uint8Array {
   const id = md5(Buffer.from('identifier'))
   const permissions = -4
   const owner = rc4(md5(padPassword('owner')).subarray(0, 5), padPassword(password))
@@ -121,12 +126,12 @@ export function encryptedPdf(password = 'secret', text = 'Only for those who kno
   const content = Buffer.from(`BT /F1 18 Tf 50 100 Td (${text}) Tj ET`)
   const objectKey = md5(Buffer.concat([key, Buffer.from([4, 0, 0, 0, 0])])).subarray(0, 10)
   const hex = (bytes: Buffer) => `<${bytes.toString('hex')}>`
-  return rawPdf(
+  return buildRawPdf(
     [
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << ${FONT_RESOURCE} >> >>`,
-      streamObject(rc4(objectKey, content)),
+      buildStreamObject(rc4(objectKey, content)),
       `<< /Filter /Standard /V 1 /R 2 /O ${hex(owner)} /U ${hex(user)} /P ${permissions} >>`,
     ],
     `/Encrypt 5 0 R /ID [${hex(id)} ${hex(id)}]`,
@@ -134,7 +139,7 @@ export function encryptedPdf(password = 'secret', text = 'Only for those who kno
 }
 
 /** Builds a PDF from these objects, which are numbered from 1. The catalogue comes first. */
-export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''): Uint8Array {
+export function buildRawPdf(objects: readonly (string | Uint8Array)[], trailer = ''): Uint8Array {
   const parts: Uint8Array[] = [Buffer.from('%PDF-1.4\n')]
   const offsets: number[] = []
   let length = parts[0]!.length
@@ -160,19 +165,19 @@ export function rawPdf(objects: readonly (string | Uint8Array)[], trailer = ''):
 }
 
 /** Builds a page in Helvetica, whose ToUnicode table maps the character codes from 0x41 on to `letters`. */
-export function mappedPdf(letters: readonly string[], content: string): Uint8Array {
+export function buildMappedPdf(letters: readonly string[], content: string): Uint8Array {
   const map = letters.map((letter, i) => {
     const units = Array.from({ length: letter.length }, (_, n) => letter.charCodeAt(n))
     const hex = units.map((unit) => unit.toString(16).padStart(4, '0')).join('')
     return `<${(0x41 + i).toString(16)}> <${hex}>`
   })
-  return rawPdf([
+  return buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
-    streamObject(content),
+    buildStreamObject(content),
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>',
-    streamObject(
+    buildStreamObject(
       '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /M def /CMapType 2 def' +
         ` 1 begincodespacerange <00> <ff> endcodespacerange ${map.length} beginbfchar\n${map.join('\n')}\n` +
         'endbfchar endcmap end end',
@@ -180,8 +185,8 @@ export function mappedPdf(letters: readonly string[], content: string): Uint8Arr
   ])
 }
 
-/** Builds a stream object for `rawPdf`. */
-export function streamObject(content: string | Uint8Array, dictionary = ''): Uint8Array {
+/** Builds a stream object for `buildRawPdf`. */
+export function buildStreamObject(content: string | Uint8Array, dictionary = ''): Uint8Array {
   const bytes = Buffer.from(content as string)
   const head = Buffer.from(`<< /Length ${bytes.length} ${dictionary} >>\nstream\n`)
   return Buffer.concat([head, bytes, Buffer.from('\nendstream')])
@@ -237,21 +242,21 @@ function buildTextContent(lines: readonly string[]): string {
 
 // Builds a PDF of these pages. The catalogue and the page tree are followed by three objects per page: page, content,
 // and image or null.
-function pagesPdf(pages: readonly { content: string; image?: Jpeg }[]): Uint8Array {
+function buildPagesPdf(pages: readonly { content: string; image?: Jpeg }[]): Uint8Array {
   const kids = pages.map((_, i) => `${3 + 3 * i} 0 R`).join(' ')
-  return rawPdf([
+  return buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     `<< /Type /Pages /Kids [${kids}] /Count ${pages.length} >>`,
     ...pages.flatMap(({ content, image }, i) => [
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${A4_POINTS.join(' ')}] /Contents ${4 + 3 * i} 0 R` +
         ` /Resources << ${FONT_RESOURCE} /XObject << /Im ${5 + 3 * i} 0 R >> >> >>`,
-      streamObject(content),
-      image ? streamObject(image.bytes, imageDictionary(image)) : 'null',
+      buildStreamObject(content),
+      image ? buildStreamObject(image.bytes, buildImageDictionary(image)) : 'null',
     ]),
   ])
 }
 
-function imageDictionary({ width, height }: Jpeg): string {
+function buildImageDictionary({ width, height }: Jpeg): string {
   const size = `/Width ${width} /Height ${height} /BitsPerComponent 8`
   return `/Type /XObject /Subtype /Image ${size} /ColorSpace /DeviceRGB /Filter /DCTDecode`
 }

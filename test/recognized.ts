@@ -37,7 +37,7 @@ export function useRecordedOutput(isRecording = IS_RECORDING): void {
 }
 
 /** Returns options of a child pool that replace the engine in its children. */
-export function recordedOutputOptions(): SandboxOptions {
+export function createRecordedOutputOptions(): SandboxOptions {
   const entry = join(mkdtempSync(join(tmpdir(), 'child-')), 'main.mjs')
   const main = new URL('../workers/children/main.ts', import.meta.url).href
   // A child inherits no environment variables, so its code contains the recording flag.

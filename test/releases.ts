@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { listMigrationNames, readMigration, SEEDS } from '../sql/migrations.ts'
+import { listMigrationNames, readMigration, SEEDS_NAME } from '../sql/migrations.ts'
 import { backUp } from '../tasks/backup/backup.ts'
 import { parseSettings } from '../tasks/settings.ts'
 import { SECRET } from './service.ts'
@@ -33,7 +33,7 @@ export const readVersion = (manifest: string | URL): string =>
  * not change, because existing databases depend on it.
  */
 export async function computeDigests(): Promise<Record<string, string>> {
-  const names = (await listMigrationNames()).filter((name) => name !== SEEDS)
+  const names = (await listMigrationNames()).filter((name) => name !== SEEDS_NAME)
   const texts = await Promise.all(names.map((name) => readMigration(name)))
   return Object.fromEntries(
     names.map((name, n) => [name, createHash('sha256').update(normalizeSql(texts[n]!)).digest('hex')]),

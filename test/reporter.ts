@@ -26,7 +26,7 @@ async function* collectFailures(events: AsyncIterable<TestEvent>): AsyncGenerato
       process.exitCode = 1
       const { name, nesting, details } = event.data
       // A suite's event follows those of its tests. The file's own suite comes last.
-      if (causeOf(details.error) !== 'subtestsFailed') names.push(name)
+      if (failureTypeOf(details.error) !== 'subtestsFailed') names.push(name)
       if (nesting === 0) {
         failed.push(...names.map((one) => ({ file: name, name: one })))
         names = []
@@ -38,4 +38,4 @@ async function* collectFailures(events: AsyncIterable<TestEvent>): AsyncGenerato
     writeFileSync(process.env.TEST_FAILURES, JSON.stringify(failed))
 }
 
-const causeOf = (error: Error): unknown => (error as { failureType?: unknown }).failureType
+const failureTypeOf = (error: Error): unknown => (error as { failureType?: unknown }).failureType

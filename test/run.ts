@@ -63,7 +63,7 @@ let code = 1
 try {
   await administrate(`create database ${TEMPLATE}`)
   await migrate(database.urlFor(TEMPLATE))
-  const profile = process.env.TEST_PROFILE === '1' ? await profilePostgres() : null
+  const profile = process.env.TEST_PROFILE === '1' ? await startPostgresProfile() : null
   code = await run()
   if (profile !== null) console.log(formatProfile(join(folder, 'profile'), profile.end()))
   console.log(`The random seed was ${seed}: TEST_SEED=${seed} repeats it.`)
@@ -137,7 +137,7 @@ async function administrate(statement: string): Promise<void> {
 }
 
 /** Starts measuring the CPU time of the PostgreSQL server. */
-async function profilePostgres(): Promise<PostgresProfile> {
+async function startPostgresProfile(): Promise<PostgresProfile> {
   const admin = new pg.Client({ connectionString: database.urlFor('postgres') })
   await admin.connect()
   const { rows } = await admin.query<{ pid: number }>('select pg_backend_pid() as pid')

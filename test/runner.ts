@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { after, mock, suite } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { profileFile } from './profile.ts'
-import { LONG } from './runs.ts'
+import { IS_LONG } from './runs.ts'
 import { stopFileServices, stopSharedServices } from './services.ts'
 
 /**
@@ -18,7 +18,7 @@ export async function runFiles(files: readonly string[], folder: string): Promis
     if (!claimFile(join(folder, 'claims', String(n)))) continue
     process.env.TEST_FILE = String(n)
     const endProfile = process.env.TEST_PROFILE === '1' ? profileFile(join(folder, 'profile'), n, file) : null
-    await suite(file, LONG ? {} : { timeout: FILE_TIMEOUT_MS }, async () => {
+    await suite(file, IS_LONG ? {} : { timeout: FILE_TIMEOUT_MS }, async () => {
       // Registered first, so that it runs before the file's own hooks.
       after(stopFileServices)
       after(() => mock.reset())

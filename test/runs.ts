@@ -5,13 +5,13 @@
 export type Depth = 'quick' | 'fixed' | 'long'
 
 export const DEPTH = (process.env.TEST_DEPTH ?? 'quick') as Depth
-export const LONG = DEPTH === 'long'
+export const IS_LONG = DEPTH === 'long'
 
 /** Random seed. Each run prints its seed; `TEST_SEED` repeats that run. */
 export const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
 /** CPU limit of a bomb in ms. Long runs allow more, to find the bombs that exceed any limit. */
-export const BOMB_CPU_MS = LONG ? 2000 : 200
+export const BOMB_CPU_MS = IS_LONG ? 2000 : 200
 
 const QUICK_RUNS = 20
 const LONG_FACTOR = 100
@@ -21,10 +21,10 @@ const LONG_FACTOR = 100
  * fixed seed, and 100 times as often in a long run.
  */
 export const createRunOptions = (fixed = 100): { numRuns: number; seed: number } => ({
-  numRuns: LONG ? fixed * LONG_FACTOR : DEPTH === 'fixed' ? fixed : Math.min(fixed, QUICK_RUNS),
+  numRuns: IS_LONG ? fixed * LONG_FACTOR : DEPTH === 'fixed' ? fixed : Math.min(fixed, QUICK_RUNS),
   seed: SEED,
 })
 
 /** Returns the number of repetitions of a race: half of `fixed` in `npm test`, ten times `fixed` in a long run. */
 export const countRounds = (fixed: number): number =>
-  LONG ? 10 * fixed : DEPTH === 'fixed' ? fixed : Math.ceil(fixed / 2)
+  IS_LONG ? 10 * fixed : DEPTH === 'fixed' ? fixed : Math.ceil(fixed / 2)

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { after } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { LONG } from './runs.ts'
+import { IS_LONG } from './runs.ts'
 import { stopAfterFile } from './services.ts'
 import { until } from './until.ts'
 
@@ -29,7 +29,7 @@ const ROOT = new URL('../', import.meta.url)
  * Node flags for processes that live for seconds. Optimizing hot code would take a sixth of their CPU time. All
  * processes have the same flags, because V8 keeps a separate code cache for each set of flags.
  */
-export const SHORT_LIVED_FLAGS = ['--disable-warning=ExperimentalWarning', ...(LONG ? [] : ['--no-opt'])]
+export const SHORT_LIVED_FLAGS = ['--disable-warning=ExperimentalWarning', ...(IS_LONG ? [] : ['--no-opt'])]
 
 /**
  * Starts `edge/main.ts` or `workers/main.ts` as a process that is killed after the file. Call it at the top of the

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { textPdf } from './pdfs.ts'
+import { buildTextPdf } from './pdfs.ts'
 import { Client } from './service.ts'
 import { TERMINAL_STATUSES } from './sql/ledger-help.ts'
 import { until } from './until.ts'
@@ -12,7 +12,7 @@ import { until } from './until.ts'
 
 const ADMIN = 'admin@example.com'
 const OWNER = 'keeper@example.com'
-const PDF = () => textPdf(2, { line: (n) => `kept words of page ${n}` })
+const PDF = () => buildTextPdf(2, { line: (n) => `kept words of page ${n}` })
 const WAITING_TASKS = ['documents.extract', 'load_test.io_simulation_task']
 
 /**

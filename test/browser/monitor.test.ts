@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Locator } from 'playwright-core'
 import * as crash from '../flow/crash.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
@@ -61,7 +61,7 @@ describe('the monitor in a browser', {
     await signIn(page)
     // Enough pages that the first appears before the last is stored.
     const PAGES = 100
-    const bytes = Buffer.from(await textPdf(PAGES, { line: () => 'filled in' }))
+    const bytes = Buffer.from(await buildTextPdf(PAGES, { line: () => 'filled in' }))
     await page.getByLabel('PDF, image, Office or text file').setInputFiles({
       name: 'Minutes.pdf',
       mimeType: 'application/pdf',

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { createTestDatabase } from '../database.ts'
 import { createLedger } from '../edge/ledger.ts'
 import * as crash from '../flow/crash.ts'
-import { mixedPdf } from '../pdfs.ts'
+import { buildMixedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, launch, SKIP_REASON } from './chromium.ts'
@@ -58,7 +58,7 @@ async function insertHistory(): Promise<void> {
 async function extractDocuments(edition: string): Promise<number> {
   const read = async (pages: number, title: string): Promise<number> => {
     const line = (n: number): string => `${title}, ${edition}, page ${n}`
-    const bytes = await mixedPdf(pages, [1, 3], { sentences: 16, line })
+    const bytes = await buildMixedPdf(pages, [1, 3], { sentences: 16, line })
     const { id } = (await (await client.upload(bytes, `${title}.pdf`)).json()) as { id: number }
     await crash.extract(client, id)
     return id

@@ -1,6 +1,6 @@
 /** Writes the files of this folder, with the same bytes on each run (`node --import tsx test/data/make.ts`). */
 import { writeFile } from 'node:fs/promises'
-import { mixedPdf } from '../pdfs.ts'
+import { buildMixedPdf } from '../pdfs.ts'
 
 const titles = [
   'Annual report of the harbour office',
@@ -10,5 +10,5 @@ const titles = [
 ]
 
 /** Four pages, of which the third is a scan. */
-const sample = await mixedPdf(4, [3], { line: n => titles[n - 1]!, sentences: 8 })
+const sample = await buildMixedPdf(4, [3], { line: n => titles[n - 1]!, sentences: 8 })
 await writeFile(new URL('sample.pdf', import.meta.url), sample)

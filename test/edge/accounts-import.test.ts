@@ -12,22 +12,22 @@ const env = { LOGIN_MAX_FAILURES: '5' }
 const { api, query, url } = await startEdgeAndDatabase({ env })
 const otherEdge = await startEdge(url, { env })
 const { admin, moderator, user } = await createCast(api)
-const IMPORT = '/api/v1/auth/users/import'
+const IMPORT_PATH = '/api/v1/auth/users/import'
 const post = (accounts: unknown, token = admin.token, headers = {}) =>
-  api.post(IMPORT, { token, json: { accounts }, headers })
+  api.post(IMPORT_PATH, { token, json: { accounts }, headers })
 
 let count = 0
 const newAddress = (): string => `imported${++count}@example.com`
-const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
+const encodeBase64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
 const salt = Buffer.from('a salt of sixteen')
 const FOREIGN_HASHES = {
   'bcrypt, 2b': bcrypt.hashSync(PASSWORD, 4),
   'bcrypt, 2y': bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2y$'),
   'bcrypt, 2a': bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2a$'),
-  scrypt: `$scrypt$ln=4,r=8,p=2$${base64(salt)}$${base64(scryptSync(PASSWORD, salt, 32, { N: 16, r: 8, p: 2 }))}`,
+  scrypt: `$scrypt$ln=4,r=8,p=2$${encodeBase64(salt)}$${encodeBase64(scryptSync(PASSWORD, salt, 32, { N: 16, r: 8, p: 2 }))}`,
   argon2id: hashSync(PASSWORD, { algorithm: 2, memoryCost: 128, timeCost: 3, parallelism: 2 }),
   argon2i: hashSync(PASSWORD, { algorithm: 1, memoryCost: 64, timeCost: 1 }),
-  PBKDF2: `$pbkdf2-sha256$1000$${base64(salt)}$${base64(pbkdf2Sync(PASSWORD, salt, 1000, 32, 'sha256')).replaceAll('+', '.')}`,
+  PBKDF2: `$pbkdf2-sha256$1000$${encodeBase64(salt)}$${encodeBase64(pbkdf2Sync(PASSWORD, salt, 1000, 32, 'sha256')).replaceAll('+', '.')}`,
   'Django, PBKDF2': `pbkdf2_sha256$1000$${salt}$${pbkdf2Sync(PASSWORD, salt, 1000, 32, 'sha256').toString('base64')}`,
   'Django, bcrypt': `bcrypt_sha256$${bcrypt.hashSync(createHash('sha256').update(PASSWORD).digest('hex'), 4)}`,
   'Django, argon2': `argon2${hashSync(PASSWORD, { memoryCost: 64, timeCost: 1 })}`,
@@ -132,7 +132,7 @@ describe('imported rows', () => {
   test('are accepted from admins only', async () => {
     const rows = [{ email: newAddress(), password_hash: BCRYPT_HASH }]
     for (const { token } of [moderator, user]) assert.equal((await post(rows, token)).status, 403)
-    assert.equal((await api.post(IMPORT, { json: { accounts: rows } })).status, 401)
+    assert.equal((await api.post(IMPORT_PATH, { json: { accounts: rows } })).status, 401)
   })
 
   test('are added once per Idempotency-Key', async () => {

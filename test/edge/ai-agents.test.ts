@@ -4,7 +4,7 @@ import { Moment } from '../../edge/pipeline/schemas.ts'
 import { updateAgent } from '../../sql/ai.ts'
 import { findPriceOn } from '../../sql/llm.ts'
 import { until } from '../until.ts'
-import { CHAT, startChatService } from './ai-help.ts'
+import { CHAT_PATH, startChatService } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
 
 /** Tests agents, usage statistics, health and version. */
@@ -24,7 +24,7 @@ const change = (json: unknown, slug = 'assistant', token?: string): Promise<Answ
     ...(token && { token }),
   })
 const askAgent = (more: object = {}, at = api): Promise<Answered> =>
-  at.post(CHAT, { json: { message: 'Hello?', ...more } })
+  at.post(CHAT_PATH, { json: { message: 'Hello?', ...more } })
 
 describe('GET and PATCH /ai/agents', () => {
   test('returns the built-in agent', async () => {
@@ -76,7 +76,7 @@ describe('GET and PATCH /ai/agents', () => {
     const first = (await askAgent()).json
     const asked = models.asked.length
     const begun = (message: string) =>
-      api.post(`${CHAT}?background=true`, { json: { message, conversation_id: first.conversation_id } })
+      api.post(`${CHAT_PATH}?background=true`, { json: { message, conversation_id: first.conversation_id } })
     const [one, two] = [await begun('One?'), await begun('Two?')]
     assert.deepEqual([one.status, two.status], [202, 202])
     // Change the agent before the second turn starts.
@@ -270,8 +270,8 @@ describe('GET /ai/usage/stats', () => {
   })
 
   test('an account sees its own usage; an admin sees all usage or that of one account', async () => {
-    await api.post(CHAT, { json: { message: 'x' }, token: user.token })
-    await api.post(CHAT, { json: { message: 'x', user_id: String(user.id) } })
+    await api.post(CHAT_PATH, { json: { message: 'x' }, token: user.token })
+    await api.post(CHAT_PATH, { json: { message: 'x', user_id: String(user.id) } })
     assert.equal(
       (await stats('', user.token)).json.total_requests,
       1,
@@ -318,7 +318,7 @@ describe('health and version', () => {
       [health.status, health.provider, health.configuration_valid, health.validation_errors],
       ['unhealthy', 'anthropic', false, [detail]],
     )
-    for (const path of [CHAT, `${CHAT}/stream`]) {
+    for (const path of [CHAT_PATH, `${CHAT_PATH}/stream`]) {
       const answer = await keyless.post(path, { json: { message: 'x' } })
       assert.deepEqual(
         [answer.status, answer.json],

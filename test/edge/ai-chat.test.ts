@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { until } from '../until.ts'
-import { CHAT, startChatService } from './ai-help.ts'
+import { CHAT_PATH, startChatService } from './ai-help.ts'
 import type { Answered } from './harness.ts'
 
 /** Tests blocking chat requests with an edge, a worker, the real SDK and a stand-in for the provider. */
@@ -11,7 +11,7 @@ const { models, api, query } = await startChatService({
   AI_HISTORY_TOKENS: '1000',
 })
 const askQuestion = (more: object = {}, headers = {}): Promise<Answered> =>
-  api.post(CHAT, { json: { message: 'Hello?', ...more }, headers })
+  api.post(CHAT_PATH, { json: { message: 'Hello?', ...more }, headers })
 const readUsage = async () =>
   (
     await query(
@@ -155,7 +155,7 @@ describe('POST /ai/chat', () => {
   })
 
   test('202 in the background; the job and the conversation later have the answer', async () => {
-    const answer = await api.post(`${CHAT}?background=true`, { json: { message: 'Later' } })
+    const answer = await api.post(`${CHAT_PATH}?background=true`, { json: { message: 'Later' } })
     assert.equal(answer.status, 202)
     const { job_id } = answer.json
     const job = await until('the job is done', async () => {

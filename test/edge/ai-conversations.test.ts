@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { runPurge } from '../purge.ts'
 import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
-import { CHAT, createModelEnv, postStream, startChatWorker } from './ai-help.ts'
+import { CHAT_PATH, createModelEnv, postStream, startChatWorker } from './ai-help.ts'
 import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /**
@@ -24,7 +24,7 @@ const AI = '/api/v1/ai'
 const UNKNOWN_ID = '01a00000-0000-7000-8000-000000000000'
 
 const startConversation = async (json: object = {}, token?: string): Promise<string> => {
-  const answer = await api.post(CHAT, { json: { message: 'Hello?', ...json }, ...(token && { token }) })
+  const answer = await api.post(CHAT_PATH, { json: { message: 'Hello?', ...json }, ...(token && { token }) })
   assert.equal(answer.status, 200, answer.text)
   return answer.json.conversation_id
 }
@@ -86,7 +86,7 @@ describe('GET /ai/conversations', () => {
     assert.deepEqual(idsOf(await list(`?user_id=${alice.id}`)), [impostor])
     assert.equal((await api.get(`${AI}/conversations/${own}?user_id=${alice.id}`)).status, 403)
     assert.equal(
-      (await api.post(CHAT, { json: { message: 'x', user_id: String(alice.id), conversation_id: own } }))
+      (await api.post(CHAT_PATH, { json: { message: 'x', user_id: String(alice.id), conversation_id: own } }))
         .status,
       403,
     )
@@ -125,7 +125,7 @@ describe('GET /ai/conversations/{id}', () => {
 
   test('omits an empty answer and marks an interrupted one', async () => {
     models.script = () => ({ status: 401 })
-    const failed = await api.post(CHAT, { json: { message: 'Hello?', user_id: 'unlucky' } })
+    const failed = await api.post(CHAT_PATH, { json: { message: 'Hello?', user_id: 'unlucky' } })
     models.script = () => ({ pieces: ['Par', 'tial'], breaks: { after: 1, does: 'end' } })
     assert.equal(failed.status, 502)
     const [{ id }] = (await list('?user_id=unlucky')).json
@@ -230,10 +230,10 @@ describe('PATCH and DELETE /ai/conversations/{id}', () => {
 describe('access to conversations', () => {
   test('a closed area rejects callers without a credential, except for the version', async () => {
     for (const [method, path] of [
-      ['POST', CHAT],
-      ['POST', `${CHAT}/stream`],
-      ['GET', `${CHAT}/stream?message=x`],
-      ['GET', `${CHAT}/stream/${UNKNOWN_ID}`],
+      ['POST', CHAT_PATH],
+      ['POST', `${CHAT_PATH}/stream`],
+      ['GET', `${CHAT_PATH}/stream?message=x`],
+      ['GET', `${CHAT_PATH}/stream/${UNKNOWN_ID}`],
       ['GET', `${AI}/conversations`],
       ['GET', `${AI}/agents`],
       ['PATCH', `${AI}/agents/assistant`],
@@ -246,10 +246,10 @@ describe('access to conversations', () => {
         path,
       )
     assert.equal((await closedEdge.get('/ai/version')).status, 200)
-    const own = await closedEdge.post(CHAT, { json: { message: 'x' }, token: bob.token })
+    const own = await closedEdge.post(CHAT_PATH, { json: { message: 'x' }, token: bob.token })
     assert.equal(own.status, 200)
     assert.equal(
-      (await closedEdge.post(CHAT, { json: { message: 'x', user_id: 'z' }, token: bob.token })).status,
+      (await closedEdge.post(CHAT_PATH, { json: { message: 'x', user_id: 'z' }, token: bob.token })).status,
       403,
     )
   })
@@ -260,7 +260,8 @@ describe('access to conversations', () => {
   })
 
   test('without authentication the caller is the user that the request names', async () => {
-    const id = (await noAuthEdge.post(CHAT, { json: { message: 'x', user_id: 'free' } })).json.conversation_id
+    const id = (await noAuthEdge.post(CHAT_PATH, { json: { message: 'x', user_id: 'free' } })).json
+      .conversation_id
     assert.deepEqual(idsOf(await noAuthEdge.get(`${AI}/conversations?user_id=free`)), [id])
     assert.equal((await noAuthEdge.get(`${AI}/conversations/${id}`)).status, 403)
     assert.equal((await noAuthEdge.get(`${AI}/conversations/${id}?user_id=free`)).status, 200)
@@ -268,7 +269,7 @@ describe('access to conversations', () => {
 
   test('a page of another site cannot ask questions with the cookies of its visitors', async () => {
     const headers = { cookie: `millrace_session=${alice.token}`, 'sec-fetch-site': 'cross-site' }
-    assert.equal((await api.get(`${CHAT}/stream?message=x`, { headers })).status, 403)
-    assert.equal((await api.post(CHAT, { json: { message: 'x' }, headers })).status, 403)
+    assert.equal((await api.get(`${CHAT_PATH}/stream?message=x`, { headers })).status, 403)
+    assert.equal((await api.post(CHAT_PATH, { json: { message: 'x' }, headers })).status, 403)
   })
 })

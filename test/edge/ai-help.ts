@@ -31,7 +31,7 @@ export async function startChatService(env: Readonly<Record<string, string>> = {
   return { models, env: all, ...database }
 }
 
-export const CHAT = '/api/v1/ai/chat'
+export const CHAT_PATH = '/api/v1/ai/chat'
 
 /** Opens a stream with a POST, like clients without EventSource. */
 export async function postStream(
@@ -40,7 +40,7 @@ export async function postStream(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Stream> {
   const abort = new AbortController()
-  const response = await fetch(`http://127.0.0.1:${api.port}${CHAT}/stream`, {
+  const response = await fetch(`http://127.0.0.1:${api.port}${CHAT_PATH}/stream`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(json),

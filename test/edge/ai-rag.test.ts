@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { CHAT, openStream, postStream, startChatService } from './ai-help.ts'
+import { CHAT_PATH, openStream, postStream, startChatService } from './ai-help.ts'
 import { createKey } from './api-keys-help.ts'
 import { createPeopleMaker, type Person } from './orgs-help.ts'
 import { createFolder, startIndexer, writeFiles } from './rag-help.ts'
@@ -17,26 +17,26 @@ const indexAnswer = await api.post('/rag/index', { json: { path: 'facts', collec
 assert.equal(indexAnswer.status, 200, indexAnswer.text)
 models.script = () => ({ pieces: ['Two hours before.'] })
 const RAG_QUESTION = { message: 'When does the harbour close?', rag_collection: 'facts' }
-const lastModelRequest = (): string => JSON.stringify(models.asked.at(-1))
+const formatLastModelRequest = (): string => JSON.stringify(models.asked.at(-1))
 
 describe('a chat with a collection', () => {
   test('sends the search results to the model and lists them', async () => {
-    const answer = await api.post(CHAT, { json: RAG_QUESTION })
+    const answer = await api.post(CHAT_PATH, { json: RAG_QUESTION })
     assert.equal(answer.status, 200, answer.text)
     const [source, ...others] = answer.json.rag_sources
     assert.deepEqual(others, [])
     assert.equal(source.rank, 1)
     assert.match(source.content, /two hours before low tide/)
     assert.equal(source.metadata.source, 'facts/tides.md')
-    assert.match(lastModelRequest(), /\[1\] facts\/tides\.md, lines 1 to 3/)
-    assert.match(lastModelRequest(), /harbour closes two hours before low tide/)
+    assert.match(formatLastModelRequest(), /\[1\] facts\/tides\.md, lines 1 to 3/)
+    assert.match(formatLastModelRequest(), /harbour closes two hours before low tide/)
   })
 
   test('both kinds of stream list the results in the final frame', async () => {
     const query = new URLSearchParams({ ...RAG_QUESTION, rag_top_k: '1' })
     for (const stream of [
       await postStream(api, { ...RAG_QUESTION, rag_top_k: 1 }),
-      await openStream(api, `${CHAT}/stream?${query}`),
+      await openStream(api, `${CHAT_PATH}/stream?${query}`),
     ]) {
       const frames = await stream.waitForEnd()
       const final = frames.find(({ event }) => event === 'final')!
@@ -49,12 +49,12 @@ describe('a chat with a collection', () => {
   })
 
   test('reports an empty search, and nothing if no search was requested', async () => {
-    const none = await api.post(CHAT, { json: { ...RAG_QUESTION, message: 'Zebras?' } })
+    const none = await api.post(CHAT_PATH, { json: { ...RAG_QUESTION, message: 'Zebras?' } })
     assert.deepEqual(none.json.rag_sources, [])
-    assert.match(lastModelRequest(), /Nothing was found on this in the collection facts/)
-    const plain = await api.post(CHAT, { json: { message: 'Hello?' } })
+    assert.match(formatLastModelRequest(), /Nothing was found on this in the collection facts/)
+    const plain = await api.post(CHAT_PATH, { json: { message: 'Hello?' } })
     assert.equal('rag_sources' in plain.json, false)
-    assert.doesNotMatch(lastModelRequest(), /excerpts/)
+    assert.doesNotMatch(formatLastModelRequest(), /excerpts/)
   })
 
   test('cites document and page to callers who may see them', async () => {
@@ -70,13 +70,16 @@ describe('a chat with a collection', () => {
     const documents = { json: { documents: { ids: [id] }, collection_name: 'lease' }, token }
     assert.equal((await api.post('/rag/index', documents)).status, 200)
     const json = { message: 'Are cats allowed?', rag_collection: 'lease' }
-    const answer = await api.post(CHAT, { json, token })
+    const answer = await api.post(CHAT_PATH, { json, token })
     assert.equal(answer.status, 200, answer.text)
     const [{ metadata }] = answer.json.rag_sources
     assert.deepEqual([metadata.document_id, metadata.file_name, metadata.page], [id, 'The lease', 2])
-    assert.ok(lastModelRequest().includes(`[1] The lease (document ${id}), page 2`), lastModelRequest())
+    assert.ok(
+      formatLastModelRequest().includes(`[1] The lease (document ${id}), page 2`),
+      formatLastModelRequest(),
+    )
     for (const options of [{ json }, { json, token: other.token }])
-      assert.deepEqual((await api.post(CHAT, options)).json, {
+      assert.deepEqual((await api.post(CHAT_PATH, options)).json, {
         detail: 'Collection not found',
         code: 'rag.missing',
       })
@@ -89,18 +92,18 @@ describe('a chat with a collection', () => {
     const token = await keyed('ai:write')
     const refusal = { detail: 'The API key lacks the scope rag:read', code: 'auth.scope' }
     for (const answer of [
-      await api.post(CHAT, { json: RAG_QUESTION, token }),
-      await api.post(`${CHAT}/stream`, { json: RAG_QUESTION, token }),
-      await api.get(`${CHAT}/stream?${new URLSearchParams(RAG_QUESTION)}`, { token }),
+      await api.post(CHAT_PATH, { json: RAG_QUESTION, token }),
+      await api.post(`${CHAT_PATH}/stream`, { json: RAG_QUESTION, token }),
+      await api.get(`${CHAT_PATH}/stream?${new URLSearchParams(RAG_QUESTION)}`, { token }),
     ])
       assert.deepEqual([answer.status, answer.json], [403, refusal])
-    assert.equal((await api.post(CHAT, { json: { message: 'Hello?' }, token })).status, 200)
-    const both = await api.post(CHAT, { json: RAG_QUESTION, token: await keyed('ai:write', 'rag:read') })
+    assert.equal((await api.post(CHAT_PATH, { json: { message: 'Hello?' }, token })).status, 200)
+    const both = await api.post(CHAT_PATH, { json: RAG_QUESTION, token: await keyed('ai:write', 'rag:read') })
     assert.equal(both.json.rag_sources.length, 1)
   })
 
   test('rejects unknown collections and numbers out of range', async () => {
-    for (const path of [CHAT, `${CHAT}/stream`]) {
+    for (const path of [CHAT_PATH, `${CHAT_PATH}/stream`]) {
       const missing = await api.post(path, { json: { ...RAG_QUESTION, rag_collection: 'none' } })
       assert.equal(missing.status, 404)
       assert.deepEqual(missing.json, { detail: 'Collection not found', code: 'rag.missing' })

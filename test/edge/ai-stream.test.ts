@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Frame, Stream } from '../service.ts'
 import { until } from '../until.ts'
-import { CHAT, joinChunks, openStream, postStream, sequenceNumbersOf, startChatService } from './ai-help.ts'
+import {
+  CHAT_PATH,
+  joinChunks,
+  openStream,
+  postStream,
+  sequenceNumbersOf,
+  startChatService,
+} from './ai-help.ts'
 import { startEdge } from './harness.ts'
 
 /** Streamed answers. */
@@ -95,7 +102,7 @@ describe('POST /ai/chat/stream', () => {
       [{ message: 'x', conversation_id: '01a00000-0000-7000-8000-000000000000' }, 400],
       [{ message: 'x', agent_slug: 'nobody' }, 404],
     ] as const) {
-      const answer = await api.post(`${CHAT}/stream`, { json })
+      const answer = await api.post(`${CHAT_PATH}/stream`, { json })
       assert.equal(answer.status, status)
       assert.equal(typeof answer.json.detail, 'string')
     }
@@ -155,7 +162,7 @@ describe('POST /ai/chat/stream', () => {
 
   test('responds 202 in the background', async () => {
     models.script = () => ({})
-    const answer = await api.post(`${CHAT}/stream?background=true`, { json: { message: 'x' } })
+    const answer = await api.post(`${CHAT_PATH}/stream?background=true`, { json: { message: 'x' } })
     assert.deepEqual([answer.status, Object.keys(answer.json)], [202, ['job_id']])
   })
 
@@ -185,16 +192,16 @@ describe('POST /ai/chat/stream', () => {
 describe('GET /ai/chat/stream', () => {
   test('reads the question from the query', async () => {
     models.script = () => SLOW_SCRIPT
-    const stream = await openStream(api, `${CHAT}/stream?message=Hi&conversation_id=&user_id=carol`)
+    const stream = await openStream(api, `${CHAT_PATH}/stream?message=Hi&conversation_id=&user_id=carol`)
     await stream.waitForEnd()
     assert.equal(joinChunks(stream.frames), 'One two three four')
     assert.equal(models.asked.at(-1)!.body.messages.at(-1)!.content, 'Hi')
-    assert.equal((await api.get(`${CHAT}/stream`)).status, 400)
+    assert.equal((await api.get(`${CHAT_PATH}/stream`)).status, 400)
   })
 
   test('HEAD starts no turn', async () => {
     const before = await query('select count(*)::int as n from job')
-    const answer = await api.call('HEAD', `${CHAT}/stream?message=Hi`)
+    const answer = await api.call('HEAD', `${CHAT_PATH}/stream?message=Hi`)
     assert.deepEqual([answer.status, answer.text], [200, ''])
     assert.deepEqual(await query('select count(*)::int as n from job'), before)
   })
@@ -202,7 +209,7 @@ describe('GET /ai/chat/stream', () => {
   test('a client that reconnects resumes on any process and starts no other turn', async () => {
     models.script = () => ({ ...SLOW_SCRIPT, pieces: [...'abcdefghijklmnop'], betweenMs: 30 })
     const before = models.asked.length
-    const path = `${CHAT}/stream?message=Hi`
+    const path = `${CHAT_PATH}/stream?message=Hi`
     const seen: Frame[] = []
     let stream = await openStream(api, path)
     for (let turn = 0; turn < 4; turn++) {
@@ -234,7 +241,7 @@ describe('GET /ai/chat/stream/{message_id}', () => {
     models.script = () => SLOW_SCRIPT
     const first = await postStream(api, { message: 'Hi' })
     await first.until('a chunk', (frames) => frames.length > 1)
-    const path = `${CHAT}/stream/${first.frames[0]!.data.message_id}`
+    const path = `${CHAT_PATH}/stream/${first.frames[0]!.data.message_id}`
     const readers = await Promise.all([
       openStream(api, path),
       openStream(otherEdge, path),
@@ -247,13 +254,13 @@ describe('GET /ai/chat/stream/{message_id}', () => {
 
   test('403 for another user, 404 for an unknown answer, 400 for no id', async () => {
     const [connect] = await streamAnswer(SLOW_SCRIPT, { user_id: 'alice' })
-    const path = `${CHAT}/stream/${connect!.data.message_id}`
+    const path = `${CHAT_PATH}/stream/${connect!.data.message_id}`
     assert.equal((await api.get(path)).status, 403)
     assert.equal((await api.get(`${path}?user_id=alice`)).status, 200)
-    assert.equal((await api.get(`${CHAT}/stream/01a00000-0000-7000-8000-000000000000`)).status, 404)
-    assert.equal((await api.get(`${CHAT}/stream/17`)).status, 400)
+    assert.equal((await api.get(`${CHAT_PATH}/stream/01a00000-0000-7000-8000-000000000000`)).status, 404)
+    assert.equal((await api.get(`${CHAT_PATH}/stream/17`)).status, 400)
     const stranger = { headers: { 'last-event-id': connect!.id } }
-    assert.equal((await api.get(`${CHAT}/stream?message=x`, stranger)).status, 403)
+    assert.equal((await api.get(`${CHAT_PATH}/stream?message=x`, stranger)).status, 403)
   })
 })
 
@@ -275,7 +282,7 @@ describe('stopping a turn', () => {
     stream.close()
     const seen = [...stream.frames]
     const { message_id, job_id } = seen[0]!.data
-    const back = await openStream(otherEdge, `${CHAT}/stream/${message_id}`, {
+    const back = await openStream(otherEdge, `${CHAT_PATH}/stream/${message_id}`, {
       'last-event-id': seen.at(-1)!.id,
     })
     await back.until('another chunk', (frames) => frames.length > 0)
@@ -289,7 +296,7 @@ describe('stopping a turn', () => {
     assert.deepEqual([status, content], ['stopped', joinChunks(seen)])
     await until('the request to the provider is closed', () => models.open === 0)
     assert.deepEqual(eventsOf(back).at(-1), 'error')
-    const again = await api.get(`${CHAT}/stream/${message_id}`, {
+    const again = await api.get(`${CHAT_PATH}/stream/${message_id}`, {
       headers: { 'last-event-id': seen.at(-1)!.id },
     })
     assert.equal(again.status, 204)

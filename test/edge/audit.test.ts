@@ -14,7 +14,7 @@ const { api, url, db, query } = await startEdgeAndDatabase({ env: { LOGIN_MAX_FA
 const proxiedEdge = await startEdge(url, { env: { TRUST_PROXY: 'true' } })
 const noAuthEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const { admin, moderator, user, newcomer } = await createCast(api)
-const AUDIT = '/api/v1/auth/audit'
+const AUDIT_PATH = '/api/v1/auth/audit'
 
 interface Event {
   readonly id: number
@@ -29,7 +29,7 @@ interface Event {
 }
 
 const readPage = async (search: string): Promise<{ events: Event[]; total: number }> => {
-  const answer = await api.get(`${AUDIT}?${search}`, { token: admin.token })
+  const answer = await api.get(`${AUDIT_PATH}?${search}`, { token: admin.token })
   assert.equal(answer.status, 200, answer.text)
   return answer.json
 }
@@ -77,7 +77,7 @@ const act = (method: string, path: string, token: string) => (headers: Record<st
   api.call(method, `/api/v1/auth/${path}`, { headers, token })
 const signIn = (username: string, password: string) => (headers: Record<string, string>) =>
   api.post('/api/v1/auth/token', { headers, form: { username, password } })
-const mailed = async (kind: 'reset' | 'verify', accountId: number): Promise<string> => {
+const createMailedToken = async (kind: 'reset' | 'verify', accountId: number): Promise<string> => {
   const id = uuidv7()
   const token = mailedTokenOf(SECRET, kind, id)
   await db.one(insertMailedToken(id, accountId, kind, digestOf(token), 60))
@@ -165,12 +165,12 @@ test('records password resets and verifications without revealing whether an acc
   for (const address of [email, 'nobody@example.com'])
     assert.deepEqual(await recordEvents(200, post('password-reset/request', { email: address })), [asked])
   const who = { actor_id: id, account_id: id, data: {} }
-  const reset = { token: await mailed('reset', id), new_password: 'another password' }
+  const reset = { token: await createMailedToken('reset', id), new_password: 'another password' }
   const verified = { kind: 'account.verified', ...who }
   const done = [{ kind: 'account.password_reset', ...who }, verified]
   assert.deepEqual(await recordEvents(200, post('password-reset/confirm', reset)), done)
   assert.deepEqual(await recordEvents(400, post('password-reset/confirm', reset)), [])
-  const verify = { token: await mailed('verify', id) }
+  const verify = { token: await createMailedToken('verify', id) }
   assert.deepEqual(await recordEvents(200, post('verify-email', verify)), [verified])
 })
 
@@ -202,11 +202,11 @@ test('records changes that admins make to others and users to themselves', async
 
 test('only admins read the trail: moderators and users get 403, anonymous callers 401', async () => {
   for (const { token } of [moderator, user])
-    assertRefused(await api.get(AUDIT, { token }), 403, 'This requires the role admin')
-  assertRefused(await api.get(AUDIT), 401, 'Not authenticated')
-  assert.equal((await noAuthEdge.get(AUDIT)).status, 200)
+    assertRefused(await api.get(AUDIT_PATH, { token }), 403, 'This requires the role admin')
+  assertRefused(await api.get(AUDIT_PATH), 401, 'Not authenticated')
+  assert.equal((await noAuthEdge.get(AUDIT_PATH)).status, 200)
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-    assert.equal((await api.call(method, AUDIT, { token: admin.token })).status, 405, method)
+    assert.equal((await api.call(method, AUDIT_PATH, { token: admin.token })).status, 405, method)
 })
 
 test('returns pages, newest first', async () => {
@@ -216,7 +216,7 @@ test('returns pages, newest first', async () => {
     ids,
     [...ids].sort((a, b) => b - a),
   )
-  const first = (await api.get(AUDIT, { token: admin.token })).json
+  const first = (await api.get(AUDIT_PATH, { token: admin.token })).json
   const { events, ...rest } = first
   assert.deepEqual(
     [rest, events.length],
@@ -241,7 +241,7 @@ test('filters by kind and by account, as actor or as target', async () => {
   const acted = await readPage(`account_id=${admin.id}&kind=account.updated`)
   assert.equal(acted.events[0]!.account_id, id)
   assert.equal((await readPage(`organization_id=1&account_id=${id}`)).total, 0)
-  assert.equal((await api.get(AUDIT, { token })).status, 403)
+  assert.equal((await api.get(AUDIT_PATH, { token })).status, 403)
 })
 
 test('rejects an invalid page, kind or id with 422', async () => {
@@ -253,7 +253,7 @@ test('rejects an invalid page, kind or id with 422', async () => {
     'account_id=x',
     'organization_id=0',
   ]) {
-    const answer = await api.get(`${AUDIT}?${bad}`, { token: admin.token })
+    const answer = await api.get(`${AUDIT_PATH}?${bad}`, { token: admin.token })
     assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', bad.split('=')[0]]])
   }
 })

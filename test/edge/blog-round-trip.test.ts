@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isSafeImageAddress, toPublicName } from '../../tasks/blog/public.ts'
-import { LONG, SEED } from '../runs.ts'
+import { IS_LONG, SEED } from '../runs.ts'
 import { createImports } from '../tasks/import-help.ts'
 import { createCaller } from './blog-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
@@ -13,7 +13,7 @@ const { api, ...database } = await startEdgeAndDatabase({ env: { AUTH_LEVEL: 'no
 const { send, clear } = createImports(database)
 const call = createCaller(api)
 const { query } = database
-const POST_COUNT = LONG ? 5000 : 100
+const POST_COUNT = IS_LONG ? 5000 : 100
 
 // Text that could break front matter, Markdown, YAML, JSON or zip.
 const HOSTILE_TEXTS = [
@@ -80,16 +80,18 @@ const HOSTILE_TEXTS = [
   ' #',
   '\u0301',
 ]
-const textPiece = fc.oneof(
+const arbitraryTextPiece = fc.oneof(
   fc.constantFrom(...HOSTILE_TEXTS),
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc.string({ maxLength: 20 }),
 )
 const toStorableText = (text: string): string => text.toWellFormed().replaceAll('\0', '')
 const truncate = (text: string, max: number): string => Array.from(text).slice(0, max).join('')
-const text = (max: number, pieces = 4) =>
-  fc.array(textPiece, { maxLength: pieces }).map((all) => truncate(toStorableText(all.join('')), max))
-const optionalText = (max: number) => fc.option(text(max), { nil: null })
+const arbitraryText = (max: number, pieces = 4) =>
+  fc
+    .array(arbitraryTextPiece, { maxLength: pieces })
+    .map((all) => truncate(toStorableText(all.join('')), max))
+const arbitraryOptionalText = (max: number) => fc.option(arbitraryText(max), { nil: null })
 const arbitraryTime = fc
   .date({
     min: new Date('0001-01-01T00:00:00Z'),
@@ -124,20 +126,20 @@ const arbitrarySlug = (max: number) =>
     )
     .map((all) => all.slice(0, max))
 
-const post = fc
+const arbitraryPost = fc
   .record({
-    title: text(200).map((title) => truncate(title.trim(), 200).trim() || 'T'),
+    title: arbitraryText(200).map((title) => truncate(title.trim(), 200).trim() || 'T'),
     slug: arbitrarySlug(210),
     content: fc.oneof(
-      { weight: 20, arbitrary: text(100_000, 12) },
+      { weight: 20, arbitrary: arbitraryText(100_000, 12) },
       { weight: 1, arbitrary: fc.constant('long '.repeat(50_000)) },
     ),
     status: fc.constantFrom('draft', 'published', 'archived'),
-    excerpt: optionalText(500),
-    author_name: optionalText(320).map((name) => toPublicName(name)),
-    seo_title: optionalText(200),
-    seo_description: optionalText(320),
-    hero_image_url: optionalText(1023).map((rest) =>
+    excerpt: arbitraryOptionalText(500),
+    author_name: arbitraryOptionalText(320).map((name) => toPublicName(name)),
+    seo_title: arbitraryOptionalText(200),
+    seo_description: arbitraryOptionalText(320),
+    hero_image_url: arbitraryOptionalText(1023).map((rest) =>
       rest !== null && isSafeImageAddress(`/${rest}`) ? `/${rest}` : null,
     ),
     created_at: arbitraryTime,
@@ -152,8 +154,11 @@ const post = fc
 
 /** Inserts posts directly into the tables, as if they had been written over years. */
 async function insertPosts(): Promise<void> {
-  const posts = fc.sample(post, { numRuns: POST_COUNT, seed: SEED })
-  const tags = fc.sample(fc.record({ name: text(70), slug: arbitrarySlug(90) }), { numRuns: 30, seed: SEED })
+  const posts = fc.sample(arbitraryPost, { numRuns: POST_COUNT, seed: SEED })
+  const tags = fc.sample(fc.record({ name: arbitraryText(70), slug: arbitrarySlug(90) }), {
+    numRuns: 30,
+    seed: SEED,
+  })
   const rows = posts.map((one, i) => ({ ...one, slug: `${one.slug}-${i}` }))
   // Some slugs look like values in YAML or like file names.
   for (const [i, odd] of ['true', 'null', 'date', 'none', 'index', '2020', 'md'].entries())

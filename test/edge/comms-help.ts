@@ -8,7 +8,7 @@ import {
   WEBHOOK_SECRET,
 } from '../standins/resend.ts'
 import { type MailStandIn, startMailServer } from '../standins/smtp.ts'
-import { startTwilio, type TwilioStandIn, twilioEnv } from '../standins/twilio.ts'
+import { createTwilioEnv, startTwilio, type TwilioStandIn } from '../standins/twilio.ts'
 import { startOwnWorker } from './own-worker.ts'
 
 /** Stand-ins for the three providers, and the settings that point to them. */
@@ -25,7 +25,7 @@ export async function startProviderStandIns(): Promise<ProviderStandIns> {
   resend.domains.push(createResendDomain('example.com'), createResendDomain('new.example', 'pending'))
   after(() => Promise.all([twilio.stop(), resend.stop(), mail.stop()]))
   const env = {
-    ...twilioEnv(twilio.url),
+    ...createTwilioEnv(twilio.url),
     EMAIL_SMTP_URL: mail.url,
     EMAIL_PROVIDER_API_KEY: KEY,
     EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,

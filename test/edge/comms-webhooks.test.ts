@@ -4,7 +4,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { validateRequest } from 'twilio/lib/webhooks/webhooks.js'
 import { beginSendRequest, type Channel, insertSend, markSent } from '../../sql/comms.ts'
 import { createMailEvent, createSignedEvent, WEBHOOK_SECRET } from '../standins/resend.ts'
-import { createSignedCallback, TOKEN, twilioEnv } from '../standins/twilio.ts'
+import { createSignedCallback, createTwilioEnv, TOKEN } from '../standins/twilio.ts'
 import { getSharedEdge, startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -14,7 +14,7 @@ import { assertRefused } from './orgs-help.ts'
 
 const BASE_URL = 'https://mill.example.com/base'
 const env = {
-  ...twilioEnv('http://127.0.0.1:9'),
+  ...createTwilioEnv('http://127.0.0.1:9'),
   EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
   PUBLIC_BASE_URL: BASE_URL,
 }

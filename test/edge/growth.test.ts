@@ -9,7 +9,7 @@ import { measureCalls, measureShare, seedShare } from '../perf/growth/share.ts'
 import { createStatementNamer } from '../perf/growth/statement-names.ts'
 import { COUNTING_SETTINGS } from '../perf/growth/statements.ts'
 import { startStack } from '../perf/stack.ts'
-import { LONG } from '../runs.ts'
+import { IS_LONG } from '../runs.ts'
 import { startEdge } from './harness.ts'
 
 /**
@@ -30,7 +30,7 @@ test('every GET route has valid arguments, and every known offender is a call', 
   )
 })
 
-if (LONG)
+if (IS_LONG)
   test(`ten times the data costs a read at most ${MAX_GROWTH} times the buffers`, async () => {
     // Use a dedicated server, because it counts the buffers that each statement touches, including those of other
     // tests.

@@ -50,34 +50,34 @@ async function createKnownDevice() {
   const account = await api.register(createEmail())
   return { ...account, cookie: deviceCookieOf(await logIn(account.email, PASSWORD)) }
 }
-const loginStatus = async (email: string, cookie?: string): Promise<number> =>
+const readLoginStatus = async (email: string, cookie?: string): Promise<number> =>
   (await logIn(email, PASSWORD, cookie)).status
 
 describe('a known device', () => {
   test('is not locked out by failed logins from elsewhere and stays known', async () => {
     const { email, cookie } = await createKnownDevice()
     await lockOut(email)
-    assert.equal(await loginStatus(email), 403)
+    assert.equal(await readLoginStatus(email), 403)
     const answer = await logIn(email, PASSWORD, cookie)
     assert.equal(answer.status, 200)
     assert.equal(deviceCookieOf(answer), cookie)
-    assert.equal(await loginStatus(email), 403, 'strangers stay locked out')
+    assert.equal(await readLoginStatus(email), 403, 'strangers stay locked out')
   })
 
   test('becomes known by a registration, too', async () => {
     const email = createEmail()
     const answer = await api.post('/api/v1/auth/register', { json: { email, password: PASSWORD } })
     await lockOut(email)
-    assert.equal(await loginStatus(email, deviceCookieOf(answer)), 200)
+    assert.equal(await readLoginStatus(email, deviceCookieOf(answer)), 200)
   })
 
   test('is locked only by its own failed logins', async () => {
     const { email, cookie } = await createKnownDevice()
     const other = deviceCookieOf(await logIn(email, PASSWORD))
     await lockOut(email, cookie)
-    assert.equal(await loginStatus(email, cookie), 403)
-    assert.equal(await loginStatus(email, other), 200)
-    assert.equal(await loginStatus(email), 200)
+    assert.equal(await readLoginStatus(email, cookie), 403)
+    assert.equal(await readLoginStatus(email, other), 200)
+    assert.equal(await readLoginStatus(email), 200)
   })
 
   test('counts failed proofs of identity in its session, too', async () => {
@@ -94,7 +94,7 @@ describe('a known device', () => {
     assert.equal(await change(PASSWORD), 403)
     for (let i = 0; i < MAX_FAILURES; i++) assert.equal(await change('not the password', { cookie }), 400)
     assert.equal(await change(PASSWORD, { cookie }), 403)
-    assert.equal(await loginStatus(email, cookie), 403)
+    assert.equal(await readLoginStatus(email, cookie), 403)
   })
 
   test('may be known for several accounts', async () => {
@@ -103,7 +103,7 @@ describe('a known device', () => {
     const both = deviceCookieOf(await logIn(other.email, PASSWORD, one.cookie))
     for (const { email } of [one, other]) {
       await lockOut(email)
-      assert.equal(await loginStatus(email, both), 200)
+      assert.equal(await readLoginStatus(email, both), 200)
     }
   })
 
@@ -116,8 +116,8 @@ describe('a known device', () => {
       cookie = deviceCookieOf(await logIn(email, PASSWORD, cookie))
     }
     for (const email of [first, ...later]) await lockOut(email)
-    assert.equal(await loginStatus(first, cookie), 403)
-    for (const email of later) assert.equal(await loginStatus(email, cookie), 200)
+    assert.equal(await readLoginStatus(first, cookie), 403)
+    for (const email of later) assert.equal(await readLoginStatus(email, cookie), 200)
   })
 
   test('becomes unknown after a password change', async () => {
@@ -136,7 +136,7 @@ describe('a known device', () => {
     const json = { token: mail!.token, new_password: PASSWORD }
     assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)
     await lockOut(email)
-    assert.equal(await loginStatus(email, cookie), 403)
+    assert.equal(await readLoginStatus(email, cookie), 403)
   })
 
   test('is not recognized by a forged cookie or that of another account', async () => {
@@ -159,8 +159,8 @@ describe('a known device', () => {
       'ü',
       'x'.repeat(2000),
     ])
-      assert.equal(await loginStatus(email, `millrace_device=${value}`), 403, value)
-    assert.equal(await loginStatus(email, cookie), 200)
+      assert.equal(await readLoginStatus(email, `millrace_device=${value}`), 403, value)
+    assert.equal(await readLoginStatus(email, cookie), 200)
   })
 
   test('does not reveal which addresses have accounts', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { TestDatabase } from '../database.ts'
-import { jobSpec } from '../sql/ledger-help.ts'
+import { buildJobSpec } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 
 /** Performs a worker's steps on the job ledger one at a time. */
@@ -51,7 +51,7 @@ export function createLedger({ query }: TestDatabase): Ledger {
     more: Readonly<Record<string, unknown>> = {},
   ): Promise<void> => {
     const specs = ids.map((id) =>
-      jobSpec({ id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, ...more }),
+      buildJobSpec({ id, name: 'documents.extract', queue: 'documents', owner_id: ownerId, ...more }),
     )
     await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   }

@@ -16,7 +16,7 @@ let count = 0
 const createEmail = (): string => `limit${++count}@example.com`
 /** Returns a client address that has sent no request yet. */
 const createAddress = (): string => `198.51.${count >> 8}.${++count & 255}`
-const forwardedFrom = (address: string) => ({ 'x-forwarded-for': address })
+const createForwardedHeaders = (address: string) => ({ 'x-forwarded-for': address })
 
 const REQUESTS: Record<string, { max: number; ask: (edge: Api, address: string) => Promise<Answered> }> = {
   token: {
@@ -24,7 +24,7 @@ const REQUESTS: Record<string, { max: number; ask: (edge: Api, address: string) 
     ask: (edge, address) =>
       edge.post('/api/v1/auth/token', {
         form: { username: createEmail(), password: PASSWORD },
-        headers: forwardedFrom(address),
+        headers: createForwardedHeaders(address),
       }),
   },
   register: {
@@ -32,7 +32,7 @@ const REQUESTS: Record<string, { max: number; ask: (edge: Api, address: string) 
     ask: (edge, address) =>
       edge.post('/api/v1/auth/register', {
         json: { email: createEmail(), password: PASSWORD },
-        headers: forwardedFrom(address),
+        headers: createForwardedHeaders(address),
       }),
   },
   'password-reset/request': {
@@ -40,7 +40,7 @@ const REQUESTS: Record<string, { max: number; ask: (edge: Api, address: string) 
     ask: (edge, address) =>
       edge.post('/api/v1/auth/password-reset/request', {
         json: { email: createEmail() },
-        headers: forwardedFrom(address),
+        headers: createForwardedHeaders(address),
       }),
   },
 }
@@ -83,7 +83,7 @@ describe('rate limits', () => {
     for (let i = 0; i < 2; i++) {
       const bad = await api.post('/api/v1/auth/register', {
         body: '{',
-        headers: { ...forwardedFrom(address), 'content-type': 'application/json' },
+        headers: { ...createForwardedHeaders(address), 'content-type': 'application/json' },
       })
       assert.equal(bad.status, 400)
     }
@@ -151,13 +151,13 @@ describe('the client of a request', () => {
   test('behind a trusted proxy is the last address in X-Forwarded-For', async () => {
     const address = createAddress()
     const spoofed = Array.from({ length: 6 }, (_, i) =>
-      forwardedFrom(`203.0.113.${i}, 10.0.0.${i},${address}`),
+      createForwardedHeaders(`203.0.113.${i}, 10.0.0.${i},${address}`),
     )
     assert.equal(await countAdmitted(api, spoofed), 4)
     assert.equal(
       await countAdmitted(
         api,
-        Array.from({ length: 6 }, () => forwardedFrom(`${address}, ${createAddress()}`)),
+        Array.from({ length: 6 }, () => createForwardedHeaders(`${address}, ${createAddress()}`)),
       ),
       6,
     )
@@ -181,7 +181,7 @@ describe('the client of a request', () => {
     assert.equal(
       await countAdmitted(
         directEdge,
-        Array.from({ length: 6 }, () => forwardedFrom(createAddress())),
+        Array.from({ length: 6 }, () => createForwardedHeaders(createAddress())),
       ),
       4,
     )
@@ -195,8 +195,8 @@ describe('the client of a request', () => {
       '2001:DB8:7:7:ffff::',
       '2001:db8:7:7::9',
     ]
-    assert.equal(await countAdmitted(api, six.map(forwardedFrom)), 4)
-    assert.equal(await countAdmitted(api, [forwardedFrom('2001:db8:7:8::1')]), 1)
+    assert.equal(await countAdmitted(api, six.map(createForwardedHeaders)), 4)
+    assert.equal(await countAdmitted(api, [createForwardedHeaders('2001:db8:7:8::1')]), 1)
     const four = [
       '203.0.113.99',
       '::ffff:203.0.113.99',
@@ -204,21 +204,21 @@ describe('the client of a request', () => {
       '[::ffff:cb00:7163]:5',
       '203.0.113.99',
     ]
-    assert.equal(await countAdmitted(api, four.map(forwardedFrom)), 4)
+    assert.equal(await countAdmitted(api, four.map(createForwardedHeaders)), 4)
   })
 
   test('is one shared client for all headers without an address', async () => {
     assert.equal(
       await countAdmitted(
         api,
-        Array.from({ length: 5 }, () => forwardedFrom('unknown')),
+        Array.from({ length: 5 }, () => createForwardedHeaders('unknown')),
       ),
       4,
     )
     const empty = ['', ' ', ',', ', ', ' , ']
     await query('truncate request_limit')
     assert.equal(
-      await countAdmitted(otherEdge, empty.map(forwardedFrom)),
+      await countAdmitted(otherEdge, empty.map(createForwardedHeaders)),
       4,
       'without an address it is the connection’s',
     )

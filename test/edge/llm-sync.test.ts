@@ -190,14 +190,14 @@ describe('the scheduled sync', () => {
 
   test('runs once a day, and immediately after the address changes', async () => {
     await read()
-    const asked = server.asked
+    const asked = server.requestCount
     assert.deepEqual((await tick()).result, { status: 'fresh', changes: null })
-    assert.equal(server.asked, asked)
+    assert.equal(server.requestCount, asked)
     await query(`update llm_list set applied_at = applied_at - interval '21 hours'`)
     assert.equal(((await tick()).result as { status: string }).status, 'applied')
     await query(`update llm_list set url = 'https://other.example'`)
     assert.equal(((await tick()).result as { status: string }).status, 'applied')
-    assert.equal(server.asked, asked + 2)
+    assert.equal(server.requestCount, asked + 2)
   })
 
   test('retries a rejected list the next day', async () => {

@@ -4,7 +4,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
 import { type Answered, type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createMailbox } from './mailbox.ts'
-import { TOTP } from './totp-help.ts'
+import { TOTP_PATH } from './totp-help.ts'
 
 const MAX_FAILURES = 3
 const LOCK_SECONDS = 600
@@ -158,10 +158,10 @@ describe('lockout', () => {
 
   test('counts wrong one-time codes, and then rejects the right one', async () => {
     const account = await api.register(`codes${++count}@example.com`)
-    const begun = await api.post(TOTP, { token: account.token, json: {} })
+    const begun = await api.post(TOTP_PATH, { token: account.token, json: {} })
     const secret = decodeBase32(begun.json.secret)
     const confirm = (step: number, edge: Api) =>
-      edge.post(`${TOTP}/confirm`, {
+      edge.post(`${TOTP_PATH}/confirm`, {
         token: account.token,
         json: { code: computeCode(secret, computeCurrentStep(step)) },
       })

@@ -1,7 +1,7 @@
 import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
 import { createEvent, signEvent } from '../payment-events.ts'
 import { createMailEvent, createSignedEvent } from '../standins/resend.ts'
-import { recording } from '../standins/transcriptions.ts'
+import { createSilentWav } from '../standins/transcriptions.ts'
 import { createSignedCallback } from '../standins/twilio.ts'
 import { createMultipart, PASSWORD } from './harness.ts'
 import type { RowFactory } from './matrix-world.ts'
@@ -19,11 +19,11 @@ export interface RequestParts {
 type MakeRequest = (world: RowFactory, caller: Person | null) => RequestParts | Promise<RequestParts>
 
 const json = (value: unknown): RequestParts => ({ json: value })
-const upload = (bytes: string | Uint8Array, name: string): RequestParts => {
+const createUpload = (bytes: string | Uint8Array, name: string): RequestParts => {
   const { body, type } = createMultipart(bytes, { name })
   return { body, headers: { 'content-type': type } }
 }
-const formBody = (fields: Readonly<Record<string, string>>): RequestParts => ({
+const createFormBody = (fields: Readonly<Record<string, string>>): RequestParts => ({
   body: new URLSearchParams(fields).toString(),
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
 })
@@ -31,27 +31,29 @@ const formBody = (fields: Readonly<Record<string, string>>): RequestParts => ({
 const withRefreshCookie: MakeRequest = async (world, caller) =>
   caller === null
     ? {}
-    : { headers: { cookie: `millrace_refresh=${(await world.session(caller.id)).refresh}` } }
+    : { headers: { cookie: `millrace_refresh=${(await world.createSession(caller.id)).refresh}` } }
 
-const account: MakeRequest = async (world) => ({ params: { user_id: (await world.account()).id } })
-const post: MakeRequest = async (world) => ({ params: { post: (await world.post()).id } })
-const tag: MakeRequest = async (world) => ({ params: { tag_id: await world.tag() } })
-const document: MakeRequest = async (world) => ({ params: { id: await world.document() } })
-const trashed: MakeRequest = async (world) => ({ params: { id: await world.createTrashedDocument() } })
-const page: MakeRequest = async (world) => ({ params: { id: await world.document(), number: 1 } })
-const job: MakeRequest = async (world) => ({ params: { job_id: await world.task(world.owner.id) } })
+const account: MakeRequest = async (world) => ({ params: { user_id: (await world.createAccount()).id } })
+const post: MakeRequest = async (world) => ({ params: { post: (await world.createPost()).id } })
+const tag: MakeRequest = async (world) => ({ params: { tag_id: await world.createTag() } })
+const document: MakeRequest = async (world) => ({ params: { id: await world.createDocument() } })
+const trashedDocument: MakeRequest = async (world) => ({
+  params: { id: await world.createTrashedDocument() },
+})
+const page: MakeRequest = async (world) => ({ params: { id: await world.createDocument(), number: 1 } })
+const job: MakeRequest = async (world) => ({ params: { job_id: await world.createTask(world.owner.id) } })
 const conversation: MakeRequest = async (world) => ({
-  params: { conversation_id: (await world.conversation()).id },
+  params: { conversation_id: (await world.createConversation()).id },
 })
 const transcription: MakeRequest = async (world) => ({
-  params: { transcription_id: await world.transcription() },
+  params: { transcription_id: await world.createTranscription() },
 })
 const ownersRequest: MakeRequest = (world) => ({ query: { user_id: world.owner.id } })
-const collection: MakeRequest = async (world) => ({ params: { name: await world.collection() } })
-const ownCollection: MakeRequest = async (world) => ({ params: { name: await world.ownCollection() } })
-const template: MakeRequest = async (world) => ({ params: { name: await world.template() } })
+const collection: MakeRequest = async (world) => ({ params: { name: await world.createCollection() } })
+const ownCollection: MakeRequest = async (world) => ({ params: { name: await world.createOwnCollection() } })
+const template: MakeRequest = async (world) => ({ params: { name: await world.createTemplate() } })
 const org: MakeRequest = async (world) => ({ params: { org_id: await world.createOrg() } })
-const member =
+const createMemberParams =
   (role = 'member'): MakeRequest =>
   async (world) => {
     const org_id = await world.createOrg()
@@ -59,7 +61,7 @@ const member =
   }
 const pendingInvite: MakeRequest = async (world) => {
   const org_id = await world.createOrg()
-  return { params: { org_id, invite_id: (await world.invite(org_id)).id } }
+  return { params: { org_id, invite_id: (await world.createInvite(org_id)).id } }
 }
 const combine =
   (
@@ -70,28 +72,28 @@ const combine =
     ...(await make(world, caller)),
     ...(typeof more === 'function' ? await more(world, caller) : more),
   })
-const role = (given: string): RequestParts => ({ query: { role: given } })
-const newMember = (given?: string) => async (world: RowFactory) => ({
-  query: { user_id: (await world.account()).id, ...(given === undefined ? {} : { role: given }) },
+const createRoleQuery = (given: string): RequestParts => ({ query: { role: given } })
+const createNewMemberQuery = (given?: string) => async (world: RowFactory) => ({
+  query: { user_id: (await world.createAccount()).id, ...(given === undefined ? {} : { role: given }) },
 })
-const newMembers = (given?: string) => async (world: RowFactory) =>
-  json({ user_ids: [(await world.account()).id], role: given })
-const webhook = (sign: boolean) => (): RequestParts => {
+const createNewMembersBody = (given?: string) => async (world: RowFactory) =>
+  json({ user_ids: [(await world.createAccount()).id], role: given })
+const createStripeEvent = (sign: boolean) => (): RequestParts => {
   // An unknown event type adds no job, so the request waits for none.
   const body = JSON.stringify(createEvent('of.nothing', { id: 'x' }))
   const headers = { 'content-type': 'application/json', ...(sign && { 'stripe-signature': signEvent(body) }) }
   return { body, headers }
 }
-const callback = (token: string): RequestParts =>
+const createTwilioCallback = (token: string): RequestParts =>
   createSignedCallback(
     `${PUBLIC_BASE_URL}/api/v1/comms/webhooks/twilio`,
     { MessageSid: 'SM1', MessageStatus: 'sent' },
     token,
   )
 
-const endpoint: MakeRequest = async (world) => ({ params: { endpoint_id: await world.webhook() } })
-const endpointDelivery: MakeRequest = async (world) => ({ params: await world.webhookDelivery() })
-const webhooks: Record<string, MakeRequest> = {
+const endpoint: MakeRequest = async (world) => ({ params: { endpoint_id: await world.createWebhook() } })
+const endpointDelivery: MakeRequest = async (world) => ({ params: await world.createWebhookDelivery() })
+const webhookRequests: Record<string, MakeRequest> = {
   'POST /api/v1/webhooks': () => json({ url: 'https://example.com/', events: ['job.done'] }),
   'GET /api/v1/webhooks/:endpoint_id': endpoint,
   'PATCH /api/v1/webhooks/:endpoint_id': combine(endpoint, json({ description: 'mine' })),
@@ -104,33 +106,34 @@ const webhooks: Record<string, MakeRequest> = {
 }
 
 const passkey: MakeRequest = async (world) => ({
-  params: { passkey_id: (await world.passkey(world.owner)).id },
+  params: { passkey_id: (await world.createPasskey(world.owner)).id },
 })
 const withProofOfIdentity: MakeRequest = async (world, caller) =>
   json({ password: PASSWORD, recovery_code: await world.setUpTotp(caller, true) })
 
-const BCRYPT = `$2b$04$${'a'.repeat(53)}`
+const BCRYPT_HASH = `$2b$04$${'a'.repeat(53)}`
 const confirmEmailChange: MakeRequest = async (world, caller) => {
   if (caller !== null) await world.createEmailChange(caller.id)
   return {}
 }
 
 const accounts: Record<string, MakeRequest> = {
-  'POST /api/v1/auth/register': (world) => json({ email: `${world.name()}@example.com`, password: PASSWORD }),
+  'POST /api/v1/auth/register': (world) =>
+    json({ email: `${world.createName()}@example.com`, password: PASSWORD }),
   'POST /api/v1/auth/token': async (world) =>
-    formBody({ username: (await world.account()).email, password: PASSWORD }),
+    createFormBody({ username: (await world.createAccount()).email, password: PASSWORD }),
   'POST /api/v1/auth/refresh': withRefreshCookie,
   'POST /api/v1/auth/logout': withRefreshCookie,
-  'GET /api/v1/auth/me/export/:id': async (world) => ({ params: { id: await world.export() } }),
+  'GET /api/v1/auth/me/export/:id': async (world) => ({ params: { id: await world.createExport() } }),
   'DELETE /api/v1/auth/me': async (world, caller) => {
-    if (caller?.id === world.admin.id) await world.account('admin')
+    if (caller?.id === world.admin.id) await world.createAccount('admin')
     await world.setUpTotp(caller, null)
     return json({ password: PASSWORD })
   },
   'POST /api/v1/auth/me/email': async (world, caller) => {
     await world.deleteRows('email_change')
     await world.setUpTotp(caller, null)
-    return json({ email: `${world.name()}@example.com`, password: PASSWORD })
+    return json({ email: `${world.createName()}@example.com`, password: PASSWORD })
   },
   'POST /api/v1/auth/me/export': async (world) => {
     await world.deleteRows("job where name = 'accounts.export'")
@@ -139,18 +142,18 @@ const accounts: Record<string, MakeRequest> = {
   'GET /api/v1/auth/me/email': confirmEmailChange,
   'DELETE /api/v1/auth/me/email': confirmEmailChange,
   'POST /api/v1/auth/email-change/confirm': async (world) =>
-    json({ token: await world.createEmailChange((await world.account()).id) }),
+    json({ token: await world.createEmailChange((await world.createAccount()).id) }),
   'POST /api/v1/auth/email-change/refuse': async (world) =>
-    json({ token: await world.createEmailChange((await world.account()).id) }),
+    json({ token: await world.createEmailChange((await world.createAccount()).id) }),
   'DELETE /api/v1/auth/sessions/:session_id': async (world) => ({
-    params: { session_id: (await world.session(world.owner.id)).id },
+    params: { session_id: (await world.createSession(world.owner.id)).id },
   }),
   'POST /api/v1/auth/keys': async (world, caller) => {
     await world.setUpTotp(caller, null)
     return json({ name: 'a program', scopes: ['documents:read'], password: PASSWORD })
   },
   'DELETE /api/v1/auth/keys/:key_id': async (world) => ({
-    params: { key_id: await world.apiKey(world.owner.id) },
+    params: { key_id: await world.createApiKey(world.owner.id) },
   }),
   'POST /api/v1/auth/totp': async (world, caller) => {
     await world.setUpTotp(caller, null)
@@ -161,23 +164,24 @@ const accounts: Record<string, MakeRequest> = {
   'POST /api/v1/auth/totp/recovery-codes': withProofOfIdentity,
   'DELETE /api/v1/auth/totp': withProofOfIdentity,
   'DELETE /api/v1/auth/users/:user_id/totp': async (world) => {
-    const person = await world.account()
+    const person = await world.createAccount()
     await world.setUpTotp(person, true)
     return { params: { user_id: person.id } }
   },
   'POST /api/v1/auth/passkeys/sign-in': async (world) =>
     json({ credential: await world.signWithPasskey(world.owner) }),
   'POST /api/v1/auth/passkeys/options': () => json({ password: PASSWORD }),
-  'POST /api/v1/auth/passkeys': async (world, caller) => json({ credential: await world.newPasskey(caller) }),
+  'POST /api/v1/auth/passkeys': async (world, caller) =>
+    json({ credential: await world.createPasskeyResponse(caller) }),
   'PATCH /api/v1/auth/passkeys/:passkey_id': combine(passkey, json({ name: 'mine' })),
   'DELETE /api/v1/auth/passkeys/:passkey_id': async (world, caller) => {
     await world.setUpTotp(caller, null)
     return { ...(await passkey(world, caller)), ...json({ password: PASSWORD }) }
   },
-  'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.name()}@example.com` }),
+  'POST /api/v1/auth/password-reset/request': (world) => json({ email: `${world.createName()}@example.com` }),
   'POST /api/v1/auth/password-reset/confirm': async (world) =>
     json({
-      token: await world.createMailedToken('reset', (await world.account()).id),
+      token: await world.createMailedToken('reset', (await world.createAccount()).id),
       new_password: PASSWORD,
     }),
   'POST /api/v1/auth/change-password': async (world, caller) => {
@@ -185,11 +189,11 @@ const accounts: Record<string, MakeRequest> = {
     return json({ current_password: PASSWORD, new_password: PASSWORD })
   },
   'POST /api/v1/auth/verify-email': async (world) =>
-    json({ token: await world.createMailedToken('verify', (await world.account()).id) }),
+    json({ token: await world.createMailedToken('verify', (await world.createAccount()).id) }),
   'POST /api/v1/auth/accept-invite': async (world) =>
-    json({ token: (await world.invite(await world.createOrg(), world.owner.email)).token }),
+    json({ token: (await world.createInvite(await world.createOrg(), world.owner.email)).token }),
   'POST /api/v1/auth/users/import': (world) =>
-    json({ accounts: [{ email: `${world.name()}@example.com`, password_hash: BCRYPT }] }),
+    json({ accounts: [{ email: `${world.createName()}@example.com`, password_hash: BCRYPT_HASH }] }),
   'GET /api/v1/auth/users/:user_id': account,
   'PATCH /api/v1/auth/users/:user_id': (world) => ({
     params: { user_id: world.owner.id },
@@ -209,10 +213,12 @@ const accounts: Record<string, MakeRequest> = {
 
 const queue =
   (isPaused: boolean) =>
-  async (world: RowFactory): Promise<RequestParts> => ({ params: { queue: await world.queue(isPaused) } })
+  async (world: RowFactory): Promise<RequestParts> => ({
+    params: { queue: await world.createQueue(isPaused) },
+  })
 
 const worker = async (world: RowFactory): Promise<RequestParts> => ({
-  params: { worker_id: await world.worker() },
+  params: { worker_id: await world.createWorker() },
 })
 
 const queues: Record<string, MakeRequest> = {
@@ -225,34 +231,43 @@ const queues: Record<string, MakeRequest> = {
 }
 
 const organizations: Record<string, MakeRequest> = {
-  'POST /api/v1/orgs': (world) => json({ name: 'Acme', slug: world.name() }),
+  'POST /api/v1/orgs': (world) => json({ name: 'Acme', slug: world.createName() }),
   'GET /api/v1/orgs/:org_id': org,
   'PATCH /api/v1/orgs/:org_id': combine(org, { query: { name: 'Acme & Sons' } }),
-  'PATCH /api/v1/orgs/:org_id #slug': combine(org, (world) => ({ query: { slug: world.name() } })),
+  'PATCH /api/v1/orgs/:org_id #slug': combine(org, (world) => ({ query: { slug: world.createName() } })),
   'DELETE /api/v1/orgs/:org_id': org,
   'POST /api/v1/orgs/:org_id/transfer-ownership': combine(org, (world) => json({ user_id: world.member.id })),
   'GET /api/v1/orgs/:org_id/members': org,
   'GET /api/v1/orgs/:org_id/members/details': org,
-  'POST /api/v1/orgs/:org_id/members': combine(org, newMember()),
-  'POST /api/v1/orgs/:org_id/members #as admin': combine(org, newMember('admin')),
-  'POST /api/v1/orgs/:org_id/members #as owner': combine(org, newMember('owner')),
-  'POST /api/v1/orgs/:org_id/members/bulk': combine(org, newMembers()),
-  'POST /api/v1/orgs/:org_id/members/bulk #as owner': combine(org, newMembers('owner')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id': combine(member(), role('admin')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id #to owner': combine(member(), role('owner')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id #an admin': combine(member('admin'), role('member')),
-  'PATCH /api/v1/orgs/:org_id/members/:user_id #an owner': combine(member('owner'), role('member')),
+  'POST /api/v1/orgs/:org_id/members': combine(org, createNewMemberQuery()),
+  'POST /api/v1/orgs/:org_id/members #as admin': combine(org, createNewMemberQuery('admin')),
+  'POST /api/v1/orgs/:org_id/members #as owner': combine(org, createNewMemberQuery('owner')),
+  'POST /api/v1/orgs/:org_id/members/bulk': combine(org, createNewMembersBody()),
+  'POST /api/v1/orgs/:org_id/members/bulk #as owner': combine(org, createNewMembersBody('owner')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id': combine(createMemberParams(), createRoleQuery('admin')),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #to owner': combine(
+    createMemberParams(),
+    createRoleQuery('owner'),
+  ),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #an admin': combine(
+    createMemberParams('admin'),
+    createRoleQuery('member'),
+  ),
+  'PATCH /api/v1/orgs/:org_id/members/:user_id #an owner': combine(
+    createMemberParams('owner'),
+    createRoleQuery('member'),
+  ),
   'DELETE /api/v1/orgs/:org_id/members/me': org,
-  'DELETE /api/v1/orgs/:org_id/members/:user_id': member(),
-  'DELETE /api/v1/orgs/:org_id/members/:user_id #an owner': member('owner'),
+  'DELETE /api/v1/orgs/:org_id/members/:user_id': createMemberParams(),
+  'DELETE /api/v1/orgs/:org_id/members/:user_id #an owner': createMemberParams('owner'),
   'POST /api/v1/orgs/:org_id/invites': combine(org, (world) =>
-    json({ email: `${world.name()}@example.com` }),
+    json({ email: `${world.createName()}@example.com` }),
   ),
   'POST /api/v1/orgs/:org_id/invites #as owner': combine(org, (world) =>
-    json({ email: `${world.name()}@example.com`, role: 'owner' }),
+    json({ email: `${world.createName()}@example.com`, role: 'owner' }),
   ),
   'POST /api/v1/orgs/:org_id/invites #who has an account': combine(org, async (world) =>
-    json({ email: (await world.account()).email }),
+    json({ email: (await world.createAccount()).email }),
   ),
   'GET /api/v1/orgs/:org_id/invites': org,
   'DELETE /api/v1/orgs/:org_id/invites/:invite_id': pendingInvite,
@@ -260,38 +275,38 @@ const organizations: Record<string, MakeRequest> = {
 }
 
 const blog: Record<string, MakeRequest> = {
-  'GET /api/v1/blog/posts/:post': async (world) => ({ params: { post: (await world.post()).slug } }),
+  'GET /api/v1/blog/posts/:post': async (world) => ({ params: { post: (await world.createPost()).slug } }),
   'GET /api/v1/blog/posts/:post #a draft': async (world) => ({
-    params: { post: (await world.post('draft')).slug },
+    params: { post: (await world.createPost('draft')).slug },
   }),
-  'POST /api/v1/blog/posts': (world) => json({ title: world.name() }),
+  'POST /api/v1/blog/posts': (world) => json({ title: world.createName() }),
   'PUT /api/v1/blog/posts/:post': combine(post, json({ title: 'Another' })),
   'POST /api/v1/blog/posts/:post/publish': post,
   'POST /api/v1/blog/posts/:post/archive': post,
   'DELETE /api/v1/blog/posts/:post': post,
-  'POST /api/v1/blog/tags': (world) => json({ name: world.name() }),
-  'PUT /api/v1/blog/tags/:tag_id': combine(tag, (world) => json({ name: world.name() })),
+  'POST /api/v1/blog/tags': (world) => json({ name: world.createName() }),
+  'PUT /api/v1/blog/tags/:tag_id': combine(tag, (world) => json({ name: world.createName() })),
   'DELETE /api/v1/blog/tags/:tag_id': tag,
-  'POST /api/v1/blog/import': () => upload('---\ntitle: A post\n---\nText', 'post.md'),
+  'POST /api/v1/blog/import': () => createUpload('---\ntitle: A post\n---\nText', 'post.md'),
 }
 
 const documents: Record<string, MakeRequest> = {
-  'POST /api/v1/documents': (world) => upload(`text ${world.name()}`, 'file.txt'),
+  'POST /api/v1/documents': (world) => createUpload(`text ${world.createName()}`, 'file.txt'),
   'GET /api/v1/documents/:id': document,
   'PATCH /api/v1/documents/:id': combine(document, json({ title: 'Another' })),
   "PATCH /api/v1/documents/:id #supersede the owner's": async (world, caller) => ({
-    params: { id: await world.document(caller ?? world.owner) },
-    json: { supersedes_id: await world.document() },
+    params: { id: await world.createDocument(caller ?? world.owner) },
+    json: { supersedes_id: await world.createDocument() },
   }),
   'DELETE /api/v1/documents/:id': document,
-  'DELETE /api/v1/documents/:id #from the trash': combine(trashed, { query: { permanent: 'true' } }),
+  'DELETE /api/v1/documents/:id #from the trash': combine(trashedDocument, { query: { permanent: 'true' } }),
   'POST /api/v1/documents/bulk': async (world) => ({
-    json: { action: 'tag', ids: [await world.document()], label: 'red' },
+    json: { action: 'tag', ids: [await world.createDocument()], label: 'red' },
   }),
-  'POST /api/v1/documents/:id/restore': trashed,
+  'POST /api/v1/documents/:id/restore': trashedDocument,
   'POST /api/v1/documents/:id/tags': combine(document, json({ label: 'red' })),
   'DELETE /api/v1/documents/:id/tags/:label': async (world) => ({
-    params: { id: await world.document(), label: 'blue' },
+    params: { id: await world.createDocument(), label: 'blue' },
   }),
   'GET /api/v1/documents/:id/content': document,
   'POST /api/v1/documents/:id/extract': document,
@@ -303,27 +318,37 @@ const documents: Record<string, MakeRequest> = {
 
 const jobs: Record<string, MakeRequest> = {
   'GET /api/v1/jobs/:job_id': job,
-  "GET /api/v1/jobs/:job_id #nobody's": async (world) => ({ params: { job_id: await world.task(null) } }),
+  "GET /api/v1/jobs/:job_id #nobody's": async (world) => ({
+    params: { job_id: await world.createTask(null) },
+  }),
   'DELETE /api/v1/jobs/:job_id': job,
-  "DELETE /api/v1/jobs/:job_id #nobody's": async (world) => ({ params: { job_id: await world.task(null) } }),
+  "DELETE /api/v1/jobs/:job_id #nobody's": async (world) => ({
+    params: { job_id: await world.createTask(null) },
+  }),
   'POST /api/v1/jobs/:job_id/retry': async (world) => ({
-    params: { job_id: await world.failedJob(world.owner.id) },
+    params: { job_id: await world.createFailedJob(world.owner.id) },
   }),
   "POST /api/v1/jobs/:job_id/retry #nobody's": async (world) => ({
-    params: { job_id: await world.failedJob(null) },
+    params: { job_id: await world.createFailedJob(null) },
   }),
   'GET /api/v1/jobs/:job_id/history': job,
   'GET /api/v1/jobs/:job_id/details': job,
   "GET /api/v1/jobs/:job_id/details #nobody's": async (world) => ({
-    params: { job_id: await world.task(null) },
+    params: { job_id: await world.createTask(null) },
   }),
   'GET /api/v1/jobs/:job_id/events': job,
-  'POST /api/v1/schedules/:name/run': async (world) => ({ params: { name: await world.schedule(false) } }),
-  'POST /api/v1/schedules/:name/pause': async (world) => ({ params: { name: await world.schedule(false) } }),
-  'POST /api/v1/schedules/:name/resume': async (world) => ({ params: { name: await world.schedule(true) } }),
+  'POST /api/v1/schedules/:name/run': async (world) => ({
+    params: { name: await world.createSchedule(false) },
+  }),
+  'POST /api/v1/schedules/:name/pause': async (world) => ({
+    params: { name: await world.createSchedule(false) },
+  }),
+  'POST /api/v1/schedules/:name/resume': async (world) => ({
+    params: { name: await world.createSchedule(true) },
+  }),
   'POST /api/v1/tasks/enqueue': () => json({ task_name: 'io_simulation_task', queue_type: 'load_test' }),
   'GET /api/v1/tasks/result/:task_id': async (world) => ({
-    params: { task_id: await world.task(world.owner.id) },
+    params: { task_id: await world.createTask(world.owner.id) },
   }),
 }
 
@@ -331,36 +356,40 @@ const providerRequests: Record<string, MakeRequest> = {
   'POST /api/v1/comms/email/send': () => json({ to: ['ada@example.com'], subject: 'Hm', text: 'Hello' }),
   'POST /api/v1/comms/sms/send': () => json({ to: '+14155550123', body: 'Hello' }),
   'POST /api/v1/comms/call': () => json({ to: '+14155550123', script_url: 'https://example.com/call' }),
-  'GET /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.send() } }),
-  'DELETE /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.send() } }),
-  "DELETE /api/v1/comms/sends/:id #nobody's": async (world) => ({ params: { id: await world.send(null) } }),
+  'GET /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.createMessage() } }),
+  'DELETE /api/v1/comms/sends/:id': async (world) => ({ params: { id: await world.createMessage() } }),
+  "DELETE /api/v1/comms/sends/:id #nobody's": async (world) => ({
+    params: { id: await world.createMessage(null) },
+  }),
   'POST /api/v1/comms/domains': () => json({ name: 'mail.example.com' }),
   'POST /api/v1/comms/domains/:domain/check': () => ({ params: { domain: 'example.com' } }),
   'DELETE /api/v1/comms/suppressions/:address': async (world) => ({
-    params: { address: await world.suppression() },
+    params: { address: await world.createSuppression() },
   }),
   'POST /api/v1/comms/templates': (world) =>
-    json({ name: world.name(), channel: 'sms', text: 'Hello {{name}}', variables: [{ name: 'name' }] }),
+    json({ name: world.createName(), channel: 'sms', text: 'Hello {{name}}', variables: [{ name: 'name' }] }),
   'GET /api/v1/comms/templates/:name': template,
   'PUT /api/v1/comms/templates/:name': combine(template, json({ channel: 'sms', text: 'Hello' })),
   'DELETE /api/v1/comms/templates/:name': template,
   'POST /api/v1/comms/templates/:name/preview': combine(template, json({})),
-  'POST /api/v1/comms/webhooks/twilio': () => callback('token'),
-  'POST /api/v1/comms/webhooks/twilio #unsigned': () => callback('another token'),
+  'POST /api/v1/comms/webhooks/twilio': () => createTwilioCallback('token'),
+  'POST /api/v1/comms/webhooks/twilio #unsigned': () => createTwilioCallback('another token'),
   'POST /api/v1/comms/webhooks/resend': () => createSignedEvent(createMailEvent('email.delivered')),
   'POST /api/v1/comms/webhooks/resend #unsigned': () => json(createMailEvent('email.delivered')),
   'POST /api/v1/payment/checkout': () => json({ price_id: 'price_1', mode: 'payment' }),
-  'GET /api/v1/payment/transactions/:id': async (world) => ({ params: { id: await world.transaction() } }),
+  'GET /api/v1/payment/transactions/:id': async (world) => ({
+    params: { id: await world.createTransaction() },
+  }),
   'POST /api/v1/payment/refund/:id': async (world) => ({
-    params: { id: await world.transaction() },
+    params: { id: await world.createTransaction() },
     json: {},
   }),
   'POST /api/v1/payment/subscriptions/:id/cancel': async (world) => ({
-    params: { id: await world.subscription() },
+    params: { id: await world.createSubscription() },
   }),
-  'GET /api/v1/payment/disputes/:id': async (world) => ({ params: { id: await world.dispute() } }),
-  'POST /api/v1/payment/webhook': webhook(true),
-  'POST /api/v1/payment/webhook #unsigned': webhook(false),
+  'GET /api/v1/payment/disputes/:id': async (world) => ({ params: { id: await world.createDispute() } }),
+  'POST /api/v1/payment/webhook': createStripeEvent(true),
+  'POST /api/v1/payment/webhook #unsigned': createStripeEvent(false),
 }
 
 const models: Record<string, MakeRequest> = {
@@ -369,11 +398,11 @@ const models: Record<string, MakeRequest> = {
   'POST /api/v1/ai/chat': () => json({ message: 'Hm?' }),
   'POST /api/v1/ai/chat #as the owner': (world) => json({ message: 'Hm?', user_id: String(world.owner.id) }),
   "POST /api/v1/ai/chat #in the owner's conversation": async (world) =>
-    json({ message: 'Hm?', conversation_id: (await world.conversation()).id }),
+    json({ message: 'Hm?', conversation_id: (await world.createConversation()).id }),
   'POST /api/v1/ai/chat/stream': () => json({ message: 'Hm?' }),
   'GET /api/v1/ai/chat/stream': () => ({ query: { message: 'Hm?' } }),
   'GET /api/v1/ai/chat/stream/:message_id': async (world) => ({
-    params: { message_id: (await world.conversation()).message },
+    params: { message_id: (await world.createConversation()).message },
   }),
   'GET /api/v1/ai/conversations #of the owner': ownersRequest,
   'GET /api/v1/ai/conversations/:conversation_id': conversation,
@@ -388,17 +417,18 @@ const models: Record<string, MakeRequest> = {
   'POST /voice/settings': () => json({ tts_speed: 1 }),
   'POST /voice/preview': () => json({ voice_id: 'alloy' }),
   'GET /voice/preview/:voice_id': () => ({ params: { voice_id: 'alloy' } }),
-  'POST /voice/transcriptions': (world) => upload(recording(0.1, world.number()), 'call.wav'),
+  'POST /voice/transcriptions': (world) => createUpload(createSilentWav(0.1, world.number()), 'call.wav'),
   'POST /voice/transcriptions #a document of the owner': async (world) =>
-    json({ document_id: await world.recording() }),
+    json({ document_id: await world.createRecording() }),
   'GET /voice/transcriptions/:transcription_id': transcription,
   'DELETE /voice/transcriptions/:transcription_id': transcription,
-  'POST /rag/index': (world) => json({ path: '.', collection_name: world.name() }),
-  'POST /rag/search': async (world) => json({ query: 'words', collection_name: await world.collection() }),
+  'POST /rag/index': (world) => json({ path: '.', collection_name: world.createName() }),
+  'POST /rag/search': async (world) =>
+    json({ query: 'words', collection_name: await world.createCollection() }),
   'GET /rag/collections/:name': collection,
   'GET /rag/collections/:name/files': collection,
   'DELETE /rag/collections/:name': collection,
-  'POST /rag/index #documents': (world) => json({ documents: {}, collection_name: world.name() }),
+  'POST /rag/index #documents': (world) => json({ documents: {}, collection_name: world.createName() }),
   'GET /rag/collections/:name #documents': ownCollection,
   'GET /rag/collections/:name/files #documents': ownCollection,
   'DELETE /rag/collections/:name #documents': ownCollection,
@@ -415,7 +445,7 @@ const pages: Record<string, MakeRequest> = {
 
 export const REQUESTS: Readonly<Record<string, MakeRequest>> = {
   ...accounts,
-  ...webhooks,
+  ...webhookRequests,
   ...queues,
   ...organizations,
   ...blog,

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { userHandleOf } from '../../edge/passkeys.ts'
 import { type AddressSide, beginEmailChange } from '../../sql/accounts/email-changes.ts'
 import { insertExport } from '../../sql/accounts/exports.ts'
-import { insertMailedToken, insertSession, type MailedKind } from '../../sql/accounts.ts'
+import { insertMailedToken, insertSession, type MailedTokenKind } from '../../sql/accounts.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertApiKey } from '../../sql/api-keys.ts'
 import { insertSend } from '../../sql/comms.ts'
@@ -24,13 +24,13 @@ import type { TestDatabase } from '../database.ts'
 import { PUBLIC_BASE_URL } from '../every-service.ts'
 import { Authenticator } from '../passkeys.ts'
 import {
+  buildDispute,
+  buildIntent,
+  buildSubscription,
   createEvent,
-  disputeObject,
-  intentObject,
-  subscriptionObject,
   type TestEvent,
 } from '../payment-events.ts'
-import { recording } from '../standins/transcriptions.ts'
+import { createSilentWav } from '../standins/transcriptions.ts'
 import { computeCode, computeCurrentStep } from '../totp.ts'
 import { type Api, PASSWORD, SECRET } from './harness.ts'
 import { createLedger, type Ledger } from './ledger.ts'
@@ -70,7 +70,7 @@ export class RowFactory {
     const world = new RowFactory(api, database)
     world.hash = await api.serving.edge.passwords.hash(PASSWORD)
     for (const who of ['owner', 'other', 'moderator', 'admin', 'orgAdmin', 'member'] as const)
-      world[who] = await world.account(who === 'moderator' || who === 'admin' ? who : 'user')
+      world[who] = await world.createAccount(who === 'moderator' || who === 'admin' ? who : 'user')
     await database.query(
       `insert into payment_customer (user_id, provider_customer_id) values ($1, 'cus_owner')`,
       [world.owner.id],
@@ -82,12 +82,12 @@ export class RowFactory {
     return ++this.count
   }
 
-  name(): string {
+  createName(): string {
     return `n${++this.count}`
   }
 
-  async account(role = 'user'): Promise<Person> {
-    const email = `${this.name()}@example.com`
+  async createAccount(role = 'user'): Promise<Person> {
+    const email = `${this.createName()}@example.com`
     const id = await this.insert(
       'account (email, password_hash, role) values ($1, $2, $3)',
       email,
@@ -99,7 +99,7 @@ export class RowFactory {
 
   /** Creates an organization with an account of each role. */
   async createOrg(): Promise<number> {
-    const id = await this.insert(`organization (name, slug) values ('Acme', $1)`, this.name())
+    const id = await this.insert(`organization (name, slug) values ('Acme', $1)`, this.createName())
     await this.database.query(
       `insert into organization_member (organization_id, user_id, role)
        values ($1, $2, 'owner'), ($1, $3, 'admin'), ($1, $4, 'member')`,
@@ -110,7 +110,7 @@ export class RowFactory {
 
   /** Adds a new account to an organization and returns its id. */
   async addMember(org_id: number, role = 'member'): Promise<number> {
-    const { id } = await this.account()
+    const { id } = await this.createAccount()
     await this.insert(
       'organization_member (organization_id, user_id, role) values ($1, $2, $3)',
       org_id,
@@ -120,7 +120,10 @@ export class RowFactory {
     return id
   }
 
-  async invite(org_id: number, email = `${this.name()}@example.com`): Promise<{ id: number; token: string }> {
+  async createInvite(
+    org_id: number,
+    email = `${this.createName()}@example.com`,
+  ): Promise<{ id: number; token: string }> {
     const id = await this.insert(
       `organization_invite (organization_id, email, role, expires_at) values ($1, $2, 'member', now() + '1 day')`,
       org_id,
@@ -129,7 +132,7 @@ export class RowFactory {
     return { id, token: inviteTokenOf(SECRET, id, email) }
   }
 
-  async createMailedToken(kind: MailedKind, accountId: number): Promise<string> {
+  async createMailedToken(kind: MailedTokenKind, accountId: number): Promise<string> {
     const id = uuidv7()
     const token = mailedTokenOf(SECRET, kind, id)
     await this.database.db.one(insertMailedToken(id, accountId, kind, digestOf(token), 3600))
@@ -140,7 +143,7 @@ export class RowFactory {
   async createEmailChange(accountId: number): Promise<string> {
     const id = uuidv7()
     const digest = (side: AddressSide) => digestOf(emailChangeTokenOf(SECRET, side, id))
-    const change = { id, accountId, email: `${this.name()}@example.com`, sessionId: null }
+    const change = { id, accountId, email: `${this.createName()}@example.com`, sessionId: null }
     const digests = { old: digest('old'), new: digest('new') }
     await this.database.db.one(beginEmailChange({ ...change, digests, lifetimeSeconds: 3600 }))
     return emailChangeTokenOf(SECRET, 'old', id)
@@ -151,25 +154,25 @@ export class RowFactory {
     await this.database.query(`delete from ${rows}`)
   }
 
-  async export(): Promise<string> {
+  async createExport(): Promise<string> {
     const id = uuidv7()
     const [{ sha256, byte_size: byteSize }] = (await this.database.query(
       'select sha256, byte_size::int from document where id = $1',
-      [await this.document()],
+      [await this.createDocument()],
     )) as [{ sha256: Buffer; byte_size: number }]
     await this.database.db.run(insertExport({ id, accountId: this.owner.id, sha256, byteSize }))
     return id
   }
 
   /** Returns a queue without limits, paused on request. */
-  async queue(isPaused: boolean): Promise<string> {
+  async createQueue(isPaused: boolean): Promise<string> {
     await this.database.query('delete from queue_control')
     if (isPaused)
       await this.database.query(`insert into queue_control (queue, paused_at) values ('ai', now())`)
     return 'ai'
   }
 
-  async worker(): Promise<string> {
+  async createWorker(): Promise<string> {
     const id = randomUUID()
     await this.database.query(
       `insert into worker_lease (id, name, queues, expires_at) values ($1, 'host/1', '{}', now() + interval '1 hour')`,
@@ -178,14 +181,14 @@ export class RowFactory {
     return id
   }
 
-  async session(accountId: number): Promise<{ id: string; refresh: string }> {
+  async createSession(accountId: number): Promise<{ id: string; refresh: string }> {
     const [id, refresh] = [uuidv7(), randomUUID()]
     const from = { address: null, place: null, userAgent: null, device: null }
     await this.database.db.run(insertSession(id, accountId, digestOf(refresh), 3600, from))
     return { id, refresh }
   }
 
-  async apiKey(accountId: number, organizationId: number | null = null): Promise<string> {
+  async createApiKey(accountId: number, organizationId: number | null = null): Promise<string> {
     const id = uuidv7()
     const digest = digestOf(id)
     const key = { id, accountId, organizationId, name: 'a program', digest, hint: id.slice(-4) }
@@ -210,14 +213,14 @@ export class RowFactory {
   }
 
   /** Deletes the account's passkeys, then returns an authenticator's response that creates one. */
-  async newPasskey(who: Person | null): Promise<object> {
+  async createPasskeyResponse(who: Person | null): Promise<object> {
     await this.database.query('delete from passkey where account_id = $1', [who?.id ?? 0])
-    return new Authenticator(PUBLIC_BASE_URL).create(await this.challenge(who?.id ?? 0))
+    return new Authenticator(PUBLIC_BASE_URL).create(await this.createChallenge(who?.id ?? 0))
   }
 
-  async passkey(who: Person): Promise<{ id: string; device: Authenticator }> {
+  async createPasskey(who: Person): Promise<{ id: string; device: Authenticator }> {
     const [id, device] = [uuidv7(), new Authenticator(PUBLIC_BASE_URL)]
-    device.create(await this.challenge(who.id))
+    device.create(await this.createChallenge(who.id))
     const key = { publicKey: device.coseKey, credentialId: device.id, counter: 0, transports: [] }
     await this.database.db.one(insertPasskey({ ...key, id, accountId: who.id, name: 'n', isSynced: true }))
     return { id, device }
@@ -225,11 +228,11 @@ export class RowFactory {
 
   /** Returns an authenticator's response that signs an account in. */
   async signWithPasskey(who: Person): Promise<object> {
-    const { device } = await this.passkey(who)
-    return device.get(await this.challenge(null))
+    const { device } = await this.createPasskey(who)
+    return device.get(await this.createChallenge(null))
   }
 
-  private async challenge(accountId: number | null) {
+  private async createChallenge(accountId: number | null) {
     const challenge = randomBytes(32)
     await this.database.db.run(insertChallenge(challenge, accountId))
     const { hostname: rpId } = new URL(PUBLIC_BASE_URL)
@@ -238,8 +241,8 @@ export class RowFactory {
   }
 
   /** Suppresses a new mail address. */
-  async suppression(): Promise<string> {
-    const address = `${this.name()}@example.com`
+  async createSuppression(): Promise<string> {
+    const address = `${this.createName()}@example.com`
     await this.database.query(
       `insert into comms_suppression (address, reason, send_id) values ($1, 'bounced', gen_random_uuid())`,
       [address],
@@ -248,22 +251,22 @@ export class RowFactory {
   }
 
   /** Creates a template for text messages. */
-  async template(): Promise<string> {
-    const name = this.name()
+  async createTemplate(): Promise<string> {
+    const name = this.createName()
     const fields = { channel: 'sms', text: 'Hello', subject: null, html: null, variables: [] } as const
     await this.database.db.one(insertTemplate(name, fields))
     return name
   }
 
-  async webhook(): Promise<number> {
+  async createWebhook(): Promise<number> {
     return this.insert(
       `webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{job.done}')`,
       this.owner.id,
     )
   }
 
-  async webhookDelivery(): Promise<{ endpoint_id: number; delivery_id: number }> {
-    const endpoint_id = await this.webhook()
+  async createWebhookDelivery(): Promise<{ endpoint_id: number; delivery_id: number }> {
+    const endpoint_id = await this.createWebhook()
     const delivery_id = await this.insert(
       `webhook_delivery (endpoint_id, type, body) values ($1, 'job.done', '{}')`,
       endpoint_id,
@@ -271,8 +274,8 @@ export class RowFactory {
     return { endpoint_id, delivery_id }
   }
 
-  async post(status = 'published'): Promise<{ id: number; slug: string }> {
-    const slug = this.name()
+  async createPost(status = 'published'): Promise<{ id: number; slug: string }> {
+    const slug = this.createName()
     const id = await this.insert(
       `blog_post (title, slug, status, published_at)
        values ('A post', $1, $2, case when $2 = 'draft' then null else now() end)`,
@@ -282,13 +285,13 @@ export class RowFactory {
     return { id, slug }
   }
 
-  tag(): Promise<number> {
-    return this.insert('blog_tag (name, slug) values ($1, $1)', this.name())
+  createTag(): Promise<number> {
+    return this.insert('blog_tag (name, slug) values ($1, $1)', this.createName())
   }
 
   /** Creates a document with one page, an image of it, and the tag `blue`. */
-  async document(who: Person = this.owner): Promise<number> {
-    const uploaded = await this.api.upload(who.token, `text ${this.name()}`)
+  async createDocument(who: Person = this.owner): Promise<number> {
+    const uploaded = await this.api.upload(who.token, `text ${this.createName()}`)
     if (uploaded.status !== 201) throw new Error(uploaded.text)
     const { id } = uploaded.json
     await this.database.query(`update document set tags = '{blue}' where id = $1`, [id])
@@ -301,13 +304,13 @@ export class RowFactory {
   }
 
   /** Creates a document that can be transcribed. */
-  async recording(): Promise<number> {
-    const uploaded = await this.api.upload(this.owner.token, recording(0.1, this.number()))
+  async createRecording(): Promise<number> {
+    const uploaded = await this.api.upload(this.owner.token, createSilentWav(0.1, this.number()))
     if (uploaded.status !== 201) throw new Error(uploaded.text)
     return uploaded.json.id
   }
 
-  async transcription(): Promise<string> {
+  async createTranscription(): Promise<string> {
     const [id, jobId] = [uuidv7(), randomUUID()]
     const asked = { provider: 'openai', model: 'whisper-1', language: null, prompt: null }
     await this.database.db.run(
@@ -317,12 +320,12 @@ export class RowFactory {
   }
 
   async createTrashedDocument(): Promise<number> {
-    const id = await this.document()
+    const id = await this.createDocument()
     await this.api.call('DELETE', `/api/v1/documents/${id}`, { token: this.owner.token })
     return id
   }
 
-  async failedJob(ownerId: number | null): Promise<string> {
+  async createFailedJob(ownerId: number | null): Promise<string> {
     const documentId = 1_000_000 + ++this.count
     const more = { payload: { documentId, force: true }, actor: `document:${documentId}` }
     const id = await this.ledger.add(ownerId, more)
@@ -331,12 +334,12 @@ export class RowFactory {
     return id
   }
 
-  task(ownerId: number | null): Promise<string> {
+  createTask(ownerId: number | null): Promise<string> {
     return this.ledger.add(ownerId, { name: 'load_test.io_simulation_task', queue: 'load_test' })
   }
 
   /** Creates a schedule whose job joins no live job. */
-  async schedule(isPaused: boolean): Promise<string> {
+  async createSchedule(isPaused: boolean): Promise<string> {
     await this.database.query(
       `insert into schedule_control (identifier, paused_at) values ('rag-purge', case when $1 then now() end)
        on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = null`,
@@ -345,8 +348,8 @@ export class RowFactory {
     return 'rag-purge'
   }
 
-  async send(ownerId: number | null = this.owner.id): Promise<string> {
-    const [id, jobId] = [uuidv7(), await this.task(ownerId)]
+  async createMessage(ownerId: number | null = this.owner.id): Promise<string> {
+    const [id, jobId] = [uuidv7(), await this.createTask(ownerId)]
     const message = { to: '+14155550123', body: 'hello' }
     const sent = { channel: 'sms' as const, ownerId, recipients: [message.to], message }
     await this.database.db.run(insertSend({ id, jobId, ...sent }))
@@ -354,7 +357,7 @@ export class RowFactory {
   }
 
   /** Creates a conversation with one question and its answer. */
-  async conversation(): Promise<{ id: string; message: string }> {
+  async createConversation(): Promise<{ id: string; message: string }> {
     const [id, message] = [uuidv7(), uuidv7()]
     const asked = { conversationId: id, questionId: uuidv7(), answerId: message, message: 'Hm?' }
     const turn = { ...asked, jobId: randomUUID(), provider: 'openai', model: 'gpt-4o-mini' }
@@ -367,30 +370,30 @@ export class RowFactory {
     return { id, message }
   }
 
-  async transaction(name = this.name()): Promise<number> {
-    await this.hear(createEvent('payment_intent.succeeded', intentObject({ name, customer: 'cus_owner' })))
+  async createTransaction(name = this.createName()): Promise<number> {
+    await this.hear(createEvent('payment_intent.succeeded', buildIntent({ name, customer: 'cus_owner' })))
     return this.find('payment_transaction', 'provider_payment_intent_id', `pi_${name}`)
   }
 
-  async subscription(name = this.name()): Promise<number> {
-    const object = subscriptionObject({ name, customer: 'cus_owner' })
+  async createSubscription(name = this.createName()): Promise<number> {
+    const object = buildSubscription({ name, customer: 'cus_owner' })
     await this.hear(createEvent('customer.subscription.created', object))
     return this.find('payment_subscription', 'provider_subscription_id', `sub_${name}`)
   }
 
-  async dispute(name = this.name()): Promise<number> {
-    await this.transaction(name)
-    await this.hear(createEvent('charge.dispute.created', disputeObject({ name }, 'needs_response')))
+  async createDispute(name = this.createName()): Promise<number> {
+    await this.createTransaction(name)
+    await this.hear(createEvent('charge.dispute.created', buildDispute({ name }, 'needs_response')))
     return this.find('payment_dispute', 'provider_dispute_id', `du_${name}`)
   }
 
-  async collection(name = this.name()): Promise<string> {
+  async createCollection(name = this.createName()): Promise<string> {
     await this.insert('rag_collection (name, version) values ($1, 1)', name)
     return name
   }
 
   /** Creates a collection of the owner's documents. */
-  async ownCollection(name = this.name()): Promise<string> {
+  async createOwnCollection(name = this.createName()): Promise<string> {
     const columns = `rag_collection (name, version, owner_id, selection)`
     await this.insert(`${columns} values ($1, 1, $2, '{}')`, name, this.owner.id)
     return name

@@ -148,7 +148,7 @@ export function assertRefused(answer: Answered, status: number, detail?: string 
   else if (detail !== undefined) assert.equal(answer.json.detail, detail)
 }
 
-export const MISSING = 'Organization not found'
+export const ORG_MISSING = 'Organization not found'
 export const NOT_MEMBER = 'Only members of the organization may do this'
 export const RANK_TOO_LOW = 'This requires the role admin or owner in the organization'
 export const OWNERS_ONLY = 'This requires the role owner in the organization'

@@ -5,8 +5,8 @@ import { createEmail, getSharedEdge, PASSWORD, SECRET } from './harness.ts'
 import {
   assertRefused,
   createOrgsOnShared,
-  MISSING,
   NOT_MEMBER,
+  ORG_MISSING,
   type Person,
   RANK_EXCEEDED,
   RANK_TOO_LOW,
@@ -323,7 +323,7 @@ test('checks for an unknown organization, membership, rank and input, in this or
     ['POST', '/invites/999999/resend', {}],
   ] as const
   for (const [method, path, request] of routes) {
-    assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
+    assertRefused(await call(outsider, method, `/999999${path}`, request), 404, ORG_MISSING)
     for (const who of [outsider, root])
       assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
     assertRefused(await call(member, method, `/${id}${path}`, request), 403, RANK_TOO_LOW)

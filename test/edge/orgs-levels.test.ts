@@ -5,8 +5,8 @@ import { createEmail, getSharedEdge, SECRET } from './harness.ts'
 import {
   assertRefused,
   createOrgsOnShared,
-  MISSING,
   NOT_MEMBER,
+  ORG_MISSING,
   OWNERS_ONLY,
   RANK_EXCEEDED,
   RANK_TOO_LOW,
@@ -52,7 +52,7 @@ describe('AUTH_LEVEL=none: every caller may do everything as an owner without me
     assert.equal((await call(null, 'GET', '/memberships')).status, 200)
     assert.equal((await call(null, 'PATCH', `/${id}`, { query: { name: 'New' } })).json.name, 'New')
     assert.equal((await call(null, 'DELETE', `/${id}`)).status, 204)
-    assertRefused(await call(null, 'DELETE', `/${id}`), 404, MISSING)
+    assertRefused(await call(null, 'DELETE', `/${id}`), 404, ORG_MISSING)
     assert.deepEqual(
       (await trail(id)).map(({ kind, actor_id }) => [kind, actor_id]),
       [

@@ -4,8 +4,8 @@ import { createEmail } from './harness.ts'
 import {
   assertRefused,
   createSharedOrgs,
-  MISSING,
   NOT_MEMBER,
+  ORG_MISSING,
   type Person,
   RANK_EXCEEDED,
   ROLE_INVALID,
@@ -76,7 +76,7 @@ describe('member lists', () => {
   test('are readable by members only', async () => {
     const { id, outsider } = await org()
     for (const path of ['members', 'members/details']) {
-      assertRefused(await call(outsider, 'GET', `/999999/${path}`), 404, MISSING)
+      assertRefused(await call(outsider, 'GET', `/999999/${path}`), 404, ORG_MISSING)
       for (const who of [outsider, root])
         assertRefused(await call(who, 'GET', `/${id}/${path}`), 403, NOT_MEMBER)
       assertRefused(await call(null, 'GET', `/${id}/${path}`), 401)

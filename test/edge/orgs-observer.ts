@@ -28,7 +28,7 @@ interface Invite {
   status: string
 }
 
-const RANK: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 }
+const RANK_BY_ROLE: Readonly<Record<string, number>> = { member: 0, admin: 1, owner: 2 }
 
 export function createObserver(emails: ReadonlyMap<number, string>) {
   const orgs = new Map<number, Map<number, string>>()
@@ -47,12 +47,12 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
   const rankOf = (e: TrailEvent, user = e.actor_id): number => {
     const role = members(e).get(user)
     assert.ok(role, `${user} is a member`)
-    return RANK[role]!
+    return RANK_BY_ROLE[role]!
   }
   /** Asserts that the actor is at least an admin and ranks at least as high as these roles. */
   const mayRule = (e: TrailEvent, ...roles: readonly string[]): void => {
     for (const role of ['admin', ...roles])
-      assert.ok(rankOf(e) >= RANK[role]!, `${e.actor_id} ranks as ${role}`)
+      assert.ok(rankOf(e) >= RANK_BY_ROLE[role]!, `${e.actor_id} ranks as ${role}`)
   }
   const inviteOf = (e: TrailEvent): Invite => {
     const invite = invites.get(e.data.invite!)
@@ -69,7 +69,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
   }
 
   const inherited = (e: TrailEvent): void => {
-    const highest = Math.max(...[...members(e).values()].map((role) => RANK[role]!))
+    const highest = Math.max(...[...members(e).values()].map((role) => RANK_BY_ROLE[role]!))
     assert.equal(rankOf(e, e.account_id), highest, 'the heir is of the highest rank')
     members(e).set(e.account_id, 'owner')
   }

@@ -5,8 +5,8 @@ import {
   type Call,
   createSharedOrgs,
   LAST_OWNER,
-  MISSING,
   NOT_MEMBER,
+  ORG_MISSING,
   type Person,
   RANK_EXCEEDED,
   RANK_TOO_LOW,
@@ -155,7 +155,7 @@ describe('DELETE /orgs/{org_id}/members/me', () => {
 
   test('is 404 without a membership and 401 without a credential', async () => {
     const { id, owner } = await org()
-    assertRefused(await call(owner, 'DELETE', '/999999/members/me'), 404, MISSING)
+    assertRefused(await call(owner, 'DELETE', '/999999/members/me'), 404, ORG_MISSING)
     assertRefused(await call(null, 'DELETE', `/${id}/members/me`), 401)
   })
 })
@@ -170,7 +170,7 @@ test('checks for an unknown organization, membership, rank and input, in this or
     ['DELETE', `/members/${admin.id}`, {}],
   ]
   for (const [method, path, request] of routes) {
-    assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
+    assertRefused(await call(outsider, method, `/999999${path}`, request), 404, ORG_MISSING)
     for (const who of [outsider, root])
       assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
     assertRefused(await call(member, method, `/${id}${path}`, request), 403, RANK_TOO_LOW)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { runPurge } from '../purge.ts'
-import { assertRefused, createOrgs, MISSING, NOT_MEMBER, OWNERS_ONLY, RANK_TOO_LOW } from './orgs-help.ts'
+import { assertRefused, createOrgs, NOT_MEMBER, ORG_MISSING, OWNERS_ONLY, RANK_TOO_LOW } from './orgs-help.ts'
 
 const { people, call, create, org, roles, trail, last, query, db } = await createOrgs()
 const [root] = await people(1, 'admin')
@@ -188,7 +188,7 @@ describe('a single organization', () => {
     }
     for (const who of [outsider, root!, moderator!])
       assertRefused(await call(who, 'GET', `/${id}`), 403, NOT_MEMBER)
-    assertRefused(await call(owner, 'GET', '/999999'), 404, MISSING)
+    assertRefused(await call(owner, 'GET', '/999999'), 404, ORG_MISSING)
     assertRefused(await call(null, 'GET', `/${id}`), 401)
   })
 
@@ -277,8 +277,8 @@ describe('a single organization', () => {
     await call(owner, 'POST', `/${id}/invites`, { json: { email: 'gone@example.com' } })
     const answer = await call(owner, 'DELETE', `/${id}`)
     assert.deepEqual([answer.status, answer.text], [204, ''])
-    assertRefused(await call(owner, 'GET', `/${id}`), 404, MISSING)
-    assertRefused(await call(owner, 'DELETE', `/${id}`), 404, MISSING)
+    assertRefused(await call(owner, 'GET', `/${id}`), 404, ORG_MISSING)
+    assertRefused(await call(owner, 'DELETE', `/${id}`), 404, ORG_MISSING)
     await runPurge(db)
     assert.deepEqual(await roles(id), {})
     assert.deepEqual(await query('select id from organization_invite where organization_id = $1', [id]), [])
@@ -293,7 +293,7 @@ describe('a single organization', () => {
       ['POST', '/transfer-ownership', OWNERS_ONLY, { json: { user_id: admin.id } }],
     ] as const
     for (const [method, path, low, request] of routes) {
-      assertRefused(await call(outsider, method, `/999999${path}`, request), 404, MISSING)
+      assertRefused(await call(outsider, method, `/999999${path}`, request), 404, ORG_MISSING)
       for (const who of [outsider, root!])
         assertRefused(await call(who, method, `/${id}${path}`, request), 403, NOT_MEMBER)
       assertRefused(await call(member, method, `/${id}${path}`, request), 403, low)

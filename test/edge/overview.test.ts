@@ -23,10 +23,10 @@ async function openOverview(port = api.port, token = admin.token): Promise<Strea
   client.token = token
   return client.stream(PATH)
 }
-const lastItems = (stream: Stream, event: string): Item[] =>
+const getLastItems = (stream: Stream, event: string): Item[] =>
   (stream.frames.findLast((frame) => frame.event === event)?.data.items ?? []) as Item[]
 const findJob = (stream: Stream, event: string, id: string): Item | undefined =>
-  lastItems(stream, event).find((item) => item.job_id === id)
+  getLastItems(stream, event).find((item) => item.job_id === id)
 
 test('starts with all parts and sends a part again when it changes', async (t) => {
   const stream = await openOverview()
@@ -38,7 +38,7 @@ test('starts with all parts and sends a part again when it changes', async (t) =
   )
   const id = await ledger.add(ann.id)
   await stream.until('the job waits', () => findJob(stream, 'waiting', id) !== undefined)
-  const documents = () => lastItems(stream, 'queues').find(({ queue }) => queue === 'documents')!
+  const documents = () => getLastItems(stream, 'queues').find(({ queue }) => queue === 'documents')!
   assert.deepEqual([documents().queued, documents().running], [1, 0])
   assert.match(String(documents().oldest_at), /Z$/)
   await ledger.claim(id)
@@ -83,7 +83,7 @@ test('workers appear with their lease, threads, memory and liveness', async (t) 
   const lease = await workerRows.lease()
   await database.query('update worker_lease set memory_bytes = 1000, threads = 7 where id = $1', [lease])
   await database.query(`select pg_notify('worker_changed', '')`)
-  const worker = () => lastItems(stream, 'workers').find(({ id }) => id === lease)
+  const worker = () => getLastItems(stream, 'workers').find(({ id }) => id === lease)
   await stream.until('the worker appears', () => worker()?.threads === 7)
   const { started_at, expires_at, ...shown } = worker()!
   assert.deepEqual(shown, {
@@ -99,7 +99,7 @@ test('workers appear with their lease, threads, memory and liveness', async (t) 
   })
   assert.ok(String(expires_at) > String(started_at))
   assert.ok(
-    lastItems(stream, 'queues').some((item) => item.queue === 'test' && item.queued === 0),
+    getLastItems(stream, 'queues').some((item) => item.queue === 'test' && item.queued === 0),
     'its queues show, too, though nothing is in them',
   )
   await database.query('delete from worker_lease where id = $1', [lease])

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createEvent, intentObject } from '../payment-events.ts'
+import { buildIntent, createEvent } from '../payment-events.ts'
 import { until } from '../until.ts'
 import { createLedger } from './ledger.ts'
 import { assertRefused } from './orgs-help.ts'
@@ -28,7 +28,7 @@ test('an event whose job fails during the request is 500, and a repetition adds 
   t.mock.method(hub, 'waitForTerminal', (id: string, _: number, signal?: AbortSignal) =>
     terminal(id, 60_000, signal),
   )
-  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'unlucky' }))
+  const given = createEvent('payment_intent.succeeded', buildIntent({ name: 'unlucky' }))
   const first = send(given)
   await ledger.finish(await claimJobOf(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
   assertRefused(await first, 500, /^Internal error/)
@@ -38,7 +38,7 @@ test('an event whose job fails during the request is 500, and a repetition adds 
 })
 
 test('an event whose job takes long is acknowledged after two seconds, because it is stored', async () => {
-  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'slow' }))
+  const given = createEvent('payment_intent.succeeded', buildIntent({ name: 'slow' }))
   const startedAt = performance.now()
   assert.equal((await send(given)).status, 200)
   const seconds = (performance.now() - startedAt) / 1000

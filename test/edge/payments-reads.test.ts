@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { AuditEvent } from '../../sql/audit.ts'
 import { deleteAndPurge } from '../../tasks/accounts/deletion.ts'
 import { createJobSettings } from '../job-settings.ts'
-import { chargeObject, createEvent, subscriptionObject } from '../payment-events.ts'
+import { buildCharge, buildSubscription, createEvent } from '../payment-events.ts'
 import { runPurge } from '../purge.ts'
 import { assertChallenge, TOKEN_INVALID } from './accounts-help.ts'
 import { startEdge } from './harness.ts'
@@ -225,7 +225,7 @@ test('payments of a deleted account stay without an owner', async () => {
     createPaidEvent('leaving', 'leaver'),
     createEvent(
       'customer.subscription.created',
-      subscriptionObject({ name: 'leaving', customer: 'cus_leaver' }, { status: 'canceled' }),
+      buildSubscription({ name: 'leaving', customer: 'cus_leaver' }, { status: 'canceled' }),
     ),
   )
   assert.equal((await get(who!, '/transactions')).total, 1)
@@ -241,6 +241,6 @@ test('payments of a deleted account stay without an owner', async () => {
     await query(`select user_id from payment_customer where provider_customer_id = 'cus_leaver'`),
     [{ user_id: null }],
   )
-  await tell(createEvent('charge.refunded', chargeObject({ name: 'leaving', customer: 'cus_leaver' }, 100)))
+  await tell(createEvent('charge.refunded', buildCharge({ name: 'leaving', customer: 'cus_leaver' }, 100)))
   assert.equal((await everything('/transactions?status=partially_refunded')).total, 2)
 })

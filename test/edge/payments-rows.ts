@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { applyChanges } from '../../sql/payment-changes.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import {
-  chargeObject,
+  buildCharge,
+  buildDispute,
+  buildIntent,
+  buildInvoice,
+  buildRefund,
+  buildSubscription,
+  buildWarning,
   createEvent,
-  disputeObject,
-  intentObject,
-  invoiceObject,
-  refundObject,
-  subscriptionObject,
   type TestEvent,
-  warningObject,
 } from '../payment-events.ts'
 import { startPaymentsWorld } from '../payments-world.ts'
 import { shareByFiles } from '../services.ts'
@@ -22,7 +22,7 @@ export const NOW = Math.floor(Date.now() / 1000)
 
 /** Creates the event of a successful payment. */
 export const createPaidEvent = (name: string, customer: string, more: object = {}): TestEvent =>
-  createEvent('payment_intent.succeeded', intentObject({ name, customer: `cus_${customer}`, ...more }))
+  createEvent('payment_intent.succeeded', buildIntent({ name, customer: `cus_${customer}`, ...more }))
 
 /** Creates payments of two people and a guest in a new database, with helpers that read them. */
 export async function createPayments() {
@@ -59,22 +59,22 @@ const HISTORY: readonly TestEvent[] = [
   createPaidEvent('a2', 'ann', { at: NOW - 2 * DAY, amount: 2000 }),
   createEvent(
     'charge.refunded',
-    chargeObject({ name: 'a2', customer: 'cus_ann', at: NOW - 2 * DAY, amount: 2000 }, 500, {
-      refunds: { data: [refundObject('a2', 1, 500, NOW - DAY + 1)] },
+    buildCharge({ name: 'a2', customer: 'cus_ann', at: NOW - 2 * DAY, amount: 2000 }, 500, {
+      refunds: { data: [buildRefund('a2', 1, 500, NOW - DAY + 1)] },
     }),
   ),
   createPaidEvent('a3', 'ann', { at: NOW - DAY, amount: 3000 }),
   createEvent(
     'charge.refunded',
-    chargeObject({ name: 'a3', customer: 'cus_ann', at: NOW - DAY, amount: 3000 }, 3000),
+    buildCharge({ name: 'a3', customer: 'cus_ann', at: NOW - DAY, amount: 3000 }, 3000),
   ),
   createEvent(
     'payment_intent.payment_failed',
-    intentObject({ name: 'a4', customer: 'cus_ann', at: NOW - 40 * DAY }),
+    buildIntent({ name: 'a4', customer: 'cus_ann', at: NOW - 40 * DAY }),
   ),
   createEvent(
     'payment_intent.payment_failed',
-    intentObject({ name: 'a5', customer: 'cus_ann', at: NOW - 41 * DAY }, { status: 'canceled' }),
+    buildIntent({ name: 'a5', customer: 'cus_ann', at: NOW - 41 * DAY }, { status: 'canceled' }),
   ),
   createEvent('checkout.session.completed', {
     id: 'cs_a6',
@@ -88,23 +88,23 @@ const HISTORY: readonly TestEvent[] = [
   }),
   createEvent(
     'invoice.paid',
-    invoiceObject({ name: 'a7', customer: 'cus_ann', at: NOW, amount: 700, currency: 'eur' }, true),
+    buildInvoice({ name: 'a7', customer: 'cus_ann', at: NOW, amount: 700, currency: 'eur' }, true),
   ),
-  createEvent('customer.subscription.created', subscriptionObject({ name: 'a8', customer: 'cus_ann' })),
+  createEvent('customer.subscription.created', buildSubscription({ name: 'a8', customer: 'cus_ann' })),
   createEvent(
     'customer.subscription.created',
-    subscriptionObject({ name: 'a9', customer: 'cus_ann' }, { status: 'past_due' }),
+    buildSubscription({ name: 'a9', customer: 'cus_ann' }, { status: 'past_due' }),
   ),
-  createEvent('charge.dispute.created', disputeObject({ name: 'a1' }, 'needs_response')),
-  createEvent('charge.dispute.created', disputeObject({ name: 'a2' }, 'under_review')),
-  createEvent('charge.dispute.closed', disputeObject({ name: 'a3' }, 'won')),
-  createEvent('radar.early_fraud_warning.created', warningObject({ name: 'a1' })),
+  createEvent('charge.dispute.created', buildDispute({ name: 'a1' }, 'needs_response')),
+  createEvent('charge.dispute.created', buildDispute({ name: 'a2' }, 'under_review')),
+  createEvent('charge.dispute.closed', buildDispute({ name: 'a3' }, 'won')),
+  createEvent('radar.early_fraud_warning.created', buildWarning({ name: 'a1' })),
   createPaidEvent('b1', 'bob', { at: NOW - 60, amount: 9000 }),
   createEvent(
     'customer.subscription.created',
-    subscriptionObject({ name: 'b2', customer: 'cus_bob' }, { status: 'trialing' }),
+    buildSubscription({ name: 'b2', customer: 'cus_bob' }, { status: 'trialing' }),
   ),
-  createEvent('charge.dispute.created', disputeObject({ name: 'b1', amount: 9000 }, 'lost')),
+  createEvent('charge.dispute.created', buildDispute({ name: 'b1', amount: 9000 }, 'lost')),
   createPaidEvent('guest', 'guest', { at: NOW - 30, amount: 50 }),
-  createEvent('charge.dispute.created', disputeObject({ name: 'unknown' }, 'needs_response')),
+  createEvent('charge.dispute.created', buildDispute({ name: 'unknown' }, 'needs_response')),
 ]

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  buildIntent,
   computeMac,
   createEvent,
-  intentObject,
   signEvent,
   type TestEvent,
   WEBHOOK_SECRET,
@@ -16,7 +16,7 @@ import { getSharedPayments } from './payments-rows.ts'
 
 const { api, query, send, url, env } = await getSharedPayments()
 const PATH = '/api/v1/payment/webhook'
-const testEvent: TestEvent = createEvent('payment_intent.succeeded', intentObject({ name: 'forged' }), {
+const testEvent: TestEvent = createEvent('payment_intent.succeeded', buildIntent({ name: 'forged' }), {
   id: 'evt_forged',
 })
 const body = JSON.stringify(testEvent)

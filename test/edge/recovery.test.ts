@@ -15,7 +15,7 @@ const registerAccount = (more: object = {}): Promise<Account> =>
   api.register(`user${++count}@example.com`, { ...more })
 const logIn = (username: string, password: string) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
-const request = (email: string) => api.post('/api/v1/auth/password-reset/request', { json: { email } })
+const requestReset = (email: string) => api.post('/api/v1/auth/password-reset/request', { json: { email } })
 const confirm = (token: string, new_password = 'a new password') =>
   api.post('/api/v1/auth/password-reset/confirm', { json: { token, new_password } })
 const verify = (token: string) => api.post('/api/v1/auth/verify-email', { json: { token } })
@@ -26,7 +26,7 @@ const expire = (token: string) =>
 
 async function requestResetMail(email: string): Promise<Mail> {
   await readMails()
-  await request(email)
+  await requestReset(email)
   const [mail] = await readMails()
   return mail!
 }
@@ -54,7 +54,7 @@ describe('requesting a reset', () => {
     const before = await query('select count(*)::int as n from audit_event')
     const answers = []
     const addresses = [email, 'nobody@example.com', inactive.email, ` ${email.toUpperCase()} `]
-    for (const address of addresses) answers.push(pickComparableFields(await request(address)))
+    for (const address of addresses) answers.push(pickComparableFields(await requestReset(address)))
     assert.equal(answers[0]!.status, 200)
     assert.deepEqual(JSON.parse(answers[0]!.text), {
       detail: 'If the address has an account, an email with a reset token is on its way',

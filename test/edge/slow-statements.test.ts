@@ -24,7 +24,7 @@ interface LogLine {
   readonly requestId?: string
 }
 
-const WARN = 40
+const WARN_LEVEL = 40
 const createLogInto = (lines: LogLine[]): pino.Logger => {
   const write = (text: string): void => {
     const line = JSON.parse(text) as LogLine
@@ -105,7 +105,7 @@ for (const [kind, statement] of [
     assert.ok(line!.ms >= 150 && line!.ms < 10_000, String(line!.ms))
     assert.deepEqual(
       [line!.level, line!.statement, line!.route, line!.requestId],
-      [WARN, statement, `GET /${kind}/:ms`, `${kind}-1`],
+      [WARN_LEVEL, statement, `GET /${kind}/:ms`, `${kind}-1`],
     )
   })
 

@@ -28,10 +28,10 @@ async function openStream(
   if (answer.status !== 200) await answer.text()
   return { status: answer.status, leave: () => own.abort() }
 }
-const forwardedFrom = (address: string) => ({ 'x-forwarded-for': address })
-const signedInFrom = (token: string, address = '192.0.2.9') => ({
+const createForwardedHeaders = (address: string) => ({ 'x-forwarded-for': address })
+const createSessionHeaders = (token: string, address = '192.0.2.9') => ({
   authorization: `Bearer ${token}`,
-  ...forwardedFrom(address),
+  ...createForwardedHeaders(address),
 })
 const openStreams = async (headers: Record<string, string>, times: number): Promise<OpenedStream[]> => {
   const streams: OpenedStream[] = []
@@ -41,22 +41,22 @@ const openStreams = async (headers: Record<string, string>, times: number): Prom
 const statusesOf = (streams: readonly OpenedStream[]): number[] => streams.map(({ status }) => status)
 
 test('limits anonymous streams per address, independent of others', async () => {
-  const streams = await openStreams(forwardedFrom('192.0.2.1'), 4)
+  const streams = await openStreams(createForwardedHeaders('192.0.2.1'), 4)
   assert.deepEqual(statusesOf(streams), [200, 200, 200, 429])
-  assert.deepEqual(statusesOf(await openStreams(forwardedFrom('192.0.2.2'), 1)), [200])
-  assert.deepEqual(statusesOf(await openStreams(signedInFrom(ann.token, '192.0.2.1'), 1)), [200])
+  assert.deepEqual(statusesOf(await openStreams(createForwardedHeaders('192.0.2.2'), 1)), [200])
+  assert.deepEqual(statusesOf(await openStreams(createSessionHeaders(ann.token, '192.0.2.1'), 1)), [200])
   streams[1]!.leave()
   await until(
     "the stream's slot is free",
-    async () => (await openStream(api, forwardedFrom('192.0.2.1'))).status === 200,
+    async () => (await openStream(api, createForwardedHeaders('192.0.2.1'))).status === 200,
   )
-  assert.deepEqual(statusesOf(await openStreams(forwardedFrom('192.0.2.1'), 1)), [429])
+  assert.deepEqual(statusesOf(await openStreams(createForwardedHeaders('192.0.2.1'), 1)), [429])
 })
 
 test('limits streams per account from any address', async () => {
   const streams = [
-    ...(await openStreams(signedInFrom(bob.token), 1)),
-    ...(await openStreams(signedInFrom(bob.token, '192.0.2.10'), 2)),
+    ...(await openStreams(createSessionHeaders(bob.token), 1)),
+    ...(await openStreams(createSessionHeaders(bob.token, '192.0.2.10'), 2)),
   ]
   assert.deepEqual(statusesOf(streams), [200, 200, 429])
   const { json } = await api.get('/api/v1/jobs/events', { token: bob.token })
@@ -67,30 +67,34 @@ test('limits streams per account from any address', async () => {
   streams[0]!.leave()
   await until(
     "the stream's slot is free",
-    async () => (await openStream(api, signedInFrom(bob.token))).status === 200,
+    async () => (await openStream(api, createSessionHeaders(bob.token))).status === 200,
   )
 })
 
 test('admits no more than the limit of concurrent requests', async () => {
-  const all = await Promise.all(Array.from({ length: 20 }, () => openStream(api, forwardedFrom('192.0.2.3'))))
+  const all = await Promise.all(
+    Array.from({ length: 20 }, () => openStream(api, createForwardedHeaders('192.0.2.3'))),
+  )
   assert.equal(all.filter(({ status }) => status === 200).length, 3)
 })
 
 test('rejected requests and requests without a stream use no slot', async () => {
   for (let i = 0; i < 5; i++) {
     const missing = '/api/v1/jobs/0198c5a0-0000-7000-8000-000000000000/events'
-    assert.equal((await openStream(api, forwardedFrom('192.0.2.4'), missing)).status, 404)
-    const head = await api.call('HEAD', '/api/v1/jobs/events', { headers: forwardedFrom('192.0.2.4') })
+    assert.equal((await openStream(api, createForwardedHeaders('192.0.2.4'), missing)).status, 404)
+    const head = await api.call('HEAD', '/api/v1/jobs/events', {
+      headers: createForwardedHeaders('192.0.2.4'),
+    })
     assert.equal(head.status, 200)
   }
-  assert.deepEqual(statusesOf(await openStreams(forwardedFrom('192.0.2.4'), 3)), [200, 200, 200])
+  assert.deepEqual(statusesOf(await openStreams(createForwardedHeaders('192.0.2.4'), 3)), [200, 200, 200])
 })
 
 test('rejects a first stream of a job before the job is added', async () => {
-  await openStreams(forwardedFrom('192.0.2.5'), 3)
+  await openStreams(createForwardedHeaders('192.0.2.5'), 3)
   const answer = await api.post('/api/v1/ai/chat/stream', {
     json: { message: 'hello' },
-    headers: forwardedFrom('192.0.2.5'),
+    headers: createForwardedHeaders('192.0.2.5'),
   })
   assert.equal(answer.status, 429, answer.text)
   assert.deepEqual(await query(`select 1 from job where queue = 'ai'`), [])

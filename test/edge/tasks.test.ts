@@ -13,9 +13,9 @@ const ledger = createLedger(database)
 const admin = await api.register('admin@example.com')
 const owner = await api.register('owner@example.com')
 const other = await api.register('other@example.com')
-const ENQUEUE = '/api/v1/tasks/enqueue'
+const ENQUEUE_PATH = '/api/v1/tasks/enqueue'
 const enqueue = (json: unknown, token: string | undefined = owner.token) =>
-  api.post(ENQUEUE, { json, ...(token === undefined ? {} : { token }) })
+  api.post(ENQUEUE_PATH, { json, ...(token === undefined ? {} : { token }) })
 const getResult = (id: string, token?: string) =>
   api.get(`/api/v1/tasks/result/${id}`, token === undefined ? {} : { token })
 const createIoTask = (more: object = {}) => ({
@@ -169,12 +169,16 @@ test('a delayed task waits until its time', async () => {
 test('the same Idempotency-Key adds a task once', async () => {
   const headers = { 'idempotency-key': 'once' }
   const [first, again] = [
-    await api.post(ENQUEUE, { json: createIoTask(), token: owner.token, headers }),
-    await api.post(ENQUEUE, { json: createIoTask(), token: owner.token, headers }),
+    await api.post(ENQUEUE_PATH, { json: createIoTask(), token: owner.token, headers }),
+    await api.post(ENQUEUE_PATH, { json: createIoTask(), token: owner.token, headers }),
   ]
   assert.deepEqual([first.status, again.status], [202, 202])
   assert.equal(again.json.task_id, first.json.task_id)
-  const another = await api.post(ENQUEUE, { json: createIoTask({ count: 2 }), token: owner.token, headers })
+  const another = await api.post(ENQUEUE_PATH, {
+    json: createIoTask({ count: 2 }),
+    token: owner.token,
+    headers,
+  })
   assert.equal(another.status, 422)
 })
 
@@ -184,7 +188,7 @@ test('a task is visible to its owner and admins; one without an owner to all cal
     Promise.all([owner, admin, other].map(async ({ token }) => (await getResult(id, token)).status))
   assert.deepEqual(await seen(task_id), [200, 200, 404])
   assert.equal((await getResult(task_id)).status, 404)
-  const open = await api.post(ENQUEUE, { json: createIoTask() })
+  const open = await api.post(ENQUEUE_PATH, { json: createIoTask() })
   assert.equal(open.status, 202)
   assert.deepEqual(await seen(open.json.task_id), [200, 200, 200])
   assert.equal((await getResult(open.json.task_id)).status, 200)
@@ -243,17 +247,20 @@ test("the list has an argument schema for each task, and an invalid argument's e
 })
 
 test('anonymous callers are admitted only if the area is open', async () => {
-  assert.equal((await noAuthEdge.post(ENQUEUE, { json: createIoTask() })).status, 202)
+  assert.equal((await noAuthEdge.post(ENQUEUE_PATH, { json: createIoTask() })).status, 202)
   assert.equal((await noAuthEdge.get('/api/v1/tasks')).status, 200)
   for (const [method, path] of [
-    ['post', ENQUEUE],
+    ['post', ENQUEUE_PATH],
     ['get', '/api/v1/tasks'],
     ['get', '/api/v1/tasks/result/x'],
   ] as const) {
     const answer = await closedEdge[method](path, method === 'post' ? { json: createIoTask() } : {})
     assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer realm="Millrace"'])
   }
-  assert.equal((await closedEdge.post(ENQUEUE, { json: createIoTask(), token: owner.token })).status, 202)
+  assert.equal(
+    (await closedEdge.post(ENQUEUE_PATH, { json: createIoTask(), token: owner.token })).status,
+    202,
+  )
 })
 
 test('concurrent requests each get their own task', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTotpSetup, matchStep } from '../../edge/totp.ts'
+import { createTotpSetup, findMatchingStep } from '../../edge/totp.ts'
 import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../tasks/accounts/tokens.ts'
 import { computeCode, decodeBase32 } from '../totp.ts'
 import { SECRET } from './harness.ts'
@@ -14,7 +14,7 @@ describe('one-time codes', () => {
   const HOTP = '755224 287082 359152 969429 338314 254676 287922 162583 399871 520489'.split(' ')
   test('match RFC 4226', () => {
     for (const [step, code] of HOTP.entries()) {
-      assert.equal(matchStep(secret, code, step * 30_000), step)
+      assert.equal(findMatchingStep(secret, code, step * 30_000), step)
       assert.equal(computeCode(secret, step), code)
     }
   })
@@ -30,7 +30,7 @@ describe('one-time codes', () => {
   ] as const)
     test(`match RFC 6238 at ${seconds} s`, () => {
       const step = Math.floor(seconds / 30)
-      assert.equal(matchStep(secret, code.slice(2), seconds * 1000), step)
+      assert.equal(findMatchingStep(secret, code.slice(2), seconds * 1000), step)
       assert.equal(computeCode(secret, step), code.slice(2))
     })
 
@@ -38,14 +38,14 @@ describe('one-time codes', () => {
     const now = 1_700_000_000_000
     const step = Math.floor(now / 30_000)
     const taken = [-3, -2, -1, 0, 1, 2, 3].map((off) =>
-      matchStep(secret, computeCode(secret, step + off), now),
+      findMatchingStep(secret, computeCode(secret, step + off), now),
     )
     assert.deepEqual(taken, [-1, -1, step - 1, step, step + 1, -1, -1])
   })
 
   test('are rejected if malformed', () => {
     for (const code of ['', '0', '12345', '1234567', 'abcdef', '२८७०८२', ' 28708', '-28708', '287082\n'])
-      assert.equal(matchStep(secret, code, 59_000), -1, JSON.stringify(code))
+      assert.equal(findMatchingStep(secret, code, 59_000), -1, JSON.stringify(code))
   })
 
   test('have a 160-bit secret per row and deployment, which an app reads from the URI', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { decodeBase32, useEarlierCode } from '../totp.ts'
 import { type Account, type Answered, type Api, PASSWORD } from './harness.ts'
 
-export const TOTP = '/api/v1/auth/totp'
+export const TOTP_PATH = '/api/v1/auth/totp'
 
 export interface SecuredAccount extends Account {
   readonly secret: Buffer
@@ -18,11 +18,11 @@ export const signInWith = (
 
 /** Enables one-time codes with the code of an earlier step, so that the current code stays unused. */
 export async function enableTotp(api: Api, account: Account): Promise<SecuredAccount> {
-  const begun = await api.post(TOTP, { token: account.token, json: {} })
+  const begun = await api.post(TOTP_PATH, { token: account.token, json: {} })
   assert.equal(begun.status, 200, begun.text)
   const secret = decodeBase32(begun.json.secret)
   const confirmed = await useEarlierCode(secret, (code) =>
-    api.post(`${TOTP}/confirm`, { token: account.token, json: { code } }),
+    api.post(`${TOTP_PATH}/confirm`, { token: account.token, json: { code } }),
   )
   assert.equal(confirmed.status, 200, confirmed.text)
   return { ...account, secret, recoveryCodes: confirmed.json.recovery_codes }

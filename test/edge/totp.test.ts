@@ -8,7 +8,7 @@ import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
 import { assertRefused, getMe, getSharedCast, logIn, refreshSession, sessionIdOf } from './accounts-help.ts'
 import { requestKey } from './api-keys-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
-import { enableTotp, signInWith, TOTP } from './totp-help.ts'
+import { enableTotp, signInWith, TOTP_PATH } from './totp-help.ts'
 
 /** Tests how one-time codes are enabled, required at sign-in, accepted once, and disabled. */
 
@@ -26,11 +26,12 @@ const CODE_WRONG = {
 }
 const LOCKED = 'This account is locked after too many failed logins; try again later'
 
-const begin = (token: string, json: object = {}) => api.post(TOTP, { token, json })
-const confirm = (token: string, code: string) => api.post(`${TOTP}/confirm`, { token, json: { code } })
-const disableTotp = (token: string, json: object) => api.call('DELETE', TOTP, { token, json })
-const renew = (token: string, json: object) => api.post(`${TOTP}/recovery-codes`, { token, json })
-const readState = async (token: string) => (await api.get(TOTP, { token })).json
+const beginSetup = (token: string, json: object = {}) => api.post(TOTP_PATH, { token, json })
+const confirm = (token: string, code: string) => api.post(`${TOTP_PATH}/confirm`, { token, json: { code } })
+const disableTotp = (token: string, json: object) => api.call('DELETE', TOTP_PATH, { token, json })
+const renewRecoveryCodes = (token: string, json: object) =>
+  api.post(`${TOTP_PATH}/recovery-codes`, { token, json })
+const readState = async (token: string) => (await api.get(TOTP_PATH, { token })).json
 const createSecuredAccount = async () => enableTotp(api, await newcomer())
 /** Makes the account's session an hour old. */
 const ageSession = ({ token }: Account) =>
@@ -60,7 +61,7 @@ describe('enabling one-time codes', () => {
       confirmed_at: null,
       recovery_codes_left: 0,
     })
-    const begun = await begin(person.token)
+    const begun = await beginSetup(person.token)
     assert.deepEqual([begun.status, Object.keys(begun.json)], [200, ['secret', 'uri']])
     assert.equal(begun.headers['cache-control'], 'no-store')
     assert.equal(new URL(begun.json.uri).searchParams.get('secret'), begun.json.secret)
@@ -77,7 +78,7 @@ describe('enabling one-time codes', () => {
     assert.ok(Math.abs(Date.parse(confirmed_at) - Date.now()) < 60_000)
     assertCodeRequired(await logIn(api, person.email), CODE_REQUIRED)
     for (const again of [
-      await begin(person.token),
+      await beginSetup(person.token),
       await confirm(person.token, computeCode(secret, computeCurrentStep(1))),
     ])
       assertRefused(again, 409, 'One-time codes are already enabled; disable them first')
@@ -107,16 +108,16 @@ describe('enabling one-time codes', () => {
       assert.equal(second.text, first.text)
       return first.json
     }
-    const { secret } = await twice(TOTP, keys[0]!, {})
+    const { secret } = await twice(TOTP_PATH, keys[0]!, {})
     const code = computeCode(decodeBase32(secret), computeCurrentStep())
-    const { recovery_codes } = await twice(`${TOTP}/confirm`, keys[1]!, { code })
+    const { recovery_codes } = await twice(`${TOTP_PATH}/confirm`, keys[1]!, { code })
     const kept = JSON.stringify(await query('select body from idempotency_key where key = any($1)', [keys]))
     for (const hidden of [secret, ...recovery_codes]) assert.ok(!kept.includes(hidden))
   })
 
   test('counts only the last secret when repeated', async () => {
     const { token } = await newcomer()
-    const [first, second] = [await begin(token), await begin(token)]
+    const [first, second] = [await beginSetup(token), await beginSetup(token)]
     assert.notEqual(first.json.secret, second.json.secret)
     assert.equal(
       (await confirm(token, computeCode(decodeBase32(first.json.secret), computeCurrentStep()))).status,
@@ -133,23 +134,23 @@ describe('enabling one-time codes', () => {
     await ageSession(person)
     const detail =
       'This requires the password (and a one-time code, if enabled) or a sign-in within the last 10 minutes'
-    assertRefused(await begin(person.token), 403, detail)
+    assertRefused(await beginSetup(person.token), 403, detail)
     // A refreshed session does not count as a new sign-in.
     const refreshed = await refreshSession(api, person.refresh)
-    assertRefused(await begin(refreshed.json.access_token), 403, detail)
-    const wrong = await begin(person.token, { password: 'not the password' })
+    assertRefused(await beginSetup(refreshed.json.access_token), 403, detail)
+    const wrong = await beginSetup(person.token, { password: 'not the password' })
     assertRefused(wrong, 400, 'The password or the code is incorrect')
     assert.equal(await countFailures(person), 1)
-    assert.equal((await begin(person.token, { password: PASSWORD })).status, 200)
+    assert.equal((await beginSetup(person.token, { password: PASSWORD })).status, 200)
     assert.equal(await countFailures(person), 0)
   })
 
   test('gives recovery codes to one of two concurrent confirmations', async () => {
     const { token } = await newcomer()
-    const secret = decodeBase32((await begin(token)).json.secret)
+    const secret = decodeBase32((await beginSetup(token)).json.secret)
     const json = { code: computeCode(secret, computeCurrentStep()) }
     const answers = await Promise.all(
-      [api, otherEdge].map((edge) => edge.post(`${TOTP}/confirm`, { token, json })),
+      [api, otherEdge].map((edge) => edge.post(`${TOTP_PATH}/confirm`, { token, json })),
     )
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409])
     assert.equal((await readState(token)).recovery_codes_left, 10)
@@ -163,7 +164,7 @@ describe('enabling one-time codes', () => {
       'Call POST /api/v1/auth/totp first; it returns the secret',
     )
     for (const code of ['', '12345', '1234567', '12345a', '१२३४५६', 123456, null, ['123456']])
-      assert.equal((await api.post(`${TOTP}/confirm`, { token, json: { code } })).status, 422, `${code}`)
+      assert.equal((await api.post(`${TOTP_PATH}/confirm`, { token, json: { code } })).status, 422, `${code}`)
   })
 })
 
@@ -204,7 +205,7 @@ describe('a sign-in with one-time codes', () => {
 
   test('rejects the code that enabled them', async () => {
     const { email, token } = await newcomer()
-    const secret = decodeBase32((await begin(token)).json.secret)
+    const secret = decodeBase32((await beginSetup(token)).json.secret)
     const code = computeCode(secret, computeCurrentStep())
     assert.equal((await confirm(token, code)).status, 200)
     assertCodeRequired(await signInWith(api, email, { totp_code: code }), CODE_WRONG)
@@ -351,11 +352,11 @@ test('concurrent actions give only documented answers', async () => {
       signInWith(otherEdge, email, { recovery_code: recoveryCodes[0]! }),
       signInWith(api, email, { totp_code: computeCode(secret, computeCurrentStep(100)) }),
       logIn(otherEdge, email),
-      begin(token),
-      renew(token, proof),
+      beginSetup(token),
+      renewRecoveryCodes(token, proof),
       disableTotp(token, proof),
       otherEdge.call('DELETE', `/api/v1/auth/users/${id}/totp`, { token: admin.token }),
-      begin(token),
+      beginSetup(token),
       confirm(token, computeCode(secret, computeCurrentStep())),
       api.call('DELETE', '/api/v1/auth/sessions', { token }),
     ]
@@ -372,7 +373,7 @@ describe('disabling one-time codes and renewing recovery codes', () => {
     const person = await createSecuredAccount()
     const { token, secret, recoveryCodes } = person
     const [used, kept] = recoveryCodes as [string, string]
-    for (const act of [disableTotp, renew]) {
+    for (const act of [disableTotp, renewRecoveryCodes]) {
       for (const json of [
         {},
         { password: PASSWORD },
@@ -387,7 +388,7 @@ describe('disabling one-time codes and renewing recovery codes', () => {
         assertRefused(await act(token, json), 400, 'The password or the code is incorrect')
     }
     assert.equal(await countFailures(person), 4)
-    const renewed = await renew(token, { password: PASSWORD, recovery_code: used })
+    const renewed = await renewRecoveryCodes(token, { password: PASSWORD, recovery_code: used })
     assert.equal(renewed.status, 200, renewed.text)
     assert.equal(new Set([...renewed.json.recovery_codes, ...recoveryCodes]).size, 20)
     assert.equal(await countFailures(person), 0)
@@ -403,7 +404,7 @@ describe('disabling one-time codes and renewing recovery codes', () => {
     })
     assert.deepEqual([off.status, off.text], [204, ''])
     assert.equal((await logIn(api, person.email)).status, 200)
-    for (const act of [disableTotp, renew])
+    for (const act of [disableTotp, renewRecoveryCodes])
       assertRefused(
         await act(token, { password: PASSWORD, totp_code: '123456' }),
         409,

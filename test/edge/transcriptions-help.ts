@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { shareByFiles } from '../services.ts'
 import {
-  recording,
+  createSilentWav,
   startTranscriptionServer,
   type TranscriptionStandIn,
   transcribe,
@@ -34,7 +34,7 @@ export const startTranscribing = shareByFiles(async () => {
 
 let seeds = 0
 /** Returns a recording that no test has uploaded before. */
-export const createRecording = (seconds = 1): Buffer => recording(seconds, ++seeds)
+export const createRecording = (seconds = 1): Buffer => createSilentWav(seconds, ++seeds)
 
 export const createUpload = (
   bytes: string | Uint8Array,

@@ -38,17 +38,17 @@ for (const [{ id }, role] of [
     role,
   ])
 const otherOrganization = await create(adder!)
-const keyFor = async (who: Caller, organization_id: number): Promise<Caller> => ({
+const createKeyFor = async (who: Caller, organization_id: number): Promise<Caller> => ({
   token: (await createKey(api, who, { organization_id })).key,
 })
 
 const CALLERS: Readonly<Record<string, Caller>> = {
   adder: adder!,
-  'its-key': await keyFor(adder!, organization),
-  'its-other-key': await keyFor(adder!, otherOrganization),
+  'its-key': await createKeyFor(adder!, organization),
+  'its-other-key': await createKeyFor(adder!, otherOrganization),
   owner,
   admin,
-  'admin-key': await keyFor(admin, organization),
+  'admin-key': await createKeyFor(admin, organization),
   member,
   outsider,
   service: serviceAdmin,
@@ -70,34 +70,34 @@ async function createEndpoint({ id }: { id: number } = adder!): Promise<Endpoint
   return { at: `${PATH}/${made!.id}`, delivery: Number(delivery!.id), organization }
 }
 
-const patchWith =
+const makePatch =
   (json: object) =>
   ({ token }: Caller, { at }: Endpoint) =>
     api.call('PATCH', at, { token, json })
-const request =
+const makeRequest =
   (method: string, path: (of: Endpoint) => string) =>
   ({ token }: Caller, of: Endpoint) =>
     api.call(method, path(of), { token })
 
-const ACTIONS: Readonly<Record<string, ReturnType<typeof patchWith>>> = {
-  list: request('GET', (of) => `${PATH}?organization_id=${of.organization}`),
-  get: request('GET', ({ at }) => at),
-  describe: patchWith({ description: 'ours' }),
-  'switch-off': patchWith({ is_active: false }),
-  'switch-on': patchWith({ is_active: true }),
-  'set-url': patchWith({ url: 'https://other.example.com/' }),
-  'set-events': patchWith({ events: ['payment.changed', 'send.changed', 'job.done'] }),
-  'describe-and-set-url': patchWith({ description: 'ours', url: 'https://other.example.com/' }),
-  'roll-secret': request('POST', ({ at }) => `${at}/secret`),
-  deliveries: request('GET', ({ at }) => `${at}/deliveries`),
-  delivery: request('GET', ({ at, delivery }) => `${at}/deliveries/${delivery}`),
-  'no-delivery': request('GET', ({ at }) => `${at}/deliveries/999999`),
-  send: request('POST', ({ at, delivery }) => `${at}/deliveries/${delivery}/send`),
-  'send-none': request('POST', ({ at }) => `${at}/deliveries/999999/send`),
-  delete: request('DELETE', ({ at }) => at),
+const ACTIONS: Readonly<Record<string, ReturnType<typeof makePatch>>> = {
+  list: makeRequest('GET', (of) => `${PATH}?organization_id=${of.organization}`),
+  get: makeRequest('GET', ({ at }) => at),
+  describe: makePatch({ description: 'ours' }),
+  'switch-off': makePatch({ is_active: false }),
+  'switch-on': makePatch({ is_active: true }),
+  'set-url': makePatch({ url: 'https://other.example.com/' }),
+  'set-events': makePatch({ events: ['payment.changed', 'send.changed', 'job.done'] }),
+  'describe-and-set-url': makePatch({ description: 'ours', url: 'https://other.example.com/' }),
+  'roll-secret': makeRequest('POST', ({ at }) => `${at}/secret`),
+  deliveries: makeRequest('GET', ({ at }) => `${at}/deliveries`),
+  delivery: makeRequest('GET', ({ at, delivery }) => `${at}/deliveries/${delivery}`),
+  'no-delivery': makeRequest('GET', ({ at }) => `${at}/deliveries/999999`),
+  send: makeRequest('POST', ({ at, delivery }) => `${at}/deliveries/${delivery}/send`),
+  'send-none': makeRequest('POST', ({ at }) => `${at}/deliveries/999999/send`),
+  delete: makeRequest('DELETE', ({ at }) => at),
 }
 
-const RIGHTS = `
+const RIGHTS_TABLE = `
                       adder its-key its-other-key owner admin admin-key member outsider service
 list                  200   200     403           200   200   200       403    403      403
 get                   200   200     404           200   200   200       404    404      200
@@ -126,7 +126,7 @@ const readState = async ({ at, delivery }: Endpoint) =>
   )[0]
 
 describe('an endpoint of an organization', () => {
-  const [head, ...lines] = RIGHTS.trim().split('\n')
+  const [head, ...lines] = RIGHTS_TABLE.trim().split('\n')
   const names = head!.trim().split(/\s+/)
   for (const line of lines) {
     const [action, ...statuses] = line.split(/\s+/)
@@ -197,8 +197,8 @@ test('only admins and owners can add endpoints to an organization', async () => 
   const other = await org()
   const json = { url: TARGET, events: ['job.done'], organization_id: other.id }
   const callers = [
-    ...[other.owner, other.admin, await keyFor(other.admin, other.id)],
-    ...[await keyFor(owner, organization), other.member, other.outsider, serviceAdmin],
+    ...[other.owner, other.admin, await createKeyFor(other.admin, other.id)],
+    ...[await createKeyFor(owner, organization), other.member, other.outsider, serviceAdmin],
   ]
   const answers = await Promise.all(callers.map(({ token }) => api.post(PATH, { token, json })))
   assert.deepEqual(

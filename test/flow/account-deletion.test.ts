@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { noRows, sql } from '../../sql/db.ts'
-import { subscriptionObject } from '../payment-events.ts'
+import { buildSubscription } from '../payment-events.ts'
 import { startPaymentsWorld } from '../payments-world.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -33,7 +33,7 @@ async function addLeavingAccount(at: object | null = {}) {
   const [who] = await people(1)
   const name = `leaver${++names}x`
   await world.link(who!, name)
-  const object = subscriptionObject({ name })
+  const object = buildSubscription({ name })
   if (at !== null) stripe.account.subscriptions.set(`sub_${name}`, { ...object, ...at } as never)
   await query(
     `insert into payment_subscription (customer_id, provider_subscription_id, facts)
@@ -112,7 +112,7 @@ test('expires open checkouts and cancels subscriptions that only the provider ha
   await world.link(who!, 'late1x')
   const open = { customer: 'cus_late1x', status: 'open' }
   stripe.account.sessions.push({ id: 'cs_late1x', ...open }, { id: 'cs_paid1x', ...open, status: 'complete' })
-  stripe.account.subscriptions.set('sub_late1x', subscriptionObject({ name: 'late1x' }) as never)
+  stripe.account.subscriptions.set('sub_late1x', buildSubscription({ name: 'late1x' }) as never)
   const answer = await api.call('DELETE', `/api/v1/auth/users/${who!.id}`, { token: admin!.token })
   assert.equal(answer.status, 204)
   const there = () => query('select from account where id = $1', [who!.id])

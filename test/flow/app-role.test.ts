@@ -12,7 +12,7 @@ import { restore } from '../../tasks/backup/restore.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createEmptyDatabase } from '../database.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { Client, SECRET, startProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { startModelServer } from '../standins/models.ts'
@@ -83,7 +83,9 @@ test('edges and workers work fully without owning any object', async () => {
     return JSON.parse(text) as Record<string, unknown>
   }
 
-  const { id } = await parseOk(await client.upload(await textPdf(2, { line: () => 'by the river' }), 'a.pdf'))
+  const { id } = await parseOk(
+    await client.upload(await buildTextPdf(2, { line: () => 'by the river' }), 'a.pdf'),
+  )
   assert.deepEqual(await parseOk(await client.post(`/api/v1/documents/${id}/extract`)), {
     ...{ read: 2, unread: 0, skipped: 0 },
   })

@@ -15,7 +15,7 @@ import { createEmptyDatabase } from '../database.ts'
 import { SECRET, startEdge, startEdgeAndDatabase } from '../edge/harness.ts'
 import { createLedger } from '../edge/ledger.ts'
 import { startOwnWorker } from '../edge/own-worker.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { Client } from '../service.ts'
 import { findDifferences } from '../sql/sums-help.ts'
 
@@ -59,7 +59,7 @@ async function digestTables(file: string): Promise<Map<string, string>> {
 }
 
 test('a backup under load is a consistent snapshot on which a service can run', async () => {
-  const pdf = await textPdf(2, { line: () => 'restored' })
+  const pdf = await buildTextPdf(2, { line: () => 'restored' })
   const kept = (await api.upload(ann.token, pdf, { name: 'kept.pdf' })).json.id as number
   const extraction = await api.post(`/api/v1/documents/${kept}/extract?background=true`, { token: ann.token })
   await api.upload(ann.token, 'some text', { name: 'text.txt' })

@@ -4,12 +4,12 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { createCanvas } from '@napi-rs/canvas'
 import { createEmail } from '../edge/harness.ts'
-import { deepPdf, encryptedPdf, hugePagePdf, truncatedPdf } from '../pdfs.ts'
+import { buildDeepPdf, buildEncryptedPdf, buildHugePagePdf, buildTruncatedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { sharedService } from './shared-service.ts'
+import { getSharedService } from './shared-service.ts'
 
-const { query, url, worker } = await sharedService()
+const { query, url, worker } = await getSharedService()
 // The edge runs in its own process, because the last test reads its peak memory.
 const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
@@ -47,13 +47,13 @@ const readPeakRss = (pid: number): number =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 
 test('a truncated PDF gives pages or one unread page with a reason', async () => {
-  const pages = await extractPages(await truncatedPdf(), 'truncated.pdf')
+  const pages = await extractPages(await buildTruncatedPdf(), 'truncated.pdf')
   assert.ok(pages.length >= 1)
   for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
 })
 
 test('an encrypted PDF gives one unread page that reports the encryption', async () => {
-  assertUnread(await extractPages(encryptedPdf(), 'secret.pdf'), /password/i)
+  assertUnread(await extractPages(buildEncryptedPdf(), 'secret.pdf'), /password/i)
 })
 
 test('a PNG named .pdf is read as an image', async () => {
@@ -71,12 +71,12 @@ test('a PNG named .pdf is read as an image', async () => {
 })
 
 test('a page of 100,000 x 100,000 points neither exhausts memory nor kills the worker', async () => {
-  assertUnread(await extractPages(await hugePagePdf(), 'huge.pdf'), /large|size/i)
+  assertUnread(await extractPages(await buildHugePagePdf(), 'huge.pdf'), /large|size/i)
 })
 
 for (const kind of ['arrays', 'content', 'tree'] as const) {
   test(`a PDF with deeply nested ${kind} gives a page, read or not`, async () => {
-    const pages = await extractPages(deepPdf(kind, 20_000), `deep-${kind}.pdf`)
+    const pages = await extractPages(buildDeepPdf(kind, 20_000), `deep-${kind}.pdf`)
     assert.ok(pages.length >= 1)
     for (const page of pages) assert.ok(page.status === 'read' || page.detail !== null)
   })

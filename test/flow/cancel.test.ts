@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createTestDatabase } from '../database.ts'
-import { scanPdf } from '../pdfs.ts'
+import { buildScanPdf } from '../pdfs.ts'
 import { type Child, launchProcess, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
@@ -88,7 +88,7 @@ test('stops a running job but not its worker, and the next job of the document w
 })
 
 test('aborts a page during OCR', async (t) => {
-  const bytes = await scanPdf(8, { sentences: 4 })
+  const bytes = await buildScanPdf(8, { sentences: 4 })
   const { id } = (await (await client.upload(bytes, 'scans.pdf')).json()) as { id: number }
   const jobId = await crash.extract(client, id)
   await crash.waitForPages(query, jobId, 1)

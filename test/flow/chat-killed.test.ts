@@ -47,7 +47,7 @@ test('readers get exactly the stored answer, without gaps or repeats, and can st
       message: `Question ${i}`,
       key: `reader ${i}`,
       random,
-      drop: 0.02,
+      dropProbability: 0.02,
       ...(i === 0 ? { stopWhen: hasRestarted, token: client.token } : {}),
     }),
   )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestDatabase } from '../database.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { type Child, type Client, type Frame, type Stream, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -78,7 +78,7 @@ export function startWorker(
 }
 
 export async function uploadText(client: Client, pages: number, title: string): Promise<number> {
-  const bytes = await textPdf(pages, { line: () => title })
+  const bytes = await buildTextPdf(pages, { line: () => title })
   const uploaded = await client.upload(bytes, `${title}.pdf`)
   assert.equal(uploaded.status, 201)
   return ((await uploaded.json()) as { id: number }).id

@@ -5,11 +5,11 @@ import { type Child, launchProcess } from '../service.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'
 import { startReader } from './reader.ts'
-import { sharedService } from './shared-service.ts'
+import { getSharedService } from './shared-service.ts'
 
 /** Bulk requests for several documents. */
 
-const service = await sharedService()
+const service = await getSharedService()
 const [client, other] = [await service.client(), await service.client()]
 // The tests kill workers, so this service is not shared. Its workers run no extractions.
 const { url, query } = await createTestDatabase()

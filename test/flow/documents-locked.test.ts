@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { pageLines } from '../pdfs.ts'
-import { sharedService } from './shared-service.ts'
+import { createPageLines } from '../pdfs.ts'
+import { getSharedService } from './shared-service.ts'
 
 const PASSWORD = 'Grün & weiß'
-const { query, ...service } = await sharedService()
+const { query, ...service } = await getSharedService()
 const client = await service.client()
 
 const encryptedPdf = await readFile(new URL('../data/locked.pdf', import.meta.url))
-const lines = [1, 2].map((n) => pageLines(n, 2, { sentences: 2 }).join('\n'))
+const lines = [1, 2].map((n) => createPageLines(n, 2, { sentences: 2 }).join('\n'))
 
 test('reads an encrypted PDF with its password, and keeps the password for later readings and images', async () => {
   const { id } = (await (await client.upload(encryptedPdf, 'locked.pdf')).json()) as { id: number }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type FailoverOptions, failOver } from '../failover.ts'
-import { LONG } from '../runs.ts'
+import { IS_LONG } from '../runs.ts'
 
 /**
  * The primary dies, its standby is promoted, and every process recovers. `npm run bench -- failover` measures the time.
@@ -9,7 +9,7 @@ import { LONG } from '../runs.ts'
 
 const SYNCHRONOUS_CASES: readonly FailoverOptions[] = [
   { failure: 'killed' },
-  ...(LONG ? [{ failure: 'silent' as const }] : []),
+  ...(IS_LONG ? [{ failure: 'silent' as const }] : []),
 ]
 
 for (const options of SYNCHRONOUS_CASES)
@@ -21,7 +21,7 @@ for (const options of SYNCHRONOUS_CASES)
     assert.deepEqual(broken, { lost: [], duplicated: [], unfinished: [] })
   })
 
-if (LONG)
+if (IS_LONG)
   test('after a failover to a lagging standby, only writes it lacked are lost, and all its jobs end', async (t) => {
     const {
       acknowledged,

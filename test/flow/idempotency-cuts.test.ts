@@ -8,7 +8,7 @@ import { REQUESTS, type RequestParts } from '../edge/matrix-requests.ts'
 import { RowFactory } from '../edge/matrix-world.ts'
 import { ALL_SERVICES_ENV } from '../every-service.ts'
 import { findLine } from '../listed.ts'
-import { LONG, SEED } from '../runs.ts'
+import { IS_LONG, SEED } from '../runs.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
 
@@ -105,7 +105,7 @@ async function measureEffect(
   cut: Cut | null,
 ): Promise<{ status: number; added: object; statements: number }> {
   const ask = (await REQUESTS[operation]?.(world, world.owner)) ?? {}
-  const key = world.name()
+  const key = world.createName()
   const before = await countRowsByTable()
   link.arm(cut)
   const first = await sendWithKey(operation, ask, key)
@@ -144,7 +144,7 @@ describe('a connection lost at any statement', () => {
         { statement: at, when: 'after' },
       ])
       // The last statement is the commit, unless a notification follows.
-      const cuts = LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]
+      const cuts = IS_LONG ? all : [all[(SEED + number) % all.length]!, ...all.slice(-2)]
       for (const cut of cuts) {
         const { status, added } = await measureEffect(operation, cut)
         assert.deepEqual({ status, added }, { status: whole.status, added: whole.added }, JSON.stringify(cut))

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../service.ts'
 import { until } from '../until.ts'
-import { sharedService } from './shared-service.ts'
+import { getSharedService } from './shared-service.ts'
 
 /** The page of a job shows the worker's log lines about it. */
 
-const { admin, worker, ...service } = await sharedService()
+const { admin, worker, ...service } = await getSharedService()
 const owner = await service.client()
 const readDetails = async (client: Client, id: string) =>
   (await client.fetch(`/api/v1/jobs/${id}/details`)).json() as Promise<{

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../database.ts'
-import { LONG } from '../runs.ts'
+import { IS_LONG } from '../runs.ts'
 import * as crash from './crash.ts'
 import { createGateAtPage } from './gate.ts'
 import { startReader } from './reader.ts'
 
-const KILLS = LONG ? 20 : 3
-const PAGES = LONG ? 2000 : 200
+const KILLS = IS_LONG ? 20 : 3
+const PAGES = IS_LONG ? 2000 : 200
 
 const { url, query } = await createTestDatabase()
 await crash.recordWrites(query)

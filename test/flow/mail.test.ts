@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import { createTestDatabase } from '../database.ts'
-import { LONG } from '../runs.ts'
+import { IS_LONG } from '../runs.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
@@ -135,7 +135,7 @@ test('writes each mail as one file even if workers are killed', {
     url,
     `before update of finished_at on job for each row when (new.id = '${one!.id}')`,
   )
-  for (const share of LONG ? [0.1, 0.4, 0.7] : [0.4]) {
+  for (const share of IS_LONG ? [0.1, 0.4, 0.7] : [0.4]) {
     const worker = await startWorker()
     await until('some mails are written', () => listMailFiles().length - before >= share * MAILS, DEADLINE_MS)
     if ((await countUnfinished()) > 0) killed++

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { textPdf } from '../pdfs.ts'
-import { sharedService } from './shared-service.ts'
+import { buildTextPdf } from '../pdfs.ts'
+import { getSharedService } from './shared-service.ts'
 
-const client = await (await sharedService()).client()
+const client = await (await getSharedService()).client()
 
 test('extracts an uploaded PDF and streams its pages', async () => {
-  const uploaded = await client.upload(await textPdf(7), 'report.pdf')
+  const uploaded = await client.upload(await buildTextPdf(7), 'report.pdf')
   assert.equal(uploaded.status, 201)
   const { id } = (await uploaded.json()) as { id: number }
 
@@ -52,7 +52,7 @@ test('extracts an uploaded PDF and streams its pages', async () => {
 })
 
 test('a second extraction skips pages that were read, and force reads them again', async () => {
-  const { id } = (await (await client.upload(await textPdf(3), 'twice.pdf')).json()) as { id: number }
+  const { id } = (await (await client.upload(await buildTextPdf(3), 'twice.pdf')).json()) as { id: number }
   const extract = async (query = ''): Promise<unknown> =>
     (await client.post(`/api/v1/documents/${id}/extract${query}`)).json()
   assert.deepEqual(await extract(), { read: 3, unread: 0, skipped: 0 })

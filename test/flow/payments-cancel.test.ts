@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { createEvent, subscriptionObject } from '../payment-events.ts'
-import { sharedPayments } from '../payments-world.ts'
+import { buildSubscription, createEvent } from '../payment-events.ts'
+import { getSharedPaymentsWorld } from '../payments-world.ts'
 
-const { call, link, open, people, query, send, stripe, unconfigured } = await sharedPayments()
+const { call, link, open, people, query, send, stripe, unconfigured } = await getSharedPaymentsWorld()
 
 let names = 0
 /** Adds an account with a subscription, both in the database and at the provider. */
 async function addSubscription(more: object = {}) {
   const [who] = await people(1)
   const name = `sub${++names}x`
-  const object = subscriptionObject({ name }, more)
+  const object = buildSubscription({ name }, more)
   await link(who!, name)
   stripe.account.subscriptions.set(`sub_${name}`, object as never)
   await send(createEvent('customer.subscription.created', object, { created: 1_700_000_000 }))
@@ -28,7 +28,7 @@ async function addSubscription(more: object = {}) {
     cancel: (headers = {}) => call(who!, 'POST', `/subscriptions/${id}/cancel`, undefined, headers),
   }
 }
-const CANCELLED = { status: 'active', cancel_at_period_end: 'true' }
+const CANCELLED_SUBSCRIPTION = { status: 'active', cancel_at_period_end: 'true' }
 
 test('cancels a subscription at the end of its period, first at the provider', async () => {
   const { cancel, id, name, read } = await addSubscription()
@@ -43,14 +43,14 @@ test('cancels a subscription at the end of its period, first at the provider', a
     cancel_at_period_end: false,
   })
   const answer = await cancel()
-  assert.deepEqual([answer.status, answer.json], [200, CANCELLED])
+  assert.deepEqual([answer.status, answer.json], [200, CANCELLED_SUBSCRIPTION])
   assert.deepEqual(await read(), { ...before, cancel_at_period_end: true })
   assert.equal(stripe.account.subscriptions.get(`sub_${name}`)!.cancel_at_period_end, true)
-  assert.deepEqual((await cancel()).json, CANCELLED, 'again is no other')
+  assert.deepEqual((await cancel()).json, CANCELLED_SUBSCRIPTION, 'again is no other')
   await send(
     createEvent(
       'customer.subscription.deleted',
-      subscriptionObject({ name }, { status: 'canceled', cancel_at_period_end: true }),
+      buildSubscription({ name }, { status: 'canceled', cancel_at_period_end: true }),
     ),
   )
   assert.equal((await read()).status, 'canceled')
@@ -59,7 +59,7 @@ test('cancels a subscription at the end of its period, first at the provider', a
 
 test('a cancellation always waits for its result', async () => {
   const { cancel } = await addSubscription()
-  assert.deepEqual((await cancel({ prefer: 'respond-async' })).json, CANCELLED)
+  assert.deepEqual((await cancel({ prefer: 'respond-async' })).json, CANCELLED_SUBSCRIPTION)
 })
 
 test("another account's subscription gives the same answer as a missing one", async () => {
@@ -74,7 +74,7 @@ test("another account's subscription gives the same answer as a missing one", as
   assertRefused(await call(null, 'POST', `/subscriptions/${id}/cancel`), 401)
   assert.deepEqual((await call(other!, 'GET', '/subscriptions')).json.subscriptions, [])
   const everybody = await open.post(`/api/v1/payment/subscriptions/${id}/cancel`)
-  assert.deepEqual(everybody.json, CANCELLED)
+  assert.deepEqual(everybody.json, CANCELLED_SUBSCRIPTION)
 })
 
 test('returns 503 without a provider, once the subscription is found', async () => {
@@ -93,7 +93,7 @@ test('a refusal changes nothing, and a failure is retried with the same key', as
   assertRefused(await cancel(), 400)
   assert.equal((await read()).cancel_at_period_end, false)
   stripe.faults.push('cut', 'busy')
-  assert.deepEqual((await cancel()).json, CANCELLED)
+  assert.deepEqual((await cancel()).json, CANCELLED_SUBSCRIPTION)
   const sent = stripe.asked.filter(({ method }) => method === 'POST')
   const keys = sent.slice(-3).map(({ idempotencyKey }) => idempotencyKey)
   assert.equal(new Set(keys).size, 1)
@@ -104,14 +104,14 @@ test('an older event that arrives late does not undo the cancellation', async ()
   const { cancel, name, read } = await addSubscription()
   await cancel()
   await send(
-    createEvent('customer.subscription.updated', subscriptionObject({ name }), {
+    createEvent('customer.subscription.updated', buildSubscription({ name }), {
       created: 1_700_000_100,
       before: { metadata: {} },
     }),
   )
   assert.equal((await read()).cancel_at_period_end, true)
   await send(
-    createEvent('customer.subscription.updated', subscriptionObject({ name }), {
+    createEvent('customer.subscription.updated', buildSubscription({ name }), {
       created: Math.floor(Date.now() / 1000) + 60,
       before: { cancel_at_period_end: true },
     }),

@@ -5,11 +5,11 @@ import { parseSettings } from '../../tasks/settings.ts'
 import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { createEvent } from '../payment-events.ts'
-import { sharedPayments } from '../payments-world.ts'
+import { getSharedPaymentsWorld } from '../payments-world.ts'
 
-const world = await sharedPayments()
+const world = await getSharedPaymentsWorld()
 const { call, open, people, stripe, query, url } = world
-const unconfigured = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
+const unconfiguredEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none' } })
 const CHECKOUT = { price_id: 'price_1', mode: 'payment' }
 const findLastSession = () => stripe.account.sessions.at(-1)!
 
@@ -190,7 +190,7 @@ describe('a checkout is refused', () => {
       ['GET', '/catalog'],
     ] as const) {
       const json = method === 'POST' ? { json: CHECKOUT } : {}
-      const answer = await unconfigured.call(method, `/api/v1/payment${path}`, json)
+      const answer = await unconfiguredEdge.call(method, `/api/v1/payment${path}`, json)
       assertRefused(answer, 503, 'Payments are not configured. Set PROVIDER_SECRET_KEY.')
     }
   })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createEvent, intentObject } from '../payment-events.ts'
-import { lifecycleEvents } from '../payment-lifecycles.ts'
+import { buildIntent, createEvent } from '../payment-events.ts'
+import { buildLifecycleEvents } from '../payment-lifecycles.ts'
 import { startPaymentsWorld } from '../payments-world.ts'
 import { type Child, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -41,11 +41,11 @@ test('however often workers are killed, the provider refunds nothing twice and n
       currency: 'usd',
     })
     await send(
-      createEvent('payment_intent.succeeded', intentObject({ name, amount: 1000, customer: 'cus_payer' })),
+      createEvent('payment_intent.succeeded', buildIntent({ name, amount: 1000, customer: 'cus_payer' })),
     )
   }
   const events = Array.from({ length: LIFECYCLE_COUNT }, (_, n) =>
-    lifecycleEvents((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
+    buildLifecycleEvents((['refunded', 'disputed', 'recovered'] as const)[n % 3]!, `life${n}x`),
   ).flat()
   const ids = await until('all payments exist', async () => {
     const rows = await query(

@@ -4,7 +4,7 @@ import { reconcilePayments } from '../../tasks/payments/reconcile.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
-import { chargeObject, createEvent, intentObject } from '../payment-events.ts'
+import { buildCharge, buildIntent, createEvent } from '../payment-events.ts'
 import { startPaymentsWorld } from '../payments-world.ts'
 import { runScript, type ScriptResult } from '../service.ts'
 import { until } from '../until.ts'
@@ -34,11 +34,11 @@ const waitUntilApplied = (id: string): Promise<unknown> =>
 
 test("reads missed events from the provider's list once, starting where the last run ended", async () => {
   const missed = Array.from({ length: 130 }, (_, n) =>
-    createEvent('payment_intent.succeeded', intentObject({ name: `missed${n}x` }), {
+    createEvent('payment_intent.succeeded', buildIntent({ name: `missed${n}x` }), {
       created: nowSeconds() - 3600 + n,
     }),
   )
-  const came = createEvent('payment_intent.succeeded', intentObject({ name: 'came' }), {
+  const came = createEvent('payment_intent.succeeded', buildIntent({ name: 'came' }), {
     created: nowSeconds() - 1800,
   })
   await send(came)
@@ -58,7 +58,7 @@ test("reads missed events from the provider's list once, starting where the last
 test('reads a list again if the previous run was interrupted', async () => {
   const late = createEvent(
     'charge.refunded',
-    chargeObject({ name: 'missed0x' }, 100, { refunds: { data: [] } }),
+    buildCharge({ name: 'missed0x' }, 100, { refunds: { data: [] } }),
     {
       created: nowSeconds(),
     },
@@ -72,7 +72,7 @@ test('reads a list again if the previous run was interrupted', async () => {
 
 test('starts from the beginning if the stored position is in the future', async () => {
   await query(`update payment_reconciliation set read_until = now() + interval '20 days'`)
-  const late = createEvent('payment_intent.succeeded', intentObject({ name: 'ahead1x' }), {
+  const late = createEvent('payment_intent.succeeded', buildIntent({ name: 'ahead1x' }), {
     created: nowSeconds() - 7200,
   })
   stripe.account.events.push(late as never)
@@ -84,7 +84,7 @@ test('starts from the beginning if the stored position is in the future', async 
 })
 
 test('a stored event that was never applied gets another job', async () => {
-  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'left' }))
+  const given = createEvent('payment_intent.succeeded', buildIntent({ name: 'left' }))
   await query(
     `insert into payment_event (id, type, created_at, data, job_id) values ($1, $2, now(), $3, gen_random_uuid())`,
     [given.id, given.type, JSON.stringify({ object: given.data.object, previous_attributes: {} })],
@@ -128,7 +128,7 @@ test('a refund that cannot be looked up blocks neither events nor other refunds'
   const stuck = await addUnsettledRefund('stuck1x')
   const { readSums } = await addUnsettledRefund('taken2x')
   await query(`update job set finished_at = finished_at - interval '1 h' where name = 'payments.refund'`)
-  const missed = createEvent('payment_intent.succeeded', intentObject({ name: 'missed200x' }), {
+  const missed = createEvent('payment_intent.succeeded', buildIntent({ name: 'missed200x' }), {
     created: nowSeconds(),
   })
   stripe.account.events.push(missed as never)
@@ -159,7 +159,7 @@ const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<Scr
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
 
 test('npm run reconcile ingests missed events, even next to running workers', async () => {
-  const given = createEvent('payment_intent.succeeded', intentObject({ name: 'byhand' }), {
+  const given = createEvent('payment_intent.succeeded', buildIntent({ name: 'byhand' }), {
     created: nowSeconds(),
   })
   stripe.account.events.push(given as never)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assertRefused } from '../edge/orgs-help.ts'
-import { chargeObject, createEvent, invoiceObject } from '../payment-events.ts'
-import { sharedPayments } from '../payments-world.ts'
+import { buildCharge, buildInvoice, createEvent } from '../payment-events.ts'
+import { getSharedPaymentsWorld } from '../payments-world.ts'
 import { until } from '../until.ts'
 
-const world = await sharedPayments()
+const world = await getSharedPaymentsWorld()
 const { call, link, open, createPayment, people, query, send, stripe, transaction, unconfigured } = world
 
 let names = 0
@@ -153,7 +153,7 @@ describe('a refund', () => {
     await send(
       createEvent(
         'invoice.paid',
-        invoiceObject({ name: 'byinvoice' }, true, { payment_intent: null, charge: null }),
+        buildInvoice({ name: 'byinvoice' }, true, { payment_intent: null, charge: null }),
       ),
     )
     const { transactions } = (await call(who!, 'GET', '/transactions')).json
@@ -290,7 +290,7 @@ test('a refund made elsewhere counts once its event arrives', async () => {
     status: 'succeeded',
     created: 1_700_000_500,
   })
-  await send(createEvent('charge.refunded', chargeObject({ name }, 1400)))
+  await send(createEvent('charge.refunded', buildCharge({ name }, 1400)))
   assert.equal(await status(), 'partially_refunded')
   assertRefused(await refund({ amount: 601 }), 400, 'At most 600 of the charge can still be refunded')
   // The event does not contain the charge's refunds, so the worker requests them from the provider.

@@ -3,19 +3,19 @@ import { describe, test } from 'node:test'
 import { createCuttableConnection, startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import {
-  chargeObject,
+  buildCharge,
+  buildDispute,
+  buildIntent,
+  buildSession,
+  buildSubscription,
+  buildWarning,
   createEvent,
-  disputeObject,
-  intentObject,
-  sessionObject,
   signEvent,
-  subscriptionObject,
-  warningObject,
 } from '../payment-events.ts'
-import { sharedPayments } from '../payments-world.ts'
+import { getSharedPaymentsWorld } from '../payments-world.ts'
 import { until } from '../until.ts'
 
-const world = await sharedPayments()
+const world = await getSharedPaymentsWorld()
 const { api, env, open, query, send, stripe, postEvent, unconfigured, url } = world
 const cuttableLink = await createCuttableConnection(url)
 const cuttableEdge = await startEdge(cuttableLink.url, { env })
@@ -36,7 +36,7 @@ const createName = (): string => `hook${++names}x`
 describe('an event', () => {
   test('is applied before it is acknowledged, and its content is deleted', async () => {
     const name = createName()
-    const given = createEvent('payment_intent.succeeded', intentObject({ name, customer: null }))
+    const given = createEvent('payment_intent.succeeded', buildIntent({ name, customer: null }))
     const from = performance.now()
     const answer = await postEvent(given)
     const heldMs = performance.now() - from
@@ -54,7 +54,7 @@ describe('an event', () => {
 
   test('creates an unknown customer without an account', async () => {
     const name = createName()
-    await send(createEvent('payment_intent.succeeded', intentObject({ name })))
+    await send(createEvent('payment_intent.succeeded', buildIntent({ name })))
     const rows = await query('select user_id from payment_customer where provider_customer_id = $1', [
       `cus_${name}`,
     ])
@@ -62,7 +62,7 @@ describe('an event', () => {
     await send(
       createEvent(
         'checkout.session.completed',
-        sessionObject({ name: createName(), customer: 'cus_setup' }, { mode: 'setup' }),
+        buildSession({ name: createName(), customer: 'cus_setup' }, { mode: 'setup' }),
       ),
     )
     assert.equal(
@@ -73,7 +73,7 @@ describe('an event', () => {
 
   test('changes nothing when it is delivered again, concurrently or later', async () => {
     const name = createName()
-    const given = createEvent('charge.refunded', chargeObject({ name }, 500))
+    const given = createEvent('charge.refunded', buildCharge({ name }, 500))
     const answers = await Promise.all(Array.from({ length: 8 }, () => send(given)))
     answers.push(await send(given))
     for (const answer of answers) assert.deepEqual([answer.status, answer.json], [200, ACKNOWLEDGEMENT])
@@ -111,7 +111,7 @@ describe('an event', () => {
       const name = createName()
       const id = await world.createPayment(name)
       assert.equal(
-        (await send(createEvent(type, warningObject({ name }, { id: `issfr_${name}` })))).status,
+        (await send(createEvent(type, buildWarning({ name }, { id: `issfr_${name}` })))).status,
         200,
       )
       const [dispute] = (await listPayments('/disputes?status=open')).disputes
@@ -142,7 +142,7 @@ describe('an event', () => {
       ['charge_refunded', 'charge_refunded'],
     ] as const) {
       const name = createName()
-      await send(createEvent('charge.dispute.created', disputeObject({ name }, theirs)))
+      await send(createEvent('charge.dispute.created', buildDispute({ name }, theirs)))
       const [row] = await query(
         'select status, transaction_id from payment_dispute where provider_dispute_id = $1',
         [`du_${name}`],
@@ -155,14 +155,14 @@ describe('an event', () => {
     const name = createName()
     const given = createEvent(
       'payment_intent.succeeded',
-      intentObject({ name }, { description: 'a\0b\ud800c' }),
+      buildIntent({ name }, { description: 'a\0b\ud800c' }),
     )
     assert.equal((await send(given)).status, 200)
     assert.equal((await findTransaction(`pi_${name}`)).description, 'ab\ufffdc')
   })
 
   test('is accepted without a credential in every authentication mode', async () => {
-    const given = createEvent('customer.subscription.created', subscriptionObject({ name: createName() }))
+    const given = createEvent('customer.subscription.created', buildSubscription({ name: createName() }))
     for (const edge of [api, open]) {
       const body = JSON.stringify(given)
       const headers = {
@@ -183,7 +183,7 @@ describe('a failure of the service', () => {
   })
 
   test('without the database: returns 503, and stores the redelivered event', async () => {
-    const given = createEvent('payment_intent.succeeded', intentObject({ name: createName() }))
+    const given = createEvent('payment_intent.succeeded', buildIntent({ name: createName() }))
     const body = JSON.stringify(given)
     const post = () => cuttableEdge.post(PATH, { body, headers: { 'stripe-signature': signEvent(body) } })
     await cuttableLink.cut()
@@ -196,7 +196,7 @@ describe('a failure of the service', () => {
 
   test("an event that can't be applied is kept, and gets another job when it is redelivered", async () => {
     const name = createName()
-    const given = createEvent('payment_intent.succeeded', intentObject({ name }))
+    const given = createEvent('payment_intent.succeeded', buildIntent({ name }))
     await query(`create function unlucky() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger unlucky before insert on payment_reference for each row when (new.provider_id = 'pi_${name}') execute function unlucky()`)
     // The job has not applied the event in time. The edge acknowledges the event because it is stored.
@@ -245,7 +245,7 @@ test('links an invoice of the current API to its payment by a request to the pro
     customer: null,
     parent,
   }
-  await send(createEvent('payment_intent.succeeded', intentObject({ name, amount: 1500 })))
+  await send(createEvent('payment_intent.succeeded', buildIntent({ name, amount: 1500 })))
   await send(createEvent('invoice.paid', invoice))
   const rows = () =>
     query('select distinct transaction_id::int as id from payment_reference where provider_id in ($1, $2)', [

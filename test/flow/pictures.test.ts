@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { withClient } from '../sql/ledger-help.ts'
 import { createClient } from './reader.ts'
-import { sharedService } from './shared-service.ts'
+import { getSharedService } from './shared-service.ts'
 
-const { query, url, ...service } = await sharedService()
+const { query, url, ...service } = await getSharedService()
 const client = await service.client()
-const { id } = (await (await client.upload(await textPdf(2), 'two.pdf')).json()) as { id: number }
+const { id } = (await (await client.upload(await buildTextPdf(2), 'two.pdf')).json()) as { id: number }
 
 test('renders an image once, on the first request, and stores it', async () => {
   await client.post(`/api/v1/documents/${id}/extract`)

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { z } from 'zod'
 import { createDatabase, sql } from '../../sql/db.ts'
 import { createTestDatabase } from '../database.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { Client, runScript, startProcess } from '../service.ts'
 import { type PoolerOptions, startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
@@ -35,7 +35,7 @@ async function enqueue(body: object): Promise<string> {
 }
 
 test('extracts a PDF, streams its pages and finds them', async () => {
-  const { id } = (await (await client.upload(await textPdf(7), 'report.pdf')).json()) as { id: number }
+  const { id } = (await (await client.upload(await buildTextPdf(7), 'report.pdf')).json()) as { id: number }
   const stream = await client.stream(`/api/v1/jobs/${await crash.extract(client, id)}/events`)
   assert.deepEqual(crash.assertComplete(await stream.waitForEnd()).result, { read: 7, unread: 0, skipped: 0 })
   const found = await client.fetch('/api/v1/documents?search=%22page%203%20of%207%22')
@@ -117,7 +117,10 @@ test('reports an unsuitable pooler at the start', async () => {
     assert.match(message, /ended with 2:/)
     assert.match(message, why)
   }
-  const [mixing, mapping] = [await addPooler({ size: 1, maps: false }), await addPooler({ size: 1 })]
+  const [mixing, mapping] = [
+    await addPooler({ size: 1, translatesNames: false }),
+    await addPooler({ size: 1 }),
+  ]
   await assertRefused(
     'edge',
     mixing.url,

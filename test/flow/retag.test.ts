@@ -5,13 +5,13 @@ import { createCaller } from '../edge/blog-help.ts'
 import { createPeopleMaker, type Person } from '../edge/orgs-help.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
-import { sharedService } from './shared-service.ts'
+import { getSharedService } from './shared-service.ts'
 
 /** A real worker renames a tag of thousands of posts. */
 
 const POSTS = 4000
 
-const { api, query, url } = await sharedService()
+const { api, query, url } = await getSharedService()
 const call = createCaller(api)
 const [editor] = (await createPeopleMaker(api, query)(1, 'moderator')) as [Person]
 const editing = await connect({ url, applicationName: 'editing' })

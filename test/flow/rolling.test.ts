@@ -59,7 +59,7 @@ async function keepFollowing(): Promise<void> {
     const frames: Frame[] = []
     for (let lastId = ''; !isOver(frames); lastId = frames.at(-1)?.id ?? '') {
       const headers = lastId === '' ? {} : { 'last-event-id': lastId }
-      const stream = await client.stream(`/api/v1/jobs/${task_id}/events`, headers).catch(nullWhenReset)
+      const stream = await client.stream(`/api/v1/jobs/${task_id}/events`, headers).catch(returnNullIfReset)
       frames.push(...((await stream?.waitForEnd()) ?? []))
     }
     streams.push(frames)
@@ -68,7 +68,7 @@ async function keepFollowing(): Promise<void> {
 }
 
 /** Returns null if the connection was reset, like `createKeepAliveClient`. */
-function nullWhenReset(error: Error): null {
+function returnNullIfReset(error: Error): null {
   if ((error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNRESET') throw error
   return null
 }

@@ -4,7 +4,7 @@ import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { startMailServer } from '../standins/smtp.ts'
-import { startTwilio, twilioEnv } from '../standins/twilio.ts'
+import { createTwilioEnv, startTwilio } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 import { SHORT_LEASE } from './crash.ts'
 
@@ -19,7 +19,7 @@ after(() => Promise.all([twilio.stop(), mail.stop()]))
 // Slow enough that many messages are in flight when a worker dies.
 mail.pace = () => 30
 const env = {
-  ...twilioEnv(twilio.url),
+  ...createTwilioEnv(twilio.url),
   EMAIL_SMTP_URL: mail.url,
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   AUTH_LEVEL: 'none',

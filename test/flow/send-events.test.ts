@@ -6,7 +6,7 @@ import { startOwnWorker } from '../edge/own-worker.ts'
 import { Client } from '../service.ts'
 import { createMailEvent, createSignedEvent, startResend, WEBHOOK_SECRET } from '../standins/resend.ts'
 import { startMailServer } from '../standins/smtp.ts'
-import { startTwilio, twilioEnv } from '../standins/twilio.ts'
+import { createTwilioEnv, startTwilio } from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
 /** Follows messages from the request to the delivery status. The providers call a real edge. */
@@ -15,7 +15,7 @@ const { url } = await createTestDatabase()
 const [twilio, mail, resend] = await Promise.all([startTwilio(), startMailServer(), startResend()])
 after(() => Promise.all([twilio.stop(), mail.stop(), resend.stop()]))
 const env = {
-  ...twilioEnv(twilio.url),
+  ...createTwilioEnv(twilio.url),
   EMAIL_SMTP_URL: mail.url,
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   EMAIL_PROVIDER_WEBHOOK_SECRET: WEBHOOK_SECRET,
@@ -40,8 +40,8 @@ test('reports the delivery of text messages and calls', async () => {
   await post('/sms/send', { to: '+491711234567', body: 'Hello' })
   await post('/call', { to: '+491711234567', script_url: 'https://example.com/script' })
   const [text, call] = twilio.taken
-  assert.equal((await twilio.tell(baseUrl, text!, 'delivered')).status, 200)
-  assert.equal((await twilio.tell(baseUrl, call!, 'no-answer')).status, 200)
+  assert.equal((await twilio.postStatus(baseUrl, text!, 'delivered')).status, 200)
+  assert.equal((await twilio.postStatus(baseUrl, call!, 'no-answer')).status, 200)
   assert.deepEqual(
     (await listSends('delivered')).map((send) => send.provider_id),
     [text!.sid],
@@ -57,7 +57,7 @@ test('accepts a callback that arrives before the answer to its text message', as
   twilio.blockedBy = promise
   const sending = post('/sms/send', { to: '+491711234568', body: 'Hello' })
   const text = await until('the provider has the message', () => Promise.resolve(twilio.taken[2] ?? null))
-  assert.equal((await twilio.tell(baseUrl, text, 'delivered')).status, 200)
+  assert.equal((await twilio.postStatus(baseUrl, text, 'delivered')).status, 200)
   resolve()
   twilio.blockedBy = null
   assert.deepEqual([(await sending).sid, (await sending).status], [text.sid, 'delivered'])

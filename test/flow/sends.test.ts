@@ -5,7 +5,7 @@ import { startEdge } from '../edge/harness.ts'
 import { startProcess } from '../service.ts'
 import { startMailServer } from '../standins/smtp.ts'
 import { runStorm } from '../standins/storm.ts'
-import { startTwilio, twilioEnv } from '../standins/twilio.ts'
+import { createTwilioEnv, startTwilio } from '../standins/twilio.ts'
 import { SHORT_LEASE } from './crash.ts'
 
 /** A small version of `npm run bench -- sends`. */
@@ -16,7 +16,7 @@ const { url, query } = await createTestDatabase()
 const [twilio, mail] = await Promise.all([startTwilio(), startMailServer()])
 after(() => Promise.all([twilio.stop(), mail.stop()]))
 const env = {
-  ...twilioEnv(twilio.url),
+  ...createTwilioEnv(twilio.url),
   EMAIL_SMTP_URL: mail.url,
   EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
   AUTH_LEVEL: 'none',

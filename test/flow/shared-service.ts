@@ -19,7 +19,7 @@ export interface SharedService extends TestDatabase {
  * Starts the service once for all files of this process, because a worker needs 0.8 s of CPU for its start and first
  * jobs. The database contains rows of other files, so each file needs its own accounts and names.
  */
-export const sharedService = shareByFiles(async (): Promise<SharedService> => {
+export const getSharedService = shareByFiles(async (): Promise<SharedService> => {
   const database = await createTestDatabase()
   const api = await startEdge(database.url, { env: { REQUEST_WAIT_SECONDS: '60' } })
   const worker = await startProcess('worker', database.url, {

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createTestDatabase } from '../database.ts'
-import { LONG, SEED } from '../runs.ts'
+import { IS_LONG, SEED } from '../runs.ts'
 import { collectLines, launchProcess, SHORT_LIVED_FLAGS } from '../service.ts'
 import { until } from '../until.ts'
 import { type Cut, openCountingLink } from './statements.ts'
@@ -30,7 +30,7 @@ for (const kind of ['edge', 'worker'] as const)
       { statement: at, when: 'before' },
       { statement: at, when: 'after' },
     ])
-    const cuts = LONG ? all : [all[SEED % all.length]!, ...all.slice(-2)]
+    const cuts = IS_LONG ? all : [all[SEED % all.length]!, ...all.slice(-2)]
     for (const cut of cuts) await countStartStatements(kind, cut)
   })
 

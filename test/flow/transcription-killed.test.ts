@@ -6,7 +6,7 @@ import { startProcess } from '../service.ts'
 import {
   beginEvents,
   createEvents,
-  recording,
+  createSilentWav,
   startTranscriptionServer,
   transcribe,
   WORDS,
@@ -28,7 +28,7 @@ const client = await startReader(url, env)
 
 test('another worker repeats the transcription of a killed one, and the first request counts with unknown cost', async () => {
   server.answer = (response) => void beginEvents(response).write(createEvents()[0])
-  const { body, type } = createMultipart(recording(2), { name: 'call.wav' })
+  const { body, type } = createMultipart(createSilentWav(2), { name: 'call.wav' })
   const answered = client.fetch('/voice/transcriptions', {
     method: 'POST',
     headers: { 'content-type': type },

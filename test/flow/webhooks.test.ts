@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { CHALLENGE } from '../../sql/webhooks.ts'
+import { CHALLENGE_EVENT } from '../../sql/webhooks.ts'
 import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
@@ -145,7 +145,7 @@ describe('a challenge', () => {
     const { id, secret } = await createEndpoint(client, receiver.url, ['document.read'])
     assert.equal(await readProvedAt(client, id), null)
     await until('the endpoint is proved', async () => (await readProvedAt(client, id)) !== null)
-    verifyWebhook(secret, receiver.typed(CHALLENGE)[0]!)
+    verifyWebhook(secret, receiver.typed(CHALLENGE_EVENT)[0]!)
     assert.ok(token.length >= 43)
   })
 
@@ -200,7 +200,7 @@ describe('a rejected delivery', () => {
     }
     const list = async () =>
       (await parseJson<ListedDelivery[]>(client.fetch(`/api/v1/webhooks/${id}/deliveries`))).filter(
-        ({ type }) => type !== CHALLENGE,
+        ({ type }) => type !== CHALLENGE_EVENT,
       )
     await until('the event is delivered', async () => (await list())[0]?.status === 'delivered')
     const [first, ...others] = receiver.received

@@ -97,7 +97,9 @@ export class Requests {
 
   private query(parameters: readonly Parameter[]): Text {
     const pairs = parameters.map(({ name, schema, required }) => {
-      const good = this.values.good(schema, name).map((value) => `${name}=${encodePart(String(value))}`)
+      const good = this.values
+        .generateValid(schema, name)
+        .map((value) => `${name}=${encodePart(String(value))}`)
       const odd = oddText.map((value) => `${name}=${encodePart(value)}`)
       const given = rarely(odd, good, 5)
       return required === true ? rarely(fc.constant(''), given) : fc.oneof(fc.constant(''), given)
@@ -133,8 +135,8 @@ export class Requests {
       body,
       headers: { ...headers, 'content-type': as },
     }))
-    const spoiled = this.values.spoiled(schema).map((value) => encodeBody(value, type))
-    const poison = poisonTexts(this.values.good(schema)).map((value) => encodeBody(value, type))
+    const spoiled = this.values.generateSpoiled(schema).map((value) => encodeBody(value, type))
+    const poison = poisonTexts(this.values.generateValid(schema)).map((value) => encodeBody(value, type))
     const isForm = type.startsWith('multipart')
     return fc.oneof(
       { weight: 10, arbitrary: good },
@@ -148,7 +150,7 @@ export class Requests {
   private good(operation: Operation, type: string, schema: Json): fc.Arbitrary<EncodedBody> {
     if (operation.path.endsWith('/webhook')) return generateSignedEvent(oddValue)
     if (type.startsWith('multipart')) return this.form(schema)
-    const whole = COMPLETE_BODIES[nameOf(operation)] ?? this.values.good(schema)
+    const whole = COMPLETE_BODIES[nameOf(operation)] ?? this.values.generateValid(schema)
     return whole.map((value) => encodeBody(value, type))
   }
 

@@ -86,7 +86,7 @@ class FuzzRun {
       const seed = this.options.seed + from
       const count = Math.min(CHUNK_SIZE, this.options.requests - from)
       await this.runChunk(seed, fc.sample(this.arbitrary, { seed, numRuns: count }))
-      if (this.findings.size >= MAX_FINDINGS || this.gone() !== null) return
+      if (this.findings.size >= MAX_FINDINGS || this.describeExit() !== null) return
     }
   }
 
@@ -108,7 +108,7 @@ class FuzzRun {
     const failed: { index: number; signature: string }[] = []
     let next = 0
     const sendNext = async (): Promise<void> => {
-      while (next < requests.length && this.gone() === null) {
+      while (next < requests.length && this.describeExit() === null) {
         const index = next++
         const signature = await this.findFailure(requests[index]!)
         const known = signature === null ? undefined : this.findings.get(signature)
@@ -133,7 +133,7 @@ class FuzzRun {
       const problem = this.checks.findProblem(sent, answer)
       return problem === null ? null : signatureOf(sent, answer.status, problem)
     } catch (error) {
-      const exitedProcess = this.gone()
+      const exitedProcess = this.describeExit()
       return signatureOf(
         sent,
         0,
@@ -146,14 +146,14 @@ class FuzzRun {
   private async shrink(seed: number, index: number, signature: string, first: SentRequest): Promise<Finding> {
     let smallest = first
     const fails = async (sent: SentRequest): Promise<boolean> => {
-      if (this.gone() !== null) return true
+      if (this.describeExit() !== null) return true
       const isSame = (await this.findFailure(sent)) === signature
       if (isSame) smallest = sent
       return !isSame
     }
     const limit = Math.min(MAX_SHRINK_MS, this.shrinkMs)
     const from = performance.now()
-    if (this.gone() === null && limit > 0)
+    if (this.describeExit() === null && limit > 0)
       await fc.check(fc.asyncProperty(this.arbitrary, fails), {
         ...{ seed, path: String(index), numRuns: 1, interruptAfterTimeLimit: limit },
       })
@@ -170,7 +170,7 @@ class FuzzRun {
   }
 
   /** Returns a description of a process that has exited; null while both are running. */
-  private gone(): string | null {
+  private describeExit(): string | null {
     for (const [name, { process }] of [
       ['edge', this.service.edge],
       ['worker', this.service.worker],

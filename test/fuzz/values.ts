@@ -85,18 +85,18 @@ export class Values {
   }
 
   /** Generates values that the schema allows. */
-  good(given: Json, name = ''): fc.Arbitrary<unknown> {
+  generateValid(given: Json, name = ''): fc.Arbitrary<unknown> {
     const schema = this.resolve(given)
     const known = this.known(name, schema)
     if (known !== undefined) return known
     if ('const' in schema) return fc.constant(schema.const)
     if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]))
     const choices = (schema.anyOf ?? schema.oneOf) as Json[] | undefined
-    if (choices !== undefined) return fc.oneof(...choices.map((choice) => this.good(choice, name)))
+    if (choices !== undefined) return fc.oneof(...choices.map((choice) => this.generateValid(choice, name)))
     const { minItems = 0, maxItems = 3, minimum = -1000, maximum = 100_000 } = schema as Bounds
     if (schema.type === 'object') return this.object(schema)
     if (schema.type === 'array') {
-      const item = this.good((schema.items ?? {}) as Json, name.replace(/s$/, ''))
+      const item = this.generateValid((schema.items ?? {}) as Json, name.replace(/s$/, ''))
       return fc.array(item, { minLength: minItems, maxLength: Math.min(maxItems, minItems + 3) })
     }
     if (schema.type === 'string') return generateText(schema)
@@ -113,12 +113,12 @@ export class Values {
     const required = new Set((schema.required ?? []) as string[])
     if (properties.length === 0)
       return fc.dictionary(fc.string({ maxLength: 8 }), fc.jsonValue({ maxDepth: 1 }))
-    const entries = properties.map(([name, property]) => [name, this.good(property, name)] as const)
+    const entries = properties.map(([name, property]) => [name, this.generateValid(property, name)] as const)
     return fc.record(Object.fromEntries(entries), { requiredKeys: [...required] })
   }
 
   /** Generates valid values with one or two changed fields. */
-  spoiled(given: Json): fc.Arbitrary<unknown> {
+  generateSpoiled(given: Json): fc.Arbitrary<unknown> {
     const schema = this.resolve(given)
     const properties = Object.entries((schema.properties ?? {}) as Record<string, Json>)
     if (properties.length === 0) return oddValue
@@ -135,7 +135,7 @@ export class Values {
         .map(([name, value]): [string, unknown] => [name, value]),
     )
     const changed = fc
-      .tuple(this.good(schema), fc.array(change, { minLength: 1, maxLength: 2 }))
+      .tuple(this.generateValid(schema), fc.array(change, { minLength: 1, maxLength: 2 }))
       .map(([value, changes]) => ({ ...(value as object), ...Object.fromEntries(changes) }))
     return fc.oneof({ weight: 9, arbitrary: changed }, { weight: 1, arbitrary: oddValue })
   }

@@ -139,19 +139,19 @@ async function seed(world: RowFactory, n: number): Promise<Seeds> {
     for (let i = 0; i < count; i++) made.push(await make())
     return made
   }
-  const accounts = await many(() => world.account())
+  const accounts = await many(() => world.createAccount())
   const orgs = await many(() => world.createOrg())
-  const invites = await many(() => world.invite(orgs[0]!))
+  const invites = await many(() => world.createInvite(orgs[0]!))
   const own: string[] = []
-  for (const org of orgs) own.push((await world.invite(org, world.owner.email)).token)
+  for (const org of orgs) own.push((await world.createInvite(org, world.owner.email)).token)
   const mailed = await many(() => world.createMailedToken('verify', accounts[0]!.id))
   const resets = await many(() => world.createMailedToken('reset', accounts[1]!.id))
-  const posts = await many(() => world.post())
-  const drafts = await many(() => world.post('draft'))
+  const posts = await many(() => world.createPost())
+  const drafts = await many(() => world.createPost('draft'))
   const all = [...posts, ...drafts]
-  const conversations = await many(() => world.conversation())
-  const owned = await many(() => world.task(world.owner.id))
-  const failed = await many(() => world.failedJob(world.owner.id))
+  const conversations = await many(() => world.createConversation())
+  const owned = await many(() => world.createTask(world.owner.id))
+  const failed = await many(() => world.createFailedJob(world.owner.id))
   return {
     // These two are members of every organization, so repeat their ids to pick them often.
     accounts: [
@@ -162,18 +162,18 @@ async function seed(world: RowFactory, n: number): Promise<Seeds> {
     orgs: [...orgs, ...Array(n).fill(orgs[0])],
     invites: invites.map(({ id }) => id),
     tokens: [...invites.map(({ token }) => token), ...own, ...mailed, ...resets],
-    sessions: await many(async () => (await world.session(world.owner.id)).id),
+    sessions: await many(async () => (await world.createSession(world.owner.id)).id),
     posts: all.map(({ id }) => id),
     slugs: all.map(({ slug }) => slug),
-    tags: await many(() => world.tag()),
-    documents: await many(() => world.document()),
-    jobs: [...owned, ...failed, ...(await many(() => world.task(null)))],
-    sends: await many(() => world.send()),
+    tags: await many(() => world.createTag()),
+    documents: await many(() => world.createDocument()),
+    jobs: [...owned, ...failed, ...(await many(() => world.createTask(null)))],
+    sends: await many(() => world.createMessage()),
     conversations: conversations.map(({ id }) => id),
     messages: conversations.map(({ message }) => message),
-    transactions: await many(() => world.transaction()),
-    subscriptions: await many(() => world.subscription()),
-    disputes: await many(() => world.dispute()),
-    collections: await many(() => world.collection()),
+    transactions: await many(() => world.createTransaction()),
+    subscriptions: await many(() => world.createSubscription()),
+    disputes: await many(() => world.createDispute()),
+    collections: await many(() => world.createCollection()),
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { createBombReaders } from '../bomb-readers.ts'
-import { indexBombs, postBombs, zipBombs } from '../bombs.ts'
+import { createIndexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
 /** Sends every bomb through its reader. `tasks/bombs.test.ts` has only one bomb of each mechanism. */
@@ -15,7 +15,7 @@ describe('imported posts', () => {
 })
 
 describe('indexed files', () => {
-  for (const bomb of indexBombs(2 ** 17)) test(bomb.name, () => checkIndexed(bomb))
+  for (const bomb of createIndexBombs(2 ** 17)) test(bomb.name, () => checkIndexed(bomb))
 })
 
 describe('extracted documents', () => {

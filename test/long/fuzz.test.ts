@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createTestDatabase } from '../database.ts'
 import { fuzz } from '../fuzz/run.ts'
 import { startService } from '../fuzz/world.ts'
-import { LONG, SEED } from '../runs.ts'
+import { IS_LONG, SEED } from '../runs.ts'
 import { until } from '../until.ts'
 
 /**
@@ -12,7 +12,7 @@ import { until } from '../until.ts'
  * requests or repeats a run.
  */
 
-const requests = Number(process.env.FUZZ_REQUESTS ?? (LONG ? 100_000 : 1000))
+const requests = Number(process.env.FUZZ_REQUESTS ?? (IS_LONG ? 100_000 : 1000))
 const seed = SEED
 const only = process.env.FUZZ_ONLY ?? ''
 const database = await createTestDatabase()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runNemesis } from '../nemesis/run.ts'
 import { MODES } from '../nemesis/world.ts'
-import { LONG, SEED } from '../runs.ts'
+import { IS_LONG, SEED } from '../runs.ts'
 
 /**
  * Injects faults into every part while simulated users work in every area: `npm run test:long -- nemesis`.
@@ -10,8 +10,8 @@ import { LONG, SEED } from '../runs.ts'
  */
 
 // `npm run test:fixed` only checks that the harness works. Finding violations takes hours.
-const SECONDS = Number(process.env.NEMESIS_SECONDS ?? (LONG ? 120 : 4))
-const modes = process.env.NEMESIS_MODES?.split(',') ?? (LONG ? MODES : ['direct'])
+const SECONDS = Number(process.env.NEMESIS_SECONDS ?? (IS_LONG ? 120 : 4))
+const modes = process.env.NEMESIS_MODES?.split(',') ?? (IS_LONG ? MODES : ['direct'])
 
 for (const mode of MODES.filter((one) => modes.includes(one)))
   test(`${mode}: acknowledged work exists exactly once after all faults`, async (t) => {

@@ -7,7 +7,7 @@ import { createTestDatabase } from '../database.ts'
 import { documentBombs } from '../document-bombs.ts'
 import { createFolder } from '../edge/rag-help.ts'
 import { createClient, startReader } from '../flow/reader.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 
@@ -90,7 +90,7 @@ test('a page that exceeds its limits is unread, and other documents are read at 
   const { fileName, make } = findBomb('zeros that are packed five times')
   const { id } = (await (await otherClient.upload(make(), fileName)).json()) as { id: number }
   const bursting = otherClient.post(`/api/v1/documents/${id}/extract`)
-  const other = (await (await admin.upload(await textPdf(20), 'good.pdf')).json()) as { id: number }
+  const other = (await (await admin.upload(await buildTextPdf(20), 'good.pdf')).json()) as { id: number }
   const read = await admin.post(`/api/v1/documents/${other.id}/extract`)
   assert.deepEqual(await read.json(), { read: 20, unread: 0, skipped: 0 })
   assert.deepEqual(await (await bursting).json(), { read: 0, unread: 1, skipped: 0 })

@@ -63,7 +63,7 @@ export class Caller {
   }
 
   /** Returns a caller of the same area with another token; '' sends no credentials. */
-  as(token: string): Caller {
+  withToken(token: string): Caller {
     const caller = new Caller(this.area, this.world, this.history, this.chance)
     caller.token = token
     caller.#keys = this.chance.between(1, 1e9)
@@ -71,7 +71,7 @@ export class Caller {
   }
 
   /** Returns a unique word. */
-  word(): string {
+  createWord(): string {
     return `${this.area}-${++this.history.words}-${this.chance.between(1, 1e12).toString(36)}`
   }
 
@@ -80,7 +80,7 @@ export class Caller {
    * same answer.
    */
   async post(path: string, request: Request = {}): Promise<FinalAnswer> {
-    const key = `${this.area}-${++this.#keys}-${this.word()}`
+    const key = `${this.area}-${++this.#keys}-${this.createWord()}`
     const keyed = {
       ...request,
       method: 'POST' as const,
@@ -90,7 +90,7 @@ export class Caller {
     if (!this.chance.isHit(REPEAT_PROBABILITY)) return first
     const again = await this.ask(path, keyed)
     if (again.status !== first.status || again.text !== first.text)
-      this.violate(
+      this.recordViolation(
         `POST ${path} answered ${first.status} ${first.text}, but its retry ${again.status} ${again.text}`,
       )
     return first
@@ -105,7 +105,7 @@ export class Caller {
     const end = performance.now() + TOTAL_TIMEOUT_MS
     for (let tries = 1; ; tries++) {
       if (performance.now() > end)
-        throw this.violate(`${method} ${path} had no answer within ${TOTAL_TIMEOUT_MS / 1000} s`)
+        throw this.recordViolation(`${method} ${path} had no answer within ${TOTAL_TIMEOUT_MS / 1000} s`)
       const answer = await this.#once(path, request)
       if (answer !== null) {
         const { status, text } = answer
@@ -115,7 +115,8 @@ export class Caller {
         }
         // The first request with this key is still running, or its edge was killed meanwhile. Both are temporary.
         const isForNow = status === 503 || (status === 409 && text.includes('Idempotency-Key'))
-        if (!isForNow) throw this.violate(`${method} ${path} answered ${status} ${text} on try ${tries}`)
+        if (!isForNow)
+          throw this.recordViolation(`${method} ${path} answered ${status} ${text} on try ${tries}`)
         this.history.count(this.history.refused, `${status}`)
       }
       await delay(this.chance.between(...RETRY_DELAY_MS))
@@ -135,12 +136,12 @@ export class Caller {
     if (response === null) return null
     if (response.status === 200) return new Stream(response, abort)
     const text = await response.text().catch(() => '')
-    if (response.status !== 503) throw this.violate(`GET ${path} answered ${response.status} ${text}`)
+    if (response.status !== 503) throw this.recordViolation(`GET ${path} answered ${response.status} ${text}`)
     return null
   }
 
   /** Records a violation and returns an error to throw. */
-  violate(what: string): Error {
+  recordViolation(what: string): Error {
     this.history.violations.push(`${this.area}: ${what}`)
     return new Error(what)
   }
@@ -175,7 +176,9 @@ export class Caller {
       }
     } catch {
       if (performance.now() - startedAt >= ANSWER_TIMEOUT_MS)
-        this.violate(`${method} ${path} stayed open for ${ANSWER_TIMEOUT_MS / 1000} s without an answer`)
+        this.recordViolation(
+          `${method} ${path} stayed open for ${ANSWER_TIMEOUT_MS / 1000} s without an answer`,
+        )
       return null
     }
   }

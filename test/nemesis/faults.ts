@@ -46,7 +46,7 @@ const FAULTS: readonly Fault[] = [
     weight: 2,
     kills: true,
     inject: async (w, c) => {
-      const children = w.workers.flatMap((worker) => worker.children())
+      const children = w.workers.flatMap((worker) => worker.listChildPids())
       if (children.length > 0) kill(c.pick(children))
     },
   },

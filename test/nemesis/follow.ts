@@ -28,7 +28,7 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
       next = performance.now() + CHECK_INTERVAL_MS
       const job = await readJob(caller, jobId)
       if (Number(job?.over) * 1000 > MAX_REPORT_MS || next - from > MAX_JOB_MS)
-        throw caller.violate(
+        throw caller.recordViolation(
           `a stream did not end; last frame ${frames.at(-1)?.id}, job ${JSON.stringify(job)} (job ${jobId})`,
         )
     }
@@ -45,12 +45,12 @@ export async function follow(caller: Caller, jobId: string): Promise<Frame['data
   try {
     assertComplete(frames)
   } catch (error) {
-    throw caller.violate(
+    throw caller.recordViolation(
       `the stream of job ${jobId}: ${(error as Error).message}, ${frames.map(({ id }) => id)}`,
     )
   }
   if (last.status !== 'done')
-    throw caller.violate(`job ${jobId} ended as ${last.status}: ${JSON.stringify(last.error)}`)
+    throw caller.recordViolation(`job ${jobId} ended as ${last.status}: ${JSON.stringify(last.error)}`)
   caller.history.followed.push({ jobId, frames })
   return last
 }

@@ -73,7 +73,7 @@ export class Member {
   }
 
   /** Returns the ids of the process's direct children. */
-  children(): number[] {
+  listChildPids(): number[] {
     const pid = this.#child?.process.pid
     if (pid === undefined) return []
     return readdirSync('/proc').flatMap((name) => {

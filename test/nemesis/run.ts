@@ -36,7 +36,7 @@ const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> 
 
 const ACTION_PAUSE_MS = [50, 600] as const
 const JOBS_TIMEOUT_MS = 300_000
-const MAX_REPORTED = 50
+const MAX_REPORTED_VIOLATIONS = 50
 
 export interface NemesisOptions {
   readonly mode: Mode
@@ -59,14 +59,15 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
       while (!stopped) {
         const before = history.violations.length
         await act().catch((error: Error) => {
-          if (history.violations.length === before) caller.violate(`failed unexpectedly: ${error.stack}`)
+          if (history.violations.length === before)
+            caller.recordViolation(`failed unexpectedly: ${error.stack}`)
         })
         await delay(caller.chance.between(...ACTION_PAUSE_MS))
       }
     }
     const loops = Object.entries(AREAS).flatMap(([name, [make, users]]) => {
       const caller = new Caller(name, world, history, createChance(chance.between(1, 2 ** 31)))
-      const area = make(caller.as(tokens.admin), caller.as(tokens.user))
+      const area = make(caller.withToken(tokens.admin), caller.withToken(tokens.user))
       areas.push(area)
       return Array.from({ length: users }, () => loop(area, caller))
     })
@@ -90,7 +91,8 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     ]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
-    for (const one of found.slice(0, MAX_REPORTED)) say(`violation: ${one}${findLogLines(world, one)}`)
+    for (const one of found.slice(0, MAX_REPORTED_VIOLATIONS))
+      say(`violation: ${one}${findLogLines(world, one)}`)
     if (found.length > 0)
       for (const { at, fault, over } of nemesis.history) say(`${at} ms: ${fault}${over ? ' over' : ''}`)
     return found

@@ -9,7 +9,7 @@ import { type ModelStandIn, startModelServer } from '../standins/models.ts'
 import { type Pooler, startPooler } from '../standins/pooler.ts'
 import { type MailStandIn, startMailServer } from '../standins/smtp.ts'
 import { type SpeechStandIn, startSpeechServer } from '../standins/speech.ts'
-import { startTwilio, type TwilioStandIn, twilioEnv } from '../standins/twilio.ts'
+import { createTwilioEnv, startTwilio, type TwilioStandIn } from '../standins/twilio.ts'
 import { KEY, type StripeStandIn, startStripe } from '../stripe.ts'
 import { until } from '../until.ts'
 import { Member } from './member.ts'
@@ -73,7 +73,7 @@ export async function startWorld(mode: Mode): Promise<World> {
   const pooler =
     mode === 'pooler' ? await startPooler({ url: (await linkTo(cluster.primary.url)).url, size: 12 }) : null
   const env = {
-    ...twilioEnv(twilio.url),
+    ...createTwilioEnv(twilio.url),
     AI_TIMEOUT_SECONDS: '30',
     BLOB_STORE: `file:${join(folder, 'blobs')}`,
     DATA_DIR: join(folder, 'data'),

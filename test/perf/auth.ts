@@ -42,8 +42,8 @@ export async function measureAuth(stack: Stack): Promise<Measured> {
   return {
     rounds: ROUNDS,
     findings: [
-      ...leakFindings('login, address known', 'address unknown', addresses),
-      ...leakFindings('locked, password right', 'password wrong', locked),
+      ...createLeakFindings('login, address known', 'address unknown', addresses),
+      ...createLeakFindings('locked, password right', 'password wrong', locked),
       ...busy.findings,
     ],
     notes: [
@@ -63,7 +63,7 @@ interface Samples {
  * Compares the durations of two kinds of logins by the area under the ROC curve. 0.5 means that they are
  * indistinguishable.
  */
-function leakFindings(name: string, reference: string, { ours, other }: Samples): Finding[] {
+function createLeakFindings(name: string, reference: string, { ours, other }: Samples): Finding[] {
   return [
     {
       name,

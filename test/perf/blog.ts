@@ -19,7 +19,7 @@ interface Server {
 }
 
 /** Compares the public list of 20 out of 10,000 tagged posts with Fastify, and measures the import of 1,000 posts. */
-export async function blog(stack: Stack): Promise<Measured> {
+export async function measureBlog(stack: Stack): Promise<Measured> {
   const lists = await measureLists(stack)
   const imports = await measureImports(stack)
   return {

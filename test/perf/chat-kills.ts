@@ -21,7 +21,7 @@ const SEED = Number(process.env.BENCH_SEED ?? Date.now() % 1_000_000)
 const KILL_INTERVAL_MS = 2500
 const PIECES = Array.from({ length: 50 }, (_, i) => `piece ${i}, `)
 
-export async function chatKills(stack: Stack): Promise<Measured> {
+export async function measureChatKills(stack: Stack): Promise<Measured> {
   let seed = SEED
   const random = (): number => {
     seed = (seed * 48_271 + 11) % 2_147_483_647
@@ -67,7 +67,7 @@ export async function chatKills(stack: Stack): Promise<Measured> {
           message: `Question ${i}`,
           key: randomUUID(),
           random,
-          drop: 0.01,
+          dropProbability: 0.01,
           ...(stop === null ? {} : { stopWhen: (frames) => frames.length > stop }),
         }),
       )

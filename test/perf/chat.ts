@@ -2,7 +2,7 @@ import { type Child, startChild } from './children.ts'
 import type { TalkResult } from './load/talkers.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, queryRows as sqlAsk } from './stack.ts'
-import { familyPids, readResidentBytes, startCpuMeter, waitUntilQuiet } from './usage.ts'
+import { listFamilyPids, readResidentBytes, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 500)
@@ -18,7 +18,7 @@ const COALESCE_MS = 25
  * Measures the latency that the service adds to a provider with fixed delays, compared with a plain proxy, and the
  * memory per open stream.
  */
-export async function chat(stack: Stack): Promise<Measured> {
+export async function measureChat(stack: Stack): Promise<Measured> {
   const models = await startProvider(PACE)
   const proxy = await startChild(new URL('./servers/chat-proxy.ts', import.meta.url), {
     TARGET: baseOf(models),
@@ -51,7 +51,7 @@ export async function chat(stack: Stack): Promise<Measured> {
     const meter = startCpuMeter({
       edge: () => [edge.pid],
       worker: () => [worker.pid],
-      postgres: () => familyPids(stack.postmaster),
+      postgres: () => listFamilyPids(stack.postmaster),
       bench: () => [models.pid, talkers.pid],
     })
     const heard = await ours()

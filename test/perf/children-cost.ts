@@ -4,12 +4,12 @@ import { Worker } from 'node:worker_threads'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { openPosts } from '../../workers/providers/documents/posts.ts'
-import { scanPdf, sentences, textPdf } from '../pdfs.ts'
+import { buildScanPdf, buildTextPdf, createSentences } from '../pdfs.ts'
 import { createZip } from '../zip.ts'
 import type { Finding, Measured } from './report.ts'
 import type { ThreadRequest } from './servers/reading-thread.ts'
 import { type Stack, signUp } from './stack.ts'
-import { familyPids, readFamilyBytes, startCpuMeter, waitUntilQuiet } from './usage.ts'
+import { listFamilyPids, readFamilyBytes, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 /**
  * Compares the CPU time of a child process with a thread that does the same work, per page and post. Also measures the
@@ -29,14 +29,14 @@ interface Case {
   readonly maxRatio?: number
 }
 
-export async function children(stack: Stack): Promise<Measured> {
+export async function measureChildren(stack: Stack): Promise<Measured> {
   const posts = Array.from({ length: 1000 }, (_, i) => {
-    const text = sentences(60, i).join('\n\n')
+    const text = createSentences(60, i).join('\n\n')
     return [`post-${i}.md`, `---\ntitle: Post ${i}\ndate: 2024-01-02\ntags: [a, b]\n---\n${text}`] as const
   })
   const cases: readonly Case[] = [
-    { name: 'a page of text', what: 'document', bytes: await textPdf(200, { sentences: 30 }) },
-    { name: 'a scanned page', what: 'document', bytes: await scanPdf(4, { sentences: 30 }) },
+    { name: 'a page of text', what: 'document', bytes: await buildTextPdf(200, { sentences: 30 }) },
+    { name: 'a scanned page', what: 'document', bytes: await buildScanPdf(4, { sentences: 30 }) },
     { name: 'a post', what: 'posts', bytes: createZip(posts) },
   ]
   const findings = [...(await measureCosts(cases)), ...(await measureMemory(stack))]
@@ -71,7 +71,7 @@ async function measureCosts(cases: readonly Case[]): Promise<readonly Finding[]>
   }
   const cpuMs = async (work: () => Promise<number>): Promise<number> => {
     await waitUntilQuiet()
-    const used = startCpuMeter({ all: () => familyPids(process.pid) })
+    const used = startCpuMeter({ all: () => listFamilyPids(process.pid) })
     const count = await work()
     return used().used.all / count
   }
@@ -109,7 +109,10 @@ async function measureMemory(stack: Stack): Promise<readonly Finding[]> {
   const looking = setInterval(() => {
     max = Math.max(max, resident())
   }, 100)
-  const documents = [await textPdf(PAGES - 40, { sentences: 30 }), await scanPdf(40, { sentences: 10 })]
+  const documents = [
+    await buildTextPdf(PAGES - 40, { sentences: 30 }),
+    await buildScanPdf(40, { sentences: 10 }),
+  ]
   await Promise.all(
     documents.map(async (bytes) => {
       const form = new FormData()

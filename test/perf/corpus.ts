@@ -41,7 +41,7 @@ const MAX_PAGE_SECONDS = 30
 const MAX_WORKER_MB = 2048
 const POLL_INTERVAL_MS = 50
 
-export async function corpus(stack: Stack): Promise<Measured> {
+export async function measureCorpus(stack: Stack): Promise<Measured> {
   const folder = process.argv[3]
   if (folder === undefined) throw new Error('Usage: npm run bench -- corpus DIR')
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -89,12 +89,13 @@ async function verifyJobs(
   const [reference] = await queryRows(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')
   // A disturbed run is repeated. Its jobs exist, but its answers are not in the results, so there may be more jobs than
   // answers.
-  const short = (jobs: unknown, results: readonly LoadResult[]): boolean => Number(jobs) < answered(results)
+  const hasTooFewJobs = (jobs: unknown, results: readonly LoadResult[]): boolean =>
+    Number(jobs) < answered(results)
   if (
     row!.jobs !== row!.waiting ||
     row!.deliveries === 0 ||
-    short(row!.jobs, ours) ||
-    short(reference!.jobs, theirs)
+    hasTooFewJobs(row!.jobs, ours) ||
+    hasTooFewJobs(reference!.jobs, theirs)
   ) {
     throw new Error(
       `Jobs do not match answers: ${JSON.stringify({ row, ours: answered(ours), reference, theirs: answered(theirs) })}`,

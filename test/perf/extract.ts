@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
-import { pageLines, renderScan, scanPdf, textPdf } from '../pdfs.ts'
+import { buildScanPdf, buildTextPdf, createPageLines, renderScan } from '../pdfs.ts'
 import { isInstalled, runProgram, unpackLanguageData } from './native.ts'
 import type { Finding, Measured } from './report.ts'
 import { type Stack, signUp } from './stack.ts'
-import { familyPids, startCpuMeter, waitUntilQuiet } from './usage.ts'
+import { listFamilyPids, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const TEXTS = 1000
@@ -58,8 +58,8 @@ export async function extract(stack: Stack): Promise<Measured> {
     const used = startCpuMeter({
       edge: () => [edge.pid],
       worker: () => [worker.pid],
-      children: () => familyPids(worker.pid).slice(1),
-      PostgreSQL: () => familyPids(stack.postmaster),
+      children: () => listFamilyPids(worker.pid).slice(1),
+      PostgreSQL: () => listFamilyPids(stack.postmaster),
     })
     return () => used().used
   }
@@ -73,7 +73,7 @@ export async function extract(stack: Stack): Promise<Measured> {
 
 async function prepareCases(folder: string): Promise<readonly Case[]> {
   const own = process.env.BENCH_PDF
-  const texts = [{ name: 'text', bytes: await textPdf(TEXTS, { sentences: SENTENCES }) }]
+  const texts = [{ name: 'text', bytes: await buildTextPdf(TEXTS, { sentences: SENTENCES }) }]
   if (own !== undefined) texts.push({ name: basename(own), bytes: new Uint8Array(readFileSync(own)) })
   const cases: Case[] = []
   for (const { name, bytes } of texts) {
@@ -84,7 +84,7 @@ async function prepareCases(folder: string): Promise<readonly Case[]> {
       : null
     cases.push({ name, native, minRatio: 0.22, bytes, pages: await countPages(bytes) })
   }
-  const bytes = await scanPdf(SCANS, { sentences: SENTENCES })
+  const bytes = await buildScanPdf(SCANS, { sentences: SENTENCES })
   cases.push({ name: 'scans', minRatio: 0.77, native: nativeReader(folder, SCANS), bytes, pages: SCANS })
   return cases
 }
@@ -101,7 +101,7 @@ function nativeReader(folder: string, scans: number): Case['native'] {
   const data = unpackLanguageData(folder)
   const files = Array.from({ length: scans }, (_, i) => {
     const file = join(folder, `scan-${i + 1}.jpg`)
-    writeFileSync(file, renderScan(pageLines(i + 1, scans, { sentences: SENTENCES })).bytes)
+    writeFileSync(file, renderScan(createPageLines(i + 1, scans, { sentences: SENTENCES })).bytes)
     return file
   })
   const args = ['stdout', '--tessdata-dir', data, '-l', 'eng', '--oem', '1', '--dpi', '200']

@@ -8,7 +8,7 @@ const MAX_RECOVERY_MS = 5_000
  * `npm run bench -- failover` lets a primary with a synchronous standby die or fall silent while two edges and a worker
  * write. It measures the time from the promotion until both edges write again. The database servers run without fsync.
  */
-export async function failover(): Promise<Measured> {
+export async function measureFailover(): Promise<Measured> {
   const deaths = { killed: await runRounds('killed'), silent: await runRounds('silent') }
   const findings = Object.entries(deaths).flatMap(([death, all]): Finding[] => [
     {

@@ -28,7 +28,7 @@ const MAX_STALLED_READER_KIB = 512
 /**
  * Measures two edges full of streams, with concurrent requests, a storm of reconnects, and readers that stop reading.
  */
-export async function fanout(stack: Stack): Promise<Measured> {
+export async function measureFanout(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edges = await Promise.all(Array.from({ length: EDGES }, () => stack.edge(url)))
   const account = await signUp(edges[0]!.port)
@@ -96,8 +96,8 @@ export async function fanout(stack: Stack): Promise<Measured> {
         values: [sumRates(steady)],
         target: { of: 'value', atLeast: REQUESTS_PER_SECOND },
       },
-      ...latencyFindings('during the streams', steady, idle),
-      ...latencyFindings('during the storm', stormy, idle),
+      ...createLatencyFindings('during the streams', steady, idle),
+      ...createLatencyFindings('during the storm', stormy, idle),
       {
         name: 'memory of an edge per stalled reader of all jobs',
         unit: 'KiB',
@@ -128,7 +128,11 @@ async function sampleMemory(pid: number, seconds: number): Promise<number[]> {
 const sumRates = (results: readonly LoadResult[]): number =>
   results.reduce((sum, { perSecond }) => sum + perSecond, 0)
 
-function latencyFindings(when: string, ours: readonly LoadResult[], idle: readonly LoadResult[]): Finding[] {
+function createLatencyFindings(
+  when: string,
+  ours: readonly LoadResult[],
+  idle: readonly LoadResult[],
+): Finding[] {
   const pair = (name: string, of: (result: LoadResult) => number): Finding => ({
     name: `GET ${when}, ${name}`,
     unit: 'ms',

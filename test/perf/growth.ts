@@ -21,7 +21,7 @@ const EFFORT = { warmUp: CALLS_UNTIL_PLANNED, calls: Number(process.env.BENCH_RO
  * Measures how the cost of each GET in the reference grows with the data: duration, and shared buffers that it touches.
  * Buffers measure work independently of the machine.
  */
-export async function growth(stack: Stack): Promise<Measured> {
+export async function measureGrowth(stack: Stack): Promise<Measured> {
   const nameOf = await createStatementNamer()
   const sizes: Costs[] = []
   for (const share of SHARES)

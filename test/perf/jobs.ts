@@ -8,7 +8,7 @@ import { startChild } from './children.ts'
 import type { Finding, Measured, Target } from './report.ts'
 import { queryRows, type Stack } from './stack.ts'
 import { rotate } from './stats.ts'
-import { familyPids, measureUndisturbed, startCpuMeter, waitUntilQuiet } from './usage.ts'
+import { listFamilyPids, measureUndisturbed, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 // Each run takes about four seconds, so that all warm up equally. `short` is shorter, to show how graphile-worker slows
 // down as its table grows.
@@ -41,7 +41,7 @@ interface Pace {
 /**
  * Measures no-op jobs through the whole kernel, with results stored, compared with plain graphile-worker and pg-boss.
  */
-export async function jobs(stack: Stack): Promise<Measured> {
+export async function measureJobs(stack: Stack): Promise<Measured> {
   const all: readonly { readonly name: Runner; readonly run: () => Promise<Pace> }[] = [
     { name: 'ours', run: () => measureOurs(stack) },
     { name: 'plain', run: () => measurePlain(stack, 'plain') },
@@ -204,7 +204,7 @@ async function measurePace(stack: Stack, url: string, watched: PollStatements): 
     const before = (await client.query<{ n: number }>(watched.done)).rows[0]!.n
     const meter = startCpuMeter({
       worker: () => [watched.pid],
-      postgres: () => familyPids(stack.postmaster),
+      postgres: () => listFamilyPids(stack.postmaster),
       bench: () => [process.pid],
     })
     const ms = (await until('over')) - startedAt

@@ -4,7 +4,7 @@ import type { Worker as Thread } from 'node:worker_threads'
 import { createLog } from '../../tasks/log.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { startWorker, type Worker } from '../../workers/worker.ts'
-import { pageLines, textPdf } from '../pdfs.ts'
+import { buildTextPdf, createPageLines } from '../pdfs.ts'
 import type { Child } from './children.ts'
 import type { Measured } from './report.ts'
 import { queryRows, SECRET, type Stack, signUp } from './stack.ts'
@@ -118,7 +118,7 @@ async function runRound(scene: RoundSetup, kind: Kind, n: number): Promise<Round
   await scene.victims.prepare(kind)
   const line = (page: number): string => `Round ${n} page ${page}`
   const form = new FormData()
-  form.set('file', new File([(await textPdf(PAGES, { line })) as Uint8Array<ArrayBuffer>], 'kills.pdf'))
+  form.set('file', new File([(await buildTextPdf(PAGES, { line })) as Uint8Array<ArrayBuffer>], 'kills.pdf'))
   const uploaded = await fetch(scene.base, { method: 'POST', body: form, headers: scene.headers })
   const { id } = (await uploaded.json()) as { id: number }
   const startedAt = performance.now()
@@ -141,7 +141,7 @@ async function runRound(scene: RoundSetup, kind: Kind, n: number): Promise<Round
   )
   const right = rows.filter(
     ({ page_number, text }, i) =>
-      page_number === i + 1 && text === pageLines(i + 1, PAGES, { line }).join('\n'),
+      page_number === i + 1 && text === createPageLines(i + 1, PAGES, { line }).join('\n'),
   )
   const [written] = await queryRows(
     scene.url,

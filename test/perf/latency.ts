@@ -24,7 +24,7 @@ interface Sample {
  * Measures the latency from a POST on an idle service until an open stream shows the job as running. The reference is
  * three durable commits.
  */
-export async function latency(stack: Stack): Promise<Measured> {
+export async function measureLatency(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)

@@ -3,7 +3,7 @@ import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { endAttempts, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs.ts'
 import { createPublisher } from '../../sql/notify.ts'
 import { noop } from '../../tasks/system/noop.ts'
-import { buildSpecs } from '../../tasks/task.ts'
+import { buildJobSpecs } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 
 /** Runs jobs in this process and reports their progress as a worker does. */
@@ -88,7 +88,7 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
 async function createRunningJobs(db: Database, ownerId: number, count: number): Promise<string[]> {
   const use = { poolIds: [], threads: 0, busy: 0, memoryBytes: 0 }
   await db.run(insertLease({ id: LEASE_ID, name: 'bench', queues: [], load: use }, 3_600_000))
-  const specs = buildSpecs(
+  const specs = buildJobSpecs(
     noop,
     Array.from({ length: count }, () => ({ echo: '' })),
     { ownerId, settings: createJobSettings(3) },

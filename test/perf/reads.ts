@@ -23,7 +23,7 @@ interface Server {
 }
 
 /** Measures reads of a document by id: the edge compared with Fastify and a pool, and with bare uWebSockets.js. */
-export async function reads(stack: Stack): Promise<Measured> {
+export async function measureReads(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)

@@ -31,7 +31,7 @@ interface Kill {
   readonly ms: number
 }
 
-export async function recovery(stack: Stack): Promise<Measured> {
+export async function measureRecovery(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   await queryRows(
     url,

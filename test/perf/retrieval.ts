@@ -29,7 +29,7 @@ const QUERIES = 2000
 const VECTORS = 100_000
 const DIMENSIONS = 384
 
-export async function retrieval(stack: Stack): Promise<Measured> {
+export async function measureRetrieval(stack: Stack): Promise<Measured> {
   const folder = process.argv[3]
   if (folder === undefined) throw new Error('Usage: npm run bench -- retrieval DIR')
   const root = mkdtempSync(join(tmpdir(), 'millrace-bench-rag-'))

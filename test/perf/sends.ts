@@ -1,6 +1,6 @@
 import { startMailServer } from '../standins/smtp.ts'
 import { type Channel, runStorm, type Tally } from '../standins/storm.ts'
-import { startTwilio, twilioEnv } from '../standins/twilio.ts'
+import { createTwilioEnv, startTwilio } from '../standins/twilio.ts'
 import type { Finding, Measured } from './report.ts'
 import { queryRows, type Stack } from './stack.ts'
 
@@ -21,12 +21,12 @@ const FAULTS = {
 /**
  * Sends messages on all channels while workers are killed and providers fail, and counts duplicated and lost messages.
  */
-export async function sends(stack: Stack): Promise<Measured> {
+export async function measureSends(stack: Stack): Promise<Measured> {
   const [twilio, mail] = await Promise.all([startTwilio(), startMailServer()])
   try {
     const url = await stack.createDatabase()
     const env = {
-      ...twilioEnv(twilio.url),
+      ...createTwilioEnv(twilio.url),
       EMAIL_SMTP_URL: mail.url,
       EMAIL_PROVIDER_FROM_EMAIL: 'service@example.com',
       AUTH_LEVEL: 'none',

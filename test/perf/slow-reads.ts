@@ -14,7 +14,7 @@ const CONNECTIONS = 16
  * `npm run bench -- slow-reads` measures p99 of reads by id while callers keep requesting lists that wait for a locked
  * table.
  */
-export async function slowReads(stack: Stack): Promise<Measured> {
+export async function measureSlowReads(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)

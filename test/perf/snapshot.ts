@@ -9,23 +9,23 @@ import type { Measured } from './report.ts'
 import type { Stack } from './stack.ts'
 import { waitUntilQuiet } from './usage.ts'
 
-const BEFORE_S = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
-const HELD_S = Number(process.env.BENCH_HELD_SECONDS ?? 180)
+const SECONDS_BEFORE_SNAPSHOT = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
+const SNAPSHOT_SECONDS = Number(process.env.BENCH_HELD_SECONDS ?? 180)
 // Seconds that a new worker needs to warm up, which are not measured.
-const WARM_S = 15
+const WARM_UP_SECONDS = 15
 // Seconds at the end of each phase, without and with the snapshot, whose rates are compared.
-const LAST_S = 30
+const COMPARED_SECONDS = 30
 const CHUNK = 500
 // Enough jobs that the worker never waits: more than it runs during the two seconds by which the counts lag.
 const MAX_WAITING = 100_000
 // The finish time of a job is the start time of its transaction, so the jobs of a second are counted a second later.
-const LAG_S = 1
+const COUNT_LAG_SECONDS = 1
 
 /**
  * `npm run bench -- snapshot` measures the cost of a long-open snapshot. While it is open, vacuum cannot remove dead
  * rows, and each job leaves several.
  */
-export async function snapshot(stack: Stack): Promise<Measured> {
+export async function measureSnapshot(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const db = createDatabase({ url, applicationName: 'bench', size: 2, validateRows: false })
   const client = await connect({ url, applicationName: 'bench' })
@@ -33,13 +33,13 @@ export async function snapshot(stack: Stack): Promise<Measured> {
   const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
   await waitUntilQuiet()
   const feed = startFeeding(db, client)
-  await delay(BEFORE_S * 1000)
-  const before = feed.perSecond.slice(WARM_S)
+  await delay(SECONDS_BEFORE_SNAPSHOT * 1000)
+  const before = feed.perSecond.slice(WARM_UP_SECONDS)
   await holder.query('begin isolation level repeatable read')
   await holder.query('select count(*) from account')
   const heldFrom = feed.perSecond.length
-  await delay(HELD_S * 1000)
-  const held = feed.perSecond.slice(heldFrom + LAG_S)
+  await delay(SNAPSHOT_SECONDS * 1000)
+  const held = feed.perSecond.slice(heldFrom + COUNT_LAG_SECONDS)
   await holder.query('commit')
   await feed.stop()
   const [dead] = (
@@ -47,13 +47,13 @@ export async function snapshot(stack: Stack): Promise<Measured> {
   ).rows
   await Promise.all([holder.end(), client.end(), worker.stop()])
   await db.close()
-  const without = before.slice(-LAST_S)
-  const last = held.slice(-LAST_S)
+  const without = before.slice(-COMPARED_SECONDS)
+  const last = held.slice(-COMPARED_SECONDS)
   return {
     rounds: 1,
     findings: [
       {
-        name: `no-op jobs, after ${HELD_S} s of a held snapshot`,
+        name: `no-op jobs, after ${SNAPSHOT_SECONDS} s of a held snapshot`,
         unit: 'jobs/s',
         values: [mean(last)],
         reference: { name: 'before', values: [mean(without)] },
@@ -97,7 +97,7 @@ function startFeeding(db: Database, client: Client): { perSecond: number[]; stop
   const count = async (): Promise<void> => {
     const { rows } = await client.query<{ now: Date }>('select now() as now')
     for (let from = rows[0]!.now.getTime(); !over; from += 1000) {
-      await delay(Math.max(0, from + (1 + LAG_S) * 1000 - Date.now()))
+      await delay(Math.max(0, from + (1 + COUNT_LAG_SECONDS) * 1000 - Date.now()))
       const counted = await client.query<{ n: number }>(
         'select count(*)::int as n from job where finished_at >= $1 and finished_at < $2',
         [new Date(from), new Date(from + 1000)],

@@ -25,7 +25,7 @@ const JOBS_PER_TICK = 50
  * Measures an edge with thousands of open streams: its memory, the order of frames, and the latency of concurrent
  * requests.
  */
-export async function sse(stack: Stack): Promise<Measured> {
+export async function measureStreams(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)

@@ -5,7 +5,7 @@ import { createPasswords } from '../../edge/passwords.ts'
 import { connect } from '../../sql/driver.ts'
 import { type EmbeddedDatabase, startEmbedded } from '../../sql/embedded.ts'
 import { migrate } from '../../sql/migrate.ts'
-import { WORKER_MALLOC } from '../../tasks/process.ts'
+import { WORKER_MALLOC_VARIABLES } from '../../tasks/process.ts'
 import { type Child, startChild } from './children.ts'
 
 /** A separate PostgreSQL with full durability, and service processes that use it. */
@@ -74,7 +74,7 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
         const child = await start(EDGE_SCRIPT, url, env)
         return { ...child, port: child.ready.port! }
       },
-      worker: (url, env = {}) => start(WORKER_SCRIPT, url, { ...WORKER_MALLOC, ...env }),
+      worker: (url, env = {}) => start(WORKER_SCRIPT, url, { ...WORKER_MALLOC_VARIABLES, ...env }),
       stop,
     }
   } catch (error) {

@@ -15,7 +15,7 @@ const PACE_MS = 50
 const TIMEOUT_MS = 60_000
 
 /** Measures the delay until tasks of one queue start while another queue holds a flood of tasks. */
-export async function starvation(stack: Stack): Promise<Measured> {
+export async function measureStarvation(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const account = await signUp(edge.port)

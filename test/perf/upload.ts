@@ -10,8 +10,8 @@ import { readPeakBytes, readResidentBytes, resetPeak, waitUntilQuiet } from './u
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const MB = 1024 * 1024
-const LARGE = 100 * MB
-const SMALL = MB
+const LARGE_BYTES = 100 * MB
+const SMALL_BYTES = MB
 const MAX_RISE_MB = 32
 // Number of uploads that warm up the code and open the database pools.
 const WARM_UP_UPLOADS = 20
@@ -64,11 +64,11 @@ async function measureUploads(stack: Stack, settings: Readonly<Record<string, st
     const edge = await stack.edge(url, settings)
     const { token } = await signUp(edge.port, `round-${round}@example.com`)
     const caller: Caller = { pid: edge.pid, port: edge.port, token }
-    for (let i = 0; i < WARM_UP_UPLOADS; i++) await sendUpload(caller, SMALL)
+    for (let i = 0; i < WARM_UP_UPLOADS; i++) await sendUpload(caller, SMALL_BYTES)
     await waitUntilQuiet()
-    small.push(await sendUpload(caller, SMALL))
+    small.push(await sendUpload(caller, SMALL_BYTES))
     await waitUntilQuiet()
-    large.push(await sendUpload(caller, LARGE))
+    large.push(await sendUpload(caller, LARGE_BYTES))
     await edge.stop()
   }
   return { large, small }

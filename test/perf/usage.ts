@@ -38,7 +38,7 @@ function readBusyTicks(): number {
 }
 
 /** Returns the ids of a process and its current children. For PostgreSQL, these are the server and all backends. */
-export function familyPids(pid: number): number[] {
+export function listFamilyPids(pid: number): number[] {
   const children = readdirSync('/proc').filter(
     (name) => /^\d+$/.test(name) && readStatFields(Number(name))?.[1] === String(pid),
   )
@@ -53,7 +53,7 @@ export const readResidentBytes = (pid: number): number => readStatusBytes(pid, '
  * zero.
  */
 export const readFamilyBytes = (pid: number): number =>
-  familyPids(pid).reduce((sum, one) => {
+  listFamilyPids(pid).reduce((sum, one) => {
     try {
       return sum + readResidentBytes(one)
     } catch {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createEvent, intentObject } from '../payment-events.ts'
+import { buildIntent, createEvent } from '../payment-events.ts'
 import { startChild } from './children.ts'
 import { type LoadResult, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
@@ -15,7 +15,7 @@ const REQUEST_HEAD = `POST /api/v1/payment/webhook HTTP/1.1\r\nhost: 127.0.0.1\r
  * Measures payment events, which are verified, stored, applied by a worker and then acknowledged. The reference only
  * verifies and stores them.
  */
-export async function webhooks(stack: Stack): Promise<Measured> {
+export async function measureWebhooks(stack: Stack): Promise<Measured> {
   const [url, referenceUrl] = [await stack.createDatabase(), await stack.createEmptyDatabase()]
   await queryRows(referenceUrl, 'create table event (id text primary key, data jsonb not null)')
   await fillTables(url)
@@ -85,7 +85,7 @@ function buildEventBody(): string {
   const padding = Object.fromEntries(
     Array.from({ length: 40 }, (_, n) => [`field_of_no_interest_${n}`, null]),
   )
-  const object = intentObject({ name: '{id}' }, { metadata: {}, payment_method_types: ['card'], ...padding })
+  const object = buildIntent({ name: '{id}' }, { metadata: {}, payment_method_types: ['card'], ...padding })
   return JSON.stringify(createEvent('payment_intent.succeeded', object, { id: 'evt_{id}' }))
 }
 

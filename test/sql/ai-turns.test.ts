@@ -95,7 +95,7 @@ const createUsageEvent = (more: object = {}) =>
       ...more,
     },
   ] as const
-const done = ({ jobId, answerId, conversationId }: Turn, attempt: number) =>
+const finishTurn = ({ jobId, answerId, conversationId }: Turn, attempt: number) =>
   endAttempts(db, [
     {
       id: jobId,
@@ -149,7 +149,7 @@ describe('settling a turn', () => {
       createChunkEvent('of it'),
       createUsageEvent({ cost: '0.20000000000000000001' }),
     ])
-    await done(turn, second)
+    await finishTurn(turn, second)
     assert.deepEqual(await readMessage(turn), {
       status: 'complete',
       content: 'all of it',
@@ -185,7 +185,7 @@ describe('settling a turn', () => {
     await endAttempts(db, [{ id: turn.jobId, attempt: first, outcome: 'retry' }])
     const second = await claimJob(turn)
     await storeEvents(turn.jobId, second, [createUsageEvent()])
-    await done(turn, second)
+    await finishTurn(turn, second)
     const { cost, estimated } = (await readUsage(turn))!
     assert.deepEqual([cost, estimated], [null, true])
   })
@@ -240,7 +240,7 @@ describe('settling a turn', () => {
     const attempt = await claimJob(turn)
     await storeEvents(turn.jobId, attempt, [createUsageEvent()])
     await query('delete from ai_conversation where id = $1', [turn.conversationId])
-    await done(turn, attempt)
+    await finishTurn(turn, attempt)
     assert.equal((await readUsage(turn))!.input, 10)
   })
 })

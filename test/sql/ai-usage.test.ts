@@ -11,13 +11,13 @@ const { query } = await createTestDatabase()
 const { numRuns, seed } = createRunOptions(150)
 const chance = createChance(seed)
 const DAYS = 6
-const HOUR = 3_600_000
+const HOUR_MS = 3_600_000
 const START = Date.UTC(2025, 11, 29)
 /** Returns a random time. Half of the times lie within a millisecond of the start of a day. */
 const pickTime = (): string => {
-  const at = START + chance.between(0, DAYS * 24) * HOUR
+  const at = START + chance.between(0, DAYS * 24) * HOUR_MS
   return new Date(
-    (chance.isHit(0.5) ? at - (at % (24 * HOUR)) : at) + chance.pick([-1, 0, 0, 1]),
+    (chance.isHit(0.5) ? at - (at % (24 * HOUR_MS)) : at) + chance.pick([-1, 0, 0, 1]),
   ).toISOString()
 }
 
@@ -56,7 +56,7 @@ await query(
 await query(`update ai_usage set cost = null where model = 'f'`)
 
 // Computes usage from the rows alone, without stored sums.
-const usageFromRows = (whose: string): string => `
+const selectUsageFromRows = (whose: string): string => `
   with model as (
     select vendor, model, count(*)::int as requests, sum(input_tokens + output_tokens)::int as tokens, sum(audio_seconds) as audio, sum(cost) as cost,
       count(*) filter (where cost is null)::int as unpriced, count(*) filter (where estimated)::int as estimated,
@@ -83,7 +83,7 @@ test('usage of any time range is the sum of its rows, wherever in a day it begin
   for (let n = 0; n < numRuns; n++) {
     const { whose, read, values } = chance.pick(READS)
     const range = [chance.isHit(0.1) ? null : pickTime(), chance.isHit(0.1) ? null : pickTime()]
-    const [row] = await query(usageFromRows(whose), range)
+    const [row] = await query(selectUsageFromRows(whose), range)
     const [answer] = await query(read, [...range, 5, ...values])
     const { models, ...said } = JSON.parse(Object.values(answer!)[0] as string)
     const { requests, successes, ...sums } = row as Record<string, number>

@@ -62,14 +62,14 @@ const nextKeyId = (): string => {
   count += 20
   return `01980000-0000-7000-8000-${count.toString(16).padStart(12, '0')}`
 }
-const newKey = (): Query<unknown> => {
+const insertNewKey = (): Query<unknown> => {
   const id = uuidv7()
   const more = { name: 'n', digest: digestOf(id), hint: id.slice(-4), scopes: ['*:write'], expiresAt: null }
   return insertApiKey({ id, accountId: 11, organizationId: 3, ...more })
 }
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
-  'adding a key': newKey,
+  'adding a key': insertNewKey,
   'the owners of a key': () => findApiKeyOwners(nextKeyId()),
   'deleting a key': () => deleteApiKey(nextKeyId()),
   'recording the last use': () => recordKeyUse([nextKeyId(), nextKeyId()]),

@@ -14,7 +14,7 @@ import { type Queries, sql } from '../../sql/db.ts'
 import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
-import { ACCOUNT_CHANGED } from '../../sql/notify.ts'
+import { ACCOUNT_CHANGED_CHANNEL } from '../../sql/notify.ts'
 import { markOrganizationDeleted } from '../../sql/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'
@@ -52,7 +52,7 @@ describe('the end of a key notifies every edge', async () => {
   const listener = await listen({
     url,
     applicationName: 'test-listen',
-    channels: { [ACCOUNT_CHANGED]: (payload) => notified.push(payload) },
+    channels: { [ACCOUNT_CHANGED_CHANNEL]: (payload) => notified.push(payload) },
     onReconnect: () => {},
     onError: () => {},
   })

@@ -9,7 +9,7 @@ import {
   lockPostsBySlug,
   overwritePosts,
   readExportedPosts,
-  setAllTags,
+  setTagsOfPosts,
 } from '../../sql/blog/transfer.ts'
 import {
   applyTagChange,
@@ -25,10 +25,10 @@ import {
   readPost,
   readPosts,
   readPostsByStatus,
-  readPostsTagged,
-  readPublished,
+  readPostsByTag,
   readPublishedPost,
-  readPublishedTagged,
+  readPublishedPosts,
+  readPublishedPostsByTag,
   readTags,
   setTags,
   updatePost,
@@ -68,14 +68,14 @@ after(() => client.end())
 // Cursor in the middle of the posts.
 const CURSOR = JSON.stringify([daysAgo(30), 7])
 const reads = [
-  planRead('published posts', readPublished, null, 0, 20),
-  planRead('a later page', readPublished, null, 500, 100),
-  planRead('posts after a cursor', readPublished, CURSOR, 0, 20),
-  planRead('published posts of a tag', readPublishedTagged, 'tag-5', null, 0, 20),
+  planRead('published posts', readPublishedPosts, null, 0, 20),
+  planRead('a later page', readPublishedPosts, null, 500, 100),
+  planRead('posts after a cursor', readPublishedPosts, CURSOR, 0, 20),
+  planRead('published posts of a tag', readPublishedPostsByTag, 'tag-5', null, 0, 20),
   planRead('all posts', readPosts, null, 0, 20),
   planRead('posts of a status', readPostsByStatus, 'draft', null, 0, 20),
-  planRead('posts of a tag', readPostsTagged, 'tag-5', null, null, 0, 20),
-  planRead('posts of a tag and status', readPostsTagged, 'tag-5', 'draft', null, 0, 20),
+  planRead('posts of a tag', readPostsByTag, 'tag-5', null, null, 0, 20),
+  planRead('posts of a tag and status', readPostsByTag, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
   planRead('export', readExportedPosts, 2500, null),
   planRead('export a status', readExportedPosts, 2500, 'published'),
@@ -92,7 +92,7 @@ describe('reads by index', () => {
   testReads(client, reads)
 
   test('the public list is read in index order, without sorting or counting posts', async () => {
-    const plan = await planFirstPage(readPublished.text)
+    const plan = await planFirstPage(readPublishedPosts.text)
     assert.match(plan, /Index Only Scan using blog_post_published_idx on blog_post p/)
     assert.doesNotMatch(plan, /Seq Scan on blog_post\b|SubPlan/)
   })
@@ -102,7 +102,7 @@ describe('reads by index', () => {
   })
 })
 
-const imported = (slug: string): ImportedPost => ({
+const createImportedPost = (slug: string): ImportedPost => ({
   title: 't',
   slug,
   content: 'c',
@@ -159,8 +159,11 @@ describe('writes by index', () => {
     ['a tag that is not applied', () => findUnappliedTag()],
     ['delete an author', () => deleteAccount(++n)],
     ['find slugs', () => lockPostsBySlug(['post-5', 'nowhere'])],
-    ['import', () => insertPosts([imported(`i${++n}`), imported('post-7')], { id: 1, name: 'n' })],
-    ['overwrite by import', () => overwritePosts([imported('post-8')])],
+    [
+      'import',
+      () => insertPosts([createImportedPost(`i${++n}`), createImportedPost('post-7')], { id: 1, name: 'n' }),
+    ],
+    ['overwrite by import', () => overwritePosts([createImportedPost('post-8')])],
     [
       'make tags',
       () =>
@@ -172,7 +175,7 @@ describe('writes by index', () => {
     [
       'set tags of many',
       () =>
-        setAllTags(
+        setTagsOfPosts(
           [++n, n + 1],
           [
             { postId: n, tagId: 9 },

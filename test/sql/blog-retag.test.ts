@@ -25,7 +25,7 @@ const countUnlocked = async (table: string): Promise<number> =>
     )
   ).rows[0]!.n
 /** Counts the posts whose `tags` column matches their rows in `blog_post_tag`. */
-const countCorrect = async (): Promise<unknown> =>
+const countConsistentPosts = async (): Promise<unknown> =>
   (
     await query(`
       select count(*)::int as n from blog_post p where tags::jsonb = coalesce((
@@ -63,7 +63,7 @@ describe('a tag with many posts', () => {
       `insert into blog_post_tag (post_id, tag_id) select p.id, t.id from blog_post p, blog_tag t
        where t.slug = 'big' or p.id % 10 = 0`,
     )
-    assert.equal(await countCorrect(), POST_COUNT)
+    assert.equal(await countConsistentPosts(), POST_COUNT)
   })
 
   for (const [what, change] of [
@@ -95,7 +95,7 @@ describe('a tag with many posts', () => {
         [`Tag ${big}: posts`, 0, POST_COUNT - FEW_POSTS],
         [`Tag ${big}: posts`, 500, POST_COUNT - FEW_POSTS],
       ])
-      assert.equal(await countCorrect(), POST_COUNT)
+      assert.equal(await countConsistentPosts(), POST_COUNT)
       assert.equal(await db.maybeOne(findUnappliedTag()), null)
       const left = await query('select name from blog_tag order by id')
       assert.deepEqual(left, what === 'deleted' ? [{ name: 'Small' }] : [{ name: 'A' }, { name: 'Small' }])
@@ -110,7 +110,7 @@ describe('a tag with many posts', () => {
     await assert.rejects(runTask(stop.signal))
     assert.deepEqual(await db.maybeOne(findUnappliedTag()), { id: big, posts: POST_COUNT })
     assert.deepEqual(await runTask(), { posts: POST_COUNT })
-    assert.equal(await countCorrect(), POST_COUNT)
+    assert.equal(await countConsistentPosts(), POST_COUNT)
   })
 
   test('renamed again during the run, has its last name everywhere', async () => {
@@ -118,7 +118,7 @@ describe('a tag with many posts', () => {
     await db.one(applyTagChange(big, BATCH_SIZE))
     await db.run(updateTag(big, 'B', null))
     await runTask()
-    assert.equal(await countCorrect(), POST_COUNT)
+    assert.equal(await countConsistentPosts(), POST_COUNT)
     assert.equal((await query(`select 1 from blog_post where tags like '%"B"%'`)).length, POST_COUNT)
   })
 
@@ -127,7 +127,7 @@ describe('a tag with many posts', () => {
     await db.one(applyTagChange(big, BATCH_SIZE))
     await db.run(hideTag(big))
     await runTask()
-    assert.equal(await countCorrect(), POST_COUNT)
+    assert.equal(await countConsistentPosts(), POST_COUNT)
     assert.equal((await query('select 1 from blog_post_tag where tag_id = $1', [big])).length, 0)
   })
 

@@ -15,7 +15,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { cancelJob, fenceJob } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { countRounds } from '../runs.ts'
-import { createLedgerHelp, type JobFields, jobSpec, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
 /**
  * A message is either cancelled or sent, whichever comes first. Cancelling its job cancels the message, and vice
@@ -37,7 +37,7 @@ interface Message {
 async function addMessage(fields: JobFields & { readonly sendAt?: string } = {}): Promise<Message> {
   const { sendAt, ...more } = fields
   const delay_ms = sendAt === undefined ? null : (await db.one(computeMsUntil(sendAt))).ms
-  const job = jobSpec({ actor: `sms:${randomUUID()}`, settle: SETTLE_FUNCTION, delay_ms, ...more })
+  const job = buildJobSpec({ actor: `sms:${randomUUID()}`, settle: SETTLE_FUNCTION, delay_ms, ...more })
   const id = uuidv7()
   await ledger.enqueue(job)
   const row = { id, channel: 'sms' as const, ownerId: null, jobId: job.id }

@@ -31,7 +31,7 @@ async function addSend(channel: Channel = 'email'): Promise<string> {
   return id
 }
 
-const eventOf = (sendId: string | null, status: Status, more: Partial<SendEvent> = {}): SendEvent => ({
+const createEvent = (sendId: string | null, status: Status, more: Partial<SendEvent> = {}): SendEvent => ({
   channel: 'email',
   providerId: `provider-${sendId}`,
   sendId,
@@ -80,7 +80,9 @@ test('events lead to the same state in any order, repeated, and in any batches',
       const events = [...reported, ...reported.filter(() => chance.isHit(0.5))]
         .map((status) => ({ status, place: chance.next() }))
         .sort((a, b) => a.place - b.place)
-        .map(({ status }) => eventOf(chance.isHit(0.9) ? id : null, status, { providerId: `provider-${id}` }))
+        .map(({ status }) =>
+          createEvent(chance.isHit(0.9) ? id : null, status, { providerId: `provider-${id}` }),
+        )
       // At least one event must carry our id, or none would match.
       events[0] = { ...events[0]!, sendId: id }
       while (events.length > 0) await applyAll(...events.splice(0, chance.between(1, events.length)))
@@ -92,7 +94,7 @@ test('events lead to the same state in any order, repeated, and in any batches',
 test('concurrent events of one message lead to one state', async () => {
   for (let run = 0; run < 10; run++) {
     const ids = [await addSend(), await addSend(), await addSend()]
-    const events = ids.flatMap((id) => STATUSES_BY_RANK.map((status) => eventOf(id, status)))
+    const events = ids.flatMap((id) => STATUSES_BY_RANK.map((status) => createEvent(id, status)))
     const shuffle = (seed: number) => {
       const chance = createChance(SEED + run * 10 + seed)
       return events.toSorted(() => chance.next() - 0.5)
@@ -106,11 +108,11 @@ describe('an event', () => {
   test('moves a message once', async () => {
     const id = await addSend()
     await acceptSend(id)
-    assert.equal(await applyAll(eventOf(id, 'delivered')), 1)
+    assert.equal(await applyAll(createEvent(id, 'delivered')), 1)
     const row = () => query('select * from comms_send where id = $1', [id])
     const first = await row()
-    assert.equal(await applyAll(eventOf(id, 'delivered', { detail: 'another' })), 0)
-    assert.equal(await applyAll(eventOf(id, 'sent')), 0)
+    assert.equal(await applyAll(createEvent(id, 'delivered', { detail: 'another' })), 0)
+    assert.equal(await applyAll(createEvent(id, 'sent')), 0)
     assert.deepEqual(await row(), first)
     assert.deepEqual(
       [first[0]!.provider_id, first[0]!.provider_status, first[0]!.message, first[0]!.detail],
@@ -121,7 +123,7 @@ describe('an event', () => {
   test('also finds its message by the provider’s id', async () => {
     const id = await addSend('sms')
     await acceptSend(id, `SM${id}`)
-    assert.equal(await applyAll(eventOf(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
+    assert.equal(await applyAll(createEvent(null, 'failed', { channel: 'sms', providerId: `SM${id}` })), 1)
     assert.equal(await readStatus(id), 'failed')
   })
 
@@ -130,10 +132,10 @@ describe('an event', () => {
     await acceptSend(mail)
     await acceptSend(text, `SM${text}`)
     const none = [
-      eventOf(randomUUID(), 'delivered'),
-      eventOf(null, 'delivered', { providerId: 'nobody’s' }),
-      eventOf(mail, 'delivered', { channel: 'call' }),
-      eventOf(text, 'delivered', { channel: 'sms', providerId: 'SMother' }),
+      createEvent(randomUUID(), 'delivered'),
+      createEvent(null, 'delivered', { providerId: 'nobody’s' }),
+      createEvent(mail, 'delivered', { channel: 'call' }),
+      createEvent(text, 'delivered', { channel: 'sms', providerId: 'SMother' }),
     ]
     for (const event of none) assert.equal(await applyAll(event), 0)
     assert.equal(await applyAll(...none), 0)
@@ -145,7 +147,11 @@ describe('an event', () => {
       for (const status of STATUSES_BY_RANK) {
         const id = await addSend('sms')
         await reach(id)
-        assert.equal(await applyAll(eventOf(id, status, { channel: 'sms', providerId: `SM${id}` })), 1, from)
+        assert.equal(
+          await applyAll(createEvent(id, status, { channel: 'sms', providerId: `SM${id}` })),
+          1,
+          from,
+        )
         await db.maybeOne(markSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
         assert.equal(await db.maybeOne(beginSendRequest(id, { id, attempt: 2 }, true)), null)
         await db.run(markFailed(id, 1, 'telephony.failed', 'no'))

@@ -5,7 +5,7 @@ import {
   CHANNELS,
   readSend,
   readSends,
-  readUnknownCount,
+  readUnknownSendCount,
   SEND_STATUSES,
   type SendEvent,
 } from '../../sql/comms.ts'
@@ -78,7 +78,7 @@ const reads = [
     ),
   ),
   planRead('a send', readSend, 5, false, id),
-  planRead('the number of unknown outcomes', readUnknownCount),
+  planRead('the number of unknown outcomes', readUnknownSendCount),
   planRead('suppressed addresses', readSuppressions, null, 0, 100),
 ]
 describe('reads by index', () => testReads(client, reads))

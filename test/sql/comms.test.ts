@@ -29,9 +29,9 @@ async function addSend(channel: Channel = 'sms'): Promise<string> {
   await db.run(insertSend(fields))
   return id
 }
-const attempt = (n: number) => ({ id: randomUUID(), attempt: n })
+const createAttempt = (n: number) => ({ id: randomUUID(), attempt: n })
 const readStatus = async (id: string): Promise<string> => (await db.one(findSendById(id))).status
-const acceptance = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
+const createAcceptance = (providerId: string | null) => ({ providerId, status: 'queued', detail: null })
 
 /** Functions that bring a send into each state. */
 const stateSetups: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
@@ -41,10 +41,10 @@ const stateSetups: Readonly<Record<string, (id: string) => Promise<unknown>>> = 
     query(`update comms_send set status = 'cancelled', message = null, settled_at = now() where id = $1`, [
       id,
     ]),
-  sending: (id) => db.one(beginSendRequest(id, attempt(1), false)),
+  sending: (id) => db.one(beginSendRequest(id, createAttempt(1), false)),
   sent: async (id) => {
     await stateSetups.sending!(id)
-    await db.one(markSent(id, acceptance(`SM${id}`)))
+    await db.one(markSent(id, createAcceptance(`SM${id}`)))
   },
   failed: async (id) => {
     await stateSetups.sending!(id)
@@ -61,14 +61,14 @@ describe('every transition, from every state', () => {
     Record<string, [(id: string) => Promise<unknown>, Readonly<Record<string, string>>]>
   > = {
     'a request begins': [
-      (id) => db.maybeOne(beginSendRequest(id, attempt(1), false)),
+      (id) => db.maybeOne(beginSendRequest(id, createAttempt(1), false)),
       {
         ...{ queued: 'sending', sending: 'sending', sent: 'sent', failed: 'sending', unknown: 'unknown' },
         ...{ scheduled: 'sending', cancelled: 'cancelled' },
       },
     ],
     'it was taken': [
-      (id) => db.maybeOne(markSent(id, acceptance(`SM${id}`))),
+      (id) => db.maybeOne(markSent(id, createAcceptance(`SM${id}`))),
       {
         ...{ queued: 'queued', sending: 'sent', sent: 'sent', failed: 'failed', unknown: 'sent' },
         ...{ scheduled: 'scheduled', cancelled: 'cancelled' },
@@ -104,7 +104,7 @@ describe('every transition, from every state', () => {
 
 test('an attempt cannot settle a message that a later one is sending', async () => {
   const id = await addSend()
-  await db.one(beginSendRequest(id, attempt(2), false))
+  await db.one(beginSendRequest(id, createAttempt(2), false))
   await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
   assert.equal(await readStatus(id), 'sending')
   await db.run(markFailed(id, 2, 'telephony.failed', 'no'))
@@ -114,23 +114,23 @@ test('an attempt cannot settle a message that a later one is sending', async () 
 test('only one request runs at a time, and it is repeated only if that changes nothing', async () => {
   const id = await addSend()
   const begun = await Promise.all(
-    Array.from({ length: 8 }, () => db.maybeOne(beginSendRequest(id, attempt(1), false))),
+    Array.from({ length: 8 }, () => db.maybeOne(beginSendRequest(id, createAttempt(1), false))),
   )
   assert.equal(begun.filter((row) => row !== null).length, 1)
-  assert.equal(await db.maybeOne(beginSendRequest(id, attempt(1), false)), null)
-  assert.notEqual(await db.maybeOne(beginSendRequest(id, attempt(1), true)), null)
+  assert.equal(await db.maybeOne(beginSendRequest(id, createAttempt(1), false)), null)
+  assert.notEqual(await db.maybeOne(beginSendRequest(id, createAttempt(1), true)), null)
   const [row] = await query('select requests from comms_send where id = $1', [id])
   assert.equal(row!.requests, 2)
-  await db.one(markSent(id, acceptance('SM1')))
-  assert.equal(await db.maybeOne(beginSendRequest(id, attempt(1), true)), null)
+  await db.one(markSent(id, createAcceptance('SM1')))
+  assert.equal(await db.maybeOne(beginSendRequest(id, createAttempt(1), true)), null)
 })
 
 test('a provider id belongs to one send of a channel', async () => {
   const [first, second, call] = [await addSend(), await addSend(), await addSend('call')]
   for (const id of [first, second, call]) await stateSetups.sending!(id)
-  assert.notEqual(await db.maybeOne(markSent(first, acceptance('SM2'))), null)
-  assert.equal(await db.maybeOne(markSent(second, acceptance('SM2'))), null)
-  assert.notEqual(await db.maybeOne(markSent(call, acceptance('SM2'))), null)
+  assert.notEqual(await db.maybeOne(markSent(first, createAcceptance('SM2'))), null)
+  assert.equal(await db.maybeOne(markSent(second, createAcceptance('SM2'))), null)
+  assert.notEqual(await db.maybeOne(markSent(call, createAcceptance('SM2'))), null)
   const clash = query(
     `update comms_send set status = 'sent', provider_id = 'SM2', settled_at = now() where id = $1`,
     [second],
@@ -139,7 +139,7 @@ test('a provider id belongs to one send of a channel', async () => {
   const mails = [await addSend('email'), await addSend('email')]
   for (const id of mails) {
     await stateSetups.sending!(id)
-    assert.notEqual(await db.maybeOne(markSent(id, acceptance(null))), null, 'mail has no such id')
+    assert.notEqual(await db.maybeOne(markSent(id, createAcceptance(null))), null, 'mail has no such id')
   }
 })
 

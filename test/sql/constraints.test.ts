@@ -27,12 +27,12 @@ async function assertBroken(constraint: string, action: Promise<unknown>): Promi
 }
 const triedConstraints = new Set<string>()
 
-const account = (fields: Row = {}): Row => ({
+const createAccountRow = (fields: Row = {}): Row => ({
   email: `a${++counter}@example.com`,
   password_hash: 'x',
   ...fields,
 })
-const job = (fields: Row = {}): Row => ({
+const createJobRow = (fields: Row = {}): Row => ({
   id: randomUUID(),
   name: 'n',
   queue: 'q',
@@ -42,45 +42,51 @@ const job = (fields: Row = {}): Row => ({
   max_tries: 1,
   ...fields,
 })
-const document = (fields: Row = {}): Row => ({
+const createDocumentRow = (fields: Row = {}): Row => ({
   title: 't',
   media_type: 'text/plain',
   byte_size: 1,
   sha256: Buffer.from(randomUUID().replaceAll('-', '')),
   ...fields,
 })
-const ended = { finished_at: new Date() }
-const deleted = { deleted_at: new Date(), email: null, full_name: null, password_hash: '', is_active: false }
-const running = { status: 'running', lease_id: randomUUID() }
+const endedFields = { finished_at: new Date() }
+const deletedFields = {
+  deleted_at: new Date(),
+  email: null,
+  full_name: null,
+  password_hash: '',
+  is_active: false,
+}
+const runningFields = { status: 'running', lease_id: randomUUID() }
 
-const owner = (await insert('account', account())).id
+const owner = (await insert('account', createAccountRow())).id
 const session = (await insert('session', { id: randomUUID(), account_id: owner })).id
-const suppression = (fields: Row = {}): Row => ({
+const createSuppressionRow = (fields: Row = {}): Row => ({
   ...{ address: 'a@example.com', reason: 'bounced', send_id: randomUUID() },
   ...fields,
 })
-await insert('comms_suppression', suppression({ address: 'twice@example.com' }))
-const template = (fields: Row = {}): Row => ({ name: 't', channel: 'sms', text: 'x', ...fields })
-await insert('comms_template', template({ name: 'twice' }))
-const webhook = (fields: Row = {}): Row => ({
+await insert('comms_suppression', createSuppressionRow({ address: 'twice@example.com' }))
+const createTemplateRow = (fields: Row = {}): Row => ({ name: 't', channel: 'sms', text: 'x', ...fields })
+await insert('comms_template', createTemplateRow({ name: 'twice' }))
+const createEndpointRow = (fields: Row = {}): Row => ({
   ...{ account_id: owner, url: 'https://example.com/', host: 'example.com', events: ['job.done'] },
   ...fields,
   ...(fields.url === null ? { host: null } : {}),
 })
-const callbacks = (await insert('webhook_endpoint', webhook({ url: null, events: [] }))).id
+const callbacks = (await insert('webhook_endpoint', createEndpointRow({ url: null, events: [] }))).id
 await insert('account_quota', { account_id: owner, kind: 'pages', quota: 2 })
-const delivery = (fields: Row = {}): Row => ({
+const createDeliveryRow = (fields: Row = {}): Row => ({
   ...{ endpoint_id: callbacks, host: 'example.com', type: 't', body: '{}' },
   ...fields,
 })
-await insert('webhook_delivery', delivery())
-const callback = (fields: Row = {}): Row => ({
+await insert('webhook_delivery', createDeliveryRow())
+const createCallbackRow = (fields: Row = {}): Row => ({
   ...{ job_id: callbackJob, endpoint_id: callbacks, host: 'example.com' },
   ...fields,
 })
 const callbackJob = randomUUID()
-await insert('job_callback', callback({ url: 'https://example.com/' }))
-const apiKey = (fields: Row = {}): Row => ({
+await insert('job_callback', createCallbackRow({ url: 'https://example.com/' }))
+const createApiKeyRow = (fields: Row = {}): Row => ({
   id: randomUUID(),
   account_id: owner,
   name: 'n',
@@ -89,16 +95,18 @@ const apiKey = (fields: Row = {}): Row => ({
   scopes: ['jobs:read'],
   ...fields,
 })
-const key = (await insert('api_key', apiKey({ digest: bytes(32), scopes: ['*:write', 'jobs:read'] }))).id
-const allowance = (fields: Row = {}): Row => ({
+const key = (
+  await insert('api_key', createApiKeyRow({ digest: bytes(32), scopes: ['*:write', 'jobs:read'] }))
+).id
+const createAllowanceRow = (fields: Row = {}): Row => ({
   ...{ key_id: key, began_at: new Date(), taken: 1, granted: 1 },
   ...fields,
 })
-await insert('api_key_allowance', allowance())
-const totp = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
-const accountWithTotp = (await insert('account', account())).id
-const otherTotp = (await insert('account_totp', totp({ account_id: accountWithTotp }))).id
-const passkey = (fields: Row = {}): Row => ({
+await insert('api_key_allowance', createAllowanceRow())
+const createTotpRow = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
+const accountWithTotp = (await insert('account', createAccountRow())).id
+const otherTotp = (await insert('account_totp', createTotpRow({ account_id: accountWithTotp }))).id
+const createPasskeyRow = (fields: Row = {}): Row => ({
   ...{
     id: randomUUID(),
     account_id: owner,
@@ -109,20 +117,20 @@ const passkey = (fields: Row = {}): Row => ({
   ...{ transports: [], name: 'n', is_synced: true },
   ...fields,
 })
-const otherPasskey = (await insert('passkey', passkey({ credential_id: bytes(40) }))).id
+const otherPasskey = (await insert('passkey', createPasskeyRow({ credential_id: bytes(40) }))).id
 await insert('passkey_challenge', { challenge: bytes(32), expires_at: new Date() })
 const blob = (await insert('blob', { sha256: bytes(32) })).id
-const doc = (await insert('document', document())).id
-const change = (fields: Row = {}): Row => ({
+const doc = (await insert('document', createDocumentRow())).id
+const createEmailChangeRow = (fields: Row = {}): Row => ({
   ...{ id: randomUUID(), account_id: owner, email: 'b@example.com', expires_at: new Date() },
   ...{ old_digest: bytes(32), new_digest: bytes(32) },
   ...fields,
 })
-const exported = (fields: Row = {}): Row => ({
+const createExportRow = (fields: Row = {}): Row => ({
   ...{ id: randomUUID(), account_id: owner, sha256: bytes(32), byte_size: 1 },
   ...fields,
 })
-const page = (fields: Row = {}): Row => ({
+const createPageRow = (fields: Row = {}): Row => ({
   document_id: doc,
   page_number: ++counter,
   status: 'read',
@@ -130,55 +138,60 @@ const page = (fields: Row = {}): Row => ({
   job_id: randomUUID(),
   ...fields,
 })
-const token = (fields: Row = {}): Row => ({
+const createTokenRow = (fields: Row = {}): Row => ({
   digest: Buffer.from(randomUUID().replaceAll('-', '')),
   session_id: session,
   expires_at: new Date(),
   ...fields,
 })
 
-const post = (fields: Row = {}): Row => ({ title: 't', slug: `s-${++counter}`, ...fields })
-const blogPost = (await insert('blog_post', post({ slug: 'taken' }))).id
+const createPostRow = (fields: Row = {}): Row => ({ title: 't', slug: `s-${++counter}`, ...fields })
+const blogPost = (await insert('blog_post', createPostRow({ slug: 'taken' }))).id
 const blogTag = (await insert('blog_tag', { name: 'n', slug: 'n' })).id
 const blogUpload = (await insert('blog_upload', { file_name: 'f', format: 'zip' })).id
 
 const validRows: Readonly<Record<string, readonly Row[]>> = {
-  account: [account({ role: 'moderator', full_name: 'N' }), account(deleted)],
+  account: [createAccountRow({ role: 'moderator', full_name: 'N' }), createAccountRow(deletedFields)],
   job: [
-    job(),
-    job({ mailbox: 'v1', mailbox_limit: 1 }),
-    job({ ...running, mailbox: 'v1', mailbox_limit: 1, settle: 'x' }),
-    job({ status: 'done', ...ended }),
-    job({ status: 'failed', error_code: 'internal', ...ended }),
-    job({ status: 'cancelled', ...ended }),
+    createJobRow(),
+    createJobRow({ mailbox: 'v1', mailbox_limit: 1 }),
+    createJobRow({ ...runningFields, mailbox: 'v1', mailbox_limit: 1, settle: 'x' }),
+    createJobRow({ status: 'done', ...endedFields }),
+    createJobRow({ status: 'failed', error_code: 'internal', ...endedFields }),
+    createJobRow({ status: 'cancelled', ...endedFields }),
   ],
-  document: [document(), document({ owner_id: owner })],
+  document: [createDocumentRow(), createDocumentRow({ owner_id: owner })],
   blog_post: [
-    post({
+    createPostRow({
       title: 't'.repeat(200),
       slug: 's'.repeat(220),
       content: 'c'.repeat(1_000_000),
       excerpt: 'e'.repeat(500),
     }),
-    post({
+    createPostRow({
       slug: '1',
       seo_title: 's'.repeat(200),
       seo_description: 's'.repeat(320),
       author_name: 'a'.repeat(320),
     }),
-    post({ slug: 'a-1-b', hero_image_url: 'h'.repeat(1024), status: 'published', published_at: new Date() }),
-    post({ status: 'archived' }),
-    post({ published_at: new Date() }),
+    createPostRow({
+      slug: 'a-1-b',
+      hero_image_url: 'h'.repeat(1024),
+      status: 'published',
+      published_at: new Date(),
+    }),
+    createPostRow({ status: 'archived' }),
+    createPostRow({ published_at: new Date() }),
   ],
   blog_tag: [
     { name: 'n'.repeat(80), slug: 's'.repeat(100) },
     { deleted_at: new Date(), applied_to: 0 },
   ],
   document_page: [
-    page(),
-    page({ method: 'vision', model: 'm', image: bytes(3), width: 1, height: 1 }),
-    page({ method: 'vision' }),
-    page({ status: 'unread', method: 'none', detail: 'why' }),
+    createPageRow(),
+    createPageRow({ method: 'vision', model: 'm', image: bytes(3), width: 1, height: 1 }),
+    createPageRow({ method: 'vision' }),
+    createPageRow({ status: 'unread', method: 'none', detail: 'why' }),
   ],
 }
 
@@ -186,20 +199,20 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
   account: [
     [
       'account_email_check',
-      account({ email: 'Upper@example.com' }),
-      account({ email: 'a@' }),
-      account({ email: `${'a'.repeat(320)}@` }),
+      createAccountRow({ email: 'Upper@example.com' }),
+      createAccountRow({ email: 'a@' }),
+      createAccountRow({ email: `${'a'.repeat(320)}@` }),
     ],
-    ['account_full_name_check', account({ full_name: 'n'.repeat(201) })],
-    ['account_role_check', account({ role: 'root' })],
+    ['account_full_name_check', createAccountRow({ full_name: 'n'.repeat(201) })],
+    ['account_role_check', createAccountRow({ role: 'root' })],
     [
       'account_deleted_check',
-      account({ email: null }),
-      account({ ...deleted, email: 'a@example.com' }),
-      account({ ...deleted, full_name: 'N' }),
-      account({ ...deleted, password_hash: 'x' }),
-      account({ ...deleted, is_active: true }),
-      account({ ...deleted, deletion_at: new Date() }),
+      createAccountRow({ email: null }),
+      createAccountRow({ ...deletedFields, email: 'a@example.com' }),
+      createAccountRow({ ...deletedFields, full_name: 'N' }),
+      createAccountRow({ ...deletedFields, password_hash: 'x' }),
+      createAccountRow({ ...deletedFields, is_active: true }),
+      createAccountRow({ ...deletedFields, deletion_at: new Date() }),
     ],
   ],
   session: [
@@ -208,69 +221,92 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['session_ended_check', { id: randomUUID(), account_id: owner, ended_at: new Date() }],
   ],
   account_totp: [
-    ['account_totp_pkey', totp({ id: otherTotp, account_id: owner })],
-    ['account_totp_account_id_key', totp({ account_id: accountWithTotp })],
-    ['account_totp_account_id_fkey', totp({ account_id: 999_999 })],
-    ['account_totp_last_step_check', totp({ last_step: -1 })],
-    ['account_totp_recovery_codes_check', totp({ recovery_codes: Array(11).fill(bytes(32)) })],
+    ['account_totp_pkey', createTotpRow({ id: otherTotp, account_id: owner })],
+    ['account_totp_account_id_key', createTotpRow({ account_id: accountWithTotp })],
+    ['account_totp_account_id_fkey', createTotpRow({ account_id: 999_999 })],
+    ['account_totp_last_step_check', createTotpRow({ last_step: -1 })],
+    ['account_totp_recovery_codes_check', createTotpRow({ recovery_codes: Array(11).fill(bytes(32)) })],
   ],
   passkey: [
-    ['passkey_pkey', passkey({ id: otherPasskey })],
-    ['passkey_credential_id_key', passkey({ credential_id: bytes(40) })],
+    ['passkey_pkey', createPasskeyRow({ id: otherPasskey })],
+    ['passkey_credential_id_key', createPasskeyRow({ credential_id: bytes(40) })],
     [
       'passkey_credential_id_check',
-      passkey({ credential_id: bytes(0) }),
-      passkey({ credential_id: bytes(1024) }),
+      createPasskeyRow({ credential_id: bytes(0) }),
+      createPasskeyRow({ credential_id: bytes(1024) }),
     ],
-    ['passkey_public_key_check', passkey({ public_key: bytes(0) }), passkey({ public_key: bytes(4001) })],
-    ['passkey_counter_check', passkey({ counter: -1 })],
-    ['passkey_transports_check', passkey({ transports: Array(11).fill('usb') })],
-    ['passkey_name_check', passkey({ name: '' }), passkey({ name: 'n'.repeat(101) })],
-    ['passkey_account_id_fkey', passkey({ account_id: 999_999 })],
+    [
+      'passkey_public_key_check',
+      createPasskeyRow({ public_key: bytes(0) }),
+      createPasskeyRow({ public_key: bytes(4001) }),
+    ],
+    ['passkey_counter_check', createPasskeyRow({ counter: -1 })],
+    ['passkey_transports_check', createPasskeyRow({ transports: Array(11).fill('usb') })],
+    ['passkey_name_check', createPasskeyRow({ name: '' }), createPasskeyRow({ name: 'n'.repeat(101) })],
+    ['passkey_account_id_fkey', createPasskeyRow({ account_id: 999_999 })],
   ],
   passkey_challenge: [
     ['passkey_challenge_pkey', { challenge: bytes(32), expires_at: new Date() }],
     ['passkey_challenge_check', { challenge: bytes(31), expires_at: new Date() }],
   ],
   account_export: [
-    ['account_export_account_id_fkey', exported({ account_id: 999_999 })],
-    ['account_export_sha256_check', exported({ sha256: bytes(31) })],
-    ['account_export_byte_size_check', exported({ byte_size: 0 })],
+    ['account_export_account_id_fkey', createExportRow({ account_id: 999_999 })],
+    ['account_export_sha256_check', createExportRow({ sha256: bytes(31) })],
+    ['account_export_byte_size_check', createExportRow({ byte_size: 0 })],
   ],
   email_change: [
-    ['email_change_account_id_fkey', change({ account_id: 999_999 })],
-    ['email_change_email_check', change({ email: 'B@example.com' }), change({ email: 'a@' })],
-    ['email_change_digest_check', change({ old_digest: bytes(31) }), change({ new_digest: bytes(33) })],
-    ['email_change_confirmed_check', change({ old_confirmed_at: new Date(), new_confirmed_at: new Date() })],
+    ['email_change_account_id_fkey', createEmailChangeRow({ account_id: 999_999 })],
+    [
+      'email_change_email_check',
+      createEmailChangeRow({ email: 'B@example.com' }),
+      createEmailChangeRow({ email: 'a@' }),
+    ],
+    [
+      'email_change_digest_check',
+      createEmailChangeRow({ old_digest: bytes(31) }),
+      createEmailChangeRow({ new_digest: bytes(33) }),
+    ],
+    [
+      'email_change_confirmed_check',
+      createEmailChangeRow({ old_confirmed_at: new Date(), new_confirmed_at: new Date() }),
+    ],
   ],
   webhook_endpoint: [
-    ['webhook_endpoint_url_check', webhook({ url: 'https:/' }), webhook({ url: 'u'.repeat(2001) })],
-    ['webhook_endpoint_host_check', { ...webhook(), host: null }],
-    ['webhook_endpoint_description_check', webhook({ description: 'd'.repeat(501) })],
-    ['webhook_endpoint_events_check', webhook({ events: [] }), webhook({ url: null })],
-    ['webhook_endpoint_failures_check', webhook({ failures: 1 }), webhook({ failing_since: new Date() })],
-    ['webhook_endpoint_disabled_check', webhook({ disabled_at: new Date() })],
-    ['webhook_endpoint_deleted_check', webhook({ deleted_at: new Date() })],
-    ['webhook_endpoint_account_id_fkey', webhook({ account_id: 999_999 })],
-    ['webhook_endpoint_callbacks_key', webhook({ url: null, events: [] })],
+    [
+      'webhook_endpoint_url_check',
+      createEndpointRow({ url: 'https:/' }),
+      createEndpointRow({ url: 'u'.repeat(2001) }),
+    ],
+    ['webhook_endpoint_host_check', { ...createEndpointRow(), host: null }],
+    ['webhook_endpoint_description_check', createEndpointRow({ description: 'd'.repeat(501) })],
+    ['webhook_endpoint_events_check', createEndpointRow({ events: [] }), createEndpointRow({ url: null })],
+    [
+      'webhook_endpoint_failures_check',
+      createEndpointRow({ failures: 1 }),
+      createEndpointRow({ failing_since: new Date() }),
+    ],
+    ['webhook_endpoint_disabled_check', createEndpointRow({ disabled_at: new Date() })],
+    ['webhook_endpoint_deleted_check', createEndpointRow({ deleted_at: new Date() })],
+    ['webhook_endpoint_account_id_fkey', createEndpointRow({ account_id: 999_999 })],
+    ['webhook_endpoint_callbacks_key', createEndpointRow({ url: null, events: [] })],
   ],
   comms_suppression: [
-    ['comms_suppression_address_check', suppression({ address: 'A@example.com' })],
-    ['comms_suppression_reason_check', suppression({ reason: 'x' })],
-    ['comms_suppression_pkey', suppression({ address: 'twice@example.com' })],
+    ['comms_suppression_address_check', createSuppressionRow({ address: 'A@example.com' })],
+    ['comms_suppression_reason_check', createSuppressionRow({ reason: 'x' })],
+    ['comms_suppression_pkey', createSuppressionRow({ address: 'twice@example.com' })],
   ],
   comms_template: [
-    ['comms_template_name_check', template({ name: 'A' }), template({ name: '' })],
+    ['comms_template_name_check', createTemplateRow({ name: 'A' }), createTemplateRow({ name: '' })],
     [
       'comms_template_content_check',
-      template({ channel: 'call' }),
-      template({ text: null }),
-      template({ subject: 's' }),
-      template({ channel: 'email' }),
-      template({ channel: 'email', subject: 's', text: null }),
+      createTemplateRow({ channel: 'call' }),
+      createTemplateRow({ text: null }),
+      createTemplateRow({ subject: 's' }),
+      createTemplateRow({ channel: 'email' }),
+      createTemplateRow({ channel: 'email', subject: 's', text: null }),
     ],
-    ['comms_template_variables_check', template({ variables: '{}' })],
-    ['comms_template_pkey', template({ name: 'twice' })],
+    ['comms_template_variables_check', createTemplateRow({ variables: '{}' })],
+    ['comms_template_pkey', createTemplateRow({ name: 'twice' })],
   ],
   account_quota: [
     ['account_quota_kind_check', { account_id: owner, kind: 'doors', quota: 1 }],
@@ -279,64 +315,82 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['account_quota_pkey', { account_id: owner, kind: 'pages', quota: 1 }],
   ],
   webhook_delivery: [
-    ['webhook_delivery_status_check', delivery({ status: 'sent', due_at: null, ended_at: new Date() })],
-    ['webhook_delivery_due_check', delivery({ due_at: null })],
-    ['webhook_delivery_ended_check', delivery({ ended_at: new Date() })],
-    ['webhook_delivery_endpoint_id_fkey', delivery({ endpoint_id: 999_999 })],
+    [
+      'webhook_delivery_status_check',
+      createDeliveryRow({ status: 'sent', due_at: null, ended_at: new Date() }),
+    ],
+    ['webhook_delivery_due_check', createDeliveryRow({ due_at: null })],
+    ['webhook_delivery_ended_check', createDeliveryRow({ ended_at: new Date() })],
+    ['webhook_delivery_endpoint_id_fkey', createDeliveryRow({ endpoint_id: 999_999 })],
   ],
   job_callback: [
-    ['job_callback_pkey', callback({ url: 'https://example.com/' })],
-    ['job_callback_url_check', callback({ url: 'https:/' }), callback({ url: 'u'.repeat(2001) })],
-    ['job_callback_endpoint_id_fkey', callback({ endpoint_id: 999_999, url: 'https://example.com/' })],
+    ['job_callback_pkey', createCallbackRow({ url: 'https://example.com/' })],
+    [
+      'job_callback_url_check',
+      createCallbackRow({ url: 'https:/' }),
+      createCallbackRow({ url: 'u'.repeat(2001) }),
+    ],
+    [
+      'job_callback_endpoint_id_fkey',
+      createCallbackRow({ endpoint_id: 999_999, url: 'https://example.com/' }),
+    ],
   ],
   api_key: [
-    ['api_key_pkey', apiKey({ id: key })],
-    ['api_key_digest_key', apiKey({ digest: bytes(32) })],
-    ['api_key_digest_check', apiKey({ digest: bytes(31) })],
-    ['api_key_name_check', apiKey({ name: '' }), apiKey({ name: 'n'.repeat(101) })],
-    ['api_key_hint_check', apiKey({ hint: 'abc' })],
+    ['api_key_pkey', createApiKeyRow({ id: key })],
+    ['api_key_digest_key', createApiKeyRow({ digest: bytes(32) })],
+    ['api_key_digest_check', createApiKeyRow({ digest: bytes(31) })],
+    ['api_key_name_check', createApiKeyRow({ name: '' }), createApiKeyRow({ name: 'n'.repeat(101) })],
+    ['api_key_hint_check', createApiKeyRow({ hint: 'abc' })],
     [
       'api_key_scopes_check',
       ...[[], ['jobs'], ['jobs:admin'], ['Jobs:read'], [null], Array(51).fill('jobs:read')].map((scopes) =>
-        apiKey({ scopes }),
+        createApiKeyRow({ scopes }),
       ),
     ],
-    ['api_key_account_id_fkey', apiKey({ account_id: 999_999 })],
-    ['api_key_organization_id_account_id_fkey', apiKey({ organization_id: 999_999 })],
+    ['api_key_account_id_fkey', createApiKeyRow({ account_id: 999_999 })],
+    ['api_key_organization_id_account_id_fkey', createApiKeyRow({ organization_id: 999_999 })],
   ],
   api_key_allowance: [
-    ['api_key_allowance_pkey', allowance({ key_id: key })],
-    ['api_key_allowance_taken_check', allowance({ granted: -1 }), allowance({ granted: 2 })],
-    ['api_key_allowance_key_id_fkey', allowance({ key_id: randomUUID() })],
+    ['api_key_allowance_pkey', createAllowanceRow({ key_id: key })],
+    [
+      'api_key_allowance_taken_check',
+      createAllowanceRow({ granted: -1 }),
+      createAllowanceRow({ granted: 2 }),
+    ],
+    ['api_key_allowance_key_id_fkey', createAllowanceRow({ key_id: randomUUID() })],
   ],
   refresh_token: [
-    ['refresh_token_digest_check', token({ digest: bytes(31) }), token({ digest: bytes(33) })],
-    ['refresh_token_session_id_fkey', token({ session_id: randomUUID() })],
+    [
+      'refresh_token_digest_check',
+      createTokenRow({ digest: bytes(31) }),
+      createTokenRow({ digest: bytes(33) }),
+    ],
+    ['refresh_token_session_id_fkey', createTokenRow({ session_id: randomUUID() })],
   ],
   job: [
-    ['job_status_check', job({ status: 'paused' })],
-    ['job_mailbox_limit_check', job({ mailbox_limit: 0 }), job({ mailbox_limit: 1001 })],
+    ['job_status_check', createJobRow({ status: 'paused' })],
+    ['job_mailbox_limit_check', createJobRow({ mailbox_limit: 0 }), createJobRow({ mailbox_limit: 1001 })],
     [
       'job_lease_check',
-      job({ lease_id: randomUUID() }),
-      job({ status: 'running' }),
-      job({ status: 'done', ...ended, lease_id: randomUUID() }),
+      createJobRow({ lease_id: randomUUID() }),
+      createJobRow({ status: 'running' }),
+      createJobRow({ status: 'done', ...endedFields, lease_id: randomUUID() }),
     ],
     [
       'job_finished_check',
-      job({ ...ended }),
-      job({ status: 'done' }),
-      job({ status: 'failed', error_code: 'x' }),
-      job({ ...running, ...ended }),
+      createJobRow({ ...endedFields }),
+      createJobRow({ status: 'done' }),
+      createJobRow({ status: 'failed', error_code: 'x' }),
+      createJobRow({ ...runningFields, ...endedFields }),
     ],
     [
       'job_error_check',
-      job({ status: 'failed', ...ended }),
-      job({ status: 'done', ...ended, error_code: 'x' }),
-      job({ error_code: 'x' }),
+      createJobRow({ status: 'failed', ...endedFields }),
+      createJobRow({ status: 'done', ...endedFields, error_code: 'x' }),
+      createJobRow({ error_code: 'x' }),
     ],
-    ['job_max_tries_check', job({ max_tries: 0 }), job({ max_tries: 101 })],
-    ['job_owner_id_fkey', job({ owner_id: 999_999 })],
+    ['job_max_tries_check', createJobRow({ max_tries: 0 }), createJobRow({ max_tries: 101 })],
+    ['job_owner_id_fkey', createJobRow({ owner_id: 999_999 })],
   ],
   schedule_control: [
     ['schedule_control_paused_by_fkey', { identifier: 'x', paused_at: new Date(), paused_by: 999_999 }],
@@ -355,42 +409,52 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
   ],
   blob_chunk: [['blob_chunk_blob_id_fkey', { blob_id: 999_999, ordinal: 0, bytes: bytes(1) }]],
   document: [
-    ['document_owner_id_fkey', document({ owner_id: 999_999 })],
-    ['document_supersedes_missing', document({ supersedes_id: 999_999 })],
-    ['document_attached_to_id_fkey', document({ attached_to_id: 999_999 })],
-    ['document_tags_check', document({ tags: Array.from({ length: 101 }, (_, i) => `t${i}`) })],
-    ['document_title_check', document({ title: '' }), document({ title: 't'.repeat(301) })],
-    ['document_kind_check', document({ kind: '' }), document({ kind: 'k'.repeat(33) })],
-    ['document_sha256_check', document({ sha256: bytes(31) })],
-    ['document_expires_at_check', document({ deleted_at: new Date() }), document({ expires_at: new Date() })],
+    ['document_owner_id_fkey', createDocumentRow({ owner_id: 999_999 })],
+    ['document_supersedes_missing', createDocumentRow({ supersedes_id: 999_999 })],
+    ['document_attached_to_id_fkey', createDocumentRow({ attached_to_id: 999_999 })],
+    ['document_tags_check', createDocumentRow({ tags: Array.from({ length: 101 }, (_, i) => `t${i}`) })],
+    ['document_title_check', createDocumentRow({ title: '' }), createDocumentRow({ title: 't'.repeat(301) })],
+    ['document_kind_check', createDocumentRow({ kind: '' }), createDocumentRow({ kind: 'k'.repeat(33) })],
+    ['document_sha256_check', createDocumentRow({ sha256: bytes(31) })],
+    [
+      'document_expires_at_check',
+      createDocumentRow({ deleted_at: new Date() }),
+      createDocumentRow({ expires_at: new Date() }),
+    ],
   ],
   document_page: [
-    ['document_page_document_id_fkey', page({ document_id: 999_999 })],
-    ['document_page_page_number_check', page({ page_number: 0 })],
-    ['document_page_status_check', page({ status: 'half', detail: 'x' })],
-    ['document_page_method_check', page({ method: 'guess' })],
-    ['document_page_reason_check', page({ status: 'unread', method: 'none' })],
-    ['document_page_model_check', page({ model: 'm' }), page({ method: 'none', model: 'm' })],
-    ['document_page_image_check', page({ image: bytes(1) })],
-    ['document_page_size_check', page({ width: 1 }), page({ image: bytes(1), width: 1 })],
-    ['document_page_given_up_check', page({ given_up: true })],
+    ['document_page_document_id_fkey', createPageRow({ document_id: 999_999 })],
+    ['document_page_page_number_check', createPageRow({ page_number: 0 })],
+    ['document_page_status_check', createPageRow({ status: 'half', detail: 'x' })],
+    ['document_page_method_check', createPageRow({ method: 'guess' })],
+    ['document_page_reason_check', createPageRow({ status: 'unread', method: 'none' })],
+    [
+      'document_page_model_check',
+      createPageRow({ model: 'm' }),
+      createPageRow({ method: 'none', model: 'm' }),
+    ],
+    ['document_page_image_check', createPageRow({ image: bytes(1) })],
+    ['document_page_size_check', createPageRow({ width: 1 }), createPageRow({ image: bytes(1), width: 1 })],
+    ['document_page_given_up_check', createPageRow({ given_up: true })],
   ],
   blog_post: [
-    ['blog_post_slug_key', post({ slug: 'taken' })],
-    ['blog_post_author_id_fkey', post({ author_id: 999_999 })],
-    ['blog_post_title_check', post({ title: '' }), post({ title: 't'.repeat(201) })],
+    ['blog_post_slug_key', createPostRow({ slug: 'taken' })],
+    ['blog_post_author_id_fkey', createPostRow({ author_id: 999_999 })],
+    ['blog_post_title_check', createPostRow({ title: '' }), createPostRow({ title: 't'.repeat(201) })],
     [
       'blog_post_slug_check',
-      ...['', '-', 'a-', '-a', 'a--b', 'A', 'ä', 'a b', 'a\n', 's'.repeat(221)].map((slug) => post({ slug })),
+      ...['', '-', 'a-', '-a', 'a--b', 'A', 'ä', 'a b', 'a\n', 's'.repeat(221)].map((slug) =>
+        createPostRow({ slug }),
+      ),
     ],
-    ['blog_post_content_check', post({ content: 'c'.repeat(1_000_001) })],
-    ['blog_post_excerpt_check', post({ excerpt: 'e'.repeat(501) })],
-    ['blog_post_status_check', post({ status: 'gone' })],
-    ['blog_post_author_name_check', post({ author_name: 'a'.repeat(321) })],
-    ['blog_post_published_at_check', post({ status: 'published' })],
-    ['blog_post_seo_title_check', post({ seo_title: 's'.repeat(201) })],
-    ['blog_post_seo_description_check', post({ seo_description: 's'.repeat(321) })],
-    ['blog_post_hero_image_url_check', post({ hero_image_url: 'h'.repeat(1025) })],
+    ['blog_post_content_check', createPostRow({ content: 'c'.repeat(1_000_001) })],
+    ['blog_post_excerpt_check', createPostRow({ excerpt: 'e'.repeat(501) })],
+    ['blog_post_status_check', createPostRow({ status: 'gone' })],
+    ['blog_post_author_name_check', createPostRow({ author_name: 'a'.repeat(321) })],
+    ['blog_post_published_at_check', createPostRow({ status: 'published' })],
+    ['blog_post_seo_title_check', createPostRow({ seo_title: 's'.repeat(201) })],
+    ['blog_post_seo_description_check', createPostRow({ seo_description: 's'.repeat(321) })],
+    ['blog_post_hero_image_url_check', createPostRow({ hero_image_url: 'h'.repeat(1025) })],
   ],
   blog_tag: [
     ['blog_tag_name_key', { name: 'n', slug: 'other' }],
@@ -447,17 +511,17 @@ describe('constraints', () => {
       await insert(table, row)
       await assertBroken(constraint, insert(table, row))
     }
-    await assertBroken('account_email_key', insert('account', account({ email: 'a1@example.com' })))
-    await assertUnique('job_pkey', 'job', job())
-    await assertUnique('account_export_pkey', 'account_export', exported())
-    const { id: changeId } = await insert('email_change', change())
+    await assertBroken('account_email_key', insert('account', createAccountRow({ email: 'a1@example.com' })))
+    await assertUnique('job_pkey', 'job', createJobRow())
+    await assertUnique('account_export_pkey', 'account_export', createExportRow())
+    const { id: changeId } = await insert('email_change', createEmailChangeRow())
     const unlike = { old_digest: bytes(32).fill(1), new_digest: bytes(32).fill(2) }
-    const other = { ...unlike, account_id: (await insert('account', account())).id }
+    const other = { ...unlike, account_id: (await insert('account', createAccountRow())).id }
     for (const [constraint, row] of [
-      ['email_change_pkey', change({ ...other, id: changeId })],
-      ['email_change_account_id_key', change(unlike)],
-      ['email_change_old_digest_key', change({ ...other, old_digest: bytes(32) })],
-      ['email_change_new_digest_key', change({ ...other, new_digest: bytes(32) })],
+      ['email_change_pkey', createEmailChangeRow({ ...other, id: changeId })],
+      ['email_change_account_id_key', createEmailChangeRow(unlike)],
+      ['email_change_old_digest_key', createEmailChangeRow({ ...other, old_digest: bytes(32) })],
+      ['email_change_new_digest_key', createEmailChangeRow({ ...other, new_digest: bytes(32) })],
     ] as const)
       await assertBroken(constraint, insert('email_change', row))
     await assertUnique('job_event_row_pkey', 'job_event_row', {
@@ -484,7 +548,7 @@ describe('constraints', () => {
       status: 204,
       body: '',
     })
-    await assertUnique('document_page_pkey', 'document_page', page())
+    await assertUnique('document_page_pkey', 'document_page', createPageRow())
     await assertUnique('blob_chunk_pkey', 'blob_chunk', { blob_id: blob, ordinal: 0, bytes: bytes(1) })
     await assertUnique('blog_post_tag_pkey', 'blog_post_tag', { post_id: blogPost, tag_id: blogTag })
     await assertUnique('blog_upload_chunk_pkey', 'blog_upload_chunk', {
@@ -503,8 +567,8 @@ describe('constraints', () => {
         blogPost,
       ]),
     )
-    await assertUnique('document_owner_id_sha256_key', 'document', document())
-    await assertUnique('document_owner_id_sha256_key', 'document', document({ owner_id: owner }))
+    await assertUnique('document_owner_id_sha256_key', 'document', createDocumentRow())
+    await assertUnique('document_owner_id_sha256_key', 'document', createDocumentRow({ owner_id: owner }))
     await assertBroken(
       'blob_pkey',
       query('insert into blob (id) overriding system value values ($1)', [blob]),
@@ -516,8 +580,8 @@ describe('constraints', () => {
         [owner],
       ),
     )
-    const retry_of = (await insert('job', job({ retry_of: randomUUID() }))).retry_of
-    await assertBroken('job_retry_of_key', insert('job', job({ retry_of })))
+    const retry_of = (await insert('job', createJobRow({ retry_of: randomUUID() }))).retry_of
+    await assertBroken('job_retry_of_key', insert('job', createJobRow({ retry_of })))
     await assertBroken(
       'document_pkey',
       query(
@@ -531,33 +595,34 @@ describe('constraints', () => {
         `${table}_pkey`,
         query(`insert into ${table} overriding system value select * from ${table} limit 1`),
       )
-    await assertUnique('refresh_token_pkey', 'refresh_token', token({ rotated_at: new Date() }))
+    await assertUnique('refresh_token_pkey', 'refresh_token', createTokenRow({ rotated_at: new Date() }))
   })
 
   test('an actor has one running job, and other mailboxes may have several', async () => {
     const actor = { mailbox: `live-${++counter}`, mailbox_limit: 1 }
-    await insert('job', job({ ...actor, ...running }))
-    await insert('job', job({ ...actor, status: 'done', ...ended }))
-    await insert('job', job(actor))
-    await assertBroken('job_actor_running_key', insert('job', job({ ...actor, ...running })))
+    await insert('job', createJobRow({ ...actor, ...runningFields }))
+    await insert('job', createJobRow({ ...actor, status: 'done', ...endedFields }))
+    await insert('job', createJobRow(actor))
+    await assertBroken('job_actor_running_key', insert('job', createJobRow({ ...actor, ...runningFields })))
     for (const mailbox_limit of [2, null])
-      for (const _ of [1, 2]) await insert('job', job({ mailbox: 'several', mailbox_limit, ...running }))
+      for (const _ of [1, 2])
+        await insert('job', createJobRow({ mailbox: 'several', mailbox_limit, ...runningFields }))
   })
 
   test('a session has one current token', async () => {
-    await insert('refresh_token', token())
-    await insert('refresh_token', token({ rotated_at: new Date() }))
-    await assertBroken('refresh_token_session_id_current_key', insert('refresh_token', token()))
+    await insert('refresh_token', createTokenRow())
+    await insert('refresh_token', createTokenRow({ rotated_at: new Date() }))
+    await assertBroken('refresh_token_session_id_current_key', insert('refresh_token', createTokenRow()))
   })
 
   test('a document is superseded by at most one document', async () => {
-    const replaced = (await insert('document', document())).id
+    const replaced = (await insert('document', createDocumentRow())).id
     const trashed = { deleted_at: new Date(), expires_at: new Date() }
-    await insert('document', document({ supersedes_id: replaced, ...trashed }))
-    await insert('document', document({ supersedes_id: replaced }))
+    await insert('document', createDocumentRow({ supersedes_id: replaced, ...trashed }))
+    await insert('document', createDocumentRow({ supersedes_id: replaced }))
     await assertBroken(
       'document_supersedes_id_key',
-      insert('document', document({ supersedes_id: replaced })),
+      insert('document', createDocumentRow({ supersedes_id: replaced })),
     )
     // The trigger is disabled because it would fail before the foreign key does.
     const trigger = 'alter table document disable trigger document_supersedes'

@@ -10,7 +10,7 @@ import { type DatabaseState, startHealthCheck } from '../../sql/health-check.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { countKept, REPETITIONS } from './kept-objects.ts'
+import { countKeptObjects, REPETITIONS } from './kept-objects.ts'
 import { startProxy } from './proxy.ts'
 
 const { url, query } = await createTestDatabase()
@@ -135,7 +135,7 @@ test('fails if the server is down at the start', async () => {
 })
 
 test('a probe leaves no objects in memory', async () => {
-  const kept = await countKept('probes', url)
+  const kept = await countKeptObjects('probes', url)
   assert.ok(kept < REPETITIONS / 5, `${kept} objects of ${REPETITIONS} probes`)
 })
 

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { cancelJob, fenceJob, storeProgress } from '../../sql/jobs.ts'
 import { listen } from '../../sql/listen.ts'
-import { JOB_EVENTS } from '../../sql/notify.ts'
+import { JOB_EVENTS_CHANNEL } from '../../sql/notify.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { until } from '../until.ts'
-import { createLedgerHelp, jobSpec, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 
 const base = await createTestDatabase()
 const { db, query, url } = base
@@ -16,7 +16,7 @@ const other = await ledger.lease()
 
 describe('job_claim', () => {
   test('claims the job for the lease, and returns everything that its run needs', async () => {
-    const job = jobSpec({ payload: { page: 3 }, max_tries: 7, actor: 'a1', request_id: 'r1' })
+    const job = buildJobSpec({ payload: { page: 3 }, max_tries: 7, actor: 'a1', request_id: 'r1' })
     await ledger.enqueue(job)
     const { waited, ...claimed } = (await ledger.claim(job.id, lease))!
     assert.ok(waited >= 0 && waited < 60, `waited ${waited} s`)
@@ -46,7 +46,7 @@ describe('job_claim', () => {
   test('returns the trace of a job, and its waiting time', async () => {
     const trace_parent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     for (const actor of [null, 'traced']) {
-      const job = jobSpec({ actor, trace_parent })
+      const job = buildJobSpec({ actor, trace_parent })
       await ledger.enqueue(job)
       await query(`update job set run_at = run_at - interval '5 s' where id = $1`, [job.id])
       const claimed = await ledger.claim(job.id, lease)
@@ -56,7 +56,7 @@ describe('job_claim', () => {
   })
 
   test('does not claim a running, cancelled, ended or deleted job', async () => {
-    const [running, cancelled, gone] = [jobSpec(), jobSpec(), jobSpec()]
+    const [running, cancelled, gone] = [buildJobSpec(), buildJobSpec(), buildJobSpec()]
     await ledger.enqueue(running, cancelled, gone)
     const deliveries = await ledger.deliveries(running.id, cancelled.id, gone.id)
     assert.equal(deliveries.length, 3)
@@ -75,7 +75,7 @@ describe('job_claim', () => {
   })
 
   test('a stale delivery claims the job that waits now', async () => {
-    const job = jobSpec()
+    const job = buildJobSpec()
     await ledger.enqueue(job)
     const [delivery] = await ledger.deliveries(job.id)
     await ledger.claim(job.id, lease)
@@ -88,7 +88,7 @@ describe('job_claim', () => {
   })
 
   test('one of many concurrent claims wins', async () => {
-    const job = jobSpec()
+    const job = buildJobSpec()
     await ledger.enqueue(job)
     const leases = await Promise.all(Array.from({ length: 20 }, () => ledger.lease()))
     const claims = await Promise.all(leases.map((id) => ledger.claim(job.id, id)))
@@ -97,7 +97,7 @@ describe('job_claim', () => {
   })
 
   test('a missing lease claims nothing, and the job is delivered again', async () => {
-    const job = jobSpec()
+    const job = buildJobSpec()
     await ledger.enqueue(job)
     const gone = await ledger.lease()
     await query('delete from worker_lease where id = $1', [gone])
@@ -108,7 +108,7 @@ describe('job_claim', () => {
   })
 
   test('claims jobs of many deliveries in one call, in the order of each mailbox', async () => {
-    const jobs = Array.from({ length: 30 }, (_, i) => jobSpec({ mailbox: `many/${i % 3}` }))
+    const jobs = Array.from({ length: 30 }, (_, i) => buildJobSpec({ mailbox: `many/${i % 3}` }))
     await ledger.enqueue(...jobs)
     const deliveries = await ledger.deliveries(...jobs.map(({ id }) => id))
     assert.equal(deliveries.length, 3)
@@ -158,7 +158,7 @@ describe('the row of a waiting job is locked by another transaction', () => {
 
   test('no later message of its actor overtakes the job', async () => {
     const id = await redeliver('locked')
-    await ledger.enqueue(jobSpec({ actor: 'locked' }))
+    await ledger.enqueue(buildJobSpec({ actor: 'locked' }))
     assert.deepEqual(await whileLocked(id, 'share', () => claimAll(id)), [])
     const [delivery] = await ledger.deliveries(id)
     assert.ok(
@@ -179,11 +179,11 @@ test('a notifying claim names its jobs, and sends nothing without any', async ()
   const listener = await listen({
     url,
     applicationName: 'claim-test',
-    channels: { [JOB_EVENTS]: (payload) => void received.push(payload) },
+    channels: { [JOB_EVENTS_CHANNEL]: (payload) => void received.push(payload) },
     onReconnect: () => {},
     onError: () => {},
   })
-  const [first, second] = [jobSpec(), jobSpec()]
+  const [first, second] = [buildJobSpec(), buildJobSpec()]
   await ledger.enqueue(first, second)
   const wanted = (await ledger.deliveries(first.id, second.id)).map((delivery) => ({
     delivery,

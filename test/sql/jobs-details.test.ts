@@ -3,9 +3,9 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuidv7 } from '../../sql/ids.ts'
 import { linkRetry } from '../../sql/jobs/retry.ts'
-import { cancelJob, rescueRunningJobs, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, rescueRunningJobs, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
-import { type Attempt, createLedgerHelp, jobSpec } from './ledger-help.ts'
+import { type Attempt, buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** Details of a job: its attempts, its dependencies and its chain of retries. */
 
@@ -14,7 +14,7 @@ const { db, query } = base
 const ledger = createLedgerHelp(base)
 const [one, two] = [await ledger.lease(3_600_000, [], 'host/1'), await ledger.lease(3_600_000, [], 'host/2')]
 const UNBLOCKED = { paused_at: null, most_running: null }
-const BUSY = { code: 'database.busy', detail: 'The database is busy' }
+const BUSY_ERROR = { code: 'database.busy', detail: 'The database is busy' }
 
 const outlineAttempts = (attempts: readonly Attempt[]) =>
   attempts.map(({ attempt, worker, outcome, error }) => [attempt, worker, outcome, error?.code ?? null])
@@ -27,7 +27,7 @@ async function claimAgain(id: string, lease: string): Promise<void> {
 
 describe('attempts', () => {
   test('a waiting job has none, and a running one has one without an end', async () => {
-    const job = jobSpec()
+    const job = buildJobSpec()
     await ledger.enqueue(job)
     assert.deepEqual((await ledger.details(job.id)).attempts, [])
     await ledger.claim(job.id, one)
@@ -64,9 +64,9 @@ describe('attempts', () => {
   test('failed, released and interrupted attempts have worker, times and error', async () => {
     const job = await ledger.running({ delay_ms: 0 }, one)
     await delay(20)
-    await ledger.finish({ ...job, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
+    await ledger.finish({ ...job, outcome: 'retry', ...BUSY_ERROR, delay_ms: 60_000 })
     const [first] = (await ledger.details(job.id)).attempts
-    assert.deepEqual([first!.error, first!.outcome], [BUSY, 'retry'])
+    assert.deepEqual([first!.error, first!.outcome], [BUSY_ERROR, 'retry'])
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'release' })
     await claimAgain(job.id, one)
@@ -90,7 +90,7 @@ describe('attempts', () => {
   })
 
   test('waiting time counts from when the attempt was due', async () => {
-    const job = jobSpec({ delay_ms: 3_600_000 })
+    const job = buildJobSpec({ delay_ms: 3_600_000 })
     await ledger.enqueue(job)
     assert.ok((await ledger.details(job.id)).due_at !== null)
     await query(
@@ -101,7 +101,7 @@ describe('attempts', () => {
     const readWaits = async () =>
       (await ledger.details(job.id)).attempts.map((a) => Math.floor(a.waited_seconds / 60))
     assert.deepEqual(await readWaits(), [5])
-    await ledger.finish({ id: job.id, attempt: 1, outcome: 'retry', ...BUSY, delay_ms: 3_600_000 })
+    await ledger.finish({ id: job.id, attempt: 1, outcome: 'retry', ...BUSY_ERROR, delay_ms: 3_600_000 })
     assert.deepEqual(await readWaits(), [5], 'also once it is due at another time')
     await query(`update job set run_at = now() - interval '7 min' where id = $1`, [job.id])
     await ledger.claim(job.id, one)
@@ -122,7 +122,7 @@ describe('attempts', () => {
   test('a crash in isolation is an interruption, and the last one a failure', async () => {
     const why = { code: 'job.crashed', detail: 'It was given up' }
     const job = await ledger.running({}, one)
-    await query('update job set interruptions = $2 where id = $1', [job.id, SUSPECT_FROM + 1])
+    await query('update job set interruptions = $2 where id = $1', [job.id, SUSPECT_FROM_DEATHS + 1])
     await ledger.finish({ ...job, outcome: 'crashed', ...why })
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'crashed', ...why })
@@ -135,11 +135,11 @@ describe('attempts', () => {
   test('a cancelled attempt ends as cancelled, but an earlier one keeps its end', async () => {
     const [running, waiting] = [await ledger.running({}, one), await ledger.running({}, one)]
     await db.one(cancelJob(running.id))
-    await ledger.finish({ ...running, outcome: 'retry', ...BUSY })
+    await ledger.finish({ ...running, outcome: 'retry', ...BUSY_ERROR })
     assert.deepEqual(outlineAttempts((await ledger.details(running.id)).attempts), [
       [1, 'host/1', 'cancelled', null],
     ])
-    await ledger.finish({ ...waiting, outcome: 'retry', ...BUSY, delay_ms: 60_000 })
+    await ledger.finish({ ...waiting, outcome: 'retry', ...BUSY_ERROR, delay_ms: 60_000 })
     const before = (await ledger.details(waiting.id)).attempts
     await db.one(cancelJob(waiting.id))
     assert.deepEqual((await ledger.details(waiting.id)).attempts, before)
@@ -148,7 +148,7 @@ describe('attempts', () => {
 
   test('events carry no additional data', async () => {
     const job = await ledger.running({}, one)
-    await ledger.finish({ ...job, outcome: 'retry', ...BUSY })
+    await ledger.finish({ ...job, outcome: 'retry', ...BUSY_ERROR })
     await claimAgain(job.id, one)
     for (const { data } of await ledger.events(job.id))
       assert.deepEqual(Object.keys(data).sort(), ['current', 'label', 'status', 'total'])
@@ -170,8 +170,8 @@ describe('attempts', () => {
 describe('what a job waits for', () => {
   test('jobs ahead in its mailbox and the running one, and nothing once it runs', async () => {
     const running = await ledger.running({ actor: 'x' }, one)
-    const [second, third] = [jobSpec({ actor: 'x' }), jobSpec({ actor: 'x' })]
-    await ledger.enqueue(second, third, jobSpec({ actor: 'y' }))
+    const [second, third] = [buildJobSpec({ actor: 'x' }), buildJobSpec({ actor: 'x' })]
+    await ledger.enqueue(second, third, buildJobSpec({ actor: 'y' }))
     const holding = [{ job_id: running.id, name: 'test.task' }]
     assert.deepEqual((await ledger.details(second.id)).waits_for, {
       ahead: 0,
@@ -187,7 +187,7 @@ describe('what a job waits for', () => {
   })
 
   test('nothing in a mailbox without a limit, where jobs ahead are counted up to a thousand', async () => {
-    const many = Array.from({ length: 1100 }, () => jobSpec({ mailbox: 'many' }))
+    const many = Array.from({ length: 1100 }, () => buildJobSpec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
     const readAhead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
     assert.deepEqual(await readAhead(999), { ahead: 999, queue: UNBLOCKED, running: [] })
@@ -201,7 +201,7 @@ describe('what a job waits for', () => {
       )
     ).map(({ id }) => id as number)
     await ledger.running({ actor: 'both', owner_id: other! }, one)
-    const waiting = jobSpec({ actor: 'both', owner_id: mine! })
+    const waiting = buildJobSpec({ actor: 'both', owner_id: mine! })
     await ledger.enqueue(waiting)
     assert.deepEqual((await ledger.details(waiting.id, mine!)).waits_for, {
       ahead: 0,
@@ -214,7 +214,7 @@ describe('what a job waits for', () => {
 
 test('a chain of retries is returned for each of its jobs, even after the first is gone', async () => {
   const ids = Array.from({ length: 4 }, () => uuidv7())
-  await ledger.enqueue(...ids.map((id) => jobSpec({ id })))
+  await ledger.enqueue(...ids.map((id) => buildJobSpec({ id })))
   for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetry(id, ids[i - 1]!))
   const readChain = async (n: number) => (await ledger.details(ids[n]!)).chain
   assert.deepEqual(await readChain(0), { retry_of: [], retried_by: ids.slice(1) })

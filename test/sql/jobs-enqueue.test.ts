@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { cancelJob, enqueueJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, jobSpec } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 const base = await createTestDatabase()
 const { db, query } = base
@@ -10,7 +10,7 @@ const ledger = createLedgerHelp(base)
 
 describe('job_enqueue', () => {
   test('adds a waiting job with one delivery', async () => {
-    const job = jobSpec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
+    const job = buildJobSpec({ payload: { a: 1 }, request_id: 'r1', name: 'test.other', queue: 'else' })
     assert.deepEqual(await ledger.enqueue(job), [{ spec_ordinal: 1, job_id: job.id, joined: false }])
     const row = await ledger.row(job.id)
     assert.deepEqual(
@@ -29,9 +29,9 @@ describe('job_enqueue', () => {
 
   test('adds a delivery for an idle actor, but not behind a waiting message', async () => {
     const [first, second, third] = [
-      jobSpec({ actor: 'a1' }),
-      jobSpec({ actor: 'a1' }),
-      jobSpec({ actor: 'a1' }),
+      buildJobSpec({ actor: 'a1' }),
+      buildJobSpec({ actor: 'a1' }),
+      buildJobSpec({ actor: 'a1' }),
     ]
     await ledger.enqueue(first)
     await ledger.enqueue(second)
@@ -49,7 +49,7 @@ describe('job_enqueue', () => {
   })
 
   test('joins the live job of a busy actor, and adds nothing', async () => {
-    const [first, second, third] = [1, 2, 3].map(() => jobSpec({ actor: 'a2', when_busy: 'join' }))
+    const [first, second, third] = [1, 2, 3].map(() => buildJobSpec({ actor: 'a2', when_busy: 'join' }))
     const before = await ledger.enqueue(first!)
     assert.deepEqual(before, [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
     assert.deepEqual(await ledger.enqueue(second!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
@@ -61,26 +61,26 @@ describe('job_enqueue', () => {
 
   test('joins the first waiting job, but not a running one', async () => {
     const running = await ledger.running({ actor: 'a6' })
-    const [first, second] = [1, 2].map(() => jobSpec({ actor: 'a6', when_busy: 'join_waiting' }))
+    const [first, second] = [1, 2].map(() => buildJobSpec({ actor: 'a6', when_busy: 'join_waiting' }))
     assert.deepEqual(await ledger.enqueue(first!), [{ spec_ordinal: 1, job_id: first!.id, joined: false }])
     assert.deepEqual(await ledger.enqueue(second!), [{ spec_ordinal: 1, job_id: first!.id, joined: true }])
     await ledger.finish({ ...running, outcome: 'done' })
     await ledger.claim(first!.id, await ledger.lease())
-    const third = jobSpec({ actor: 'a6', when_busy: 'join_waiting' })
+    const third = buildJobSpec({ actor: 'a6', when_busy: 'join_waiting' })
     assert.deepEqual(await ledger.enqueue(third), [{ spec_ordinal: 1, job_id: third.id, joined: false }])
   })
 
   test("starts a new job if the actor's last one has ended", async () => {
     const first = await ledger.running({ actor: 'a3' })
     await ledger.finish({ ...first, outcome: 'done' })
-    const next = jobSpec({ actor: 'a3', when_busy: 'join' })
+    const next = buildJobSpec({ actor: 'a3', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
     assert.equal((await ledger.deliveries(next.id)).length, 1)
   })
 
   test('joins the first live or waiting job whose spec matches, or else waits', async () => {
     const job = (force: boolean, joins: object = force ? { force } : {}) =>
-      jobSpec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
+      buildJobSpec({ actor: 'a5', when_busy: 'join', payload: { force, other: 1 }, joins })
     const enqueueJoining = async (one: ReturnType<typeof job>) => (await ledger.enqueue(one))[0]!.job_id
     const first = await ledger.running(job(false))
     assert.equal(await enqueueJoining(job(false)), first.id)
@@ -100,7 +100,7 @@ describe('job_enqueue', () => {
   test('does not join a job that is being cancelled, but waits behind it', async () => {
     const first = await ledger.running({ actor: 'a4', when_busy: 'join' })
     await db.one(cancelJob(first.id))
-    const next = jobSpec({ actor: 'a4', when_busy: 'join' })
+    const next = buildJobSpec({ actor: 'a4', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
     assert.deepEqual(await ledger.deliveries(next.id), [])
     await ledger.finish({ ...first, outcome: 'cancelled' })
@@ -109,13 +109,13 @@ describe('job_enqueue', () => {
 
   test('answers many specs in order, with one delivery for each mailbox', async () => {
     const specs = [
-      jobSpec({ actor: 'b1' }),
-      jobSpec(),
-      jobSpec({ actor: 'b2' }),
-      jobSpec({ actor: 'b1' }),
-      jobSpec({ actor: 'b1', when_busy: 'join' }),
-      jobSpec(),
-      jobSpec({ actor: 'b2', when_busy: 'join' }),
+      buildJobSpec({ actor: 'b1' }),
+      buildJobSpec(),
+      buildJobSpec({ actor: 'b2' }),
+      buildJobSpec({ actor: 'b1' }),
+      buildJobSpec({ actor: 'b1', when_busy: 'join' }),
+      buildJobSpec(),
+      buildJobSpec({ actor: 'b2', when_busy: 'join' }),
     ]
     const answers = await ledger.enqueue(...specs)
     const id = (i: number): string => specs[i]!.id
@@ -142,7 +142,8 @@ describe('job_enqueue', () => {
   })
 
   test('adds one delivery for each due time of a mailbox, from its first job on', async () => {
-    const added = (fields: Parameters<typeof jobSpec>[0]) => jobSpec({ mailbox: 'test/one', ...fields })
+    const added = (fields: Parameters<typeof buildJobSpec>[0]) =>
+      buildJobSpec({ mailbox: 'test/one', ...fields })
     const now = Array.from({ length: 25 }, () => added({}))
     const later = Array.from({ length: 3 }, () => added({ delay_ms: 60_000 }))
     const other = Array.from({ length: 2 }, () => added({ mailbox: 'test/two' }))
@@ -155,8 +156,8 @@ describe('job_enqueue', () => {
   })
 
   test('adds no delivery behind a due job, but behind a scheduled or running one', async () => {
-    const add = async (mailbox: string, fields: Parameters<typeof jobSpec>[0] = {}) => {
-      const job = jobSpec({ mailbox, ...fields })
+    const add = async (mailbox: string, fields: Parameters<typeof buildJobSpec>[0] = {}) => {
+      const job = buildJobSpec({ mailbox, ...fields })
       await ledger.enqueue(job)
       return job.id
     }
@@ -172,14 +173,14 @@ describe('job_enqueue', () => {
 
   test('accepts an empty list, and specs without deliveries', async () => {
     assert.deepEqual(await ledger.enqueue(), [])
-    await ledger.enqueue(jobSpec({ actor: 'c1' }))
-    const [waiting] = [jobSpec({ actor: 'c1' })]
+    await ledger.enqueue(buildJobSpec({ actor: 'c1' }))
+    const [waiting] = [buildJobSpec({ actor: 'c1' })]
     assert.equal((await ledger.enqueue(waiting)).length, 1)
     assert.deepEqual(await ledger.deliveries(waiting.id), [])
   })
 
   test('stores a scheduled start in job and delivery', async () => {
-    const jobs = [jobSpec({ delay_ms: 3_600_000 }), jobSpec({ delay_ms: 3_600_000, actor: 'd1' })]
+    const jobs = [buildJobSpec({ delay_ms: 3_600_000 }), buildJobSpec({ delay_ms: 3_600_000, actor: 'd1' })]
     await ledger.enqueue(...jobs)
     for (const { id } of jobs) {
       const { run_at } = await ledger.row(id)
@@ -196,7 +197,7 @@ describe('job_enqueue', () => {
   })
 
   test('adds neither job nor delivery in a transaction that is rolled back', async () => {
-    const job = jobSpec({ actor: 'e1' })
+    const job = buildJobSpec({ actor: 'e1' })
     const thrown = new Error('the business row is refused')
     await assert.rejects(
       db.transaction(async (tx) => {
@@ -210,13 +211,13 @@ describe('job_enqueue', () => {
   })
 
   test('adds one delivery for fifty concurrent messages to one actor', async () => {
-    const specs = Array.from({ length: 50 }, () => jobSpec({ actor: 'f1' }))
+    const specs = Array.from({ length: 50 }, () => buildJobSpec({ actor: 'f1' }))
     await Promise.all(specs.map((job) => ledger.enqueue(job)))
     assert.equal((await ledger.deliveries(...specs.map((s) => s.id))).length, 1)
   })
 
   test('adds one job for fifty concurrent joins of one actor', async () => {
-    const specs = Array.from({ length: 50 }, () => jobSpec({ actor: 'f2', when_busy: 'join' }))
+    const specs = Array.from({ length: 50 }, () => buildJobSpec({ actor: 'f2', when_busy: 'join' }))
     const answers = await Promise.all(specs.map((job) => ledger.enqueue(job)))
     assert.equal(new Set(answers.map(([answer]) => answer!.job_id)).size, 1)
     assert.equal(answers.filter(([answer]) => !answer!.joined).length, 1)
@@ -225,7 +226,7 @@ describe('job_enqueue', () => {
   test('does not deadlock when calls name the same actors in different orders', async () => {
     const actors = ['g1', 'g2', 'g3', 'g4']
     const calls = Array.from({ length: 40 }, (_, i) =>
-      actors.map((_, k) => jobSpec({ actor: actors[(i + (i % 2 ? k : -k) + 8) % 4]! })),
+      actors.map((_, k) => buildJobSpec({ actor: actors[(i + (i % 2 ? k : -k) + 8) % 4]! })),
     )
     await Promise.all(calls.map((specs) => ledger.enqueue(...specs)))
     const counts = await query(

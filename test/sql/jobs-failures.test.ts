@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { readFailures } from '../../sql/jobs/search.ts'
-import { MAX_COUNTED } from '../../sql/lists.ts'
+import { MAX_COUNTED_ROWS } from '../../sql/lists.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createTestDatabase } from '../database.ts'
 
@@ -31,19 +31,22 @@ const countFailures = async (filter: Record<string, string> = {}, seconds = 3600
 }
 
 test('counts the latest failures up to a maximum, and says so, also with a filter', async () => {
-  await addFailures('storm', MAX_COUNTED - 10, 10)
+  await addFailures('storm', MAX_COUNTED_ROWS - 10, 10)
   await addFailures('quiet', 10, 600)
   assert.deepEqual(await countFailures(), [
     true,
-    { storm: [MAX_COUNTED - 10, MAX_COUNTED - 10], quiet: [10, 10] },
+    { storm: [MAX_COUNTED_ROWS - 10, MAX_COUNTED_ROWS - 10], quiet: [10, 10] },
   ])
   await addFailures('storm', 5, 5)
   assert.deepEqual(await countFailures(), [
     false,
-    { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5], quiet: [5, 5] },
+    { storm: [MAX_COUNTED_ROWS - 5, MAX_COUNTED_ROWS - 5], quiet: [5, 5] },
   ])
-  assert.deepEqual(await countFailures({}, 300), [true, { storm: [MAX_COUNTED - 5, MAX_COUNTED - 5] }])
+  assert.deepEqual(await countFailures({}, 300), [
+    true,
+    { storm: [MAX_COUNTED_ROWS - 5, MAX_COUNTED_ROWS - 5] },
+  ])
   await addFailures('storm', 20, 5)
-  assert.deepEqual(await countFailures(), [false, { storm: [MAX_COUNTED, MAX_COUNTED] }])
+  assert.deepEqual(await countFailures(), [false, { storm: [MAX_COUNTED_ROWS, MAX_COUNTED_ROWS] }])
   assert.deepEqual(await countFailures({ code: 'quiet' }), [true, { quiet: [10, 10] }])
 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
-import { createLedgerHelp, jobSpec, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 
 const base = await createTestDatabase()
 const { db, url, query } = base
@@ -12,7 +12,7 @@ const lease = await ledger.lease()
 /** Adds a running job of an actor, and a message that waits behind it. */
 async function addBusyActor(actor: string) {
   const first = await ledger.running({ actor }, lease)
-  const next = jobSpec({ actor })
+  const next = buildJobSpec({ actor })
   await ledger.enqueue(next)
   return { first, next }
 }
@@ -96,7 +96,7 @@ describe('job_finish', () => {
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries],
-        ['queued', Math.min(attempt, SUSPECT_FROM), 0],
+        ['queued', Math.min(attempt, SUSPECT_FROM_DEATHS), 0],
       )
       const claimed = await ledger.claim(job.id, lease)
       assert.equal(claimed!.interruptions, row.interruptions)
@@ -108,7 +108,7 @@ describe('job_finish', () => {
     const job = await ledger.running({ max_tries: 1 }, lease)
     const why = { code: 'job.crashed', detail: 'It died' }
     let attempt = 1
-    for (; attempt <= SUSPECT_FROM; attempt++) {
+    for (; attempt <= SUSPECT_FROM_DEATHS; attempt++) {
       await ledger.finish({ id: job.id, attempt, outcome: 'interrupted' })
       await ledger.claim(job.id, lease)
     }
@@ -117,13 +117,13 @@ describe('job_finish', () => {
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries, row.error_code],
-        ['queued', SUSPECT_FROM + crashes, 0, null],
+        ['queued', SUSPECT_FROM_DEATHS + crashes, 0, null],
       )
       await ledger.claim(job.id, lease)
     }
     // The death of a worker does not count as a failure of the job.
     await ledger.finish({ id: job.id, attempt: attempt++, outcome: 'interrupted' })
-    assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM + MAX_CRASHES - 1)
+    assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM_DEATHS + MAX_CRASHES - 1)
     await ledger.claim(job.id, lease)
     await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
     const row = await ledger.row(job.id)
@@ -134,7 +134,7 @@ describe('job_finish', () => {
   test('sends only the next message of the mailbox, however the job ends', async () => {
     for (const outcome of ['done', 'failed', 'cancelled'] as const) {
       const { first, next } = await addBusyActor(`mailbox-${outcome}`)
-      const third = jobSpec({ actor: `mailbox-${outcome}` })
+      const third = buildJobSpec({ actor: `mailbox-${outcome}` })
       await ledger.enqueue(third)
       await ledger.finish({ ...first, outcome, code: 'internal', detail: '' })
       assert.deepEqual(
@@ -231,7 +231,7 @@ describe('job_finish', () => {
 
   test('sends a message that commits while its actor becomes idle', async () => {
     const job = await ledger.running({ actor: 'late-message' }, lease)
-    const late = jobSpec({ actor: 'late-message' })
+    const late = buildJobSpec({ actor: 'late-message' })
     const finishing = await withClient(url, async (client) => {
       await client.query('begin')
       await client.query('select job_enqueue($1)', [JSON.stringify([late])])
@@ -253,7 +253,7 @@ describe('job_finish', () => {
       outcome: outcomes[i % 6]!,
       code: 'internal',
     }))
-    const foreign = { id: jobSpec().id, attempt: 1, outcome: 'done' as const }
+    const foreign = { id: buildJobSpec().id, attempt: 1, outcome: 'done' as const }
     assert.deepEqual(
       (await ledger.finish(foreign, ...entries)).sort(),
       busy.map(({ first }) => first.id).sort(),

@@ -3,7 +3,7 @@ import { beforeEach, describe, test } from 'node:test'
 import { requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { cancelJob } from '../../sql/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
-import { createLedgerHelp, type JobFields, jobSpec, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
 /** Each waiting job has a delivery, or waits behind a job whose end sends one. */
 
@@ -16,7 +16,7 @@ beforeEach(() =>
 )
 
 const addJobs = async (count: number, fields: JobFields = {}): Promise<string[]> => {
-  const specs = Array.from({ length: count }, () => jobSpec({ mailbox: 'm', ...fields }))
+  const specs = Array.from({ length: count }, () => buildJobSpec({ mailbox: 'm', ...fields }))
   await ledger.enqueue(...specs)
   return specs.map(({ id }) => id)
 }
@@ -67,7 +67,7 @@ describe('a mailbox without a limit', () => {
 
   test('delivers a job whose transaction saw others wait and commits when they are claimed', async () => {
     const [first] = await addJobs(1)
-    const late = jobSpec({ mailbox: 'm' })
+    const late = buildJobSpec({ mailbox: 'm' })
     const lease = await ledger.lease()
     await withClient(url, async (client) => {
       await client.query('begin')
@@ -83,7 +83,7 @@ describe('a mailbox without a limit', () => {
 
   test('delivers a job of its own that is added during a claim of earlier jobs', async () => {
     const [first] = await addJobs(1)
-    const late = jobSpec({ mailbox: 'm' })
+    const late = buildJobSpec({ mailbox: 'm' })
     const lease = await ledger.lease()
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')

@@ -7,12 +7,12 @@ import {
   type Rescuer,
   renewLease,
   rescueRunningJobs,
-  SUSPECT_FROM,
+  SUSPECT_FROM_DEATHS,
   unlockPools,
 } from '../../sql/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { countRounds } from '../runs.ts'
-import { createLedgerHelp, IDLE_LOAD, type JobFields, jobSpec, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, IDLE_LOAD, type JobFields, withClient } from './ledger-help.ts'
 
 const base = await createTestDatabase()
 const { db, url, query } = base
@@ -55,7 +55,7 @@ describe('job_rescue_running', () => {
       await ledger.running({ actor: 'a1' }, dead),
       await ledger.running({}, liveLease),
     ]
-    const waiting = jobSpec({ actor: 'a1' })
+    const waiting = buildJobSpec({ actor: 'a1' })
     await ledger.enqueue(waiting)
     await expireLease(dead)
     assert.deepEqual((await rescueRunning()).sort(), [one.id, two.id].sort())
@@ -187,14 +187,14 @@ describe('job_rescue_running', () => {
     await rescueRunning()
     assert.deepEqual(
       [await ledger.state(id), (await ledger.row(id)).interruptions],
-      ['delivered', SUSPECT_FROM],
+      ['delivered', SUSPECT_FROM_DEATHS],
     )
     await ledger.assertSound(id)
   })
 
   test('cancels jobs with a cancel request, and continues their mailbox', async () => {
     const job = await addOrphan({ actor: 'c1' })
-    const next = jobSpec({ actor: 'c1' })
+    const next = buildJobSpec({ actor: 'c1' })
     await ledger.enqueue(next)
     await db.one(cancelJob(job.id))
     await rescueRunning()
@@ -251,7 +251,7 @@ describe('job_rescue_running', () => {
   test('unlocks the queue pools of a dead worker only', async () => {
     const dead = await ledger.lease(60_000, ['pool-dead-1', 'pool-dead-2'])
     const mine = await ledger.lease(3_600_000, ['pool-alive'])
-    const jobs = Array.from({ length: 3 }, () => jobSpec())
+    const jobs = Array.from({ length: 3 }, () => buildJobSpec())
     await ledger.enqueue(...jobs)
     const [a, b, c] = jobs.map((job) => job.id)
     await lockDeliveries('pool-dead-1', [a!])
@@ -273,7 +273,7 @@ describe('job_cancel', () => {
   test('returns nothing for a missing job', async () => assert.equal(await cancel(randomUUID()), false))
 
   test('ends a waiting job immediately, and keeps the order of the others', async () => {
-    const jobs = [1, 2, 3].map(() => jobSpec({ actor: 'd1' }))
+    const jobs = [1, 2, 3].map(() => buildJobSpec({ actor: 'd1' }))
     await ledger.enqueue(...jobs)
     const [first, second, third] = jobs.map((job) => job.id)
     assert.equal(await cancel(second!), true)
@@ -290,7 +290,7 @@ describe('job_cancel', () => {
   })
 
   test('ends a delivered job immediately, and delivers the next message', async () => {
-    const jobs = [1, 2, 3].map(() => jobSpec({ actor: 'd2' }))
+    const jobs = [1, 2, 3].map(() => buildJobSpec({ actor: 'd2' }))
     await ledger.enqueue(...jobs)
     const [first, second, third] = jobs.map((job) => job.id)
     assert.equal(await cancel(first!), true)
@@ -336,7 +336,7 @@ describe('job_cancel', () => {
   test('either ends the job or notifies its worker when a claim runs concurrently', async () => {
     const ended = new Set<string>()
     for (let round = 0; round < countRounds(30); round++) {
-      const job = jobSpec({ actor: round % 2 ? `race-${round}` : null })
+      const job = buildJobSpec({ actor: round % 2 ? `race-${round}` : null })
       await ledger.enqueue(job)
       const [claimed] = await Promise.all([ledger.claim(job.id, liveLease), cancel(job.id)])
       const row = await ledger.row(job.id)

@@ -3,7 +3,7 @@ import { beforeEach, describe, test } from 'node:test'
 import { deliverQueuedJobs } from '../../sql/backup/load.ts'
 import { cancelJob, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, type JobFields, jobSpec, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
 /** The rescuer finds every waiting job, even if its delivery is missing or outdated. */
 
@@ -19,7 +19,7 @@ const rescue = async (patienceMs = 0): Promise<string[]> =>
   (await db.any(rescueQueuedJobs(patienceMs))).map(({ id }) => id)
 const deleteDeliveries = () => query('delete from graphile_worker._private_jobs')
 const addJobs = async (...fields: readonly JobFields[]): Promise<string[]> => {
-  const specs = fields.map((some) => jobSpec(some))
+  const specs = fields.map((some) => buildJobSpec(some))
   await ledger.enqueue(...specs)
   return specs.map(({ id }) => id)
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { cancelJob, endAttempts, rescueRunningJobs } from '../../sql/jobs.ts'
 import { tasks } from '../../tasks/index.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, jobSpec } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** A task's settle function runs once for each job, in the transaction that ends the job, however it ends. */
 
@@ -17,7 +17,7 @@ await query(`create function refuse(ended job) returns void language plpgsql as
   $$ begin raise exception 'not now'; end $$`)
 
 let actors = 0
-const createJobSpec = (settle: string) => jobSpec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
+const createJobSpec = (settle: string) => buildJobSpec({ actor: `settled:${++actors}`, settle, max_tries: 3 })
 const readSettled = async (id: string) =>
   (await query('select status from settled where job_id = $1', [id])).map(({ status }) => status)
 const addRunningJob = (settle: string) => ledger.running({ actor: `settled:${++actors}`, settle })
@@ -42,7 +42,7 @@ describe('a job is settled', () => {
     const done = await ledger.running({ settle: 'note' })
     await endAttempts(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
     assert.deepEqual(await readSettled(done.id), ['done'])
-    const waiting = jobSpec({ settle: 'note', delay_ms: 60_000 })
+    const waiting = buildJobSpec({ settle: 'note', delay_ms: 60_000 })
     await ledger.enqueue(waiting)
     await db.one(cancelJob(waiting.id))
     assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
@@ -91,8 +91,8 @@ describe('a job is settled', () => {
 
 test('an unknown settle function is rejected on enqueue', async () => {
   await assert.rejects(ledger.enqueue(createJobSpec('nowhere')))
-  await assert.rejects(ledger.enqueue(jobSpec(), jobSpec({ settle: 'nowhere' })))
-  await assert.rejects(ledger.enqueue(jobSpec({ actor: 'x', settle: 'job_delete_traces' })))
+  await assert.rejects(ledger.enqueue(buildJobSpec(), buildJobSpec({ settle: 'nowhere' })))
+  await assert.rejects(ledger.enqueue(buildJobSpec({ actor: 'x', settle: 'job_delete_traces' })))
 })
 
 test('the settle functions of all tasks exist', async () => {

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, jobSpec } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** The waiting time of a queue is that of its oldest due job. */
 
@@ -20,12 +20,12 @@ const readWait = async (queue: string): Promise<number | null> => {
   return depths.find((each) => each.queue === queue)!.oldest_seconds
 }
 const addMany = (queue: string) =>
-  help.enqueue(...Array.from({ length: 150 }, () => jobSpec({ queue, delay_ms: 3_600_000 })))
+  help.enqueue(...Array.from({ length: 150 }, () => buildJobSpec({ queue, delay_ms: 3_600_000 })))
 
 test('a due job counts its waiting time, whatever scheduled job was added before it', async () => {
   await addMany('documents')
   assert.equal(await readWait('documents'), null)
-  const [added] = await help.enqueue(jobSpec({ queue: 'documents' }))
+  const [added] = await help.enqueue(buildJobSpec({ queue: 'documents' }))
   await base.query(
     `update job set created_at = created_at - interval '1 min', run_at = run_at - interval '1 min' where id = $1`,
     [added!.job_id],
@@ -36,7 +36,7 @@ test('a due job counts its waiting time, whatever scheduled job was added before
 
 test('a scheduled job counts its waiting time from its due time', async () => {
   await addMany('comms')
-  const [added] = await help.enqueue(jobSpec({ queue: 'comms', delay_ms: 3_600_000 }))
+  const [added] = await help.enqueue(buildJobSpec({ queue: 'comms', delay_ms: 3_600_000 }))
   await base.query(
     `update job set created_at = now() - interval '1 hour', run_at = now() - interval '1 min' where id = $1`,
     [added!.job_id],

@@ -19,7 +19,7 @@ const CASES = { served: countAfterServing, givenUp: countAfterGivingUp, probes: 
 type Case = keyof typeof CASES
 
 /** Runs a case in a new thread, and returns the number of objects that it left behind. @throws the case's error. */
-export async function countKept(name: Case, url = ''): Promise<number> {
+export async function countKeptObjects(name: Case, url = ''): Promise<number> {
   const thread = new Worker(new URL(import.meta.url), { workerData: { name, url } })
   try {
     const [kept] = await once(thread, 'message')

@@ -98,7 +98,7 @@ export const TERMINAL_STATUSES = ['done', 'failed', 'cancelled']
 /** Fields of a job to add; by default the job has its own mailbox. With `actor`, the job is a message to that actor. */
 export type JobFields = Partial<JobSpec> & { readonly actor?: string | null }
 
-export function jobSpec({ actor = null, ...fields }: JobFields = {}): JobSpec {
+export function buildJobSpec({ actor = null, ...fields }: JobFields = {}): JobSpec {
   const id = fields.id ?? uuidv7()
   return {
     id,
@@ -198,7 +198,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
 
   /** Adds a running job; returns its id, attempt and lease. */
   const running = async (fields: JobFields = {}, leaseId?: string) => {
-    const job = jobSpec(fields)
+    const job = buildJobSpec(fields)
     await enqueue(job)
     const held = leaseId ?? (await lease())
     const claimed = await claim(job.id, held)

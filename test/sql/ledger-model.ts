@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { cancelJob, endAttempts, type FinishEntry, rescueRunningJobs } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
-import { createLedgerHelp, type JobFields, jobSpec, TERMINAL_STATUSES } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, type JobFields, TERMINAL_STATUSES } from './ledger-help.ts'
 
 /** Runs random operations of workers, a queue and clients on the ledger, and checks the invariants that always hold. */
 
@@ -142,7 +142,7 @@ export async function createLedgerModel(base: TestDatabase) {
     switch (op.kind) {
       case 'enqueue': {
         const specs = op.mailboxes.map((fields) =>
-          jobSpec({
+          buildJobSpec({
             ...fields,
             when_busy: op.join ? 'join' : 'wait',
             max_tries: 100,

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { buildArrayText, buildListText, type List, MAX_COUNTED, type PageValues } from '../../sql/lists.ts'
+import {
+  buildArrayText,
+  buildListText,
+  type List,
+  MAX_COUNTED_ROWS,
+  type PageValues,
+} from '../../sql/lists.ts'
 import { createReader, type ReadStatement } from '../../sql/reader.ts'
 import { sharedDatabase } from './shared-database.ts'
 
@@ -148,9 +154,9 @@ test('an array follows the line of its cursor', async () => {
 test('a total is exact up to the counting limit, and says whether it is', async () => {
   for (const [there, total, exact] of [
     [0, 0, true],
-    [MAX_COUNTED, MAX_COUNTED, true],
-    [MAX_COUNTED + 1, MAX_COUNTED, false],
-    [3 * MAX_COUNTED, MAX_COUNTED, false],
+    [MAX_COUNTED_ROWS, MAX_COUNTED_ROWS, true],
+    [MAX_COUNTED_ROWS + 1, MAX_COUNTED_ROWS, false],
+    [3 * MAX_COUNTED_ROWS, MAX_COUNTED_ROWS, false],
   ] as const) {
     const table = `(select n as id from generate_series(1, ${there}) n)`
     const list: List = { ...THINGS, table, where: '$1::text is null', order: { 't.id': 'bigint' } }

@@ -8,7 +8,7 @@ import { createTestDatabase } from '../database.ts'
 const { db, query } = await createTestDatabase()
 await query('truncate llm_vendor, llm_model, llm_price, llm_current, llm_list')
 
-const model = (fields: Partial<ListedModel> = {}): ListedModel => ({
+const createModel = (fields: Partial<ListedModel> = {}): ListedModel => ({
   vendor: 'acme',
   model_id: 'one',
   title: 'One',
@@ -36,21 +36,21 @@ const readPrices = (modelId: string) =>
   )
 
 test('a price holds until the next one, and is written only when it changes', async () => {
-  await applyLists('2026-01-10', model())
-  assert.equal((await applyLists('2026-01-11', model())).repriced, 0)
-  const dearer = model({
+  await applyLists('2026-01-10', createModel())
+  assert.equal((await applyLists('2026-01-11', createModel())).repriced, 0)
+  const dearer = createModel({
     price: { input: '1.50', output: '2', cache_read: '0.1', reasoning: '3', tiers: [] },
   })
   assert.equal((await applyLists('2026-02-01', dearer)).repriced, 1)
-  assert.equal((await applyLists('2026-03-01', model({ price: null }))).repriced, 1)
-  assert.equal((await applyLists('2026-03-02', model({ price: null }))).repriced, 0)
+  assert.equal((await applyLists('2026-03-01', createModel({ price: null }))).repriced, 1)
+  assert.equal((await applyLists('2026-03-02', createModel({ price: null }))).repriced, 0)
   const tiers = [{ over: 200_000, input: '4', output: '5', cache_read: '0.4' }]
   assert.equal(
-    (await applyLists('2026-04-01', model({ price: { input: '1', output: '2', tiers } }))).repriced,
+    (await applyLists('2026-04-01', createModel({ price: { input: '1', output: '2', tiers } }))).repriced,
     1,
   )
   assert.equal(
-    (await applyLists('2026-04-02', model({ price: { input: '1', output: '2', tiers } }))).repriced,
+    (await applyLists('2026-04-02', createModel({ price: { input: '1', output: '2', tiers } }))).repriced,
     0,
   )
 
@@ -74,31 +74,45 @@ test('a price holds until the next one, and is written only when it changes', as
 })
 
 test('the second list of a day replaces the prices of the first', async () => {
-  await applyLists('2026-05-01', model({ model_id: 'same' }))
-  await applyLists('2026-05-01', model({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }))
+  await applyLists('2026-05-01', createModel({ model_id: 'same' }))
+  await applyLists(
+    '2026-05-01',
+    createModel({ model_id: 'same', price: { input: '9', output: '9', tiers: [] } }),
+  )
   assert.deepEqual(await readPrices('same'), [{ valid_from: '2026-05-01', input: '9', output: '9' }])
 })
 
 test('a new model without a listed price has none', async () => {
-  await applyLists('2026-05-02', model({ model_id: 'free' }), model({ model_id: 'secret', price: null }))
+  await applyLists(
+    '2026-05-02',
+    createModel({ model_id: 'free' }),
+    createModel({ model_id: 'secret', price: null }),
+  )
   assert.deepEqual(await readPrices('secret'), [])
 })
 
 test('a model that is missing from the list is disabled, keeps its prices, and can return', async () => {
   const readEnabled = async () =>
     (await query(`select model_id from llm_model where not disabled order by 1`)).map((row) => row.model_id)
-  const counts = await applyLists('2026-06-01', model({ model_id: 'a' }), model({ model_id: 'b' }))
+  const counts = await applyLists(
+    '2026-06-01',
+    createModel({ model_id: 'a' }),
+    createModel({ model_id: 'b' }),
+  )
   assert.deepEqual({ ...counts, gone: 0 }, { vendors: 1, models: 2, added: 2, gone: 0, repriced: 2 })
   assert.deepEqual(await readEnabled(), ['a', 'b'])
-  assert.equal((await applyLists('2026-06-02', model({ model_id: 'b' }))).gone, 1)
+  assert.equal((await applyLists('2026-06-02', createModel({ model_id: 'b' }))).gone, 1)
   assert.deepEqual(await readEnabled(), ['b'])
   assert.equal((await readPrices('a')).length, 1)
-  assert.equal((await applyLists('2026-06-03', model({ model_id: 'a' }), model({ model_id: 'b' }))).added, 0)
+  assert.equal(
+    (await applyLists('2026-06-03', createModel({ model_id: 'a' }), createModel({ model_id: 'b' }))).added,
+    0,
+  )
   assert.deepEqual(await readEnabled(), ['a', 'b'])
   await applyLists(
     '2026-06-04',
-    model({ model_id: 'a', disabled: true }),
-    model({ model_id: 'b', title: 'Other' }),
+    createModel({ model_id: 'a', disabled: true }),
+    createModel({ model_id: 'b', title: 'Other' }),
   )
   assert.deepEqual(await readEnabled(), ['b'])
   const [row] = await query(`select title, modalities from llm_model where model_id = 'b'`)
@@ -116,7 +130,7 @@ test('a built-in list does nothing after another one', async () => {
 
 test('concurrent lists are applied one after the other', async () => {
   const names = Array.from({ length: 6 }, (_, n) => `at-once-${n}`)
-  await Promise.all(names.map((model_id) => applyLists('2026-07-01', model({ model_id }))))
+  await Promise.all(names.map((model_id) => applyLists('2026-07-01', createModel({ model_id }))))
   const enabled = await query(`select model_id from llm_model where not disabled`)
   assert.equal(enabled.length, 1)
 })
@@ -142,7 +156,7 @@ describe('constraints', () => {
     )
   }
   const vendor = { id: 'valid', name: 'Valid' }
-  const { price: _, ...listed } = model({ model_id: 'valid' })
+  const { price: _, ...listed } = createModel({ model_id: 'valid' })
   const valid = { ...listed, modalities: ['text', 'image'] }
   const price = { vendor: 'acme', model_id: 'one', valid_from: '2030-01-01', input: 1, output: 1 }
   const list = { source: 'sync', applied_at: new Date() }

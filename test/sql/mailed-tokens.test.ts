@@ -8,7 +8,7 @@ import {
   insertAccount,
   insertMailedToken,
   lockCredentials,
-  type MailedKind,
+  type MailedTokenKind,
   markAddressVerified,
   recordLogin,
   redeemMailedToken,
@@ -30,7 +30,7 @@ async function addAccount(): Promise<{ id: number; email: string }> {
 }
 
 /** Stores a token as the task does. `again` stores the same token again, as another attempt of the job does. */
-async function addToken(accountId: number, kind: MailedKind = 'reset', seconds = 60) {
+async function addToken(accountId: number, kind: MailedTokenKind = 'reset', seconds = 60) {
   const id = randomUUID()
   const key = hashText(id)
   const store = () => db.maybeOne(insertMailedToken(id, accountId, kind, key, seconds))
@@ -38,8 +38,8 @@ async function addToken(accountId: number, kind: MailedKind = 'reset', seconds =
   return {
     id,
     again: store,
-    look: (as: MailedKind = kind) => db.maybeOne(findMailedToken(as, key)),
-    use: (as: MailedKind = kind) => db.maybeOne(redeemMailedToken(as, key)),
+    look: (as: MailedTokenKind = kind) => db.maybeOne(findMailedToken(as, key)),
+    use: (as: MailedTokenKind = kind) => db.maybeOne(redeemMailedToken(as, key)),
   }
 }
 

@@ -18,33 +18,34 @@ interface Rule {
   readonly reason: string
 }
 
-const SCANS_TABLE = 'checks all rows under a lock: add it "not valid", and validate it in a later migration'
-const REWRITES_TABLE = 'rewrites the table under a lock'
-const BREAKS_PREVIOUS_VERSION = 'breaks the previous version'
+const SCANS_TABLE_MESSAGE =
+  'checks all rows under a lock: add it "not valid", and validate it in a later migration'
+const REWRITES_TABLE_MESSAGE = 'rewrites the table under a lock'
+const BREAKS_PREVIOUS_VERSION_MESSAGE = 'breaks the previous version'
 
 const STATEMENT_RULES: readonly Rule[] = [
-  { pattern: /^drop /, reason: BREAKS_PREVIOUS_VERSION },
-  { pattern: /^alter (?!table).* rename /, reason: BREAKS_PREVIOUS_VERSION },
-  { pattern: /^truncate /, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^drop /, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
+  { pattern: /^alter (?!table).* rename /, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
+  { pattern: /^truncate /, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
   { pattern: /^(cluster|lock|vacuum full) /, reason: 'locks a table' },
 ]
 
 // Rules for the actions of `alter table`.
 const ALTER_TABLE_RULES: readonly Rule[] = [
-  { pattern: /^drop (?!constraint)/, reason: BREAKS_PREVIOUS_VERSION },
-  { pattern: /^rename /, reason: BREAKS_PREVIOUS_VERSION },
-  { pattern: /^alter (column )?\S+ drop default/, reason: BREAKS_PREVIOUS_VERSION },
-  { pattern: /^alter (column )?\S+ (set data )?type /, reason: REWRITES_TABLE },
-  { pattern: /^add (?!constraint).* not null(?!.* default )/, reason: BREAKS_PREVIOUS_VERSION },
+  { pattern: /^drop (?!constraint)/, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
+  { pattern: /^rename /, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
+  { pattern: /^alter (column )?\S+ drop default/, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
+  { pattern: /^alter (column )?\S+ (set data )?type /, reason: REWRITES_TABLE_MESSAGE },
+  { pattern: /^add (?!constraint).* not null(?!.* default )/, reason: BREAKS_PREVIOUS_VERSION_MESSAGE },
   {
     pattern: /^add (?!constraint).* (generated |default (?!now\()\w+\()|^add (column )?\S+ \w*serial/,
-    reason: REWRITES_TABLE,
+    reason: REWRITES_TABLE_MESSAGE,
   },
   {
     pattern: /^add (?!constraint).* (references|check|unique|primary key)\b/,
     reason: 'has a constraint: add that by itself, "not valid"',
   },
-  { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS_TABLE },
+  { pattern: /^add constraint (?!.* (not valid|using index \S+)$)/, reason: SCANS_TABLE_MESSAGE },
 ]
 
 /** Returns the rules that a migration violates; empty if the previous version can keep running during the migration. */
@@ -69,7 +70,7 @@ export function findViolations(
         reasons.push(
           ...ALTER_TABLE_RULES.filter(({ pattern }) => pattern.test(action)).map(({ reason }) => reason),
         )
-        if (requiresScan(action, before)) reasons.push(SCANS_TABLE)
+        if (requiresScan(action, before)) reasons.push(SCANS_TABLE_MESSAGE)
       }
       if (rowTypes.has(table) && parts.some((action) => /^add (?!constraint)/.test(action)))
         reasons.push('is the row of a function, which fails until it is changed: make a new table')

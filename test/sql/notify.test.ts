@@ -4,7 +4,7 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listen } from '../../sql/listen.ts'
-import { createPublisher, JOB_EVENTS, notifyJobChanges } from '../../sql/notify.ts'
+import { createPublisher, JOB_EVENTS_CHANNEL, notifyJobChanges } from '../../sql/notify.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 
@@ -13,7 +13,7 @@ const received: { readonly payload: string }[] = []
 const listener = await listen({
   url,
   applicationName: 'notify-test',
-  channels: { [JOB_EVENTS]: (payload) => void received.push({ payload }) },
+  channels: { [JOB_EVENTS_CHANNEL]: (payload) => void received.push({ payload }) },
   onReconnect: () => {},
   onError: () => {},
 })
@@ -39,33 +39,33 @@ function createTestPublisher() {
   return { publisher, errors, statements, fail }
 }
 
-const ids = (count: number): string[] => Array.from({ length: count }, () => uuidv7())
-const receivedIds = (): string[] => received.flatMap(({ payload }) => payload.split(' '))
+const createIds = (count: number): string[] => Array.from({ length: count }, () => uuidv7())
+const listReceivedIds = (): string[] => received.flatMap(({ payload }) => payload.split(' '))
 
 describe('a publisher', { concurrency: false }, () => {
   test('sends the first of a burst immediately, and the rest together', async () => {
     const { publisher, statements } = createTestPublisher()
-    const [first, ...rest] = ids(100)
+    const [first, ...rest] = createIds(100)
     publisher.notify(first!)
     await turn()
     assert.equal(statements.length, 1)
     await until('the first notification arrives', () => received.length === 1)
     for (const id of rest) publisher.notify(id)
     await publisher.close()
-    await until('all notifications arrive', () => receivedIds().length === 100)
-    assert.deepEqual(receivedIds().sort(), [first!, ...rest].sort())
+    await until('all notifications arrive', () => listReceivedIds().length === 100)
+    assert.deepEqual(listReceivedIds().sort(), [first!, ...rest].sort())
     assert.equal(statements.length, 2)
   })
 
   test('sends a thousand marks over half a second in few statements, 25 ms apart, without losing any', async () => {
     const { publisher, statements } = createTestPublisher()
-    const all = ids(1000)
+    const all = createIds(1000)
     for (const [i, id] of all.entries()) {
       publisher.notify(id)
       if (i % 20 === 19) await delay(10)
     }
     await publisher.close()
-    await until('all notifications arrive', () => new Set(receivedIds()).size === 1000)
+    await until('all notifications arrive', () => new Set(listReceivedIds()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
     // A gap consists of two timers, each of which may fire a millisecond early.
     assert.ok(
@@ -82,7 +82,7 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
     const last = uuidv7()
     await db.run(notifyJobChanges([last]))
-    await until('the last notification arrives', () => receivedIds().includes(last))
+    await until('the last notification arrives', () => listReceivedIds().includes(last))
     assert.deepEqual(
       received.map(({ payload }) => payload),
       [id, last],
@@ -91,13 +91,13 @@ describe('a publisher', { concurrency: false }, () => {
 
   test("keeps payloads within NOTIFY's limit, splits many ids, and sends a star for too many", async () => {
     const { publisher, statements } = createTestPublisher()
-    for (const id of ids(9_000)) publisher.notify(id)
+    for (const id of createIds(9_000)) publisher.notify(id)
     await publisher.close()
-    await until('all notifications arrive', () => receivedIds().length === 9_000)
+    await until('all notifications arrive', () => listReceivedIds().length === 9_000)
     assert.ok(received.every(({ payload }) => Buffer.byteLength(payload) < 8000))
     assert.equal(statements.length, 1)
     received.length = 0
-    for (const id of ids(50_000)) publisher.notify(id)
+    for (const id of createIds(50_000)) publisher.notify(id)
     await publisher.close()
     await until('the star arrives', () => received.length > 0)
     assert.deepEqual(
@@ -116,19 +116,19 @@ describe('a publisher', { concurrency: false }, () => {
     const id = uuidv7()
     publisher.notify(id)
     await until('the next notification arrives', () => received.length === 1)
-    assert.deepEqual([receivedIds(), errors.length], [[id], 1])
+    assert.deepEqual([listReceivedIds(), errors.length], [[id], 1])
     await publisher.close()
   })
 
   test('sends marks made during a statement with the next one, also before the close', async () => {
     const { publisher } = createTestPublisher()
-    const all = ids(40)
+    const all = createIds(40)
     for (const id of all) {
       publisher.notify(id)
       await delay(1)
     }
     await publisher.close()
-    await until('all notifications arrive', () => new Set(receivedIds()).size === 40)
+    await until('all notifications arrive', () => new Set(listReceivedIds()).size === 40)
     await publisher.close()
   })
 })

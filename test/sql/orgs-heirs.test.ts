@@ -31,7 +31,7 @@ const readRoles = async (id: number) =>
       (row) => [row.user_id, row.role],
     ),
   )
-const exists = async (id: number): Promise<boolean> =>
+const organizationExists = async (id: number): Promise<boolean> =>
   (await query('select 1 from organization where id = $1 and deleted_at is null', [id])).length === 1
 
 describe('account_delete', () => {
@@ -80,7 +80,7 @@ describe('account_delete', () => {
     const { email, inherited, deleted } = await db.one(deleteAccount(gone))
     assert.match(email, /^[\w-]+@example\.com$/)
     assert.deepEqual([inherited, deleted.map((row) => row.organization_id)], [[], [id]])
-    assert.equal(await exists(id), false)
+    assert.equal(await organizationExists(id), false)
     await runPurge(db)
     assert.deepEqual(await query('select 1 from organization where id = $1', [id]), [])
     assert.deepEqual(await query('select 1 from organization_invite where organization_id = $1', [id]), [])

@@ -15,17 +15,17 @@ async function insert(table: string, row: Row): Promise<number> {
   const text = `insert into ${table} (${keys.join(', ')}) values (${keys.map((_, i) => `$${i + 1}`).join(', ')}) returning id`
   return (await query(text, Object.values(row)))[0]!.id as number
 }
-const account = () => newAccount({ query })
-const organization = (fields: Row = {}): Row => ({ name: 'N', slug: `s-${randomUUID()}`, ...fields })
-const owner = await account()
-const org = await insert('organization', organization())
-const member = (fields: Row = {}): Row => ({
+const addAccount = () => newAccount({ query })
+const createOrganizationRow = (fields: Row = {}): Row => ({ name: 'N', slug: `s-${randomUUID()}`, ...fields })
+const owner = await addAccount()
+const org = await insert('organization', createOrganizationRow())
+const createMemberRow = (fields: Row = {}): Row => ({
   organization_id: org,
   user_id: owner,
   role: 'member',
   ...fields,
 })
-const invite = (fields: Row = {}): Row => ({
+const createInviteRow = (fields: Row = {}): Row => ({
   organization_id: org,
   email: `i${++count}@example.com`,
   role: 'member',
@@ -43,54 +43,63 @@ const assertFails = (code: string, action: Promise<unknown>) =>
 
 const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]][]>> = {
   organization: [
-    ['organization_name_check', organization({ name: '' }), organization({ name: 'n'.repeat(201) })],
+    [
+      'organization_name_check',
+      createOrganizationRow({ name: '' }),
+      createOrganizationRow({ name: 'n'.repeat(201) }),
+    ],
     [
       'organization_slug_check',
       ...['', '-', '-a', 'a-', 'A', 'a_b', 'ä', 'a\n', '\na', 'a'.repeat(64)].map((slug) =>
-        organization({ slug }),
+        createOrganizationRow({ slug }),
       ),
     ],
     [
       'organization_description_check',
-      organization({ description: '' }),
-      organization({ description: 'd'.repeat(2001) }),
+      createOrganizationRow({ description: '' }),
+      createOrganizationRow({ description: 'd'.repeat(2001) }),
     ],
-    ['organization_created_by_fkey', organization({ created_by: 999_999 })],
-    ['organization_deleted_check', organization({ slug: null }), organization({ deleted_at: new Date() })],
+    ['organization_created_by_fkey', createOrganizationRow({ created_by: 999_999 })],
+    [
+      'organization_deleted_check',
+      createOrganizationRow({ slug: null }),
+      createOrganizationRow({ deleted_at: new Date() }),
+    ],
   ],
   organization_member: [
-    ['organization_member_role_check', member({ role: 'root' })],
-    ['organization_member_organization_id_fkey', member({ organization_id: 999_999 })],
-    ['organization_member_user_id_fkey', member({ user_id: 999_999 })],
+    ['organization_member_role_check', createMemberRow({ role: 'root' })],
+    ['organization_member_organization_id_fkey', createMemberRow({ organization_id: 999_999 })],
+    ['organization_member_user_id_fkey', createMemberRow({ user_id: 999_999 })],
   ],
   organization_invite: [
-    ['organization_invite_role_check', invite({ role: 'root' })],
-    ['organization_invite_status_check', invite({ status: 'lost' })],
+    ['organization_invite_role_check', createInviteRow({ role: 'root' })],
+    ['organization_invite_status_check', createInviteRow({ status: 'lost' })],
     [
       'organization_invite_email_check',
-      invite({ email: 'Upper@example.com' }),
-      invite({ email: 'a@' }),
-      invite({ email: `${'a'.repeat(320)}@` }),
+      createInviteRow({ email: 'Upper@example.com' }),
+      createInviteRow({ email: 'a@' }),
+      createInviteRow({ email: `${'a'.repeat(320)}@` }),
     ],
     [
       'organization_invite_accepted_at_check',
-      invite({ status: 'accepted' }),
-      invite({ accepted_at: new Date() }),
-      invite({ status: 'revoked', accepted_at: new Date() }),
+      createInviteRow({ status: 'accepted' }),
+      createInviteRow({ accepted_at: new Date() }),
+      createInviteRow({ status: 'revoked', accepted_at: new Date() }),
     ],
-    ['organization_invite_organization_id_fkey', invite({ organization_id: 999_999 })],
-    ['organization_invite_invited_by_fkey', invite({ invited_by: 999_999 })],
+    ['organization_invite_organization_id_fkey', createInviteRow({ organization_id: 999_999 })],
+    ['organization_invite_invited_by_fkey', createInviteRow({ invited_by: 999_999 })],
   ],
 }
 
 describe('constraints of organizations', () => {
   test('accept valid rows', async () => {
-    for (const slug of ['a', '0-0', 'z'.repeat(63)]) await insert('organization', organization({ slug }))
-    await insert('organization', organization({ slug: null, deleted_at: new Date() }))
+    for (const slug of ['a', '0-0', 'z'.repeat(63)])
+      await insert('organization', createOrganizationRow({ slug }))
+    await insert('organization', createOrganizationRow({ slug: null, deleted_at: new Date() }))
     for (const role of ['owner', 'admin', 'member'])
-      await insert('organization_member', member({ role, user_id: await account() }))
-    await insert('organization_invite', invite({ invited_by: owner }))
-    await insert('organization_invite', invite({ status: 'accepted', accepted_at: new Date() }))
+      await insert('organization_member', createMemberRow({ role, user_id: await addAccount() }))
+    await insert('organization_invite', createInviteRow({ invited_by: owner }))
+    await insert('organization_invite', createInviteRow({ status: 'accepted', accepted_at: new Date() }))
   })
 
   for (const [table, cases] of Object.entries(violations)) {
@@ -106,13 +115,13 @@ describe('constraints of organizations', () => {
       await insert(table, row)
       await assertBroken(constraint, insert(table, row))
     }
-    await assertUnique('organization_slug_key', 'organization', organization())
+    await assertUnique('organization_slug_key', 'organization', createOrganizationRow())
     await assertUnique(
       'organization_member_organization_id_user_id_key',
       'organization_member',
-      member({ user_id: await account() }),
+      createMemberRow({ user_id: await addAccount() }),
     )
-    const pending = invite()
+    const pending = createInviteRow()
     const over = [
       { status: 'revoked' },
       { status: 'expired' },
@@ -149,7 +158,7 @@ describe('constraints of organizations', () => {
     await db.one(made('told'))
     await assertFails('org.slug_taken', db.one(made('told')))
     await assertFails('org.slug_invalid', db.one(made('Told')))
-    const user = await account()
+    const user = await addAccount()
     await db.one(insertMember(org, user, 'member'))
     await assertFails('member.exists', db.one(insertMember(org, user, 'member')))
     await assertFails('account.missing', db.one(insertMember(org, 999_999, 'member')))

@@ -7,7 +7,7 @@ import { objectOf } from '../../tasks/payments/reading.ts'
 import { createChance } from '../chance.ts'
 import { createTestDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
-import { LIFECYCLES, type Lifecycle, lifecycleEvents } from '../payment-lifecycles.ts'
+import { buildLifecycleEvents, LIFECYCLES, type Lifecycle } from '../payment-lifecycles.ts'
 import { createRunOptions } from '../runs.ts'
 import { readPaymentRows } from './payment-rows.ts'
 
@@ -38,7 +38,7 @@ async function applyAll(events: readonly TestEvent[], atOnce: number): Promise<v
 before(async () => {
   for (const life of LIFECYCLES) {
     const name = `told${++names}x`
-    await applyAll(lifecycleEvents(life, name), 1)
+    await applyAll(buildLifecycleEvents(life, name), 1)
     expectedRows.set(life, await readPaymentRows(database, name))
   }
 })
@@ -55,7 +55,7 @@ test('events leave the same rows in any order, up to five times each and eight i
       const lives = LIFECYCLES.map((life) => ({ life, name: `told${++names}x` }))
       const { next } = createChance(seed)
       const events = lives
-        .flatMap(({ life, name }) => lifecycleEvents(life, name))
+        .flatMap(({ life, name }) => buildLifecycleEvents(life, name))
         .flatMap((event, i) => Array.from({ length: copies[i % copies.length]!.copies }, () => event))
         .map((event) => ({ event, place: next() }))
         .sort((a, b) => a.place - b.place)

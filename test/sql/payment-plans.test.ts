@@ -41,7 +41,7 @@ after(() => client.end())
 const owner = (await query('select max(user_id) as id from payment_customer'))[0]!.id as number
 const id = (await query('select max(id)::int as id from payment_transaction'))[0]!.id as number
 
-const lists = (by: 'created_at' | 'amount', from: string | null, to: string | null) =>
+const planLists = (by: 'created_at' | 'amount', from: string | null, to: string | null) =>
   (['asc', 'desc'] as const).flatMap((way) =>
     [null, 'failed'].flatMap((status) => {
       const what = `transactions by ${by}, ${way}, ${from}, ${status}`
@@ -54,9 +54,9 @@ const lists = (by: 'created_at' | 'amount', from: string | null, to: string | nu
   )
 
 const reads = [
-  ...lists('created_at', null, null),
-  ...lists('created_at', '2023-11-14T22:13:21Z', '2023-11-14T22:13:25Z'),
-  ...lists('amount', null, null),
+  ...planLists('created_at', null, null),
+  ...planLists('created_at', '2023-11-14T22:13:21Z', '2023-11-14T22:13:25Z'),
+  ...planLists('amount', null, null),
   planRead('an own transaction', readTransaction.own, owner, id),
   planRead('a transaction', readTransaction.all, null, id),
   planRead('own subscriptions', readSubscriptions.own, owner, null, null, 0, 20),

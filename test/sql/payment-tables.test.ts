@@ -13,11 +13,11 @@ async function assertBroken(constraint: string, text: string): Promise<void> {
   )
   triedConstraints.add(constraint)
 }
-const facts = (given: object): string =>
+const formatFacts = (given: object): string =>
   `'${JSON.stringify(Object.fromEntries(Object.entries(given).map(([key, value]) => [key, ['', value]])))}'`
-const payment = (given: object = {}): string =>
-  `insert into payment_transaction (facts) values (${facts({ money: { amount: 100, currency: 'usd' }, outcome: 'succeeded', created: 1, ...given })})`
-const event = (given: string): string =>
+const buildPaymentInsert = (given: object = {}): string =>
+  `insert into payment_transaction (facts) values (${formatFacts({ money: { amount: 100, currency: 'usd' }, outcome: 'succeeded', created: 1, ...given })})`
+const buildEventInsert = (given: string): string =>
   `insert into payment_event (id, type, created_at, data, applied_at) values ${given}`
 
 describe('constraints', () => {
@@ -47,16 +47,16 @@ describe('constraints', () => {
   })
 
   test('of transactions', async () => {
-    await query(payment())
+    await query(buildPaymentInsert())
     await assertBroken(
       'payment_transaction_amount_check',
-      payment({ money: { amount: -1, currency: 'usd' } }),
+      buildPaymentInsert({ money: { amount: -1, currency: 'usd' } }),
     )
     await assertBroken(
       'payment_transaction_currency_check',
-      payment({ money: { amount: 1, currency: 'USD' } }),
+      buildPaymentInsert({ money: { amount: 1, currency: 'USD' } }),
     )
-    await assertBroken('payment_transaction_status_check', payment({ outcome: 'lost' }))
+    await assertBroken('payment_transaction_status_check', buildPaymentInsert({ outcome: 'lost' }))
     await assertBroken('payment_transaction_refunds_check', 'update payment_transaction set refunds = 101')
     await assertBroken('payment_transaction_refunds_check', 'update payment_transaction set reserved = -1')
     await assertBroken(
@@ -85,9 +85,9 @@ describe('constraints', () => {
 
   test('of subscriptions and disputes', async () => {
     const subscription = (id: string, given: object) =>
-      `insert into payment_subscription (provider_subscription_id, facts) values ('${id}', ${facts(given)})`
+      `insert into payment_subscription (provider_subscription_id, facts) values ('${id}', ${formatFacts(given)})`
     const dispute = (id: string, status: string) =>
-      `insert into payment_dispute (provider_dispute_id, facts) values ('${id}', ${facts({ created: 1, state: { status, event_type: 'x', at: 1 } })})`
+      `insert into payment_dispute (provider_dispute_id, facts) values ('${id}', ${formatFacts({ created: 1, state: { status, event_type: 'x', at: 1 } })})`
     await query(subscription('sub_1', {}))
     await assertBroken('payment_subscription_provider_subscription_id_key', subscription('sub_1', {}))
     await assertBroken('payment_subscription_status_check', subscription('sub_2', { status: 'paused' }))
@@ -118,7 +118,7 @@ describe('constraints', () => {
       (await query(`select customer_id from payment_dispute where provider_dispute_id = 'du_owned'`))[0]!
         .customer_id
     await query(
-      `insert into payment_dispute (provider_dispute_id, customer_id, facts) values ('du_owned', $1, ${facts({ created: 1, state: { status: 'won', event_type: 'x', at: 1 } })})`,
+      `insert into payment_dispute (provider_dispute_id, customer_id, facts) values ('du_owned', $1, ${formatFacts({ created: 1, state: { status: 'won', event_type: 'x', at: 1 } })})`,
       [ann.id],
     )
     assert.equal(await customer(), null)
@@ -138,10 +138,16 @@ describe('constraints', () => {
   })
 
   test('of events: their data is stored until they are applied', async () => {
-    await query(event(`('evt_1', 'x', now(), '{}', null), ('evt_2', 'x', now(), null, now())`))
-    await assertBroken('payment_event_pkey', event(`('evt_1', 'x', now(), '{}', null)`))
-    await assertBroken('payment_event_applied_at_check', event(`('evt_3', 'x', now(), null, null)`))
-    await assertBroken('payment_event_applied_at_check', event(`('evt_3', 'x', now(), '{}', now())`))
+    await query(buildEventInsert(`('evt_1', 'x', now(), '{}', null), ('evt_2', 'x', now(), null, now())`))
+    await assertBroken('payment_event_pkey', buildEventInsert(`('evt_1', 'x', now(), '{}', null)`))
+    await assertBroken(
+      'payment_event_applied_at_check',
+      buildEventInsert(`('evt_3', 'x', now(), null, null)`),
+    )
+    await assertBroken(
+      'payment_event_applied_at_check',
+      buildEventInsert(`('evt_3', 'x', now(), '{}', now())`),
+    )
     await query('insert into payment_reconciliation (read_until) values (now())')
     await assertBroken(
       'payment_reconciliation_pkey',

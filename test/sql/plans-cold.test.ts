@@ -7,7 +7,7 @@ import { readJob } from '../../sql/jobs.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { jobSpec } from './ledger-help.ts'
+import { buildJobSpec } from './ledger-help.ts'
 
 /** The server plans statements while a table is empty and not analyzed, and keeps those plans while the table fills. */
 
@@ -34,7 +34,7 @@ async function countScannedRows(): Promise<number> {
 
 async function enqueueJobs(count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, () => uuidv7())
-  const specs = ids.map((id) => jobSpec({ id, mailbox: 'test.task/0' }))
+  const specs = ids.map((id) => buildJobSpec({ id, mailbox: 'test.task/0' }))
   await query('select job_enqueue($1::jsonb)', [JSON.stringify(specs)])
   return ids
 }
@@ -109,9 +109,11 @@ test('claims, progress and ends do not scan the whole ledger during a flood', as
 })
 
 test('adding, claiming and ending messages of an actor does not read its scheduled ones', async () => {
-  const scheduled = Array.from({ length: FLOOD_SIZE }, () => jobSpec({ actor: 'actor', delay_ms: 3_600_000 }))
+  const scheduled = Array.from({ length: FLOOD_SIZE }, () =>
+    buildJobSpec({ actor: 'actor', delay_ms: 3_600_000 }),
+  )
   const message = async (): Promise<void> => {
-    const job = jobSpec({ actor: 'actor' })
+    const job = buildJobSpec({ actor: 'actor' })
     await query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
     const [row] = await query(
       `select job_claim((select id from worker_lease), array['test.task'], array['actor'], array[1], array[null::int],

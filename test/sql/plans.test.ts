@@ -34,7 +34,7 @@ import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
 import { findRetry, linkRetry, lockJobToRetry } from '../../sql/jobs/retry.ts'
 import {
-  countSelected,
+  countSelectedJobs,
   deleteEndedJobs,
   type JobSelection,
   listSelectedIds,
@@ -63,15 +63,15 @@ import {
   countPages,
   listExtractedPages,
   listOwnedDocuments,
+  readBytesPresence,
   readExtraction,
-  readHasBytes,
   readPage,
   readPages,
 } from '../../sql/pages.ts'
 import { readSchedules } from '../../sql/schedules.ts'
 import { readNamedQueues } from '../../sql/tasks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
-import { IDLE_LOAD, jobSpec } from './ledger-help.ts'
+import { buildJobSpec, IDLE_LOAD } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
 
 /** Frequent queries use an index, in tables of at least 1500 rows. */
@@ -281,7 +281,7 @@ const reads = [
   planRead('the pages of a document', readPages, 5, 5, null, 0, 1000),
   planRead('a page', readPage, 5, 5, 1),
   planRead('the extraction of a document', readExtraction, 5, 5),
-  planRead('whether the bytes of a document exist', readHasBytes, 5, 5),
+  planRead('whether the bytes of a document exist', readBytesPresence, 5, 5),
   planRead('a job', readJob, 5, false, job, 3600),
   planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
   planRead('the details of a job', readJobDetails, 5, false, job, 3600),
@@ -327,9 +327,9 @@ describe('reads by index', () =>
     return /^(found|sorted) jobs/.test(what) ? ['auto', 'force_custom_plan'] : FORCED_MODES
   }))
 
-const binary = (text: string): Buffer => Buffer.from(text.replaceAll('-', ''), 'hex')
+const decodeHex = (text: string): Buffer => Buffer.from(text.replaceAll('-', ''), 'hex')
 const lease = '00000000-0000-0000-0000-000000000001'
-const newDocument = (owner: number | null, sha256: Buffer) => ({
+const createDocumentFields = (owner: number | null, sha256: Buffer) => ({
   ownerId: owner,
   title: 't',
   kind: undefined,
@@ -348,7 +348,10 @@ describe('writes by index', () => {
     [
       'enqueue',
       async () =>
-        enqueueJobs([jobSpec(), jobSpec({ actor: 'actor:50' }), jobSpec({ actor: 'fresh' })], 1_000_000),
+        enqueueJobs(
+          [buildJobSpec(), buildJobSpec({ actor: 'actor:50' }), buildJobSpec({ actor: 'fresh' })],
+          1_000_000,
+        ),
     ],
     [
       'claim',
@@ -412,16 +415,16 @@ describe('writes by index', () => {
     ['the retry of a job', async () => findRetry(job)],
     ['a retry', async () => linkRetry(uuidv7(), job)],
     ['failed jobs', async () => listSelectedIds(FAILED, null, 100_000)],
-    ['count failed jobs', async () => countSelected(FAILED, 1_000_000)],
+    ['count failed jobs', async () => countSelectedJobs(FAILED, 1_000_000)],
     ['selected failed jobs', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
     ['delete ended jobs', async () => deleteEndedJobs([job])],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
     ['refund interruptions', async () => refundInterruptions([job])],
-    ['a new document', async () => insertDocument(newDocument(5, randomBytes(32)))],
-    ['an existing document', async () => insertDocument(newDocument(5, binary(await sha(205))))],
+    ['a new document', async () => insertDocument(createDocumentFields(5, randomBytes(32)))],
+    ['an existing document', async () => insertDocument(createDocumentFields(5, decodeHex(await sha(205))))],
     [
       'an existing document without an owner',
-      async () => insertDocument(newDocument(null, binary(await sha(200)))),
+      async () => insertDocument(createDocumentFields(null, decodeHex(await sha(200)))),
     ],
     ['cancel the extractions of a document', async () => cancelExtractions([7, 8], 7)],
     ['find deleted documents', async () => findDeletedDocuments([7, 8], 7)],
@@ -433,7 +436,7 @@ describe('writes by index', () => {
     ['restore a document', async () => restoreDocument(7, 7)],
     ['delete a document permanently', async () => deleteDocuments([7], 7, null)],
     ['the bytes of a document', async () => findDocumentContent(8, 8)],
-    ['the bytes of a digest', async () => findSealedBlob(binary(await sha(8)))],
+    ['the bytes of a digest', async () => findSealedBlob(decodeHex(await sha(8)))],
     ['blobs to be collected', async () => findUnreferencedBlobs(1000, 60, 100)],
     ['uploads to be collected', async () => markAbandonedBlobs(0, 60, 100)],
     ['the pages of an extraction', async () => listExtractedPages(8, uuidv7())],
@@ -442,7 +445,7 @@ describe('writes by index', () => {
       'refresh a session',
       async () =>
         refreshSession(
-          binary(
+          decodeHex(
             await readValue(
               `select encode(digest, 'hex') from refresh_token where rotated_at is null limit 1`,
             ),

@@ -13,7 +13,7 @@ import {
 } from '../../sql/purge.ts'
 import { waitForLock } from '../database.ts'
 import { runPurge } from '../purge.ts'
-import { jobSpec } from './ledger-help.ts'
+import { buildJobSpec } from './ledger-help.ts'
 import { createPurgeDatabase, MORE_THAN_A_BATCH, tablesOf } from './purge-help.ts'
 
 /** Visibility of deleted accounts, organizations and collections until their rows are purged. */
@@ -50,7 +50,7 @@ describe('a deleted account', () => {
     assert.equal(await count(`document where owner_id = ${id}`), 0)
     const late = { code: 'auth.required' }
     await assert.rejects(db.one(document(id)), late)
-    await assert.rejects(db.any(enqueueJobs([{ ...jobSpec(), owner_id: id }], 0)), late)
+    await assert.rejects(db.any(enqueueJobs([{ ...buildJobSpec(), owner_id: id }], 0)), late)
   })
 
   test('cannot join an organization', async () => {

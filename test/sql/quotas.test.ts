@@ -7,7 +7,7 @@ import { enqueueJobs } from '../../sql/jobs.ts'
 import { QUOTA_NAMES, type QuotaKind, readQuotas, requireQuota, setQuotas } from '../../sql/quotas.ts'
 import { createReader } from '../../sql/reader.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { jobSpec } from './ledger-help.ts'
+import { buildJobSpec } from './ledger-help.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
 /** Quotas count what an account has, and hold even if many transactions add rows in parallel. */
@@ -132,7 +132,7 @@ test("an account's quota overrides the setting; null restores it, 0 means unlimi
 
 describe('jobs', () => {
   const jobs = (owner: number | null, count: number) =>
-    Array.from({ length: count }, () => ({ ...jobSpec(), id: uuidv7(), owner_id: owner }))
+    Array.from({ length: count }, () => ({ ...buildJobSpec(), id: uuidv7(), owner_id: owner }))
   const countWaiting = async (owner: number) => (await readUses(owner)).get('waiting_jobs')!.used
 
   test('over the quota are rejected, also in a statement with jobs of others', async () => {

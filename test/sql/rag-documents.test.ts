@@ -8,7 +8,7 @@ import {
   openDocumentCollection,
   type Selection,
 } from '../../sql/rag/documents.ts'
-import { readChunks, readCollections, readState } from '../../sql/rag/reads.ts'
+import { readChunks, readCollectionState, readCollections } from '../../sql/rag/reads.ts'
 import { markCollectionDeleted } from '../../sql/rag.ts'
 import { createReader } from '../../sql/reader.ts'
 import { until } from '../until.ts'
@@ -61,11 +61,15 @@ describe('a collection', () => {
     const owner = await addAccount()
     const id = await openCollection('gone', owner)
     await query('update rag_collection set version = 1 where id = $1', [id])
-    assert.ok(await reader.text(readState, ['gone', true, null]))
+    assert.ok(await reader.text(readCollectionState, ['gone', true, null]))
     await query('update account set deleted_at = now(), email = null, is_active = false where id = $1', [
       owner,
     ])
-    assert.equal(await reader.text(readState, ['gone', true, null]), null, 'even before its rows are deleted')
+    assert.equal(
+      await reader.text(readCollectionState, ['gone', true, null]),
+      null,
+      'even before its rows are deleted',
+    )
     await query('delete from account where id = $1', [owner])
     assert.deepEqual(await query('select 1 from rag_collection where id = $1', [id]), [])
   })

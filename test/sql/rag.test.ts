@@ -14,10 +14,10 @@ import {
 import {
   readChunks,
   readCollection,
+  readCollectionKind,
+  readCollectionState,
   readCollections,
   readFiles,
-  readKind,
-  readState,
 } from '../../sql/rag/reads.ts'
 import {
   addVectors,
@@ -80,8 +80,8 @@ describe('reads by index', () =>
     planRead('collections', readCollections, false, owner, null, 0, 100),
     planRead('collections of all', readCollections, true, owner, null, 0, 100),
     planRead('its files', readFiles, 'c77', false, owner, null, 0, 1000),
-    planRead('its state', readState, 'c77', false, owner),
-    planRead('its kind', readKind, 'mine7', false, owner),
+    planRead('its state', readCollectionState, 'c77', false, owner),
+    planRead('its kind', readCollectionKind, 'mine7', false, owner),
     planRead('documents', readSelectedDocuments, owner, null, null, null, null, false, null, 0, 100),
     planRead(
       'documents with a tag',

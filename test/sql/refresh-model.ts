@@ -10,7 +10,7 @@ import {
   revokeSession,
 } from '../../sql/accounts.ts'
 import type { Queries } from '../../sql/db.ts'
-import { deriveSuccessor, digestOf } from '../../tasks/accounts/tokens.ts'
+import { deriveSuccessorToken, digestOf } from '../../tasks/accounts/tokens.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Clients and thieves exchange refresh tokens at random, and the invariants hold in every committed state. */
@@ -135,7 +135,7 @@ export async function createRefreshModel({ db, query }: TestDatabase) {
       return
     }
     client.pending ??= randomUUID()
-    const successor = deriveSuccessor(SECRET, client.token, client.pending)
+    const successor = deriveSuccessorToken(SECRET, client.token, client.pending)
     const send = (): Promise<boolean> => presentToken(family, client.token, successor, step === 'crash')
     const answers = await Promise.all(step.startsWith('doubled') ? [send(), send()] : [send()])
     if (step === 'crash') return

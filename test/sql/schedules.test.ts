@@ -10,7 +10,7 @@ import {
   runScheduleEntry,
 } from '../../sql/schedules.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, jobSpec } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** Schedules can be paused, and remember their last job. */
 
@@ -23,11 +23,11 @@ const [account] = await query(
 const pausedBy = account!.id as number
 
 let count = 0
-const name = (): string => `entry-${++count}`
-const jobs = async (): Promise<number> => Number((await query('select count(*) from job'))[0]!.count)
-const runSchedule = async (identifier: string, ignorePause = false, job = jobSpec()) =>
+const createEntryName = (): string => `entry-${++count}`
+const countJobs = async (): Promise<number> => Number((await query('select count(*) from job'))[0]!.count)
+const runSchedule = async (identifier: string, ignorePause = false, job = buildJobSpec()) =>
   (await db.maybeOne(runScheduleEntry(identifier, job, ignorePause)))?.job_id ?? null
-const declared = (identifier: string) => ({
+const createDeclaredEntry = (identifier: string) => ({
   name: identifier,
   cron: '* * * * *',
   task: 'a.task',
@@ -35,13 +35,15 @@ const declared = (identifier: string) => ({
   next_run_at: '2026-03-01T09:30:00.000Z',
 })
 const readAllSchedules = async (identifier: string, keptSeconds = 3600) =>
-  JSON.parse((await readWithin(db, readSchedule, [JSON.stringify([declared(identifier)]), keptSeconds]))!)
+  JSON.parse(
+    (await readWithin(db, readSchedule, [JSON.stringify([createDeclaredEntry(identifier)]), keptSeconds]))!,
+  )
 
 test('a run adds a job and is stored, each time', async () => {
-  const entry = name()
+  const entry = createEntryName()
   const before = await readAllSchedules(entry)
   const untouched = {
-    ...declared(entry),
+    ...createDeclaredEntry(entry),
     paused_at: null,
     paused_by: null,
     last_run_at: null,
@@ -49,7 +51,7 @@ test('a run adds a job and is stored, each time', async () => {
   }
   assert.deepEqual(before, untouched)
   for (const _ of [1, 2]) {
-    const job = jobSpec()
+    const job = buildJobSpec()
     assert.equal(await runSchedule(entry, false, job), job.id)
     assert.equal(await ledger.status(job.id), 'queued')
     const { last_run_at, last_job } = await readAllSchedules(entry)
@@ -59,23 +61,23 @@ test('a run adds a job and is stored, each time', async () => {
 })
 
 test('a run that joins a job in progress stores that job', async () => {
-  const entry = name()
+  const entry = createEntryName()
   const actor = { actor: entry, when_busy: 'join' } as const
-  const first = (await runSchedule(entry, false, jobSpec(actor)))!
-  const before = await jobs()
-  assert.equal(await runSchedule(entry, false, jobSpec(actor)), first)
-  assert.equal(await jobs(), before)
+  const first = (await runSchedule(entry, false, buildJobSpec(actor)))!
+  const before = await countJobs()
+  assert.equal(await runSchedule(entry, false, buildJobSpec(actor)), first)
+  assert.equal(await countJobs(), before)
   assert.equal((await readAllSchedules(entry)).last_job.job_id, first)
 })
 
 test('a paused schedule adds and changes nothing, unless forced', async () => {
-  const entry = name()
+  const entry = createEntryName()
   await runSchedule(entry)
   assert.equal(await db.run(pauseScheduleEntry(entry, pausedBy)), 1)
-  const [paused, before] = [await readAllSchedules(entry), await jobs()]
+  const [paused, before] = [await readAllSchedules(entry), await countJobs()]
   assert.deepEqual([paused.paused_by, paused.next_run_at], [pausedBy, null])
   assert.equal(await runSchedule(entry), null)
-  assert.deepEqual([await readAllSchedules(entry), await jobs()], [paused, before])
+  assert.deepEqual([await readAllSchedules(entry), await countJobs()], [paused, before])
   const id = await runSchedule(entry, true)
   const after = await readAllSchedules(entry)
   assert.deepEqual([after.last_job.job_id, after.paused_at], [id, paused.paused_at])
@@ -83,13 +85,13 @@ test('a paused schedule adds and changes nothing, unless forced', async () => {
   const resumed = await readAllSchedules(entry)
   assert.deepEqual(
     [resumed.paused_at, resumed.paused_by, resumed.next_run_at],
-    [null, null, declared(entry).next_run_at],
+    [null, null, createDeclaredEntry(entry).next_run_at],
   )
   assert.ok(await runSchedule(entry))
 })
 
 test('pausing twice keeps the first time and account, and resuming twice changes nothing', async () => {
-  const entry = name()
+  const entry = createEntryName()
   assert.equal(await db.run(resumeScheduleEntry(entry)), 0)
   await db.run(pauseScheduleEntry(entry, pausedBy))
   const first = await readAllSchedules(entry)
@@ -100,7 +102,7 @@ test('pausing twice keeps the first time and account, and resuming twice changes
 })
 
 test('a pause outlives its account, and a run its job', async () => {
-  const entry = name()
+  const entry = createEntryName()
   const [other] = await query(
     `insert into account (email, password_hash) values ('other@example.com', 'x') returning id`,
   )
@@ -121,7 +123,7 @@ test('a pause outlives its account, and a run its job', async () => {
 })
 
 test('schedules are listed by name', async () => {
-  const entries = ['b-b', 'bb', 'a', 'B'].map(declared)
+  const entries = ['b-b', 'bb', 'a', 'B'].map(createDeclaredEntry)
   const list = JSON.parse((await readWithin(db, readSchedules, [JSON.stringify(entries), 3600]))!)
   assert.deepEqual(
     list.map(({ name }: { name: string }) => name),
@@ -131,9 +133,9 @@ test('schedules are listed by name', async () => {
 })
 
 test('concurrent runs leave one row, and a job each', async () => {
-  const entry = name()
+  const entry = createEntryName()
   const ids = await Promise.all(
-    Array.from({ length: 8 }, () => runSchedule(entry, false, jobSpec({ id: uuidv7() }))),
+    Array.from({ length: 8 }, () => runSchedule(entry, false, buildJobSpec({ id: uuidv7() }))),
   )
   assert.equal(new Set(ids).size, 8)
   assert.ok(ids.includes((await readAllSchedules(entry)).last_job.job_id))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createSemaphore } from '../../sql/semaphore.ts'
-import { countKept, REPETITIONS } from './kept-objects.ts'
+import { countKeptObjects, REPETITIONS } from './kept-objects.ts'
 
 /** Creates a semaphore, and functions that begin and end work with one of its permits. */
 
@@ -68,11 +68,11 @@ test('gives up a caller that waits too long, in any order, without a permit', as
 })
 
 test('keeps nothing of served callers, even if others always wait', async () => {
-  const kept = await countKept('served')
+  const kept = await countKeptObjects('served')
   assert.ok(kept < REPETITIONS / 5, `${kept} promises of ${REPETITIONS}`)
 })
 
 test('keeps nothing of callers that gave up, even if no permit is ever free', async () => {
-  const kept = await countKept('givenUp')
+  const kept = await countKeptObjects('givenUp')
   assert.ok(kept < REPETITIONS / 5, `${kept} promises of ${REPETITIONS}`)
 })

@@ -32,22 +32,30 @@ const readUse = async (id: string): Promise<SessionUse> =>
       [id],
     )
   )[0] as unknown as SessionUse
-const from = (id: string, address: string | null, place: string | null = null) => ({ id, address, place })
+const createUse = (id: string, address: string | null, place: string | null = null) => ({
+  id,
+  address,
+  place,
+})
 
 test('the last use is recorded for several sessions in one statement, at most every 30 seconds', async () => {
   const [one, two, unused] = [await addSession(), await addSession(), await addSession()]
   await db.run(
-    recordSessionUse([from(two, '10.0.0.2'), from(one, '10.0.0.3', 'Rome'), from(randomUUID(), 'x')]),
+    recordSessionUse([
+      createUse(two, '10.0.0.2'),
+      createUse(one, '10.0.0.3', 'Rome'),
+      createUse(randomUUID(), 'x'),
+    ]),
   )
   const noted = await readUse(one)
   assert.ok(noted.at !== null)
   assert.deepEqual([noted.address, noted.place], ['10.0.0.3', 'Rome'])
   assert.equal((await readUse(two)).address, '10.0.0.2')
   assert.deepEqual(await readUse(unused), { at: null, address: null, place: null })
-  await db.run(recordSessionUse([from(one, '10.0.0.4')]))
+  await db.run(recordSessionUse([createUse(one, '10.0.0.4')]))
   assert.deepEqual(await readUse(one), noted)
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
-  await db.run(recordSessionUse([from(one, '10.0.0.4')]))
+  await db.run(recordSessionUse([createUse(one, '10.0.0.4')]))
   const later = await readUse(one)
   // Both times may fall into the same millisecond.
   assert.ok(later.at! >= noted.at!)
@@ -56,9 +64,9 @@ test('the last use is recorded for several sessions in one statement, at most ev
 
 test('the last address and location stay if the new address is unknown', async () => {
   const one = await addSession()
-  await db.run(recordSessionUse([from(one, '10.0.0.3', 'Rome')]))
+  await db.run(recordSessionUse([createUse(one, '10.0.0.3', 'Rome')]))
   await query(`update session set last_used_at = now() - interval '31 seconds' where id = $1`, [one])
-  await db.run(recordSessionUse([from(one, null)]))
+  await db.run(recordSessionUse([createUse(one, null)]))
   const { at, ...where } = await readUse(one)
   assert.ok(Date.now() - at!.getTime() < 30_000)
   assert.deepEqual(where, { address: '10.0.0.3', place: 'Rome' })
@@ -70,7 +78,7 @@ test('a use is not recorded while another edge records one', async () => {
   try {
     await other.query('begin')
     await other.query('select from session where id = $1 for no key update', [one])
-    await db.run(recordSessionUse([from(one, '10.0.0.2'), from(two, '10.0.0.2')]))
+    await db.run(recordSessionUse([createUse(one, '10.0.0.2'), createUse(two, '10.0.0.2')]))
     assert.equal((await readUse(one)).at, null)
     assert.notEqual((await readUse(two)).at, null)
   } finally {
@@ -80,7 +88,9 @@ test('a use is not recorded while another edge records one', async () => {
 
 test('a long address from a hostile header is truncated', async () => {
   const [one, two] = [await addSession(), await addSession()]
-  await db.run(recordSessionUse([from(one, '"\\\'; drop table session; --'), from(two, 'ü'.repeat(5000))]))
+  await db.run(
+    recordSessionUse([createUse(one, '"\\\'; drop table session; --'), createUse(two, 'ü'.repeat(5000))]),
+  )
   assert.equal((await readUse(one)).address, '"\\\'; drop table session; --')
   assert.equal((await readUse(two)).address, 'ü'.repeat(100))
 })

@@ -75,16 +75,16 @@ interface Table {
     bytes: number | null
   } | null
 }
-const values = (days: number | Readonly<Record<string, number>>) => {
+const createRetentionValues = (days: number | Readonly<Record<string, number>>) => {
   const named = RETAINED_TABLES.map(({ table }) => table)
   const each = named.map((table) => (typeof days === 'number' ? days : (days[table] ?? 0)))
   return [named, named.map((table) => table.toUpperCase()), each] as const
 }
 const read = async (days: number | Readonly<Record<string, number>> = 90) => {
-  const answer = JSON.parse((await reader.text(readTables, values(days)))!)
+  const answer = JSON.parse((await reader.text(readTables, createRetentionValues(days)))!)
   return { ...answer, of: new Map<string, Table>(answer.tables.map((table: Table) => [table.name, table])) }
 }
-const dayBefore = async (ago: string): Promise<unknown> =>
+const readDayBefore = async (ago: string): Promise<unknown> =>
   (await query(`select ((now() - interval '${ago}') at time zone 'utc')::date::text as day`))[0]!.day
 
 describe('tables', { concurrency: false }, () => {
@@ -135,8 +135,8 @@ describe('tables', { concurrency: false }, () => {
   test('returns the oldest day if an index knows it', async () => {
     const { of } = await read()
     for (const name of ['comms_send', 'ai_usage', 'payment_event'])
-      assert.equal(of.get(name)!.oldest_day, await dayBefore('20000 hours'))
-    assert.equal(of.get('voice_preview')!.oldest_day, await dayBefore('2000 hours'))
+      assert.equal(of.get(name)!.oldest_day, await readDayBefore('20000 hours'))
+    assert.equal(of.get('voice_preview')!.oldest_day, await readDayBefore('2000 hours'))
     assert.deepEqual(
       ['job', 'document_page'].map((name) => of.get(name)!.oldest_day),
       [null, null],
@@ -208,9 +208,9 @@ describe('tables', { concurrency: false }, () => {
 })
 
 describe('reads by index', async () => {
-  test('sizes of tables', () => assertReadByIndex(client, readTables, values(830)))
+  test('sizes of tables', () => assertReadByIndex(client, readTables, createRetentionValues(830)))
   test('including functions and the measurement', async () => {
-    const asked = { sql: readTables.text, values: values(90) } as never
+    const asked = { sql: readTables.text, values: createRetentionValues(90) } as never
     await assertWriteByIndex(
       client,
       () => asked,

@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { connect } from '../../sql/driver.ts'
 import { Failure } from '../../sql/errors.ts'
 import type { ReadStatement } from '../../sql/reader.ts'
-import { CONNECTIONS, createSlowReads, type SlowReads } from '../../sql/slow-reads.ts'
+import { CONNECTION_COUNT, createSlowReads, type SlowReads } from '../../sql/slow-reads.ts'
 import { startPooler } from '../standins/pooler.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
@@ -11,7 +11,7 @@ import { sharedDatabase } from './shared-database.ts'
 /** Each kind of slow read has its time limit, and callers take turns. */
 
 const { url, query } = await sharedDatabase()
-const pooler = await startPooler({ url, size: CONNECTIONS })
+const pooler = await startPooler({ url, size: CONNECTION_COUNT })
 const openedReads: SlowReads[] = []
 after(async () => {
   await Promise.all(openedReads.map((reads) => reads.close()))
@@ -57,16 +57,16 @@ for (const [through, more] of [
 
 test('one caller runs a limited number of reads, and does not delay another caller', async () => {
   const reads = openReads('slow-turns')
-  const flood = Array.from({ length: 3 * CONNECTIONS }, (_, n) =>
+  const flood = Array.from({ length: 3 * CONNECTION_COUNT }, (_, n) =>
     reads.readsFor(ONE, 'search').text(sleep, [`${n}`, 10]),
   )
   const ended = Promise.allSettled(flood)
   await until(
     'the maximum number of reads runs',
-    async () => (await countRunning('slow-turns')) === CONNECTIONS,
+    async () => (await countRunning('slow-turns')) === CONNECTION_COUNT,
   )
   assert.equal(await reads.readsFor(OTHER, 'search').text(sleep, ['other', 0]), 'other')
-  assert.equal(await countRunning('slow-turns'), CONNECTIONS)
+  assert.equal(await countRunning('slow-turns'), CONNECTION_COUNT)
   // Cancels the remaining reads.
   const stop = setInterval(
     () =>
@@ -84,11 +84,11 @@ test('a read that gets no connection within its limit fails as busy', async () =
   const holder = await connect({ url, applicationName: 'holder' })
   after(() => holder.end())
   await holder.query('select pg_advisory_lock(1)')
-  const held = Array.from({ length: CONNECTIONS }, () =>
+  const held = Array.from({ length: CONNECTION_COUNT }, () =>
     reads.readsFor(ONE, 'search').text(lockedEcho, ['x']),
   )
   const late = reads.readsFor(ONE, 'list').text(sleep, ['x', 0])
   await assert.rejects(late, isFailure('database.busy'))
   await holder.query('select pg_advisory_unlock(1)')
-  assert.deepEqual(await Promise.all(held), Array(CONNECTIONS).fill('x'))
+  assert.deepEqual(await Promise.all(held), Array(CONNECTION_COUNT).fill('x'))
 })

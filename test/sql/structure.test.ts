@@ -9,7 +9,7 @@ import { findImports, stripCommentsAndStrings } from './structure-parse.ts'
  * The rooms and their allowed imports. Forbidden imports, vendor libraries in two files and import cycles fail here.
  */
 
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   sql: ['sql'],
   tasks: ['sql', 'tasks'],
   workers: ['sql', 'tasks', 'workers'],
@@ -77,7 +77,7 @@ const SHARED_LIBRARIES = new Map([
   ['twilio', 2],
 ])
 // Payloads, rows and routes use zod directly, so any file may import it.
-const SHARED_EVERYWHERE = new Set(['zod'])
+const UNRESTRICTED_LIBRARIES = new Set(['zod'])
 
 // Files that compute import targets: PostgreSQL's binaries, the worker of pdf.js, OCR language data, and task modules
 // from tests.
@@ -105,7 +105,7 @@ const libraryOf = (target: string): string =>
 
 describe('the structure', () => {
   test('has files in all four rooms, and the parser sees their imports', () => {
-    for (const name of Object.keys(MAY_IMPORT))
+    for (const name of Object.keys(ALLOWED_IMPORTS))
       assert.ok(
         files.some((file) => roomOf(file) === name),
         name,
@@ -120,7 +120,7 @@ describe('the structure', () => {
   test('imports go one way: sql <- tasks <- edge, sql <- tasks <- workers', () => {
     const wrong = imports.filter(
       ({ file, target }) =>
-        isRelative(target) && !MAY_IMPORT[roomOf(file)]!.includes(roomOf(resolvePath(file, target))),
+        isRelative(target) && !ALLOWED_IMPORTS[roomOf(file)]!.includes(roomOf(resolvePath(file, target))),
     )
     assert.deepEqual(
       wrong.map(({ file, target }) => `${file} -> ${target}`),
@@ -140,7 +140,7 @@ describe('the structure', () => {
   })
 
   test('each room has a README of at most 120 lines, and the paths in it exist', () => {
-    for (const name of [...Object.keys(MAY_IMPORT), 'test']) {
+    for (const name of [...Object.keys(ALLOWED_IMPORTS), 'test']) {
       const text = readFileSync(new URL(`${name}/README.md`, root), 'utf8')
       assert.ok(text.split('\n').length <= 120, `${name}/README.md`)
       // Paths in the first column of the tables. Capitals stand for any name.
@@ -208,7 +208,7 @@ describe('the structure', () => {
         target === '' ||
         isRelative(target) ||
         target.startsWith('node:') ||
-        SHARED_EVERYWHERE.has(libraryOf(target))
+        UNRESTRICTED_LIBRARIES.has(libraryOf(target))
       )
         continue
       importers.set(libraryOf(target), (importers.get(libraryOf(target)) ?? new Set()).add(file))

@@ -4,7 +4,7 @@ import {
   addTallies,
   deleteExpiredTallies,
   HISTOGRAM_BOUNDS,
-  readTotals,
+  readTallyTotals,
   type Tally,
   WINDOWS,
 } from '../../sql/jobs/tallies.ts'
@@ -93,6 +93,6 @@ test('time spans that no window shows are pruned, but never the total', async ()
 
 test('totals are read as JSON, and are empty in an empty database', async () => {
   await query('truncate job_tally, worker_counter')
-  const [row] = await query(`select array(${readTotals.text}) as texts`)
+  const [row] = await query(`select array(${readTallyTotals.text}) as texts`)
   assert.deepEqual(row!.texts, ['[]', '{}', '[]'])
 })

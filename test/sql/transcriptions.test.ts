@@ -12,7 +12,7 @@ import {
   readTranscription,
   readTranscriptions,
 } from '../../sql/voice/transcriptions.ts'
-import { buildSpecs } from '../../tasks/task.ts'
+import { buildJobSpecs } from '../../tasks/task.ts'
 import { transcribe } from '../../tasks/voice/transcribe.ts'
 import { createTestDatabase } from '../database.ts'
 import { createJobSettings } from '../job-settings.ts'
@@ -55,7 +55,7 @@ async function addTranscription(ownerId: number | null = owner): Promise<Transcr
   return { id, jobId, documentId, ownerId }
 }
 async function addJob(id: string, documentId: number, ownerId: number | null): Promise<string> {
-  const specs = buildSpecs(transcribe, [payloadOf(id, documentId)], {
+  const specs = buildJobSpecs(transcribe, [payloadOf(id, documentId)], {
     ownerId,
     settings: createJobSettings(3),
   })

@@ -95,14 +95,14 @@ test('the result of a covering read lies before the end of the WAL', async () =>
 })
 
 test('the floor is the position of that time ago, and moves', async () => {
-  await until('a first sample exists', () => wal.lagFloor() !== null)
-  const first = wal.lagFloor()!
+  await until('a first sample exists', () => wal.getLagFloor() !== null)
+  const first = wal.getLagFloor()!
   assert.match(wal.lineage, /^\d+\/1$/)
   await query('insert into written select generate_series(10000, 20000)')
   const grown = await readFlushed()
-  assert.ok(wal.lagFloor()! < grown)
-  await until('the sample is older than the lag', () => wal.lagFloor()! >= grown)
-  assert.ok(wal.lagFloor()! > first)
-  assert.equal(wal.bytesAhead(Number.MAX_SAFE_INTEGER), 0)
-  assert.ok(wal.bytesAhead(0)! >= grown)
+  assert.ok(wal.getLagFloor()! < grown)
+  await until('the sample is older than the lag', () => wal.getLagFloor()! >= grown)
+  assert.ok(wal.getLagFloor()! > first)
+  assert.equal(wal.countBytesAhead(Number.MAX_SAFE_INTEGER), 0)
+  assert.ok(wal.countBytesAhead(0)! >= grown)
 })

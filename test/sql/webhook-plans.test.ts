@@ -73,7 +73,7 @@ let delivery = 100
 let job = 100
 let organization = 200
 const ANSWER = { at: '2026-01-01T00:00:00.000Z', ms: 1, status: 500, body: '', error: null }
-const jobId = (n: number): string => `01980000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
+const formatJobId = (n: number): string => `01980000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`
 const newEndpoint = {
   accountId: 5,
   organizationId: 1,
@@ -99,7 +99,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'hiding an endpoint': () => markEndpointDeleted(++endpoint),
   redelivering: () => redeliverWebhook(1 + (++delivery % 2000), delivery),
   'a callback': () =>
-    addJobCallback(jobId(++job), {
+    addJobCallback(formatJobId(++job), {
       accountId: 5,
       url: 'https://example.com/',
       host: 'example.com',
@@ -131,7 +131,7 @@ describe('writes by index', () => {
       () =>
         ({
           ...findDisabledEndpoint(1),
-          sql: `select webhook_jobs_ended(array['${jobId(++n)}']::uuid[])`,
+          sql: `select webhook_jobs_ended(array['${formatJobId(++n)}']::uuid[])`,
           values: [],
         }) as never,
       'job_callback',

@@ -6,13 +6,13 @@ import { after } from 'node:test'
 export interface ModelsDevStandIn {
   readonly url: string
   /** Number of requests so far. */
-  asked: number
+  requestCount: number
   answer: (response: ServerResponse) => void
 }
 
 export async function startModelsDev(): Promise<ModelsDevStandIn> {
   const server = createServer((_, response) => {
-    standIn.asked++
+    standIn.requestCount++
     standIn.answer(response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -21,7 +21,7 @@ export async function startModelsDev(): Promise<ModelsDevStandIn> {
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api.json`
-  const standIn: ModelsDevStandIn = { url, asked: 0, answer: (response) => response.end('{}') }
+  const standIn: ModelsDevStandIn = { url, requestCount: 0, answer: (response) => response.end('{}') }
   return standIn
 }
 

@@ -31,7 +31,7 @@ export interface PoolerOptions {
    * False if the pooler does not translate statement names, like PgBouncer before 1.21. Untranslated names reach
    * arbitrary server connections.
    */
-  readonly maps?: boolean
+  readonly translatesNames?: boolean
 }
 
 // Startup parameters that PgBouncer tracks. PgBouncer rejects all others, unless its settings ignore them.
@@ -46,7 +46,7 @@ const TRACKED_PARAMETERS = new Set([
 const SSL_REQUEST = 80_877_103
 const SYNCS = new Set(['S', 'Q'])
 
-export async function startPooler({ url, size, maps = true }: PoolerOptions): Promise<Pooler> {
+export async function startPooler({ url, size, translatesNames = true }: PoolerOptions): Promise<Pooler> {
   const clients = new Set<Client>()
   const idle: Server[] = []
   const waiting: Client[] = []
@@ -113,7 +113,7 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
     for (const said of client.said.splice(0)) {
       client.open = !SYNCS.has(said.type)
       if (!client.open) client.due++
-      client.server.socket.write(maps ? translateNames(client, client.server, said) : said.whole)
+      client.server.socket.write(translatesNames ? translateNames(client, client.server, said) : said.whole)
       if (!client.open) client.server.batches.push([])
     }
   }
@@ -129,8 +129,8 @@ export async function startPooler({ url, size, maps = true }: PoolerOptions): Pr
       server!.batches = [[]]
       if (server !== client.last) {
         moves++
-        server!.resetting = maps
-        if (maps) server!.socket.write(createMessage('Q', 'discard all\0'))
+        server!.resetting = translatesNames
+        if (translatesNames) server!.socket.write(createMessage('Q', 'discard all\0'))
       }
       client.last = server!
       forward(client)

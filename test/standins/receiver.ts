@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { CHALLENGE } from '../../sql/webhooks.ts'
+import { CHALLENGE_EVENT } from '../../sql/webhooks.ts'
 
 /** Webhook receiver that collects requests, and answers them by its `answer` function. */
 
@@ -36,7 +36,7 @@ export async function startReceiver(): Promise<Receiver> {
       .on('end', () => {
         const body = Buffer.concat(chunks).toString()
         const one = { path: request.url!, headers: request.headers, body, message: JSON.parse(body) }
-        if (one.message.type === CHALLENGE && receiver.echoes)
+        if (one.message.type === CHALLENGE_EVENT && receiver.echoes)
           return response.end(JSON.stringify({ challenge: one.message.data.challenge }))
         received.push(one)
         receiver.answer(response, one)

@@ -26,7 +26,7 @@ export interface TranscriptionStandIn {
 }
 
 /** Returns a valid WAV file with `seconds` of silence at 8 kHz. `seed` varies its content. */
-export function recording(seconds: number, seed = 0): Buffer {
+export function createSilentWav(seconds: number, seed = 0): Buffer {
   const size = Math.round(seconds * 8000)
   const bytes = Buffer.alloc(44 + size, 128)
   bytes.write('RIFF', 0)

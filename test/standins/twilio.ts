@@ -14,7 +14,7 @@ export interface TwilioStandIn extends HttpStandIn {
   /** Chooses the reaction to a list request. */
   listMode: (asked: ReceivedRequest) => Mode
   /** Posts a status callback to the path of the send's StatusCallback, at the base URL `at`. */
-  tell(
+  postStatus(
     at: string,
     taken: AcceptedSend,
     status: string,
@@ -38,7 +38,7 @@ export const TOKEN = 'hunter2-token'
 export const SENDER = '+14155550100'
 
 /** Returns settings that point the service to this server. */
-export const twilioEnv = (url: string): Record<string, string> => ({
+export const createTwilioEnv = (url: string): Record<string, string> => ({
   TELEPHONY_ACCOUNT_SID: ACCOUNT,
   TELEPHONY_AUTH_TOKEN: TOKEN,
   TELEPHONY_PHONE_NUMBER: SENDER,
@@ -72,7 +72,12 @@ export async function startTwilio(): Promise<TwilioStandIn> {
     lists: 0,
     mode: (): Mode => 'take',
     listMode: (): Mode => 'take',
-    tell: (at: string, one: AcceptedSend, status: string, more: Readonly<Record<string, string>> = {}) =>
+    postStatus: (
+      at: string,
+      one: AcceptedSend,
+      status: string,
+      more: Readonly<Record<string, string>> = {},
+    ) =>
       postCallback(at, one.parameters.get('StatusCallback')!, {
         ...toStatusParameters(one, status),
         ...more,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { createBombReaders } from '../bomb-readers.ts'
-import { type Bomb, indexBombs, postBombs, zipBombs } from '../bombs.ts'
+import { type Bomb, createIndexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
 
 /** Runs one bomb of each mechanism. `long/bombs.test.ts` runs all of them. */
@@ -48,7 +48,7 @@ describe('posts', () => {
 })
 
 describe('files to index', () => {
-  for (const bomb of pickBombs(indexBombs(2 ** 17), 'headings as .md', 'open divisions as .html'))
+  for (const bomb of pickBombs(createIndexBombs(2 ** 17), 'headings as .md', 'open divisions as .html'))
     test(bomb.name, () => checkIndexed(bomb))
 })
 

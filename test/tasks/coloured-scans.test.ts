@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
-import { pageLines, renderScan, scanPdf } from '../pdfs.ts'
+import { buildScanPdf, createPageLines, renderScan } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
 if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
-const lines = pageLines(1, 1, { sentences: 3 })
+const lines = createPageLines(1, 1, { sentences: 3 })
 
 async function measureWordShare(bytes: Uint8Array, mediaType: string): Promise<number> {
   const reader = await openPages(bytes, mediaType, { ocrMode: 'local' })
@@ -26,7 +26,7 @@ for (const [what, colours] of Object.entries({
 })) {
   test(`${what} is read from a picture and from a PDF page`, async (t) => {
     const picture = await measureWordShare(renderScan(lines, 200, 80, colours).bytes, 'image/jpeg')
-    const page = await measureWordShare(await scanPdf(1, { sentences: 3, colours }), 'application/pdf')
+    const page = await measureWordShare(await buildScanPdf(1, { sentences: 3, colours }), 'application/pdf')
     t.diagnostic(`${picture} and ${page} of the words`)
     assert.ok(picture >= 0.95 && page >= 0.95, `${picture} and ${page} of the words`)
   })

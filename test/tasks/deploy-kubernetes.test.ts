@@ -89,13 +89,13 @@ const objects = files.flatMap((name) =>
     return document.toJS() as KubernetesObject
   }),
 )
-const kind = (name: string): KubernetesObject[] => objects.filter((object) => object.kind === name)
-const pods = [...kind('Deployment'), ...kind('Job')].map(({ metadata, spec }) => ({
+const findObjects = (name: string): KubernetesObject[] => objects.filter((object) => object.kind === name)
+const pods = [...findObjects('Deployment'), ...findObjects('Job')].map(({ metadata, spec }) => ({
   name: metadata.name,
   ...spec.template,
   container: spec.template.spec.containers[0]!,
 }))
-const settings = kind('ConfigMap')[0]!.data!
+const settings = findObjects('ConfigMap')[0]!.data!
 const readQueues = (container: Container): string[] | undefined =>
   container.env?.find(({ name }) => name === 'WORKER_QUEUES')?.value.split(',')
 
@@ -146,7 +146,7 @@ describe('the Kubernetes example', () => {
       SECRET_KEY: 'a secret for tests, long enough to be one',
       DATABASE_URL: 'postgresql://mill:secret@db/mill',
     }
-    assert.equal(kind('ConfigMap')[0]!.metadata.name, 'millrace')
+    assert.equal(findObjects('ConfigMap')[0]!.metadata.name, 'millrace')
     for (const { name, container } of pods) {
       // A later source overrides earlier ones: the release uses the owner's database URL.
       const more = container.args[0] === 'release' ? [{ secretRef: { name: 'millrace-release' } }] : []
@@ -172,7 +172,7 @@ describe('the Kubernetes example', () => {
     assert.equal(metadata.annotations!['prometheus.io/path'], '/metrics')
     assert.deepEqual(container.readinessProbe!.httpGet, { path: '/ready', port: 'http' })
     assert.deepEqual(container.livenessProbe!.httpGet, { path: '/health', port: 'http' })
-    assert.equal(kind('Service')[0]!.spec.ports[0]!.targetPort, 'http')
+    assert.equal(findObjects('Service')[0]!.spec.ports[0]!.targetPort, 'http')
   })
 
   test('gives an edge time to wait for its database before it listens', () => {
@@ -191,7 +191,7 @@ describe('the Kubernetes example', () => {
   })
 
   test('retries a release, unless that is pointless', () => {
-    const { template, podFailurePolicy } = kind('Job')[0]!.spec
+    const { template, podFailurePolicy } = findObjects('Job')[0]!.spec
     const { containerName, values } = podFailurePolicy.rules[0]!.onExitCodes
     assert.equal(containerName, template.spec.containers[0]!.name)
     assert.deepEqual(values, [START_REFUSED_STATUS])
@@ -200,16 +200,16 @@ describe('the Kubernetes example', () => {
   test('selects existing pods', () => {
     const labelled = pods.map(({ metadata }) => JSON.stringify(metadata.labels))
     assert.equal(new Set(labelled).size, pods.length)
-    for (const { metadata, spec } of kind('Deployment'))
+    for (const { metadata, spec } of findObjects('Deployment'))
       assert.deepEqual(spec.selector.matchLabels, spec.template.metadata.labels, metadata.name)
-    for (const { metadata, spec } of [...kind('PodDisruptionBudget'), ...kind('Service')]) {
+    for (const { metadata, spec } of [...findObjects('PodDisruptionBudget'), ...findObjects('Service')]) {
       const labels = spec.selector.matchLabels ?? spec.selector
       assert.ok(labelled.includes(JSON.stringify(labels)), metadata.name)
     }
   })
 
   test('admits only the traffic that edges serve', () => {
-    const [all, web] = kind('NetworkPolicy').map(({ spec }) => spec)
+    const [all, web] = findObjects('NetworkPolicy').map(({ spec }) => spec)
     assert.deepEqual(all!.podSelector.matchLabels, { app: 'millrace' })
     assert.deepEqual([all!.policyTypes, all!.ingress], [['Ingress', 'Egress'], undefined])
     const { container, metadata } = pods.find((pod) => pod.container.args[0] === 'web')!
@@ -224,7 +224,7 @@ describe('the Kubernetes example', () => {
     const source = readFileAt('edge/metrics.ts')
     assert.match(source, /name: 'jobs',[^}]*labelNames: \['queue', 'status'\]/s)
     assert.ok(source.includes("status: 'queued'"))
-    const scaled = kind('ScaledObject')
+    const scaled = findObjects('ScaledObject')
     const workers = pods.filter(({ container }) => container.args[0] === 'worker')
     assert.equal(scaled.length, workers.length)
     for (const { spec } of scaled) {

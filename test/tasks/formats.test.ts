@@ -20,7 +20,7 @@ after(closeVision)
 const OFFICE = 'application/vnd.openxmlformats-officedocument'
 const ODF = 'application/vnd.oasis.opendocument'
 
-const file = (name: string): Promise<Buffer> => readFile(new URL(`../data/${name}`, import.meta.url))
+const readDataFile = (name: string): Promise<Buffer> => readFile(new URL(`../data/${name}`, import.meta.url))
 
 /** Opens a file as the extraction of an upload does. */
 async function openFile(bytes: Uint8Array, hint: MediaHint): Promise<{ type: string; reader: LocalReader }> {
@@ -62,7 +62,7 @@ describe('word processing', () => {
     ['letter.rtf', 'application/rtf'],
   ] as const)
     test(`${name}: pages, with tables by rows`, async () => {
-      const { pages, ...found } = await read(await file(name))
+      const { pages, ...found } = await read(await readDataFile(name))
       assert.deepEqual(found, { type, texts: [FIRST.join('\n'), SECOND], attachments: [] })
       assert.deepEqual(
         pages.map(({ status, method, image }) => [status, method, image]),
@@ -71,7 +71,7 @@ describe('word processing', () => {
     })
 
   test('EPUB: a page for each chapter', async () => {
-    const { type, texts } = await read(await file('letter.epub'))
+    const { type, texts } = await read(await readDataFile('letter.epub'))
     assert.equal(type, 'application/epub+zip')
     assert.equal(texts.length, 1)
     assert.ok(texts[0]!.startsWith(`${FIRST.slice(0, 3).join('\n\n')}\n\n`), texts[0])
@@ -128,7 +128,7 @@ describe('sheets and slides', () => {
     ['figures.ods', `${ODF}.spreadsheet`],
   ] as const)
     test(`${name}: a page for each sheet, dates as dates`, async () => {
-      const { type: sniffed, texts } = await read(await file(name))
+      const { type: sniffed, texts } = await read(await readDataFile(name))
       assert.equal(sniffed, type)
       assert.deepEqual(texts, [
         'Fees\nShip\tFee\tPaid on\nKestrel\t1284.5\t2026-03-14\nTotal\t2569\tTRUE',
@@ -192,7 +192,7 @@ describe('sheets and slides', () => {
     ['slides.odp', `${ODF}.presentation`, '\n'],
   ] as const)
     test(`${name}: a page for each slide, with its notes`, async () => {
-      const { type: sniffed, texts } = await read(await file(name))
+      const { type: sniffed, texts } = await read(await readDataFile(name))
       assert.equal(sniffed, type)
       assert.deepEqual(texts, [
         `Harbour plan\nDredging starts in May${between}Mention the seals`,
@@ -303,7 +303,7 @@ describe('pictures of other kinds', () => {
     ['frames.webp', 'image/webp', ['First of the frames', 'Second of the frames', 'Third of the frames']],
   ] as const)
     test(name, async () => {
-      const { type: sniffed, pages, texts } = await read(await file(name))
+      const { type: sniffed, pages, texts } = await read(await readDataFile(name))
       assert.deepEqual([sniffed, texts], [type, [...words]])
       for (const { image } of pages) assert.deepEqual([image!.width > 500, image!.height > 100], [true, true])
     })
@@ -352,7 +352,7 @@ describe('unreadable documents state the reason', () => {
   }
 
   test('archives that are damaged, encrypted, or lack a part', async () => {
-    const docx = await file('letter.docx')
+    const docx = await readDataFile('letter.docx')
     const cut = docx.subarray(0, docx.length - 300)
     assert.equal(
       await readReason(cut, { fileName: 'a.docx' }),
@@ -381,9 +381,9 @@ describe('unreadable documents state the reason', () => {
     assert.equal(await readReason(cut, { fileName: 'a.msg' }), 'The mail is damaged')
     const headers = `From: a@example.com\nDate: Tue, 1 Dec 2026 10:00:00 +0000\nX-Long: ${'x'.repeat(3_000_000)}`
     assert.equal(await readReason(Buffer.from(`${headers}\n\nHello`)), 'The mail is damaged')
-    const heic = await file('photo.heic')
+    const heic = await readDataFile('photo.heic')
     assert.equal(await readReason(heic.subarray(0, 400)), 'The image is damaged')
-    const jp2 = await file('photo.jp2')
+    const jp2 = await readDataFile('photo.jp2')
     assert.equal(await readReason(jp2.subarray(0, 40)), 'The image is damaged')
   })
 })

@@ -4,7 +4,7 @@ import { createImports } from './import-help.ts'
 
 const { assertPost } = createImports(await createTestDatabase())
 
-const lines = (...all: readonly string[]): string => all.join('\n')
+const joinLines = (...all: readonly string[]): string => all.join('\n')
 const NOON = '2020-01-02T12:00:00.000Z'
 const DAY = '2020-01-02T00:00:00.000Z'
 
@@ -12,7 +12,7 @@ describe('families', () => {
   test('Jekyll', () =>
     assertPost(
       '_posts/2020-01-02-hello-world.md',
-      lines(
+      joinLines(
         '---',
         'layout: post',
         'title: "Hello"',
@@ -41,7 +41,7 @@ describe('families', () => {
   test('Jekyll: a draft, an address, a picture with a path', () =>
     assertPost(
       '_drafts/hello.md',
-      lines(
+      joinLines(
         '---',
         'title: Hello',
         'permalink: /2020/01/02/good-bye.html',
@@ -57,7 +57,7 @@ describe('families', () => {
   test('Hugo in YAML', () =>
     assertPost(
       'content/posts/hello/index.md',
-      lines(
+      joinLines(
         '---',
         'title: Hello',
         'date: 2020-01-02T12:00:00Z',
@@ -85,7 +85,7 @@ describe('families', () => {
   test('Hugo in TOML', () =>
     assertPost(
       'hello.md',
-      lines(
+      joinLines(
         '+++',
         'title = "Hello"',
         'date = 2020-01-02T13:00:00+01:00',
@@ -118,7 +118,7 @@ describe('families', () => {
   test('Astro', () =>
     assertPost(
       'src/content/blog/hello.md',
-      lines(
+      joinLines(
         '---',
         'title: Hello',
         "pubDate: 'Jan 02 2020'",
@@ -141,7 +141,7 @@ describe('families', () => {
   test('Eleventy', () =>
     assertPost(
       'posts/2020-01-02-hello.md',
-      lines(
+      joinLines(
         '---',
         'title: Hello',
         'date: Last Modified',
@@ -167,7 +167,7 @@ describe('families', () => {
   test('Zola', () =>
     assertPost(
       'content/2020-01-02_hello/index.md',
-      lines(
+      joinLines(
         '+++',
         'title = "Hello"',
         'authors = ["Ann", "Bob"]',
@@ -196,7 +196,7 @@ describe('families', () => {
   test('Hexo', () =>
     assertPost(
       'source/_posts/日本語テスト.md',
-      lines(
+      joinLines(
         'title: 日本語テスト',
         'date: 2020-01-02 12:00:00',
         'updated: 2020-01-03 12:00:00',
@@ -222,7 +222,7 @@ describe('families', () => {
   test('Pelican', () =>
     assertPost(
       'content/hello.md',
-      lines(
+      joinLines(
         'Title: Hello: World',
         'Date: 2020-01-02 12:00',
         'Modified: 2020-01-03',
@@ -253,7 +253,7 @@ describe('families', () => {
   test('Ghost', () =>
     assertPost(
       'hello.md',
-      lines(
+      joinLines(
         '---',
         'title: Hello',
         'slug: good-bye',

@@ -15,7 +15,7 @@ const ann = account!.id as number
 const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
 
 const json = (...posts: readonly unknown[]): string => JSON.stringify(posts)
-const item = (slug: string, more: object = {}) => ({
+const createItem = (slug: string, more: object = {}) => ({
   title: slug.toUpperCase(),
   slug,
   content: slug,
@@ -64,8 +64,10 @@ describe('items of JSON', () => {
   test('an address is never used as a name', async () => {
     await clear()
     await query(`update account set full_name = null where id = $1`, [ann])
-    const given = ['Ann', 'ann@example.com', null].map((author_name, i) => item(`i${i}`, { author_name }))
-    await send('x.json', json(...given, item('i3')), { ownerId: ann })
+    const given = ['Ann', 'ann@example.com', null].map((author_name, i) =>
+      createItem(`i${i}`, { author_name }),
+    )
+    await send('x.json', json(...given, createItem('i3')), { ownerId: ann })
     const front = 'author: [ann@example.com, Bob]'
     await send('i4.md', `---\n${front}\n---\n`, { ownerId: ann })
     await send('i5.md', '---\nauthor: ann@example.com\n---\n', { ownerId: ann })
@@ -114,28 +116,39 @@ describe('items of JSON', () => {
       [{ slug: 'no-title' }, 'no-title', 'title: is required'],
       [{ title: 'x'.repeat(201), slug: 'a' }, 'a', 'title: must have at most 200 characters'],
       [{ title: 'x', slug: 's'.repeat(221) }, null, 'slug: must have at most 220 characters'],
-      [item('b', { excerpt: 'x'.repeat(501) }), 'b', 'excerpt: must have at most 500 characters'],
-      [item('c', { seo_title: 'x'.repeat(201) }), 'c', 'seo_title: must have at most 200 characters'],
+      [createItem('b', { excerpt: 'x'.repeat(501) }), 'b', 'excerpt: must have at most 500 characters'],
+      [createItem('c', { seo_title: 'x'.repeat(201) }), 'c', 'seo_title: must have at most 200 characters'],
       [
-        item('d', { seo_description: 'x'.repeat(321) }),
+        createItem('d', { seo_description: 'x'.repeat(321) }),
         'd',
         'seo_description: must have at most 320 characters',
       ],
       [
-        item('e', { hero_image_url: `/${'x'.repeat(1024)}` }),
+        createItem('e', { hero_image_url: `/${'x'.repeat(1024)}` }),
         'e',
         'hero_image_url: must have at most 1024 characters',
       ],
-      [item('f', { content: 'x'.repeat(1_000_001) }), 'f', 'content: must have at most 1000000 characters'],
-      [item('g', { content: 5 }), null, 'content: must be a string'],
-      [item('h', { status: 'gone' }), 'h', 'status: must be draft, published or archived'],
-      [item('i', { created_at: 'soon' }), 'i', 'createdat: is not a recognized date'],
-      [item('j', { content: 'a\0b' }), 'j', 'content: must not contain a NUL character'],
-      [item('k', { content: 'a\ud800' }), 'k', 'content: must not contain a lone surrogate'],
-      [item('m', { hero_image_url: 'x.png' }), 'm', `hero_image_url: ${IMAGE_ADDRESS_RULE}`],
-      [item('l', { author_name: 'x'.repeat(321) }), 'l', 'author_name: must have at most 320 characters'],
+      [
+        createItem('f', { content: 'x'.repeat(1_000_001) }),
+        'f',
+        'content: must have at most 1000000 characters',
+      ],
+      [createItem('g', { content: 5 }), null, 'content: must be a string'],
+      [createItem('h', { status: 'gone' }), 'h', 'status: must be draft, published or archived'],
+      [createItem('i', { created_at: 'soon' }), 'i', 'createdat: is not a recognized date'],
+      [createItem('j', { content: 'a\0b' }), 'j', 'content: must not contain a NUL character'],
+      [createItem('k', { content: 'a\ud800' }), 'k', 'content: must not contain a lone surrogate'],
+      [createItem('m', { hero_image_url: 'x.png' }), 'm', `hero_image_url: ${IMAGE_ADDRESS_RULE}`],
+      [
+        createItem('l', { author_name: 'x'.repeat(321) }),
+        'l',
+        'author_name: must have at most 320 characters',
+      ],
     ]
-    const { result } = await send('x.json', json(item('first'), ...wrong.map(([post]) => post), item('last')))
+    const { result } = await send(
+      'x.json',
+      json(createItem('first'), ...wrong.map(([post]) => post), createItem('last')),
+    )
     assert.deepEqual([result!.created, result!.failed], [2, wrong.length])
     assert.deepEqual(
       result!.errors,
@@ -198,13 +211,13 @@ describe('tags', () => {
   test('get another name if theirs is taken', async () => {
     await clear()
     await query(`insert into blog_tag (name, slug) values ('a', 'x'), ('b', 'y')`)
-    await send('x.json', json(item('p', { tag_slugs: ['a', 'b', 'c'.repeat(100)] })))
+    await send('x.json', json(createItem('p', { tag_slugs: ['a', 'b', 'c'.repeat(100)] })))
     const made = await readTags()
     assert.deepEqual(made.slice(2).sort(), ['a 2 (a)', 'b 2 (b)', `${'c'.repeat(80)} (${'c'.repeat(100)})`])
   })
   test('stay distinct if they differ only after the 80th character of their slugs', async () => {
     await clear()
-    await send('x.json', json(item('p', { tag_slugs: [`${'d'.repeat(90)}`, `${'d'.repeat(91)}`] })))
+    await send('x.json', json(createItem('p', { tag_slugs: [`${'d'.repeat(90)}`, `${'d'.repeat(91)}`] })))
     assert.equal((await exported())[0].tag_slugs.length, 2)
   })
   test('get another name if a new tag in the same import takes theirs', async () => {

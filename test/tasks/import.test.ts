@@ -11,7 +11,7 @@ const { send, run, upload, exported, clear } = createImports(database)
 const NONE = { created: 0, updated: 0, skipped: 0, failed: 0, errors: [] }
 
 const json = (...posts: readonly unknown[]): string => JSON.stringify(posts)
-const item = (slug: string, more: object = {}) => ({
+const createItem = (slug: string, more: object = {}) => ({
   title: slug.toUpperCase(),
   slug,
   content: slug,
@@ -23,7 +23,7 @@ const readContents = async () =>
 describe('an existing slug', () => {
   const importFirst = async () => {
     await clear()
-    const first = item('b', {
+    const first = createItem('b', {
       content: 'old',
       created_at: '2020-01-01T00:00:00.000Z',
       author_name: 'Old',
@@ -33,7 +33,7 @@ describe('an existing slug', () => {
     })
     assert.deepEqual((await send('x.json', json(first))).result, { ...NONE, created: 1 })
   }
-  const posts = json(item('a'), item('b', { content: 'new', tag_slugs: ['y'] }), item('c'))
+  const posts = json(createItem('a'), createItem('b', { content: 'new', tag_slugs: ['y'] }), createItem('c'))
 
   test('skip keeps the post', async () => {
     await importFirst()
@@ -77,21 +77,28 @@ describe('an existing slug', () => {
   })
   test('fail without a conflict imports all', async () => {
     await importFirst()
-    assert.deepEqual((await send('x.json', json(item('d'), item('e')), { onConflict: 'fail' })).result, {
-      ...NONE,
-      created: 2,
-    })
+    assert.deepEqual(
+      (await send('x.json', json(createItem('d'), createItem('e')), { onConflict: 'fail' })).result,
+      {
+        ...NONE,
+        created: 2,
+      },
+    )
   })
   test('fail after a thousand written posts imports nothing', async () => {
     await importFirst()
-    const many = Array.from({ length: 1000 }, (_, i) => item(`n${i}`, { tag_slugs: [`t${i % 7}`] }))
-    const { error } = await send('x.json', json(...many, item('b')), { onConflict: 'fail' })
+    const many = Array.from({ length: 1000 }, (_, i) => createItem(`n${i}`, { tag_slugs: [`t${i % 7}`] }))
+    const { error } = await send('x.json', json(...many, createItem('b')), { onConflict: 'fail' })
     assert.equal(error.code, 'import.conflict')
     assert.deepEqual(await readContents(), { b: 'old' })
     await assertCounted(query)
   })
   test('two posts of one import conflict as well', async () => {
-    const twice = json(item('a', { content: 'one' }), item('z'), item('a', { content: 'two' }))
+    const twice = json(
+      createItem('a', { content: 'one' }),
+      createItem('z'),
+      createItem('a', { content: 'two' }),
+    )
     for (const [onConflict, expected, content] of [
       ['skip', { ...NONE, created: 2, skipped: 1 }, 'one'],
       ['overwrite', { ...NONE, created: 2, updated: 1 }, 'two'],
@@ -116,7 +123,7 @@ describe('an attempt', () => {
   test('reports its progress', async () => {
     const { progress } = await send(
       'x.json',
-      json(...Array.from({ length: 120 }, (_, i) => item(`progress-${i}`))),
+      json(...Array.from({ length: 120 }, (_, i) => createItem(`progress-${i}`))),
     )
     assert.deepEqual(progress, [
       'Reading the file',
@@ -129,20 +136,20 @@ describe('an attempt', () => {
   })
   test('writes nothing once it is superseded', async () => {
     await clear()
-    const { error, uploadId } = await send('x.json', json(item('a')), { runningAttempt: 2 })
+    const { error, uploadId } = await send('x.json', json(createItem('a')), { runningAttempt: 2 })
     assert.equal(error.code, 'job.superseded')
     assert.deepEqual(await exported(), [])
     assert.deepEqual((await run(uploadId)).result, { ...NONE, created: 1 }, 'the other one has its file')
   })
   test('writes nothing if it is cancelled', async () => {
     await clear()
-    const { error } = await send('x.json', json(item('a')), { signal: AbortSignal.abort('cancelled') })
+    const { error } = await send('x.json', json(createItem('a')), { signal: AbortSignal.abort('cancelled') })
     assert.equal(error, 'cancelled')
     assert.deepEqual(await exported(), [])
   })
   test('returns the same result if it is repeated after the commit', async () => {
     await clear()
-    const first = await send('x.json', json(item('a'), 1))
+    const first = await send('x.json', json(createItem('a'), 1))
     assert.deepEqual([first.result!.created, first.result!.failed], [1, 1])
     assert.deepEqual((await run(first.uploadId)).result, first.result)
     assert.deepEqual(

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { type Piece, textFromPieces } from '../../workers/children/documents/layout.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
 import { needsPdfjs } from '../../workers/children/documents/pdfium-glyphs.ts'
-import { mappedPdf, rawPdf, sentences, streamObject } from '../pdfs.ts'
+import { buildMappedPdf, buildRawPdf, buildStreamObject, createSentences } from '../pdfs.ts'
 
 const createPiece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({
   text,
@@ -18,8 +18,8 @@ const createPiece = (text: string, start: number, base: number, more: Partial<Pi
 })
 
 const FONT = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>'
-const left = sentences(8).map((line) => line.slice(0, 40).trimEnd())
-const right = sentences(8, 50).map((line) => line.slice(0, 40).trimEnd())
+const left = createSentences(8).map((line) => line.slice(0, 40).trimEnd())
+const right = createSentences(8, 50).map((line) => line.slice(0, 40).trimEnd())
 
 test('columns that are written row by row are read one after the other', () => {
   const rows = left.flatMap((text, i) => [
@@ -60,12 +60,12 @@ test('two columns of a PDF page are read at every quarter turn', async () => {
     (text, i) => `1 0 0 1 40 ${700 - 14 * i} Tm (${text}) Tj 1 0 0 1 320 ${700 - 14 * i} Tm (${right[i]}) Tj`,
   )
   for (const turn of [0, 90, 180, 270]) {
-    const pdf = rawPdf([
+    const pdf = buildRawPdf([
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Rotate ${turn} /Contents 4 0 R /Resources << /Font << /F1 <<` +
         ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
-      streamObject(`BT /F1 10 Tf ${lines.join('\n')} ET`),
+      buildStreamObject(`BT /F1 10 Tf ${lines.join('\n')} ET`),
     ])
     const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     const { text, image } = await reader.read(1)
@@ -83,12 +83,12 @@ test('upward, downward and slanted lines are read as lines', async () => {
     const lines = ['The first of three lines', 'the second one', 'and the third'].map(
       (text, n) => `${[cos, sin, -sin, cos, ...at(n)].map((x) => x.toFixed(4)).join(' ')} Tm (${text}) Tj`,
     )
-    const pdf = rawPdf([
+    const pdf = buildRawPdf([
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 <<' +
         ' /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
-      streamObject(`BT /F1 10 Tf ${lines.join('\n')} ET`),
+      buildStreamObject(`BT /F1 10 Tf ${lines.join('\n')} ET`),
     ])
     const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     const { text } = await reader.read(1)
@@ -98,13 +98,13 @@ test('upward, downward and slanted lines are read as lines', async () => {
 })
 
 test("values of form fields are part of the page's text", async () => {
-  const pdf = rawPdf([
+  const pdf = buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R] >> >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Annots [5 0 R] /Resources << ${FONT} >> >>`,
-    streamObject('BT /F1 12 Tf 20 150 Td (Name:) Tj ET'),
+    buildStreamObject('BT /F1 12 Tf 20 150 Td (Name:) Tj ET'),
     '<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ada) /F 4 /Rect [80 140 300 165] /AP << /N 6 0 R >> >>',
-    streamObject(
+    buildStreamObject(
       'BT /F1 12 Tf 2 10 Td (Ada of the harbour) Tj ET',
       `/Type /XObject /Subtype /Form /BBox [0 0 220 25] /Resources << ${FONT} >>`,
     ),
@@ -124,12 +124,12 @@ function createFormPdf(
   rotate = 0,
 ) {
   const numbers = fields.map((_, i) => `${5 + i} 0 R`).join(' ')
-  return rawPdf([
+  return buildRawPdf([
     `<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [${numbers}] /DR << ${FONT} >> >> >>`,
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Rotate ${rotate} /Contents 4 0 R /Annots [${numbers}]` +
       ` /Resources << ${FONT} >> >>`,
-    streamObject(content),
+    buildStreamObject(content),
     ...fields.map((field) => `<< ${WIDGET} ${field} >>`),
     ...objects,
   ])
@@ -162,7 +162,7 @@ test('a field without an appearance is read as viewers show it, without buttons,
 
 test('words of fields below one another stay separate', async () => {
   const appearance = (text: string) =>
-    streamObject(
+    buildStreamObject(
       `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
       `/Type /XObject /Subtype /Form /BBox [0 0 80 20] /Resources << ${FONT} >>`,
     )
@@ -230,14 +230,14 @@ test('vertical lines are read from the right, tier by tier, whatever their order
   const [first, second, third] = ['吾輩は猫である。', '名前はまだ無い。', 'どこで生れたか']
   for (const order of [(all: string[]) => all, (all: string[]) => all.toReversed()]) {
     const content = order([column(first, 250, 380), column(second, 230, 368), column(third, 250, 200)])
-    const pdf = rawPdf([
+    const pdf = buildRawPdf([
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 400] /Contents 4 0 R /Resources << /Font << /F1 <<' +
         ' /Type /Font /Subtype /Type0 /BaseFont /HeiseiMin-W3 /Encoding /UniJIS-UCS2-V /DescendantFonts [<<' +
         ' /Type /Font /Subtype /CIDFontType0 /BaseFont /HeiseiMin-W3 /DW 1000 /CIDSystemInfo <<' +
         ' /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> >>] >> >> >> >>',
-      streamObject(content.join('\n')),
+      buildStreamObject(content.join('\n')),
     ])
     assert.deepEqual((await readText(pdf)).split(/\n+/), [first, second, third])
   }
@@ -250,7 +250,7 @@ test('a form on a rotated page is read from the top', async () => {
       `/FT /Tx /V (${text}) /Rect [20 ${150 - 30 * i} 180 ${170 - 30 * i}] /AP << /N ${9 + i} 0 R >>`,
   )
   const appearances = values.map((text) =>
-    streamObject(
+    buildStreamObject(
       `BT /F1 10 Tf 2 5 Td (${text}) Tj ET`,
       `/Type /XObject /Subtype /Form /BBox [0 0 160 20] /Resources << ${FONT} >>`,
     ),
@@ -282,7 +282,7 @@ test('right-to-left text is read in logical order', async () => {
     const letters = [...new Set(lines.join('').replaceAll(' ', ''))].join('')
     const code = (letter: string) => (letter === ' ' ? '20' : (letters.indexOf(letter) + 0x41).toString(16))
     const shown = lines.map((line) => `<${[...line].reverse().map(code).join('')}> Tj 0 -30 Td`)
-    const pdf = mappedPdf([...letters], `BT /F1 20 Tf 20 150 Td ${shown.join(' ')} ET`)
+    const pdf = buildMappedPdf([...letters], `BT /F1 20 Tf 20 150 Td ${shown.join(' ')} ET`)
     const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
     assert.equal((await reader.read(1)).text, lines.join('\n'))
     await reader.close()

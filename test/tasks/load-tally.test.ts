@@ -17,11 +17,14 @@ test('a tally adds up, whichever of answer and stream arrives first', () => {
   tally.recordRejection('503: no')
   at = 1000
   assert.equal(tally.waiting, 1)
-  assert.deepEqual(tally.waitingIds(), ['b'])
+  assert.deepEqual(tally.listWaitingIds(), ['b'])
   assert.equal(tally.refused, 1)
-  assert.match(tally.progressLine(), /1 s {2}added {6}3\/s {2}ended {6}2\/s {2}waiting {6}1 .* failed 1$/)
+  assert.match(
+    tally.formatProgressLine(),
+    /1 s {2}added {6}3\/s {2}ended {6}2\/s {2}waiting {6}1 .* failed 1$/,
+  )
   at = 2000
-  assert.match(tally.progressLine(), /added {6}0\/s {2}ended {6}0\/s/)
+  assert.match(tally.formatProgressLine(), /added {6}0\/s {2}ended {6}0\/s/)
   tally.endAdding()
   tally.recordState('b', 'cancelled', 100)
   const report = tally.report()

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { createCanvas } from '@napi-rs/canvas'
 import { type MediaHint, sniffMediaType } from '../../tasks/documents/media.ts'
-import { textPdf } from '../pdfs.ts'
+import { buildTextPdf } from '../pdfs.ts'
 
 const sniff = (head: string | Uint8Array, hint: MediaHint = {}) =>
   sniffMediaType(typeof head === 'string' ? Buffer.from(head) : head, hint)
@@ -12,7 +12,7 @@ const WRONG_HINT: MediaHint = { fileName: 'notes.md', mediaType: 'text/markdown'
 
 test('bytes decide the type, whatever the client says', async () => {
   const canvas = createCanvas(20, 20)
-  assert.equal(await sniff(await textPdf(1), WRONG_HINT), 'application/pdf')
+  assert.equal(await sniff(await buildTextPdf(1), WRONG_HINT), 'application/pdf')
   assert.equal(await sniff(canvas.toBuffer('image/png'), WRONG_HINT), 'image/png')
   assert.equal(await sniff(canvas.toBuffer('image/jpeg'), WRONG_HINT), 'image/jpeg')
   assert.equal(await sniff(canvas.toBuffer('image/webp'), WRONG_HINT), 'image/webp')
@@ -72,7 +72,7 @@ test('leading comments are skipped in linear time', async () => {
 })
 
 test('a PDF after junk is a PDF, but text about PDF is not', async () => {
-  const pdf = Buffer.concat([Buffer.from('\r\n\0junk from a gateway\r\n'), await textPdf(1)])
+  const pdf = Buffer.concat([Buffer.from('\r\n\0junk from a gateway\r\n'), await buildTextPdf(1)])
   assert.equal(await sniff(pdf), 'application/pdf')
   assert.equal(await sniff('Files begin with %PDF-1.4, as everybody knows.'), 'text/plain')
 })

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { Failure } from '../../sql/errors.ts'
 import type { KnownModel } from '../../sql/llm.ts'
 import { parseModelsDev } from '../../tasks/llm/models-dev.ts'
-import { checkPlausible } from '../../tasks/llm/plausible.ts'
+import { checkPlausibility } from '../../tasks/llm/plausible.ts'
 import { createRunOptions } from '../runs.ts'
 import {
   createListedModel,
@@ -188,7 +188,7 @@ describe('implausible lists', () => {
   const check = (change: (list: Record<string, ListedVendor>) => void, before: KnownModel[] = []) => {
     const list = createPlausibleList()
     change(list)
-    return () => checkPlausible(readList(list), before)
+    return () => checkPlausibility(readList(list), before)
   }
   const all = (synced = true) =>
     known(synced, ...[1, 2, 3, 4].map((n): [string, number] => [`openai-${n}`, 0.15]), ['mistral-1', 0.6])

@@ -4,12 +4,12 @@ import { loadImage } from '@napi-rs/canvas'
 import type { GreyImage } from '../../workers/children/documents/grey.ts'
 import { canvasToGrey, drawScaled } from '../../workers/children/documents/images.ts'
 import { findTextPart, recognizeUpright, rotateImage } from '../../workers/children/documents/orientation.ts'
-import { pageLines, renderScan } from '../pdfs.ts'
+import { createPageLines, renderScan } from '../pdfs.ts'
 
 const TEXT = 'a page of words that could be anything'
 const page = canvasToGrey(
   await drawScaled(
-    await loadImage(Buffer.from(renderScan(pageLines(1, 1, { sentences: 20 }), 200).bytes)),
+    await loadImage(Buffer.from(renderScan(createPageLines(1, 1, { sentences: 20 }), 200).bytes)),
     1,
   ),
 )

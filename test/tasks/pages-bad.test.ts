@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { documentBombs } from '../document-bombs.ts'
-import { deepPdf, hugePagePdf, rawPdf, streamObject, textPdf, truncatedPdf } from '../pdfs.ts'
+import {
+  buildDeepPdf,
+  buildHugePagePdf,
+  buildRawPdf,
+  buildStreamObject,
+  buildTextPdf,
+  buildTruncatedPdf,
+} from '../pdfs.ts'
 
 const strayErrors: unknown[] = []
 const recordStray = (error: unknown) => void strayErrors.push(error)
@@ -43,9 +50,9 @@ test('files that are no PDF', async () => {
   await assertUnread(Buffer.from('hello'), DAMAGED_MESSAGE)
   await assertUnread(Buffer.from('%PDF-1.7\n%%EOF'), DAMAGED_MESSAGE)
   await assertUnread(Buffer.alloc(1_000_000, '%PDF-1.4 1 0 obj << '), DAMAGED_MESSAGE)
-  await assertUnread(rawPdf(['<< /Type /Catalog >>']), DAMAGED_MESSAGE)
+  await assertUnread(buildRawPdf(['<< /Type /Catalog >>']), DAMAGED_MESSAGE)
   await assertUnread(
-    rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']),
+    buildRawPdf(['<< /Type /Catalog /Pages 2 0 R >>', '<< /Type /Pages /Kids [] /Count 0 >>']),
     /./,
   )
 })
@@ -59,11 +66,12 @@ test('unsupported types', async () => {
 })
 
 test('truncated documents', async () => {
-  for (const share of [0.01, 0.3, 0.5, 0.9]) await assertUnread(await truncatedPdf(share), DAMAGED_MESSAGE)
+  for (const share of [0.01, 0.3, 0.5, 0.9])
+    await assertUnread(await buildTruncatedPdf(share), DAMAGED_MESSAGE)
 })
 
 test('a broken cross-reference table is repaired', async () => {
-  const bytes = Buffer.from(await textPdf(3))
+  const bytes = Buffer.from(await buildTextPdf(3))
   bytes.fill('\n', bytes.indexOf('xref\n'), bytes.indexOf('trailer'))
   const pages = await readAll(new Uint8Array(bytes))
   assert.deepEqual(
@@ -73,7 +81,7 @@ test('a broken cross-reference table is repaired', async () => {
 })
 
 test('a damaged page does not affect the others', async () => {
-  const bytes = Buffer.from(await textPdf(3))
+  const bytes = Buffer.from(await buildTextPdf(3))
   const second = bytes.indexOf('6 0 obj')
   bytes.fill('x', second, bytes.indexOf('7 0 obj'))
   const pages = await readAll(new Uint8Array(bytes))
@@ -85,7 +93,7 @@ test('a damaged page does not affect the others', async () => {
 })
 
 test('a page with lost content is not read as blank', async () => {
-  const bytes = Buffer.from(await textPdf(2))
+  const bytes = Buffer.from(await buildTextPdf(2))
   bytes.fill('x', bytes.indexOf('7 0 obj'), bytes.indexOf('8 0 obj'))
   const [first, second] = await readAll(new Uint8Array(bytes))
   assert.equal(first!.status, 'read')
@@ -95,37 +103,41 @@ test('a page with lost content is not read as blank', async () => {
 test('a false page count', async () => {
   const page = '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] >>'
   const pdfWithCount = (count: string) =>
-    rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', `<< /Type /Pages /Kids [3 0 R] /Count ${count} >>`, page])
+    buildRawPdf([
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      `<< /Type /Pages /Kids [3 0 R] /Count ${count} >>`,
+      page,
+    ])
   for (const count of ['1000000000', '-5', '0', '(x)'])
     assert.equal((await readAll(pdfWithCount(count))).length, 1)
 })
 
 test('a cyclic page tree', async () => {
   const tree = '<< /Type /Pages /Kids [2 0 R] /Count 1 >>'
-  const pages = await readAll(rawPdf(['<< /Type /Catalog /Pages 2 0 R >>', tree]))
+  const pages = await readAll(buildRawPdf(['<< /Type /Catalog /Pages 2 0 R >>', tree]))
   assert.equal(pages[0]!.status, 'unread')
 })
 
 test('deeply nested objects', async () => {
-  await assertUnread(deepPdf('arrays'), DAMAGED_MESSAGE)
-  assert.equal((await readAll(deepPdf('content'))).length, 1)
-  assert.equal((await readAll(deepPdf('tree', 100_000))).length, 1)
+  await assertUnread(buildDeepPdf('arrays'), DAMAGED_MESSAGE)
+  assert.equal((await readAll(buildDeepPdf('content'))).length, 1)
+  assert.equal((await readAll(buildDeepPdf('tree', 100_000))).length, 1)
 })
 
 test('a page of 35 metres is not drawn, but its words are read', async () => {
   const before = process.memoryUsage().rss
-  await assertUnread(await hugePagePdf(), /^The page is too large to be drawn and has no text layer$/)
-  const [page] = await readAll(await hugePagePdf('Words on a huge page'))
+  await assertUnread(await buildHugePagePdf(), /^The page is too large to be drawn and has no text layer$/)
+  const [page] = await readAll(await buildHugePagePdf('Words on a huge page'))
   assert.deepEqual([page!.status, page!.text, page!.image], ['read', 'Words on a huge page', null])
   assert.ok(process.memoryUsage().rss - before < 200e6)
 })
 
 test('a large page is drawn smaller, within 40 megapixels', async () => {
-  const poster = rawPdf([
+  const poster = buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9000 4500] /Contents 4 0 R >>',
-    streamObject('0 0 9000 4500 re f'),
+    buildStreamObject('0 0 9000 4500 re f'),
   ])
   const reader = await openPages(poster, 'application/pdf', { ocrMode: 'none' })
   const { image } = await reader.read(1)

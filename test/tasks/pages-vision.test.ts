@@ -6,7 +6,7 @@ import { loadImage } from '@napi-rs/canvas'
 import { canvasToGrey, drawScaled, Unreadable } from '../../workers/children/documents/images.ts'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { recognize } from '../../workers/children/documents/vision.ts'
-import { pageLines, renderScan, scanPdf } from '../pdfs.ts'
+import { buildScanPdf, createPageLines, renderScan } from '../pdfs.ts'
 import { drawSign } from '../sign.ts'
 
 /** Tests the OCR engine itself. Tests of the code around it use its recorded output (`recognized.ts`). */
@@ -23,7 +23,7 @@ const drawWords = (text: string) => canvasToGrey(drawSign(text, 600))
 /** Page that the engine reads for seconds. */
 const densePage = canvasToGrey(
   await drawScaled(
-    await loadImage(Buffer.from(renderScan(pageLines(1, 1, { sentences: 30 }), 200).bytes)),
+    await loadImage(Buffer.from(renderScan(createPageLines(1, 1, { sentences: 30 }), 200).bytes)),
     1,
   ),
 )
@@ -47,14 +47,14 @@ test('one engine serves a thread until closeVision or its 100th page, and then a
 })
 
 test('the model reads at least 95 % of the words of a scan', async () => {
-  const reader = await openPages(await scanPdf(2, { sentences: 4 }), 'application/pdf', {
+  const reader = await openPages(await buildScanPdf(2, { sentences: 4 }), 'application/pdf', {
     ocrMode: 'local',
   })
   for (let n = 1; n <= 2; n++) {
     const { status, method, model, detail, text, image } = await reader.read(n)
     assert.deepEqual([status, method, model, detail], ['read', 'vision', 'tesseract/eng', null])
     const got = new Set(words(text))
-    const expected = words(pageLines(n, 2, { sentences: 4 }).join(' '))
+    const expected = words(createPageLines(n, 2, { sentences: 4 }).join(' '))
     const found = expected.filter((word) => got.has(word)).length
     assert.ok(found / expected.length >= 0.95, `${found} of ${expected.length} words`)
     assert.deepEqual([image!.width, image!.height], [1240, 1754])

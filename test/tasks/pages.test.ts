@@ -3,7 +3,15 @@ import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
 import { textFromItems } from '../../workers/children/documents/pdf.ts'
-import { blankPdf, encryptedPdf, mixedPdf, pageLines, rawPdf, streamObject, textPdf } from '../pdfs.ts'
+import {
+  buildBlankPdf,
+  buildEncryptedPdf,
+  buildMixedPdf,
+  buildRawPdf,
+  buildStreamObject,
+  buildTextPdf,
+  createPageLines,
+} from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
@@ -11,11 +19,11 @@ if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 const createPagePdf = (content: string | Uint8Array, resources: string, ...more: (string | Uint8Array)[]) =>
-  rawPdf([
+  buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources << ${resources} >> >>`,
-    streamObject(content),
+    buildStreamObject(content),
     ...more,
   ])
 
@@ -37,10 +45,10 @@ async function readAll(
 const readPage = async (...args: Parameters<typeof readAll>) => (await readAll(...args))[0]!
 
 test('the text layer of every page is read line by line, with a page image', async () => {
-  const pages = await readAll(await textPdf(3))
+  const pages = await readAll(await buildTextPdf(3))
   assert.equal(pages.length, 3)
   for (const [i, page] of pages.entries()) {
-    assert.equal(page.text, pageLines(i + 1, 3).join('\n'))
+    assert.equal(page.text, createPageLines(i + 1, 3).join('\n'))
     assert.deepEqual([page.status, page.method, page.model, page.detail], ['read', 'text_layer', null, null])
   }
 })
@@ -53,8 +61,8 @@ const drawPage = async (bytes: Uint8Array) => {
 }
 
 test('a page with a text layer gets a picture only when drawn: a PNG at 150 dpi that owns its bytes', async () => {
-  const { image: undrawn } = await readPage(await textPdf(1))
-  const image = await drawPage(await textPdf(1))
+  const { image: undrawn } = await readPage(await buildTextPdf(1))
+  const image = await drawPage(await buildTextPdf(1))
   assert.deepEqual(undrawn, { png: null, width: image.width, height: image.height })
   assert.ok(Math.abs(image.width - 1240) <= 1 && Math.abs(image.height - 1754) <= 1)
   const header = Buffer.from(image.png.buffer, 0, 24)
@@ -64,8 +72,8 @@ test('a page with a text layer gets a picture only when drawn: a PNG at 150 dpi 
 })
 
 test('base-14 text is drawn although the font is not embedded', async () => {
-  const full = await drawPage(await textPdf(1, { sentences: 30 }))
-  const blank = await drawPage(await blankPdf())
+  const full = await drawPage(await buildTextPdf(1, { sentences: 30 }))
+  const blank = await drawPage(await buildBlankPdf())
   assert.ok(full.png.length > 3 * blank.png.length)
 })
 
@@ -83,7 +91,7 @@ test('decoders that pdfjs loads as WebAssembly are found on disk', async () => {
   // CCITT group 4: a black first row of 64 pixels, 63 rows that repeat it, end of block
   const rows = `001001101010000001111${'0000110111'}${'11'.repeat(63)}000000000001000000000001`
   const bytes = rows.match(/.{1,8}/g)!.map((byte) => Number.parseInt(byte.padEnd(8, '0'), 2))
-  const image = streamObject(
+  const image = buildStreamObject(
     Uint8Array.from(bytes),
     '/Type /XObject /Subtype /Image /Width 64 /Height 64 /BitsPerComponent 1 /ColorSpace /DeviceGray' +
       ' /Filter /CCITTFaxDecode /DecodeParms << /K -1 /Columns 64 /Rows 64 >>',
@@ -95,7 +103,7 @@ test('decoders that pdfjs loads as WebAssembly are found on disk', async () => {
 })
 
 test('a scanned page without a vision provider is unread, with the reason and the image', async () => {
-  const [first, second] = await readAll(await mixedPdf(2, [2]))
+  const [first, second] = await readAll(await buildMixedPdf(2, [2]))
   assert.equal(first!.method, 'text_layer')
   assert.deepEqual([second!.status, second!.method, second!.text], ['unread', 'none', ''])
   assert.match(second!.detail!, /no text layer, and no vision provider/)
@@ -103,13 +111,13 @@ test('a scanned page without a vision provider is unread, with the reason and th
 })
 
 test('a blank page counts as read, but a page that lost its picture does not', async () => {
-  const blank = await readPage(await blankPdf(), 'application/pdf', 'local')
+  const blank = await readPage(await buildBlankPdf(), 'application/pdf', 'local')
   assert.deepEqual([blank.status, blank.method, blank.model, blank.text], ['read', 'vision', null, ''])
   const picture = (size: number) =>
     createPagePdf(
       '200 0 0 200 0 0 cm /Im Do',
       '/XObject << /Im 5 0 R >>',
-      streamObject(
+      buildStreamObject(
         'these bytes are no JPEG',
         `/Type /XObject /Subtype /Image /Width ${size} /Height ${size} /BitsPerComponent 8` +
           ' /ColorSpace /DeviceRGB /Filter /DCTDecode',
@@ -123,12 +131,12 @@ test('a blank page counts as read, but a page that lost its picture does not', a
 })
 
 test('an encrypted document opens with an empty or the given password, in both readers', async () => {
-  assert.equal((await readPage(encryptedPdf('', 'Open to all'))).text, 'Open to all')
+  assert.equal((await readPage(buildEncryptedPdf('', 'Open to all'))).text, 'Open to all')
   const modern = new Uint8Array(await readFile(new URL('../data/locked.pdf', import.meta.url)))
   for (const [make, password, text] of [
-    [() => encryptedPdf('secret'), 'secret', /^Only for those who know$/],
+    [() => buildEncryptedPdf('secret'), 'secret', /^Only for those who know$/],
     [() => modern.slice(), 'Grün & weiß', /^Page 1 of 2/],
-    [() => encryptedPdf('', 'Open to all'), 'needless', /^Open to all$/],
+    [() => buildEncryptedPdf('', 'Open to all'), 'needless', /^Open to all$/],
   ] as const)
     for (const withoutPdfium of [false, true]) {
       const reader = await openPages(make(), 'application/pdf', { ocrMode: 'none', password, withoutPdfium })
@@ -142,14 +150,14 @@ test('an encrypted document opens with an empty or the given password, in both r
 test('an encrypted document does not open with a wrong password', async () => {
   for (const withoutPdfium of [false, true]) {
     const options = { ocrMode: 'none', password: 'Secret', withoutPdfium } as const
-    const reader = await openPages(encryptedPdf('secret'), 'application/pdf', options)
+    const reader = await openPages(buildEncryptedPdf('secret'), 'application/pdf', options)
     assert.deepEqual([reader.isLocked, reader.pageCount], [true, 1])
     const { status, detail } = await reader.read(1)
     assert.equal(status, 'unread')
     assert.equal(detail, 'The document is encrypted, and the password does not open it')
     await reader.close()
   }
-  const locked = await readPage(encryptedPdf('secret'))
+  const locked = await readPage(buildEncryptedPdf('secret'))
   assert.deepEqual(locked, {
     status: 'unread',
     method: 'none',
@@ -161,7 +169,7 @@ test('an encrypted document does not open with a wrong password', async () => {
 })
 
 test('pages can be read in any order and again, but an invalid number throws', async () => {
-  const reader = await openPages(await textPdf(3), 'application/pdf', { ocrMode: 'none' })
+  const reader = await openPages(await buildTextPdf(3), 'application/pdf', { ocrMode: 'none' })
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)
   assert.match((await reader.read(1)).text, /^Page 1 of 3/)
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)

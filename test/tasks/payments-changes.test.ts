@@ -4,12 +4,12 @@ import { changesOf, findRequiredLookUp } from '../../tasks/payments/changes.ts'
 import { type Change, createEarliestStamp, createStamp } from '../../tasks/payments/facts.ts'
 import { parseEvent, subjectOf } from '../../tasks/payments/provider-events.ts'
 import {
-  chargeObject,
+  buildCharge,
+  buildIntent,
+  buildInvoice,
+  buildSession,
+  buildSubscription,
   createEvent,
-  intentObject,
-  invoiceObject,
-  sessionObject,
-  subscriptionObject,
 } from '../payment-events.ts'
 
 const AT = 1_700_000_000
@@ -17,11 +17,11 @@ const changesFrom = (type: string, object: object, before: object = {}): Change[
   changesOf({ type, at: AT, object: object as never, before: before as never })
 const changeFrom = (type: string, object: object, before: object = {}) =>
   changesFrom(type, object, before).find(({ kind }) => kind !== 'customer')!
-const values = (change: Change | undefined) =>
+const extractFactValues = (change: Change | undefined) =>
   Object.fromEntries(
     Object.entries('facts' in change! ? change.facts : {}).map(([key, [, value]]) => [key, value]),
   )
-const idsIn = (change: Change) => ('ids' in change ? change.ids : [])
+const extractIds = (change: Change) => ('ids' in change ? change.ids : [])
 
 describe('stamps', () => {
   test('compare like their numbers', () => {
@@ -42,17 +42,17 @@ describe('stamps', () => {
 
 describe('a payment', () => {
   test('has all ids in its objects, expanded or not', () => {
-    const intent = intentObject(
+    const intent = buildIntent(
       { name: 'x' },
       { latest_charge: { id: 'ch_1', object: 'charge' }, invoice: { id: 'in_1' } },
     )
-    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', intent)), ['ch_1', 'pi_x', 'in_1'])
+    assert.deepEqual(extractIds(changeFrom('payment_intent.succeeded', intent)), ['ch_1', 'pi_x', 'in_1'])
     const old = { id: 'pi_old', amount: 5, currency: 'USD', charges: { data: [{ id: 'ch_old' }] } }
-    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', old)), ['ch_old', 'pi_old'])
-    const today = { ...intentObject({ name: 'y' }), payment_details: { order_reference: 'in_9' } }
-    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', today)), ['ch_y', 'pi_y', 'in_9'])
-    const shop = { ...intentObject({ name: 'y' }), payment_details: { order_reference: 'order 9' } }
-    assert.deepEqual(idsIn(changeFrom('payment_intent.succeeded', shop)), ['ch_y', 'pi_y'])
+    assert.deepEqual(extractIds(changeFrom('payment_intent.succeeded', old)), ['ch_old', 'pi_old'])
+    const today = { ...buildIntent({ name: 'y' }), payment_details: { order_reference: 'in_9' } }
+    assert.deepEqual(extractIds(changeFrom('payment_intent.succeeded', today)), ['ch_y', 'pi_y', 'in_9'])
+    const shop = { ...buildIntent({ name: 'y' }), payment_details: { order_reference: 'order 9' } }
+    assert.deepEqual(extractIds(changeFrom('payment_intent.succeeded', shop)), ['ch_y', 'pi_y'])
     const paid = {
       id: 'in_2',
       amount_due: 5,
@@ -60,45 +60,46 @@ describe('a payment', () => {
       currency: 'usd',
       payments: { data: [{ payment: { payment_intent: 'pi_2' } }] },
     }
-    assert.deepEqual(idsIn(changeFrom('invoice.paid', paid)), ['pi_2', 'in_2'])
+    assert.deepEqual(extractIds(changeFrom('invoice.paid', paid)), ['pi_2', 'in_2'])
   })
 
   test('belongs to a subscription if its invoice or session says so, in each version', () => {
     const parent = { parent: { subscription_details: { subscription: 'sub_1' } }, subscription: undefined }
     assert.equal(
-      values(changeFrom('invoice.paid', { ...invoiceObject({ name: 'x' }, true), ...parent })).subscription,
+      extractFactValues(changeFrom('invoice.paid', { ...buildInvoice({ name: 'x' }, true), ...parent }))
+        .subscription,
       'sub_1',
     )
-    assert.equal(values(changeFrom('invoice.paid', invoiceObject({ name: 'x' }, true))).subscription, 'sub_x')
     assert.equal(
-      values(changeFrom('invoice.paid', invoiceObject({ name: 'x' }, true, { subscription: null })))
+      extractFactValues(changeFrom('invoice.paid', buildInvoice({ name: 'x' }, true))).subscription,
+      'sub_x',
+    )
+    assert.equal(
+      extractFactValues(changeFrom('invoice.paid', buildInvoice({ name: 'x' }, true, { subscription: null })))
         .subscription,
       undefined,
     )
   })
 
   test('has the amount that was received, paid or requested', () => {
-    const money = (type: string, object: object) => values(changeFrom(type, object)).money
+    const money = (type: string, object: object) => extractFactValues(changeFrom(type, object)).money
     assert.deepEqual(
       money(
         'payment_intent.succeeded',
-        intentObject({ name: 'x', amount: 500, currency: 'EUR' }, { amount_received: 400 }),
+        buildIntent({ name: 'x', amount: 500, currency: 'EUR' }, { amount_received: 400 }),
       ),
       { amount: 400, currency: 'eur' },
     )
     assert.deepEqual(
-      money(
-        'payment_intent.payment_failed',
-        intentObject({ name: 'x', amount: 500 }, { amount_received: 0 }),
-      ),
+      money('payment_intent.payment_failed', buildIntent({ name: 'x', amount: 500 }, { amount_received: 0 })),
       { amount: 500, currency: 'usd' },
     )
-    assert.deepEqual(money('invoice.payment_failed', invoiceObject({ name: 'x', amount: 7 }, false)), {
+    assert.deepEqual(money('invoice.payment_failed', buildInvoice({ name: 'x', amount: 7 }, false)), {
       amount: 7,
       currency: 'usd',
     })
     assert.deepEqual(
-      money('charge.refunded', chargeObject({ name: 'x', amount: 9 }, 3, { amount_captured: 8 })),
+      money('charge.refunded', buildCharge({ name: 'x', amount: 9 }, 3, { amount_captured: 8 })),
       { amount: 8, currency: 'usd' },
     )
     for (const bad of [1.5, '5', null, undefined, Number.MAX_VALUE, -1])
@@ -123,20 +124,20 @@ describe('a payment', () => {
   })
 
   test('is pending until it is paid, and canceled if it was', () => {
-    const outcome = (type: string, object: object) => values(changeFrom(type, object)).outcome
+    const outcome = (type: string, object: object) => extractFactValues(changeFrom(type, object)).outcome
     assert.equal(
-      outcome('checkout.session.completed', sessionObject({ name: 'x' }, { payment_status: 'unpaid' })),
+      outcome('checkout.session.completed', buildSession({ name: 'x' }, { payment_status: 'unpaid' })),
       'pending',
     )
-    assert.equal(outcome('checkout.session.completed', sessionObject({ name: 'x' })), 'succeeded')
+    assert.equal(outcome('checkout.session.completed', buildSession({ name: 'x' })), 'succeeded')
     assert.equal(
-      outcome('payment_intent.payment_failed', intentObject({ name: 'x' }, { status: 'canceled' })),
+      outcome('payment_intent.payment_failed', buildIntent({ name: 'x' }, { status: 'canceled' })),
       'canceled',
     )
     assert.equal(
       outcome(
         'payment_intent.payment_failed',
-        intentObject({ name: 'x' }, { status: 'requires_payment_method' }),
+        buildIntent({ name: 'x' }, { status: 'requires_payment_method' }),
       ),
       'failed',
     )
@@ -149,11 +150,11 @@ describe('a payment', () => {
       { id: 're_2', amount: 5, currency: 'usd', status: 'requires_action' },
     ]
     for (const list of [refunds, { object: 'list', data: refunds }]) {
-      const changes = changesFrom('charge.refunded', chargeObject({ name: 'x' }, 8, { refunds: list }))
+      const changes = changesFrom('charge.refunded', buildCharge({ name: 'x' }, 8, { refunds: list }))
       assert.deepEqual(
         changes
           .filter(({ kind }) => kind === 'refund')
-          .map((change) => [idsIn(change), values(change).outcome]),
+          .map((change) => [extractIds(change), extractFactValues(change).outcome]),
         [
           [['ch_x'], 'succeeded'],
           [['ch_x'], 'pending'],
@@ -165,7 +166,7 @@ describe('a payment', () => {
 
 describe('a subscription', () => {
   const state = (more: object, type = 'customer.subscription.updated', before = {}) =>
-    changeFrom(type, subscriptionObject({ name: 'x' }, more), before)
+    changeFrom(type, buildSubscription({ name: 'x' }, more), before)
 
   test('has the provider’s states in our words', () => {
     for (const [theirs, ours] of Object.entries({
@@ -179,8 +180,11 @@ describe('a subscription', () => {
       canceled: 'canceled',
       new_one: 'incomplete',
     }))
-      assert.equal(values(state({ status: theirs })).status, ours)
-    assert.equal(values(state({ status: 'active' }, 'customer.subscription.deleted')).status, 'canceled')
+      assert.equal(extractFactValues(state({ status: theirs })).status, ours)
+    assert.equal(
+      extractFactValues(state({ status: 'active' }, 'customer.subscription.deleted')).status,
+      'canceled',
+    )
   })
 
   test('has its period in each version, and the best name of its plan', () => {
@@ -190,10 +194,10 @@ describe('a subscription', () => {
       current_period_end: 2,
       plan: { id: 'plan_1', name: 'Gold' },
     }
-    const { period_start, period_end, plan_name } = values(state(early))
+    const { period_start, period_end, plan_name } = extractFactValues(state(early))
     assert.deepEqual([period_start, period_end, plan_name], [1, 2, 'Gold'])
-    assert.equal(values(state({})).period_end, 1_702_592_000)
-    const named = (price: object) => values(state({ items: { data: [{ price }] } })).plan_name
+    assert.equal(extractFactValues(state({})).period_end, 1_702_592_000)
+    const named = (price: object) => extractFactValues(state({ items: { data: [{ price }] } })).plan_name
     assert.equal(named({ id: 'price_1', nickname: null, product: { name: 'Silver' } }), 'Silver')
     assert.equal(named({ id: 'price_1', lookup_key: 'silver', product: 'prod_1' }), 'silver')
     assert.equal(named({ id: 'price_1' }), 'price_1')
@@ -239,8 +243,8 @@ describe('events', () => {
 
   test('of one payment have one subject', () => {
     const subject = (object: Record<string, unknown>) => subjectOf({ type: 'x', at: AT, object, before: {} })
-    assert.equal(subject(intentObject({ name: 'x' })), 'pi_x')
-    assert.equal(subject(chargeObject({ name: 'x' }, 1)), 'pi_x')
+    assert.equal(subject(buildIntent({ name: 'x' })), 'pi_x')
+    assert.equal(subject(buildCharge({ name: 'x' }, 1)), 'pi_x')
     assert.equal(subject({ id: 'in_1', subscription: 'sub_1' }), 'sub_1')
     assert.equal(subject({}), 'unknown')
   })

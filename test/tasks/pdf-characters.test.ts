@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openPages } from '../../workers/children/documents/pages.ts'
-import { mappedPdf, rawPdf, streamObject } from '../pdfs.ts'
+import { buildMappedPdf, buildRawPdf, buildStreamObject } from '../pdfs.ts'
 
 async function readText(pdf: Uint8Array): Promise<string> {
   const reader = await openPages(pdf, 'application/pdf', { ocrMode: 'none' })
@@ -12,11 +12,11 @@ async function readText(pdf: Uint8Array): Promise<string> {
 
 /** Builds a page in Helvetica whose accents are characters drawn over the letters, as TeX does. */
 function createAccentsPdf(content: string): Uint8Array {
-  return rawPdf([
+  return buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>',
-    streamObject(content),
+    buildStreamObject(content),
     '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica' +
       ' /Encoding << /BaseEncoding /WinAnsiEncoding /Differences [157 /dotlessi 159 /caron] >> >>',
   ])
@@ -45,7 +45,7 @@ test('an Arabic ligature is split into its letters in order', async () => {
   // The page shows, from the left: nun, alef, the ligature of lam and alef with hamza below, alef.
   for (const ligature of ['لإ', '\ufef9']) {
     const letters = ['ن', 'ا', ligature]
-    assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (ABCB) Tj ET')), 'الإان')
+    assert.equal(await readText(buildMappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (ABCB) Tj ET')), 'الإان')
   }
 })
 
@@ -54,11 +54,11 @@ test('a separate Arabic vowel joins the letter below it', async () => {
   const letters = ['ا', 'ض', 'ي', 'أ', '\u064b ']
   const content =
     'BT /F1 20 Tf 20 150 Td (A) Tj 13.34 0 Td (B) Tj 13.34 0 Td (CD) Tj 1 0 0 1 34 149 Tm (E) Tj ET'
-  assert.equal(await readText(mappedPdf(letters, content)), 'أيضًا')
+  assert.equal(await readText(buildMappedPdf(letters, content)), 'أيضًا')
 })
 
 test('Latin words within Arabic text are separate words', async () => {
   // In right-to-left text, a Latin word has its space on the right.
   const letters = ['م', 'ن', 'و', 'P', 'y']
-  assert.equal(await readText(mappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
+  assert.equal(await readText(buildMappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
-import { WORKER_MALLOC } from '../../tasks/process.ts'
+import { WORKER_MALLOC_VARIABLES } from '../../tasks/process.ts'
 
 const readFileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
@@ -10,7 +10,7 @@ const readFileAt = (path: string): string => readFileSync(new URL(`../../${path}
 const { start, migrate } = JSON.parse(readFileAt('package.json')).scripts as Record<string, string>
 const toNodePath = (script: string): string => script.replace(/^(exec )?node /, 'node_modules/.bin/node ')
 const toStartCommand = (file: string): string => toNodePath(start!.replace(/\S+$/, file))
-const mallocVariables = Object.entries(WORKER_MALLOC)
+const mallocVariables = Object.entries(WORKER_MALLOC_VARIABLES)
   .map(([name, value]) => `${name}=${value}`)
   .join(' ')
 

@@ -6,7 +6,7 @@ import { parseSettings } from '../../tasks/settings.ts'
 import { noop } from '../../tasks/system/noop.ts'
 import { pruneExpired } from '../../tasks/system/prune.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, jobSpec } from '../sql/ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from '../sql/ledger-help.ts'
 
 const base = await createTestDatabase()
 const { db, query } = base
@@ -50,7 +50,7 @@ describe('prune', { concurrency: false }, () => {
   test('removes ended jobs past their retention with their events, and no others', async () => {
     await addEndedJobs(2500, 100)
     await addEndedJobs(7, 5)
-    await ledger.enqueue(jobSpec(), jobSpec({ actor: 'a' }), jobSpec({ actor: 'a' }))
+    await ledger.enqueue(buildJobSpec(), buildJobSpec({ actor: 'a' }), buildJobSpec({ actor: 'a' }))
     const job = await ledger.running()
     assert.equal((await runTask({ WORKER_KEEP_RESULT_SECONDS: '50' })).jobs, 2500)
     assert.deepEqual([await countRows('job'), await countRows('job_event_row')], [7 + 3 + 1, 14])

@@ -31,7 +31,7 @@ writeFiles(root, {
   'data/db.txt': 'kept',
 })
 
-const options = (more: Partial<WalkOptions> = {}): WalkOptions => ({
+const createOptions = (more: Partial<WalkOptions> = {}): WalkOptions => ({
   extensions: KNOWN_EXTENSIONS,
   excludes: [],
   skippedFolders: [join(root, 'data')],
@@ -39,8 +39,8 @@ const options = (more: Partial<WalkOptions> = {}): WalkOptions => ({
   ...more,
 })
 const walkPath = async (path: string, more: Partial<WalkOptions> = {}): Promise<WalkResult> =>
-  listFiles(await resolveTarget(root, path), options(more))
-const sources = async (path: string, more: Partial<WalkOptions> = {}): Promise<string[]> =>
+  listFiles(await resolveTarget(root, path), createOptions(more))
+const listSources = async (path: string, more: Partial<WalkOptions> = {}): Promise<string[]> =>
   (await walkPath(path, more)).files.map(({ source }) => source)
 const assertRefused = (code: string, path: string, more: Partial<WalkOptions> = {}): Promise<void> =>
   assert.rejects(walkPath(path, more), (error) => error instanceof Failure && error.code === code, path)
@@ -48,22 +48,22 @@ const assertRefused = (code: string, path: string, more: Partial<WalkOptions> = 
 describe('paths', () => {
   test('are the files below the root, in order, without ignored ones', async () => {
     const all = ['a/b/three.py', 'a/one.md', 'a/two.txt']
-    assert.deepEqual(await sources('.'), all)
-    assert.deepEqual(await sources('a/'), all)
-    assert.deepEqual(await sources(join(root, 'a', '..', 'a')), all)
-    assert.deepEqual(await sources('a/one.md'), ['a/one.md'])
-    assert.deepEqual(await sources('.', { extensions: new Set(['md']) }), ['a/one.md'])
+    assert.deepEqual(await listSources('.'), all)
+    assert.deepEqual(await listSources('a/'), all)
+    assert.deepEqual(await listSources(join(root, 'a', '..', 'a')), all)
+    assert.deepEqual(await listSources('a/one.md'), ['a/one.md'])
+    assert.deepEqual(await listSources('.', { extensions: new Set(['md']) }), ['a/one.md'])
   })
 
   test('are excluded by patterns, which cannot include ignored ones', async () => {
-    assert.deepEqual(await sources('.', { excludes: ['b/', '*.txt'] }), ['a/one.md'])
-    assert.deepEqual(await sources('a', { excludes: ['/one.md', '# a comment', ''] }), [
+    assert.deepEqual(await listSources('.', { excludes: ['b/', '*.txt'] }), ['a/one.md'])
+    assert.deepEqual(await listSources('a', { excludes: ['/one.md', '# a comment', ''] }), [
       'a/b/three.py',
       'a/two.txt',
     ])
-    assert.deepEqual(await sources('.', { excludes: ['*', '!a/', '!a/one.md'] }), ['a/one.md'])
+    assert.deepEqual(await listSources('.', { excludes: ['*', '!a/', '!a/one.md'] }), ['a/one.md'])
     assert.deepEqual(
-      await sources('.', { excludes: ['!.env', '!.git', '!node_modules', '!*.pem', '!data'] }),
+      await listSources('.', { excludes: ['!.env', '!.git', '!node_modules', '!*.pem', '!data'] }),
       ['a/b/three.py', 'a/one.md', 'a/two.txt'],
     )
   })
@@ -102,7 +102,11 @@ describe('paths', () => {
     await assertRefused('rag.path_outside', 'out.txt')
     await assertRefused('rag.path_missing', 'out/more/../../x')
     await assertRefused('rag.path_missing', 'broken.md')
-    assert.deepEqual(await sources('a/loop/a/b'), ['a/b/three.py'], 'a link that stays inside is its target')
+    assert.deepEqual(
+      await listSources('a/loop/a/b'),
+      ['a/b/three.py'],
+      'a link that stays inside is its target',
+    )
     const { files, skipped } = await walkPath('.')
     assert.deepEqual(
       files.map(({ source }) => source),

@@ -3,7 +3,15 @@ import { after, test } from 'node:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
 import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
-import { blankPdf, pageLines, rawPdf, renderScan, scanPdf, streamObject, textPdf } from '../pdfs.ts'
+import {
+  buildBlankPdf,
+  buildRawPdf,
+  buildScanPdf,
+  buildStreamObject,
+  buildTextPdf,
+  createPageLines,
+  renderScan,
+} from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
@@ -11,7 +19,7 @@ if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
 // Few words and pixels, because they determine how long OCR takes.
-const lines = pageLines(1, 1, { sentences: 3 })
+const lines = createPageLines(1, 1, { sentences: 3 })
 const truth = lines.join(' ')
 const page = await loadImage(Buffer.from(renderScan(lines, 300, 80).bytes))
 /** Height of the part of the page that has text. */
@@ -66,13 +74,13 @@ test('a scan is read on a page that the PDF rotates back, or not', async () => {
   ] as const) {
     const { bytes, width, height } = drawScan(degrees)
     const [w, h] = [(width * 72) / 300, (height * 72) / 300]
-    const pdf = rawPdf([
+    const pdf = buildRawPdf([
       '<< /Type /Catalog /Pages 2 0 R >>',
       '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
       `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${w} ${h}] /Rotate ${rotate} /Contents 4 0 R` +
         ' /Resources << /XObject << /Im 5 0 R >> >> >>',
-      streamObject(`${w} 0 0 ${h} 0 0 cm /Im Do`),
-      streamObject(
+      buildStreamObject(`${w} 0 0 ${h} 0 0 cm /Im Do`),
+      buildStreamObject(
         bytes,
         `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode`,
       ),
@@ -104,26 +112,26 @@ test('nonsense from a page in another script is not used as text', async () => {
 
 test('a page of pictures only is drawn in grey at the highest resolution', async () => {
   const page = async (pdf: Uint8Array) => (await openTextLayer(pdf))!.page(1)!
-  const scanned = await page(await scanPdf(1, { sentences: 3 }))
+  const scanned = await page(await buildScanPdf(1, { sentences: 3 }))
   assert.equal(Math.round(scanned.scan()!.dpi), 200)
   const { data, width, height } = scanned.grey(827, 1169, false)!
   assert.deepEqual([data.length, width, height], [827 * 1169, 827, 1169])
   const dark = data.reduce((sum, level) => sum + (level < 128 ? 1 : 0), 0)
   assert.ok(dark > 1000 && dark < data.length / 50, `${dark}`)
   assert.equal(scanned.grey(50_000, 50_000, true), null)
-  assert.equal((await page(await textPdf(1))).scan(), null)
-  assert.equal((await page(await blankPdf())).scan(), null)
+  assert.equal((await page(await buildTextPdf(1))).scan(), null)
+  assert.equal((await page(await buildBlankPdf())).scan(), null)
   assert.equal((await page(await createHugePicturePdf())).scan(), null)
 })
 
 /** Builds a page with a picture that claims more pixels than the limit. */
 async function createHugePicturePdf(): Promise<Uint8Array> {
-  return rawPdf([
+  return buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100 100] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >> >> >>',
-    streamObject('100 0 0 100 0 0 cm /Im Do'),
-    streamObject(
+    buildStreamObject('100 0 0 100 0 0 cm /Im Do'),
+    buildStreamObject(
       '0',
       '/Type /XObject /Subtype /Image /Width 30000 /Height 30000 /BitsPerComponent 8 /ColorSpace /DeviceGray',
     ),

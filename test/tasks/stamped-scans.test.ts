@@ -1,26 +1,26 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
-import { isPoor } from '../../workers/children/documents/texts.ts'
-import { pageLines, rawPdf, renderScan, streamObject } from '../pdfs.ts'
+import { isPoorText } from '../../workers/children/documents/texts.ts'
+import { buildRawPdf, buildStreamObject, createPageLines, renderScan } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 
 if (DEPTH === 'quick') useRecordedOutput()
 after(closeVision)
 
-const lines = pageLines(1, 1, { sentences: 6 })
+const lines = createPageLines(1, 1, { sentences: 6 })
 
 /** Reads a page with a picture of lines, and text over or under the picture. */
 async function read(shown: readonly string[], text: string) {
   const { bytes, width, height } = renderScan(shown)
-  const pdf = rawPdf([
+  const pdf = buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
     '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >>' +
       ' /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>',
-    streamObject(`q 595 0 0 842 0 0 cm /Im Do Q BT /F1 11 Tf 16 TL 60 60 Td ${text} ET`),
-    streamObject(
+    buildStreamObject(`q 595 0 0 842 0 0 cm /Im Do Q BT /F1 11 Tf 16 TL 60 60 Td ${text} ET`),
+    buildStreamObject(
       bytes,
       `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /BitsPerComponent 8 /ColorSpace /DeviceRGB` +
         ' /Filter /DCTDecode',
@@ -56,10 +56,10 @@ test('the title over a picture without words is used', async () => {
 })
 
 test('a text is poor when many of its words have digits between letters', () => {
-  assert.equal(isPoor('lnv0ice nurn8er of the h4rbour'), true)
+  assert.equal(isPoorText('lnv0ice nurn8er of the h4rbour'), true)
   assert.equal(
-    isPoor('Invoice A4B6 of the 3rd and 4th b2b meeting, room x86a, with much more text around these'),
+    isPoorText('Invoice A4B6 of the 3rd and 4th b2b meeting, room x86a, with much more text around these'),
     false,
   )
-  assert.equal(isPoor(lines.join(' ')), false)
+  assert.equal(isPoorText(lines.join(' ')), false)
 })

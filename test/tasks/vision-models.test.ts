@@ -7,8 +7,8 @@ import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openDocument } from '../../workers/providers/documents/documents.ts'
-import { rawPdf, streamObject } from '../pdfs.ts'
-import { recordedOutputOptions } from '../recognized.ts'
+import { buildRawPdf, buildStreamObject } from '../pdfs.ts'
+import { createRecordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
 
@@ -51,7 +51,7 @@ const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
 
 const children = createChildPool({
   log: { warn: () => {} } as never,
-  ...(DEPTH === 'quick' ? recordedOutputOptions() : {}),
+  ...(DEPTH === 'quick' ? createRecordedOutputOptions() : {}),
 })
 after(async () => {
   await children.close()
@@ -89,12 +89,12 @@ async function read(provider = 'openai', more: Record<string, string> = {}) {
 
 const words = 'Harbour office, room 12'
 // The page is small, because drawing it takes time. The size does not affect which model reads it.
-const scan = rawPdf([
+const scan = buildRawPdf([
   '<< /Type /Catalog /Pages 2 0 R >>',
   '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
   '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents 4 0 R /Resources << /XObject << /Im 5 0 R >> >> >>',
-  streamObject('432 0 0 96 0 0 cm /Im Do'),
-  streamObject(
+  buildStreamObject('432 0 0 96 0 0 cm /Im Do'),
+  buildStreamObject(
     drawSign(words).toBuffer('image/jpeg'),
     '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB /Filter /DCTDecode',
   ),

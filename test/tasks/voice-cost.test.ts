@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { STT_MODELS } from '../../tasks/voice/catalog.ts'
 import { computeRecognitionCost } from '../../tasks/voice/cost.ts'
 import type { RecognitionUsage } from '../../tasks/voice/ports.ts'
-import { audioFileName, requireRecognition } from '../../tasks/voice/recognition.ts'
+import { audioFileNameOf, requireRecognition } from '../../tasks/voice/recognition.ts'
 
 /** Prices of speech recognition models. */
 
@@ -61,5 +61,5 @@ test("a file's type determines its name, and unsupported types have none", () =>
     ['__proto__', null],
     ['constructor', null],
   ] as const)
-    assert.equal(audioFileName(type), name, type)
+    assert.equal(audioFileNameOf(type), name, type)
 })

@@ -15,16 +15,16 @@ import { openDocument } from '../../workers/providers/documents/documents.ts'
 import { drawPage } from '../../workers/providers/documents/draw.ts'
 import type { DocumentOptions } from '../../workers/providers/documents/opened-children.ts'
 import {
-  deepPdf,
-  encryptedPdf,
-  hugePagePdf,
-  mixedPdf,
-  pageLines,
-  rawPdf,
-  streamObject,
-  textPdf,
+  buildDeepPdf,
+  buildEncryptedPdf,
+  buildHugePagePdf,
+  buildMixedPdf,
+  buildRawPdf,
+  buildStreamObject,
+  buildTextPdf,
+  createPageLines,
 } from '../pdfs.ts'
-import { recordedOutputOptions } from '../recognized.ts'
+import { createRecordedOutputOptions } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
 import { until } from '../until.ts'
@@ -41,15 +41,15 @@ function createPicturePdf(count: number): Uint8Array {
   const pages = pageNumbers(count).flatMap((n) => [
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 432 96] /Contents ${3 * n + 1} 0 R` +
       ` /Resources << /XObject << /Im ${3 * n + 2} 0 R >> >> >>`,
-    streamObject('432 0 0 96 0 0 cm /Im Do'),
-    streamObject(
+    buildStreamObject('432 0 0 96 0 0 cm /Im Do'),
+    buildStreamObject(
       drawSign(`Page ${n} of ${count}`).toBuffer('image/jpeg'),
       '/Type /XObject /Subtype /Image /Width 900 /Height 200 /BitsPerComponent 8 /ColorSpace /DeviceRGB' +
         ' /Filter /DCTDecode',
     ),
   ])
   const kids = pageNumbers(count).map((n) => `${3 * n} 0 R`)
-  return rawPdf([
+  return buildRawPdf([
     '<< /Type /Catalog /Pages 2 0 R >>',
     `<< /Type /Pages /Kids [${kids.join(' ')}] /Count ${count} >>`,
     ...pages,
@@ -57,7 +57,7 @@ function createPicturePdf(count: number): Uint8Array {
 }
 
 // After a crash, timing decides whether PDFium or pdfjs draws a page. The recorded output covers both.
-const recordedOutput = DEPTH === 'quick' ? recordedOutputOptions() : {}
+const recordedOutput = DEPTH === 'quick' ? createRecordedOutputOptions() : {}
 
 function createPool(places = 2) {
   const pool = createChildPool({ log, concurrency: places, ...recordedOutput })
@@ -100,9 +100,9 @@ function createLosingChildren(loses: (kind: string, request: unknown) => LossRea
 
 test('pages are read in parallel, and children serve the next document', async () => {
   for (let round = 0; round < 2; round++) {
-    const reader = await open(await textPdf(20))
+    const reader = await open(await buildTextPdf(20))
     const pages = await Promise.all(pageNumbers(reader.pageCount).map((n) => reader.read(n)))
-    for (const [i, { text }] of pages.entries()) assert.equal(text, pageLines(i + 1, 20).join('\n'))
+    for (const [i, { text }] of pages.entries()) assert.equal(text, createPageLines(i + 1, 20).join('\n'))
     await reader.close()
   }
   assert.ok(pool.size <= 2, `${pool.size} children`)
@@ -152,7 +152,7 @@ test('a page that crashes a child is read by the next one, without PDFium', asyn
   const { children, seen } = createLosingChildren((kind) =>
     kind === 'document.read' && crashes-- > 0 ? 'crash' : null,
   )
-  const reader = await open(await textPdf(3), {}, children)
+  const reader = await open(await buildTextPdf(3), {}, children)
   const pages = await Promise.all(pageNumbers(3).map((n) => reader.read(n)))
   assert.deepEqual(
     pages.map(({ status }) => status),
@@ -201,12 +201,12 @@ for (const [why, children] of [
       lost++
       return why
     })
-    const reader = await open(await textPdf(24), {}, losers)
+    const reader = await open(await buildTextPdf(24), {}, losers)
     await reader.read(1)
     const pages = await Promise.all(pageNumbers(24).map((n) => reader.read(n)))
     for (const [i, { status, text }] of pages.entries())
       if (i + 1 === 9) assert.equal(status, 'unread')
-      else assert.equal(text, pageLines(i + 1, 24).join('\n'))
+      else assert.equal(text, createPageLines(i + 1, 24).join('\n'))
     assert.equal(lost, children)
     await reader.close()
   })
@@ -255,7 +255,11 @@ test('no page of a batch is lost with its child, and a picture in it is read too
     lost = true
     return 'crash'
   })
-  const reader = await open(await mixedPdf(24, [20], { sentences: 2 }), { vision: 'tesseract' }, children)
+  const reader = await open(
+    await buildMixedPdf(24, [20], { sentences: 2 }),
+    { vision: 'tesseract' },
+    children,
+  )
   await reader.read(1)
   const pages = await Promise.all(pageNumbers(24).map((n) => reader.read(n)))
   assert.equal(lost, true)
@@ -267,7 +271,7 @@ test('no page of a batch is lost with its child, and a picture in it is read too
 })
 
 test('a document that cannot be opened within its limit has one page that says so', async () => {
-  const reader = await open(deepPdf('tree'), { limits: { cpuMs: 1, wallMs: 60_000 } })
+  const reader = await open(buildDeepPdf('tree'), { limits: { cpuMs: 1, wallMs: 60_000 } })
   assert.equal(reader.pageCount, 1)
   const page = await reader.read(1)
   assert.deepEqual([page.status, page.isGivenUp], ['unread', true])
@@ -280,7 +284,7 @@ test('a document that crashes its child is opened without PDFium, and then given
     const { children, seen } = createLosingChildren((kind) =>
       kind === 'document.open' && lost++ < max ? 'crash' : null,
     )
-    const reader = await open(await textPdf(2), {}, children)
+    const reader = await open(await buildTextPdf(2), {}, children)
     const page = await reader.read(1)
     if (max === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
     else assert.equal(page.detail, 'Opening the document crashed the reader twice')
@@ -293,7 +297,7 @@ test('a document that crashes PDFium stays without it, with every child', async 
   const { children } = createLosingChildren((kind, request) =>
     kind === 'document.open' && !(request as { withoutPdfium: boolean }).withoutPdfium ? 'crash' : null,
   )
-  const reader = await open(await textPdf(3), {}, children)
+  const reader = await open(await buildTextPdf(3), {}, children)
   assert.equal((await reader.read(1)).status, 'read')
   await until('the child serves others', async () => {
     const lease = await pool.lease({ ifFree: true })
@@ -309,7 +313,7 @@ test('a document that crashes PDFium stays without it, with every child', async 
 
 test('after twenty pages that lost a child each, the others are skipped', async () => {
   const { children } = createLosingChildren((kind) => (kind === 'document.read' ? 'cpu' : null))
-  const reader = await open(await textPdf(40), {}, children)
+  const reader = await open(await buildTextPdf(40), {}, children)
   const details: (string | null)[] = []
   for (const n of pageNumbers(40)) details.push((await reader.read(n)).detail)
   const isLeftOut = (detail: string | null): boolean => /skipped because 20 other pages/.test(detail ?? '')
@@ -318,7 +322,7 @@ test('after twenty pages that lost a child each, the others are skipped', async 
 })
 
 test('invalid page numbers throw', async () => {
-  const reader = await open(await textPdf(2))
+  const reader = await open(await buildTextPdf(2))
   for (const wrong of [0, 3, 1.5, Number.NaN]) await assert.rejects(reader.read(wrong), RangeError)
   await reader.close()
 })
@@ -327,7 +331,7 @@ test('a long document takes turns with others', async () => {
   const long = await open(createPicturePdf(3), { vision: 'tesseract', sliceMs: 0 }, singleChildPool)
   const done: string[] = []
   const reading = pageNumbers(3).map((n) => long.read(n).then(() => done.push(`long ${n}`)))
-  const short = open(await textPdf(1), {}, singleChildPool)
+  const short = open(await buildTextPdf(1), {}, singleChildPool)
   await (await short).read(1)
   done.push('short')
   await (await short).close()
@@ -355,19 +359,19 @@ test('closing a document releases its children, and ends the current work', asyn
   await new Promise(setImmediate)
   await reader.close()
   await assert.rejects(reading)
-  const next = await open(await textPdf(1), {}, own)
+  const next = await open(await buildTextPdf(1), {}, own)
   assert.equal((await next.read(1)).status, 'read')
   await next.close()
 })
 
 test('a page can be drawn, but not that of a text or of 35 metres', async () => {
   const options = { mediaType: PDF, maxPages: 100, signal }
-  const image = await drawPage(pool, await textPdf(2), 2, options)
+  const image = await drawPage(pool, await buildTextPdf(2), 2, options)
   assert.deepEqual([image!.width, image!.height], [1240, 1754])
   const ofText = { ...options, mediaType: 'text/plain' }
   assert.equal(await drawPage(pool, Buffer.from('hello'), 1, ofText), null)
-  assert.equal(await drawPage(pool, await hugePagePdf(), 1, options), null)
-  const locked = encryptedPdf('secret')
+  assert.equal(await drawPage(pool, await buildHugePagePdf(), 1, options), null)
+  const locked = buildEncryptedPdf('secret')
   assert.equal(await drawPage(pool, locked, 1, options), null)
   const unlocked = await drawPage(pool, locked, 1, { ...options, password: 'secret' })
   assert.ok(unlocked!.png.length > 1000)
@@ -393,7 +397,7 @@ ${file.toString('base64').replace(/.{76}/g, '$&\n')}\n--b--\n`
 })
 
 test('a document with too many pages is one unread page', async () => {
-  const reader = await open(await textPdf(6), { maxPages: 5 })
+  const reader = await open(await buildTextPdf(6), { maxPages: 5 })
   assert.equal(reader.pageCount, 1)
   const { status, detail } = await reader.read(1)
   assert.deepEqual([status, detail], ['unread', 'The document has 6 pages; the limit is 5'])
@@ -416,7 +420,7 @@ test('children are free for others during a request to a model', async (t) => {
   const reader = await open(createPicturePdf(1), { vision, signal: abort.signal }, singleChildPool)
   const page: Promise<PageResult> = reader.read(1)
   await asked()
-  const other = await open(await textPdf(1), {}, singleChildPool)
+  const other = await open(await buildTextPdf(1), {}, singleChildPool)
   assert.equal((await other.read(1)).status, 'read')
   await other.close()
   abort.abort(new Error('cancelled'))

@@ -23,7 +23,7 @@ after(async () => {
   await server.stop()
   rmSync(dataDir, { recursive: true, force: true })
 })
-const to = (url: string, more: object = {}): Mailer =>
+const createMailerFor = (url: string, more: object = {}): Mailer =>
   createMailer(
     parseSettings({
       EMAIL_SMTP_URL: url,
@@ -32,7 +32,7 @@ const to = (url: string, more: object = {}): Mailer =>
     }),
     more,
   )
-const mailer = to(server.url)
+const mailer = createMailerFor(server.url)
 
 const createMessage = (attachments: readonly EmailAttachment[], id: string = randomUUID()): EmailMessage => ({
   ...{ id, to: ['reader@example.com'], subject: 's', text: 'The text', html: '<p>The text</p>' },
@@ -158,7 +158,7 @@ test("are read at the server's pace, and released when the send is aborted", asy
   const abort = new AbortController()
   const on = createRequest(abort.signal)
   const { port } = slow.address() as AddressInfo
-  const sending = to(`smtp://127.0.0.1:${port}`).send(createMessage([large]), on)
+  const sending = createMailerFor(`smtp://127.0.0.1:${port}`).send(createMessage([large]), on)
   let [seen, same] = [-1, 0]
   await until('reading has stopped', () => {
     same = read === seen && read > 0 ? same + 1 : 0
@@ -174,7 +174,7 @@ test("are read at the server's pace, and released when the send is aborted", asy
 })
 
 test('are in the files of the outbox, whose mails otherwise have none', async () => {
-  const outbox = to('outbox:')
+  const outbox = createMailerFor('outbox:')
   const bytes = randomBytes(500_000)
   const one = createMessage([createAttachment('a.pdf', bytes)])
   await outbox.send(one, createRequest())

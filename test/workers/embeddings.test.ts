@@ -15,8 +15,8 @@ import { DIMENSIONS, MODEL, writeModel } from '../model.ts'
 const models = createFolder()
 writeModel(models)
 const { signal } = new AbortController()
-const embedder = (env: Readonly<Record<string, string>>) => createEmbedder(parseSettings(env))
-const local = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: MODEL })
+const createTestEmbedder = (env: Readonly<Record<string, string>>) => createEmbedder(parseSettings(env))
+const local = createTestEmbedder({ RAG_MODEL_DIR: models, RAG_MODEL: MODEL })
 const computeCosine = (a: Float32Array, b: Float32Array): number =>
   a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 
@@ -46,7 +46,7 @@ describe('a local model', () => {
   })
 
   test('is reported if it is missing, and not searched each time', async () => {
-    const missing = embedder({ RAG_MODEL_DIR: models, RAG_MODEL: 'tests/missing' })
+    const missing = createTestEmbedder({ RAG_MODEL_DIR: models, RAG_MODEL: 'tests/missing' })
     for (let i = 0; i < 2; i++)
       assert.deepEqual(await missing(['car'], signal), {
         model: null,
@@ -85,7 +85,7 @@ describe('a provider', () => {
       200,
       { data: input.map((text, index) => ({ index, embedding: [Number(text), 1] })).reverse() },
     ]
-    const embedded = await embedder(env())(
+    const embedded = await createTestEmbedder(env())(
       Array.from({ length: 70 }, (_, i) => String(i)),
       signal,
     )
@@ -106,11 +106,11 @@ describe('a provider', () => {
         ? [429, {}]
         : [200, { data: input.map((_, index) => ({ index, embedding: [1, 1] })) }]
     const texts = Array.from({ length: 70 }, (_, i) => String(i))
-    const embedded = await embedder(env())(texts, signal)
+    const embedded = await createTestEmbedder(env())(texts, signal)
     assert.ok(embedded.model !== null)
     assert.deepEqual([embedded.vectors.length, asks], [70, 5])
     asks = 0
-    await assert.rejects(embedder(env())(['64'], signal), { code: 'rag.embedding_failed' })
+    await assert.rejects(createTestEmbedder(env())(['64'], signal), { code: 'rag.embedding_failed' })
     assert.equal(asks, 2)
   })
 
@@ -120,7 +120,7 @@ describe('a provider', () => {
       [200, { data: [] }, 'the answer does not match the request'],
     ] as const) {
       answer = () => [status, body]
-      await assert.rejects(embedder(env())(['a'], signal), {
+      await assert.rejects(createTestEmbedder(env())(['a'], signal), {
         code: 'rag.embedding_failed',
         detail: `The embeddings provider could not be reached or failed: ${reason}`,
       })
@@ -129,10 +129,10 @@ describe('a provider', () => {
 
   test('is not asked without a key', async () => {
     const { OPENAI_API_KEY: _, ...keyless } = env()
-    assert.deepEqual(await embedder(keyless)(['a'], signal), {
+    assert.deepEqual(await createTestEmbedder(keyless)(['a'], signal), {
       model: null,
       reason: 'OPENAI_API_KEY is not set',
     })
-    assert.equal((await embedder({ RAG_EMBEDDINGS: 'lexical' })(['a'], signal)).model, null)
+    assert.equal((await createTestEmbedder({ RAG_EMBEDDINGS: 'lexical' })(['a'], signal)).model, null)
   })
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import { cancelJob, MAX_CRASHES, renewLease, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, MAX_CRASHES, renewLease, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTaskFinder } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'
@@ -10,7 +10,7 @@ import type { EndedAttempt } from '../../workers/attempts/tally.ts'
 import type { Pools } from '../../workers/threads/pools.ts'
 import type { AbortReason, Outcome } from '../../workers/threads/protocol.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, IDLE_LOAD, jobSpec } from '../sql/ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, IDLE_LOAD } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -78,8 +78,8 @@ async function openExecutor() {
     for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
   }
   /** Enqueues a job and passes it to a thread, without beginning it. */
-  const pass = async (fields: Parameters<typeof jobSpec>[0] = {}) => {
-    const job = jobSpec(fields)
+  const pass = async (fields: Parameters<typeof buildJobSpec>[0] = {}) => {
+    const job = buildJobSpec(fields)
     await help.enqueue(job)
     const ended = run(job.id)
     return { id: job.id, ended, thread: await thread(job.id) }
@@ -115,7 +115,7 @@ describe('the executor', () => {
       ['done', 7, 0],
     )
     const [{ queue, name, outcome, runSeconds, waitSeconds }] = ended as [EndedAttempt]
-    assert.deepEqual([queue, name, outcome], ['test', jobSpec().name, 'done'])
+    assert.deepEqual([queue, name, outcome], ['test', buildJobSpec().name, 'done'])
     assert.ok(runSeconds > 0 && runSeconds < 60 && waitSeconds >= 0 && waitSeconds < 60)
   })
 
@@ -344,7 +344,7 @@ describe('the executor', () => {
     const { run, start, thread, heartbeat } = await openExecutor()
     const [one, two] = [await start({ max_tries: 1 }), await start()]
     for (const job of [one, two])
-      for (let attempt = 1; attempt <= SUSPECT_FROM; attempt++) {
+      for (let attempt = 1; attempt <= SUSPECT_FROM_DEATHS; attempt++) {
         const running = await thread(job.id, attempt)
         assert.equal(running.isAlone, false)
         running.end({ kind: 'crashed', host: 'shared' })
@@ -356,7 +356,7 @@ describe('the executor', () => {
         await base.query('update job set run_at = now() where id = $1', [job.id])
         void run(job.id)
       }
-    const suspect = await thread(two.id, SUSPECT_FROM + 1)
+    const suspect = await thread(two.id, SUSPECT_FROM_DEATHS + 1)
     await db.one(cancelJob(two.id))
     await heartbeat()
     assert.deepEqual([suspect.isAlone, suspect.aborts], [true, ['cancelled']])
@@ -364,7 +364,7 @@ describe('the executor', () => {
     await until('the job is cancelled', async () => (await help.status(two.id)) === 'cancelled')
 
     for (let crashes = 1; crashes <= MAX_CRASHES; crashes++) {
-      const attempt = SUSPECT_FROM + crashes
+      const attempt = SUSPECT_FROM_DEATHS + crashes
       const running = await thread(one.id, attempt)
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', host: 'isolated' })

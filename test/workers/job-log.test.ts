@@ -5,7 +5,7 @@ import { MAX_LOG_LINES, storeLogLines } from '../../sql/jobs/log.ts'
 import { deleteExpiredJobs } from '../../sql/jobs.ts'
 import { createJobLog } from '../../workers/attempts/job-log.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
-import { createLedgerHelp, jobSpec, withClient } from '../sql/ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, withClient } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -17,7 +17,7 @@ const ledger = createLedgerHelp(base)
 const AT = '2026-01-31T12:00:00.123Z'
 
 async function addJob(): Promise<string> {
-  const added = jobSpec()
+  const added = buildJobSpec()
   await ledger.enqueue(added)
   return added.id
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fail, mapDatabaseError } from '../../sql/errors.ts'
 import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
-import { jobSpec, withClient } from '../sql/ledger-help.ts'
+import { buildJobSpec, withClient } from '../sql/ledger-help.ts'
 import { createProgress, createWorkerLedger } from './ledger-parts.ts'
 
 const { base, help, open, running, notes } = await createWorkerLedger()
@@ -11,7 +11,7 @@ const { base, help, open, running, notes } = await createWorkerLedger()
 describe('the worker ledger', () => {
   test('sends entries of one turn in one statement', async () => {
     const { ledger, named, marked } = open()
-    const jobs = Array.from({ length: 40 }, () => jobSpec())
+    const jobs = Array.from({ length: 40 }, () => buildJobSpec())
     await help.enqueue(...jobs)
     const claimed = await Promise.all((await help.deliveries()).map((delivery) => ledger.claim(delivery, 1)))
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe('the worker ledger', () => {
 
   test('lets a claim notify about its jobs when allowed, up to a full payload', async () => {
     const { ledger, named, marked } = open(undefined, () => true)
-    const [few, many] = [jobSpec(), Array.from({ length: 201 }, () => jobSpec())]
+    const [few, many] = [buildJobSpec(), Array.from({ length: 201 }, () => buildJobSpec())]
     await help.enqueue(few, ...many)
     await ledger.claim(await help.deliveryOf(few.id), 1)
     assert.deepEqual([named('job_claim').length, marked], [1, []])
@@ -56,7 +56,7 @@ describe('the worker ledger', () => {
 
   test('fails a claim without affecting other claims or the worker', async () => {
     const { ledger, db, named } = open()
-    const jobs = [jobSpec(), jobSpec()]
+    const jobs = [buildJobSpec(), buildJobSpec()]
     await help.enqueue(...jobs)
     const deliveries = await help.deliveries(...jobs.map(({ id }) => id))
     db.error = () =>
@@ -72,7 +72,7 @@ describe('the worker ledger', () => {
 
   test('survives a delivery that cannot be returned', async () => {
     const { ledger, db } = open()
-    const job = jobSpec()
+    const job = buildJobSpec()
     await help.enqueue(job)
     db.error = () => Object.assign(new Error('permission denied'), { code: '42501' })
     db.fault = () => 'before'
@@ -128,7 +128,7 @@ describe('the worker ledger', () => {
   test('delays entries during an outage, and loses none', async () => {
     const { ledger, db } = open()
     const jobs = await running(10)
-    const waiting = jobSpec()
+    const waiting = buildJobSpec()
     await help.enqueue(waiting)
     let down = true
     db.fault = () => (down ? 'before' : null)
@@ -149,7 +149,7 @@ describe('the worker ledger', () => {
   test('stores everything once when only answers are lost, and supersedes no attempt', async () => {
     const { ledger, db, superseded } = open()
     const [job] = await running(1)
-    const waiting = jobSpec()
+    const waiting = buildJobSpec()
     await help.enqueue(waiting)
     const seen = new Set<string>()
     db.fault = (name) => {
@@ -246,7 +246,7 @@ describe('the worker ledger', () => {
 
   test('combines deliveries of one mailbox: the most slots, from the earliest job on', async () => {
     const { ledger } = open()
-    const jobs = [1, 2, 3].map(() => jobSpec({ mailbox: 'shared' }))
+    const jobs = [1, 2, 3].map(() => buildJobSpec({ mailbox: 'shared' }))
     await help.enqueue(...jobs)
     const [first, second, third] = await Promise.all(jobs.map(({ id }) => help.deliveryOf(id)))
     const claims = await Promise.all([
@@ -263,7 +263,7 @@ describe('the worker ledger', () => {
 
   test('handles scheduled messages of an actor in turn, whether their deliveries are claimed or returned together', async () => {
     const { ledger } = open()
-    const jobs = Array.from({ length: 4 }, () => jobSpec({ actor: 'scheduled', delay_ms: 60_000 }))
+    const jobs = Array.from({ length: 4 }, () => buildJobSpec({ actor: 'scheduled', delay_ms: 60_000 }))
     const [later, ...due] = jobs.map(({ id }) => id)
     await help.enqueue(...jobs)
     await base.query(`update job set run_at = now() where id = any($1)`, [due])
@@ -287,7 +287,7 @@ describe('the worker ledger', () => {
 
   test('delivers a returned delivery again', async () => {
     const { ledger } = open()
-    const job = jobSpec()
+    const job = buildJobSpec()
     await help.enqueue(job)
     const delivery = await help.deliveryOf(job.id)
     await ledger.redeliver(delivery)
@@ -333,7 +333,7 @@ describe('the worker ledger', () => {
   test('retries claims and ends that a server without memory rejected', async () => {
     const { ledger, db } = open()
     const [job] = await running(1)
-    const waiting = jobSpec()
+    const waiting = buildJobSpec()
     await help.enqueue(waiting)
     db.error = () => mapDatabaseError(Object.assign(new Error('out of memory'), { code: '53200' })) as Error
     db.fault = (name) => (db.calls.filter((call) => call.name === name).length < 3 ? 'before' : null)
@@ -352,7 +352,7 @@ describe('the worker ledger', () => {
     }
     await ledger.idle()
     for (const { id } of jobs) assert.equal((await notes(id)).length, 50)
-    const more = jobSpec()
+    const more = buildJobSpec()
     await help.enqueue(more)
     assert.equal((await ledger.claim(await help.deliveryOf(more.id), 1))[0]?.id, more.id)
     await ledger.idle()

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cancelJob } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
-import { createLedgerHelp, jobSpec } from '../sql/ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { startParts } from './parts.ts'
 
@@ -23,8 +23,12 @@ async function runAttempt(id: string): Promise<void> {
 }
 
 /** Enqueues a job and starts its attempt; `ended` resolves with the job's row. */
-async function startAttempt(name: string, payload: unknown = {}, fields: Parameters<typeof jobSpec>[0] = {}) {
-  const job = jobSpec({ name, payload, queue: name.split('.')[0]!, ...fields })
+async function startAttempt(
+  name: string,
+  payload: unknown = {},
+  fields: Parameters<typeof buildJobSpec>[0] = {},
+) {
+  const job = buildJobSpec({ name, payload, queue: name.split('.')[0]!, ...fields })
   await ledgerHelp.enqueue(job)
   const ended = runAttempt(job.id).then(() => ledgerHelp.row(job.id))
   return { id: job.id, ended }
@@ -128,7 +132,7 @@ describe('outcomes of attempts', () => {
 
   test('runs a thousand jobs concurrently', async () => {
     const jobs = Array.from({ length: 1000 }, (_, n) =>
-      jobSpec({ name: 'io.echo', payload: { n }, queue: 'io' }),
+      buildJobSpec({ name: 'io.echo', payload: { n }, queue: 'io' }),
     )
     await ledgerHelp.enqueue(...jobs)
     await Promise.all(jobs.map((job) => runAttempt(job.id)))

@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import {
   type ChildSpec,
-  childFlags,
+  computeRestartDelay,
   createSupervisor,
-  restartDelay,
+  selectChildFlags,
 } from '../../workers/processes/supervise.ts'
 import { holdTimers } from './held-timer.ts'
 
@@ -90,7 +90,10 @@ test('backs off before restarting a child that keeps crashing', async (t) => {
 })
 
 test('doubles the restart delay up to ten seconds', () => {
-  assert.deepEqual([1, 2, 3, 6, 7, 8, 2_000].map(restartDelay), [0, 250, 500, 4_000, 8_000, 10_000, 10_000])
+  assert.deepEqual(
+    [1, 2, 3, 6, 7, 8, 2_000].map(computeRestartDelay),
+    [0, 250, 500, 4_000, 8_000, 10_000, 10_000],
+  )
 })
 
 test('counts a death after a healthy life as the first', async (t) => {
@@ -140,7 +143,7 @@ test('rejects waiting callers if it stops before a child is ready', async (t) =>
 
 test('passes loader flags to children, but no debugger or test runner flags', () => {
   const own = ['--import', 'tsx', '--inspect=0', '--test', '--test-timeout=5', '--max-old-space-size=99']
-  assert.deepEqual(childFlags(own), [
+  assert.deepEqual(selectChildFlags(own), [
     '--disable-warning=ExperimentalWarning',
     '--import',
     'tsx',
@@ -149,7 +152,7 @@ test('passes loader flags to children, but no debugger or test runner flags', ()
 })
 
 async function startParent(t: TestContext, journal: string) {
-  const flags = childFlags(process.execArgv)
+  const flags = selectChildFlags(process.execArgv)
   const started = spawn(process.execPath, [...flags, path.join(FIXTURES, 'parent.ts')], {
     env: { ...process.env, JOURNAL: journal },
     stdio: ['ignore', 'pipe', 'inherit'],

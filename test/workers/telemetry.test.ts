@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pino from 'pino'
 import { noRows, type Queries, sql } from '../../sql/db.ts'
-import { cancelJob, SUSPECT_FROM } from '../../sql/jobs.ts'
+import { cancelJob, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueue, type TaskDefinition } from '../../tasks/task.ts'
 import { runWithOrigin } from '../../tasks/telemetry/tracing.ts'
@@ -131,7 +131,7 @@ test('gives both spans of a late worker’s attempt the same id', async (t) => {
 
 test('adds provider calls to the span of their attempt, also in an isolated process', async () => {
   const together = await addJob('io.call', {})
-  const suspect = await addJob('io.call', {}, 1, SUSPECT_FROM)
+  const suspect = await addJob('io.call', {}, 1, SUSPECT_FROM_DEATHS)
   for (const id of [together, suspect]) {
     const { spanId } = await waitForSpan(id)
     const call = await until('the span of the call', () =>

@@ -6,7 +6,14 @@ import type { ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { createTelephony, type Telephony } from '../../workers/providers/comms/telephony.ts'
 import { type Mode, neverAnswers } from '../standins/http.ts'
-import { ACCOUNT, SENDER, startTwilio, TOKEN, type TwilioStandIn, twilioEnv } from '../standins/twilio.ts'
+import {
+  ACCOUNT,
+  createTwilioEnv,
+  SENDER,
+  startTwilio,
+  TOKEN,
+  type TwilioStandIn,
+} from '../standins/twilio.ts'
 import { until } from '../until.ts'
 
 const TO = '+491711234567'
@@ -28,7 +35,7 @@ async function openTelephony(
   const server = await startTwilio()
   servers.push(server)
   server.mode = () => mode
-  const telephony = createTelephony(parseSettings({ ...twilioEnv(server.url), ...env }), limits)
+  const telephony = createTelephony(parseSettings({ ...createTwilioEnv(server.url), ...env }), limits)
   return { server, telephony }
 }
 

@@ -4,14 +4,14 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { STT_MODELS } from '../../tasks/voice/catalog.ts'
 import type { Recording, Transcript, TranscriptionOutcome } from '../../tasks/voice/ports.ts'
-import { languageCode } from '../../workers/providers/voice/languages.ts'
+import { findLanguageCode } from '../../workers/providers/voice/languages.ts'
 import { createTranscriber } from '../../workers/providers/voice/transcription.ts'
 import { findFreePort } from '../free-port.ts'
 import {
   answerWithJson,
   beginEvents,
   createEvents,
-  recording,
+  createSilentWav,
   rejectWith,
   startTranscriptionServer,
   transcribe,
@@ -37,7 +37,7 @@ const { ai } = parseSettings({
 const transcriber = createTranscriber({ ai })
 const impatientTranscriber = createTranscriber({ ai: { ...ai, timeoutSeconds: 0.1 } })
 
-const WAV_BYTES = recording(60)
+const WAV_BYTES = createSilentWav(60)
 const createRecording = (model: string, more: Partial<Recording> = {}): Recording => ({
   provider: STT_MODELS.find(({ id }) => id === model)!.provider_id,
   model,
@@ -201,7 +201,7 @@ test('recognizes language codes and Whisper’s language names', () => {
     ['', null],
     [null, null],
   ] as const)
-    assert.equal(languageCode(named), code, String(named))
+    assert.equal(findLanguageCode(named), code, String(named))
 })
 
 describe('failures', () => {

@@ -8,15 +8,15 @@ export const accounts: MakeArea = (admin) => {
 
   return {
     act: async () => {
-      const anonymous = admin.as('')
-      const email = `${anonymous.word()}@example.com`
+      const anonymous = admin.withToken('')
+      const email = `${anonymous.createWord()}@example.com`
       await anonymous.post('/api/v1/auth/register', { json: { email, password } })
       emails.push(email)
       const form = new URLSearchParams({ username: email, password }).toString()
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }
       const { json } = await anonymous.ask('/api/v1/auth/token', { method: 'POST', text: form, headers })
-      const me = await admin.as(json.access_token).ask('/api/v1/auth/me')
-      if (me.json.email !== email) admin.violate(`a token of ${email} belongs to ${me.json.email}`)
+      const me = await admin.withToken(json.access_token).ask('/api/v1/auth/me')
+      if (me.json.email !== email) admin.recordViolation(`a token of ${email} belongs to ${me.json.email}`)
       if (admin.chance.isHit(0.3))
         await anonymous.post('/api/v1/auth/password-reset/request', { json: { email } })
     },

@@ -16,10 +16,10 @@ export const blog: MakeArea = (admin) => {
   return {
     act: async () => {
       const { chance } = admin
-      const tag = admin.word()
+      const tag = admin.createWord()
       const made = await admin.post('/api/v1/blog/tags', { json: { name: tag } })
       tags.push(tag)
-      const title = admin.word()
+      const title = admin.createWord()
       const json = { title, content: 'First', tag_slugs: [made.json.slug] }
       const { json: post } = await admin.post('/api/v1/blog/posts', { json })
       const at = `/api/v1/blog/posts/${post.id}`

@@ -9,7 +9,7 @@ export const chats: MakeArea = (admin, user) => {
 
   return {
     act: async () => {
-      const message = user.word()
+      const message = user.createWord()
       try {
         const { chance, token, world } = user
         const one = {
@@ -17,13 +17,13 @@ export const chats: MakeArea = (admin, user) => {
           message,
           key: message,
           random: chance.next,
-          drop: 0.01,
+          dropProbability: 0.01,
           token,
           limitMs: ANSWER_TIMEOUT_MS,
         }
         heard.push(await readAnswer(one))
       } catch (error) {
-        throw user.violate(`the answer to ${message}: ${(error as Error).message}`)
+        throw user.recordViolation(`the answer to ${message}: ${(error as Error).message}`)
       }
     },
     judge: async () => {

@@ -1,4 +1,4 @@
-import { textPdf } from '../../pdfs.ts'
+import { buildTextPdf } from '../../pdfs.ts'
 import type { MakeArea } from '../area.ts'
 import { findMissingOrDuplicate } from '../area.ts'
 import { follow } from '../follow.ts'
@@ -11,9 +11,9 @@ export const documents: MakeArea = (admin, user) => {
   return {
     act: async () => {
       const caller = user.chance.isHit(0.5) ? user : admin
-      const title = caller.word()
+      const title = caller.createWord()
       const pages = caller.chance.between(1, 12)
-      const bytes = await textPdf(pages, { line: () => title })
+      const bytes = await buildTextPdf(pages, { line: () => title })
       const form = (): FormData => {
         const fields = new FormData()
         fields.set('title', title)
@@ -28,14 +28,14 @@ export const documents: MakeArea = (admin, user) => {
       const listed = await caller.ask(`${at}/pages`)
       const unread = listed.json.filter((page: { status: string }) => page.status !== 'read')
       if (listed.json.length !== pages || unread.length > 0)
-        caller.violate(`document ${document.id} of ${pages} pages has ${listed.text}`)
+        caller.recordViolation(`document ${document.id} of ${pages} pages has ${listed.text}`)
       read.push({ id: document.id, pages })
       const content = await caller.ask(`${at}/content`)
       if (content.text !== Buffer.from(bytes).toString('latin1'))
-        caller.violate(`document ${document.id} differs from its upload`)
+        caller.recordViolation(`document ${document.id} differs from its upload`)
       await caller.ask(`${at}/tags`, { method: 'POST', json: { label: title } })
       const search = await caller.ask(`/api/v1/documents?search=${title}`)
-      if (search.json.total !== 1) caller.violate(`${title} was found ${search.json.total} times`)
+      if (search.json.total !== 1) caller.recordViolation(`${title} was found ${search.json.total} times`)
     },
     judge: async () => {
       const rows = await admin.world.query('select title, sha256 from document where deleted_at is null')

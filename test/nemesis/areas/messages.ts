@@ -19,7 +19,7 @@ export const messages: MakeArea = (admin) => {
   return {
     act: async () => {
       const channel = admin.chance.pick(['email', 'sms', 'call'] as const)
-      const word = admin.word()
+      const word = admin.createWord()
       const path = `/api/v1/comms/${paths[channel]}?background=true`
       const { json } = await admin.post(path, { json: requests[channel](word) })
       sent.push({ channel, word, jobId: json.job_id })

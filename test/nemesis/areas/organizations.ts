@@ -9,7 +9,7 @@ export const organizations: MakeArea = (admin, user) => {
   return {
     act: async () => {
       userId ??= user.ask('/api/v1/auth/me').then(({ json }) => json.id as number)
-      const slug = admin.word()
+      const slug = admin.createWord()
       const { json: org } = await admin.post('/api/v1/orgs', { json: { name: slug, slug } })
       const id = await userId
       await admin.post(`/api/v1/orgs/${org.id}/members?user_id=${id}&role=admin`)

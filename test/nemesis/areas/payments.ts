@@ -1,5 +1,5 @@
-import { createEvent, intentObject, signEvent, type TestEvent } from '../../payment-events.ts'
-import { LIFECYCLES, lifecycleEvents } from '../../payment-lifecycles.ts'
+import { buildIntent, createEvent, signEvent, type TestEvent } from '../../payment-events.ts'
+import { buildLifecycleEvents, LIFECYCLES } from '../../payment-lifecycles.ts'
 import type { MakeArea } from '../area.ts'
 import { countWords, findMissingOrDuplicate } from '../area.ts'
 import type { Caller } from '../caller.ts'
@@ -15,14 +15,14 @@ export const payments: MakeArea = (admin, user) => {
 
   const postEvent = async (caller: Caller, one: TestEvent): Promise<void> => {
     const headers = { 'stripe-signature': signEvent(JSON.stringify(one)) }
-    await caller.as('').ask('/api/v1/payment/webhook', { method: 'POST', json: one, headers })
+    await caller.withToken('').ask('/api/v1/payment/webhook', { method: 'POST', json: one, headers })
     events.push(one.id)
   }
 
   const live = async (): Promise<void> => {
     const life = admin.chance.pick(LIFECYCLES)
     const name = `n${++names}x`
-    const shuffled = lifecycleEvents(life, name)
+    const shuffled = buildLifecycleEvents(life, name)
       .map((one) => ({ one, at: admin.chance.next() }))
       .sort((a, b) => a.at - b.at)
     for (const { one } of shuffled) {
@@ -46,7 +46,7 @@ export const payments: MakeArea = (admin, user) => {
     stripe.account.charges.set(charge.id, charge)
     await postEvent(
       user,
-      createEvent('payment_intent.succeeded', intentObject({ name, amount: 1000, customer })),
+      createEvent('payment_intent.succeeded', buildIntent({ name, amount: 1000, customer })),
     )
     const listed = await user.ask('/api/v1/payment/transactions?page_size=200')
     const rows = listed.json.transactions ?? listed.json.items ?? listed.json

@@ -15,7 +15,7 @@ export const retrieval: MakeArea = (admin) => {
       const folder = join(admin.world.ragRoot, collection)
       mkdirSync(folder, { recursive: true })
       const files = (indexed.get(collection) ?? 0) + 1
-      const word = admin.word().replaceAll('-', '')
+      const word = admin.createWord().replaceAll('-', '')
       try {
         writeFileSync(join(folder, `${files}.md`), `# ${word}\n\nA letter about ${word}.\n`)
       } catch {
@@ -29,7 +29,7 @@ export const retrieval: MakeArea = (admin) => {
       const search = { method: 'POST' as const, json: { query: word, collection_name: collection, top_k: 1 } }
       const { json: found } = await admin.ask('/rag/search', search)
       if (!String(found.results?.[0]?.content).includes(word))
-        admin.violate(`${word} of ${collection} is not found: ${JSON.stringify(found)}`)
+        admin.recordViolation(`${word} of ${collection} is not found: ${JSON.stringify(found)}`)
     },
     judge: async () => {
       const rows = await admin.world.query(

@@ -17,7 +17,8 @@ export const tasks: MakeArea = (admin) => {
       const delayed = chance.isHit(0.2) ? { delay_seconds: chance.between(1, 5) } : {}
       const { json: made } = await admin.post('/api/v1/tasks/enqueue', { json: { ...json, ...delayed } })
       const own: string[] = made.task_ids ?? [made.task_id]
-      if (new Set(own).size !== count) admin.violate(`${own.length} tasks were created, expected ${count}`)
+      if (new Set(own).size !== count)
+        admin.recordViolation(`${own.length} tasks were created, expected ${count}`)
       ids.push(...own)
       const one = chance.pick(own)
       if (chance.isHit(0.5)) return void (await follow(admin, one))
@@ -26,7 +27,7 @@ export const tasks: MakeArea = (admin) => {
         const { json: result } = await admin.ask(`/api/v1/tasks/result/${one}`)
         if (result.status === 'completed') return
         if (performance.now() > end)
-          throw admin.violate(`task ${one} is ${result.status} after ${RESULT_TIMEOUT_MS / 1000} s`)
+          throw admin.recordViolation(`task ${one} is ${result.status} after ${RESULT_TIMEOUT_MS / 1000} s`)
         await delay(200)
       }
     },

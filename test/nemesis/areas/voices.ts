@@ -10,7 +10,7 @@ export const voices: MakeArea = (admin) => {
 
   return {
     act: async () => {
-      const text = admin.word()
+      const text = admin.createWord()
       const preview = { method: 'POST' as const, json: { voice_id: 'alloy', text } }
       for (let n = 0; n < 2; n++) {
         let heard = await admin.ask('/voice/preview', preview)
@@ -20,7 +20,7 @@ export const voices: MakeArea = (admin) => {
           heard = await admin.ask('/voice/preview', preview)
         }
         if (heard.text !== `ID3 ${text} `.repeat(500))
-          admin.violate(`the preview of ${text} is ${heard.text.slice(0, 80)}`)
+          admin.recordViolation(`the preview of ${text} is ${heard.text.slice(0, 80)}`)
       }
     },
     judge: async () => [],

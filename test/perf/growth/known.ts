@@ -59,7 +59,7 @@ const LISTED_AT_FULL_SIZE: CallsByReason = {
   },
 }
 
-const byName = (listed: CallsByReason): Readonly<Record<string, string>> =>
+const indexByName = (listed: CallsByReason): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(listed).flatMap(([reason, routes]) =>
       Object.entries(routes).flatMap(([path, asked]) => asked.map((what) => [`${path} ${what}`, reason])),
@@ -67,5 +67,5 @@ const byName = (listed: CallsByReason): Readonly<Record<string, string>> =>
   )
 
 /** Maps the names of known calls to reasons. */
-export const KNOWN = byName(KNOWN_BY_REASON)
-export const KNOWN_AT_FULL_SIZE = byName(LISTED_AT_FULL_SIZE)
+export const KNOWN = indexByName(KNOWN_BY_REASON)
+export const KNOWN_AT_FULL_SIZE = indexByName(LISTED_AT_FULL_SIZE)

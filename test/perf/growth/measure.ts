@@ -53,7 +53,7 @@ export class CallMeter {
     const startedAt = performance.now()
     for (let n = 0; n < warmUp + calls; n++) {
       if (n > 0 && performance.now() - startedAt > budgetMs) break
-      if (n > 0 && call.pauseMs !== undefined) await rest(call.pauseMs)
+      if (n > 0 && call.pauseMs !== undefined) await sleep(call.pauseMs)
       await this.#statements.begin()
       all.push({ ms: await this.#send(call), spent: await this.#statements.end() })
     }
@@ -107,4 +107,4 @@ export class CallMeter {
 
 const sumBuffers = (spent: readonly StatementCost[]): number =>
   spent.reduce((total, { buffers }) => total + buffers, 0)
-const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,5 +1,5 @@
 import { SEND_STATUSES } from '../../../sql/comms.ts'
-import { MAX_COUNTED } from '../../../sql/lists.ts'
+import { MAX_COUNTED_ROWS } from '../../../sql/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Targets } from './targets.ts'
 
@@ -20,8 +20,8 @@ export interface RouteRequest {
 type RequestMaker = (places: Targets) => readonly RouteRequest[]
 
 const PAGE = 20
-// Lists count up to MAX_COUNTED rows; only cursors lead further.
-const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MAX_COUNTED) / PAGE))
+// Lists count up to MAX_COUNTED_ROWS rows; only cursors lead further.
+const lastPage = (total: number): number => Math.max(1, Math.ceil(Math.min(total, MAX_COUNTED_ROWS) / PAGE))
 
 /** Makes the same request for each caller. */
 const byCallers =

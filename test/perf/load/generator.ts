@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { percentile } from '../stats.ts'
-import { familyPids, startCpuMeter } from '../usage.ts'
+import { listFamilyPids, startCpuMeter } from '../usage.ts'
 import type { LoadOrder, LoadResult } from './load.ts'
 
 /**
@@ -47,7 +47,7 @@ async function runOrder(order: LoadOrder): Promise<LoadResult> {
   await delay(order.warmMs)
   const meter = startCpuMeter({
     server: () => order.serverPids,
-    postgres: () => (order.postmaster === null ? [] : familyPids(order.postmaster)),
+    postgres: () => (order.postmaster === null ? [] : listFamilyPids(order.postmaster)),
     generator: () => [process.pid],
   })
   const startedAt = performance.now()
@@ -121,11 +121,11 @@ function nextRequest(run: Run): string | null {
   if (ids === null) return head
   if (run.next > ids[1]) return null
   const id = run.next++
-  return signed === null ? `${head}${id}${tail}` : `${head}${signedBody(signed, id)}`
+  return signed === null ? `${head}${id}${tail}` : `${head}${buildSignedBody(signed, id)}`
 }
 
 /** Returns the last headers of a signed request, and its body. */
-function signedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: number): string {
+function buildSignedBody({ body, secret }: NonNullable<LoadOrder['signed']>, id: number): string {
   const text = body.replaceAll('{id}', String(id))
   const at = Math.floor(Date.now() / 1000)
   const mac = createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import pg from 'pg'
-import { readPublished } from '../../../sql/blog.ts'
+import { readPublishedPosts } from '../../../sql/blog.ts'
 
 /**
  * The reference for the public list: an ordinary Fastify server with a `pg` pool that reads the rows and their count
@@ -34,7 +34,7 @@ async function buildFromRows(page: number, size: number): Promise<object> {
 
 async function readBuiltJson(page: number, size: number): Promise<string> {
   const { rows } = await pool.query<[string]>({
-    ...readPublished,
+    ...readPublishedPosts,
     values: [(page - 1) * size, size, page],
     rowMode: 'array',
   })
