@@ -2076,7 +2076,7 @@ AS $function$8ffa50f37ce864b5d18c28262e46b1cf$function$;
 CREATE OR REPLACE FUNCTION public.document_supersedes()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$27fae44c8969dc9e1bada5bfa9e5bb18$function$;
+AS $function$4278cc52cbee42253bcda090dd8fb6eb$function$;
 
 CREATE OR REPLACE FUNCTION public.document_tag_count_delete()
  RETURNS trigger
@@ -2198,7 +2198,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$035ed34b4c4ef553323c9e31566ba7bb$function$;
+AS $function$76c63cca6f077b7cff002481d86cbbbd$function$;
 
 CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer)
  RETURNS void
@@ -2244,7 +2244,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$ebfaeeaa006c9470f52d37c5c120b204$function$;
+AS $function$66d8d10a2e53dae39f0735e3946d94a6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2259,7 +2259,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$fbc769af96d804f5ec92b25824f3a5eb$function$;
+AS $function$5114d50badbccee2001e1c3c42c74d54$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
@@ -2375,7 +2375,7 @@ AS $function$c7364da250827fe872ba10e8bb022c10$function$;
 CREATE OR REPLACE FUNCTION public.login_decide(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$e84d4a400c0de67ec940d8b8d7d98f0d$function$;
+AS $function$4fe74b783f7a170e6828e5ee92ece787$function$;
 
 CREATE OR REPLACE FUNCTION public.login_record(id integer, checked_hash text, totp uuid, rehashed text)
  RETURNS TABLE(role text, is_active boolean)
@@ -2738,7 +2738,7 @@ CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, query text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$1daba02bc24d70a12d1369e433c10b44$function$;
+AS $function$61e96f92e1dcfab7e9f407fc6beda178$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_store(vectors tsvector[])
  RETURNS void
@@ -2763,7 +2763,7 @@ RETURN CASE WHEN (content ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
  LANGUAGE plpgsql
-AS $function$ab7e1d1b6ec97cde4afae89c9eae49bc$function$;
+AS $function$c8b0eccb39b6bb083b9a87f0d216d7f0$function$;
 
 CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription)
  RETURNS json
@@ -2906,7 +2906,7 @@ AS $function$43b38c35f0b4d6bdbbc3725fd0338386$function$;
 CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$d41f8d8ea70ac85c2a403dab4dc29dd9$function$;
+AS $function$4f306490fdb6b4d133b55d0fb22597f5$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 
