@@ -73,27 +73,23 @@ const DEFAULT_ANSWER_MS = 5_000
  */
 export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_MS): Reader {
   const { answerMs = DEFAULT_ANSWER_MS, pooled, connections } = options
-  const open = async (): Promise<Wire> => {
-    // The server's limit is lower than the client's, so a responsive server cancels the statement and the connection
-    // survives.
-    const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
-    return new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
-  }
   let wire = null as Wire | null
   let opening: Promise<Wire> | null = null
   let closed = false
   let openedCount = 0
+  const open = async (): Promise<Wire> => {
+    // The server's limit is lower than the client's, so a responsive server cancels the statement and the connection
+    // survives.
+    const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
+    wire = new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
+    openedCount++
+    return wire
+  }
 
   const reopen = (): Promise<Wire> => {
-    opening ??= open()
-      .then((opened) => {
-        wire = opened
-        openedCount++
-        return opened
-      })
-      .finally(() => {
-        opening = null
-      })
+    opening ??= open().finally(() => {
+      opening = null
+    })
     return opening
   }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseServers } from '../sql/hosts.ts'
 import { isLoopback } from './addresses.ts'
 
-/** Schemas of settings in the environment. */
+/** Schemas of settings in the environment, and checks of their combinations. */
 
 /** A rate limit: at most `max` requests of one client in any period of `seconds`. */
 export interface RateLimit {
@@ -112,4 +112,18 @@ export function checkProduction(env: Readonly<Record<string, string | undefined>
       'PUBLIC_BASE_URL: required in production, such as https://api.example.com; or set ALLOWED_HOSTS',
     )
   return problems
+}
+
+const MODELS_DEV_URL = 'https://models.dev/api.json'
+
+/** Returns the URL of the model list. Tests make no external requests by default. */
+export function resolveCatalogUrl({
+  LLM_CATALOG_URL: given,
+  NODE_ENV,
+}: {
+  readonly LLM_CATALOG_URL?: string | undefined
+  readonly NODE_ENV: string
+}): string | null {
+  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV_URL)
+  return url === 'none' ? null : url
 }

@@ -36,6 +36,7 @@ import {
   listField,
   type RateLimit,
   rateField,
+  resolveCatalogUrl,
   wholeNumberField,
 } from './setting-fields.ts'
 import { buildRetentionSettings, type RetentionSettings, retentionShape } from './system/settings.ts'
@@ -51,7 +52,6 @@ export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as 
 
 /** Minimum length of SECRET_KEY, in characters. */
 export const MIN_SECRET_LENGTH = 32
-const MODELS_DEV_URL = 'https://models.dev/api.json'
 
 const Environment = z.object({
   PROJECT_NAME: z
@@ -370,12 +370,6 @@ function buildWorkerSettings(env: Env) {
     },
     writeTimeoutMs: env.WRITE_TIMEOUT_SECONDS * 1000,
   } satisfies Partial<Settings>
-}
-
-/** Returns the URL of the model list. Tests make no external requests by default. */
-function resolveCatalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
-  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV_URL)
-  return url === 'none' ? null : url
 }
 
 /** Returns the reader of pages. `AI_MODEL` applies only to `AI_PROVIDER`. Other providers use their default models. */

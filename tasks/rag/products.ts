@@ -3,9 +3,8 @@
  * fast as the same loop in JavaScript. This file assembles the module, instruction by instruction.
  *
  * `(func (export "products") (param $row i32) (param $count i32) (param $bytes i32) (param $query i32) (param $out
- * i32))`
- *
- * `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes each row's product
+ * i32))`.
+ * Here `row` is the address of `count` rows of `bytes` bytes each, a multiple of 32. The function writes each row's product
  * with the vector at `query` to `out`, as floats.
  */
 export type ComputeProducts = (row: number, count: number, bytes: number, query: number, out: number) => void
