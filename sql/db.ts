@@ -106,7 +106,7 @@ export interface DatabaseOptions {
 }
 
 const STATEMENT_TIMEOUT_MS = 30_000
-const IDLE_TIMEOUT_MS = 60_000
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
 
 /**
  * Creates a pool that connects on its first query. Limits: connect 5 s (2 s with several hosts), statement 30 s, idle
@@ -171,7 +171,7 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
   const statementMs = options.statementMs ?? STATEMENT_TIMEOUT_MS
   const limits = pooled
     ? {}
-    : { statementMs: serverTimeoutMs(statementMs), idleInTransactionMs: IDLE_TIMEOUT_MS }
+    : { statementMs: serverTimeoutMs(statementMs), idleInTransactionMs: IDLE_IN_TRANSACTION_TIMEOUT_MS }
   return createPool(url, {
     driverFactory: createPoolDriver({
       url,
@@ -207,7 +207,7 @@ function withTransactionLimits<T>(
   return async (tx) => {
     await tx.run(sql.prepared('transaction_limits', noRows)`
       select set_config('statement_timeout', ${String(serverTimeoutMs(statementMs))}, true),
-        set_config('idle_in_transaction_session_timeout', ${String(IDLE_TIMEOUT_MS)}, true)`)
+        set_config('idle_in_transaction_session_timeout', ${String(IDLE_IN_TRANSACTION_TIMEOUT_MS)}, true)`)
     return work(tx)
   }
 }

@@ -36,8 +36,8 @@ export const PageFields = { ...TotalField, page: z.int(), page_size: z.int(), ..
 /** Sort key of a list: its columns, with the types that the statement declares. */
 type SortKey = Readonly<Record<string, KeyType>>
 
-// In a cursor, a title of 300 characters, each up to 6 bytes in JSON, takes 2400 characters of base64. A path may be
-// longer.
+// A title of 300 characters, with up to 6 bytes each in JSON, takes 2400 characters of base64. The rest is room for the
+// paths of files.
 const MAX_CURSOR_LENGTH = 4000
 
 const WRONG_CURSOR_MESSAGE = 'is not a cursor of this list'

@@ -84,7 +84,7 @@ export interface Origin {
 
 const originStorage = new AsyncLocalStorage<Origin>()
 
-/** Runs a function with an origin. */
+/** Runs a function during which `getCurrentOrigin` returns this origin, also after an await. */
 export const runWithOrigin = <O extends Origin, T>(origin: O, work: (origin: O) => T): T =>
   originStorage.run(origin, work, origin)
 

@@ -22,7 +22,7 @@ const database = await createTestDatabase()
 const { url, query } = database
 const ledger = createLedger(database)
 await crash.recordWrites(query, 350)
-// Each theme needs its own edge, because an edge caches statistics of the past.
+// The job history is replaced for each theme. An edge caches past statistics, so each theme needs its own edge.
 const edges = { light: await startEdge(), dark: await startEdge() }
 const QUEUES = 'accounts,blog,comms,documents,payments,pictures,system'
 await startProcess('worker', url, { WORKER_THREADS: '2', WORKER_QUEUES: QUEUES })

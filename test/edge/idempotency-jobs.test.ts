@@ -29,7 +29,7 @@ const readJobIds = async (document: number): Promise<string[]> => {
   return rows.map(({ id }) => id as string)
 }
 /** Waits for a document's job and claims it. */
-const claimJobOf = async (document: number): Promise<string> => {
+const claimDocumentJob = async (document: number): Promise<string> => {
   const [id] = await until('the job exists', async () => {
     const ids = await readJobIds(document)
     return ids.length > 0 && ids
@@ -50,7 +50,7 @@ const waitForOutcome = (document: number, query: string, headers: object): Promi
 test('a request waits for its job and returns its result', async () => {
   const document = await createDocument()
   const waiting = extract(document)
-  const id = await claimJobOf(document)
+  const id = await claimDocumentJob(document)
   await ledger.progress(id, 'Page 1 of 2', 1, 2)
   await ledger.finish(id, 'done', { result: COUNTS })
   const answer = await waiting
@@ -91,7 +91,7 @@ test('background and force must be true or false', async () => {
 test('a second request during the first joins its job, and both get the result', async () => {
   const document = await createDocument()
   const first = extract(document)
-  const id = await claimJobOf(document)
+  const id = await claimDocumentJob(document)
   const joined = await extract(document, '?background=true')
   assert.deepEqual(joined.json, { job_id: id })
   const second = extract(document, '?force=false')
@@ -123,7 +123,7 @@ test('a failed job makes the request fail', async () => {
   ] as const) {
     const document = await createDocument()
     const waiting = extract(document)
-    await ledger.finish(await claimJobOf(document), 'failed', more)
+    await ledger.finish(await claimDocumentJob(document), 'failed', more)
     const answer = await waiting
     assert.equal(answer.status, status)
     assert.deepEqual(Object.keys(answer.json), ['detail', 'code'])
@@ -176,7 +176,7 @@ test('a background key gives the same job again, even after it ended, and no sec
   const document = await createDocument()
   const headers = { 'idempotency-key': 'background' }
   const first = await extract(document, '?background=true', headers)
-  const id = await claimJobOf(document)
+  const id = await claimDocumentJob(document)
   await ledger.finish(id, 'done', { result: COUNTS })
   const again = await extract(document, '?background=true', headers)
   assert.deepEqual(
@@ -197,7 +197,7 @@ test('the key of a waiting request gives 409 until its result exists', async () 
   const document = await createDocument()
   const headers = { 'idempotency-key': 'waiting' }
   const first = extract(document, '', headers)
-  const id = await claimJobOf(document)
+  const id = await claimDocumentJob(document)
   assert.equal((await extract(document, '', headers)).status, 409)
   assert.equal((await extract(document, '?force=true', headers)).status, 422)
   await ledger.finish(id, 'done', { result: COUNTS })
@@ -213,7 +213,7 @@ test('the key of a disconnected request gives 409 while the job runs, then its r
   socket.write(
     `POST /api/v1/documents/${document}/extract HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nIdempotency-Key: left\r\n\r\n`,
   )
-  const id = await claimJobOf(document)
+  const id = await claimDocumentJob(document)
   await until('the request waits', () => api.serving.edge.hub.watcherCount === 1)
   socket.destroy()
   await until('the client has disconnected', () => api.serving.edge.hub.watcherCount === 0)
@@ -239,7 +239,7 @@ const addUnanswered = async (document: number, key: string): Promise<object> => 
 test('the key of a request whose edge died gives the outcome of the job', async () => {
   const document = await createDocument()
   const headers = await addUnanswered(document, 'died')
-  await ledger.finish(await claimJobOf(document), 'done', { result: COUNTS })
+  await ledger.finish(await claimDocumentJob(document), 'done', { result: COUNTS })
   const again = await waitForOutcome(document, '?background=true', headers)
   assert.deepEqual([again.status, again.json], [200, COUNTS])
   const [kept] = await query(`select status from idempotency_key where key = 'died'`)
@@ -249,7 +249,7 @@ test('the key of a request whose edge died gives the outcome of the job', async 
 test('a job with an unclaimed answer under a key is kept until the key expires', async () => {
   const document = await createDocument()
   const headers = await addUnanswered(document, 'late')
-  const id = await claimJobOf(document)
+  const id = await claimDocumentJob(document)
   await ledger.finish(id, 'done', { result: COUNTS })
   await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [id])
   const swept = async () => (await database.db.one(deleteExpiredJobs(3600, 1000))).count
@@ -261,7 +261,7 @@ test('a job with an unclaimed answer under a key is kept until the key expires',
 
   const other = await createDocument()
   await addUnanswered(other, 'never')
-  const ownJob = await claimJobOf(other)
+  const ownJob = await claimDocumentJob(other)
   await ledger.finish(ownJob, 'done', { result: COUNTS })
   await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [ownJob])
   await query(`update idempotency_key set created_at = now() - interval '25 hours' where key = 'never'`)
@@ -271,7 +271,7 @@ test('a job with an unclaimed answer under a key is kept until the key expires',
 test('a key does not report a running job if the job was deleted before its answer was read', async () => {
   const document = await createDocument()
   const headers = await addUnanswered(document, 'gone')
-  await query('delete from job where id = $1', [await claimJobOf(document)])
+  await query('delete from job where id = $1', [await claimDocumentJob(document)])
   const again = await extract(document, '?background=true', headers)
   assert.deepEqual([again.status, again.json], [404, { detail: 'Job not found', code: 'job.missing' }])
   assert.deepEqual(await readJobIds(document), [])

@@ -6,9 +6,9 @@ import { createRunOptions } from '../runs.ts'
 import { startEdge } from './harness.ts'
 import { arbitraryOperation, createModel } from './orgs-model.ts'
 
-const base = await createTestDatabase()
+const database = await createTestDatabase()
 // Two edges with separate connections, so that only the database orders their changes.
-const edges = [await startEdge(base.url), await startEdge(base.url)]
+const edges = [await startEdge(database.url), await startEdge(database.url)]
 const LANE_COUNT = 8
 
 test("concurrent changes leave each organization an owner and never exceed a caller's rank", async (t) => {
@@ -17,9 +17,9 @@ test("concurrent changes leave each organization an owner and never exceed a cal
   const lanes = fc.array(lane, { minLength: LANE_COUNT, maxLength: LANE_COUNT })
   await fc.assert(
     fc.asyncProperty(lanes, async (all) => {
-      await base.query('alter table audit_event disable trigger audit_append_only')
-      await base.query('truncate account, organization, audit_event, job, job_event_row cascade')
-      const world = await createModel(base, edges)
+      await database.query('alter table audit_event disable trigger audit_append_only')
+      await database.query('truncate account, organization, audit_event, job, job_event_row cascade')
+      const world = await createModel(database, edges)
       await Promise.all(all.map(world.live))
       const { requests, successes } = await world.check()
       total.requests += requests

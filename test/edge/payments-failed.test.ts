@@ -11,7 +11,7 @@ const { query, send } = payments
 const ledger = createLedger(payments)
 
 /** Waits for the job of an event and claims it. */
-const claimJobOf = async (id: string, count: number): Promise<string> => {
+const claimEventJob = async (id: string, count: number): Promise<string> => {
   const jobs = await until('the job of the event exists', async () => {
     const rows = await query(`select id from job where payload ->> 'event_id' = $1 order by ordinal`, [id])
     return rows.length === count && rows
@@ -30,10 +30,10 @@ test('an event whose job fails during the request is 500, and a repetition adds 
   )
   const given = createEvent('payment_intent.succeeded', buildIntent({ name: 'unlucky' }))
   const first = send(given)
-  await ledger.finish(await claimJobOf(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
+  await ledger.finish(await claimEventJob(given.id, 1), 'failed', { code: 'internal', detail: 'x' })
   assertRefused(await first, 500, /^Internal error/)
   const second = send(given)
-  await ledger.finish(await claimJobOf(given.id, 2), 'done', { result: {} })
+  await ledger.finish(await claimEventJob(given.id, 2), 'done', { result: {} })
   assert.deepEqual((await second).json, { received: 'true' })
 })
 
@@ -44,6 +44,6 @@ test('an event whose job takes long is acknowledged after two seconds, because i
   const seconds = (performance.now() - startedAt) / 1000
   assert.ok(seconds >= 1.9 && seconds < 20, `${seconds} s`)
   const again = send(given)
-  await ledger.finish(await claimJobOf(given.id, 1), 'done', { result: {} })
+  await ledger.finish(await claimEventJob(given.id, 1), 'done', { result: {} })
   assert.equal((await again).status, 200, 'one that comes again meanwhile waits for the same job')
 })

@@ -8,7 +8,7 @@ import type { Measured } from './report.ts'
 import { queryRows, type Stack, signUp } from './stack.ts'
 import { percentile } from './stats.ts'
 
-const WAITING = Number(process.env.BENCH_WAITING ?? 100_000)
+const FLOOD_SIZE = Number(process.env.BENCH_WAITING ?? 100_000)
 const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
 const CHUNK = 5000
 const PACE_MS = 50
@@ -38,7 +38,7 @@ export async function measureStarvation(stack: Stack): Promise<Measured> {
   const before = await countWaiting(url)
   const busy = await sample()
   const left = await countWaiting(url)
-  if (left < WAITING / 2) throw new Error(`The flood ended too early: ${left} waiting of ${before}`)
+  if (left < FLOOD_SIZE / 2) throw new Error(`The flood ended too early: ${left} waiting of ${before}`)
   await worker.stop()
   const at = (share: number, target?: number) => ({
     name: `enqueued to started, p${share * 100}`,
@@ -61,7 +61,7 @@ export async function measureStarvation(stack: Stack): Promise<Measured> {
 async function addFlood(url: string, ownerId: number): Promise<void> {
   const db = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
   const task = namedTasks.get('load_test')!.get('io_simulation_task')!
-  for (let from = 0; from < WAITING; from += CHUNK) {
+  for (let from = 0; from < FLOOD_SIZE; from += CHUNK) {
     const payloads = Array.from(
       { length: CHUNK },
       () => ({ operations: 1, duration_ms: TIMEOUT_MS }) as never,

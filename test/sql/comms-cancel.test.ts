@@ -22,9 +22,9 @@ import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './le
  * versa.
  */
 
-const base = await createTestDatabase()
-const { db, query, url } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query, url } = database
+const ledger = createLedgerHelp(database)
 const SETTLE_FUNCTION = 'comms_send_settle'
 const HOUR_MS = 3_600_000
 

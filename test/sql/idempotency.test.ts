@@ -11,9 +11,9 @@ import {
 import { createTestDatabase } from '../database.ts'
 import { createLedgerHelp } from './ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query } = database
+const ledger = createLedgerHelp(database)
 
 const toFingerprint = (text: string): Buffer => Buffer.from(text)
 const claimIdempotencyKey = (

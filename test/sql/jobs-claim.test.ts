@@ -8,9 +8,9 @@ import { createTestDatabase, waitForLock } from '../database.ts'
 import { until } from '../until.ts'
 import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, query, url } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query, url } = database
+const ledger = createLedgerHelp(database)
 const lease = await ledger.lease()
 const other = await ledger.lease()
 

@@ -9,9 +9,9 @@ import { type Attempt, buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** Details of a job: its attempts, its dependencies and its chain of retries. */
 
-const base = await createTestDatabase()
-const { db, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query } = database
+const ledger = createLedgerHelp(database)
 const [one, two] = [await ledger.lease(3_600_000, [], 'host/1'), await ledger.lease(3_600_000, [], 'host/2')]
 const UNBLOCKED = { paused_at: null, most_running: null }
 const BUSY_ERROR = { code: 'database.busy', detail: 'The database is busy' }

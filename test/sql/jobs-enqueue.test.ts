@@ -4,9 +4,9 @@ import { cancelJob, enqueueJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query } = database
+const ledger = createLedgerHelp(database)
 
 describe('job_enqueue', () => {
   test('adds a waiting job with one delivery', async () => {

@@ -4,9 +4,9 @@ import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '.
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, url, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, url, query } = database
+const ledger = createLedgerHelp(database)
 const lease = await ledger.lease()
 
 /** Adds a running job of an actor, and a message that waits behind it. */

@@ -7,9 +7,9 @@ import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './le
 
 /** Each waiting job has a delivery, or waits behind a job whose end sends one. */
 
-const base = await createTestDatabase()
-const { db, query, url } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query, url } = database
+const ledger = createLedgerHelp(database)
 
 beforeEach(() =>
   query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),

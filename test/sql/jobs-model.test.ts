@@ -4,7 +4,7 @@ import { createTestDatabase } from '../database.ts'
 import { createRunOptions } from '../runs.ts'
 import { createLedgerModel, operation } from './ledger-model.ts'
 
-const base = await createTestDatabase()
+const database = await createTestDatabase()
 const PARALLEL_CLIENTS = 5
 
 test('no job is lost, duplicated or reordered under any concurrent operations and crashes', {
@@ -14,8 +14,10 @@ test('no job is lost, duplicated or reordered under any concurrent operations an
   const lanes = fc.array(lane, { minLength: PARALLEL_CLIENTS, maxLength: PARALLEL_CLIENTS })
   await fc.assert(
     fc.asyncProperty(lanes, async (all) => {
-      await base.query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs')
-      const world = await createLedgerModel(base)
+      await database.query(
+        'truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs',
+      )
+      const world = await createLedgerModel(database)
       const busy = Promise.all(
         all.map(async (operations) => {
           for (const one of operations) await world.run(one)

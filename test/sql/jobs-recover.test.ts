@@ -14,9 +14,9 @@ import { createTestDatabase, waitForLock } from '../database.ts'
 import { countRounds } from '../runs.ts'
 import { buildJobSpec, createLedgerHelp, IDLE_LOAD, type JobFields, withClient } from './ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, url, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, url, query } = database
+const ledger = createLedgerHelp(database)
 const liveLease = await ledger.lease()
 
 const rescueRunning = async (judge: Rescuer | null = null): Promise<string[]> =>

@@ -7,9 +7,9 @@ import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './le
 
 /** The rescuer finds every waiting job, even if its delivery is missing or outdated. */
 
-const base = await createTestDatabase()
-const { db, query, url } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query, url } = database
+const ledger = createLedgerHelp(database)
 
 beforeEach(() =>
   query('truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade'),

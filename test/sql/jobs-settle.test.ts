@@ -7,9 +7,9 @@ import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** A task's settle function runs once for each job, in the transaction that ends the job, however it ends. */
 
-const base = await createTestDatabase()
-const { db, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query } = database
+const ledger = createLedgerHelp(database)
 await query('create table settled (job_id uuid, status text)')
 await query(`create function note(ended job) returns void language sql as
   'insert into settled values (ended.id, ended.status)'`)

@@ -7,9 +7,9 @@ import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 /** The waiting time of a queue is that of its oldest due job. */
 
-const base = await createTestDatabase()
-const help = createLedgerHelp(base)
-const reader = createReader({ url: base.url, applicationName: 'waiting' })
+const database = await createTestDatabase()
+const help = createLedgerHelp(database)
+const reader = createReader({ url: database.url, applicationName: 'waiting' })
 after(() => reader.close())
 
 const readWait = async (queue: string): Promise<number | null> => {
@@ -26,7 +26,7 @@ test('a due job counts its waiting time, whatever scheduled job was added before
   await addMany('documents')
   assert.equal(await readWait('documents'), null)
   const [added] = await help.enqueue(buildJobSpec({ queue: 'documents' }))
-  await base.query(
+  await database.query(
     `update job set created_at = created_at - interval '1 min', run_at = run_at - interval '1 min' where id = $1`,
     [added!.job_id],
   )
@@ -37,7 +37,7 @@ test('a due job counts its waiting time, whatever scheduled job was added before
 test('a scheduled job counts its waiting time from its due time', async () => {
   await addMany('comms')
   const [added] = await help.enqueue(buildJobSpec({ queue: 'comms', delay_ms: 3_600_000 }))
-  await base.query(
+  await database.query(
     `update job set created_at = now() - interval '1 hour', run_at = now() - interval '1 min' where id = $1`,
     [added!.job_id],
   )
@@ -46,7 +46,7 @@ test('a scheduled job counts its waiting time from its due time', async () => {
 })
 
 test('live jobs are listed in the order of their insertion, whatever their due time', async () => {
-  const rows = await base.query(`select id from job where status = 'queued' order by ordinal`)
+  const rows = await database.query(`select id from job where status = 'queued' order by ordinal`)
   const lines = await reader.texts(readLiveIds.all, [null])
   assert.deepEqual(
     lines,

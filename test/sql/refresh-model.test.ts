@@ -4,7 +4,7 @@ import { createTestDatabase } from '../database.ts'
 import { createRunOptions } from '../runs.ts'
 import { clientStep, createRefreshModel, thiefStep } from './refresh-model.ts'
 
-const base = await createTestDatabase()
+const database = await createTestDatabase()
 const CLIENT_COUNT = 4
 const THIEF_COUNT = 3
 
@@ -18,8 +18,8 @@ test('replays end sessions and honest clients keep theirs, despite thieves, lost
       laneSteps(clientStep, CLIENT_COUNT),
       laneSteps(thiefStep, THIEF_COUNT),
       async (clientLanes, thiefLanes) => {
-        await base.query('delete from account')
-        const world = await createRefreshModel(base)
+        await database.query('delete from account')
+        const world = await createRefreshModel(database)
         const clients = await Promise.all(clientLanes.map(world.signIn))
         // No thief steals from the last client, so at least one stays honest.
         const victims = clients.slice(0, -1)

@@ -6,9 +6,9 @@ import { assertFailure, createExtractions, createPage } from './extract-help.ts'
 
 /** Extracting a mail creates documents from its attachments. */
 
-const base = await createTestDatabase()
-const { query } = base
-const { add, run, pages } = createExtractions(base)
+const database = await createTestDatabase()
+const { query } = database
+const { add, run, pages } = createExtractions(database)
 
 /** Reads the documents that were attached to a mail. */
 const readAttached = (id: number) =>

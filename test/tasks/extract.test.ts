@@ -6,9 +6,9 @@ import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { assertFailure, blank, createExtractions, createPage } from './extract-help.ts'
 
-const base = await createTestDatabase()
-const { query } = base
-const { add, run, pages } = createExtractions(base)
+const database = await createTestDatabase()
+const { query } = database
+const { add, run, pages } = createExtractions(database)
 
 const lockPages = sql.type(noRows)`lock table document_page in exclusive mode`
 const crash = new Error('the process died here')
@@ -116,7 +116,7 @@ describe('extracting a document', () => {
     const id = await add('x')
     const [holding, reading] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const hold = (): Promise<void> =>
-      base.db.transaction(async (tx) => {
+      database.db.transaction(async (tx) => {
         await tx.run(lockPages)
         holding.resolve()
         await reading.promise

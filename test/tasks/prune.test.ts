@@ -8,9 +8,9 @@ import { pruneExpired } from '../../tasks/system/prune.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from '../sql/ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query } = database
+const ledger = createLedgerHelp(database)
 
 const runTask = (settings: Record<string, string> = {}, signal = new AbortController().signal) =>
   pruneExpired.run({ db, settings: parseSettings(settings), signal } as TaskContext, {})

@@ -9,9 +9,9 @@ import { createTestDatabase } from '../database.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { createLedgerHelp } from '../sql/ledger-help.ts'
 
-const base = await createTestDatabase()
-const { db, query } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query } = database
+const ledger = createLedgerHelp(database)
 
 const Payload = z.strictObject({ id: z.int(), note: z.string().default('none') })
 const plainTask = defineTask({

@@ -16,9 +16,9 @@ import { log } from './parts.ts'
 
 /** Runs the executor with a real ledger, and threads that the test controls. */
 
-const base = await createTestDatabase()
-const { db } = base
-const help = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db } = database
+const help = createLedgerHelp(database)
 
 const quickTask = {
   pool: 'io',
@@ -95,7 +95,7 @@ async function openExecutor() {
 
 /** Returns the ms between the end of a job's last attempt and its next one. */
 async function readBackoff(id: string): Promise<number> {
-  const [row] = await base.query(
+  const [row] = await database.query(
     `select round(extract(epoch from run_at - created_at) * 1000)::int as ms from job_event_row
      join (select id, run_at from job) job on id = job_id where id = $1 order by seq desc limit 1`,
     [id],
@@ -129,7 +129,7 @@ describe('the executor', () => {
     for (const attempt of [2, 3]) {
       assert.equal(await help.status(job.id), 'queued')
       waits.push(await readBackoff(job.id))
-      await base.query('update job set run_at = now() where id = $1', [job.id])
+      await database.query('update job set run_at = now() where id = $1', [job.id])
       const ended = run(job.id)
       ;(await thread(job.id, attempt)).end(failed)
       await ended
@@ -353,7 +353,7 @@ describe('the executor', () => {
           async () =>
             (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'queued',
         )
-        await base.query('update job set run_at = now() where id = $1', [job.id])
+        await database.query('update job set run_at = now() where id = $1', [job.id])
         void run(job.id)
       }
     const suspect = await thread(two.id, SUSPECT_FROM_DEATHS + 1)
@@ -369,7 +369,7 @@ describe('the executor', () => {
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', host: 'isolated' })
       await until('the crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
-      await base.query('update job set run_at = now() where id = $1', [one.id])
+      await database.query('update job set run_at = now() where id = $1', [one.id])
       if (crashes < MAX_CRASHES) void run(one.id)
     }
     const row = await help.row(one.id)

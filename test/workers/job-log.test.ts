@@ -11,9 +11,9 @@ import { log } from './parts.ts'
 
 /** A job's page shows the lines that its worker logged about it. */
 
-const base = await createTestDatabase()
-const { db, query, url } = base
-const ledger = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query, url } = database
+const ledger = createLedgerHelp(database)
 const AT = '2026-01-31T12:00:00.123Z'
 
 async function addJob(): Promise<string> {

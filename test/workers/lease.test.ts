@@ -9,15 +9,15 @@ import { createLedgerHelp } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { createFaultyDatabase, log } from './parts.ts'
 
-const base = await createTestDatabase()
-const { query } = base
-const help = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { query } = database
+const help = createLedgerHelp(database)
 const openLeases = new Set<Lease>()
 // Tests of expiry use a quarter of production's lease time. The others use a time after which nothing expires.
 const [SHORT_LEASE_MS, LONG_LEASE_MS] = [500, 60_000]
 
 async function holdTestLease(ttlMs = SHORT_LEASE_MS, onRecovered = () => {}) {
-  const db = createFaultyDatabase(base.db, () => fail('database.down'))
+  const db = createFaultyDatabase(database.db, () => fail('database.down'))
   const heartbeats: (readonly { id: string; attempt: number; cancel: boolean }[])[] = []
   const recovered: string[] = []
   const running: string[] = []
@@ -121,7 +121,7 @@ describe('a lease', { concurrency: false }, () => {
     const first = await until('the first heartbeat arrives', () => heartbeats[0])
     assert.deepEqual(first, [{ id: job.id, attempt: 1, cancel: false }])
     running.push(job.id)
-    await base.db.one(cancelJob(job.id))
+    await database.db.one(cancelJob(job.id))
     await until('the cancel request arrives', () => heartbeats.at(-1)?.[0]?.cancel)
     await help.finish({ ...job, outcome: 'cancelled' })
   })

@@ -7,15 +7,15 @@ import { createFaultyDatabase, type FaultyDatabase, log } from './parts.ts'
 
 /** Creates a worker's ledger on the file's own database, with access to the tables behind it. */
 export async function createWorkerLedger() {
-  const base = await createTestDatabase()
-  const help = createLedgerHelp(base)
+  const database = await createTestDatabase()
+  const help = createLedgerHelp(database)
   const lease = await help.lease()
 
   /**
    * Opens a new ledger. Also returns the statements it sent, the jobs it notified about and the attempts it gave up.
    */
   const open = (leaseId: () => string = () => lease, claimNotify = () => false) => {
-    const db: FaultyDatabase = createFaultyDatabase(base.db, () => fail('database.down'))
+    const db: FaultyDatabase = createFaultyDatabase(database.db, () => fail('database.down'))
     const marked: string[] = []
     const superseded: string[] = []
     const ledger = createLedger({
@@ -36,7 +36,7 @@ export async function createWorkerLedger() {
   const running = (count: number) => Promise.all(Array.from({ length: count }, () => help.running({}, lease)))
   const notes = async (id: string) =>
     (await help.events(id)).filter((event) => event.kind === 'note').map((event) => event.data.n)
-  return { base, help, lease, open, running, notes }
+  return { base: database, help, lease, open, running, notes }
 }
 
 /** Returns progress entry number `n` of a job. */

@@ -9,13 +9,13 @@ import { startParts } from './parts.ts'
 
 /** Tests whole attempts on real threads. */
 
-const base = await createTestDatabase()
-const ledgerHelp = createLedgerHelp(base)
+const database = await createTestDatabase()
+const ledgerHelp = createLedgerHelp(database)
 const leaseId = await ledgerHelp.lease()
 // In ms. The long period suffices on the busiest machine; the short one keeps the tests fast.
 const [LONG_GRACE_MS, SHORT_GRACE_MS] = [60_000, 300]
 const grace = { killGraceMs: SHORT_GRACE_MS }
-const { executor, pools, ledger } = await startParts(base, leaseId, grace)
+const { executor, pools, ledger } = await startParts(database, leaseId, grace)
 
 /** Claims a job through its delivery and runs it to the end. */
 async function runAttempt(id: string): Promise<void> {
@@ -39,8 +39,8 @@ const waitUntilRunning = (id: string) =>
 const runJob = async (...args: Parameters<typeof startAttempt>) => (await startAttempt(...args)).ended
 
 async function cancelAttempt(id: string): Promise<void> {
-  await base.db.one(cancelJob(id))
-  const [row] = await base.query(
+  await database.db.one(cancelJob(id))
+  const [row] = await database.query(
     `select coalesce(json_agg(json_build_object('id', id, 'attempt', attempt, 'cancel', cancel_requested_at is not null)), '[]') as held
      from job where status = 'running' and lease_id = $1`,
     [leaseId],
@@ -136,7 +136,7 @@ describe('outcomes of attempts', () => {
     )
     await ledgerHelp.enqueue(...jobs)
     await Promise.all(jobs.map((job) => runAttempt(job.id)))
-    const [counts] = await base.query(
+    const [counts] = await database.query(
       `select count(*)::int as n from job where id = any($1) and status = 'done' and result = payload and attempt = 1`,
       [jobs.map((job) => job.id)],
     )

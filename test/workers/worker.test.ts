@@ -14,9 +14,9 @@ import { startTestWorker, TASKS_MODULE } from './parts.ts'
 
 /** Tests whole workers: queue, lease, ledger and threads. */
 
-const base = await createTestDatabase()
-const { db, query, url } = base
-const ledgerHelp = createLedgerHelp(base)
+const database = await createTestDatabase()
+const { db, query, url } = database
+const ledgerHelp = createLedgerHelp(database)
 const findTask = createTaskFinder(await loadTasks([TASKS_MODULE]))
 // Runs the jobs of all tests that start no worker of their own.
 await startTestWorker(url, 'flaky,io,cpu', { rescueMs: 500 })

@@ -30,7 +30,7 @@ export const base64url = (max: number) =>
     .regex(/^[A-Za-z0-9_-]+$/, 'must be base64url')
     .meta({ examples: [EXAMPLE_CHALLENGE] })
 
-/** The browser must send back only this part of its options. */
+/** The one option that the server needs back. Browsers return it in `clientDataJSON`. */
 export const challengeFields = { challenge: z.string().meta({ examples: [EXAMPLE_CHALLENGE] }) }
 
 /** Fields that new and existing credentials share. Other fields from browsers are ignored. */

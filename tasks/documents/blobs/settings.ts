@@ -56,7 +56,7 @@ export function checkBlobSettings(env: Readonly<Record<string, string | undefine
     problems.push("BLOB_STORE: s3:// needs S3_REGION, or S3_ENDPOINT_URL for a server other than Amazon's")
   if ((key === undefined) !== (secret === undefined))
     problems.push('S3_ACCESS_KEY: needs S3_SECRET_KEY, and vice versa')
-  // Without keys, only machines at Amazon can fall back to a role.
+  // Without keys, the S3 client falls back to the machine's IAM role, which exists only on AWS.
   if (endpoint !== undefined && key === undefined && secret === undefined)
     problems.push('S3_ENDPOINT_URL: needs S3_ACCESS_KEY and S3_SECRET_KEY')
   return problems
