@@ -3,11 +3,14 @@ import { readFileSync } from 'node:fs'
 
 const ROOT = new URL('../', import.meta.url)
 
-/** Returns `FILE:LINE` of the first line that contains `text`, to show where a list begins. */
-export function findLine(file: string, text: string): string {
+/**
+ * Returns `FILE:LINE` of the first line that starts with the words `start`, to show where a list begins. A word in the
+ * middle of a line does not count: the call of this function names it, too.
+ */
+export function findLine(file: string, start: string): string {
   const lines = readFileSync(new URL(file, ROOT), 'utf8').split('\n')
-  const index = lines.findIndex((line) => line.includes(text))
-  assert.ok(index >= 0, `${file} has no line with ${text}`)
+  const index = lines.findIndex((line) => new RegExp(`^\\s*${start}\\b`).test(line))
+  assert.ok(index >= 0, `${file} has no line that starts with ${start}`)
   return `${file}:${index + 1}`
 }
 

@@ -154,7 +154,7 @@ test('every operation has a line, and every line and request has an operation', 
     [...new Set(lines.map(({ operation }) => operation))].sort()
   const operations = declaredRoutes.map(({ area, route }) => operationOf(area, route))
   assertListed(operations, inTables(...tables.ACCESS, ...tables.RANKS), [
-    findLine('test/edge/matrix-table.ts', 'export const ACCESS'),
+    findLine('test/edge/matrix-table.ts', 'export const ACCESS_RULES'),
   ])
   const names = new Set(Object.values(tables).flatMap((lines) => lines.map(({ name }) => name)))
   assert.deepEqual(

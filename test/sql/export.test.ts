@@ -43,8 +43,8 @@ test('every table that references an account is in its export, or has a reason n
     keys.map(({ key }) => key),
     known,
     [
-      findLine('sql/accounts/export.ts', 'PARTS'),
-      `${findLine('test/sql/export.test.ts', 'const LEFT_OUT')} with a reason`,
+      findLine('sql/accounts/export.ts', 'export const EXPORT_PARTS'),
+      `${findLine('test/sql/export.test.ts', 'const EXCLUDED_COLUMNS')} with a reason`,
     ],
   )
 })

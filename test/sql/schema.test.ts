@@ -68,7 +68,7 @@ test('every foreign key has an index, so that deletes do not scan tables', async
   assertListed(
     bare.map(({ name }) => name),
     SMALL_TABLE_KEYS,
-    ['sql/schema as an index', findLine('test/sql/schema.test.ts', 'const TINY')],
+    ['sql/schema as an index', findLine('test/sql/schema.test.ts', 'const SMALL_TABLE_KEYS')],
   )
 })
 

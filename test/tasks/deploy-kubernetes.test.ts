@@ -159,7 +159,7 @@ describe('the Kubernetes example', () => {
 
   test('serves every queue once', () => {
     const served = pods.flatMap(({ container }) => readQueues(container) ?? [])
-    assertListed(queues, served, [findLine('deploy/kubernetes/worker.yaml', 'WORKER_QUEUES')])
+    assertListed(queues, served, [findLine('deploy/kubernetes/worker.yaml', '- name: WORKER_QUEUES')])
   })
 
   test('probes an edge at existing paths and ports', () => {
