@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { parseServers } from '../sql/hosts.ts'
-import { isLoopback } from './addresses.ts'
 
-/** Schemas of settings in the environment, and checks of their combinations. */
+/** Schemas of settings in the environment. */
 
 /** A rate limit: at most `max` requests of one client in any period of `seconds`. */
 export interface RateLimit {
@@ -96,34 +95,4 @@ export function isGuessable(key: string): boolean {
   const steps = Array.from(key.slice(1), (_, i) => Math.abs(key.charCodeAt(i + 1) - key.charCodeAt(i)))
   // A random key of 32 hexadecimal digits fails either test less than once in a million times.
   return new Set(key).size < 6 || steps.filter((step) => step <= 1).length > (2 / 3) * steps.length
-}
-
-/** Checks the requirements of production by raw values. Returns the problems. */
-export function checkProduction(env: Readonly<Record<string, string | undefined>>): string[] {
-  if (env.NODE_ENV !== 'production') return []
-  const problems: string[] = []
-  if (env.SECRET_KEY === undefined)
-    problems.push('SECRET_KEY: required in production (32 characters or more)')
-  else if (isGuessable(env.SECRET_KEY))
-    problems.push('SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key')
-  if (env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
-  if (!isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)
-    problems.push(
-      'PUBLIC_BASE_URL: required in production, such as https://api.example.com; or set ALLOWED_HOSTS',
-    )
-  return problems
-}
-
-const MODELS_DEV_URL = 'https://models.dev/api.json'
-
-/** Returns the URL of the model list. Tests make no external requests by default. */
-export function resolveCatalogUrl({
-  LLM_CATALOG_URL: given,
-  NODE_ENV,
-}: {
-  readonly LLM_CATALOG_URL?: string | undefined
-  readonly NODE_ENV: string
-}): string | null {
-  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV_URL)
-  return url === 'none' ? null : url
 }

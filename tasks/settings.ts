@@ -1,14 +1,9 @@
 import { z } from 'zod'
 import type { Quotas } from '../sql/quotas.ts'
 import type { ReadKind } from '../sql/slow-reads.ts'
-import {
-  type AccountSettings,
-  accountShape,
-  buildAccountSettings,
-  checkAccountSettings,
-} from './accounts/settings.ts'
+import { type AccountSettings, accountShape, buildAccountSettings } from './accounts/settings.ts'
 import { isLoopback, resolveServedHosts, type ServedHosts } from './addresses.ts'
-import { AI_PROVIDERS, isAiProvider, keySettingName, PROVIDERS } from './ai/providers.ts'
+import { AI_PROVIDERS, keySettingName, PROVIDERS } from './ai/providers.ts'
 import { type AiModel, type AiSettings, aiShape, buildAiSettings } from './ai/settings.ts'
 import {
   buildEmailSettings,
@@ -17,18 +12,13 @@ import {
   type EmailSettings,
   type TelephonySettings,
 } from './comms/settings.ts'
-import {
-  type BlobSettings,
-  blobShape,
-  buildBlobSettings,
-  checkBlobSettings,
-} from './documents/blobs/settings.ts'
+import { type BlobSettings, blobShape, buildBlobSettings } from './documents/blobs/settings.ts'
 import { InstalledLanguages, Languages } from './documents/languages.ts'
 import { buildPaymentSettings, type PaymentSettings, paymentShape } from './payments/settings.ts'
 import { buildQuotas, quotaShape } from './quotas.ts'
 import { buildRagSettings, type RagSettings, ragShape } from './rag/settings.ts'
+import { checkCombinations } from './setting-checks.ts'
 import {
-  checkProduction,
   countField,
   databaseUrlField,
   hostsField,
@@ -36,7 +26,6 @@ import {
   listField,
   type RateLimit,
   rateField,
-  resolveCatalogUrl,
   wholeNumberField,
 } from './setting-fields.ts'
 import { buildRetentionSettings, type RetentionSettings, retentionShape } from './system/settings.ts'
@@ -52,6 +41,7 @@ export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as 
 
 /** Minimum length of SECRET_KEY, in characters. */
 export const MIN_SECRET_LENGTH = 32
+const MODELS_DEV_URL = 'https://models.dev/api.json'
 
 const Environment = z.object({
   PROJECT_NAME: z
@@ -372,6 +362,12 @@ function buildWorkerSettings(env: Env) {
   } satisfies Partial<Settings>
 }
 
+/** Returns the URL of the model list. Tests make no external requests by default. */
+function resolveCatalogUrl({ LLM_CATALOG_URL: given, NODE_ENV }: Env): string | null {
+  const url = given ?? (NODE_ENV === 'test' ? 'none' : MODELS_DEV_URL)
+  return url === 'none' ? null : url
+}
+
 /** Returns the reader of pages. `AI_MODEL` applies only to `AI_PROVIDER`. Other providers use their default models. */
 function resolveVisionProvider(env: Env): Settings['visionProvider'] {
   const provider = env.VISION_PROVIDER
@@ -384,15 +380,4 @@ function resolveVisionProvider(env: Env): Settings['visionProvider'] {
     baseUrl: endpoints[provider].baseUrl,
     timeoutSeconds,
   }
-}
-
-/** Checks combinations of settings by their raw values, so that it reports them even if other values are invalid. */
-function checkCombinations(env: Readonly<Record<string, string | undefined>>): string[] {
-  const problems = checkProduction(env)
-  const vision = env.VISION_PROVIDER
-  if (vision !== undefined && isAiProvider(vision) && env[keySettingName(vision)] === undefined)
-    problems.push(`VISION_PROVIDER: needs ${keySettingName(vision)}`)
-  if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
-    problems.push('METRICS_PORT: must differ from PORT')
-  return [...problems, ...checkAccountSettings(env), ...checkBlobSettings(env)]
 }

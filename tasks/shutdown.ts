@@ -16,10 +16,10 @@ const STEP_TIMEOUT_MS = 3000
 export const createStep = (
   name: string,
   run: ShutdownStep['run'],
-  limitMs = STEP_TIMEOUT_MS,
+  timeoutMs = STEP_TIMEOUT_MS,
 ): ShutdownStep => ({
   name,
-  timeoutMs: limitMs,
+  timeoutMs,
   run,
 })
 
