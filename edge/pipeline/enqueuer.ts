@@ -35,26 +35,69 @@ interface EnqueuerOptions {
   readonly waitingQuota: number
 }
 
-export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions): Enqueuer {
-  const waiting: PendingRequest[] = []
+export function createEnqueuer(options: EnqueuerOptions): Enqueuer {
+  return new BatchedEnqueuer(options)
+}
+
+class BatchedEnqueuer implements Enqueuer {
+  readonly #options: EnqueuerOptions
+  readonly #waiting: PendingRequest[] = []
   // Requests of a failed batch, retried one by one. A bad job, such as one of a deleted account, then fails only its
   // own request.
-  const isolated: PendingRequest[] = []
-  let flushing = false
+  readonly #isolated: PendingRequest[] = []
+  #isFlushing = false
 
-  const notifyQueued = (rows: readonly EnqueuedJob[]): void => {
-    for (const { job_id } of rows.slice(0, MAX_ANNOUNCED_JOBS)) publisher.notify(job_id, 'later')
+  constructor(options: EnqueuerOptions) {
+    this.#options = options
   }
 
-  const addNow = async (specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> => {
-    const rows = await db.any(enqueueJobs(specs, waitingQuota))
-    notifyQueued(rows)
+  async add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly EnqueuedJob[]> {
+    if (tx !== undefined) {
+      const rows = await this.#insert(tx, specs)
+      tx.afterCommit(() => this.#notifyQueued(rows))
+      return rows
+    }
+    return specs.length > MAX_SHARED_JOBS ? this.#addNow(specs) : this.#addTogether(specs)
+  }
+
+  #addTogether(specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ specs, resolve, reject })
+      if (this.#isFlushing) return
+      this.#isFlushing = true
+      // Runs after all requests of this event loop iteration.
+      setImmediate(() => this.#flush())
+    })
+  }
+
+  #insert(db: EnqueuerOptions['db'], specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
+    return db.any(enqueueJobs(specs, this.#options.waitingQuota))
+  }
+
+  async #addNow(specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
+    const rows = await this.#insert(this.#options.db, specs)
+    this.#notifyQueued(rows)
     return rows
   }
 
-  const addBatch = async (batch: readonly PendingRequest[]): Promise<void> => {
+  #notifyQueued(rows: readonly EnqueuedJob[]): void {
+    for (const { job_id } of rows.slice(0, MAX_ANNOUNCED_JOBS))
+      this.#options.publisher.notify(job_id, 'later')
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#isolated.length + this.#waiting.length > 0) {
+      const isolated = this.#isolated.splice(0, 1)
+      await this.#addBatch(
+        isolated.length > 0 ? isolated : this.#waiting.splice(0, countBatchRequests(this.#waiting)),
+      )
+    }
+    this.#isFlushing = false
+  }
+
+  async #addBatch(batch: readonly PendingRequest[]): Promise<void> {
     try {
-      const rows = await addNow(batch.flatMap(({ specs }) => specs))
+      const rows = await this.#addNow(batch.flatMap(({ specs }) => specs))
       let from = 0
       for (const { specs, resolve } of batch) {
         resolve(rows.slice(from, from + specs.length))
@@ -64,44 +107,12 @@ export function createEnqueuer({ db, publisher, waitingQuota }: EnqueuerOptions)
       // A database failure affects every request, so do not retry any. One by one, each retry would wait for a timeout,
       // and add jobs long after its client has left. If only the reply was lost, the retry would add the jobs twice.
       if (error instanceof Failure && error.code.startsWith('database.'))
-        for (const { reject } of [...batch, ...isolated.splice(0), ...waiting.splice(0)]) reject(error)
-      else if (batch.length > 1) isolated.push(...batch)
+        for (const { reject } of [...batch, ...this.#isolated.splice(0), ...this.#waiting.splice(0)])
+          reject(error)
+      else if (batch.length > 1) this.#isolated.push(...batch)
       else batch[0]!.reject(error)
     }
   }
-
-  const flush = async (): Promise<void> => {
-    while (isolated.length + waiting.length > 0) {
-      const batch = isolated.length > 0 ? isolated : waiting
-      await addBatch(batch.splice(0, batch === isolated ? 1 : countBatchRequests(waiting)))
-    }
-    flushing = false
-  }
-
-  return {
-    add: (specs, tx) => {
-      if (tx !== undefined) return addInTx(tx, specs, waitingQuota, notifyQueued)
-      if (specs.length > MAX_SHARED_JOBS) return addNow(specs)
-      return new Promise((resolve, reject) => {
-        waiting.push({ specs, resolve, reject })
-        if (flushing) return
-        flushing = true
-        // Runs after all requests of this event loop iteration.
-        setImmediate(flush)
-      })
-    },
-  }
-}
-
-async function addInTx(
-  tx: Transaction,
-  specs: readonly JobSpec[],
-  waitingQuota: number,
-  onCommit: (rows: readonly EnqueuedJob[]) => void,
-): Promise<readonly EnqueuedJob[]> {
-  const rows = await tx.any(enqueueJobs(specs, waitingQuota))
-  tx.afterCommit(() => onCommit(rows))
-  return rows
 }
 
 /** Returns the number of leading requests that fit into one statement. */
