@@ -136,7 +136,7 @@ test('a cached account needs no query: /auth/me answers for 5 s without the data
       assert.deepEqual([answer.status, answer.json.id], [200, id])
     }
     frozenClock.mock.mockImplementation(() => startedAt + 5_000)
-    assert.equal((await getMe(edge, token)).status, 503, 'nor is it believed for ever')
+    assert.equal((await getMe(edge, token)).status, 503, 'and the cached state expires')
   } finally {
     frozenClock.mock.mockImplementation(() => startedAt)
     await line.restore()

@@ -119,7 +119,7 @@ test('none: every caller may administrate', async () => {
   await assertForEachCaller('PATCH', `/users/${id}`, 400)
   await assertForEachCaller('PATCH', `/users/${id}/role?role=moderator`, 200)
   await assertForEachCaller('PATCH', `/users/${id}/deactivate`, 200)
-  assert.equal((await logIn(noAuthEdge, email)).status, 403, 'which is told to whoever signs in all the same')
+  assert.equal((await logIn(noAuthEdge, email)).status, 403, 'a deactivated account cannot sign in')
   await assertForEachCaller('PATCH', `/users/${id}/activate`, 200)
   await assertForEachCaller('PATCH', `/users/${UNKNOWN_ID}/activate`, 404)
   await assertForEachCaller('PATCH', `/users/${admin.id}/deactivate`, 409)

@@ -60,6 +60,6 @@ test('a text message that the provider may have received is not cancelled but se
   assert.equal((await cancelling).status, 202)
   await waiting
   const [after] = await query('select status from comms_send where id = $1', [one.id])
-  assert.equal(after!.status, 'unknown', 'its job can be, and nobody can tell')
+  assert.equal(after!.status, 'unknown', 'its job can be cancelled, and its outcome is unknown')
   twilio.mode = () => 'take'
 })

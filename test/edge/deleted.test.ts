@@ -94,7 +94,7 @@ describe('a deleted account', () => {
     assertRefused(await call(owner, 'DELETE', `/${id}/members/${member.id}`), 404, 'Member not found')
     assert.equal(invite.status, 'pending')
     const again = (await call(owner, 'POST', `/${id}/invites`, { json: { email: member.email } })).json
-    assert.equal(again.status, 'pending', 'nobody has the address')
+    assert.equal(again.status, 'pending', 'no account has the address')
   })
 
   test('is purged by a job without an owner, also after deleting itself', async () => {

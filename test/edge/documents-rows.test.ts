@@ -203,7 +203,7 @@ test('DELETE of a protected document is 409', async () => {
   assert.equal(
     (await api.call('DELETE', documentPath(kept), { token: bob.token })).status,
     404,
-    'which a stranger is not told',
+    'another account does not learn that it is protected',
   )
 })
 

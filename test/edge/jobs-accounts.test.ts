@@ -69,7 +69,7 @@ test('reading, following or cancelling one is 404 for others, like a missing job
   }
   const shown = await api.get(`${JOBS}/${id}`, { token: admin.token })
   assert.deepEqual([shown.status, shown.json.status, shown.json.queue], [200, 'queued', 'accounts'])
-  assert.doesNotMatch(shown.text, /told-to-nobody/, 'not even admins are told to whom')
+  assert.doesNotMatch(shown.text, /told-to-nobody/, 'not even admins see the recipient')
   assert.equal((await api.call('DELETE', `${JOBS}/${id}`, { token: admin.token })).status, 202)
 })
 

@@ -34,7 +34,7 @@ const whoArea = area('who', '/who', { auth: 'user' }, [
 const { url, query, admin, newcomer } = await getSharedCast()
 const api = await startEdge(url, { areas: [...areas, whoArea] })
 const USERS = '/api/v1/auth/users'
-const NAME_BODY = { name: 'whoever' }
+const NAME_BODY = { name: 'Ann' }
 
 const setRole = async (id: number, role: string): Promise<void> => {
   const answer = await api.call('PATCH', `${USERS}/${id}/role?role=${role}`, { token: admin.token })

@@ -74,7 +74,7 @@ describe('POST /orgs/{org_id}/invites', () => {
       account_id: null,
       data: { invite: row, email, role: 'member' },
     })
-    assert.deepEqual(Object.values(await roles(id)).length, 3, 'nobody is added yet')
+    assert.deepEqual(Object.values(await roles(id)).length, 3, 'no member is added yet')
   })
 
   test('stores no token, even for an Idempotency-Key, which returns it again', async () => {

@@ -90,7 +90,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
       members(e).set(e.actor_id, 'admin').set(e.account_id, 'owner')
     },
     'member.added': (e) => {
-      assert.ok(!members(e).has(e.account_id), 'nobody is a member twice')
+      assert.ok(!members(e).has(e.account_id), 'each account is a member once')
       if (e.data.invite === undefined) mayRule(e, e.data.role!)
       else assert.deepEqual([inviteOf(e).status, inviteOf(e).role], ['accepted', e.data.role])
       members(e).set(e.account_id, e.data.role!)

@@ -91,7 +91,7 @@ describe('POST /orgs', () => {
       `select count(*)::int as n from organization_member where user_id = any($1)`,
       [some.map(({ id }) => id)],
     )) as [{ n: number }]
-    assert.equal(n, 1, 'nobody owns what was not made')
+    assert.equal(n, 1, 'failed requests make no owner')
   })
 
   test('rejects invalid input with 422 and anonymous callers with 401', async () => {

@@ -222,7 +222,7 @@ describe('a collection is updated', { concurrency: true }, () => {
     await indexCollection(owner, 'dates', { ids: [id] })
     assert.deepEqual(await findContents(owner, 'dates', 'dates'), ['dates are sweet'])
     assert.equal((await api.call('DELETE', documentPath(id), { token })).status, 204)
-    assert.deepEqual(await findContents(owner, 'dates', 'dates'), [], 'at once, before it is indexed')
+    assert.deepEqual(await findContents(owner, 'dates', 'dates'), [], 'immediately, before it is indexed')
     await until('the collection to be indexed', async () => {
       const { json } = await api.get('/rag/collections/dates', { token })
       return json.document_count === 0

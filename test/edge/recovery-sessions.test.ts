@@ -58,7 +58,7 @@ async function assertAlive(session: Session): Promise<Session> {
  * is notified.
  */
 async function assertEnded({ token, refresh: used }: Session, here: Api): Promise<void> {
-  assert.equal(await readMeStatus(token, here), 401, 'at once where it was done')
+  assert.equal(await readMeStatus(token, here), 401, 'immediately on the edge that ended it')
   for (const edge of edges) assert.equal((await refresh(used, edge)).status, 401)
   for (const edge of edges)
     await until('the access token is rejected', async () => (await readMeStatus(token, edge)) === 401)

@@ -205,7 +205,7 @@ test('for a slow subscriber to all jobs only ids are kept, and their latest stat
   open()
   await waitForTurn()
   change([createEvent(1, 'running', 'b')])
-  assert.deepEqual([stream.sent.map(dataOf), reads], [[['{"n":1}']], ['live']], 'as it was told')
+  assert.deepEqual([stream.sent.map(dataOf), reads], [[['{"n":1}']], ['live']], 'as notified')
   stream.writable = false
   for (let seq = 2; seq <= 1000; seq++)
     change(
@@ -218,7 +218,7 @@ test('for a slow subscriber to all jobs only ids are kept, and their latest stat
   assert.deepEqual(stream.sent.slice(1).map(dataOf), [['{"n":1000}', '{"n":1000}', '{"n":1000}']])
   assert.deepEqual(reads.slice(1), ['3 states'])
   change([createEvent(1001, 'running', 'a')])
-  assert.deepEqual(stream.sent.slice(2).map(dataOf), [['{"n":1001}']], 'and it is told again')
+  assert.deepEqual(stream.sent.slice(2).map(dataOf), [['{"n":1001}']], 'and is notified again')
 })
 
 test('a subscriber to all jobs gets pages at its own pace, without read-ahead', async () => {

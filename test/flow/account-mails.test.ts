@@ -43,7 +43,7 @@ test('does not resend a mail after a worker is killed during its delivery, and a
   await startProcess('worker', url, env)
   const outcome = async () => (await listSends(admin)).find(({ to }) => to[0] === 'user@example.com')
   await until('the send has an outcome', async () => (await outcome())?.status === 'unknown')
-  assert.equal(mail.taken.length, 2, 'nobody got a mail twice')
+  assert.equal(mail.taken.length, 2, 'each mail was sent once')
   assert.deepEqual(await listSends(user), [], 'mails of accounts are for admins')
   // A suppressed address can still register and sign in. Mail to it fails, and admins can see that.
   await query(`insert into comms_suppression (address, reason, send_id)

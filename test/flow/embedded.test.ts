@@ -24,7 +24,7 @@ test('a first start creates the database, and a second one keeps its rows and pa
   assert.deepEqual(await queryRows(second.url, 'select word from kept'), [{ word: 'still here' }])
   assert.equal(new URL(second.url).password, new URL(first.url).password)
   const kept = statSync(path.join(dataDir, 'postgres/PG_VERSION'))
-  assert.deepEqual([kept.ino, kept.ctimeMs], [made.ino, made.ctimeMs], 'the second start makes nothing anew')
+  assert.deepEqual([kept.ino, kept.ctimeMs], [made.ino, made.ctimeMs], 'the second start creates nothing')
 })
 
 test('a running database', async (t) => {

@@ -79,7 +79,7 @@ test(`reads a document across ${SIGNALS.join(', ')} of the database`, async (t) 
 /** Stops the server and waits until it has been restarted. */
 async function restart(signal: 'SIGINT' | 'SIGKILL'): Promise<void> {
   const pid = readPostmasterPid()
-  assert.notEqual(pid, 0, 'a signal to nobody goes to all processes of the group')
+  assert.notEqual(pid, 0, 'a signal to process 0 reaches the whole process group')
   process.kill(pid, signal)
   await until('a new server is running', () => ![0, pid].includes(readPostmasterPid()))
 }

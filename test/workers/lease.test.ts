@@ -245,7 +245,7 @@ describe('a lease', { concurrency: false }, () => {
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     const looks = calls('job_rescue_running')
     await until('the worker has searched for dead leases', () => calls('job_rescue_running') > looks + 2)
-    assert.deepEqual(recovered, [], 'nobody is judged while renewals fail')
+    assert.deepEqual(recovered, [], 'no job is rescued while renewals fail')
     db.fault = null
     // Read before this worker may declare others dead. A late renewal would change the value.
     const since = await until('the lease is renewed', async () => {
@@ -261,7 +261,7 @@ describe('a lease', { concurrency: false }, () => {
        where job_id = $1 order by seq desc limit 1`,
       [job.id, since],
     )) as [{ steady: string }]
-    assert.ok(Number(steady) >= SHORT_LEASE_MS, 'not at once')
+    assert.ok(Number(steady) >= SHORT_LEASE_MS, 'not immediately')
     assert.deepEqual(recovered, [job.id], 'nor its own jobs')
     await help.finish({ ...own, outcome: 'done' })
   })

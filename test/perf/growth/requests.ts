@@ -86,7 +86,7 @@ const accounts: Record<string, RequestMaker> = {
     admin({ variant: 'of a day', query: { ...dayRange(100, 99), page_size: 1 } }),
     admin({ variant: 'search, an address', query: { search: 'person-50@' } }),
     admin({ variant: 'search, what many have', query: { search: 'example', ...SHORT_PAGE.query } }),
-    admin({ variant: 'search, what nobody has', query: { search: 'zzzzzzz', sort: 'email' } }),
+    admin({ variant: 'search without matches', query: { search: 'zzzzzzz', sort: 'email' } }),
   ],
   '/api/v1/auth/users/:user_id': byCallers(['admin'], { params: { user_id: 3 } }),
   '/api/v1/auth/users/:user_id/quotas': byCallers(['admin'], { params: { user_id: 2 } }),
