@@ -29,8 +29,8 @@ export function parseServers(url: string): Servers {
   const [, scheme = '', user = '', hosts = '', path = '', search = ''] = parts
   const parameters = new URLSearchParams(search)
   const attributes = parameters.get(ATTRIBUTES) ?? 'any'
-  const wanted = ROLE_BY_ATTRIBUTE.get(attributes)
-  if (wanted === undefined)
+  const requiredRole = ROLE_BY_ATTRIBUTE.get(attributes)
+  if (requiredRole === undefined)
     throw new TypeError(
       `${ATTRIBUTES} must be ${[...ROLE_BY_ATTRIBUTE.keys()].join(', ')}, not ${attributes}`,
     )
@@ -38,7 +38,7 @@ export function parseServers(url: string): Servers {
   const rest = parameters.size === 0 ? '' : `?${parameters}`
   return {
     urls: hosts.split(',').map((host) => `${scheme}${user}${host}${path}${rest}`),
-    requiredRole: wanted,
+    requiredRole,
   }
 }
 

@@ -286,7 +286,7 @@ export function area(
   options: { auth: Auth; invalidStatus?: 400; allowsAnyQuery?: true },
   routes: readonly AnyRoute[],
 ): Area {
-  const { auth, invalidStatus = 422, allowsAnyQuery: takesAnyQuery = false } = options
+  const { auth, invalidStatus = 422, allowsAnyQuery = false } = options
   if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
-  return { name, prefix, auth, invalidStatus, allowsAnyQuery: takesAnyQuery, routes }
+  return { name, prefix, auth, invalidStatus, allowsAnyQuery, routes }
 }

@@ -22,7 +22,7 @@ export function createProviders(
   settings: Settings,
   children: Children,
   databaseUrl = settings.databaseUrl ?? '',
-  slow?: SlowStatements,
+  slowStatements?: SlowStatements,
 ): (owner: number) => Providers {
   const mailer = createMailer(settings)
   const shared = {
@@ -39,7 +39,7 @@ export function createProviders(
       pooled: settings.databasePooled,
       readTimeoutMs: settings.slowReadMs.search,
       writeTimeoutMs: settings.writeTimeoutMs,
-      slowStatements: slow,
+      slowStatements,
     }),
     readModelList,
     postWebhook: createWebhookPoster(settings),

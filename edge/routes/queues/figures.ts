@@ -32,7 +32,7 @@ interface Times {
 
 const FINAL_OUTCOMES: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])
 
-/** Returns a function that computes the figures of a queue. `nowMs` is the time at which the tallies were read. */
+/** Returns a function that computes the figures of a queue. `nowMs` is the read time of the tallies. */
 export function createFigureCalculator(
   tallies: readonly TallySpan[],
   window: TallyWindow,

@@ -85,7 +85,7 @@ function createPageReader(
     attachments = [],
     close = async () => {},
     draw = async () => null,
-    readIfFast: readAtOnce = async () => null,
+    readIfFast = async () => null,
   }: Partial<Omit<LocalReader, 'pageCount' | 'read'>> = {},
 ): LocalReader {
   const check = (pageNumber: number): void => {
@@ -109,7 +109,7 @@ function createPageReader(
     },
     async readIfFast(pageNumber) {
       check(pageNumber)
-      return await readAtOnce(pageNumber).catch(toUnreadPage)
+      return await readIfFast(pageNumber).catch(toUnreadPage)
     },
   }
 }
@@ -132,21 +132,21 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
   }
   // The page for which PDFium last returned no text, so that `readPage` does not read its text layer again.
   let without = 0
-  const readAtOnce = async (pageNumber: number): Promise<PageResult | null> => {
+  const readIfFast = async (pageNumber: number): Promise<PageResult | null> => {
     const page =
       pageNumber === without ? null : readLayer(layers, pageNumber, false, options.ocrMode === 'local')
     if (page === null) without = pageNumber
     return page
   }
   const readPage: ReadPageByNumber = async (pageNumber) =>
-    (await readAtOnce(pageNumber)) ??
+    (await readIfFast(pageNumber)) ??
     (await readScan(layers, pageNumber, options)) ??
     (await withPdfPage(looks, pageNumber, (page) =>
       readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
     ))
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
-  return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast: readAtOnce })
+  return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast })
 }
 
 // A lower bound. Each page needs a dictionary and a cross-reference entry, and identical pages compress to six bytes
