@@ -11,6 +11,7 @@ import {
   startOrExit,
   stopOnSignals,
 } from '../tasks/process.ts'
+import { checkSchedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { onSupervisorGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
@@ -29,6 +30,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   // Until the edge runs, there is nothing to stop, so just exit.
   let stop = (_reason: string): void => process.exit()
   onSupervisorGone(() => stop('the parent process has exited'))
+  checkSchedule()
   const database = await resolveDatabaseUrls(settings, log)
   const serving = await serveEdge(
     {

@@ -1,9 +1,11 @@
 import type { Queries } from '../sql/db.ts'
 import { runScheduleEntry } from '../sql/schedules.ts'
+import { StartError } from '../sql/start-error.ts'
 import { purgeAccounts } from './accounts/purge.ts'
 import { scoreSentiment } from './ai/sentiment.ts'
 import { retagPosts } from './blog/retag.ts'
 import { settleSends } from './comms/settle.ts'
+import { computeNextRun } from './cron.ts'
 import { collectGarbage } from './documents/collect.ts'
 import { syncCatalog } from './llm/sync.ts'
 import { reconcilePayments } from './payments/reconcile.ts'
@@ -37,6 +39,24 @@ export const scheduleEntries: readonly CronEntry[] = [
   { identifier: 'measure', match: '29 * * * *', task: measureTables },
   { identifier: 'rag-purge', match: '43 * * * *', task: purgeCollections },
 ]
+
+/**
+ * Checks the entries before a process starts. Otherwise a wrong one would stop its queue without a word.
+ *
+ * @throws StartError that names an entry whose cron expression is invalid or never matches.
+ */
+export function checkSchedule(
+  entries: readonly Pick<CronEntry, 'identifier' | 'match'>[] = scheduleEntries,
+): void {
+  for (const { identifier, match } of entries)
+    try {
+      computeNextRun(match, new Date())
+    } catch {
+      throw new StartError(
+        `The schedule entry "${identifier}" can't run at "${match}": write five cron fields in UTC that match some day, such as "*/10 * * * *"`,
+      )
+    }
+}
 
 /**
  * Adds the job of a schedule entry, without an owner. Returns its id, or the id of the job that it joined. Null if the

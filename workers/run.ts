@@ -7,6 +7,7 @@ import {
   startOrExit,
   stopOnSignals,
 } from '../tasks/process.ts'
+import { checkSchedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { onSupervisorGone } from '../tasks/supervised.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
@@ -26,6 +27,7 @@ async function startProcess(settings: Settings, log: Log, jobLog: JobLog): Promi
   // Until the worker exists, there is nothing to stop.
   let stop = (_reason: string): void => process.exit()
   onSupervisorGone(() => stop('the parent process is gone'))
+  checkSchedule()
   const database = await resolveDatabaseUrls(settings, log)
   const worker = await startWorker({
     settings: { ...settings, secretKey: loadSecretKey(settings) },

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type CronMatcher, parseCronItem } from 'graphile-worker'
+import { StartError } from '../../sql/start-error.ts'
 import { computeNextRun } from '../../tasks/cron.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
+import { checkSchedule, scheduleEntries } from '../../tasks/schedule.ts'
 import { createRunOptions } from '../runs.ts'
 
 /** The edge predicts the same next run as the queue library. */
@@ -42,6 +43,21 @@ function assertNextRun(cron: string, after: number): void {
     assert.ok(!isRun(time), earlier(time))
   for (let time = next - DAY; time > after; time -= DAY) assert.ok(!isRun(time), earlier(time))
 }
+
+test('a start checks all schedule entries, and names one that can never run', () => {
+  checkSchedule()
+  for (const match of ['*/10 * * * *', '0 0 29 2 *']) checkSchedule([{ identifier: 'valid', match }])
+  for (const match of ['*/10 * * *', '0 0 30 2 *', '60 * * * *', '* * * * mon', '']) {
+    const entries = [
+      { identifier: 'first', match: '* * * * *' },
+      { identifier: 'wrong', match },
+    ]
+    assert.throws(
+      () => checkSchedule(entries),
+      (error) => error instanceof StartError && error.message.includes(`"wrong" can't run at "${match}"`),
+    )
+  }
+})
 
 const NOON = Date.UTC(2026, 1, 28, 12, 0)
 
