@@ -15,7 +15,6 @@ import {
 } from '../sql/accounts.ts'
 import { type AuditKind, appendAudit } from '../sql/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
-import { uuidv7 } from '../sql/ids.ts'
 import { countSelectedJobs, type JobFilter, type JobSelection, listSelectedIds } from '../sql/jobs/search.ts'
 import { unlockLogin } from '../sql/limits.ts'
 import { createPublisher } from '../sql/notify.ts'
@@ -209,7 +208,7 @@ async function retryFailed(
   settings: JobSettings,
   say: (line: string) => void,
 ): Promise<string[]> {
-  const selection: JobSelection = { filter, states: ['failed'], before: uuidv7(), unretried: true }
+  const selection: JobSelection = { filter, states: ['failed'], before: null, unretried: true }
   const { count, now } = await db.one(countSelectedJobs(selection, limit))
   if (isDryRun) return [`Failed jobs that would be retried: ${count}`]
   const failed: JobSelection = { ...selection, filter: { ...filter, ended_before: now } }

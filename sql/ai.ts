@@ -84,16 +84,11 @@ export const renameConversation = (id: string, title: string): Query<{ json: str
     update ai_conversation c set title = ${title} where id = ${id}::uuid
     returning ai_conversation_json(c)::text as json`
 
-/**
- * Cancels the pending turns of a conversation and returns their jobs. Cancels the last turn first, so that the end of
- * one turn does not start the next.
- */
+/** Cancels the pending turns of a conversation and returns their jobs. */
 export const cancelPendingTurns = (conversationId: string): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
-    select job_id from (
-      select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending'
-      order by ordinal desc) pending
-    where job_cancel(job_id) is not null`
+    select job_cancel(array(
+      select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending')) as job_id`
 
 export const deleteConversation = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`

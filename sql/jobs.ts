@@ -45,6 +45,12 @@ export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Qu
 
 const Id = z.object({ id: z.string() })
 
+const ScheduleResult = z.object({ moved: z.number(), next_seconds: z.number().nullable() })
+
+/** Makes up to `batch` scheduled jobs that are due available; see `job_schedule`. */
+export const scheduleJobs = (batch: number): Query<z.output<typeof ScheduleResult>> =>
+  sql.prepared('job_schedule', ScheduleResult)`select moved, next_seconds from job_schedule(${batch})`
+
 export interface ProgressEntry {
   readonly id: string
   readonly attempt: number
@@ -67,8 +73,6 @@ export interface FinishEntry {
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
-  /** The job's mailbox if it is limited, otherwise null. If absent, the statement looks it up. */
-  readonly limited?: string | null
 }
 
 /**
@@ -79,41 +83,23 @@ export const SUSPECT_FROM_DEATHS = 2
 /** Number of deaths of the isolated runner after which a suspect fails permanently. */
 export const MAX_CRASHES = 3
 
+/** Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. */
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${JSON.stringify(entries.map(parseEntryResult))}::jsonb, ${SUSPECT_FROM_DEATHS}, ${SUSPECT_FROM_DEATHS + MAX_CRASHES}) as id`
+  )`select id from job_finish(${`[${entries.map(serializeEntry).join()}]`}::jsonb, ${SUSPECT_FROM_DEATHS}, ${SUSPECT_FROM_DEATHS + MAX_CRASHES}) as id`
 
-const parseEntryResult = ({ result, ...entry }: FinishEntry) =>
-  result === undefined ? entry : { ...entry, result: JSON.parse(result) }
-
-/**
- * Ends attempts with the outcome `done` and their results. Returns a row for each attempt that is no longer the current
- * one.
- */
-export const finishDoneAttempts = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
-  sql.prepared('job_done', Id)`
-    select id from job_done(${`{${entries.map(({ id }) => id).join()}}`}::uuid[],
-      ${`{${entries.map(({ attempt }) => attempt).join()}}`}::int4[],
-      ${`[${entries.map(({ result }) => result ?? 'null').join()}]`}::jsonb,
-      ${sql.array(
-        entries.flatMap(({ limited }) => limited ?? []),
-        'text',
-      )}) as id`
-
-/**
- * Ends attempts and returns the ids of the jobs whose attempt was current. Rejects stale attempts. Takes a faster path
- * if all entries are `done` and set `limited`.
- */
-export async function endAttempts(db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> {
-  if (entries.some(({ outcome, limited }) => outcome !== 'done' || limited === undefined))
-    return new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
-  const refused = new Set((await db.any(finishDoneAttempts(entries))).map(({ id }) => id))
-  return new Set(entries.flatMap(({ id }) => (refused.has(id) ? [] : id)))
+/** Serializes an entry; its result is JSON text already and is inserted unchanged. */
+function serializeEntry({ result, ...entry }: FinishEntry): string {
+  const text = JSON.stringify(entry)
+  return result === undefined ? text : `${text.slice(0, -1)},"result":${result}}`
 }
 
-/** The lease of the rescuer, and the period during which every renewal of this lease must have been on time. */
+export const endAttempts = async (db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> =>
+  new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
+
+/** The rescuer's lease, and the period in which it must have been renewed on time. */
 export interface Rescuer {
   readonly lease: string
   readonly steadyMs: number
@@ -155,8 +141,9 @@ export const rescueQueuedJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_rescue_queued', Id)`
     select id from job_rescue_queued(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
 
-export const cancelJob = (id: string): Query<{ found: boolean }> =>
-  sql.type(z.object({ found: z.boolean() }))`select job_cancel(${id}::uuid) as found`
+/** Cancels jobs, see `job_cancel`; returns those that exist. */
+export const cancelJobs = (ids: readonly string[]): Query<{ id: string }> =>
+  sql.type(Id)`select job_cancel(${sql.array(ids, 'uuid')}) as id`
 
 /**
  * Checks that an attempt is still the current one; returns no row if it is stale. A row lock keeps it current until the
@@ -313,7 +300,7 @@ const buildStatusFrame = (
 const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`
 const CURRENT_FRAME = buildStatusFrame(
-  'job.status',
+  'job_client_status(job.status)',
   'job.label',
   'job.progress_current',
   'job.progress_total',
@@ -347,14 +334,14 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
 export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
-    select ${buildEventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)}
+    select ${buildEventLine('job.seq', `'status'`, 'job_client_status(job.status)', CURRENT_FRAME)}
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
 /** Current state of one job as an event line; no row if the caller cannot see the job. */
 export const readVisibleState: ReadStatement<VisibleJob> = {
   name: 'job_visible_state',
-  text: `select ${buildEventLine('job.seq', `'status'`, 'job.status', CURRENT_FRAME)} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+  text: `select ${buildEventLine('job.seq', `'status'`, 'job_client_status(job.status)', CURRENT_FRAME)} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
 
 /** Maximum number of ended jobs per visibility check. A subscriber that is further behind reads repeatedly. */

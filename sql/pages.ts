@@ -37,7 +37,7 @@ export const readExtraction: ReadStatement<[id: number, owner: number | null]> =
   text: `
     select json_build_object('job_id', coalesce(
       (select job.id from job where job.mailbox = 'document:' || d.id and job.status = 'running' and job.mailbox_limit = 1),
-      (select job.id from job where job.mailbox = 'document:' || d.id and job.status = 'queued' order by job.ordinal limit 1)))::text
+      (select job.id from job where job.mailbox = 'document:' || d.id and job.status in ('scheduled', 'available') order by job.ordinal limit 1)))::text
     from document d where ${OWNED_CONDITION}`,
 }
 
@@ -112,17 +112,15 @@ export const readBytesPresence: ReadStatement<[id: number, owner: number | null]
  */
 export const cancelExtractions = (ids: readonly number[], owner: number | null): Query<{ id: string }> =>
   sql.type(z.object({ id: z.string() }))`
-    select job.id from (
+    select job_cancel(array(select job.id from (
       select d.id as document_id, mailbox from document d cross join lateral (values ('document:' || d.id)) m (mailbox)
       where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null
         and not d.protected
       order by d.id) documents
     cross join lateral (
-      select id, ordinal from job where mailbox = documents.mailbox and status = 'queued'
+      select id from job where mailbox = documents.mailbox and status in ('scheduled', 'available')
       union all
-      select id, ordinal from job where mailbox = documents.mailbox and status = 'running' and mailbox_limit = 1
-      order by ordinal desc) job
-    where job_cancel(job.id)`
+      select id from job where mailbox = documents.mailbox and status = 'running' and mailbox_limit = 1) job)) as id`
 
 /** Returns the documents among `ids` that belong to the owner; `stored` is true if their bytes are stored. */
 export const listOwnedDocuments = (

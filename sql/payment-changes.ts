@@ -50,7 +50,7 @@ export const lockUnappliedEvents = (max: number): Query<z.output<typeof Unapplie
   sql.type(UnappliedEvent)`
     select e.id, e.type, extract(epoch from e.created_at)::bigint as created, e.data from payment_event e
     where e.applied_at is null and not exists (
-      select from job where job.id = e.job_id and job.status in ('queued', 'running'))
+      select from job where job.id = e.job_id and job.status in ('scheduled', 'available', 'running'))
     order by e.received_at limit ${max} for update of e skip locked`
 
 /** Returns those of the given events that are not stored yet. */

@@ -53,7 +53,7 @@ const SCHEDULE_JSON = `json_build_object('name', entry.name, 'cron', entry.cron,
   'paused_at', iso(control.paused_at), 'paused_by', control.paused_by,
   'next_run_at', case when control.paused_at is null then iso(entry.next_run_at) end,
   'last_run_at', iso(control.last_run_at),
-  'last_job', case when job.id is not null then json_build_object('job_id', job.id, 'status', job.status,
+  'last_job', case when job.id is not null then json_build_object('job_id', job.id, 'status', job_client_status(job.status),
     'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
     'finished_at', iso(job.finished_at)) end)`
 

@@ -612,7 +612,6 @@ create table job (
   owner_id integer,
   mailbox text not null,
   mailbox_limit integer,
-  later boolean not null default false,
   settle text,
   payload jsonb not null,
   status text not null,
@@ -645,7 +644,7 @@ create table job (
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
   constraint job_mailbox_limit_check CHECK (((mailbox_limit >= 1) AND (mailbox_limit <= 1000))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
-  constraint job_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+  constraint job_status_check CHECK ((status = ANY (ARRAY['scheduled'::text, 'available'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
 ) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.01);
 
 create table job_callback (
@@ -1514,13 +1513,11 @@ CREATE INDEX idempotency_key_job_id_idx ON public.idempotency_key USING btree (j
 
 CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
 
-CREATE INDEX job_delayed_idx ON public.job USING btree (queue, run_at) WHERE ((status = 'queued'::text) AND (finished_at IS NULL) AND (run_at > created_at));
+CREATE INDEX job_created_at_idx ON public.job USING btree (created_at, ordinal);
 
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
-CREATE INDEX job_later_idx ON public.job USING btree (mailbox, run_at) WHERE ((status = 'queued'::text) AND later);
-
-CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, later, ordinal) WHERE (status = 'queued'::text);
+CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, status, ordinal) WHERE (status = ANY (ARRAY['scheduled'::text, 'available'::text]));
 
 CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((lease_id IS NOT NULL) AND (mailbox_limit IS NOT NULL));
 
@@ -1528,15 +1525,15 @@ CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finis
 
 CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'webhooks'::text])));
 
-CREATE INDEX job_queued_idx ON public.job USING btree (queue, (
-CASE
-    WHEN (run_at > created_at) THEN 1
-    ELSE 0
-END), ordinal) WHERE ((status = 'queued'::text) AND (finished_at IS NULL));
+CREATE INDEX job_queued_idx ON public.job USING btree (queue, status, ordinal) WHERE ((status = ANY (ARRAY['scheduled'::text, 'available'::text])) AND (finished_at IS NULL));
 
 CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
+CREATE INDEX job_retrying_idx ON public.job USING btree (mailbox, ordinal) WHERE ((status = 'scheduled'::text) AND (attempt > 0));
+
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
+
+CREATE INDEX job_scheduled_idx ON public.job USING btree (run_at, ordinal) WHERE (status = 'scheduled'::text);
 
 CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, finished_at, ordinal) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
 
@@ -1976,7 +1973,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_cancel(send_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b0ed55a86512dbf0692ddf2f900b0b52$function$;
+AS $function$2bb1a4cddff6e5cad5710dcc20d1cd73$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2168,7 +2165,17 @@ CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 RETURN to_char((at AT TIME ZONE 'utc'::text), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'::text);
 
-CREATE OR REPLACE FUNCTION public.job_blocked_ids(ids uuid[])
+CREATE OR REPLACE FUNCTION public.job_announce(ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$66d3efcf2ec2c3bcda459df338de6c08$function$;
+
+CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
  RETURNS uuid[]
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
@@ -2177,19 +2184,19 @@ CREATE OR REPLACE FUNCTION public.job_blocked_ids(ids uuid[])
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$b34503b6af5ad7c9e0d851a4800afd4c$function$;
+AS $function$05b5c8a6f3017805bc948f9ef613925e$function$;
 
-CREATE OR REPLACE FUNCTION public.job_cancel(job_id uuid)
- RETURNS boolean
+CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
+ RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$e193dc695b8b0dff8de083d5205bf046$function$;
+AS $function$6d288eaaa503ce328703b56a86f829c3$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], slots integer[])
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], slots integer[])
  RETURNS text
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2198,7 +2205,13 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$76c63cca6f077b7cff002481d86cbbbd$function$;
+AS $function$dfb6309228d848e0b79a4b4a1e286a52$function$;
+
+CREATE OR REPLACE FUNCTION public.job_client_status(status text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (status = ANY (ARRAY['scheduled'::text, 'available'::text])) THEN 'queued'::text ELSE status END;
 
 CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer)
  RETURNS void
@@ -2215,7 +2228,7 @@ CREATE OR REPLACE FUNCTION public.job_delete_traces()
  LANGUAGE plpgsql
 AS $function$8e9fcd096278fbe6cfb01c10e9d87c08$function$;
 
-CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], lasts bigint[], dues timestamp with time zone[])
+CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[], delay interval DEFAULT '00:00:00'::interval)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2223,9 +2236,9 @@ CREATE OR REPLACE FUNCTION public.job_deliver(tasks text[], mailboxes text[], li
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$cbec1705c6099e0f36565fd4c78a7e28$function$;
+AS $function$7a3759c590cc3b2ebc73f728e011e408$function$;
 
-CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], results jsonb, limited text[])
+CREATE OR REPLACE FUNCTION public.job_deliver_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], delay interval DEFAULT '00:00:00'::interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2233,7 +2246,8 @@ CREATE OR REPLACE FUNCTION public.job_done(ids uuid[], attempts integer[], resul
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$1e00c450a0b0a60812c95c5dcf003182$function$;
+ SET enable_bitmapscan TO 'off'
+AS $function$634a0eaf446b7010b0cbc2cb5eb15a6d$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -2244,7 +2258,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$66d8d10a2e53dae39f0735e3946d94a6$function$;
+AS $function$7359c13a46cc3b7436bec38eb9aa1f29$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2259,19 +2273,35 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$5114d50badbccee2001e1c3c42c74d54$function$;
+AS $function$741d4831cc82d79caf5fe3cfb1779215$function$;
+
+CREATE OR REPLACE FUNCTION public.job_insert(specs jsonb)
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$b5db891478e69e1582dca467bc08d0f8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', (job).status, 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
+RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN ((((filter ->> 'status'::text) IS NULL) OR ((j).status = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
+RETURN ((((filter ->> 'status'::text) IS NULL) OR (job_client_status((j).status) = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
+
+CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
+ RETURNS TABLE(id uuid, attempt integer)
+ LANGUAGE sql
+ STABLE
+AS $function$426f462f5233acb60eaee2347b0eb24a$function$;
 
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
@@ -2288,10 +2318,20 @@ CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  LANGUAGE plpgsql
 AS $function$d899d1e5f9b08e78bb3d097620449311$function$;
 
+CREATE OR REPLACE FUNCTION public.job_redeliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], delay interval DEFAULT '00:00:00'::interval)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$59996725513fcd0ae318f190a72470b9$function$;
+
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$f5224bac71fedeaf34d6f7c35d902def$function$;
+AS $function$51c76d1256673704c34771d286baffdb$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
@@ -2301,7 +2341,7 @@ CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interv
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$89ded6036044daf801fb8b8a99d2d3c9$function$;
+AS $function$cccf3ebf5599de362cec3b1a609ef9ff$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -2325,18 +2365,8 @@ CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
 
-CREATE OR REPLACE FUNCTION public.job_send(ids uuid[], lasts bigint[] DEFAULT NULL::bigint[], min_delay interval DEFAULT '00:00:00'::interval)
- RETURNS void
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$2ccd461c6444785ec96332ff6faf8aaf$function$;
-
-CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], lasts bigint[] DEFAULT NULL::bigint[], min_delay interval DEFAULT '00:00:00'::interval)
- RETURNS void
+CREATE OR REPLACE FUNCTION public.job_schedule(batch_size integer)
+ RETURNS TABLE(moved integer, next_seconds double precision)
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
@@ -2344,7 +2374,7 @@ CREATE OR REPLACE FUNCTION public.job_send_next(mailboxes text[], firsts bigint[
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$13bdb1d8770d1eee111b72ee594c2656$function$;
+AS $function$cfb613c631f1fd504b2a89b81f0892a3$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void
@@ -2529,7 +2559,7 @@ AS $function$0d70165f284b44d01bd4201f89645084$function$;
 CREATE OR REPLACE FUNCTION public.payment_event_store(id text, type text, created_at timestamp with time zone, data jsonb)
  RETURNS TABLE(fresh boolean, job_id uuid)
  LANGUAGE plpgsql
-AS $function$04a42264228146e938c749313a1e63b3$function$;
+AS $function$75ca952a7d9c97210e0b6b5603139fd1$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
  RETURNS jsonb
@@ -2654,7 +2684,7 @@ CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$2f7025ddeb26eed5d689d0ee0306b24d$function$;
+AS $function$8d68ce6cd760534faf2468a44bca3a98$function$;
 
 CREATE OR REPLACE FUNCTION public.quote_lexeme(word text)
  RETURNS text

@@ -19,7 +19,7 @@ export const readTaskResult: ReadStatement<
       'task_id', id,
       'task_name', case when starts_with(name, queue || '.') then substr(name, length(queue) + 2) else name end,
       'queue_type', queue,
-      'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else status end,
+      'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else job_client_status(status) end,
       'result', result,
       'error', case
         when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled')

@@ -141,7 +141,7 @@ export const EXPANDING_CHANGES: Changes = {
       create or replace trigger reminder_noted before insert on reminder for each row execute function reminder_noted();`,
   'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
   // This change causes all functions and triggers of the ledger to be applied again.
-  'sql/functions/jobs/job_done.sql': [['create or replace', '-- Changed.\ncreate or replace']],
+  'sql/functions/jobs/job_finish.sql': [['create or replace', '-- Changed.\ncreate or replace']],
   'sql/orgs.ts': [
     ['(name, slug, description, is_active', '(name, slug, about, is_active'],
     ['description = case when', 'about = case when'],

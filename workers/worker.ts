@@ -26,6 +26,7 @@ import type { JobLog } from './attempts/job-log.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
 import { type Rescuer, startRescuer } from './attempts/rescue.ts'
+import { type Scheduler, startScheduler } from './attempts/scheduler.ts'
 import { createTallies } from './attempts/tally.ts'
 import { addLostSpans } from './attempts/telemetry.ts'
 import { createChildPool } from './children/pool.ts'
@@ -84,7 +85,9 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const connections = new ConnectionGroup()
   // `lease` is declared later: only claims read its id, and nothing is claimed before it exists.
   const tracing = await openTracing(settings.tracing, 'worker', log)
-  const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id })
+  let scheduler: Scheduler | null = null
+  const onDelayed = (ms: number) => scheduler?.wakeIn(ms)
+  const parts = createParts(options, { tasks, connections, tracing, leaseId: () => lease.id, onDelayed })
   const healthCheck = await waitForDatabase(log, () => startProbe(options, connections, parts))
   const lease: Lease = await waitForDatabase(log, () =>
     holdLease(createLeaseOptions(options, queues, parts, runners)),
@@ -98,6 +101,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   queueLimits = await waitForDatabase(log, () =>
     startQueueLimits({ db: parts.db, log, leaseId: () => lease.id, runners }),
   )
+  scheduler = startScheduler(parts.db, log)
   const rescuer = startRescuer(parts.db, log, rescueMs)
   await waitForDatabase(log, () => parts.db.run(storePendingQuota(settings.quotas)))
   const webhookWatch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
@@ -105,26 +109,34 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     lease,
     executor: parts.executor,
     stop: () =>
-      stopWorker({ ...parts, healthCheck, lease, runners, queuePool, rescuer, queueLimits, webhookWatch }),
+      stopWorker({
+        ...parts,
+        healthCheck,
+        lease,
+        runners,
+        queuePool,
+        scheduler,
+        rescuer,
+        queueLimits,
+        webhookWatch,
+      }),
   }
 }
 
 type WorkerParts = ReturnType<typeof createParts>
 
+interface PartsContext {
+  readonly tasks: readonly AnyTask[]
+  readonly connections: ConnectionGroup
+  readonly tracing: Tracing | null
+  readonly leaseId: () => string
+  readonly onDelayed: (ms: number) => void
+}
+
 /** Creates the parts that run jobs, store their progress and outcomes, and notify listeners. */
 function createParts(
   { settings, databaseUrl, log, jobLog, taskModules = [], retryMs }: WorkerOptions,
-  {
-    tasks,
-    connections,
-    tracing,
-    leaseId,
-  }: {
-    readonly tasks: readonly AnyTask[]
-    readonly connections: ConnectionGroup
-    readonly tracing: Tracing | null
-    readonly leaseId: () => string
-  },
+  { tasks, connections, tracing, leaseId, onDelayed }: PartsContext,
 ) {
   const { validateSchemas: validateRows, databasePooled: pooled, writeTimeoutMs: statementMs } = settings
   const applicationName = `${settings.projectName}-worker`
@@ -167,6 +179,7 @@ function createParts(
     tracing,
     findTask: createTaskFinder(tasks),
     tallies,
+    onDelayed,
     ...(retryMs === undefined ? {} : { retryMs }),
   })
   jobLog?.open(db, log)
@@ -275,6 +288,7 @@ interface StoppableWorker extends WorkerParts {
   readonly runners: readonly QueueRunner[]
   readonly queuePool: QueuePool
   readonly rescuer: Rescuer
+  readonly scheduler: Scheduler
   readonly queueLimits: QueueLimits
   readonly webhookWatch: WebhookWatch | null
 }
@@ -282,6 +296,7 @@ interface StoppableWorker extends WorkerParts {
 const stopWorker = (worker: StoppableWorker): Promise<void> =>
   shutDown([
     createStep('stop the rescuer', () => worker.rescuer.stop()),
+    createStep('stop the scheduler', () => worker.scheduler.stop()),
     createStep('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
     createStep('stop reading the queue limits', () => worker.queueLimits.stop()),
     createStep('drain the jobs', () => drainRunners(worker.runners, worker.executor), MAX_DRAIN_MS),

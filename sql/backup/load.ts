@@ -97,15 +97,13 @@ export async function endLoad(client: Client, { constraints, tables }: LoadState
 }
 
 /**
- * Sends deliveries for the queued jobs, with separate ones for scheduled jobs. Call it once the SQL functions match the
- * tables. Jobs that were running need none, because the first worker that starts rescues them.
+ * Sends deliveries for the available jobs to workers, once the functions match the tables. Jobs that were running have
+ * no worker any more, and the first worker that starts rescues them.
  */
-export async function deliverQueuedJobs(client: Client): Promise<void> {
+export async function deliverAvailableJobs(client: Client): Promise<void> {
   await client.query(`
-    select job_send(array_agg(id), array_agg(last)) from (
-      select (array_agg(id order by ordinal))[1] as id, case when run_at > now() then max(ordinal) end as last
-      from job where status = 'queued'
-      group by mailbox, greatest(run_at, now()), run_at > now(), case when later then ordinal end) firsts`)
+    select job_deliver(array(
+      select distinct on (mailbox) id from job where status = 'available' order by mailbox, ordinal))`)
 }
 
 /** Reads a section to its end, which verifies it. Returns its number of bytes. */

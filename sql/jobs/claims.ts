@@ -11,9 +11,7 @@ export interface Delivery {
   /** Concurrency limit of the mailbox; null if unlimited. */
   readonly limit: number | null
   readonly first: number
-  /** The last ordinal; null for no upper bound. */
-  readonly last: number | null
-  /** Owner of the first job; null if it has none. */
+  /** Owner of the first job; null: none. */
   readonly owner: number | null
 }
 
@@ -47,7 +45,7 @@ const ClaimResult = z.object({ claims: z.string().nullable(), notified: z.string
 type ClaimResult = z.output<typeof ClaimResult>
 
 /**
- * Claims at most `places` jobs per delivery; each delivery must have a different mailbox. Parse the result with
+ * Claims at most `freeSlots` jobs per delivery; each delivery must have a different mailbox. Parse the result with
  * `parseClaims`. With `notifies`, the statement also notifies subscribers of up to `MAX_IDS_PER_PAYLOAD` jobs, which
  * saves a round trip.
  */
@@ -80,10 +78,6 @@ export const claimJobs = (
       )},
       ${sql.array(
         column(({ delivery }) => delivery.first),
-        'int8',
-      )},
-      ${sql.array(
-        column(({ delivery }) => delivery.last),
         'int8',
       )},
       ${sql.array(
@@ -145,7 +139,7 @@ const toClaimedJob = ([
 /** Requeues deliveries for any worker, due in `pauseMs`. */
 export const requeueDeliveries = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
   sql.type(noRows)`
-    select job_deliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
-      array_agg(d.last), array_agg(now() + make_interval(secs => ${pauseMs / 1000}::float8)))
+    select job_redeliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
+      make_interval(secs => ${pauseMs / 1000}::float8))
     from jsonb_to_recordset(${JSON.stringify(deliveries)}::jsonb)
-      as d(task text, mailbox text, "limit" integer, owner integer, first bigint, last bigint)`
+      as d(task text, mailbox text, "limit" integer, owner integer, first bigint)`

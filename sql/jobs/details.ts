@@ -42,9 +42,9 @@ const ATTEMPTS_JSON = `(
       where job_id = job.id and attempt is not null and attempt > job.attempt - ${MAX_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
 
 // Jobs of other owners may block an actor. Only jobs that the caller can see are listed.
-const BLOCKERS_JSON = `case when job.status = 'queued' then json_build_object(
+const BLOCKERS_JSON = `case when job.status in ('scheduled', 'available') then json_build_object(
   'ahead', (select count(*) from (
-    select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'queued' and not earlier.later
+    select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'available'
       and earlier.ordinal < job.ordinal limit ${MAX_JOBS_AHEAD}) waiting),
   'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'most_running', max(most_running))
     from queue_control where queue = job.queue),
@@ -85,7 +85,7 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
       'owner_id', job.owner_id,
       'request_id', case when ${OWNER_OR_ADMIN_CONDITION} then job.request_id end,
       'mailbox', case when ${OWNER_OR_ADMIN_CONDITION} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
-      'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
+      'due_at', case when job.status = 'scheduled' then iso(job.run_at) end,
       'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
       'payload', case when ${OWNER_OR_ADMIN_CONDITION} then job.payload end,
       'attempts', ${ATTEMPTS_JSON},

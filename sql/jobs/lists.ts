@@ -32,22 +32,25 @@ const selectRunningRows = (scope: Scope, after: string, limit: string, way: Dire
     limit,
   )
 
-/** Condition for queued jobs. It repeats the predicate of `job_queued_idx`, so that the planner uses the index. */
-export const QUEUED_CONDITION = `job.status = 'queued' and job.finished_at is null`
-/** The sorted parts of `job_queued_idx`: for each queue, jobs that were due when added, and delayed ones. */
-export const INDEX_PARTS = `(select distinct queue, delayed from job_count, (values (0), (1)) part(delayed))`
-const DELAYED_FLAG = 'case when job.run_at > job.created_at then 1 else 0 end'
-export const IN_INDEX_PART = `${QUEUED_CONDITION} and job.queue = q.queue and ${DELAYED_FLAG} = q.delayed`
+/** Condition for queued jobs, in the words of the predicate of `job_queued_idx` so that the planner uses it. */
+export const QUEUED_CONDITION = `job.status in ('scheduled', 'available') and job.finished_at is null`
+/** The sorted parts of `job_queued_idx`: the scheduled and the available jobs of each queue. */
+export const INDEX_PARTS = `(select distinct queue, status from job_count, (values ('scheduled'), ('available')) part(status))`
+export const IN_INDEX_PART = `${QUEUED_CONDITION} and job.queue = q.queue and job.status = q.status`
 
 // Scope `all` reads each queue separately, which is cheap because there are few queues.
 const selectQueuedRows = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
   scope === 'own'
-    ? selectRowsInScope(
-        scope,
-        `job.status = 'queued' and ${after}`,
-        `job.finished_at ${way}, job.ordinal ${way}`,
-        limit,
-      )
+    ? ['scheduled', 'available']
+        .map((status) =>
+          selectRowsInScope(
+            scope,
+            `job.status = '${status}' and ${after}`,
+            `job.finished_at ${way}, job.ordinal ${way}`,
+            limit,
+          ),
+        )
+        .join(' union all ')
     : `select job.* from ${INDEX_PARTS} q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
         where ${IN_INDEX_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
@@ -190,15 +193,9 @@ function buildLiveIds(scope: Scope): ReadStatement<[who: number | null]> {
 /** SQL for the numbers of queued and running jobs per queue. */
 export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
 
-/**
- * Returns SQL for the start of the longest wait in a queue; null if no job is due. Considers both jobs that were due
- * when added and delayed jobs that are due now.
- */
-export const buildWaitingSince = (queue: string): string => `(
-  select min(since) from (
-    (select created_at as since from job where ${QUEUED_CONDITION} and queue = ${queue} and ${DELAYED_FLAG} = 0 order by ordinal limit 1)
-    union all
-    (select run_at from job where ${QUEUED_CONDITION} and queue = ${queue} and run_at > created_at and run_at <= now() order by run_at limit 1)) first)`
+/** Returns SQL for the start of the longest wait of an available job in a queue; null if there is none. */
+export const buildWaitingSince = (queue: string): string =>
+  `(select run_at from job where ${QUEUED_CONDITION} and status = 'available' and queue = ${queue} order by ordinal limit 1)`
 
 /** Queued and running jobs per queue, with the longest wait in seconds, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {

@@ -26,7 +26,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   text: `
     with waiting as (
       select job.* from ${INDEX_PARTS} q cross join lateral (
-        select id, ordinal, name, queue, created_at, run_at from job
+        select id, ordinal, name, queue, created_at, run_at, status from job
         where ${IN_INDEX_PART} order by ordinal limit ${MAX_LISTED_JOBS}) job
     ), running as (
       select * from job where status = 'running'
@@ -51,7 +51,7 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
         from running left join worker_lease on worker_lease.id = lease_id order by running.id limit ${MAX_LISTED_JOBS}) jobs),
       (select coalesce(json_agg(job order by ordinal), '[]')::text from (
         select ordinal, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
-          'due_at', case when run_at > now() then iso(run_at) end) as job
+          'due_at', case when status = 'scheduled' then iso(run_at) end) as job
         from waiting order by ordinal limit ${MAX_LISTED_JOBS}) jobs),
       (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,

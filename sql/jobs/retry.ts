@@ -13,7 +13,9 @@ export type RetriedJob = z.output<typeof RetriedJob>
 
 /** Locks a job, so that the second of two concurrent retry requests finds the retry that the first one added. */
 export const lockJobToRetry = (id: string): Query<RetriedJob> =>
-  sql.type(RetriedJob)`select name, payload, owner_id, status from job where id = ${id}::uuid for update`
+  sql.type(
+    RetriedJob,
+  )`select name, payload, owner_id, job_client_status(status) as status from job where id = ${id}::uuid for update`
 
 /** Returns the job that retries a failed job; no row if there is none. */
 export const findRetry = (id: string): Query<{ id: string }> =>

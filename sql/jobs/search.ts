@@ -28,21 +28,21 @@ export interface JobFilter {
 export const MAX_SCANNED_JOBS = 100_000
 
 const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
-  'status', job.status, 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
+  'status', job_client_status(job.status), 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
-  'created_at', iso(job.created_at), 'due_at', case when job.status = 'queued' and job.run_at > now() then iso(job.run_at) end,
+  'created_at', iso(job.created_at), 'due_at', case when job.status = 'scheduled' then iso(job.run_at) end,
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
-/** Sort keys of the search: by creation (the order of ids) or by end. */
-export const ADDED_ORDER = { id: 'uuid' } as const
+/** Cursors of found jobs, sorted by addition or by end. Ids hold the time of another clock than the database's. */
+export const ADDED_ORDER = { created_at: 'timestamptz', ordinal: 'bigint' } as const
 export const ENDED_ORDER = { finished_at: 'timestamptz', ordinal: 'bigint' } as const
 
 /**
  * Cursor for sorting by a measure. It holds the newest job and the time of the first page, then the value and id of the
  * last job shown.
  */
-export const MEASURED_ORDER = { newest: 'uuid', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
+export const MEASURED_ORDER = { newest: 'bigint', at: 'timestamptz', value: 'bigint', id: 'uuid' } as const
 
 // Durations are measured up to the time of the first page. Otherwise, the duration of a running job would grow between
 // pages, and the job could appear on two.
@@ -103,10 +103,11 @@ const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
   name: `jobs_found_by_${name}`,
   text: `
     with newest as materialized (
-      select coalesce(($2::jsonb ->> 0)::uuid, (select id from job order by id desc limit 1)) as id
+      select coalesce(($2::jsonb ->> 0)::bigint, (select max(ordinal) from (
+        select ordinal from job order by created_at desc, ordinal desc limit 1000) latest)) as ordinal
     ), fitting as (
       select looked.id, value
-      from (select job, id from job where id <= (select id from newest) order by id desc limit ${MAX_SCANNED_JOBS}) looked
+      from (select job, id from job where ordinal <= (select ordinal from newest) order by created_at desc, ordinal desc limit ${MAX_SCANNED_JOBS}) looked
       cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[name]} as value) measure
       where job_matches(looked.job, $1::jsonb)
     ), beyond as materialized (
@@ -115,7 +116,7 @@ const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
     ), shown as (select * from beyond order by value desc, id desc limit $3::int)
     select concat(
       case when (select count(*) from beyond) > $3::int then (
-        select ${cursorOf(['(select id from newest)', MEASURED_AT, 'value', 'id'])}
+        select ${cursorOf(['(select ordinal from newest)', MEASURED_AT, 'value', 'id'])}
         from shown order by value, id limit 1) end,
       E'\\n', (select coalesce(json_agg(${FOUND_JOB_JSON} order by value desc, id desc), '[]') from shown join job using (id)))`,
 })
@@ -170,13 +171,14 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
 export const MAX_BULK_JOBS = 100_000
 
 const Id = z.object({ id: z.string() })
-type Status = 'queued' | 'running' | 'done' | 'failed' | 'cancelled'
+type Status = 'scheduled' | 'available' | 'running' | 'done' | 'failed' | 'cancelled'
 
-/** The jobs that a bulk action selects: those that match a filter, in some states, added before a given job. */
+/** The jobs that a bulk action selects: those that match a filter, in some states, added before a given job, if any. */
 export interface JobSelection {
   readonly filter: JobFilter
   readonly states: readonly Status[]
-  readonly before: string
+  /** Id of a job: only jobs added before it are selected. */
+  readonly before: string | null
   /** True to exclude jobs that have been retried. */
   readonly unretried: boolean
   /** If set, only these ids are selected. */
@@ -185,7 +187,7 @@ export interface JobSelection {
 
 const buildSelectionCondition = ({ filter, states, before, unretried, only }: JobSelection) => sql.fragment`
   ${only === undefined ? sql.fragment`true` : sql.fragment`job.id = any(${sql.array(only, 'uuid')})`} and
-  job.id < ${before}::uuid and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
+  (${before}::uuid is null or job.ordinal < (select ordinal from job where id = ${before}::uuid)) and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
 /** Returns the number of selected jobs, at most `max`, and the database's time. */
@@ -200,7 +202,8 @@ export const listSelectedIds = (
   limit: number,
 ): Query<{ id: string }> =>
   sql.type(Id)`
-    select id from job where ${buildSelectionCondition(which)} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`
+    select id from job where ${buildSelectionCondition(which)}
+      and ordinal > coalesce((select ordinal from job where id = ${after}::uuid), 0) order by ordinal limit ${limit}`
 
 /** Deletes the given jobs that have ended; returns a row for each. */
 export const deleteEndedJobs = (ids: readonly string[]): Query<{ id: string }> =>

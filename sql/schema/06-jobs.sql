@@ -4,7 +4,8 @@
 --
 -- Status of a job:
 --
--- - queued: waits in its mailbox
+-- - scheduled: not due yet; `job_schedule` makes it available once `run_at` has passed
+-- - available: may be claimed
 -- - running: held by the lease `lease_id`; `attempt` fences every write of the current attempt
 -- - done, failed, cancelled: final
 
@@ -42,10 +43,7 @@ create table job (
   -- Maximum number of jobs of the mailbox that run concurrently, oldest first. 1 for an actor, whose messages keep
   -- their order; null for no limit.
   mailbox_limit integer,
-  -- True if the job was scheduled for later in a limited mailbox. There may be many such jobs. They do not count as
-  -- waiting until a claim after their due time.
-  later boolean not null default false,
-  -- SQL function to call as `settle(job)` with this row in the transaction that ends the job, whatever the outcome.
+  -- The SQL function `settle(job)`, called with this row in the transaction that ends the job, whatever its outcome.
   settle text,
   payload jsonb not null,
   status text not null,
@@ -79,7 +77,7 @@ create table job (
   finished_at timestamptz,
   constraint job_pkey primary key (id),
   constraint job_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
-  constraint job_status_check check (status in ('queued', 'running', 'done', 'failed', 'cancelled')),
+  constraint job_status_check check (status in ('scheduled', 'available', 'running', 'done', 'failed', 'cancelled')),
   constraint job_mailbox_limit_check check (mailbox_limit between 1 and 1000),
   constraint job_lease_check check ((status = 'running') = (lease_id is not null)),
   constraint job_finished_check check ((status in ('done', 'failed', 'cancelled')) = (finished_at is not null)),
@@ -91,22 +89,22 @@ create unique index job_actor_running_key on job (mailbox) where status = 'runni
 -- Counts the running jobs of a limited mailbox. The predicate differs from that of `job_running_idx`. Otherwise, a plan
 -- made for an empty table could read all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
--- Finds queued jobs for the ledger functions.
-create index job_mailbox_idx on job (mailbox, later, ordinal) where status = 'queued';
--- Finds scheduled jobs that are now due.
-create index job_later_idx on job (mailbox, run_at) where status = 'queued' and later;
--- Serve job lists by status: of an owner, of public jobs without an owner, or of all jobs.
+-- Finds the available jobs of a mailbox for the ledger functions, and the jobs that others may join.
+create index job_mailbox_idx on job (mailbox, status, ordinal) where status in ('scheduled', 'available');
+-- Finds scheduled jobs that have become due.
+create index job_scheduled_idx on job (run_at, ordinal) where status = 'scheduled';
+-- Finds the job that an actor waits to retry, among any number of scheduled ones.
+create index job_retrying_idx on job (mailbox, ordinal) where status = 'scheduled' and attempt > 0;
+-- Job lists by status: of an owner, of public jobs without an owner, or of all.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
   and queue not in ('accounts', 'payments', 'webhooks');
--- No other index on all jobs may have this order, or the planner would scan that index up to its first queued job.
--- `finished_at is null` limits the index to statements that repeat this condition. Otherwise, a plan made for an empty
--- table would read the whole index to find one mailbox's jobs.
---
--- Scheduled jobs sort separately, because any number of them may precede the due ones.
-create index job_queued_idx on job (queue, (case when run_at > created_at then 1 else 0 end), ordinal)
-  where status = 'queued' and finished_at is null;
-create index job_delayed_idx on job (queue, run_at) where status = 'queued' and finished_at is null and run_at > created_at;
+-- No other index of all jobs may have this order: the planner would scan that one up to its first queued job.
+-- `finished_at is null` limits the index to statements that repeat it. Otherwise a plan made for an empty table would
+-- read the whole index to find one mailbox's jobs.
+create index job_queued_idx on job (queue, status, ordinal) where status in ('scheduled', 'available') and finished_at is null;
+-- Sorts all jobs by addition for searches. An index on `ordinal` alone could replace those of mailboxes in plans.
+create index job_created_at_idx on job (created_at, ordinal);
 create index job_running_idx on job (lease_id) where status = 'running';
 create index job_finished_at_idx on job (finished_at) where finished_at is not null;
 -- Finds the latest failures among many successful jobs.

@@ -81,9 +81,9 @@ export const cancelTranscription = (
   seesAll: boolean,
 ): Query<{ job_id: string }> =>
   sql.type(z.object({ job_id: z.string() }))`
-    select job_id from voice_transcription
-    where id = ${id}::uuid and status = 'pending' and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)
-      and job_cancel(job_id) is not null`
+    select job_cancel(array(
+      select job_id from voice_transcription
+      where id = ${id}::uuid and status = 'pending' and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int))) as job_id`
 
 /** Deletes a transcription; no row if the viewer cannot see it. */
 export const deleteTranscription = (

@@ -3,7 +3,7 @@ import { BackupError, readSections } from '../../sql/backup/format.ts'
 import {
   beginLoad,
   clearDatabase,
-  deliverQueuedJobs,
+  deliverAvailableJobs,
   endLoad,
   isEmptyDatabase,
   loadSection,
@@ -68,7 +68,7 @@ export async function restore(
       await createEmptySchema(database.directUrl, migrations.at(-1)!)
       const report = await loadBackup(settings, database, client, file)
       await migrate(database.directUrl, { appRole: settings.databaseAppRole })
-      await deliverQueuedJobs(client)
+      await deliverAvailableJobs(client)
       return { createdAt, ...report }
     } catch (error) {
       await client.query('rollback')

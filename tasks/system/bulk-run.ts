@@ -1,5 +1,5 @@
 import { deleteEndedJobs, type JobSelection, listSelectedIds, MAX_BULK_JOBS } from '../../sql/jobs/search.ts'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJobs } from '../../sql/jobs.ts'
 import { notifyJobChanges } from '../../sql/notify.ts'
 import type { TaskContext } from '../context.ts'
 import type { JobsAction, JobsActionResult } from './bulk.ts'
@@ -11,7 +11,7 @@ const PROGRESS_LABELS = { retry: 'Retrying jobs', cancel: 'Cancelling jobs', del
 
 const ELIGIBLE_STATES = {
   retry: ['failed'],
-  cancel: ['queued', 'running'],
+  cancel: ['scheduled', 'available', 'running'],
   delete: ['done', 'failed', 'cancelled'],
 } as const satisfies Record<JobsAction['action'], JobSelection['states']>
 
@@ -51,9 +51,9 @@ const ACTIONS: Readonly<
   },
 
   async cancel({ db }, ids) {
-    await Promise.all(ids.map((id) => db.one(cancelJob(id))))
-    await db.run(notifyJobChanges(ids))
-    return ids.length
+    const cancelled = (await db.any(cancelJobs(ids))).map(({ id }) => id)
+    await db.run(notifyJobChanges(cancelled))
+    return cancelled.length
   },
 
   async delete({ db }, ids) {

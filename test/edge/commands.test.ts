@@ -117,7 +117,7 @@ test('retry-failed retries each failed job once and skips those it cannot run', 
     (await database.query('select status from job where retry_of = $1', [id])).map(({ status }) => status)
   assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs retried: 1'])
   // The retry of the first job will join this live retry of the second, which has the same actor.
-  assert.deepEqual([await again(one), await again(two)], [[], ['queued']])
+  assert.deepEqual([await again(one), await again(two)], [[], ['available']])
   assert.deepEqual(await run('retry-failed'), ['Failed jobs retried: 1', 'Failed jobs skipped: 1'])
 })
 

@@ -42,7 +42,7 @@ export async function makeDue(query: TestDatabase['query'], id: string, ms = 0):
      update job set run_at = send_at from moved where job.id = job_id returning job_id`,
     [id, ms],
   )
-  await query('select job_send(array[$1::uuid])', [row!.job_id])
+  await query('select job_deliver(array[$1::uuid])', [row!.job_id])
 }
 
 /** Starts a worker for messages on a database. The worker stops after the test file. */

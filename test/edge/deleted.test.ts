@@ -101,7 +101,7 @@ describe('a deleted account', () => {
     const [before, [one]] = [(await readPurgeJobs()).length, (await people(1, 'admin')) as [Person]]
     const answer = await api.call('DELETE', `${USERS}/${one.id}`, { token: one.token })
     assert.equal(answer.status, 204)
-    assert.deepEqual((await readPurgeJobs()).slice(before), [{ status: 'queued', owner_id: null }])
+    assert.deepEqual((await readPurgeJobs()).slice(before), [{ status: 'available', owner_id: null }])
     const seen = async (token: string): Promise<boolean> =>
       (await api.get('/api/v1/jobs', { token })).json.some(
         ({ name }: { name: string }) => name === 'accounts.purge',
@@ -170,6 +170,6 @@ describe('a deleted organization', () => {
   test('is purged by a job without an owner', async () => {
     const before = (await readPurgeJobs()).length
     await gone()
-    assert.deepEqual((await readPurgeJobs()).slice(before), [{ status: 'queued', owner_id: null }])
+    assert.deepEqual((await readPurgeJobs()).slice(before), [{ status: 'available', owner_id: null }])
   })
 })

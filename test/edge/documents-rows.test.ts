@@ -248,8 +248,8 @@ test('a forced extraction does not join an unforced one, but runs after it', asy
     [`document:${document}`],
   )
   assert.deepEqual(rows, [
-    { id: plain, status: 'queued', force: 'false' },
-    { id: forced, status: 'queued', force: 'true' },
+    { id: plain, status: 'available', force: 'false' },
+    { id: forced, status: 'available', force: 'true' },
   ])
 })
 

@@ -35,7 +35,7 @@ test('a task is queued, and its result shows its state', async () => {
     name: 'load_test.io_simulation_task',
     queue: 'load_test',
     owner_id: owner.id,
-    status: 'queued',
+    status: 'available',
   })
   const seen = (await getResult(task_id, owner.token)).json
   assert.deepEqual([seen.status, seen.result, seen.error, seen.started_at], ['queued', null, null, null])

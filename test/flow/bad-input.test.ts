@@ -133,7 +133,7 @@ test('no process crashed, no data is left behind, and memory stayed within limit
   )
   // Scheduled jobs come and go, so they are not counted.
   const [jobs] = await query(
-    `select count(*)::int as n from job where status in ('queued', 'running') and queue = 'documents'`,
+    `select count(*)::int as n from job where status in ('available', 'running') and queue = 'documents'`,
   )
   assert.deepEqual([blobs!.n, chunks!.n, jobs!.n], [0, 0, 0])
   for (const { pid } of [edge.process, worker.process]) {

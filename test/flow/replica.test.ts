@@ -130,7 +130,7 @@ test('callers that have read the end of a job from its record or stream see its 
   await pause()
   const stream = edge.get(`/api/v1/jobs/${streamed.id}/events`, { token })
   for (const { id } of [told, streamed]) {
-    await cluster.primary.query('select job_cancel($1)', [id])
+    await cluster.primary.query('select job_cancel(array[$1::uuid])', [id])
     await cluster.primary.query(`select pg_notify('job_events', $1)`, [id])
   }
   assert.match((await stream).text, /"status":"cancelled"/)

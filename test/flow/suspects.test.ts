@@ -89,7 +89,7 @@ test('after two deaths a job runs isolated; the one that crashes again fails, an
         120_000,
       )
       await query(`update job set run_at = now() where id = $1`, [killer])
-      await query('select job_send(array[$1::uuid], null)', [killer])
+      await query('select job_deliver(array[$1::uuid])', [killer])
     }
   }
   const [row] = await query('select status, error_code, error_detail, attempt from job where id = $1', [

@@ -94,7 +94,7 @@ async function endJobInCrash(): Promise<string> {
   })
   const id = added.json.task_id
   await standby.kill('SIGINT')
-  const end = primary.query('select job_cancel($1)', [id]).catch(() => null)
+  const end = primary.query('select job_cancel(array[$1::uuid])', [id]).catch(() => null)
   const [pid] = await until('the commit waits for the standby', async () => {
     const pids = await listWaitingCommits('job_cancel')
     return pids.length > 0 && pids

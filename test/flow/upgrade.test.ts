@@ -163,7 +163,7 @@ async function upgrade(): Promise<void> {
   await assertSucceeded(expanding)
   assert.equal(await readStatus(running), 'running')
   const waiting = await query("select status from job where name = 'documents.extract'")
-  assert.deepEqual(waiting, [{ status: 'queued' }])
+  assert.deepEqual(waiting, [{ status: 'available' }])
   await waitForRounds()
 
   // Rolls back to the previous version, which runs on the new schema with its own functions, and then forward.

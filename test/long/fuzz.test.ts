@@ -46,7 +46,7 @@ test('the same processes are still running, and no job failed by a defect', asyn
   const { edge, worker } = service
   for (const { process } of [edge, worker])
     assert.deepEqual([process.exitCode, process.signalCode], [null, null])
-  const waiting = `select from job where status in ('queued', 'running') and run_at <= now()`
+  const waiting = `select from job where status in ('scheduled', 'available', 'running') and run_at <= now()`
   await until('the jobs end', async () => (await database.query(waiting)).length === 0, 60_000)
   const failed = (await listFaults()).filter(({ id }) => !seededFaultIds.has(id))
   assert.deepEqual(failed, [], worker.log.slice(-20).join('\n'))

@@ -83,7 +83,7 @@ async function verifyJobs(
     results.reduce((sum, result) => sum + result.answered, 0)
   const [row] = await queryRows(
     url,
-    `select (select count(*)::int from job) as jobs, (select count(*)::int from job where status = 'queued') as waiting,
+    `select (select count(*)::int from job) as jobs, (select count(*)::int from job where status = 'available') as waiting,
       (select count(*)::int from graphile_worker._private_jobs) as deliveries`,
   )
   const [reference] = await queryRows(referenceUrl, 'select count(*)::int as jobs from graphile_worker.jobs')

@@ -95,7 +95,7 @@ async function createRunningJobs(db: Database, ownerId: number, count: number): 
   )
   await db.any(enqueueJobs(specs, 0))
   const { name: task, mailbox } = specs[0]!
-  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0, last: null }
+  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0 }
   const claimed = parseClaims(await db.one(claimJobs(LEASE_ID, [{ delivery, freeSlots: count }])))
   if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
   return claimed.map(({ id }) => id)

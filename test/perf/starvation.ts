@@ -74,7 +74,7 @@ async function addFlood(url: string, ownerId: number): Promise<void> {
 async function countWaiting(url: string): Promise<number> {
   const [row] = await queryRows(
     url,
-    `select count(*)::int as n from job where queue = 'load_test' and status = 'queued'`,
+    `select count(*)::int as n from job where queue = 'load_test' and status = 'available'`,
   )
   return row!.n as number
 }

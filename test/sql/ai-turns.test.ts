@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { insertFirstTurn, readTurnInput } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJob, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import { cancelJobs, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
 import { answerMessage } from '../../tasks/ai/chat.ts'
 import { createTestDatabase } from '../database.ts'
 
@@ -101,7 +101,6 @@ const finishTurn = ({ jobId, answerId, conversationId }: Turn, attempt: number) 
       id: jobId,
       attempt,
       outcome: 'done',
-      limited: `conversation:${conversationId}`,
       result: JSON.stringify({
         message_id: answerId,
         conversation_id: conversationId,
@@ -230,7 +229,7 @@ describe('settling a turn', () => {
 
   test('counts no usage if the turn was stopped before it began', async () => {
     const turn = await beginTurn()
-    await db.one(cancelJob(turn.jobId))
+    await db.any(cancelJobs([turn.jobId]))
     assert.deepEqual([(await readMessage(turn))!.status, (await readMessage(turn))!.content], ['stopped', ''])
     assert.equal(await readUsage(turn), undefined)
   })
@@ -249,7 +248,7 @@ test('keeps answers without text out of later questions', async () => {
   const [blank, later] = [await beginTurn(), await beginTurn()]
   const attempt = await claimJob(blank)
   await storeEvents(blank.jobId, attempt, [createChunkEvent('\n\n'), createUsageEvent()])
-  await db.one(cancelJob(blank.jobId))
+  await db.any(cancelJobs([blank.jobId]))
   await endAttempts(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
   const { status, content } = (await readMessage(blank))!
   assert.deepEqual([status, content], ['stopped', '\n\n'])

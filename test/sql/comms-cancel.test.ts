@@ -12,7 +12,7 @@ import {
   markSent,
 } from '../../sql/comms.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { cancelJob, fenceJob } from '../../sql/jobs.ts'
+import { cancelJobs, fenceJob } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { countRounds } from '../runs.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
@@ -71,7 +71,10 @@ describe('a waiting message', () => {
     test(`is cancelled with its job, ${what}, and loses its content`, async () => {
       for (const sendAt of [undefined, timeInAnHour()]) {
         const one = await addMessage({ ...fields, ...(sendAt === undefined ? {} : { sendAt }) })
-        assert.deepEqual(await readStatuses(one), [sendAt === undefined ? 'queued' : 'scheduled', 'queued'])
+        assert.deepEqual(
+          await readStatuses(one),
+          sendAt === undefined ? ['queued', 'available'] : ['scheduled', 'scheduled'],
+        )
         assert.equal(await cancelMessage(one), 'cancelled')
         assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
         assert.equal(await readContent(one), null)
@@ -83,7 +86,7 @@ describe('a waiting message', () => {
   test('is cancelled when its job is cancelled', async () => {
     for (const actor of ['sms:x', null]) {
       const one = await addMessage({ actor, sendAt: timeInAnHour() })
-      await db.one(cancelJob(one.jobId))
+      await db.any(cancelJobs([one.jobId]))
       assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
     }
   })
@@ -93,7 +96,7 @@ describe('a waiting message', () => {
     await beginSend(one)
     await db.run(markFailed(one.id, 1, 'telephony.failed', 'no'))
     await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'retry', delay_ms: HOUR_MS })
-    assert.deepEqual(await readStatuses(one), ['failed', 'queued'])
+    assert.deepEqual(await readStatuses(one), ['failed', 'scheduled'])
     assert.equal(await cancelMessage(one), 'cancelled')
     const [row] = await query('select error_code, detail from comms_send where id = $1', [one.id])
     assert.deepEqual(row, { error_code: null, detail: null })
@@ -107,7 +110,7 @@ describe('a waiting message', () => {
     ]
     const claim = await ledger.claim(next.jobId, await ledger.lease())
     assert.equal(claim?.id, next.jobId)
-    assert.deepEqual(await readStatuses(scheduled), ['scheduled', 'queued'])
+    assert.deepEqual(await readStatuses(scheduled), ['scheduled', 'scheduled'])
   })
 })
 

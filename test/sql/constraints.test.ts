@@ -38,7 +38,7 @@ const createJobRow = (fields: Row = {}): Row => ({
   queue: 'q',
   mailbox: 'm',
   payload: '{}',
-  status: 'queued',
+  status: 'available',
   max_tries: 1,
   ...fields,
 })

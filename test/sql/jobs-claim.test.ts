@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJob, fenceJob, storeProgress } from '../../sql/jobs.ts'
+import { cancelJobs, fenceJob, storeProgress } from '../../sql/jobs.ts'
 import { listen } from '../../sql/listen.ts'
 import { JOB_EVENTS_CHANNEL } from '../../sql/notify.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
@@ -61,7 +61,7 @@ describe('job_claim', () => {
     const deliveries = await ledger.deliveries(running.id, cancelled.id, gone.id)
     assert.equal(deliveries.length, 3)
     await ledger.claim(running.id, lease)
-    await db.one(cancelJob(cancelled.id))
+    await db.any(cancelJobs([cancelled.id]))
     await query('delete from job where id = $1', [gone.id])
     const claim = () => ledger.claimMany(other, ...deliveries.map((delivery) => ({ delivery, freeSlots: 5 })))
     assert.deepEqual(await claim(), [])
@@ -321,8 +321,8 @@ describe('job_progress', () => {
       await client.query('select job_fence($1, 1)', [job.id])
       const data = { label: 'Swapping', current: null, total: null }
       assert.deepEqual(await ledger.progress(job.id, 1, { n: 1, data }), [job.id])
-      await db.one(cancelJob(job.id))
-      assert.deepEqual(await ledger.finish({ ...job, outcome: 'done', limited: null }), [job.id])
+      await db.any(cancelJobs([job.id]))
+      assert.deepEqual(await ledger.finish({ ...job, outcome: 'done' }), [job.id])
       const deleting = query('delete from job where id = $1', [job.id])
       await waitForLock(query)
       await client.query('commit')

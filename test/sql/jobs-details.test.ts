@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuidv7 } from '../../sql/ids.ts'
 import { linkRetry } from '../../sql/jobs/retry.ts'
-import { cancelJob, rescueRunningJobs, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import { cancelJobs, rescueRunningJobs, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { type Attempt, buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
@@ -21,7 +21,7 @@ const outlineAttempts = (attempts: readonly Attempt[]) =>
 
 /** Claims a job again, even if it is not due yet. */
 async function claimAgain(id: string, lease: string): Promise<void> {
-  await query('update job set run_at = now() where id = $1', [id])
+  await ledger.makeDue(id)
   assert.ok((await ledger.claim(id, lease)) !== null)
 }
 
@@ -50,7 +50,7 @@ describe('attempts', () => {
     const lease = await ledger.lease(60_000, [], 'host/3')
     const job = await ledger.running({}, lease)
     await delay(20)
-    await ledger.finish({ ...job, outcome: 'done', result: 1, limited: null })
+    await ledger.finish({ ...job, outcome: 'done', result: 1 })
     await query('delete from worker_lease where id = $1', [lease])
     assert.deepEqual(await query('select from job_event_row where job_id = $1', [job.id]), [])
     const [attempt] = (await ledger.details(job.id)).attempts
@@ -97,6 +97,7 @@ describe('attempts', () => {
       `update job set created_at = now() - interval '2 hours', run_at = now() - interval '5 min' where id = $1`,
       [job.id],
     )
+    await ledger.makeDue(job.id)
     await ledger.claim(job.id, one)
     const readWaits = async () =>
       (await ledger.details(job.id)).attempts.map((a) => Math.floor(a.waited_seconds / 60))
@@ -104,6 +105,7 @@ describe('attempts', () => {
     await ledger.finish({ id: job.id, attempt: 1, outcome: 'retry', ...BUSY_ERROR, delay_ms: 3_600_000 })
     assert.deepEqual(await readWaits(), [5], 'also once it is due at another time')
     await query(`update job set run_at = now() - interval '7 min' where id = $1`, [job.id])
+    await ledger.makeDue(job.id)
     await ledger.claim(job.id, one)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'done', result: null })
     assert.deepEqual(await readWaits(), [5, 7])
@@ -134,14 +136,14 @@ describe('attempts', () => {
 
   test('a cancelled attempt ends as cancelled, but an earlier one keeps its end', async () => {
     const [running, waiting] = [await ledger.running({}, one), await ledger.running({}, one)]
-    await db.one(cancelJob(running.id))
+    await db.any(cancelJobs([running.id]))
     await ledger.finish({ ...running, outcome: 'retry', ...BUSY_ERROR })
     assert.deepEqual(outlineAttempts((await ledger.details(running.id)).attempts), [
       [1, 'host/1', 'cancelled', null],
     ])
     await ledger.finish({ ...waiting, outcome: 'retry', ...BUSY_ERROR, delay_ms: 60_000 })
     const before = (await ledger.details(waiting.id)).attempts
-    await db.one(cancelJob(waiting.id))
+    await db.any(cancelJobs([waiting.id]))
     assert.deepEqual((await ledger.details(waiting.id)).attempts, before)
     assert.equal(await ledger.status(waiting.id), 'cancelled')
   })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, enqueueJobs } from '../../sql/jobs.ts'
+import { cancelJobs, enqueueJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
@@ -15,7 +15,7 @@ describe('job_enqueue', () => {
     const row = await ledger.row(job.id)
     assert.deepEqual(
       { status: row.status, attempt: row.attempt, tries: row.tries, seq: row.seq },
-      { status: 'queued', attempt: 0, tries: 0, seq: 0 },
+      { status: 'available', attempt: 0, tries: 0, seq: 0 },
     )
     const [delivery, ...more] = await ledger.deliveries(job.id)
     assert.deepEqual(more, [])
@@ -40,7 +40,7 @@ describe('job_enqueue', () => {
     await ledger.enqueue(third)
     assert.deepEqual(
       [await ledger.status(id), await ledger.status(second.id), await ledger.status(third.id)],
-      ['running', 'queued', 'queued'],
+      ['running', 'available', 'available'],
     )
     assert.deepEqual(
       (await ledger.deliveries(id, second.id, third.id)).map((d) => d.id),
@@ -89,7 +89,7 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(forced.id), [])
     assert.equal(await enqueueJoining(job(true)), forced.id)
     assert.equal(await enqueueJoining(job(false)), first.id)
-    await db.one(cancelJob(first.id))
+    await db.any(cancelJobs([first.id]))
     assert.equal(await enqueueJoining(job(false)), forced.id, 'the one that runs is about to end')
     await ledger.finish({ ...first, outcome: 'cancelled' })
     assert.equal((await ledger.deliveries(forced.id)).length, 1)
@@ -99,7 +99,7 @@ describe('job_enqueue', () => {
 
   test('does not join a job that is being cancelled, but waits behind it', async () => {
     const first = await ledger.running({ actor: 'a4', when_busy: 'join' })
-    await db.one(cancelJob(first.id))
+    await db.any(cancelJobs([first.id]))
     const next = buildJobSpec({ actor: 'a4', when_busy: 'join' })
     assert.deepEqual(await ledger.enqueue(next), [{ spec_ordinal: 1, job_id: next.id, joined: false }])
     assert.deepEqual(await ledger.deliveries(next.id), [])
@@ -128,7 +128,7 @@ describe('job_enqueue', () => {
       { spec_ordinal: 6, job_id: id(5), joined: false },
       { spec_ordinal: 7, job_id: id(2), joined: true },
     ])
-    assert.equal(await ledger.status(id(3)), 'queued')
+    assert.equal(await ledger.status(id(3)), 'available')
     const sent = (await ledger.deliveries(...specs.map((s) => s.id))).map((d) => d.id)
     assert.deepEqual([...sent].sort(), [id(0), id(1), id(2), id(5)].sort())
     const ordinals = await query(
@@ -141,7 +141,7 @@ describe('job_enqueue', () => {
     )
   })
 
-  test('adds one delivery for each due time of a mailbox, from its first job on', async () => {
+  test('adds one delivery for the available jobs of a mailbox, from the first on', async () => {
     const added = (fields: Parameters<typeof buildJobSpec>[0]) =>
       buildJobSpec({ mailbox: 'test/one', ...fields })
     const now = Array.from({ length: 25 }, () => added({}))
@@ -151,11 +151,11 @@ describe('job_enqueue', () => {
     const all = [...now, ...later, ...other].map(({ id }) => id)
     assert.deepEqual(
       (await ledger.deliveries(...all)).map(({ id }) => id),
-      [now[0]!.id, other[0]!.id, later[0]!.id],
+      [now[0]!.id, other[0]!.id],
     )
   })
 
-  test('adds no delivery behind a due job, but behind a scheduled or running one', async () => {
+  test('adds no delivery behind an available job, but behind a scheduled or running one', async () => {
     const add = async (mailbox: string, fields: Parameters<typeof buildJobSpec>[0] = {}) => {
       const job = buildJobSpec({ mailbox, ...fields })
       await ledger.enqueue(job)
@@ -164,7 +164,7 @@ describe('job_enqueue', () => {
     const countOf = async (id: string) => (await ledger.deliveries(id)).length
     await add('behind/1')
     assert.equal(await countOf(await add('behind/1')), 0)
-    assert.equal(await countOf(await add('behind/1', { delay_ms: 60_000 })), 1, 'it has a time of its own')
+    assert.equal(await countOf(await add('behind/1', { delay_ms: 60_000 })), 0, 'it is not due')
     await add('behind/2', { delay_ms: 60_000 })
     assert.equal(await countOf(await add('behind/2')), 1)
     await ledger.claim(await add('behind/3'), await ledger.lease())
@@ -179,20 +179,16 @@ describe('job_enqueue', () => {
     assert.deepEqual(await ledger.deliveries(waiting.id), [])
   })
 
-  test('stores a scheduled start in job and delivery', async () => {
+  test('schedules a job without a delivery', async () => {
     const jobs = [buildJobSpec({ delay_ms: 3_600_000 }), buildJobSpec({ delay_ms: 3_600_000, actor: 'd1' })]
     await ledger.enqueue(...jobs)
     for (const { id } of jobs) {
-      const { run_at } = await ledger.row(id)
       const [row] = await query(
-        `select run_at - created_at = interval '1 hour' as exactly from job where id = $1`,
+        `select status, run_at - created_at = interval '1 hour' as exactly from job where id = $1`,
         [id],
       )
-      assert.equal(row!.exactly, true, 'by the clock of the database')
-      assert.deepEqual(
-        (await ledger.deliveries(id)).map((d) => d.run_at),
-        [run_at],
-      )
+      assert.deepEqual(row, { status: 'scheduled', exactly: true }, 'by the clock of the database')
+      assert.deepEqual(await ledger.deliveries(id), [])
     }
   })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import { cancelJobs, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 
@@ -60,21 +60,19 @@ describe('job_finish', () => {
     await ledger.assertSound(job.id)
   })
 
-  test('retry: runs again after the delay by a new delivery, and counts the try', async () => {
+  test('retry: is scheduled for the end of the delay, and counts the try', async () => {
     const job = await ledger.running({}, lease)
     const before = Date.now()
     await ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
     const row = await ledger.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.lease_id, row.finished_at], ['queued', 1, null, null])
+    assert.deepEqual([row.status, row.tries, row.lease_id, row.finished_at], ['scheduled', 1, null, null])
     const wait = row.run_at.getTime() - before
     assert.ok(wait > 55_000 && wait < 120_000, `waits ${wait} ms`)
-    assert.deepEqual(
-      (await ledger.deliveries(job.id)).slice(1).map((d) => d.run_at),
-      [row.run_at],
-    )
-    assert.deepEqual((await ledger.events(job.id)).at(-1)!.data.status, 'queued')
+    assert.equal((await ledger.deliveries(job.id)).length, 1, 'it gets no delivery before it is due')
+    assert.equal((await ledger.events(job.id)).at(-1)!.data.status, 'queued')
     assert.equal(await ledger.claim(job.id, lease), null, 'it is not due')
-    await query('update job set run_at = now() where id = $1', [job.id])
+    await ledger.makeDue(job.id)
+    assert.equal((await ledger.deliveries(job.id)).length, 2)
     assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 2)
     await ledger.assertSound(job.id)
   })
@@ -83,7 +81,7 @@ describe('job_finish', () => {
     const job = await ledger.running({}, lease)
     await ledger.finish({ ...job, outcome: 'release' })
     const row = await ledger.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 0])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['available', 0, 0])
     assert.equal((await ledger.deliveries(job.id)).length, 2)
     assert.ok(row.run_at.getTime() <= Date.now() + 1000)
     assert.deepEqual((await ledger.claim(job.id, lease))?.tries, 1)
@@ -96,7 +94,7 @@ describe('job_finish', () => {
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries],
-        ['queued', Math.min(attempt, SUSPECT_FROM_DEATHS), 0],
+        ['available', Math.min(attempt, SUSPECT_FROM_DEATHS), 0],
       )
       const claimed = await ledger.claim(job.id, lease)
       assert.equal(claimed!.interruptions, row.interruptions)
@@ -117,7 +115,7 @@ describe('job_finish', () => {
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries, row.error_code],
-        ['queued', SUSPECT_FROM_DEATHS + crashes, 0, null],
+        ['available', SUSPECT_FROM_DEATHS + crashes, 0, null],
       )
       await ledger.claim(job.id, lease)
     }
@@ -147,8 +145,11 @@ describe('job_finish', () => {
   test('keeps the actor busy between tries', async () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await addBusyActor(`busy-${outcome}`)
-      await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
-      assert.deepEqual([await ledger.state(first.id), await ledger.state(next.id)], ['delivered', 'queued'])
+      await ledger.finish({ ...first, outcome, delay_ms: outcome === 'retry' ? 60_000 : 0 })
+      assert.deepEqual(
+        [await ledger.state(first.id), await ledger.state(next.id)],
+        [outcome === 'retry' ? 'scheduled' : 'delivered', 'available'],
+      )
       assert.deepEqual(await ledger.deliveries(next.id), [])
     }
   })
@@ -192,7 +193,7 @@ describe('job_finish', () => {
   test('cancels a job that would run again after a cancel request, and continues its mailbox', async () => {
     for (const outcome of ['retry', 'release', 'interrupted', 'crashed'] as const) {
       const { first, next } = await addBusyActor(`cancel-${outcome}`)
-      await db.one(cancelJob(first.id))
+      await db.any(cancelJobs([first.id]))
       await ledger.finish({ ...first, outcome, delay_ms: 60_000 })
       assert.deepEqual(
         [await ledger.state(first.id), await ledger.state(next.id)],
@@ -205,7 +206,7 @@ describe('job_finish', () => {
   test('keeps the outcome of a job that ended by itself after a cancel request', async () => {
     for (const outcome of ['done', 'failed'] as const) {
       const job = await ledger.running({}, lease)
-      await db.one(cancelJob(job.id))
+      await db.any(cancelJobs([job.id]))
       await ledger.finish({ ...job, outcome, code: 'internal' })
       assert.equal(await ledger.status(job.id), outcome)
       await ledger.assertSound(job.id)
@@ -217,7 +218,7 @@ describe('job_finish', () => {
       const job = await ledger.running({ actor }, lease)
       const finishing = await withClient(url, async (client) => {
         await client.query('begin')
-        await client.query('select job_cancel($1)', [job.id])
+        await client.query('select job_cancel(array[$1::uuid])', [job.id])
         const finishing = ledger.finish({ ...job, outcome: 'retry', delay_ms: 60_000 })
         await waitForLock(query)
         await client.query('commit')
@@ -262,7 +263,7 @@ describe('job_finish', () => {
     for (const [i, { first, next }] of busy.entries()) {
       const outcome = outcomes[i % 6]!
       assert.equal(await ledger.state(first.id), again.includes(outcome) ? 'delivered' : outcome)
-      assert.equal(await ledger.state(next.id), again.includes(outcome) ? 'queued' : 'delivered')
+      assert.equal(await ledger.state(next.id), again.includes(outcome) ? 'available' : 'delivered')
       await ledger.assertSound(first.id)
     }
   })
@@ -278,8 +279,8 @@ describe('job_finish', () => {
       `select status, count(*)::int as n from job where mailbox like 'cross-%' group by 1 order by 1`,
     )
     assert.deepEqual(left, [
+      { status: 'available', n: 40 },
       { status: 'done', n: 40 },
-      { status: 'queued', n: 40 },
     ])
     const next = await ledger.deliveries(...jobs.map(({ next }) => next.id))
     assert.equal(next.length, 40)

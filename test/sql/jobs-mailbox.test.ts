@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { requeueDeliveries } from '../../sql/jobs/claims.ts'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJobs, scheduleJobs } from '../../sql/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
@@ -28,6 +28,7 @@ const handleNext = async (lease: string, places: number): Promise<readonly strin
   await query('delete from graphile_worker._private_jobs where id = $1', [delivery.row])
   return (await ledger.claimMany(lease, { delivery, freeSlots: places })).map(({ id }) => id)
 }
+
 const drain = async (places: number): Promise<(readonly string[])[]> => {
   const lease = await ledger.lease()
   const parts: (readonly string[])[] = []
@@ -54,7 +55,7 @@ describe('a mailbox without a limit', () => {
     assert.deepEqual(await handleNext(lease, 4), ids.slice(0, 4))
     const [delivery] = await ledger.deliveries()
     assert.equal(delivery!.id, ids[4])
-    await query(`update job set status = 'queued', lease_id = null where id = any($1)`, [ids.slice(1, 4)])
+    await query(`update job set status = 'available', lease_id = null where id = any($1)`, [ids.slice(1, 4)])
     assert.deepEqual(await handleNext(lease, 9), ids.slice(4), 'from there on')
   })
 
@@ -92,7 +93,7 @@ describe('a mailbox without a limit', () => {
       await client.query('begin')
       await client.query(
         `select job_claim($1, array['test.task'], array['m'], array[null::int], array[null::int], array[$2::bigint],
-           array[null::bigint], array[9])`,
+           array[9])`,
         [lease, delivery!.first],
       )
       const adding = ledger.enqueue(late).then(() => {
@@ -117,43 +118,57 @@ describe('a mailbox without a limit', () => {
     assert.deepEqual(await drain(5), [[]])
   })
 
-  test('skips scheduled jobs, which run at their time', async () => {
-    const [later] = await addJobs(1, { delay_ms: 60_000 })
+  test('skips scheduled jobs until they are due', async () => {
+    const [scheduled] = await addJobs(1, { delay_ms: 60_000 })
     const ids = await addJobs(3)
-    const lease = await ledger.lease()
-    assert.deepEqual(await handleNext(lease, 2), ids.slice(0, 2))
-    assert.deepEqual(await handleNext(lease, 2), ids.slice(2))
-    const [left, ...more] = await ledger.deliveries()
-    assert.deepEqual([left!.id, more], [later, []])
+    assert.deepEqual(await drain(2), [ids.slice(0, 2), ids.slice(2)])
+    await ledger.makeDue(scheduled!)
+    assert.deepEqual(await drain(2), [[scheduled]])
   })
 })
 
 describe('jobs that are scheduled', () => {
-  test('have deliveries for their range, claimed without reading jobs that wait longer', async () => {
-    const later = await addJobs(3, { delay_ms: 60_000 })
-    const lease = await ledger.lease()
-    const [delivery, ...others] = await ledger.deliveries()
-    const { ordinal } = await ledger.row(later[2]!)
-    assert.deepEqual([delivery!.id, delivery!.last, others], [later[0], Number(ordinal), []])
-    const { id } = await ledger.running({ mailbox: 'm' }, lease)
+  test('have no delivery until the scheduler makes them available, in batches', async () => {
+    const ids = await addJobs(5, { delay_ms: 60_000 })
+    assert.deepEqual(await ledger.deliveries(), [])
+    const none = await db.one(scheduleJobs(3))
+    assert.equal(none.moved, 0)
+    assert.ok(none.next_seconds! > 50 && none.next_seconds! <= 60)
+    await query(`update job set run_at = now()`)
+    assert.deepEqual([(await db.one(scheduleJobs(3))).moved, (await db.one(scheduleJobs(3))).moved], [3, 2])
+    assert.equal((await db.one(scheduleJobs(3))).next_seconds, null)
+    assert.deepEqual((await drain(2)).flat(), ids)
+    assert.deepEqual(await ledger.deliveries(), [])
+  })
+
+  test('wait again after an attempt that is to be retried later', async () => {
+    const { id } = await ledger.running({ mailbox: 'm' })
+    await query('delete from graphile_worker._private_jobs')
     await ledger.finish({ id, attempt: 1, outcome: 'retry', delay_ms: 60_000 })
-    const again = (await ledger.deliveries(id)).at(-1)!
-    assert.deepEqual([again.first, again.last], [again.first, again.first])
+    assert.deepEqual([await ledger.status(id), await ledger.deliveries()], ['scheduled', []])
+    await ledger.makeDue(id)
+    assert.equal(await ledger.state(id), 'delivered')
+  })
+
+  test('of an actor hold back later messages only if they are retried', async () => {
+    const retried = await ledger.running({ actor: 'a' })
+    const [scheduled, next] = [buildJobSpec({ actor: 'a', delay_ms: 60_000 }), buildJobSpec({ actor: 'a' })]
+    await ledger.enqueue(scheduled, next)
+    await query('delete from graphile_worker._private_jobs')
+    await ledger.finish({ id: retried.id, attempt: 1, outcome: 'retry', delay_ms: 60_000 })
+    assert.deepEqual(await ledger.deliveries(), [])
+    assert.equal(await ledger.claim(next.id, retried.lease), null)
+    await db.any(cancelJobs([retried.id]))
+    assert.equal(await ledger.state(next.id), 'delivered')
+    assert.notEqual(await ledger.claim(next.id, retried.lease), null)
   })
 
   test('do not prevent deliveries of other jobs', async () => {
     const { id } = await ledger.running({ mailbox: 'm' })
     await ledger.finish({ id, attempt: 1, outcome: 'release' })
     const [next] = await addJobs(1)
-    assert.equal(await ledger.state(next!), 'delivered')
-  })
-
-  test("have another delivery for the rest of a range that exceeds a worker's capacity", async () => {
-    const ids = await addJobs(5, { delay_ms: 60_000 })
-    await query(`update job set run_at = now()`)
-    await query(`update graphile_worker._private_jobs set run_at = now()`)
-    assert.deepEqual(await drain(2), [ids.slice(0, 2), ids.slice(2, 4), ids.slice(4)])
-    assert.deepEqual(await ledger.deliveries(), [])
+    assert.equal(await ledger.state(id), 'delivered')
+    assert.equal(await ledger.status(next!), 'available')
   })
 })
 
@@ -164,7 +179,7 @@ describe('a mailbox with a limit', () => {
       ({ id }) => id as string,
     )
   const end = async (id: string, outcome: 'done' | 'retry' = 'done') =>
-    ledger.finish({ id, attempt: 1, outcome, delay_ms: 60_000, limited: 'm' })
+    ledger.finish({ id, attempt: 1, outcome, delay_ms: 60_000 })
 
   test('runs up to its limit in parallel, and each end delivers the next job', async () => {
     const ids = await addJobs(5, limited)
@@ -196,22 +211,20 @@ describe('a mailbox with a limit', () => {
   test('lets others run during a backoff, and keeps scheduled jobs apart', async () => {
     const later = await addJobs(4, { ...limited, delay_ms: 60_000 })
     const ids = await addJobs(4, limited)
-    await query('delete from graphile_worker._private_jobs where run_at > now()')
     await drain(9)
     assert.deepEqual(await running(), ids.slice(0, 3))
     await end(ids[0]!, 'retry')
-    await query('delete from graphile_worker._private_jobs where run_at > now()')
     await drain(9)
     assert.deepEqual(await running(), ids.slice(1))
     assert.deepEqual(
-      await Promise.all(later.map(ledger.status)),
-      later.map(() => 'queued'),
+      await Promise.all([ids[0]!, ...later].map(ledger.status)),
+      Array.from({ length: 5 }, () => 'scheduled'),
     )
   })
 
   test('gains no slot from a cancelled job, and does not wait for it', async () => {
     const ids = await addJobs(5, limited)
-    await db.one(cancelJob(ids[0]!))
+    await db.any(cancelJobs([ids[0]!]))
     await drain(9)
     assert.deepEqual(await running(), ids.slice(1, 4))
   })
@@ -220,15 +233,16 @@ describe('a mailbox with a limit', () => {
     const [first, second] = await addJobs(2, { mailbox_limit: 1 })
     await drain(9)
     await end(first!, 'retry')
-    const [delivery] = await ledger.deliveries()
-    assert.equal(delivery!.id, first)
-    assert.deepEqual(await ledger.claimMany(await ledger.lease(), { delivery: delivery!, freeSlots: 1 }), [])
-    await query('update job set run_at = now() where id = $1', [first])
+    assert.deepEqual(await ledger.deliveries(), [])
+    const delivery = await ledger.deliveryOf(second!)
+    assert.deepEqual(await ledger.claimMany(await ledger.lease(), { delivery, freeSlots: 1 }), [])
+    assert.deepEqual(await ledger.deliveries(), [], 'the claim repeats no delivery')
+    await ledger.makeDue(first!)
     await drain(9)
     assert.deepEqual(await running(), [first])
     await end(first!)
     assert.deepEqual(await running(), [first], 'the end of an attempt before says nothing')
-    await ledger.finish({ id: first!, attempt: 2, outcome: 'done', limited: 'm' })
+    await ledger.finish({ id: first!, attempt: 2, outcome: 'done' })
     await drain(9)
     assert.deepEqual(await running(), [second])
   })
@@ -238,43 +252,36 @@ describe('a mailbox with a limit', () => {
     const [first, second] = await addJobs(2, { mailbox_limit: 1 })
     const lease = await ledger.lease()
     assert.deepEqual(await handleNext(lease, 1), [first])
-    await ledger.finish({ id: first!, attempt: 1, outcome: 'done', limited: 'm' })
+    await ledger.finish({ id: first!, attempt: 1, outcome: 'done' })
     assert.deepEqual(await handleNext(lease, 1), [second], 'the end of a job delivers the due one')
-    const dues = (await ledger.deliveries()).map(({ id, run_at }) => [id, run_at.getTime() > Date.now()])
-    assert.deepEqual(
-      dues,
-      later.map((id) => [id, true]),
-    )
-    await query(`update job set run_at = now() where status = 'queued'`)
-    await query('update graphile_worker._private_jobs set run_at = now()')
-    assert.deepEqual([await handleNext(lease, 1), await handleNext(lease, 1)], [[], []], 'it is busy')
-    await ledger.finish({ id: second!, attempt: 1, outcome: 'done', limited: 'm' })
+    assert.deepEqual(await ledger.deliveries(), [])
+    await ledger.makeDue(...later)
+    assert.deepEqual(await ledger.deliveries(), [], 'it is busy')
+    await ledger.finish({ id: second!, attempt: 1, outcome: 'done' })
     assert.deepEqual(await handleNext(lease, 1), [later[0]], 'the end of what was running sends it')
-    await ledger.finish({ id: later[0]!, attempt: 1, outcome: 'retry', delay_ms: 60_000, limited: 'm' })
-    const [delivery] = await ledger.deliveries()
-    assert.equal(delivery!.id, later[0], 'a retried job keeps its position')
-    assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, freeSlots: 1 }), [])
-    assert.equal(await ledger.status(later[1]!), 'queued')
+    await ledger.finish({ id: later[0]!, attempt: 1, outcome: 'retry', delay_ms: 60_000 })
+    assert.deepEqual(await ledger.deliveries(), [], 'a retried job keeps its position')
+    assert.equal(await ledger.claim(later[1]!, lease), null)
+    await ledger.makeDue(later[0]!)
+    assert.deepEqual(await handleNext(lease, 1), [later[0]])
   })
 
   test('runs the due one of two scheduled messages first', async () => {
     const [late] = await addJobs(1, { mailbox_limit: 1, delay_ms: 60_000 })
     const [soon] = await addJobs(1, { mailbox_limit: 1, delay_ms: 30_000 })
-    await query('update job set run_at = now() where id = $1', [soon])
+    await ledger.makeDue(soon!)
     assert.deepEqual(await handleNext(await ledger.lease(), 1), [soon])
-    await ledger.finish({ id: soon!, attempt: 1, outcome: 'done', limited: 'm' })
-    assert.deepEqual(
-      (await ledger.deliveries()).map(({ id }) => id),
-      [late],
-      'none for what is not due, but its own',
-    )
+    await ledger.finish({ id: soon!, attempt: 1, outcome: 'done' })
+    assert.deepEqual(await ledger.deliveries(), [], 'none for what is not due')
+    await ledger.makeDue(late!)
+    assert.equal(await ledger.state(late!), 'delivered')
   })
 
   test('delivers messages of each task to a worker that knows the task', async () => {
     const [first] = await addJobs(1, { mailbox_limit: 1, name: 'test.one' })
     const [second] = await addJobs(1, { mailbox_limit: 1, name: 'test.two' })
     const [delivery] = await ledger.deliveries()
-    await db.one(cancelJob(first!))
+    await db.any(cancelJobs([first!]))
     await query('delete from graphile_worker._private_jobs')
     const lease = await ledger.lease()
     assert.deepEqual(await ledger.claimMany(lease, { delivery: delivery!, freeSlots: 1 }), [])

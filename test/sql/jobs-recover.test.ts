@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import {
-  cancelJob,
+  cancelJobs,
   type Rescuer,
   renewLease,
   rescueRunningJobs,
@@ -61,11 +61,14 @@ describe('job_rescue_running', () => {
     assert.deepEqual((await rescueRunning()).sort(), [one.id, two.id].sort())
     for (const { id } of [one, two]) {
       const row = await ledger.row(id)
-      assert.deepEqual([row.status, row.interruptions, row.tries, row.lease_id], ['queued', 1, 0, null])
+      assert.deepEqual([row.status, row.interruptions, row.tries, row.lease_id], ['available', 1, 0, null])
       assert.equal((await ledger.deliveries(id)).length, 2)
       await ledger.assertSound(id)
     }
-    assert.deepEqual([await ledger.status(kept.id), await ledger.status(waiting.id)], ['running', 'queued'])
+    assert.deepEqual(
+      [await ledger.status(kept.id), await ledger.status(waiting.id)],
+      ['running', 'available'],
+    )
     assert.equal((await readLeases()).includes(dead), false)
     assert.equal((await readLeases()).includes(liveLease), true)
     assert.deepEqual(await rescueRunning(), [])
@@ -196,7 +199,7 @@ describe('job_rescue_running', () => {
     const job = await addOrphan({ actor: 'c1' })
     const next = buildJobSpec({ actor: 'c1' })
     await ledger.enqueue(next)
-    await db.one(cancelJob(job.id))
+    await db.any(cancelJobs([job.id]))
     await rescueRunning()
     assert.deepEqual([await ledger.state(job.id), await ledger.state(next.id)], ['cancelled', 'delivered'])
   })
@@ -215,7 +218,7 @@ describe('job_rescue_running', () => {
       [again.id],
     )
     await ledger.claim(again.id, dead)
-    await db.one(cancelJob(cancelled.id))
+    await db.any(cancelJobs([cancelled.id]))
     await expireLease(dead)
     const ids = await rescueRunning()
     assert.equal(ids.length, 3)
@@ -268,7 +271,7 @@ describe('job_rescue_running', () => {
 })
 
 describe('job_cancel', () => {
-  const cancel = async (id: string): Promise<boolean> => (await db.one(cancelJob(id))).found
+  const cancel = async (id: string): Promise<boolean> => (await db.any(cancelJobs([id]))).length > 0
 
   test('returns nothing for a missing job', async () => assert.equal(await cancel(randomUUID()), false))
 
@@ -280,7 +283,7 @@ describe('job_cancel', () => {
     assert.deepEqual(await Promise.all([first!, second!, third!].map(ledger.state)), [
       'delivered',
       'cancelled',
-      'queued',
+      'available',
     ])
     assert.deepEqual(await ledger.deliveries(second!, third!), [])
     await ledger.assertSound(second!)
@@ -297,7 +300,7 @@ describe('job_cancel', () => {
     assert.deepEqual(await Promise.all([first!, second!, third!].map(ledger.state)), [
       'cancelled',
       'delivered',
-      'queued',
+      'available',
     ])
     assert.notEqual(await ledger.claim(second!, liveLease), null)
     await ledger.assertSound(first!)

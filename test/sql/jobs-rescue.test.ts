@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { deliverQueuedJobs } from '../../sql/backup/load.ts'
-import { cancelJob, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.ts'
+import { deliverAvailableJobs } from '../../sql/backup/load.ts'
+import { cancelJobs, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
@@ -37,7 +37,7 @@ describe('a job that waits', () => {
   test("is found before the range of its mailbox's delivery", async () => {
     const [first, second] = await addJobs({ mailbox: 'm' }, { mailbox: 'm' })
     await deleteDeliveries()
-    await query('select job_send(array[$1::uuid], null)', [second])
+    await query('select job_deliver(array[$1::uuid])', [second])
     assert.deepEqual(await rescue(), [first])
     assert.deepEqual(await rescue(), [])
   })
@@ -55,30 +55,20 @@ describe('a job that waits', () => {
     assert.deepEqual(await rescue(), [])
     await deleteDeliveries()
     assert.deepEqual(await rescue(60_000), [])
-    assert.equal(await ledger.state(waiting!), 'queued')
+    assert.equal(await ledger.state(waiting!), 'available')
     await query(`update job set run_at = now() + interval '1 hour'`)
     assert.deepEqual(await rescue(), [])
     await query(`update job set run_at = now() - interval '1 s'`)
     assert.deepEqual(await rescue(), [waiting])
   })
 
-  test('of an actor is redelivered once its scheduled time comes, whatever else runs there', async () => {
-    const [later, other] = await addJobs({ actor: 'g', delay_ms: 60_000 }, { actor: 'g', delay_ms: 60_000 })
-    const [now] = await addJobs({ actor: 'g' })
-    const lease = await ledger.lease()
-    assert.ok(await ledger.claim(now!, lease))
+  test('needs no delivery while it is scheduled', async () => {
+    const [scheduled] = await addJobs({ actor: 'g', delay_ms: 60_000 })
+    assert.deepEqual([await rescue(), await ledger.deliveries(scheduled!)], [[], []])
+    await ledger.makeDue(scheduled!)
     await query('delete from graphile_worker._private_jobs')
-    assert.deepEqual(await rescue(), [])
-    await query(`update job set run_at = now() - interval '1 s' where id = $1`, [later])
-    assert.deepEqual(await rescue(), [later])
+    assert.deepEqual(await rescue(), [scheduled])
     assert.deepEqual(await rescue(), [], 'once')
-    assert.deepEqual(
-      await ledger.claimMany(lease, { delivery: await ledger.deliveryOf(later!), freeSlots: 1 }),
-      [],
-    )
-    await ledger.finish({ id: now!, attempt: 1, outcome: 'done', limited: 'g' })
-    assert.ok(await ledger.claim(later!, lease))
-    assert.equal(await ledger.status(other!), 'queued')
   })
 
   test('runs if the row of the job before it is gone', async () => {
@@ -87,7 +77,7 @@ describe('a job that waits', () => {
     await query('delete from job where id = $1', [first])
     await query(`delete from graphile_worker._private_jobs where payload ->> 'mailbox' = 'b'`)
     assert.deepEqual(await rescue(), [second])
-    assert.deepEqual([await ledger.state(second!), await ledger.state(third!)], ['delivered', 'queued'])
+    assert.deepEqual([await ledger.state(second!), await ledger.state(third!)], ['delivered', 'available'])
   })
 
   test('waits behind a full limited mailbox, and is delivered when there is room', async () => {
@@ -101,22 +91,24 @@ describe('a job that waits', () => {
     const found = await rescue()
     assert.equal(found.length, 1)
     assert.equal((await ledger.row(found[0]!)).mailbox, 'f')
-    assert.equal(await ledger.state(behind!), 'queued')
+    assert.equal(await ledger.state(behind!), 'available')
   })
 })
 
-test('gets deliveries after a restore from a backup, each scheduled one its own', async () => {
-  const later = { actor: 'h', delay_ms: 60_000 }
-  const [now, , ...laters] = await addJobs({ actor: 'h' }, { actor: 'h' }, later, later)
+test('available jobs get deliveries after a restore from a backup', async () => {
+  const [first] = await addJobs({ actor: 'h' }, { actor: 'h' }, { actor: 'h', delay_ms: 60_000 })
   await deleteDeliveries()
-  await withClient(url, deliverQueuedJobs)
-  assert.deepEqual(new Set((await ledger.deliveries()).map(({ id }) => id)), new Set([now, ...laters]))
+  await withClient(url, deliverAvailableJobs)
+  assert.deepEqual(
+    (await ledger.deliveries()).map(({ id }) => id),
+    [first],
+  )
 })
 
 describe('a running job', () => {
   test('is rescued without a lease, or ends if it was to be cancelled', async () => {
     const [one, two] = [await ledger.running(), await ledger.running()]
-    await db.one(cancelJob(two.id))
+    await db.any(cancelJobs([two.id]))
     await query('delete from worker_lease')
     const recovered = (await db.any(rescueRunningJobs(null))).map(({ id }) => id)
     assert.deepEqual(recovered.sort(), [one.id, two.id].sort())

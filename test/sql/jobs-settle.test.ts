@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJob, endAttempts, rescueRunningJobs } from '../../sql/jobs.ts'
+import { cancelJobs, endAttempts, rescueRunningJobs } from '../../sql/jobs.ts'
 import { tasks } from '../../tasks/index.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
@@ -31,20 +31,19 @@ describe('a job is settled', () => {
 
   test('when it is done, with its mailbox', async () => {
     const { id } = await addRunningJob('note')
-    const limited = `settled:${actors}`
-    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
+    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
     assert.deepEqual(await readSettled(id), ['done'])
-    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited }])
+    await endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1' }])
     assert.deepEqual(await readSettled(id), ['done'], 'once')
   })
 
   test('when its mailbox has no limit: done, or cancelled while it waits', async () => {
     const done = await ledger.running({ settle: 'note' })
-    await endAttempts(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1', limited: null }])
+    await endAttempts(db, [{ id: done.id, attempt: 1, outcome: 'done', result: '1' }])
     assert.deepEqual(await readSettled(done.id), ['done'])
     const waiting = buildJobSpec({ settle: 'note', delay_ms: 60_000 })
     await ledger.enqueue(waiting)
-    await db.one(cancelJob(waiting.id))
+    await db.any(cancelJobs([waiting.id]))
     assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
   })
 
@@ -60,10 +59,10 @@ describe('a job is settled', () => {
   test('when it is cancelled: immediately while it waits, at its end while it runs', async () => {
     const waiting = createJobSpec('note')
     await ledger.enqueue(waiting)
-    await db.one(cancelJob(waiting.id))
+    await db.any(cancelJobs([waiting.id]))
     assert.deepEqual(await readSettled(waiting.id), ['cancelled'])
     const { id } = await addRunningJob('note')
-    await db.one(cancelJob(id))
+    await db.any(cancelJobs([id]))
     assert.deepEqual(await readSettled(id), [])
     await ledger.finish({ id, attempt: 1, outcome: 'cancelled' })
     assert.deepEqual(await readSettled(id), ['cancelled'])
@@ -74,7 +73,7 @@ describe('a job is settled', () => {
     await query('update job set interruptions = 4 where id = $1', [one.id])
     await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', code: 'job.crashed' })
     assert.deepEqual(await readSettled(one.id), ['failed'])
-    await db.one(cancelJob(two.id))
+    await db.any(cancelJobs([two.id]))
     await query('delete from worker_lease')
     await db.any(rescueRunningJobs(null))
     assert.deepEqual(await readSettled(two.id), ['cancelled'])
@@ -82,9 +81,7 @@ describe('a job is settled', () => {
 
   test('in the same transaction as its end, or neither happens', async () => {
     const { id } = await addRunningJob('refuse')
-    await assert.rejects(
-      endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1', limited: `settled:${actors}` }]),
-    )
+    await assert.rejects(endAttempts(db, [{ id, attempt: 1, outcome: 'done', result: '1' }]))
     assert.equal(await ledger.status(id), 'running')
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
+import { scheduleJobs } from '../../sql/jobs.ts'
 import { createReader } from '../../sql/reader.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
@@ -41,12 +42,15 @@ test('a scheduled job counts its waiting time from its due time', async () => {
     `update job set created_at = now() - interval '1 hour', run_at = now() - interval '1 min' where id = $1`,
     [added!.job_id],
   )
+  await database.db.one(scheduleJobs(9))
   const seconds = await readWait('comms')
   assert.ok(seconds !== null && seconds >= 60 && seconds < 300, `${seconds} s`)
 })
 
 test('live jobs are listed in the order of their insertion, whatever their due time', async () => {
-  const rows = await database.query(`select id from job where status = 'queued' order by ordinal`)
+  const rows = await database.query(
+    `select id from job where status in ('scheduled', 'available') order by ordinal`,
+  )
   const lines = await reader.texts(readLiveIds.all, [null])
   assert.deepEqual(
     lines,

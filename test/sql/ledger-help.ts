@@ -11,6 +11,7 @@ import {
   type FinishEntry,
   insertLease,
   type JobSpec,
+  scheduleJobs,
   storeProgress,
 } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
@@ -54,7 +55,6 @@ export interface Delivery {
   readonly mailbox: string
   readonly limit: number | null
   readonly first: number
-  readonly last: number | null
   readonly task: string
   readonly owner: number | null
   readonly run_at: Date
@@ -148,10 +148,10 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
 
   const status = async (id: string): Promise<string> => (await row(id)).status
 
-  /** Returns the job's status, or `delivered` if it is queued and has a delivery. */
+  /** Returns the job's status, or `delivered` if it is available and has a delivery. */
   const state = async (id: string): Promise<string> => {
     const found = await status(id)
-    return found === 'queued' && (await deliveries(id)).length > 0 ? 'delivered' : found
+    return found === 'available' && (await deliveries(id)).length > 0 ? 'delivered' : found
   }
 
   const events = async (id: string): Promise<EventRow[]> =>
@@ -162,7 +162,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
   /** Reads the deliveries of the given jobs, or all deliveries if no job is given. */
   const deliveries = async (...ids: readonly string[]): Promise<Delivery[]> =>
     (await query(
-      `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first, (j.payload ->> 'last')::int as last,
+      `select job.id, j.payload ->> 'mailbox' as mailbox, (j.payload ->> 'limit')::int as limit, (j.payload ->> 'first')::int as first,
          (j.payload ->> 'owner')::int as owner, t.identifier as task, j.run_at, j.locked_by, j.id::int as row
        from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
        left join job on job.mailbox = j.payload ->> 'mailbox' and job.ordinal = (j.payload ->> 'first')::bigint
@@ -183,7 +183,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
   /** Returns the delivery that the queue would hand out for this job. */
   const deliveryOf = async (id: string) => {
     const { name: task, mailbox, mailbox_limit: limit, ordinal, owner_id: owner } = await row(id)
-    return { task, mailbox, limit, first: Number(ordinal), last: null, owner }
+    return { task, mailbox, limit, first: Number(ordinal), owner }
   }
 
   /** Claims a job as a worker does, with a delivery of the job's mailbox. Returns null if nothing was claimed. */
@@ -204,6 +204,12 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
     const claimed = await claim(job.id, held)
     assert.ok(claimed !== null, 'the job can be claimed')
     return { id: job.id, attempt: claimed.attempt, lease: held }
+  }
+
+  /** Makes these scheduled jobs due, and lets the scheduler run once. */
+  const makeDue = async (...ids: readonly string[]): Promise<void> => {
+    await query('update job set run_at = least(run_at, now()) where id = any($1)', [ids])
+    await db.one(scheduleJobs(1000))
   }
 
   const finish = async (...entries: readonly FinishValues[]): Promise<string[]> => [
@@ -257,6 +263,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
     claim,
     claimMany,
     running,
+    makeDue,
     finish,
     progress,
     details,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { cancelJob, endAttempts, type FinishEntry, rescueRunningJobs } from '../../sql/jobs.ts'
+import { cancelJobs, endAttempts, type FinishEntry, rescueRunningJobs, scheduleJobs } from '../../sql/jobs.ts'
 import type { TestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, TERMINAL_STATUSES } from './ledger-help.ts'
 
@@ -57,6 +57,7 @@ export const operation = fc.oneof(
       kind: fc.constant('finish' as const),
       picks: fc.array(pick, { minLength: 1, maxLength: 3 }),
       outcome: fc.constantFrom('done', 'failed', 'cancelled', 'retry', 'release', 'interrupted', 'crashed'),
+      later: fc.boolean(),
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel' as const), pick }) },
@@ -66,6 +67,7 @@ export const operation = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('expire' as const), lease: fc.nat({ max: LEASE_COUNT - 1 }) }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('recover' as const) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('schedule' as const) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('lock' as const), pick }) },
 )
 export type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never
@@ -84,7 +86,6 @@ export async function createLedgerModel(base: TestDatabase) {
   const leases = await Promise.all(Array.from({ length: LEASE_COUNT }, () => ledger.lease()))
   const jobs: string[] = []
   const later = new Set<string>()
-  let isDue = (at: Date): boolean => at.getTime() < Date.now()
   const held: HeldAttempt[] = []
   const ends = new Map<string, number>()
   const claims = new Map<string, string>()
@@ -94,9 +95,7 @@ export async function createLedgerModel(base: TestDatabase) {
    * scheduled times.
    */
   const fetch = async (lease: string, at: number, places: number, again = false): Promise<boolean> => {
-    const all = (await ledger.deliveries()).filter(
-      ({ id, run_at }) => id === null || !later.has(id) || isDue(run_at),
-    )
+    const all = await ledger.deliveries()
     if (all.length === 0) return false
     const delivery = all[at % all.length]!
     for (const { id, attempt, mailbox, mailbox_limit } of await ledger.claimMany(lease, {
@@ -122,16 +121,19 @@ export async function createLedgerModel(base: TestDatabase) {
     return true
   }
 
-  const finish = async (all: readonly HeldAttempt[], outcome: FinishEntry['outcome']): Promise<void> => {
+  const finish = async (
+    all: readonly HeldAttempt[],
+    outcome: FinishEntry['outcome'],
+    delay_ms = 0,
+  ): Promise<void> => {
     for (const one of all) if (held.includes(one)) held.splice(held.indexOf(one), 1)
-    const entries = all.map(({ id, attempt, limited }) => ({
+    const entries = all.map(({ id, attempt }) => ({
       id,
       attempt,
-      limited,
       outcome,
       result: JSON.stringify({ attempt }),
       code: 'internal',
-      delay_ms: 0,
+      delay_ms,
     }))
     for (const id of await endAttempts(db, entries)) {
       if (TERMINAL_STATUSES.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
@@ -173,7 +175,7 @@ export async function createLedgerModel(base: TestDatabase) {
         const all = [...new Set(op.picks.map((at) => held[at % (held.length || 1)]))].filter(
           (one) => one !== undefined,
         )
-        return finish(all, op.outcome)
+        return finish(all, op.outcome, op.later ? SCHEDULE_DELAY_MS : 0)
       }
       // Adds jobs while earlier ones end or are claimed.
       case 'collide': {
@@ -185,7 +187,7 @@ export async function createLedgerModel(base: TestDatabase) {
         return
       }
       case 'cancel':
-        if (jobs.length > 0) await db.one(cancelJob(jobs[op.pick % jobs.length]!))
+        if (jobs.length > 0) await db.any(cancelJobs([jobs[op.pick % jobs.length]!]))
         return
       // Locks a job's row in any state, as a transaction that writes about the job does.
       case 'lock':
@@ -202,6 +204,9 @@ export async function createLedgerModel(base: TestDatabase) {
         return
       case 'recover':
         await db.any(rescueRunningJobs(null))
+        return
+      case 'schedule':
+        await db.one(scheduleJobs(3))
     }
   }
 
@@ -209,25 +214,25 @@ export async function createLedgerModel(base: TestDatabase) {
   const violations = () =>
     query(`
       with delivery as (
-        select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first,
-          (payload ->> 'last')::bigint as last from graphile_worker._private_jobs
+        select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first from graphile_worker._private_jobs
       ), box as (
-        select mailbox, min(mailbox_limit) as most, min(ordinal) filter (where status = 'queued') as head,
+        select mailbox, min(mailbox_limit) as most, min(ordinal) filter (where status = 'available') as head,
+          min(ordinal) filter (where status = 'scheduled' and attempt > 0) as retried,
           count(*) filter (where status = 'running') as running
-        from job where status in ('queued', 'running') group by mailbox
+        from job where status in ('scheduled', 'available', 'running') group by mailbox
       )
       select 'more than its limit of ' || mailbox as what from box where running > most
       union all
-      select 'no delivery leads to ' || mailbox from box
-      where head is not null and (most is null or running < most)
-        and not exists (select from delivery where delivery.mailbox = box.mailbox and (most is not null or first <= head and coalesce(last, head) >= head))
+      select 'nobody comes for ' || mailbox from box
+      where head is not null and (most is null or running < most) and (most = 1 and retried < head) is not true
+        and not exists (select from delivery where delivery.mailbox = box.mailbox and first <= head)
       union all
       select 'seq of ' || id from job where seq <> (select count(*) from job_event where job_id = job.id)
         or seq <> (select coalesce(max(seq), 0) from job_event where job_id = job.id)
       union all
       select 'counts of ' || queue from (
         select queue, queued, running from job_count
-        union all select queue, -(status = 'queued')::int, -(status = 'running')::int from job where status in ('queued', 'running')) counts
+        union all select queue, -(status in ('scheduled', 'available'))::int, -(status = 'running')::int from job where finished_at is null) counts
       group by queue having sum(queued) <> 0 or sum(running) <> 0`)
 
   const watch = async (until: Promise<unknown>): Promise<void> => {
@@ -245,8 +250,8 @@ export async function createLedgerModel(base: TestDatabase) {
     leases[0] = await ledger.lease()
     await run({ kind: 'recover' })
     held.length = 0
-    await query(`update job set run_at = now() where status = 'queued' and run_at > now()`)
-    isDue = () => true
+    await query(`update job set run_at = now() where status = 'scheduled'`)
+    while ((await db.one(scheduleJobs(100))).moved > 0);
     for (let rounds = 0; rounds < 500 && (await fetch(leases[0]!, 0, 3)); rounds++)
       await finish([...held], 'done')
   }

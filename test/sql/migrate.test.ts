@@ -120,7 +120,7 @@ describe('migrate', () => {
     await readRows(
       url,
       `create or replace function job_fence(job_id uuid, of_attempt integer) returns boolean language sql as 'select false';
-       alter function job_send reset all; drop trigger job_delete_traces on job;
+       alter function job_deliver reset all; drop trigger job_delete_traces on job;
        update migration_functions set digest = 'of before' where area = 'jobs'`,
     )
     assert.deepEqual(await migrate(url), ['functions/jobs'])

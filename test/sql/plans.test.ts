@@ -42,11 +42,10 @@ import {
   readFoundJobs,
 } from '../../sql/jobs/search.ts'
 import {
-  cancelJob,
+  cancelJobs,
   deleteExpiredJobs,
   enqueueJobs,
   fenceJob,
-  finishDoneAttempts,
   finishJobs,
   readCurrentStates,
   readEndedJobIds,
@@ -85,7 +84,7 @@ await query(
    select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 199, 'actor:' || n, 1, '{}', status, 3,
      case when n > 600 then now() - n * interval '0.2 s' end, 3, case when status = 'failed' then 'internal' end,
      case when status = 'running' then '00000000-0000-0000-0000-000000000001'::uuid end
-   from (select n, case when n <= 100 then 'running' when n <= 600 then 'queued'
+   from (select n, case when n <= 100 then 'running' when n <= 600 then 'available'
      when n % 20 = 0 then 'failed' when n % 33 = 0 then 'cancelled' else 'done' end as status from generate_series(1, 25000) n) x`,
 )
 await query(
@@ -138,7 +137,7 @@ const client = await connect({ url, applicationName: 'plans' })
 after(() => client.end())
 const readValue = async (text: string): Promise<string> => String(Object.values((await query(text))[0]!)[0])
 const job = await readValue('select min(id::text) from job where owner_id = 5 and finished_at is not null')
-const waiting = await readValue(`select id from job where owner_id = 5 and status = 'queued' limit 1`)
+const waiting = await readValue(`select id from job where owner_id = 5 and status = 'available' limit 1`)
 
 /** Values that filter nothing: null matches any kind, tag and day. */
 const NO_FILTER = [null, null, null, null] as const
@@ -190,16 +189,7 @@ const reads = [
       50,
     ),
   ]),
-  planRead(
-    'documents without an owner',
-    readDocuments.received_at.desc,
-    null,
-    ...NO_FILTER,
-    false,
-    null,
-    0,
-    50,
-  ),
+  planRead("nobody's documents", readDocuments.received_at.desc, null, ...NO_FILTER, false, null, 0, 50),
   planRead(
     'documents of a kind',
     readDocuments.received_at.desc,
@@ -252,6 +242,18 @@ const reads = [
     50,
   ),
   planRead(
+    'documents with a word',
+    searchDocuments.rank.desc,
+    5,
+    ...NO_FILTER,
+    true,
+    'titl -x',
+    true,
+    null,
+    0,
+    50,
+  ),
+  planRead(
     'documents with a word, by title',
     searchDocuments.title.asc,
     5,
@@ -276,12 +278,12 @@ const reads = [
     50,
   ),
   planRead('a page of the trash', readTrash, 5, ...NO_FILTER, null, 0, 50),
-  planRead('the trash without an owner', readTrash, null, ...NO_FILTER, null, 0, 50),
+  planRead("nobody's trash", readTrash, null, ...NO_FILTER, null, 0, 50),
   planRead('tags', readTags, 5),
   planRead('the pages of a document', readPages, 5, 5, null, 0, 1000),
   planRead('a page', readPage, 5, 5, 1),
   planRead('the extraction of a document', readExtraction, 5, 5),
-  planRead('whether the bytes of a document exist', readBytesPresence, 5, 5),
+  planRead('whether the bytes of a document are there', readBytesPresence, 5, 5),
   planRead('a job', readJob, 5, false, job, 3600),
   planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
   planRead('the details of a job', readJobDetails, 5, false, job, 3600),
@@ -300,7 +302,7 @@ const reads = [
     ),
     planRead(`sorted jobs, ${way}`, readSortedJobs.created_at[way].all, null, ...TIME_FILTER, null, 100),
   ]),
-  planRead('jobs of a time range', readJobs.own, 5, ...TIME_FILTER, null, 100),
+  planRead('jobs of a time', readJobs.own, 5, ...TIME_FILTER, null, 100),
   planRead('found jobs', readFoundJobs['-created_at'], '{}', null, 50),
   planRead('found jobs that failed', readFoundJobs['-finished_at'], '{"status":"failed"}', null, 50),
   planRead('found jobs that ended', readFoundJobs['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
@@ -356,7 +358,7 @@ describe('writes by index', () => {
     [
       'claim',
       async () => {
-        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0, last: null }
+        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0 }
         const other = { ...delivery, mailbox: 'of nobody', limit: null }
         return claimJobs(lease, [
           { delivery: { ...delivery, limit: 1 }, freeSlots: 1 },
@@ -378,15 +380,6 @@ describe('writes by index', () => {
         ]),
     ],
     [
-      'done',
-      async () => {
-        const [id, limited] = (
-          await readValue(`select id || ' ' || mailbox from job where status = 'running' limit 1`)
-        ).split(' ')
-        return finishDoneAttempts([{ id: id!, attempt: 0, outcome: 'done', result: '1', limited: limited! }])
-      },
-    ],
-    [
       'finish',
       async () =>
         finishJobs([
@@ -400,14 +393,14 @@ describe('writes by index', () => {
     [
       'requeue deliveries',
       async () =>
-        requeueDeliveries(
-          [{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, last: null, owner: null }],
-          20,
-        ),
+        requeueDeliveries([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, owner: null }], 20),
     ],
-    ['rescue running jobs', async () => rescueRunningJobs(null)],
+    ['recover', async () => rescueRunningJobs(null)],
     ['lost attempts', async () => listLostAttempts([job])],
-    ['cancel', async () => cancelJob(await readValue(`select id from job where status = 'queued' limit 1`))],
+    [
+      'cancel',
+      async () => cancelJobs([await readValue(`select id from job where status = 'available' limit 1`)]),
+    ],
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE_LOAD, 60_000)],
     ['the history of a job', async () => findJobHistory(job, 100)],
@@ -415,20 +408,23 @@ describe('writes by index', () => {
     ['the retry of a job', async () => findRetry(job)],
     ['a retry', async () => linkRetry(uuidv7(), job)],
     ['failed jobs', async () => listSelectedIds(FAILED, null, 100_000)],
-    ['count failed jobs', async () => countSelectedJobs(FAILED, 1_000_000)],
-    ['selected failed jobs', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
+    ['how many failed jobs', async () => countSelectedJobs(FAILED, 1_000_000)],
+    ['some of them', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
     ['delete ended jobs', async () => deleteEndedJobs([job])],
     ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
-    ['refund interruptions', async () => refundInterruptions([job])],
+    ['spare jobs', async () => refundInterruptions([job])],
     ['a new document', async () => insertDocument(createDocumentFields(5, randomBytes(32)))],
-    ['an existing document', async () => insertDocument(createDocumentFields(5, decodeHex(await sha(205))))],
     [
-      'an existing document without an owner',
+      'a document that is there',
+      async () => insertDocument(createDocumentFields(5, decodeHex(await sha(205)))),
+    ],
+    [
+      "nobody's document that is there",
       async () => insertDocument(createDocumentFields(null, decodeHex(await sha(200)))),
     ],
     ['cancel the extractions of a document', async () => cancelExtractions([7, 8], 7)],
-    ['find deleted documents', async () => findDeletedDocuments([7, 8], 7)],
-    ['list stored documents', async () => listOwnedDocuments([7, 8], 7)],
+    ['which documents were deleted before', async () => findDeletedDocuments([7, 8], 7)],
+    ['which documents are stored', async () => listOwnedDocuments([7, 8], 7)],
     ['tag documents', async () => addTag([7, 207], 7, 'blue')],
     ['untag documents', async () => removeTag([7, 207], 7, 'blue')],
     ['move a document to the trash', async () => deleteDocuments([7], 7, 30)],

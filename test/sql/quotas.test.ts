@@ -67,7 +67,7 @@ const QUOTA_STATEMENTS: Readonly<Record<QuotaKind, { add: string; remove: string
   },
   waiting_jobs: {
     add: `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries)
-      values (gen_random_uuid(), 'test.noop', 'io', $1, 'm', '{}', 'queued', 1)`,
+      values (gen_random_uuid(), 'test.noop', 'io', $1, 'm', '{}', 'available', 1)`,
     remove: `update job set status = 'done', finished_at = now() where owner_id = $1`,
   },
 }

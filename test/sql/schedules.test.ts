@@ -53,7 +53,7 @@ test('a run adds a job and is stored, each time', async () => {
   for (const _ of [1, 2]) {
     const job = buildJobSpec()
     assert.equal(await runSchedule(entry, false, job), job.id)
-    assert.equal(await ledger.status(job.id), 'queued')
+    assert.equal(await ledger.status(job.id), 'available')
     const { last_run_at, last_job } = await readAllSchedules(entry)
     assert.deepEqual(last_job, { job_id: job.id, status: 'queued', error: null, finished_at: null })
     assert.ok(Math.abs(Date.parse(last_run_at) - Date.now()) < 60_000, last_run_at)

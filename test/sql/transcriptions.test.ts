@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJob, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import { cancelJobs, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
 import {
   beginTranscription,
   cancelTranscription,
@@ -64,7 +64,7 @@ async function addJob(id: string, documentId: number, ownerId: number | null): P
 
 async function claimJob({ jobId, documentId }: Pick<Transcription, 'jobId' | 'documentId'>): Promise<number> {
   const mailbox = `transcription:${documentId}`
-  const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, last: null, owner: null }
+  const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, owner: null }
   const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, freeSlots: 1 }])))
   assert.equal(claimed!.id, jobId)
   return claimed!.attempt
@@ -91,15 +91,12 @@ const RESULT = {
   cost: 0.00055,
   completed_at: '2026-01-02T03:04:05.678Z',
 }
-const mailboxOf = ({ documentId }: Transcription): string => `transcription:${documentId}`
 const finishJob = (of: Transcription, attempt: number) =>
-  endAttempts(db, [
-    { id: of.jobId, attempt, outcome: 'done', limited: mailboxOf(of), result: JSON.stringify(RESULT) },
-  ])
+  endAttempts(db, [{ id: of.jobId, attempt, outcome: 'done', result: JSON.stringify(RESULT) }])
 const loseLease = (of: Transcription, attempt: number) =>
   endAttempts(db, [
     {
-      ...{ id: of.jobId, attempt, outcome: 'failed' as const, limited: mailboxOf(of) },
+      ...{ id: of.jobId, attempt, outcome: 'failed' as const },
       ...{ code: 'ai.refused', detail: 'no' },
     },
   ])
@@ -190,7 +187,7 @@ describe('settling a transcription', () => {
   test('stores a cancellation before the start, without usage', async () => {
     await clearUsage()
     const of = await addTranscription()
-    await db.run(cancelJob(of.jobId))
+    await db.run(cancelJobs([of.jobId]))
     assert.equal((await readShown(of)).status, 'cancelled')
     assert.deepEqual(await readUsage(), [])
   })
@@ -224,7 +221,7 @@ describe('a request with an unknown outcome', () => {
     await beginCall(of)
     assert.equal((await db.maybeOne(cancelTranscription(of.id, owner, false)))?.job_id, of.jobId)
     assert.equal((await db.maybeOne(deleteTranscription(of.id, owner, false)))?.id, of.id)
-    await endAttempts(db, [{ id: of.jobId, attempt, outcome: 'cancelled', limited: mailboxOf(of) }])
+    await endAttempts(db, [{ id: of.jobId, attempt, outcome: 'cancelled' }])
     assert.equal(await readShown(of), null)
     assert.deepEqual(await readUsage(), [UNKNOWN_USAGE])
     assert.equal(await beginCall(of), null)

@@ -43,7 +43,7 @@ await query(
 )
 await query(
   `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries)
-   select ('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 2000, 'm' || n, '{}', 'queued', 1
+   select ('01980000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 2000, 'm' || n, '{}', 'available', 1
    from generate_series(1, 6000) n`,
 )
 await query(`insert into job_callback (job_id, endpoint_id, url, host)
@@ -93,11 +93,11 @@ const nextPending = (): number => {
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'adding an endpoint': () => insertEndpoint(newEndpoint),
-  'locking an endpoint': () => lockManagedEndpoint(5, [5, false, null]),
-  'changing an endpoint': () => updateEndpoint(++endpoint, { description: 'd' }),
+  'an endpoint of somebody': () => lockManagedEndpoint(5, [5, false, null]),
+  'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),
   'rolling a secret': () => rollSecret(++endpoint),
-  'hiding an endpoint': () => markEndpointDeleted(++endpoint),
-  redelivering: () => redeliverWebhook(1 + (++delivery % 2000), delivery),
+  'hiding one': () => markEndpointDeleted(++endpoint),
+  'sending again': () => redeliverWebhook(1 + (++delivery % 2000), delivery),
   'a callback': () =>
     addJobCallback(formatJobId(++job), {
       accountId: 5,
@@ -105,14 +105,14 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
       host: 'example.com',
       keyId: null,
     }),
-  'listing due endpoints': listDueEndpoints,
+  'what is due': listDueEndpoints,
   'endpoints of expired keys': deleteExpiredEndpoints,
   'verifying an endpoint': () => markEndpointVerified(++endpoint, 'https://example.com/'),
   'a challenge': () => addChallenge(++endpoint, 'token'),
   'claiming due deliveries': () => claimDeliveries(1 + (nextPending() % 2000), 'example.com', LIMITS),
   'settling a delivery': () => recordDeliveryAttempt(nextPending(), 'failed', ANSWER, [1000]),
-  'finding a disabled endpoint': () => findDisabledEndpoint(++endpoint),
-  'purging deleted endpoints': () => purgeEndpoints(2),
+  'whom to tell': () => findDisabledEndpoint(++endpoint),
+  'purging those that are gone': () => purgeEndpoints(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
   'the end of an organization': () => markOrganizationDeleted(++organization),
 }

@@ -4,7 +4,7 @@ import { beforeEach, describe, test } from 'node:test'
 import { z } from 'zod'
 import { applySendEvents } from '../../sql/comms.ts'
 import { sql } from '../../sql/db.ts'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJobs } from '../../sql/jobs.ts'
 import { markOrganizationDeleted } from '../../sql/orgs.ts'
 import {
   BACKOFF_FROM_FAILURES,
@@ -41,7 +41,7 @@ describe('the end of a job', () => {
     const done = await ended()
     await ended('failed', { code: 'internal', detail: 'd' })
     const cancelled = await ledger.add(owner)
-    await db.one(cancelJob(cancelled))
+    await db.any(cancelJobs([cancelled]))
     assert.deepEqual(await readTypes(all), ['job.done', 'job.failed', 'job.cancelled'])
     assert.deepEqual(await readTypes(failures), ['job.failed'])
     assert.equal((await deliveries()).length, 4)

@@ -99,11 +99,11 @@ test('a send without an active job is closed', async () => {
     query(`update comms_send set status = 'sending', requested_at = now() where id = $1`, [send])
   const [running, waiting, cancelled, timedOut, fresh, gone] = [
     await addJob('running'),
-    await addJob('queued'),
+    await addJob('available'),
     await addJob('cancelled'),
     await addJob('failed'),
     await addJob('cancelled', '0 s'),
-    await addJob('queued'),
+    await addJob('available'),
   ]
   await begin(running.send)
   await begin(timedOut.send)

@@ -165,7 +165,7 @@ test('files of ended or abandoned imports are removed after a day', async () => 
   await query('delete from blog_upload')
   const jobs = await query(
     `insert into job (id, name, queue, mailbox, payload, status, max_tries, finished_at, lease_id) select gen_random_uuid(), 'n', 'q', 'n/0', '{}', s, 3,
-       case when s = 'done' then now() end, case when s = 'running' then gen_random_uuid() end from unnest(array['done', 'running', 'queued']) s returning id, status`,
+       case when s = 'done' then now() end, case when s = 'running' then gen_random_uuid() end from unnest(array['done', 'running', 'available']) s returning id, status`,
   )
   const old: Record<string, number> = {}
   for (const [name, job] of [
@@ -181,5 +181,5 @@ test('files of ended or abandoned imports are removed after a day', async () => 
   const fresh = await upload('x.md', 'x')
   assert.deepEqual(await db.one(deleteAbandonedImports(100)), { count: 2 })
   const left = await query('select id::int from blog_upload order by id')
-  assert.deepEqual(left.map(({ id }) => id).sort(), [old.running, old.queued, fresh].sort())
+  assert.deepEqual(left.map(({ id }) => id).sort(), [old.running, old.available, fresh].sort())
 })

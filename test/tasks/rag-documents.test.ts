@@ -237,7 +237,7 @@ describe('indexing documents', () => {
 describe('a refresh', () => {
   const findWaiting = () =>
     query(
-      `select payload, owner_id from job where name = 'rag.refresh_documents' and status = 'queued' order by ordinal`,
+      `select payload, owner_id from job where name = 'rag.refresh_documents' and status in ('scheduled', 'available') order by ordinal`,
     )
   const reportChange = (owner: number | null, ...ids: readonly number[]) =>
     db.transaction((tx) => refreshCollections(tx, ids, { ownerId: owner, settings: createJobSettings(3) }))

@@ -52,7 +52,7 @@ describe('enqueue', () => {
     const row = await readRow(ref.jobId)
     assert.deepEqual(
       [row.name, row.queue, row.owner_id, row.payload, row.max_tries, row.request_id, row.status],
-      ['test.plain', 'test', account!.id, { id: 1, note: 'x' }, 5, 'r1', 'queued'],
+      ['test.plain', 'test', account!.id, { id: 1, note: 'x' }, 5, 'r1', 'available'],
     )
   })
 
@@ -99,7 +99,7 @@ describe('enqueue', () => {
     assert.deepEqual([two.jobId, two.joined], [one.jobId, true])
     const [three, four] = [await add(waitingTask), await add(waitingTask)]
     assert.notEqual(three.jobId, four.jobId)
-    assert.deepEqual([four.joined, await ledger.status(four.jobId)], [false, 'queued'])
+    assert.deepEqual([four.joined, await ledger.status(four.jobId)], [false, 'available'])
   })
 
   test('delays a job by the clock of the database', async (t) => {

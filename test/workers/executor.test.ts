@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import { cancelJob, MAX_CRASHES, renewLease, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import { cancelJobs, MAX_CRASHES, renewLease, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTaskFinder } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'
@@ -127,9 +127,9 @@ describe('the executor', () => {
     await job.ended
     const waits: number[] = []
     for (const attempt of [2, 3]) {
-      assert.equal(await help.status(job.id), 'queued')
+      assert.equal(await help.status(job.id), 'scheduled')
       waits.push(await readBackoff(job.id))
-      await database.query('update job set run_at = now() where id = $1', [job.id])
+      await help.makeDue(job.id)
       const ended = run(job.id)
       ;(await thread(job.id, attempt)).end(failed)
       await ended
@@ -176,7 +176,7 @@ describe('the executor', () => {
       assert.deepEqual(job.thread.aborts, ['timeout'])
       job.thread.end({ kind: 'aborted', reason: 'timeout' })
       await job.ended
-      assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['queued', 1])
+      assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['scheduled', 1])
     }
   })
 
@@ -241,7 +241,7 @@ describe('the executor', () => {
     const job = await start()
     await heartbeat()
     assert.deepEqual(job.thread.aborts, [])
-    await db.one(cancelJob(job.id))
+    await db.any(cancelJobs([job.id]))
     await heartbeat()
     assert.deepEqual(job.thread.aborts, ['cancelled'])
     job.thread.end({ kind: 'aborted', reason: 'cancelled' })
@@ -259,7 +259,7 @@ describe('the executor', () => {
     job.thread.end({ kind: 'aborted', reason: 'superseded' })
     await job.ended
     assert.equal(executor.running, 1)
-    await db.one(cancelJob(job.id))
+    await db.any(cancelJobs([job.id]))
     await heartbeat()
     assert.deepEqual(second.aborts, ['cancelled'], 'the new attempt is still known')
     second.end({ kind: 'done', result: '"second"' })
@@ -289,7 +289,7 @@ describe('the executor', () => {
     assert.deepEqual(job.thread.aborts, ['stopping'])
     job.thread.end({ kind: 'aborted', reason: 'stopping' })
     await job.ended
-    assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['queued', 0])
+    assert.deepEqual([await help.status(job.id), (await help.row(job.id)).tries], ['available', 0])
   })
 
   test('the second heartbeat releases a job whose claim was not answered', async () => {
@@ -300,7 +300,7 @@ describe('the executor', () => {
     assert.equal(await help.status(id), 'running')
     await heartbeat()
     await ledger.idle()
-    assert.equal(await help.status(id), 'queued')
+    assert.equal(await help.status(id), 'available')
   })
 
   test('jobs of a claim in progress are released only after its answer', async () => {
@@ -316,7 +316,7 @@ describe('the executor', () => {
     await heartbeatAndCheck('running')
     await heartbeatAndCheck('running')
     claims.answered++
-    await heartbeatAndCheck('queued')
+    await heartbeatAndCheck('available')
   })
 
   test('a dead thread counts as a try', async () => {
@@ -337,7 +337,7 @@ describe('the executor', () => {
     job.thread.end({ kind: 'crashed', host: 'shared' })
     await job.ended
     const row = await help.row(job.id)
-    assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 1])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['scheduled', 0, 1])
   })
 
   test('a suspect runs in isolation, follows its signal, and is given up after enough crashes', async () => {
@@ -351,13 +351,13 @@ describe('the executor', () => {
         await until(
           'the job is redelivered',
           async () =>
-            (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'queued',
+            (await help.row(job.id)).attempt === attempt && (await help.status(job.id)) === 'scheduled',
         )
-        await database.query('update job set run_at = now() where id = $1', [job.id])
+        await help.makeDue(job.id)
         void run(job.id)
       }
     const suspect = await thread(two.id, SUSPECT_FROM_DEATHS + 1)
-    await db.one(cancelJob(two.id))
+    await db.any(cancelJobs([two.id]))
     await heartbeat()
     assert.deepEqual([suspect.isAlone, suspect.aborts], [true, ['cancelled']])
     suspect.end({ kind: 'aborted', reason: 'cancelled' })
@@ -369,7 +369,7 @@ describe('the executor', () => {
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', host: 'isolated' })
       await until('the crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
-      await database.query('update job set run_at = now() where id = $1', [one.id])
+      await help.makeDue(one.id)
       if (crashes < MAX_CRASHES) void run(one.id)
     }
     const row = await help.row(one.id)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import type { Database, Query } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJobs } from '../../sql/jobs.ts'
 import { holdLease, type Lease } from '../../workers/attempts/lease.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedgerHelp } from '../sql/ledger-help.ts'
@@ -121,7 +121,7 @@ describe('a lease', { concurrency: false }, () => {
     const first = await until('the first heartbeat arrives', () => heartbeats[0])
     assert.deepEqual(first, [{ id: job.id, attempt: 1, cancel: false }])
     running.push(job.id)
-    await database.db.one(cancelJob(job.id))
+    await database.db.any(cancelJobs([job.id]))
     await until('the cancel request arrives', () => heartbeats.at(-1)?.[0]?.cancel)
     await help.finish({ ...job, outcome: 'cancelled' })
   })
@@ -182,7 +182,7 @@ describe('a lease', { concurrency: false }, () => {
     await query(`update worker_lease set expires_at = now() where id = $1`, [dead])
     await until('the job is rescued', () => recovered.length > 0)
     assert.deepEqual(recovered, [job.id])
-    assert.equal(await help.status(job.id), 'queued')
+    assert.equal(await help.status(job.id), 'available')
     assert.equal(await readRow(dead), undefined)
   })
 

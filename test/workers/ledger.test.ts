@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fail, mapDatabaseError } from '../../sql/errors.ts'
-import type { FinishEntry, ProgressEntry } from '../../sql/jobs.ts'
+import { type FinishEntry, type ProgressEntry, scheduleJobs } from '../../sql/jobs.ts'
 import { buildJobSpec, withClient } from '../sql/ledger-help.ts'
 import { createProgress, createWorkerLedger } from './ledger-parts.ts'
 
@@ -26,14 +26,13 @@ describe('the worker ledger', () => {
           attempt: 1,
           outcome: i % 4 === 0 ? 'cancelled' : 'done',
           result: `"${id}"`,
-          limited: null,
         }),
       ),
     )
     assert.ok(ended.every(Boolean))
     assert.deepEqual(
-      ['job_claim', 'job_progress', 'job_done', 'job_finish'].map((name) => named(name).length),
-      [1, 1, 1, 1],
+      ['job_claim', 'job_progress', 'job_finish'].map((name) => named(name).length),
+      [1, 1, 1],
     )
     assert.equal(new Set(marked).size, 40)
     for (const [i, { id }] of jobs.entries()) {
@@ -117,11 +116,11 @@ describe('the worker ledger', () => {
       await client.query('begin')
       await client.query('select job_fence($1, 1)', [slow!.id])
       ledger.progress(createProgress(slow!.id, 1))
-      assert.equal(await ledger.finish({ ...other!, outcome: 'done', limited: null }), true)
+      assert.equal(await ledger.finish({ ...other!, outcome: 'done' }), true)
       assert.deepEqual(await notes(slow!.id), [1])
       await client.query('commit')
     })
-    assert.equal(await ledger.finish({ ...slow!, outcome: 'done', limited: null }), true)
+    assert.equal(await ledger.finish({ ...slow!, outcome: 'done' }), true)
     await help.assertSound(slow!.id)
   })
 
@@ -181,9 +180,7 @@ describe('the worker ledger', () => {
     const poison = ['"a\\u0000b"', '{"\\u0000":1}', '"\\ud800"', 'no JSON']
     const results = ['1', ...poison, '2']
     const ended = await Promise.all(
-      jobs.map(({ id, attempt }, i) =>
-        ledger.finish({ id, attempt, outcome: 'done', result: results[i]!, limited: null }),
-      ),
+      jobs.map(({ id, attempt }, i) => ledger.finish({ id, attempt, outcome: 'done', result: results[i]! })),
     )
     assert.deepEqual(
       ended,
@@ -267,6 +264,7 @@ describe('the worker ledger', () => {
     const [later, ...due] = jobs.map(({ id }) => id)
     await help.enqueue(...jobs)
     await base.query(`update job set run_at = now() where id = any($1)`, [due])
+    await base.db.one(scheduleJobs(9))
     const deliveriesBefore = await Promise.all(due.map((id) => help.deliveryOf(id)))
     await base.query('delete from graphile_worker._private_jobs where payload ->> $1 = $2', [
       'mailbox',
@@ -280,9 +278,9 @@ describe('the worker ledger', () => {
         claimed.flat().map((job) => job.id),
         [id],
       )
-      await help.finish({ id, attempt: 1, outcome: 'done', limited: 'scheduled' })
+      await help.finish({ id, attempt: 1, outcome: 'done' })
     }
-    assert.equal(await help.status(later!), 'queued')
+    assert.equal(await help.status(later!), 'scheduled')
   })
 
   test('delivers a returned delivery again', async () => {
@@ -298,23 +296,20 @@ describe('the worker ledger', () => {
 
   test('combines returned deliveries of one mailbox into one', async () => {
     const { ledger } = open()
-    const of = (first: number, last: number | null, mailbox = 'doubled') =>
-      ledger.redeliver({ task: 'test.task', mailbox, limit: null, first, last, owner: null })
-    await Promise.all([
-      of(9, 9, 'other'),
-      ...Array.from({ length: 50 }, (_, n) => of(5 + (n % 2), 6 + (n % 2))),
-    ])
-    await Promise.all([of(6, 6), of(3, null)])
+    const of = (first: number, mailbox = 'doubled') =>
+      ledger.redeliver({ task: 'test.task', mailbox, limit: null, first, owner: null })
+    await Promise.all([of(9, 'other'), ...Array.from({ length: 50 }, (_, n) => of(5 + (n % 2)))])
+    await Promise.all([of(6), of(3)])
     const again = await base.query(
-      `select payload ->> 'mailbox' as mailbox, payload ->> 'first' as first, payload ->> 'last' as last
+      `select payload ->> 'mailbox' as mailbox, payload ->> 'first' as first
        from graphile_worker._private_jobs where payload ->> 'mailbox' in ('doubled', 'other') order by id`,
     )
     assert.deepEqual(
       again.map((row) => Object.values(row)),
       [
-        ['doubled', '5', '7'],
-        ['other', '9', '9'],
-        ['doubled', '3', null],
+        ['doubled', '5'],
+        ['other', '9'],
+        ['doubled', '3'],
       ],
     )
   })
@@ -324,10 +319,10 @@ describe('the worker ledger', () => {
     const [job] = await running(1)
     db.error = () => fail('database.busy')
     let times = 3
-    db.fault = (name) => (name === 'job_done' && times-- > 0 ? 'before' : null)
-    const entry: FinishEntry = { ...job!, outcome: 'done', limited: null }
+    db.fault = (name) => (name === 'job_finish' && times-- > 0 ? 'before' : null)
+    const entry: FinishEntry = { ...job!, outcome: 'done' }
     assert.equal(await ledger.finish(entry), true)
-    assert.equal(named('job_done').length, 4)
+    assert.equal(named('job_finish').length, 4)
   })
 
   test('retries claims and ends that a server without memory rejected', async () => {
@@ -338,7 +333,7 @@ describe('the worker ledger', () => {
     db.error = () => mapDatabaseError(Object.assign(new Error('out of memory'), { code: '53200' })) as Error
     db.fault = (name) => (db.calls.filter((call) => call.name === name).length < 3 ? 'before' : null)
     const claiming = ledger.claim(await help.deliveryOf(waiting.id), 1)
-    assert.equal(await ledger.finish({ ...job!, outcome: 'done', result: '1', limited: null }), true)
+    assert.equal(await ledger.finish({ ...job!, outcome: 'done', result: '1' }), true)
     assert.deepEqual([await help.status(job!.id), (await help.row(job!.id)).result], ['done', 1])
     assert.equal((await claiming)[0]?.id, waiting.id)
   })

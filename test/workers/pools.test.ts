@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
@@ -39,7 +39,7 @@ const waitUntilRunning = (id: string) =>
 const runJob = async (...args: Parameters<typeof startAttempt>) => (await startAttempt(...args)).ended
 
 async function cancelAttempt(id: string): Promise<void> {
-  await database.db.one(cancelJob(id))
+  await database.db.any(cancelJobs([id]))
   const [row] = await database.query(
     `select coalesce(json_agg(json_build_object('id', id, 'attempt', attempt, 'cancel', cancel_requested_at is not null)), '[]') as held
      from job where status = 'running' and lease_id = $1`,
@@ -65,7 +65,7 @@ describe('outcomes of attempts', () => {
 
   test('retries a transient failure and fails on a permanent one', async () => {
     const curable = await runJob('io.fail', { code: 'database.busy' })
-    assert.deepEqual([curable.status, curable.tries], ['queued', 1])
+    assert.deepEqual([curable.status, curable.tries], ['scheduled', 1])
     const final = await runJob('io.fail', { code: 'database.busy' }, { max_tries: 1 })
     assert.deepEqual(
       [final.status, final.error_code, final.error_detail],
@@ -76,7 +76,7 @@ describe('outcomes of attempts', () => {
   })
 
   test('retries an unexpected error and hides its text from clients', async () => {
-    assert.equal((await runJob('io.throw')).status, 'queued')
+    assert.equal((await runJob('io.throw')).status, 'scheduled')
     const last = await runJob('io.throw', {}, { max_tries: 1 })
     assert.deepEqual(
       [last.status, last.error_code, last.error_detail],
@@ -191,7 +191,7 @@ describe('aborted attempts', () => {
     const released: unknown[] = []
     for (const { id } of bystanders) {
       const row = await ledgerHelp.row(id)
-      if (row.status === 'queued') released.push([row.tries, row.interruptions])
+      if (row.status === 'available') released.push([row.tries, row.interruptions])
       else assert.equal(row.status, 'running', 'it was in the other thread')
     }
     assert.ok(released.length > 0)
@@ -231,7 +231,7 @@ describe('aborted attempts', () => {
     for (const { id } of behind) {
       const row = await ledgerHelp.row(id)
       if (row.status !== 'done')
-        assert.deepEqual([row.status, row.tries, row.run_at <= new Date()], ['queued', 0, true])
+        assert.deepEqual([row.status, row.tries, row.run_at <= new Date()], ['available', 0, true])
     }
     await assertPoolWorks('other')
   })
@@ -240,7 +240,7 @@ describe('aborted attempts', () => {
     const deaf = await startAttempt('io.short', { ms: 60_000 }, { max_tries: 1 })
     assert.deepEqual([(await deaf.ended).status, (await deaf.ended).error_code], ['failed', 'job.timeout'])
     const silent = await runJob('io.silent', { ms: 60_000 })
-    assert.deepEqual([silent.status, silent.tries], ['queued', 1])
+    assert.deepEqual([silent.status, silent.tries], ['scheduled', 1])
     // The mocked clock advances one second per report and otherwise stands still.
     let now = performance.now()
     t.mock.method(performance, 'now', () => now)
@@ -262,7 +262,7 @@ describe('dead threads', () => {
   ] as const) {
     test(`${name}: counts a try and keeps the pool working`, async () => {
       const row = await runJob(name)
-      assert.deepEqual([row.status, row.tries], ['queued', 1])
+      assert.deepEqual([row.status, row.tries], ['scheduled', 1])
       const last = await runJob(name, {}, { max_tries: 1 })
       assert.deepEqual([last.status, last.error_code], ['failed', 'job.crashed'])
       await assertPoolWorks(queue)

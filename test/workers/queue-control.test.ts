@@ -7,7 +7,7 @@ import {
   setQueueLimit,
   setWorkerDrained,
 } from '../../sql/jobs/queues.ts'
-import { cancelJob } from '../../sql/jobs.ts'
+import { cancelJobs } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { createTestDatabase } from '../database.ts'
@@ -45,11 +45,11 @@ describe('a paused queue', { concurrency: false }, () => {
     const held = await until('no job starts', async () => {
       const ids = await addJobs('io.echo', 2, 5)
       await waitForEnd(await addJobs('other.echo', 2, 5))
-      return (await countJobs(ids, 'queued')) === ids.length && ids
+      return (await countJobs(ids, 'available')) === ids.length && ids
     })
     const late = await startTestWorker(url, 'io')
     await waitForEnd(await addJobs('other.echo', 3, 5))
-    assert.equal(await countJobs(held, 'queued'), held.length, 'a worker that starts knows of it')
+    assert.equal(await countJobs(held, 'available'), held.length, 'a worker that starts knows of it')
     await db.run(resumeQueue('io'))
     await waitForEnd(held)
     await late.worker.stop()
@@ -59,7 +59,7 @@ describe('a paused queue', { concurrency: false }, () => {
 
   test('lets running jobs finish', async () => {
     const ids = await addJobs('io.sleep', { ms: 300 }, 3)
-    await until('all jobs have started', async () => (await countJobs(ids, 'queued')) === 0)
+    await until('all jobs have started', async () => (await countJobs(ids, 'available')) === 0)
     await db.run(pauseQueue('io', null))
     await waitForEnd(ids)
     assert.equal(await countJobs(ids, 'done'), ids.length)
@@ -110,7 +110,7 @@ describe('a limited queue', { concurrency: false }, () => {
     await until('one job is running', async () => (await countJobs(ids, 'running')) === 1)
     await db.run(setQueueLimit('io', null))
     await until('many jobs are running', async () => (await countJobs(ids, 'running')) > 5)
-    for (const id of ids) await db.one(cancelJob(id))
+    for (const id of ids) await db.any(cancelJobs([id]))
     await waitForEnd(ids)
   })
 })
@@ -123,7 +123,7 @@ test('a drained worker starts no jobs until it is resumed, while other workers d
   await db.run(setWorkerDrained(one.worker.lease.id, true))
   const ids = await until('all jobs run in the other worker', async () => {
     const some = await addJobs('io.sleep', { ms: 300 }, 8)
-    await until('all jobs have started', async () => (await countJobs(some, 'queued')) === 0)
+    await until('all jobs have started', async () => (await countJobs(some, 'available')) === 0)
     const [here, there] = [
       await countRunning(some, one.worker.lease.id),
       await countRunning(some, other.worker.lease.id),

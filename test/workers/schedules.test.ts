@@ -74,7 +74,7 @@ test('records the queued job that a cron run joins', async () => {
   // This job stays queued: it is scheduled in an hour, so its mailbox has no delivery.
   await query(
     `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, run_at)
-     values (gen_random_uuid(), $1, 'system', $2, 1, '{}', 'queued', 1, now() + interval '1 h')`,
+     values (gen_random_uuid(), $1, 'system', $2, 1, '{}', 'scheduled', 1, now() + interval '1 h')`,
     [task.name, mailbox],
   )
   const [waiting] = await query('select id from job where name = $1', [task.name])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pino from 'pino'
 import { noRows, type Queries, sql } from '../../sql/db.ts'
-import { cancelJob, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import { cancelJobs, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueue, type TaskDefinition } from '../../tasks/task.ts'
 import { runWithOrigin } from '../../tasks/telemetry/tracing.ts'
@@ -82,7 +82,7 @@ test('does not mark a cancelled attempt as failed', async () => {
     const [row] = await query('select status from job where id = $1', [id])
     return row!.status === 'running'
   })
-  await db.one(cancelJob(id))
+  await db.any(cancelJobs([id]))
   const { attributes, failed } = await waitForSpan(id)
   assert.deepEqual([attributes['job.outcome'], failed], ['cancelled', false])
 })
@@ -93,13 +93,13 @@ test('ends the span of an attempt as superseded after a takeover', async () => {
   worker.executor.supersede(id, 1)
   const { attributes, failed } = await waitForSpan(id)
   assert.deepEqual([attributes['job.outcome'], failed], ['superseded', false])
-  await db.one(cancelJob(id))
+  await db.any(cancelJobs([id]))
 })
 
 test('gives both spans of a late worker’s attempt the same id', async (t) => {
   const other = await startTestWorker(url, 'io', { settings, log, retryMs: 1 })
   const id = await addJob('io.sleep', { ms: 60_000 })
-  t.after(() => db.one(cancelJob(id)))
+  t.after(() => db.any(cancelJobs([id])))
   const late = await until('a worker runs the job', () =>
     [worker, other.worker].find(({ executor }) => executor.ids.includes(id)),
   )

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { noRows, sql } from '../../sql/db.ts'
-import { cancelJob, rescueRunningJobs } from '../../sql/jobs.ts'
+import { cancelJobs, rescueRunningJobs } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { type EnqueueOptions, enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
@@ -162,7 +162,7 @@ describe('a late worker', { concurrency: false }, () => {
       const { status, attempt, interruptions } = await ledgerHelp.row(id!)
       return status === 'running' && attempt === 2 && interruptions === 0
     })
-    await db.one(cancelJob(id!))
+    await db.any(cancelJobs([id!]))
     await waitForEnd([id!])
   })
 })
@@ -181,7 +181,7 @@ describe('a worker with cpu jobs', { concurrency: false }, () => {
     const [id] = await addJobs('cpu.echo', [1], { ownerId: other! })
     await waitForEnd([id!])
     assert.equal((await running()).length, 2)
-    for (const one of flood) await db.one(cancelJob(one))
+    for (const one of flood) await db.any(cancelJobs([one]))
     await waitForEnd(flood)
   })
 })
@@ -191,7 +191,7 @@ describe('a queued job without a delivery', { concurrency: false }, () => {
     const [done] = await addJobs('io.echo', [1])
     await waitForEnd([done!])
     await query(
-      `update job set status = 'queued', attempt = 0, tries = 0, seq = 0, result = null, finished_at = null,
+      `update job set status = 'available', attempt = 0, tries = 0, seq = 0, result = null, finished_at = null,
          started_at = null, run_at = now() - interval '1 minute', created_at = now() - interval '1 minute' where id = $1`,
       [done],
     )
@@ -215,7 +215,7 @@ describe('a queue runner that dies', { concurrency: false }, () => {
       'other.deaf',
       Array.from({ length: 20 }, () => ({ ms: 1500 })),
     )
-    await until('all jobs have started', async () => (await ledgerHelp.status(slow.at(-1)!)) !== 'queued')
+    await until('all jobs have started', async () => (await ledgerHelp.status(slow.at(-1)!)) !== 'available')
     const ids = [...slow, ...(await addJobs('other.echo', createNumberPayloads(300)))]
     await waitForEnd(ids)
     await until('the runner is replaced', () => warnings.some((line) => line.includes('restarting')))
@@ -276,7 +276,7 @@ describe('two workers', { concurrency: false }, () => {
     await worker.stop()
     assert.ok(Date.now() - since < 30_000, `stopped in ${Date.now() - since} ms`)
     const row = await ledgerHelp.row(id!)
-    assert.deepEqual([row.status, row.tries, row.interruptions], ['queued', 0, 0])
+    assert.deepEqual([row.status, row.tries, row.interruptions], ['available', 0, 0])
     assert.deepEqual(await query('select id from worker_lease where id = $1', [worker.lease.id]), [])
     assert.equal((await ledgerHelp.deliveries(id!)).at(-1)?.locked_by ?? null, null)
   })

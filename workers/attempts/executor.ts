@@ -73,7 +73,9 @@ export interface ExecutorOptions {
   readonly log: Log
   readonly findTask: TaskFinder
   readonly tallies: Omit<Tallies, 'close'>
-  /** Null or absent if tracing is disabled. */
+  /** Called when an attempt ends with a delay before the next one, in ms. */
+  readonly onDelayed?: (ms: number) => void
+  /** Null or absent: nothing is traced. */
   readonly tracing?: Tracing | null
   /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
@@ -220,6 +222,7 @@ class JobExecutor implements Executor {
       tallies.count('statements_too_slow')
     const isStored = entry !== null && (await ledger.finish(entry))
     if (isStored) this.#tally(attempt, entry)
+    if (isStored && entry.delay_ms) this.#options.onDelayed?.(entry.delay_ms)
     if (span !== null) endAttemptSpan(span, outcome, isStored ? entry : null)
     if (this.#running.get(job.id) === attempt) this.#running.delete(job.id)
     if (entry?.outcome !== 'done') log.info({ ...poolJobLogFields(job), outcome }, 'An attempt ended')
@@ -250,10 +253,9 @@ function createFinishEntry(
   retryMs: number,
 ): FinishEntry | null {
   const { id, attempt } = job
-  const limited = job.mailbox_limit === null ? null : job.mailbox
   switch (outcome.kind) {
     case 'done':
-      return { id, attempt, outcome: 'done', result: outcome.result, limited }
+      return { id, attempt, outcome: 'done', result: outcome.result }
     case 'failed':
       return createFailureEntry(job, outcome, retryMs)
     case 'crashed':

@@ -292,11 +292,8 @@ function waitForRelease(events: EventEmitter): void {
   })
 }
 
-/**
- * Returns the maximum number of a delivery's jobs. Slots stay reserved until the claim is answered, so reserve no more.
- */
-const maxJobsOf = ({ limit, first, last }: Delivery): number =>
-  first === last ? 1 : (limit ?? Number.POSITIVE_INFINITY)
+/** Upper bound of a delivery's jobs: slots stay reserved until the claim is answered, so reserve no more. */
+const maxJobsOf = ({ limit }: Delivery): number => limit ?? Number.POSITIVE_INFINITY
 
 type Handle = (delivery: Delivery) => Promise<void>
 

@@ -1,35 +1,38 @@
--- Cancels a job. A queued job ends immediately. A running one is marked, and its worker learns of it at the next
--- heartbeat. A finished job does not change. Returns false if there is no such job.
-create or replace function job_cancel(job_id uuid)
-returns boolean
+-- Cancels jobs. Jobs that wait end immediately; running ones are marked, and their workers learn of it at the next
+-- heartbeat. Finished jobs stay as they are. Returns the ids that exist.
+create or replace function job_cancel(ids uuid[]) returns setof uuid
 language plpgsql
 as $$
-#variable_conflict use_column
 declare
-  limited_mailbox text;
-  ended record;
+  ended uuid[];
+  freed text[];
+  to_settle uuid[];
+  queues text[];
 begin
-  select case when mailbox_limit is not null then mailbox end into limited_mailbox from job where id = job_cancel.job_id;
-  if not found then return false; end if;
-  if limited_mailbox is not null then
-    perform mailbox_lock(array[limited_mailbox]);
-  end if;
-  update job set
-    status = case when status = 'running' then status else 'cancelled' end,
-    cancel_requested_at = coalesce(cancel_requested_at, now()),
-    finished_at = case when status = 'running' then null else now() end,
-    seq = seq + case when status = 'running' then 0 else 1 end
-  where id = job_cancel.job_id and status in ('queued', 'running')
-  returning status, settle, queue into ended;
-  if ended.status = 'cancelled' then
-    perform job_count_add(array[ended.queue], -1, 0);
-    perform webhook_jobs_ended(array[job_cancel.job_id]);
-    if ended.settle is not null then
-      perform job_settle(array[job_cancel.job_id]);
+  perform mailbox_lock(array(select mailbox from job where id = any(ids) and mailbox_limit is not null));
+  with found as (
+    select id from job where id = any(ids) and finished_at is null order by id for no key update
+  ), cancelled as (
+    update job set
+      status = case when status = 'running' then status else 'cancelled' end,
+      cancel_requested_at = coalesce(cancel_requested_at, now()),
+      finished_at = case when status = 'running' then null else now() end,
+      seq = seq + case when status = 'running' then 0 else 1 end
+    from found where job.id = found.id and job.finished_at is null
+    returning job.id, job.status, job.settle, job.queue, job.mailbox, job.mailbox_limit
+  )
+  select array_agg(id), array_agg(distinct mailbox) filter (where mailbox_limit is not null),
+    array_agg(id) filter (where settle is not null), array_agg(queue)
+  into ended, freed, to_settle, queues from cancelled where status = 'cancelled';
+  if ended is not null then
+    perform job_count_add(queues, -1, 0);
+    perform webhook_jobs_ended(ended);
+    if to_settle is not null then
+      perform job_settle(to_settle);
     end if;
-    if limited_mailbox is not null then
-      perform job_send_next(array[limited_mailbox]);
+    if freed is not null then
+      perform job_deliver_next(freed);
     end if;
   end if;
-  return true;
+  return query select id from job where id = any(ids);
 end $$;

@@ -1,13 +1,12 @@
--- Adds deliveries to the queue in one statement, with one NOTIFY. Each announces that a mailbox has jobs of a task from
--- one ordinal up to another; null means no upper bound. Only a worker that knows the task gets it.
-create or replace function job_deliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[],
-  lasts bigint[], dues timestamptz[]) returns void
-language plpgsql
+-- Adds a delivery for each of these available jobs, in one statement and with one NOTIFY. It says: look at this
+-- mailbox, from this ordinal on. Only a worker that knows the job's task gets it.
+create or replace function job_deliver(ids uuid[], delay interval default '0') returns void language plpgsql
 as $$
 begin
-  if coalesce(cardinality(tasks), 0) = 0 then return; end if;
-  perform graphile_worker.add_jobs(array_agg((d.task,
-    json_build_object('mailbox', d.mailbox, 'limit', d.max_running, 'owner', d.owner, 'first', d.first, 'last', d.last), null, d.due, 32000,
-    null, null, null)::graphile_worker.job_spec order by d.first))
-  from unnest(tasks, mailboxes, limits, owners, firsts, lasts, dues) as d(task, mailbox, max_running, owner, first, last, due);
+  if coalesce(cardinality(ids), 0) = 0 then return; end if;
+  perform graphile_worker.add_jobs(array_agg((job.name, json_build_object('mailbox', job.mailbox, 'limit', job.mailbox_limit,
+      'owner', job.owner_id, 'first', job.ordinal),
+    null, now() + delay, 32000, null, null, null)::graphile_worker.job_spec order by job.ordinal))
+  from unnest(ids) wanted(id) cross join lateral (select * from job where job.id = wanted.id offset 0) job
+  having count(*) > 0;
 end $$;

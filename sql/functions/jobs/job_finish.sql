@@ -17,7 +17,7 @@ as $$
 #variable_conflict use_column
 declare
   ended uuid[];
-  requeued_ids uuid[];
+  released uuid[];
   freed text[];
   to_settle uuid[];
   requeued_queues text[];
@@ -27,8 +27,8 @@ begin
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null));
 
   -- Waits for the fenced writes of these attempts.
-  perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer) join job on job.id = e.id
-  where job.attempt = e.attempt and job.lease_id is not null order by job.id for update of job;
+  perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer, outcome text) join job on job.id = e.id
+  where e.outcome <> 'done' and job.attempt = e.attempt and job.lease_id is not null order by job.id for update of job;
 
   with entry as (
     select * from jsonb_to_recordset(entries)
@@ -40,7 +40,8 @@ begin
         when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
         when e.outcome = 'crashed' and job.interruptions + 1 >= max_interruptions then 'failed'
-        else 'queued' end,
+        when e.delay_ms > 0 then 'scheduled'
+        else 'available' end,
       lease_id = null, seq = job.seq + 1,
       result = case when e.outcome = 'done' then e.result end,
       error_code = case
@@ -71,13 +72,14 @@ begin
         -- The code and detail of a crash describe why the job is given up, so they do not apply to a requeue.
         'code', case when moved.outcome <> 'crashed' then moved.code end,
         'detail', case when moved.outcome <> 'crashed' then moved.detail end))
-    from moved where moved.status = 'queued'
+    from moved where moved.status in ('scheduled', 'available')
   )
-  select coalesce(array_agg(id), '{}'), coalesce(array_agg(id) filter (where status = 'queued' and mailbox_limit is distinct from 1), '{}'),
-    coalesce(array_agg(distinct mailbox) filter (where mailbox_limit is not null), '{}'),
-    array_agg(id) filter (where status <> 'queued' and settle is not null),
-    array_agg(queue) filter (where status = 'queued'), array_agg(queue) filter (where status <> 'queued')
-  into ended, requeued_ids, freed, to_settle, requeued_queues, ended_queues from moved;
+  select coalesce(array_agg(id), '{}'), array_agg(id) filter (where status = 'available' and mailbox_limit is null),
+    array_agg(distinct mailbox) filter (where mailbox_limit is not null),
+    array_agg(id) filter (where status not in ('scheduled', 'available') and settle is not null),
+    array_agg(queue) filter (where status in ('scheduled', 'available')),
+    array_agg(queue) filter (where status not in ('scheduled', 'available'))
+  into ended, released, freed, to_settle, requeued_queues, ended_queues from moved;
   perform job_count_add(requeued_queues, 1, -1);
   perform job_count_add(ended_queues, 0, -1);
 
@@ -87,9 +89,9 @@ begin
   if ended_queues is not null then
     perform webhook_jobs_ended(ended);
   end if;
-  -- `requeued_ids` excludes actors' jobs. A requeued one is its actor's next job, which job_send_next sends.
-  perform job_send(requeued_ids, array(
-    select (select ordinal from job where job.id = a.id) from unnest(requeued_ids) with ordinality a(id, n) order by n));
-  perform job_send_next(freed);
+  perform job_announce(released);
+  if freed is not null then
+    perform job_deliver_next(freed);
+  end if;
   return query select unnest(ended);
 end $$;

@@ -1,7 +1,7 @@
 -- Returns a job as public JSON.
 create or replace function job_json(job job) returns json language sql stable parallel safe
   return json_build_object(
-    'job_id', job.id, 'name', job.name, 'queue', job.queue, 'status', job.status, 'label', job.label,
+    'job_id', job.id, 'name', job.name, 'queue', job.queue, 'status', job_client_status(job.status), 'label', job.label,
     'progress', case when job.progress_current is not null or job.progress_total is not null
       then json_build_object('current', job.progress_current, 'total', job.progress_total) end,
     'attempts', job.attempt, 'retry_of', job.retry_of, 'result', job.result,

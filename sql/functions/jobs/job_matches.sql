@@ -1,6 +1,6 @@
 -- True if a job matches a filter of `jobs/search.ts`. Fields missing from the filter match anything.
 create or replace function job_matches(j job, filter jsonb) returns boolean language sql stable parallel safe
-  return (filter ->> 'status' is null or j.status = filter ->> 'status')
+  return (filter ->> 'status' is null or job_client_status(j.status) = filter ->> 'status')
     and (filter ->> 'queue' is null or j.queue = filter ->> 'queue')
     and (filter ->> 'task' is null or j.name = filter ->> 'task')
     and (filter ->> 'code' is null or j.error_code = filter ->> 'code')

@@ -1,13 +1,14 @@
--- Rescues jobs that nothing would start: queued jobs that are due but have no delivery. Also releases deliveries that
+-- Rescues jobs that nothing would start: available jobs without a delivery. Also releases deliveries that
 -- have been locked for long, even by the pool of a live worker. The service itself never leaves such rows behind, but a
 -- database restored to an earlier moment has them. The pools of its workers do not know the restored locks. Handling a
 -- delivery takes moments, and handling it twice does no harm.
 --
--- Skips jobs that became due within `grace`. Restarts schedules whose last run is in the future. Returns the jobs for
+-- Skips jobs that became available within `grace`. Restarts schedules whose last run is in the future. Returns the jobs for
 -- which it sent a delivery.
 create or replace function job_rescue_queued(grace interval) returns setof uuid language plpgsql as $$
 declare
-  undelivered uuid[];
+  undelivered text[];
+  limited text[];
 begin
   -- Admits one call at a time, because concurrent rescues would find the same rows.
   if not pg_try_advisory_xact_lock(7236501147) then return; end if;
@@ -22,30 +23,21 @@ begin
 
   -- Uses the index to skip from mailbox to mailbox, however many jobs each has.
   with recursive mailboxes as (
-    (select mailbox from job where status = 'queued' order by mailbox limit 1)
+    (select mailbox from job where status = 'available' order by mailbox limit 1)
     union all
-    select (select job.mailbox from job where status = 'queued' and job.mailbox > mailboxes.mailbox order by job.mailbox limit 1)
+    select (select job.mailbox from job where status = 'available' and job.mailbox > mailboxes.mailbox order by job.mailbox limit 1)
     from mailboxes where mailboxes.mailbox is not null
   ), delivery as materialized (
-    select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first, (payload ->> 'last')::bigint as last
-    from graphile_worker._private_jobs where run_at <= now() and payload ->> 'mailbox' is not null
+    select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first
+    from graphile_worker._private_jobs where payload ->> 'mailbox' is not null
   )
-  select coalesce(array_agg(head.id), '{}') into undelivered
+  select array_agg(mailboxes.mailbox), array_agg(mailboxes.mailbox) filter (where mailbox_limit is not null) into undelivered, limited
   from mailboxes cross join lateral (
-    (select job.* from job where job.mailbox = mailboxes.mailbox and job.status = 'queued' and not job.later
-      and (job.mailbox_limit = 1 and job.attempt > 0 or job.run_at <= now()) order by job.ordinal limit 1)
-    union all
-    (select job.* from job where job.mailbox = mailboxes.mailbox and job.status = 'queued' and job.later
-      and job.run_at <= now() order by job.ordinal limit 1)) head
+    select job.* from job where job.mailbox = mailboxes.mailbox and job.status = 'available' order by job.ordinal limit 1) head
   where greatest(head.created_at, head.run_at) < now() - grace
-    -- In a limited mailbox, any delivery is enough. While the mailbox is full, each job that ends sends the next
-    -- delivery, but not for scheduled jobs.
-    and not exists (
-      select from delivery where delivery.mailbox = head.mailbox and (
-        head.mailbox_limit is not null or delivery.first <= head.ordinal and coalesce(delivery.last, head.ordinal) >= head.ordinal))
-    and (head.mailbox_limit is null or head.later or head.mailbox_limit > (
-      select count(*) from job running
-      where running.mailbox = head.mailbox and running.lease_id is not null and running.mailbox_limit is not null));
-  perform job_send(undelivered);
-  return query select unnest(undelivered);
+    and not exists (select from delivery where delivery.mailbox = head.mailbox and delivery.first <= head.ordinal);
+  if undelivered is not null then
+    perform mailbox_lock(limited);
+    return query select job_deliver_next(undelivered);
+  end if;
 end $$;

@@ -18,8 +18,7 @@ begin
     return;
   end if;
   if not exists (select from worker_lease where expires_at < now())
-     and not exists (select from job where status = 'running'
-       and not exists (select from worker_lease where worker_lease.id = job.lease_id)) then
+     and not exists (select from job_orphans(1)) then
     return;
   end if;
   with dead as (delete from worker_lease where expires_at < now() returning pool_ids)
@@ -28,9 +27,7 @@ begin
     perform graphile_worker.force_unlock_workers(dead_pools);
   end if;
   select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into entries
-  from (
-    select id, attempt from job
-    where status = 'running' and not exists (select from worker_lease where worker_lease.id = job.lease_id) limit batch_size) found;
+  from job_orphans(batch_size);
   if entries is not null then
     return query select job_finish(entries, suspect, max_interruptions);
   end if;

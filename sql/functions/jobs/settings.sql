@@ -15,30 +15,33 @@ declare
   called regproc;
 begin
   foreach called in array array[
-    'job_blocked_ids',
+    'job_announce',
+    'job_behind',
     'job_cancel',
     'job_claim',
     'job_count_add',
     'job_deliver',
-    'job_done',
+    'job_deliver_next',
     'job_enqueue',
     'job_finish',
+    'job_insert',
     'job_progress',
+    'job_redeliver',
     'job_rescue_running',
     'job_running',
     'job_running_of',
-    'job_send',
-    'job_send_next',
+    'job_schedule',
     'job_settle'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_material = off '
       'set plan_cache_mode = force_generic_plan', called, pg_get_function_identity_arguments(called));
   end loop;
   foreach called in array array[
-    'job_blocked_ids',
+    'job_behind',
     'job_claim',
+    'job_deliver_next',
     'job_enqueue',
-    'job_send_next'
+    'job_schedule'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_bitmapscan = off', called, pg_get_function_identity_arguments(called));
   end loop;

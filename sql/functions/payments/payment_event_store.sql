@@ -13,7 +13,7 @@ begin
   end if;
   -- Locks the row, so that only one of two concurrent redeliveries handles the event.
   return query select e.applied_at is null and not exists (
-      select from job j where j.id = e.job_id and j.status in ('queued', 'running')),
+      select from job j where j.id = e.job_id and j.status in ('scheduled', 'available', 'running')),
       case when e.applied_at is null then e.job_id end
     from payment_event e where e.id = payment_event_store.id for update;
 end $$;

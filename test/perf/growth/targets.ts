@@ -63,7 +63,7 @@ const TARGETS_QUERY = `select json_build_object(
   'document', json_build_object('big', ${documentOf(2)}, 'small', ${documentOf(3)},
     'pictured', ${documentOf(2, 'exists (select from document_page p where p.document_id = document.id and p.page_number = 1 and p.image is not null)')},
     'longest', (select min(id) from document where owner_id = 2 and deleted_at is null)),
-  'job', json_build_object('ended', ${jobOf(`status = 'done'`)}, 'waiting', ${jobOf(`status = 'queued'`)},
+  'job', json_build_object('ended', ${jobOf(`status = 'done'`)}, 'waiting', ${jobOf(`status = 'available'`)},
     'running', ${jobOf(`status = 'running'`)}, 'named', ${jobOf(`status = 'done' and queue = 'load_test'`)}),
   'exported', (select id from account_export where account_id = 2 order by id limit 1),
   'send', ${middle('select id from comms_send where owner_id = 2 order by id')},
