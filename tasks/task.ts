@@ -49,6 +49,11 @@ export interface TaskDefinition<P, R> {
   readonly joinCriteria?: (payload: P) => Partial<P>
   /** SQL function `NAME(job)` that updates dependent rows for every outcome, in the transaction that ends the job. */
   readonly settleFunction?: string
+  /**
+   * True for a tool that operators use on jobs. Its jobs have slots of their own and ignore queue limits, so that it
+   * never waits for the jobs that it is to change.
+   */
+  readonly isTool?: boolean
   /** Attempts before a transient failure becomes permanent; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
   /** Time limit of one attempt in seconds; default 3600. */

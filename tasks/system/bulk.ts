@@ -50,6 +50,7 @@ export const bulkJobs = defineTask({
   name: 'jobs.bulk',
   queue: 'system',
   pool: 'io',
+  isTool: true,
   payload: JobsAction,
   result: JobsActionResult,
   run: loadLazily(() => import('./bulk-run.ts')),

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { QueuePool } from '../../sql/driver.ts'
+import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import { openQueuePool } from '../../sql/queue-pool.ts'
 import type { AnyTask } from '../../tasks/task.ts'
-import { startQueueRunner } from '../../workers/queue/runner.ts'
+import { type QueueRunnerOptions, startQueueRunner } from '../../workers/queue/runner.ts'
 import { createTestDatabase } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
@@ -36,7 +37,11 @@ async function startPrefetched(pool: QueuePool) {
   return { runner, end }
 }
 
-const createRunner = (pool: QueuePool, ledger: Parameters<typeof startQueueRunner>[0]['ledger']) =>
+const createRunner = (
+  pool: QueuePool,
+  ledger: QueueRunnerOptions['ledger'],
+  more: Partial<QueueRunnerOptions> = {},
+) =>
   startQueueRunner({
     queue: 'test',
     tasks: [{ name: TASK_NAME, pool: 'io' } as AnyTask],
@@ -50,6 +55,7 @@ const createRunner = (pool: QueuePool, ledger: Parameters<typeof startQueueRunne
     unlock: async (poolId) => {
       await query('select graphile_worker.force_unlock_workers(array[$1])', [poolId])
     },
+    ...more,
   })
 
 async function openPool(): Promise<QueuePool> {
@@ -115,6 +121,42 @@ test('reserves no more slots for a delivery than it can fill', async () => {
   await until('all deliveries are claimed', () => places.size === deliveries.length)
   await runner.stop()
   assert.deepEqual(Object.fromEntries(places), { actor: 1, pair: 2, all: 1000 })
+})
+
+test("an operator's tool runs although jobs use up the limit of its queue", async () => {
+  await query('delete from graphile_worker._private_jobs')
+  const [jobsEnd, claimedTasks] = [Promise.withResolvers<void>(), [] as string[]]
+  const addDelivery = (task: string) =>
+    query('select graphile_worker.add_job($1, $2::json)', [
+      task,
+      JSON.stringify({ mailbox: task, limit: null, first: 1, owner: 1 }),
+    ])
+  const runner = createRunner(
+    await openPool(),
+    {
+      claim: async ({ task }) => {
+        claimedTasks.push(task)
+        return [{ name: task } as ClaimedJob]
+      },
+      redeliver: async () => {},
+    },
+    {
+      tasks: [
+        { name: TASK_NAME, pool: 'io' },
+        { name: 'test.tool', pool: 'io', isTool: true },
+      ] as AnyTask[],
+      concurrency: 1,
+      executor: { run: ({ name }) => (name === TASK_NAME ? jobsEnd.promise : Promise.resolve()) },
+    },
+  )
+  await addDelivery(TASK_NAME)
+  await until('a job runs', () => claimedTasks.length === 1)
+  await addDelivery(TASK_NAME)
+  await addDelivery('test.tool')
+  await until('the tool runs', () => claimedTasks.includes('test.tool'))
+  assert.deepEqual(claimedTasks, [TASK_NAME, 'test.tool'])
+  jobsEnd.resolve()
+  await runner.stop()
 })
 
 /**

@@ -44,6 +44,8 @@ export interface QueueRunnerOptions {
 const MAX_DELIVERIES = { io: 256, other: 8 }
 // Jobs of `io` that a queue runs concurrently. Other pools have at most one slot for each of `workerThreads`.
 const IO_SLOTS = 2048
+// Jobs of operators' tools that a queue runs concurrently.
+const TOOL_SLOTS = 8
 // Jobs that a delivery claims together: enough to amortize a commit. Jobs that fill a thread are claimed one by one, so
 // that any free worker can claim the next.
 const MAX_IO_CLAIM = 1000
@@ -77,6 +79,7 @@ export function startQueueRunner(options: QueueRunnerOptions): QueueRunner {
 class ReplacingRunner implements QueueRunner {
   readonly #options: QueueRunnerOptions
   readonly #slots: ReadonlyMap<PoolName, Slots>
+  readonly #toolSlots = createSlots(TOOL_SLOTS)
   readonly #handle: Handle
   readonly #loopPromise: Promise<void>
   // Number of jobs that run here or have reserved concurrency.
@@ -93,10 +96,12 @@ class ReplacingRunner implements QueueRunner {
     this.#options = options
     this.#concurrency = options.concurrency ?? null
     this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(countSlots(options, pool))]))
-    const poolOf = new Map(options.tasks.map(({ name, pool }) => [name, pool]))
+    const tasks = new Map(options.tasks.map((task) => [task.name, task]))
     this.#handle = (delivery) => {
-      const pool = poolOf.get(delivery.task)!
-      return this.#handleDelivery(delivery, this.#slots.get(pool)!, pool === 'io' ? MAX_IO_CLAIM : 1)
+      const { pool, isTool } = tasks.get(delivery.task)!
+      return isTool === true
+        ? this.#handleTool(delivery)
+        : this.#handleDelivery(delivery, this.#slots.get(pool)!, pool === 'io' ? MAX_IO_CLAIM : 1)
     }
     this.#loopPromise = this.#loop()
   }
@@ -198,16 +203,27 @@ class ReplacingRunner implements QueueRunner {
 
   /** Claims and runs as many jobs of a delivery as concurrency and slots allow; redelivers it if they allow none. */
   async #handleDelivery(delivery: Delivery, slots: Slots, max: number): Promise<void> {
-    const { ledger, executor } = this.#options
     const owner = delivery.owner ?? 0
     const allowed = await this.#acquire(Math.min(max, maxJobsOf(delivery)))
     const reserved = allowed === 0 ? 0 : await slots.reserve(owner, allowed, SLOT_WAIT_MS)
     this.#release(allowed - reserved)
-    if (reserved === 0) return ledger.redeliver(delivery)
-    const release = (count: number): void => {
+    await this.#runJobs(delivery, reserved, (count) => {
       slots.release(owner, count)
       this.#release(count)
-    }
+    })
+  }
+
+  /** Claims and runs one job of an operator's tool, whatever the limit of the queue. */
+  async #handleTool(delivery: Delivery): Promise<void> {
+    const owner = delivery.owner ?? 0
+    const reserved = await this.#toolSlots.reserve(owner, 1, SLOT_WAIT_MS)
+    await this.#runJobs(delivery, reserved, (count) => this.#toolSlots.release(owner, count))
+  }
+
+  /** Claims and runs up to `reserved` jobs of a delivery; redelivers it if that is 0. */
+  async #runJobs(delivery: Delivery, reserved: number, release: (count: number) => void): Promise<void> {
+    const { ledger, executor } = this.#options
+    if (reserved === 0) return ledger.redeliver(delivery)
     const jobs = await ledger.claim(delivery, reserved)
     release(reserved - jobs.length)
     for (const job of jobs) void executor.run(job).finally(() => release(1))
@@ -251,7 +267,7 @@ class ReplacingRunner implements QueueRunner {
   }
 
   async #closeSlots(): Promise<void> {
-    await Promise.all([...this.#slots.values()].map((slots) => slots.close()))
+    await Promise.all([...this.#slots.values(), this.#toolSlots].map((slots) => slots.close()))
   }
 }
 
