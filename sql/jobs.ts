@@ -73,14 +73,18 @@ export interface FinishEntry {
   readonly code?: string
   readonly detail?: string
   readonly delay_ms?: number
+  /** Number of interruptions that `crashed` stores; default: one more than before. */
+  readonly interruptions?: number
 }
 
 /**
- * A job becomes a suspect after this many process deaths during its attempts, since it may have caused them. An
- * isolated runner then runs the job, so a further death harms no other job and proves the cause.
+ * A job becomes a suspect after this many process deaths during its attempts, since it may have caused them. From then
+ * on, it runs in an isolated process with other suspects, so that a further death harms no other job.
  */
 export const SUSPECT_FROM_DEATHS = 2
-/** Number of deaths of the isolated runner after which a suspect fails permanently. */
+/** Number of interruptions from which on a suspect runs alone. Until then, it shares its isolated process with others. */
+export const ALONE_FROM_DEATHS = 5
+/** Number of crashes in a process of its own after which a suspect fails permanently. */
 export const MAX_CRASHES = 3
 
 /** Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. */
@@ -88,7 +92,7 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${`[${entries.map(serializeEntry).join()}]`}::jsonb, ${SUSPECT_FROM_DEATHS}, ${SUSPECT_FROM_DEATHS + MAX_CRASHES}) as id`
+  )`select id from job_finish(${`[${entries.map(serializeEntry).join()}]`}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}) as id`
 
 /** Serializes an entry; its result is JSON text already and is inserted unchanged. */
 function serializeEntry({ result, ...entry }: FinishEntry): string {
@@ -121,7 +125,7 @@ export const rescueRunningJobs = (
 ): Query<{ id: string }> =>
   sql.prepared('job_rescue_running', Id)`
     select id from job_rescue_running(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
-      ${SUSPECT_FROM_DEATHS}, ${SUSPECT_FROM_DEATHS + MAX_CRASHES}, ${max}) as id
+      ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}, ${max}) as id
     where ${whole} or exists (select from worker_lease where expires_at < now())`
 
 /**

@@ -2273,7 +2273,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$741d4831cc82d79caf5fe3cfb1779215$function$;
+AS $function$dd9dad3e6214977382d0200571e738e9$function$;
 
 CREATE OR REPLACE FUNCTION public.job_insert(specs jsonb)
  RETURNS SETOF uuid

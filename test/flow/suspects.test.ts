@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { ALONE_FROM_DEATHS, MAX_CRASHES } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { type Child, launchProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -58,40 +59,41 @@ test('after two deaths a job runs isolated; the one that crashes again fails, an
     for (const id of neighbours) await waitForAttempt(id, attempt)
     await kill()
   }
-  await shortenJobs(neighbours)
   const last = await startWorker()
-  // The job now runs isolated, and only its process dies.
-  for (const attempt of [3, 4, 5]) {
+  // The jobs now share an isolated process. Its death proves none guilty.
+  const killIsolated = async (attempt: number, interruptions: number): Promise<void> => {
     await waitForAttempt(killer, attempt)
     const pid = await until(
       'the job has an isolated process',
       () => findIsolatedPid(last, killer, attempt),
       60_000,
     )
+    if (attempt === 3)
+      for (const id of neighbours)
+        await until('it shares the process', () => findIsolatedPid(last, id, attempt) === pid, 60_000)
     process.kill(pid, 'SIGKILL')
     await until(
       'the interruption is recorded',
-      async () => (await crash.readJobRow(query, killer)).interruptions === attempt,
+      async () => (await crash.readJobRow(query, killer)).interruptions === interruptions,
       30_000,
     )
-    if (attempt === 3) {
-      // The other suspects run next, isolated as well, and succeed.
-      await query(`update job set run_at = now() + interval '1 hour' where id = $1`, [killer])
-      await until(
-        'the bystanders are done',
-        async () => {
-          const [row] = await query(
-            `select count(*)::int as n from job where id = any($1) and status = 'done'`,
-            [neighbours],
-          )
-          return row!.n === BYSTANDERS
-        },
-        120_000,
-      )
-      await query(`update job set run_at = now() where id = $1`, [killer])
-      await query('select job_deliver(array[$1::uuid])', [killer])
-    }
   }
+  await killIsolated(3, 3)
+  // The bystanders run again next to the killer, and succeed.
+  await shortenJobs(neighbours)
+  await until(
+    'the bystanders are done',
+    async () => {
+      const [row] = await query(`select count(*)::int as n from job where id = any($1) and status = 'done'`, [
+        neighbours,
+      ])
+      return row!.n === BYSTANDERS
+    },
+    120_000,
+  )
+  // The job is alone now, so each death counts.
+  for (let crashes = 1; crashes <= MAX_CRASHES; crashes++)
+    await killIsolated(3 + crashes, ALONE_FROM_DEATHS + crashes)
   const [row] = await query('select status, error_code, error_detail, attempt from job where id = $1', [
     killer,
   ])
@@ -99,7 +101,7 @@ test('after two deaths a job runs isolated; the one that crashes again fails, an
     status: 'failed',
     error_code: 'job.crashed',
     error_detail: 'The job was given up after 3 crashes of its isolated process',
-    attempt: 5,
+    attempt: 3 + MAX_CRASHES,
   })
   assert.equal(last.process.exitCode, null)
 })

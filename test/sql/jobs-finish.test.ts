@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJobs, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import {
+  ALONE_FROM_DEATHS,
+  cancelJobs,
+  type FinishEntry,
+  MAX_CRASHES,
+  SUSPECT_FROM_DEATHS,
+} from '../../sql/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 
@@ -111,17 +117,18 @@ describe('job_finish', () => {
       await ledger.claim(job.id, lease)
     }
     for (let crashes = 1; crashes < MAX_CRASHES; crashes++, attempt++) {
-      await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
+      const interruptions = ALONE_FROM_DEATHS + crashes
+      await ledger.finish({ id: job.id, attempt, outcome: 'crashed', interruptions, ...why })
       const row = await ledger.row(job.id)
       assert.deepEqual(
         [row.status, row.interruptions, row.tries, row.error_code],
-        ['available', SUSPECT_FROM_DEATHS + crashes, 0, null],
+        ['available', interruptions, 0, null],
       )
       await ledger.claim(job.id, lease)
     }
     // The death of a worker does not count as a failure of the job.
     await ledger.finish({ id: job.id, attempt: attempt++, outcome: 'interrupted' })
-    assert.equal((await ledger.row(job.id)).interruptions, SUSPECT_FROM_DEATHS + MAX_CRASHES - 1)
+    assert.equal((await ledger.row(job.id)).interruptions, ALONE_FROM_DEATHS + MAX_CRASHES - 1)
     await ledger.claim(job.id, lease)
     await ledger.finish({ id: job.id, attempt, outcome: 'crashed', ...why })
     const row = await ledger.row(job.id)

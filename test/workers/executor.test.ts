@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import { cancelJobs, MAX_CRASHES, renewLease, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import {
+  ALONE_FROM_DEATHS,
+  cancelJobs,
+  MAX_CRASHES,
+  renewLease,
+  SUSPECT_FROM_DEATHS,
+} from '../../sql/jobs.ts'
 import { createTaskFinder } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'
@@ -363,12 +369,24 @@ describe('the executor', () => {
     suspect.end({ kind: 'aborted', reason: 'cancelled' })
     await until('the job is cancelled', async () => (await help.status(two.id)) === 'cancelled')
 
+    // The death of a group raises the number, but is no proof.
+    const shared = await thread(one.id, SUSPECT_FROM_DEATHS + 1)
+    shared.end({ kind: 'crashed', host: 'group' })
+    await until(
+      'the death is stored',
+      async () => (await help.row(one.id)).interruptions === SUSPECT_FROM_DEATHS + 1,
+    )
+    await help.makeDue(one.id)
+    void run(one.id)
     for (let crashes = 1; crashes <= MAX_CRASHES; crashes++) {
-      const attempt = SUSPECT_FROM_DEATHS + crashes
+      const attempt = SUSPECT_FROM_DEATHS + crashes + 1
       const running = await thread(one.id, attempt)
       assert.equal(running.isAlone, true)
       running.end({ kind: 'crashed', host: 'isolated' })
-      await until('the crash is stored', async () => (await help.row(one.id)).interruptions === attempt)
+      await until(
+        'the crash is stored',
+        async () => (await help.row(one.id)).interruptions === ALONE_FROM_DEATHS + crashes,
+      )
       await help.makeDue(one.id)
       if (crashes < MAX_CRASHES) void run(one.id)
     }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
+import { ALONE_FROM_DEATHS, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
 import {
   createIsolatedRunner,
   type IsolatedRunner,
@@ -33,7 +34,15 @@ const isolatedRunner = openRunner()
 // Ids of the jobs that are running.
 const runningJobs = new Set<string>()
 
-function startJob(name: string, payload: unknown = {}, among = isolatedRunner) {
+/** Number of interruptions with which a suspect shares its process with up to seven others. */
+const EIGHT = ALONE_FROM_DEATHS - 1
+
+function startJob(
+  name: string,
+  payload: unknown = {},
+  among = isolatedRunner,
+  interruptions = ALONE_FROM_DEATHS,
+) {
   const id = uuidv7()
   const pool = name.startsWith('cpu') ? 'cpu' : 'io'
   const job = {
@@ -41,6 +50,7 @@ function startJob(name: string, payload: unknown = {}, among = isolatedRunner) {
     attempt: 3,
     name,
     payload: JSON.stringify(payload),
+    interruptions,
     owner_id: null,
     request_id: null,
     trace_parent: null,
@@ -53,24 +63,37 @@ function startJob(name: string, payload: unknown = {}, among = isolatedRunner) {
 }
 const parseResult = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(outcome.result)
 
-interface RunResult {
-  readonly pid: number
-  readonly began: number
-  readonly ended: number
-}
+const RELEASED: Outcome = { kind: 'released', delayMs: 2000 }
 
-test('each job has its own process, up to four at a time', async () => {
-  const ran: RunResult[] = await Promise.all(
-    Array.from({ length: 8 }, async () => parseResult(await startJob('io.pid', { ms: 200 }).outcome)),
-  )
-  for (const one of ran) {
-    const bystanders = ran.filter(
-      (other) => other !== one && other.began < one.ended && one.began < other.ended,
+test('suspects share a process until a death proves nothing less', async () => {
+  const readPids = async (count: number, interruptions: number): Promise<unknown[]> => {
+    const jobs = Array.from({ length: count }, () =>
+      startJob('io.pid', { ms: 200 }, isolatedRunner, interruptions),
     )
-    assert.ok(bystanders.every(({ pid }) => pid !== one.pid && pid !== process.pid))
-    assert.ok(bystanders.filter(({ began }) => began <= one.began).length < 4)
+    return (await Promise.all(jobs.map(({ outcome }) => outcome))).map((outcome) =>
+      outcome.kind === 'done' ? parseResult(outcome).pid : outcome,
+    )
   }
-  assert.ok(new Set(ran.map(({ pid }) => pid)).size <= 4, 'one that outlives its job has the next')
+  const many = await readPids(40, SUSPECT_FROM_DEATHS)
+  assert.deepEqual([new Set(many).size, many.includes(process.pid)], [1, false])
+  const eights = await readPids(40, EIGHT)
+  assert.deepEqual(eights.slice(32), Array(8).fill(RELEASED), 'no process has room')
+  const sizes = [...Map.groupBy(eights.slice(0, 32), String).values()].map(({ length }) => length)
+  assert.deepEqual(sizes, [8, 8, 8, 8])
+  const alone = await readPids(5, ALONE_FROM_DEATHS)
+  assert.deepEqual([new Set(alone.slice(0, 4)).size, alone[4]], [4, RELEASED])
+})
+
+test('the death of a group counts for each of its jobs, but proves none guilty', async () => {
+  const bystanders = Array.from({ length: 3 }, () =>
+    startJob('io.sleep', { ms: 60_000 }, isolatedRunner, EIGHT),
+  )
+  await until('the bystanders run', () => bystanders.every(({ id }) => runningJobs.has(id)))
+  const alone = startJob('io.sleep', { ms: 300 })
+  const culprit = startJob('io.kill', {}, isolatedRunner, EIGHT)
+  for (const { outcome } of [...bystanders, culprit])
+    assert.deepEqual(await outcome, { kind: 'crashed', host: 'group' })
+  assert.equal((await alone.outcome).kind, 'done', 'it was in another process')
 })
 
 test('progress arrives in order, before the end', async () => {
@@ -95,36 +118,21 @@ for (const name of ['io.kill', 'io.exit', 'cpu.memory'])
     assert.deepEqual(await next.outcome, { kind: 'done', result: '1' })
   })
 
-test('an abort reaches a job that runs, ignores its signal, or waits', async () => {
-  const [running, ...others] = [60_000, 50, 50, 50].map((ms) => startJob('io.sleep', { ms }))
-  const waiting = startJob('io.sleep', { ms: 60_000 })
-  isolatedRunner.abort(waiting.id, 3, 'superseded')
-  isolatedRunner.abort(running!.id, 2, 'cancelled')
-  isolatedRunner.abort(running!.id, 3, 'cancelled')
-  assert.deepEqual(await running!.outcome, { kind: 'aborted', reason: 'cancelled' })
-  assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'superseded' })
-  for (const { outcome } of others) assert.equal((await outcome).kind, 'done')
-  const deaf = startJob('io.deaf', { ms: 60_000 })
+test('an abort reaches a job that runs or ignores its signal, whose death harms no other', async () => {
+  const start = (name: string, ms: number) => startJob(name, { ms }, isolatedRunner, EIGHT)
+  const [running, other] = [start('io.sleep', 60_000), start('io.sleep', 50)]
+  isolatedRunner.abort(running.id, 2, 'cancelled')
+  isolatedRunner.abort(running.id, 3, 'cancelled')
+  assert.deepEqual(await running.outcome, { kind: 'aborted', reason: 'cancelled' })
+  assert.equal((await other.outcome).kind, 'done')
+  const deaf = start('io.deaf', 60_000)
   isolatedRunner.abort(deaf.id, 3, 'timeout')
   assert.deepEqual(await deaf.outcome, { kind: 'aborted', reason: 'timeout' })
 })
 
-test('a job that waits for a process has not begun, and an abort ends it immediately', async () => {
-  const running = Array.from({ length: 4 }, () => startJob('io.sleep', { ms: 60_000 }))
-  const waiting = startJob('io.sleep', { ms: 60_000 })
-  await until('four jobs run', () => runningJobs.size === 4)
-  isolatedRunner.abort(waiting.id, 3, 'cancelled')
-  assert.deepEqual(await waiting.outcome, { kind: 'aborted', reason: 'cancelled' })
-  assert.deepEqual(runningJobs, new Set(running.map(({ id }) => id)))
-  for (const { id, outcome } of running) {
-    isolatedRunner.abort(id, 3, 'cancelled')
-    await outcome
-  }
-})
-
 test("a process that cannot start is not the job's crash", async () => {
   const broken = openRunner({ taskModules: ['file:///nowhere/tasks.ts'], settings: null as never })
-  assert.deepEqual(await startJob('io.echo', 1, broken).outcome, { kind: 'aborted', reason: 'stopping' })
+  assert.deepEqual(await startJob('io.echo', 1, broken).outcome, { kind: 'released', delayMs: 1000 })
 })
 
 test('the process exits with the worker', async () => {

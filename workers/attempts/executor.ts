@@ -1,6 +1,12 @@
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
-import { type FinishEntry, type Heartbeat, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import {
+  ALONE_FROM_DEATHS,
+  type FinishEntry,
+  type Heartbeat,
+  MAX_CRASHES,
+  SUSPECT_FROM_DEATHS,
+} from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
 import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'
@@ -68,7 +74,7 @@ interface UnknownJob {
 export interface ExecutorOptions {
   readonly ledger: Ledger
   readonly pools: Pick<Pools, 'run' | 'abort'>
-  /** Runs suspects (jobs that were running when a process died), each in its own process. */
+  /** Runs suspects: jobs that were running when processes died. */
   readonly isolatedRunner: Pick<IsolatedRunner, 'run' | 'abort'>
   readonly log: Log
   readonly findTask: TaskFinder
@@ -189,7 +195,7 @@ class JobExecutor implements Executor {
     this.#options.tallies.countAttempt({
       queue: this.#options.findTask(job.name).queue,
       name: job.name,
-      outcome: chooseTallyOutcome(entry, job),
+      outcome: chooseTallyOutcome(entry),
       runSeconds: (performance.now() - startedAt) / 1000,
       waitSeconds: job.waited,
     })
@@ -235,9 +241,9 @@ class JobExecutor implements Executor {
 /**
  * Returns the outcome to count. A crash counts as an interruption until the ledger gives the job up, then as a failure.
  */
-function chooseTallyOutcome({ outcome }: FinishEntry, { interruptions }: ClaimedJob): TallyOutcome {
+function chooseTallyOutcome({ outcome, interruptions = 0 }: FinishEntry): TallyOutcome {
   if (outcome !== 'crashed') return outcome
-  return interruptions + 1 >= SUSPECT_FROM_DEATHS + MAX_CRASHES ? 'failed' : 'interrupted'
+  return interruptions >= ALONE_FROM_DEATHS + MAX_CRASHES ? 'failed' : 'interrupted'
 }
 
 const CRASH_FAILURE = { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }
@@ -245,6 +251,16 @@ const GIVEN_UP_FAILURE = {
   code: 'job.crashed',
   detail: `The job was given up after ${MAX_CRASHES} crashes of its isolated process`,
 }
+
+/**
+ * Returns a suspect's interruptions after its isolated process died. The number decides with how many others it runs
+ * next, see `chooseGroupSize`. The death of a group proves no job guilty, so only one that was alone comes closer to its
+ * end.
+ */
+const countInterruptions = ({ interruptions }: ClaimedJob, host: 'group' | 'isolated'): number =>
+  host === 'group'
+    ? Math.min(interruptions + 1, Math.max(interruptions, ALONE_FROM_DEATHS))
+    : Math.max(interruptions, ALONE_FROM_DEATHS) + 1
 
 /** Returns the ledger entry for an outcome; null if another worker has taken the job over. */
 function createFinishEntry(
@@ -261,9 +277,18 @@ function createFinishEntry(
     case 'crashed':
       // Any job in the thread may be the cause, so the crash counts as a failed try for none of them.
       if (outcome.host === 'shared') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
-      if (outcome.host === 'isolated')
-        return { id, attempt, outcome: 'crashed', ...GIVEN_UP_FAILURE, delay_ms: retryMs }
+      if (outcome.host === 'group' || outcome.host === 'isolated')
+        return {
+          id,
+          attempt,
+          outcome: 'crashed',
+          interruptions: countInterruptions(job, outcome.host),
+          ...GIVEN_UP_FAILURE,
+          delay_ms: retryMs,
+        }
       return createFailureEntry(job, { ...CRASH_FAILURE, retryable: true }, retryMs)
+    case 'released':
+      return { id, attempt, outcome: 'release', delay_ms: outcome.delayMs }
     case 'aborted':
       if (outcome.reason === 'superseded') return null
       if (outcome.reason === 'cancelled') return { id, attempt, outcome: 'cancelled' }

@@ -1,8 +1,9 @@
-/** Entry point of an isolated process: runs suspects, one at a time; see `isolated-runner.ts`. */
+/** Entry point of an isolated process: runs a group of suspects; see `isolated-runner.ts`. */
 import { writeFileSync } from 'node:fs'
 import { enableCodeCache } from '../../tasks/code-cache.ts'
 import { hideEnvironment, listSecretPaths } from '../../tasks/environment.ts'
 import type { Pools } from '../threads/pools.ts'
+import type { Outcome } from '../threads/protocol.ts'
 import type { IsolatedCommand, IsolatedReport } from './isolated-runner.ts'
 
 enableCodeCache()
@@ -20,14 +21,17 @@ process.on('message', async (message: IsolatedCommand) => {
   if (message.kind === 'settings') return openedPools.resolve(await openPools(message.setup))
   const pools = await openedPools.promise
   if (message.kind === 'abort') return pools.abort(message.id, message.attempt, message.reason)
-  sendReport({ kind: 'started' })
-  const outcome = await pools.run(message.queue, message.pool, message.job)
-  // A thread that died in this process ran only this job.
-  sendReport({
-    kind: 'ended',
-    outcome: outcome.kind === 'crashed' ? { kind: 'crashed', host: 'isolated' } : outcome,
-  })
+  const { queue, pool, job } = message
+  const of = { id: job.id, attempt: job.attempt }
+  sendReport({ kind: 'started', ...of })
+  sendReport({ kind: 'ended', ...of, outcome: toIsolated(await pools.run(queue, pool, job)) })
 })
+
+/** A thread that dies proves its job guilty only if it had no other. */
+const toIsolated = (outcome: Outcome): Outcome =>
+  outcome.kind === 'crashed'
+    ? { kind: 'crashed', host: outcome.host === 'shared' ? 'group' : 'isolated' }
+    : outcome
 
 type Setup = (IsolatedCommand & { kind: 'settings' })['setup']
 

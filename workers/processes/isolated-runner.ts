@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { createSemaphore } from '../../sql/semaphore.ts'
+import { ALONE_FROM_DEATHS } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
@@ -9,13 +9,18 @@ import type { PoolsOptions } from '../threads/pools.ts'
 import type { AbortReason, Outcome, PoolJob } from '../threads/protocol.ts'
 
 /**
- * Runs suspects: jobs that were running when processes died. Each has a process to itself, so a crash proves that the
- * job is the cause, and interrupts no other job.
+ * Runs suspects: jobs that were running when processes died. They share isolated processes, so that most of them soon
+ * end. If a process dies, its jobs next run in smaller groups, and finally alone. A crash then proves that the job is the
+ * cause.
  */
 export interface IsolatedRunner {
-  /** Runs a job; never rejects. @param onStarted called once a process has the job. */
+  /**
+   * Runs a job; never rejects. Releases it immediately if no process has room for it.
+   *
+   * @param onStarted called once a process has the job.
+   */
   run(queue: string, pool: PoolName, job: PoolJob, onStarted?: () => void): Promise<Outcome>
-  /** Aborts a job, as `Pools.abort` does. A job that still waits for a process finishes immediately. */
+  /** Aborts a job, as `Pools.abort` does. */
   abort(id: string, attempt: number, reason: AbortReason): void
   /** Kills all isolated processes. */
   close(): void
@@ -39,167 +44,179 @@ export type IsolatedCommand =
   | { readonly kind: 'run'; readonly queue: string; readonly pool: PoolName; readonly job: PoolJob }
   | { readonly kind: 'abort'; readonly id: string; readonly attempt: number; readonly reason: AbortReason }
 
-/** A message from an isolated process: the start of its job, then events and spans, finally the outcome. */
+/** A message from an isolated process: the start of a job, then events and spans, finally the outcome. */
 export type IsolatedReport =
-  | { readonly kind: 'started' }
+  | { readonly kind: 'started'; readonly id: string; readonly attempt: number }
   | { readonly kind: 'event'; readonly event: Parameters<PoolsOptions['onEvent']>[0] }
   | { readonly kind: 'span'; readonly span: FinishedSpan }
-  | { readonly kind: 'ended'; readonly outcome: Outcome }
+  | { readonly kind: 'ended'; readonly id: string; readonly attempt: number; readonly outcome: Outcome }
 
 interface RunningSuspect {
   readonly job: PoolJob
-  readonly queue: string
-  readonly pool: PoolName
   readonly onStarted: (() => void) | undefined
   readonly settle: (outcome: Outcome) => void
-  /** Null until the job has a process. */
-  process: ChildProcess | null
+  /** Maximum number of jobs in its process. */
+  readonly groupSize: number
+  hasStarted: boolean
   /** Null unless the job is aborted. */
   abortReason: AbortReason | null
+}
+
+interface Group {
+  readonly process: ChildProcess
+  /** The jobs in the process, by `keyOf`. */
+  readonly members: Map<string, RunningSuspect>
+  /** True once we kill the process, which proves nothing about its jobs. */
+  isKilled: boolean
+  /** Ends the process if it stays without a job. */
+  idleTimer: NodeJS.Timeout | undefined
 }
 
 const ENTRY = new URL('./isolated-main.ts', import.meta.url)
 // A process takes 100 MB or more.
 const MAX_PROCESSES = 4
+// With two, three and four interruptions, up to 512, 64 and 8 jobs share a process: three deaths find one job of 512.
+const GROUP_FACTOR = 8
 // Starting a process takes a second of CPU time, so an idle one is kept for the next job.
 const IDLE_MS = 10_000
 // Time in ms that an aborted job has to obey its signal before its process is killed. Must exceed the threads' grace
 // period.
 const KILL_DELAY_MS = 10_000
+// Delay of a job whose process did not start, which limits the rate of restarts.
 const RESTART_DELAY_MS = 1000
-const NOT_STARTED_OUTCOME: Outcome = { kind: 'aborted', reason: 'stopping' }
+// Delay of a job for which no process has room.
+const FULL_DELAY_MS = 2000
 
 /** Creates the runner of suspects. Its processes start on demand. */
 export function createIsolatedRunner(options: IsolatedRunnerOptions): IsolatedRunner {
-  return new ProcessRunner(options)
+  return new GroupRunner(options)
 }
 
-class ProcessRunner implements IsolatedRunner {
+/** Returns how many jobs may share a process with a suspect. A job that fills a thread runs alone. */
+const chooseGroupSize = ({ interruptions }: PoolJob, pool: PoolName): number =>
+  pool === 'io' ? GROUP_FACTOR ** Math.max(0, ALONE_FROM_DEATHS - interruptions) : 1
+
+const keyOf = ({ id, attempt }: { readonly id: string; readonly attempt: number }): string =>
+  `${id}/${attempt}`
+
+class GroupRunner implements IsolatedRunner {
   readonly #options: IsolatedRunnerOptions
-  readonly #semaphore = createSemaphore(MAX_PROCESSES)
-  readonly #running = new Set<RunningSuspect>()
-  readonly #idle = new Map<ChildProcess, NodeJS.Timeout>()
+  readonly #groups = new Set<Group>()
 
   constructor(options: IsolatedRunnerOptions) {
     this.#options = options
   }
 
   run(queue: string, pool: PoolName, job: PoolJob, onStarted?: () => void): Promise<Outcome> {
+    const groupSize = chooseGroupSize(job, pool)
+    const group = this.#findGroup(groupSize)
+    if (group === null) return Promise.resolve({ kind: 'released', delayMs: FULL_DELAY_MS })
+    clearTimeout(group.idleTimer)
     const { promise, resolve: settle } = Promise.withResolvers<Outcome>()
-    const running: RunningSuspect = { job, queue, pool, onStarted, settle, process: null, abortReason: null }
-    this.#running.add(running)
-    void this.#semaphore.run(() => this.#runNow(running)).then(settle)
-    return promise.finally(() => this.#running.delete(running))
+    group.members.set(keyOf(job), { job, onStarted, settle, groupSize, hasStarted: false, abortReason: null })
+    send(group.process, { kind: 'run', queue, pool, job })
+    return promise
   }
 
   abort(id: string, attempt: number, reason: AbortReason): void {
-    for (const running of this.#running) {
-      const { job, process } = running
-      if (job.id !== id || job.attempt !== attempt || running.abortReason !== null) continue
-      running.abortReason = reason
-      if (process === null) {
-        running.settle({ kind: 'aborted', reason })
-        continue
-      }
-      send(process, { kind: 'abort', id, attempt, reason })
-      setTimeout(() => this.#running.has(running) && process.kill('SIGKILL'), KILL_DELAY_MS).unref()
+    const key = keyOf({ id, attempt })
+    for (const group of this.#groups) {
+      const member = group.members.get(key)
+      if (member === undefined || member.abortReason !== null) continue
+      member.abortReason = reason
+      send(group.process, { kind: 'abort', id, attempt, reason })
+      setTimeout(() => group.members.has(key) && this.#kill(group), KILL_DELAY_MS).unref()
     }
   }
 
   close(): void {
-    for (const { process } of this.#running) process?.kill('SIGKILL')
-    for (const child of [...this.#idle.keys()]) this.#retire(child)
+    for (const group of this.#groups) this.#kill(group)
   }
 
-  async #runNow(running: RunningSuspect): Promise<Outcome> {
-    if (running.abortReason !== null) return { kind: 'aborted', reason: running.abortReason }
-    const child = this.#acquire()
-    running.process = child
-    const outcome = await this.#runIn(child, running)
-    this.#release(child)
-    // A crash after an abort counts as the abort.
-    return outcome.kind === 'crashed' && running.abortReason !== null
-      ? { kind: 'aborted', reason: running.abortReason }
-      : outcome
+  /** Returns the fullest process that has room for another job, or a new one; null if there are too many. */
+  #findGroup(groupSize: number): Group | null {
+    let found: Group | null = null
+    for (const group of this.#groups) {
+      const sizes = [...group.members.values()].map((member) => member.groupSize)
+      if (group.isKilled || group.members.size >= Math.min(groupSize, ...sizes)) continue
+      if (found === null || group.members.size > found.members.size) found = group
+    }
+    return found ?? (this.#groups.size < MAX_PROCESSES ? this.#start() : null)
   }
 
-  /** Runs the job in a process; resolves with its outcome, even if the process dies. */
-  #runIn(child: ChildProcess, { job, queue, pool, onStarted }: RunningSuspect): Promise<Outcome> {
-    const { log, onEvent, onSpan } = this.#options
-    return new Promise((resolve) => {
-      let hasStarted = false
-      const onMessage = (report: IsolatedReport): void => {
-        if (report.kind === 'event') onEvent(report.event)
-        else if (report.kind === 'span') onSpan?.(report.span)
-        else if (report.kind === 'ended') finish(report.outcome)
-        else {
-          hasStarted = true
-          onStarted?.()
-          this.#logStart(job, child)
-        }
-      }
-      // `close` comes after the last message.
-      const onClose = (code: number | null, signal: string | null): void => {
-        log.warn({ ...poolJobLogFields(job), code, signal }, 'The process of a suspect job died')
-        if (hasStarted) finish({ kind: 'crashed', host: 'isolated' })
-        else failStart()
-      }
-      // The job is not at fault: release it, but only after a pause, to limit the rate of restarts.
-      const failStart = (): void => void setTimeout(finish, RESTART_DELAY_MS, NOT_STARTED_OUTCOME)
-      const finish = (outcome: Outcome): void => {
-        child.off('message', onMessage).off('close', onClose)
-        resolve(outcome)
-      }
-      child.on('message', onMessage).on('close', onClose)
-      // A process that failed to spawn emits no `close`.
-      if (child.pid === undefined) failStart()
-      else send(child, { kind: 'run', queue, pool, job })
-    })
-  }
-
-  #logStart(job: PoolJob, { pid: isolatedPid }: ChildProcess): void {
-    const { log } = this.#options
-    log.warn({ ...poolJobLogFields(job), isolatedPid }, 'A suspect job runs in an isolated process')
-  }
-
-  #acquire(): ChildProcess {
-    const [child] = this.#idle.keys()
-    if (child === undefined) return this.#start()
-    this.#removeIdle(child)
-    return child
-  }
-
-  #release(child: ChildProcess): void {
-    if (!child.connected) return
-    this.#idle.set(
-      child,
-      setTimeout(() => this.#retire(child), IDLE_MS),
-    )
-  }
-
-  #start(): ChildProcess {
+  #start(): Group {
     const { settings, databaseUrl, taskModules, log } = this.#options
     const child = fork(ENTRY, [], {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
+    const group: Group = { process: child, members: new Map(), isKilled: false, idleTimer: undefined }
+    this.#groups.add(group)
     child.on('error', (error) => log.error({ err: error }, 'An isolated process failed'))
-    child.on('close', () => this.#removeIdle(child))
+    child.on('message', (report: IsolatedReport) => this.#receive(group, report))
+    // `close` comes after the last message. A process that failed to spawn emits none.
+    const onEnd = (code: number | null, signal: string | null) => this.#endGroup(group, code, signal)
+    if (child.pid === undefined) setImmediate(onEnd, null, null)
+    else child.on('close', onEnd)
     send(child, { kind: 'settings', setup: { settings, databaseUrl, taskModules } })
-    return child
+    return group
   }
 
-  /** Kills an idle process, and removes it first so that it gets no job before it dies. */
-  #retire(child: ChildProcess): void {
-    this.#removeIdle(child)
-    child.kill('SIGKILL')
+  #receive(group: Group, report: IsolatedReport): void {
+    const { onEvent, onSpan } = this.#options
+    if (report.kind === 'event') onEvent(report.event)
+    if (report.kind === 'span') onSpan?.(report.span)
+    if (report.kind === 'event' || report.kind === 'span') return
+    const member = group.members.get(keyOf(report))
+    if (member === undefined) return
+    if (report.kind === 'ended') this.#finish(group, member, report.outcome)
+    else this.#begin(group, member)
   }
 
-  /** Stops treating a process as idle because it gets a job or is dead. */
-  #removeIdle(child: ChildProcess): void {
-    clearTimeout(this.#idle.get(child))
-    this.#idle.delete(child)
+  #begin(group: Group, member: RunningSuspect): void {
+    member.hasStarted = true
+    member.onStarted?.()
+    const { pid: isolatedPid } = group.process
+    this.#options.log.warn(
+      { ...poolJobLogFields(member.job), isolatedPid },
+      'A suspect job runs in an isolated process',
+    )
+  }
+
+  #finish(group: Group, member: RunningSuspect, outcome: Outcome): void {
+    group.members.delete(keyOf(member.job))
+    // A crash after an abort counts as the abort.
+    const isAborted = outcome.kind === 'crashed' && member.abortReason !== null
+    member.settle(isAborted ? { kind: 'aborted', reason: member.abortReason! } : outcome)
+    if (group.members.size === 0) group.idleTimer = setTimeout(() => this.#kill(group), IDLE_MS).unref()
+  }
+
+  #endGroup(group: Group, code: number | null, signal: string | null): void {
+    this.#groups.delete(group)
+    const members = [...group.members.values()]
+    const started = members.filter(({ hasStarted }) => hasStarted)
+    for (const member of members) {
+      const isSuspect = member.hasStarted && !group.isKilled
+      if (isSuspect)
+        this.#options.log.warn(
+          { ...poolJobLogFields(member.job), code, signal },
+          'The process of a suspect job died',
+        )
+      const host = started.length > 1 ? 'group' : 'isolated'
+      const crashed = isSuspect || member.abortReason !== null
+      this.#finish(
+        group,
+        member,
+        crashed ? { kind: 'crashed', host } : { kind: 'released', delayMs: RESTART_DELAY_MS },
+      )
+    }
+    clearTimeout(group.idleTimer)
+  }
+
+  #kill(group: Group): void {
+    group.isKilled = true
+    group.process.kill('SIGKILL')
   }
 }
 

@@ -9,7 +9,7 @@ import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 /** The columns of a claimed job that its thread or isolated process needs. */
 export type PoolJob = Pick<
   ClaimedJob,
-  'id' | 'attempt' | 'name' | 'payload' | 'owner_id' | 'request_id' | 'trace_parent'
+  'id' | 'attempt' | 'name' | 'payload' | 'interruptions' | 'owner_id' | 'request_id' | 'trace_parent'
 >
 
 /** A job as its thread receives it. */
@@ -46,11 +46,14 @@ export type Outcome =
       readonly retryAfter?: number | undefined
     }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
+  /** The job did not run, through no fault of its own, and may run after a delay. */
+  | { readonly kind: 'released'; readonly delayMs: number }
   /**
-   * The thread or process died while it ran the job. `host` is `shared` if another job in the thread may be the cause.
-   * It is `isolated` if the job had a process to itself, and absent if the job had a thread to itself.
+   * The thread or process died while it ran the job. `host` is `shared` or, in an isolated process, `group` if another
+   * job there may be the cause. It is `isolated` if the job was alone in that process, and absent if it had a thread of
+   * a shared process to itself.
    */
-  | { readonly kind: 'crashed'; readonly host?: 'shared' | 'isolated' }
+  | { readonly kind: 'crashed'; readonly host?: 'shared' | 'group' | 'isolated' }
 
 export type AbortReason = 'cancelled' | 'superseded' | 'timeout' | 'stopping'
 

@@ -1,10 +1,11 @@
--- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms. Outcomes:
+-- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms, interruptions. Outcomes:
 --
 -- - `done`, `failed` and `cancelled` end the job.
 -- - `retry` requeues the job after delay_ms and counts as a try.
--- - `release` requeues it immediately and does not count as a try.
+-- - `release` requeues it after delay_ms and does not count as a try.
 -- - `interrupted` is a release that counts as an interruption: the process died while it ran the job next to others.
--- - `crashed` is an interruption in isolation. At `max_interruptions` in total, the job fails with code and detail.
+-- - `crashed` is an interruption in isolation. It sets the total to `interruptions`, or raises it by one. At
+--   `max_interruptions`, the job fails with code and detail.
 --
 -- A job never fails from `interrupted` alone, which raises its interruptions only up to `suspect`. From that number on,
 -- it runs in isolation. Sends a delivery for the next job of each limited mailbox. Stores an event with the end of the
@@ -32,31 +33,33 @@ begin
 
   with entry as (
     select * from jsonb_to_recordset(entries)
-      as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer)
+      as e(id uuid, attempt integer, outcome text, result jsonb, code text, detail text, delay_ms integer, interruptions integer)
   ), moved as (
     -- Each expression reads the row under its lock, so a cancel request that commits during the wait counts.
     update job set
       status = case
         when e.outcome not in ('retry', 'release', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
-        when e.outcome = 'crashed' and job.interruptions + 1 >= max_interruptions then 'failed'
+        when e.outcome = 'crashed' and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions then 'failed'
         when e.delay_ms > 0 then 'scheduled'
         else 'available' end,
       lease_id = null, seq = job.seq + 1,
       result = case when e.outcome = 'done' then e.result end,
       error_code = case
         when e.outcome = 'failed' then coalesce(e.code, 'internal')
-        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= max_interruptions then e.code end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null
+          and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions then e.code end,
       error_detail = case
         when e.outcome = 'failed' then e.detail
-        when e.outcome = 'crashed' and job.cancel_requested_at is null and job.interruptions + 1 >= max_interruptions then e.detail end,
+        when e.outcome = 'crashed' and job.cancel_requested_at is null
+          and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions then e.detail end,
       finished_at = case
         when e.outcome in ('retry', 'release', 'interrupted', 'crashed') and job.cancel_requested_at is null
-          and not (e.outcome = 'crashed' and job.interruptions + 1 >= max_interruptions) then null
+          and not (e.outcome = 'crashed' and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions) then null
         else now() end,
       tries = case when e.outcome in ('release', 'interrupted', 'crashed') then job.tries - 1 else job.tries end,
       interruptions = case e.outcome when 'interrupted' then greatest(job.interruptions, least(job.interruptions + 1, suspect))
-        when 'crashed' then job.interruptions + 1 else job.interruptions end,
+        when 'crashed' then coalesce(e.interruptions, job.interruptions + 1) else job.interruptions end,
       run_at = case when e.outcome in ('retry', 'release', 'interrupted', 'crashed')
         then now() + make_interval(secs => coalesce(e.delay_ms, 0) / 1000.0) else job.run_at end
     from entry e where job.id = e.id and job.attempt = e.attempt and job.lease_id is not null
