@@ -3,7 +3,14 @@ import { describe, test } from 'node:test'
 import { insertFirstTurn, readTurnInput } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJobs, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import {
+  ALONE_FROM_DEATHS,
+  cancelJobs,
+  endAttempts,
+  enqueueJobs,
+  MAX_CRASHES,
+  storeProgress,
+} from '../../sql/jobs.ts'
 import { answerMessage } from '../../tasks/ai/chat.ts'
 import { createTestDatabase } from '../database.ts'
 
@@ -215,10 +222,12 @@ describe('settling a turn', () => {
 
   test('estimates usage from the text length when the process died for the last time', async () => {
     const turn = await beginTurn()
-    await query('update job set interruptions = 4 where id = $1', [turn.jobId])
     const attempt = await claimJob(turn)
     await storeEvents(turn.jobId, attempt, [createChunkEvent('0123456789')])
-    await endAttempts(db, [{ id: turn.jobId, attempt, outcome: 'crashed', code: 'job.crashed', detail: 'x' }])
+    const interruptions = ALONE_FROM_DEATHS + MAX_CRASHES
+    await endAttempts(db, [
+      { id: turn.jobId, attempt, outcome: 'crashed', interruptions, code: 'job.crashed', detail: 'x' },
+    ])
     assert.deepEqual(
       [(await readMessage(turn))!.status, (await readMessage(turn))!.content],
       ['failed', '0123456789'],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJobs, endAttempts, rescueRunningJobs } from '../../sql/jobs.ts'
+import { ALONE_FROM_DEATHS, cancelJobs, endAttempts, MAX_CRASHES, rescueRunningJobs } from '../../sql/jobs.ts'
 import { tasks } from '../../tasks/index.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
@@ -70,8 +70,8 @@ describe('a job is settled', () => {
 
   test('when it is given up, or was to be cancelled and has lost its worker', async () => {
     const [one, two] = [await addRunningJob('note'), await addRunningJob('note')]
-    await query('update job set interruptions = 4 where id = $1', [one.id])
-    await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', code: 'job.crashed' })
+    const interruptions = ALONE_FROM_DEATHS + MAX_CRASHES
+    await ledger.finish({ id: one.id, attempt: 1, outcome: 'crashed', interruptions, code: 'job.crashed' })
     assert.deepEqual(await readSettled(one.id), ['failed'])
     await db.any(cancelJobs([two.id]))
     await query('delete from worker_lease')
