@@ -195,7 +195,7 @@ function parseRetryFailed(args: readonly string[]): RetryFailedOptions {
 
 const findTask = createTaskFinder(tasks)
 
-// Each retry commits separately, so an interrupted command loses no retries.
+// Each batch commits separately, so an interrupted command keeps the retries of earlier ones.
 const RETRY_BATCH_SIZE = 100
 const PAGE_SIZE = 100_000
 const PROGRESS_INTERVAL = 1000

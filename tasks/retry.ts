@@ -1,7 +1,8 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
-import { findRetry, linkRetry, lockJobToRetry } from '../sql/jobs/retry.ts'
-import { enqueue, type JobSettings, type TaskFinder } from './task.ts'
+import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
+import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
+import { buildJobSpecs, type JobSettings, type TaskFinder } from './task.ts'
 
 /** Caller of a retry. Admins may retry any job, others only their own. */
 export interface RetryCaller {
@@ -28,27 +29,18 @@ export async function retryJob(
   tx: Queries,
   id: string,
   retrier: RetryCaller,
-  { findTask, ...options }: RetryOptions,
+  options: RetryOptions,
 ): Promise<string> {
-  const failed = await tx.maybeOne(lockJobToRetry(id))
-  if (failed === null) throw fail('job.missing')
-  if (!retrier.isAdmin && (failed.owner_id === null || failed.owner_id !== retrier.ownerId))
-    throw fail('auth.forbidden', { roles: 'admin' })
-  if (failed.status !== 'failed') throw fail('job.not_failed', { status: failed.status })
-  const existing = await tx.maybeOne(findRetry(id))
-  if (existing !== null) return existing.id
-  const task = findTaskOrNull(findTask, failed.name)
-  const payload = task?.payload.safeParse(failed.payload)
-  if (task === null || !payload?.success) throw fail('job.not_runnable')
-  const { jobId, joined } = await enqueue(tx, task, payload.data, { ownerId: failed.owner_id, ...options })
-  // A joined job existed before, so it is not a retry of this one.
-  if (!joined) await tx.run(linkRetry(jobId, id))
-  return jobId
+  const retried = (await retrySet(tx, [id], retrier, options)).get(id) ?? fail('job.missing')
+  if (typeof retried !== 'string') throw retried
+  return retried
 }
 
 /**
- * Retries failed jobs for an admin, in one transaction each. Returns the ids of the new jobs, or of the jobs that they
+ * Retries failed jobs for an admin, all in one transaction. Returns the ids of the new jobs, or of the jobs that they
  * joined. Skips jobs that this version cannot run, and jobs that were changed or removed in the meantime.
+ *
+ * @throws fail('quota.waiting_jobs') if the new jobs would exceed their owner's quota. Then none is retried.
  */
 export async function retryJobs(
   db: Database,
@@ -56,14 +48,62 @@ export async function retryJobs(
   options: RetryOptions,
 ): Promise<readonly string[]> {
   const retrier = { ownerId: null, isAdmin: true }
-  const retryOne = (id: string): Promise<string | null> =>
-    db
-      .transaction((tx) => retryJob(tx, id, retrier, options))
-      .catch((error) => {
-        if (error instanceof Failure && error.code.startsWith('job.')) return null
-        throw error
-      })
-  return (await Promise.all(ids.map(retryOne))).filter((id) => id !== null)
+  const retried = await db.transaction((tx) => retrySet(tx, ids, retrier, options))
+  return [...retried.values()].filter((result) => typeof result === 'string')
+}
+
+/** Retries those of the jobs that it can. Returns the id of the retry, or the reason for none, of each that exists. */
+async function retrySet(
+  tx: Queries,
+  ids: readonly string[],
+  retrier: RetryCaller,
+  options: RetryOptions,
+): Promise<ReadonlyMap<string, string | Failure>> {
+  const jobs = new Map((await tx.any(lockJobsToRetry(ids))).map((job) => [job.id, job]))
+  const existing = new Map((await tx.any(listRetries(ids))).map(({ id, retry_of }) => [retry_of, id]))
+  const results = new Map<string, string | Failure>()
+  const specs: JobSpec[] = []
+  const failedIds: string[] = []
+  for (const id of ids) {
+    const job = jobs.get(id)
+    if (job === undefined) continue
+    const result = existing.get(id) ?? findRefusal(job, retrier) ?? buildRetry(job, options)
+    if (typeof result === 'string' || result instanceof Failure) {
+      results.set(id, result)
+    } else {
+      specs.push(result)
+      failedIds.push(id)
+    }
+  }
+  if (specs.length === 0) return results
+  const added = await tx.any(enqueueJobs(specs, options.settings.quotas.waiting_jobs))
+  for (const [i, { job_id }] of added.entries()) results.set(failedIds[i]!, job_id)
+  // A joined job existed before, so it is not a retry.
+  const isNew = (_: unknown, i: number): boolean => !added[i]!.joined
+  await tx.run(
+    linkRetries(
+      specs.filter(isNew).map(({ id }) => id),
+      failedIds.filter(isNew),
+    ),
+  )
+  return results
+}
+
+function findRefusal({ owner_id, status }: RetriedJob, retrier: RetryCaller): Failure | null {
+  if (!retrier.isAdmin && (owner_id === null || owner_id !== retrier.ownerId))
+    return fail('auth.forbidden', { roles: 'admin' })
+  return status === 'failed' ? null : fail('job.not_failed', { status })
+}
+
+/** Returns the job to add, or a failure if this version cannot run it. */
+function buildRetry(
+  { name, payload, owner_id: ownerId }: RetriedJob,
+  { findTask, ...options }: RetryOptions,
+): JobSpec | Failure {
+  const task = findTaskOrNull(findTask, name)
+  const parsed = task?.payload.safeParse(payload)
+  if (task === null || !parsed?.success) return fail('job.not_runnable')
+  return buildJobSpecs(task, [parsed.data], { ownerId, ...options })[0]!
 }
 
 function findTaskOrNull(findTask: TaskFinder, name: string) {

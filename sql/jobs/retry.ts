@@ -4,6 +4,7 @@ import { noRows, type Query, sql } from '../db.ts'
 /** Retries of failed jobs. A retry is a new job; the failed job and its terminal event do not change. */
 
 const RetriedJob = z.object({
+  id: z.string(),
   name: z.string(),
   payload: z.unknown(),
   owner_id: z.number().nullable(),
@@ -11,16 +12,19 @@ const RetriedJob = z.object({
 })
 export type RetriedJob = z.output<typeof RetriedJob>
 
-/** Locks a job, so that the second of two concurrent retry requests finds the retry that the first one added. */
-export const lockJobToRetry = (id: string): Query<RetriedJob> =>
-  sql.type(
-    RetriedJob,
-  )`select name, payload, owner_id, job_client_status(status) as status from job where id = ${id}::uuid for update`
+/** Locks jobs, so that the second of two concurrent requests finds the retries that the first one added. */
+export const lockJobsToRetry = (ids: readonly string[]): Query<RetriedJob> =>
+  sql.type(RetriedJob)`
+    select id, name, payload, owner_id, job_client_status(status) as status from job
+    where id = any(${sql.array(ids, 'uuid')}) order by id for update`
 
-/** Returns the job that retries a failed job; no row if there is none. */
-export const findRetry = (id: string): Query<{ id: string }> =>
-  sql.type(z.object({ id: z.string() }))`select id from job where retry_of = ${id}::uuid`
+/** Returns the jobs that retry the given failed jobs. */
+export const listRetries = (ids: readonly string[]): Query<{ id: string; retry_of: string }> =>
+  sql.type(z.object({ id: z.string(), retry_of: z.string() }))`
+    select id, retry_of from job where retry_of = any(${sql.array(ids, 'uuid')})`
 
-/** Links a new job to the failed job that it retries. */
-export const linkRetry = (id: string, failed: string): Query<unknown> =>
-  sql.type(noRows)`update job set retry_of = ${failed}::uuid where id = ${id}::uuid`
+/** Links new jobs to the failed jobs that they retry, which have the same positions. */
+export const linkRetries = (ids: readonly string[], failed: readonly string[]): Query<unknown> =>
+  sql.type(noRows)`
+    update job set retry_of = link.failed
+    from unnest(${sql.array(ids, 'uuid')}, ${sql.array(failed, 'uuid')}) as link(id, failed) where job.id = link.id`

@@ -43,8 +43,8 @@ export const JobsActionResult = z.strictObject({
 export type JobsActionResult = z.output<typeof JobsActionResult>
 
 /**
- * Retries, cancels or deletes the jobs that matched a filter when this job was added. Retries use one transaction per job,
- * cancellations and deletions one per batch. Safe to repeat.
+ * Retries, cancels or deletes the jobs that matched a filter when this job was added, in batches of one transaction each.
+ * Safe to repeat.
  */
 export const bulkJobs = defineTask({
   name: 'jobs.bulk',

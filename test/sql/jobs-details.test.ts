@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { uuidv7 } from '../../sql/ids.ts'
-import { linkRetry } from '../../sql/jobs/retry.ts'
-import { cancelJobs, rescueRunningJobs, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import { linkRetries } from '../../sql/jobs/retry.ts'
+import { ALONE_FROM_DEATHS, cancelJobs, MAX_CRASHES, rescueRunningJobs } from '../../sql/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { type Attempt, buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
@@ -124,7 +124,10 @@ describe('attempts', () => {
   test('a crash in isolation is an interruption, and the last one a failure', async () => {
     const why = { code: 'job.crashed', detail: 'It was given up' }
     const job = await ledger.running({}, one)
-    await query('update job set interruptions = $2 where id = $1', [job.id, SUSPECT_FROM_DEATHS + 1])
+    await query('update job set interruptions = $2 where id = $1', [
+      job.id,
+      ALONE_FROM_DEATHS + MAX_CRASHES - 2,
+    ])
     await ledger.finish({ ...job, outcome: 'crashed', ...why })
     await claimAgain(job.id, two)
     await ledger.finish({ id: job.id, attempt: 2, outcome: 'crashed', ...why })
@@ -217,7 +220,7 @@ describe('what a job waits for', () => {
 test('a chain of retries is returned for each of its jobs, even after the first is gone', async () => {
   const ids = Array.from({ length: 4 }, () => uuidv7())
   await ledger.enqueue(...ids.map((id) => buildJobSpec({ id })))
-  for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetry(id, ids[i - 1]!))
+  for (const [i, id] of ids.entries()) if (i > 0) await db.run(linkRetries([id], [ids[i - 1]!]))
   const readChain = async (n: number) => (await ledger.details(ids[n]!)).chain
   assert.deepEqual(await readChain(0), { retry_of: [], retried_by: ids.slice(1) })
   assert.deepEqual(await readChain(2), { retry_of: ids.slice(0, 2), retried_by: [ids[3]] })

@@ -32,7 +32,7 @@ import { readJobDetails } from '../../sql/jobs/details.ts'
 import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
 import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { findRetry, linkRetry, lockJobToRetry } from '../../sql/jobs/retry.ts'
+import { linkRetries, listRetries, lockJobsToRetry } from '../../sql/jobs/retry.ts'
 import {
   countSelectedJobs,
   deleteEndedJobs,
@@ -404,9 +404,9 @@ describe('writes by index', () => {
     ['fence', async () => fenceJob(job, 1)],
     ['renew', async () => renewLease(lease, IDLE_LOAD, 60_000)],
     ['the history of a job', async () => findJobHistory(job, 100)],
-    ['a job to retry', async () => lockJobToRetry(job)],
-    ['the retry of a job', async () => findRetry(job)],
-    ['a retry', async () => linkRetry(uuidv7(), job)],
+    ['jobs to retry', async () => lockJobsToRetry([job])],
+    ['the retries of jobs', async () => listRetries([job])],
+    ['retries', async () => linkRetries([uuidv7()], [job])],
     ['failed jobs', async () => listSelectedIds(FAILED, null, 100_000)],
     ['how many failed jobs', async () => countSelectedJobs(FAILED, 1_000_000)],
     ['some of them', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
