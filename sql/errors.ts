@@ -385,6 +385,7 @@ const CONNECTION_ERROR_NAMES = new Set([
   'BackendTerminatedUnexpectedlyError',
   'ConnectionError',
 ])
-// Messages of `pg` errors that have no code.
+// Messages of `pg` errors that have no code, and of a full NOTIFY queue. The code of the latter, 54000, also stands for
+// limits that a statement itself exceeds.
 const OUTAGE_MESSAGE_PATTERN =
-  /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed)/
+  /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed|too many notifications in the NOTIFY queue)/

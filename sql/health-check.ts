@@ -165,9 +165,11 @@ class PeriodicHealthCheck implements HealthCheck {
   async #probe(client: Client): Promise<DatabaseState> {
     const { expression = `''`, onValue } = this.#options
     const sentAt = performance.now()
+    // Asking for the usage of the NOTIFY queue frees what all listeners have read. PostgreSQL otherwise does so only with
+    // a NOTIFY, which fails while the queue is full.
     const { rows } = await this.#awaitAnswer(
       client.query<ProbeRow>(`select (extract(epoch from clock_timestamp()) * 1000)::float8 as now_ms,
-        current_setting('transaction_read_only') as read_only, ${expression} as value`),
+        current_setting('transaction_read_only') as read_only, ${expression} as value, pg_notification_queue_usage()`),
     )
     const { now_ms: now, read_only: readOnly, value } = rows[0]!
     onValue?.(value)

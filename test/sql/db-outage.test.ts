@@ -286,5 +286,8 @@ test('an error of a connection is an outage, unless its cause says otherwise', (
       'it may be the statement that takes too much',
     )
   for (const code of ['53100', '58030']) assert.equal((mapError({ code }) as Failure).code, 'database.down')
+  const message = 'too many notifications in the NOTIFY queue'
+  assert.equal((mapError({ code: '54000', message }) as Failure).code, 'database.down')
+  assert.ok(mapError({ code: '54000', message: 'index row size exceeds' }) instanceof ConnectionError)
   assert.ok(mapError({ code: '28P01' }) instanceof ConnectionError, 'a wrong password does not pass')
 })
