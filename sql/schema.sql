@@ -1973,7 +1973,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_cancel(send_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$2bb1a4cddff6e5cad5710dcc20d1cd73$function$;
+AS $function$33897e3d2b4c2fedaec882a6cd9e91d0$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2236,7 +2236,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[], delay interval DEFAULT
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$7a3759c590cc3b2ebc73f728e011e408$function$;
+AS $function$747282e351eeef7cadc3ff786be2cf24$function$;
 
 CREATE OR REPLACE FUNCTION public.job_deliver_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], delay interval DEFAULT '00:00:00'::interval)
  RETURNS SETOF uuid

@@ -97,8 +97,8 @@ export async function endLoad(client: Client, { constraints, tables }: LoadState
 }
 
 /**
- * Sends deliveries for the available jobs to workers, once the functions match the tables. Jobs that were running have
- * no worker any more, and the first worker that starts rescues them.
+ * Sends deliveries for the available jobs. Call it once the SQL functions match the tables. Jobs that were running need
+ * none, because the first worker that starts rescues them.
  */
 export async function deliverAvailableJobs(client: Client): Promise<void> {
   await client.query(`

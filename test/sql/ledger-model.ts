@@ -223,7 +223,7 @@ export async function createLedgerModel(base: TestDatabase) {
       )
       select 'more than its limit of ' || mailbox as what from box where running > most
       union all
-      select 'nobody comes for ' || mailbox from box
+      select 'no delivery leads to ' || mailbox from box
       where head is not null and (most is null or running < most) and (most = 1 and retried < head) is not true
         and not exists (select from delivery where delivery.mailbox = box.mailbox and first <= head)
       union all

@@ -93,11 +93,11 @@ const nextPending = (): number => {
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'adding an endpoint': () => insertEndpoint(newEndpoint),
-  'an endpoint of somebody': () => lockManagedEndpoint(5, [5, false, null]),
-  'changing one': () => updateEndpoint(++endpoint, { description: 'd' }),
+  'locking an endpoint': () => lockManagedEndpoint(5, [5, false, null]),
+  'changing an endpoint': () => updateEndpoint(++endpoint, { description: 'd' }),
   'rolling a secret': () => rollSecret(++endpoint),
-  'hiding one': () => markEndpointDeleted(++endpoint),
-  'sending again': () => redeliverWebhook(1 + (++delivery % 2000), delivery),
+  'hiding an endpoint': () => markEndpointDeleted(++endpoint),
+  redelivering: () => redeliverWebhook(1 + (++delivery % 2000), delivery),
   'a callback': () =>
     addJobCallback(formatJobId(++job), {
       accountId: 5,
@@ -105,14 +105,14 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
       host: 'example.com',
       keyId: null,
     }),
-  'what is due': listDueEndpoints,
+  'listing due endpoints': listDueEndpoints,
   'endpoints of expired keys': deleteExpiredEndpoints,
   'verifying an endpoint': () => markEndpointVerified(++endpoint, 'https://example.com/'),
   'a challenge': () => addChallenge(++endpoint, 'token'),
   'claiming due deliveries': () => claimDeliveries(1 + (nextPending() % 2000), 'example.com', LIMITS),
   'settling a delivery': () => recordDeliveryAttempt(nextPending(), 'failed', ANSWER, [1000]),
-  'whom to tell': () => findDisabledEndpoint(++endpoint),
-  'purging those that are gone': () => purgeEndpoints(2),
+  'finding a disabled endpoint': () => findDisabledEndpoint(++endpoint),
+  'purging deleted endpoints': () => purgeEndpoints(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
   'the end of an organization': () => markOrganizationDeleted(++organization),
 }

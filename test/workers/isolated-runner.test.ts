@@ -65,7 +65,7 @@ const parseResult = (outcome: Outcome) => outcome.kind === 'done' && JSON.parse(
 
 const RELEASED: Outcome = { kind: 'released', delayMs: 2000 }
 
-test('suspects share a process until a death proves nothing less', async () => {
+test('suspects share a process, the fewer the more deaths they have seen', async () => {
   const readPids = async (count: number, interruptions: number): Promise<unknown[]> => {
     const jobs = Array.from({ length: count }, () =>
       startJob('io.pid', { ms: 200 }, isolatedRunner, interruptions),

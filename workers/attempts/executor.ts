@@ -81,7 +81,7 @@ export interface ExecutorOptions {
   readonly tallies: Omit<Tallies, 'close'>
   /** Called when an attempt ends with a delay before the next one, in ms. */
   readonly onDelayed?: (ms: number) => void
-  /** Null or absent: nothing is traced. */
+  /** Null or absent if tracing is disabled. */
   readonly tracing?: Tracing | null
   /** Delay before the first retry, in ms; it doubles with each further retry. */
   readonly retryMs?: number
@@ -254,13 +254,10 @@ const GIVEN_UP_FAILURE = {
 
 /**
  * Returns a suspect's interruptions after its isolated process died. The number decides with how many others it runs
- * next, see `chooseGroupSize`. The death of a group proves no job guilty, so only one that was alone comes closer to its
- * end.
+ * next, see `chooseGroupSize`. A job that was alone skips the sizes of groups.
  */
 const countInterruptions = ({ interruptions }: ClaimedJob, host: 'group' | 'isolated'): number =>
-  host === 'group'
-    ? Math.min(interruptions + 1, Math.max(interruptions, ALONE_FROM_DEATHS))
-    : Math.max(interruptions, ALONE_FROM_DEATHS) + 1
+  (host === 'group' ? interruptions : Math.max(interruptions, ALONE_FROM_DEATHS)) + 1
 
 /** Returns the ledger entry for an outcome; null if another worker has taken the job over. */
 function createFinishEntry(

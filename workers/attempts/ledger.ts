@@ -163,7 +163,7 @@ class BatchedLedger implements Ledger {
       const finishes = this.#finishes.splice(0, MAX_BATCH_SIZE)
       while (this.#progress.length > 0)
         await storeProgressBatch(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE))
-      if (finishes.length > 0) await finishBatch(this.#options, finishes)
+      if (finishes.length > 0) await storeFinishBatch(this.#options, finishes)
     } while (this.#progress.length > 0 || this.#finishes.length > 0)
     this.#writing = null
   }
@@ -257,7 +257,7 @@ async function storeProgressBatch(options: LedgerOptions, batch: readonly Progre
   }
 }
 
-async function finishBatch(
+async function storeFinishBatch(
   options: LedgerOptions,
   batch: readonly PendingItem<FinishEntry, boolean>[],
 ): Promise<void> {

@@ -15,7 +15,7 @@ begin
   if s.status in ('scheduled', 'queued', 'failed') and s.provider_id is null
     and exists (select from job where id = send_job and id = s.job_id and finished_at is null) then
     perform job_cancel(array[send_job]);
-    -- Needed if its job is running, which ends only once its worker learns of the cancellation.
+    -- Updates the message now, because a running job ends only once its worker learns of the cancellation.
     update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
     where id = send_id and status <> 'cancelled';
   end if;
