@@ -3,6 +3,7 @@ import { createDatabase } from '../sql/db.ts'
 import { ConnectionGroup } from '../sql/driver.ts'
 import { createDurableReads, writeCommitBarrier } from '../sql/durable-reads.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
+import { cancelJobs } from '../sql/jobs.ts'
 import { type Listener, listen } from '../sql/listen.ts'
 import {
   ACCOUNT_CHANGED_CHANNEL,
@@ -29,6 +30,7 @@ import { serveMetrics } from './metrics-port.ts'
 import { KeyedMutex } from './passwords/keyed-mutex.ts'
 import { createPasswords, type Passwords } from './passwords.ts'
 import { createAuthenticator } from './pipeline/auth.ts'
+import { createBatcher } from './pipeline/batcher.ts'
 import type { Edge } from './pipeline/context.ts'
 import { type CredentialUses, createCredentialUses } from './pipeline/credential-uses.ts'
 import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
@@ -235,6 +237,9 @@ function listenToChanges(
   })
 }
 
+// Requests to cancel a job that share a transaction. It locks a mailbox for each job that has a limit.
+const MAX_CANCELLATIONS = 100
+
 /** Creates the services that only requests use. */
 function createServices(
   options: EdgeOptions,
@@ -245,6 +250,14 @@ function createServices(
   return {
     blobs: createBlobs(db, settings),
     enqueuer: createEnqueuer({ db, publisher, waitingQuota: settings.quotas.waiting_jobs }),
+    cancellations: createBatcher({
+      max: MAX_CANCELLATIONS,
+      runAll: async (ids) => {
+        await db.run(cancelJobs(ids))
+        for (const id of ids) publisher.notify(id)
+        return ids
+      },
+    }),
     passwords: options.passwords ?? createPasswords(),
     signInMutex: new KeyedMutex(),
     retrieval: createRetrieval({

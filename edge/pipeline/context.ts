@@ -16,6 +16,7 @@ import type { Replica } from '../replica.ts'
 import type { Hub } from '../streams/hub.ts'
 import type { Overview } from '../streams/overview.ts'
 import type { Authenticator } from './auth.ts'
+import type { Batcher } from './batcher.ts'
 import type { Enqueuer } from './enqueuer.ts'
 import type { KeyLimits } from './key-limits.ts'
 import type { RateLimits } from './limits.ts'
@@ -41,6 +42,8 @@ export interface Edge {
   readonly overview: Overview
   /** Adds jobs for requests that write nothing else. */
   readonly enqueuer: Enqueuer
+  /** Cancels jobs by id. */
+  readonly cancellations: Batcher<string, unknown>
   readonly publisher: Publisher
   readonly authenticator: Authenticator
   readonly passwords: Passwords

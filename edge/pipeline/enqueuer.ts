@@ -1,7 +1,7 @@
 import type { Database, Transaction } from '../../sql/db.ts'
-import { Failure } from '../../sql/errors.ts'
 import { type EnqueuedJob, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
 import type { Publisher } from '../../sql/notify.ts'
+import { type Batcher, createBatcher } from './batcher.ts'
 
 /**
  * Adds the jobs of concurrent requests in one statement. A commit that adds jobs sends a NOTIFY, and PostgreSQL runs
@@ -13,12 +13,6 @@ export interface Enqueuer {
    * and notifies listeners after its commit.
    */
   add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly EnqueuedJob[]>
-}
-
-interface PendingRequest {
-  readonly specs: readonly JobSpec[]
-  resolve(rows: readonly EnqueuedJob[]): void
-  reject(error: unknown): void
 }
 
 // A request with more jobs gets its own statement, so that other requests do not wait for it.
@@ -41,14 +35,22 @@ export function createEnqueuer(options: EnqueuerOptions): Enqueuer {
 
 class BatchedEnqueuer implements Enqueuer {
   readonly #options: EnqueuerOptions
-  readonly #waiting: PendingRequest[] = []
-  // Requests of a failed batch, retried one by one. A bad job, such as one of a deleted account, then fails only its
-  // own request.
-  readonly #isolated: PendingRequest[] = []
-  #isFlushing = false
+  readonly #batcher: Batcher<readonly JobSpec[], readonly EnqueuedJob[]>
 
   constructor(options: EnqueuerOptions) {
     this.#options = options
+    this.#batcher = createBatcher({
+      max: MAX_BATCH_JOBS,
+      sizeOf: (specs) => specs.length,
+      runAll: async (requests) => {
+        const rows = await this.#addNow(requests.flat())
+        let end = 0
+        return requests.map(({ length }) => {
+          end += length
+          return rows.slice(end - length, end)
+        })
+      },
+    })
   }
 
   async add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly EnqueuedJob[]> {
@@ -57,17 +59,7 @@ class BatchedEnqueuer implements Enqueuer {
       tx.afterCommit(() => this.#notifyQueued(rows))
       return rows
     }
-    return specs.length > MAX_SHARED_JOBS ? this.#addNow(specs) : this.#addTogether(specs)
-  }
-
-  #addTogether(specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ specs, resolve, reject })
-      if (this.#isFlushing) return
-      this.#isFlushing = true
-      // Runs after all requests of this event loop iteration.
-      setImmediate(() => this.#flush())
-    })
+    return specs.length > MAX_SHARED_JOBS ? this.#addNow(specs) : this.#batcher.run(specs)
   }
 
   #insert(db: EnqueuerOptions['db'], specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
@@ -84,43 +76,4 @@ class BatchedEnqueuer implements Enqueuer {
     for (const { job_id } of rows.slice(0, MAX_ANNOUNCED_JOBS))
       this.#options.publisher.notify(job_id, 'later')
   }
-
-  async #flush(): Promise<void> {
-    while (this.#isolated.length + this.#waiting.length > 0) {
-      const isolated = this.#isolated.splice(0, 1)
-      await this.#addBatch(
-        isolated.length > 0 ? isolated : this.#waiting.splice(0, countBatchRequests(this.#waiting)),
-      )
-    }
-    this.#isFlushing = false
-  }
-
-  async #addBatch(batch: readonly PendingRequest[]): Promise<void> {
-    try {
-      const rows = await this.#addNow(batch.flatMap(({ specs }) => specs))
-      let from = 0
-      for (const { specs, resolve } of batch) {
-        resolve(rows.slice(from, from + specs.length))
-        from += specs.length
-      }
-    } catch (error) {
-      // A database failure affects every request, so do not retry any. One by one, each retry would wait for a timeout,
-      // and add jobs long after its client has left. If only the reply was lost, the retry would add the jobs twice.
-      if (error instanceof Failure && error.code.startsWith('database.'))
-        for (const { reject } of [...batch, ...this.#isolated.splice(0), ...this.#waiting.splice(0)])
-          reject(error)
-      else if (batch.length > 1) this.#isolated.push(...batch)
-      else batch[0]!.reject(error)
-    }
-  }
-}
-
-/** Returns the number of leading requests that fit into one statement. */
-function countBatchRequests(waiting: readonly PendingRequest[]): number {
-  let count = 0
-  const next = waiting.findIndex(({ specs }) => {
-    count += specs.length
-    return count > MAX_BATCH_JOBS
-  })
-  return next < 0 ? waiting.length : next
 }

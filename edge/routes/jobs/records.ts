@@ -11,7 +11,7 @@ import {
   scopeOf,
 } from '../../../sql/jobs/lists.ts'
 import { findJobHistory } from '../../../sql/jobs/monitor.ts'
-import { cancelJobs, readJob, readJobOwnership } from '../../../sql/jobs.ts'
+import { readJob, readJobOwnership } from '../../../sql/jobs.ts'
 import { createTaskFinder, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import {
@@ -89,8 +89,7 @@ export const recordRoutes = [
       const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobOwnership, parameters) : null
       if (isOwn === null) throw fail('job.missing')
       if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
-      await edge.db.any(cancelJobs([params.job_id]))
-      edge.publisher.notify(params.job_id)
+      await edge.cancellations.run(params.job_id)
       const text = await edge.reader.text(readJob, parameters)
       if (text === null) throw fail('job.missing')
       return answerJson(text)
