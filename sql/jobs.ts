@@ -114,19 +114,11 @@ const RESCUE_BATCH = 1000
 
 /**
  * Rescues jobs whose worker is gone, see `job_rescue_running`. Repeat the call until it returns no rows.
- *
- * @param whole if false, does nothing unless a lease has expired. If true, also finds jobs whose lease is already
- *   deleted, such as those that an earlier call left.
  */
-export const rescueRunningJobs = (
-  judge: Rescuer | null,
-  whole = true,
-  max = RESCUE_BATCH,
-): Query<{ id: string }> =>
+export const rescueRunningJobs = (judge: Rescuer | null, max = RESCUE_BATCH): Query<{ id: string }> =>
   sql.prepared('job_rescue_running', Id)`
     select id from job_rescue_running(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
-      ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}, ${max}) as id
-    where ${whole} or exists (select from worker_lease where expires_at < now())`
+      ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}, ${max}) as id`
 
 /**
  * Removes one interruption from unfinished jobs whose worker turned out to be late, not dead. Jobs with more than
@@ -197,6 +189,8 @@ export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
 
 const Heartbeat = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
+  /** True if there are jobs to rescue: the worker of an expired lease is gone. */
+  must_rescue: z.boolean(),
 })
 export type Heartbeat = z.output<typeof Heartbeat>
 
@@ -205,7 +199,7 @@ const LATE_RENEWAL_DIVISOR = 4
 
 /**
  * Renews a lease and returns the jobs that run under it; no row if the lease is lost. `of` limits the returned jobs to
- * these ids; null returns all.
+ * these ids; null returns all, and also looks for jobs whose lease is already deleted.
  */
 export const renewLease = (
   id: string,
@@ -220,15 +214,17 @@ export const renewLease = (
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
       memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running`
+    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running,
+      exists (select from worker_lease other where other.id <> worker_lease.id and other.expires_at < now())
+        or ${of === null} and exists (select from job_orphans(1)) as must_rescue`
 
 /** Deletes a lease at an orderly shutdown. */
 export const deleteLease = (id: string): Query<unknown> =>
   sql.type(noRows)`delete from worker_lease where id = ${id}::uuid`
 
-/** Unlocks deliveries that closed queue pools still hold. */
+/** Unlocks deliveries that closed queue pools still hold, and wakes all workers. */
 export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
-  sql.type(noRows)`select graphile_worker.force_unlock_workers(${sql.array(poolIds, 'text')})`
+  sql.type(noRows)`select job_unlock_deliveries(${sql.array(poolIds, 'text')})`
 
 // Pruning.
 

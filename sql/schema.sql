@@ -2173,7 +2173,7 @@ CREATE OR REPLACE FUNCTION public.job_announce(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$66d3efcf2ec2c3bcda459df338de6c08$function$;
+AS $function$d741e3c1c0c93138ec9bbbdc3660a2a6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
  RETURNS uuid[]
@@ -2194,10 +2194,10 @@ CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$6d288eaaa503ce328703b56a86f829c3$function$;
+AS $function$e1e8e889b4ae15092ae659f0e62bd900$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], slots integer[])
- RETURNS text
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[], OUT claims text, OUT again text[])
+ RETURNS record
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
@@ -2205,7 +2205,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$dfb6309228d848e0b79a4b4a1e286a52$function$;
+AS $function$e2e797d8af277318a61196c2e26316fd$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -2228,7 +2228,7 @@ CREATE OR REPLACE FUNCTION public.job_delete_traces()
  LANGUAGE plpgsql
 AS $function$8e9fcd096278fbe6cfb01c10e9d87c08$function$;
 
-CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[], delay interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2236,18 +2236,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[], delay interval DEFAULT
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$747282e351eeef7cadc3ff786be2cf24$function$;
-
-CREATE OR REPLACE FUNCTION public.job_deliver_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[], delay interval DEFAULT '00:00:00'::interval)
- RETURNS SETOF uuid
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
-AS $function$634a0eaf446b7010b0cbc2cb5eb15a6d$function$;
+AS $function$7c6e08f32ed01af9072de1ca587d2c0f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -2273,7 +2262,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$dd9dad3e6214977382d0200571e738e9$function$;
+AS $function$5d1b6c54a370decc6ae473d131d706b5$function$;
 
 CREATE OR REPLACE FUNCTION public.job_insert(specs jsonb)
  RETURNS SETOF uuid
@@ -2297,6 +2286,18 @@ CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  STABLE PARALLEL SAFE
 RETURN ((((filter ->> 'status'::text) IS NULL) OR (job_client_status((j).status) = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
 
+CREATE OR REPLACE FUNCTION public.job_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[])
+ RETURNS TABLE(id uuid, mailbox text, name text)
+ LANGUAGE sql
+ STABLE
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+AS $function$77abf32eb79b0346fe79b322eb8b9ba2$function$;
+
 CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
  RETURNS TABLE(id uuid, attempt integer)
  LANGUAGE sql
@@ -2318,7 +2319,7 @@ CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  LANGUAGE plpgsql
 AS $function$d899d1e5f9b08e78bb3d097620449311$function$;
 
-CREATE OR REPLACE FUNCTION public.job_redeliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[], delay interval DEFAULT '00:00:00'::interval)
+CREATE OR REPLACE FUNCTION public.job_redeliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[])
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2326,12 +2327,12 @@ CREATE OR REPLACE FUNCTION public.job_redeliver(tasks text[], mailboxes text[], 
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$59996725513fcd0ae318f190a72470b9$function$;
+AS $function$8321a02b05fc9cd595681dbe435184f6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$51c76d1256673704c34771d286baffdb$function$;
+AS $function$2fb94c107f7b48702c9290a24f00f396$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
@@ -2341,7 +2342,7 @@ CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interv
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$cccf3ebf5599de362cec3b1a609ef9ff$function$;
+AS $function$f0d275f77b94a775a81447b1909601ab$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  RETURNS json
@@ -2390,6 +2391,11 @@ CREATE OR REPLACE FUNCTION public.job_tally_add(entries jsonb)
  RETURNS void
  LANGUAGE sql
 AS $function$fdae20ef729fe8622b67ec0f88160479$function$;
+
+CREATE OR REPLACE FUNCTION public.job_unlock_deliveries(pools text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$665e777a1995488ffae1073063cd024a$function$;
 
 CREATE OR REPLACE FUNCTION public.join_hyphenated(content text)
  RETURNS text

@@ -210,18 +210,15 @@ export const markEndpointVerified = (id: number, url: string): Query<unknown> =>
   sql.type(noRows)`
     update webhook_endpoint set proved_at = now() where id = ${id} and url = ${url} and proved_at is null`
 
-/** Marks endpoints of expired API keys as deleted. */
-export const deleteExpiredEndpoints = (): Query<unknown> =>
-  sql.prepared('webhook_expired', noRows)`
-    update webhook_endpoint set is_active = false, deleted_at = now() where expires_at <= now() and deleted_at is null`
-
 /**
- * Returns pairs of endpoint and host with due deliveries. Skips disabled endpoints, and endpoints or hosts that back
- * off.
+ * Marks endpoints of expired API keys as deleted, and returns pairs of endpoint and host with due deliveries. Skips
+ * disabled endpoints, and endpoints or hosts that back off.
  */
 export const listDueEndpoints = (): Query<{ id: number; host: string }> =>
   sql.prepared('webhook_due', z.object({ id: z.number(), host: z.string() }))`
-    with recursive pending as (
+    with recursive expired as (
+      update webhook_endpoint set is_active = false, deleted_at = now() where expires_at <= now() and deleted_at is null
+    ), pending as (
       (select endpoint_id as id, host from webhook_delivery where due_at is not null order by endpoint_id, host limit 1)
       union all
       select following.* from pending p cross join lateral (
@@ -231,7 +228,7 @@ export const listDueEndpoints = (): Query<{ id: number; host: string }> =>
     )
     select e.id, p.host from pending p join webhook_endpoint e on e.id = p.id join account a on a.id = e.account_id
     left join webhook_rate r on r.account_id = e.account_id and r.host = p.host
-    where e.is_active and a.is_active and coalesce(e.blocked_until <= now(), true) and coalesce(r.blocked_until <= now(), true)
+    where e.is_active and coalesce(e.expires_at > now(), true) and a.is_active and coalesce(e.blocked_until <= now(), true) and coalesce(r.blocked_until <= now(), true)
       and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.host = p.host and d.due_at <= now())`
 
 const DueDeliveryRow = z.object({

@@ -1,5 +1,5 @@
 import type { Database } from '../sql/db.ts'
-import { deleteExpiredEndpoints, listDueEndpoints } from '../sql/webhooks.ts'
+import { listDueEndpoints } from '../sql/webhooks.ts'
 import type { Log } from '../tasks/log.ts'
 import { enqueueMany, type JobSettings } from '../tasks/task.ts'
 import { deliver } from '../tasks/webhooks/deliver.ts'
@@ -15,7 +15,6 @@ const BATCH_SIZE = 1000
 
 export function watchWebhooks(db: Database, log: Log, settings: JobSettings): WebhookWatch {
   const enqueueDue = async (): Promise<void> => {
-    await db.run(deleteExpiredEndpoints())
     const due = await db.any(listDueEndpoints())
     const payloads = due.map(({ id, host }) => ({ endpoint_id: id, host }))
     for (let start = 0; start < payloads.length; start += BATCH_SIZE) {

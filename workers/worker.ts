@@ -1,9 +1,9 @@
 import { createDatabase, type Database } from '../sql/db.ts'
-import { ConnectionGroup, type QueuePool } from '../sql/driver.ts'
+import { ConnectionGroup } from '../sql/driver.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
 import { type ProgressEntry, refundInterruptions, unlockPools } from '../sql/jobs.ts'
 import { createPublisher, QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../sql/notify.ts'
-import { openQueuePool } from '../sql/queue-pool.ts'
+import { openQueueConnections, type QueueConnections } from '../sql/queue-pool.ts'
 import { storePendingQuota } from '../sql/quotas.ts'
 import { StartError } from '../sql/start-error.ts'
 import { listSecretPaths } from '../tasks/environment.ts'
@@ -93,10 +93,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     holdLease(createLeaseOptions(options, queues, parts, runners)),
   )
   let queueLimits: QueueLimits | null = null
-  const queuePool = await openQueue(options, queues, connections, () => queueLimits?.refresh())
+  const queueConnections = await openQueue(options, queues, connections, () => queueLimits?.refresh())
   for (const queue of queues) {
     const queueTasks = tasks.filter((task) => task.queue === queue)
-    runners.push(startRunner(options, queue, queueTasks, parts, lease, queuePool))
+    runners.push(startRunner(options, queue, queueTasks, parts, lease, queueConnections))
   }
   queueLimits = await waitForDatabase(log, () =>
     startQueueLimits({ db: parts.db, log, leaseId: () => lease.id, runners }),
@@ -114,7 +114,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         healthCheck,
         lease,
         runners,
-        queuePool,
+        queueConnections,
         scheduler,
         rescuer,
         queueLimits,
@@ -241,8 +241,8 @@ function openQueue(
   queues: readonly string[],
   connections: ConnectionGroup,
   onChange: () => void,
-): Promise<QueuePool> {
-  return openQueuePool({
+): Promise<QueueConnections> {
+  return openQueueConnections({
     url: databaseUrl,
     connections,
     answerMs: settings.writeTimeoutMs,
@@ -263,19 +263,19 @@ function startRunner(
   tasks: readonly AnyTask[],
   { db, ledger, executor, tracing }: WorkerParts,
   lease: Lease,
-  pool: QueuePool,
+  queueConnections: QueueConnections,
 ): QueueRunner {
   return startQueueRunner({
     queue,
     tasks,
     settings,
-    pool,
+    pool: queueConnections.poolFor(tasks.map(({ name }) => name)),
     log,
     ledger,
     executor,
     cron: createCronEntries(queue, db, settings, tracing),
     // Fetch nothing until the queue limits are known.
-    concurrency: 0,
+    limits: { concurrency: 0, isDrained: true },
     // Store the pool's id with the lease immediately: a worker that rescues our jobs frees the pool's locks, too.
     onPoolChange: () => lease.renew(),
     unlock: async (poolId) => void (await db.run(unlockPools([poolId]))),
@@ -286,7 +286,7 @@ interface StoppableWorker extends WorkerParts {
   readonly healthCheck: HealthCheck
   readonly lease: Lease
   readonly runners: readonly QueueRunner[]
-  readonly queuePool: QueuePool
+  readonly queueConnections: QueueConnections
   readonly rescuer: Rescuer
   readonly scheduler: Scheduler
   readonly queueLimits: QueueLimits
@@ -309,7 +309,7 @@ const stopWorker = (worker: StoppableWorker): Promise<void> =>
     createStep('stop the threads', () => worker.pools.close()),
     createStep('stop the child processes', () => worker.children.close()),
     createStep('send the last spans', () => worker.tracing?.close()),
-    createStep('disconnect from the queue', () => worker.queuePool.end()),
+    createStep('disconnect from the queue', () => worker.queueConnections.end()),
     createStep('disconnect from the database', () => worker.db.close()),
     createStep('stop the health check', () => worker.healthCheck.close()),
   ])

@@ -41,7 +41,12 @@ export interface ClaimRequest {
   readonly freeSlots: number
 }
 
-const ClaimResult = z.object({ claims: z.string().nullable(), notified: z.string().nullable() })
+const ClaimResult = z.object({
+  claims: z.string().nullable(),
+  /** Mailboxes whose delivery is not done: claim with it again. */
+  again: z.array(z.string()),
+  notified: z.string().nullable(),
+})
 type ClaimResult = z.output<typeof ClaimResult>
 
 /**
@@ -56,10 +61,10 @@ export const claimJobs = (
 ): Query<ClaimResult> => {
   const column = <T>(of: (one: ClaimRequest) => T): readonly T[] => wanted.map(of)
   return sql.prepared('job_claim', ClaimResult)`
-    select claims, (
+    select claims, again, (
       select pg_notify(${JOB_EVENTS_CHANNEL}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
       where ${notifies}::boolean having count(*) between 1 and ${MAX_IDS_PER_PAYLOAD}::int4)::text as notified
-    from (select job_claim(${lease}::uuid,
+    from job_claim(${lease}::uuid,
       ${sql.array(
         column(({ delivery }) => delivery.task),
         'text',
@@ -73,17 +78,13 @@ export const claimJobs = (
         'int4',
       )},
       ${sql.array(
-        column(({ delivery }) => delivery.owner),
-        'int4',
-      )},
-      ${sql.array(
         column(({ delivery }) => delivery.first),
         'int8',
       )},
       ${sql.array(
         column(({ freeSlots }) => freeSlots),
         'int4',
-      )}) as claims offset 0) claimed`
+      )})`
 }
 
 type ClaimedTuple = readonly [
@@ -136,10 +137,9 @@ const toClaimedJob = ([
   trace_parent,
 })
 
-/** Requeues deliveries for any worker, due in `pauseMs`. */
-export const requeueDeliveries = (deliveries: readonly Delivery[], pauseMs: number): Query<unknown> =>
+/** Adds deliveries to the end of the queue, for any worker. */
+export const requeueDeliveries = (deliveries: readonly Delivery[]): Query<unknown> =>
   sql.type(noRows)`
-    select job_redeliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first),
-      make_interval(secs => ${pauseMs / 1000}::float8))
+    select job_redeliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first))
     from jsonb_to_recordset(${JSON.stringify(deliveries)}::jsonb)
       as d(task text, mailbox text, "limit" integer, owner integer, first bigint)`

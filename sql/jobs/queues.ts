@@ -67,7 +67,7 @@ export const getQueueControl = (queue: string): Query<{ json: string }> =>
     select json_build_object('queue', q.queue, 'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running)::text as json
     from (select ${queue}::text as queue) q left join queue_control c on c.queue = q.queue`
 
-const QueueConcurrency = z.object({ queue: z.string(), places: z.number().nullable() })
+const QueueShare = z.object({ queue: z.string(), concurrency: z.number().nullable(), drained: z.boolean() })
 
 /** Drains a worker so that it claims no more jobs, or undrains it. No row if no live worker has the lease. */
 export const setWorkerDrained = (lease: string, isDrained: boolean): Query<{ name: string }> =>
@@ -77,15 +77,16 @@ export const setWorkerDrained = (lease: string, isDrained: boolean): Query<{ nam
     returning name, pg_notify(${WORKER_CHANGED_CHANNEL}, '')::text`
 
 /**
- * Returns the concurrency of a worker for each controlled queue; null means no limit. The limit of a queue is divided
- * among its live, undrained workers, ordered by lease. A drained worker gets 0.
+ * Returns the concurrency of a worker for each controlled queue; null means no limit, 0 a pause. The limit of a queue is
+ * divided among its live, undrained workers, ordered by lease. `drained` is true for all queues of a drained worker.
  */
-export const readConcurrency = (lease: string): Query<z.output<typeof QueueConcurrency>> =>
-  sql.prepared('queue_shares', QueueConcurrency)`
-    select queue, 0 as places from worker_lease l, unnest(l.queues) queue where l.id = ${lease}::uuid and l.drained_at is not null
+export const readQueueShares = (lease: string): Query<z.output<typeof QueueShare>> =>
+  sql.prepared('queue_shares', QueueShare)`
+    select queue, 0 as concurrency, true as drained
+    from worker_lease l, unnest(l.queues) queue where l.id = ${lease}::uuid and l.drained_at is not null
     union all
     select c.queue, case when c.paused_at is not null then 0 when c.most_running is not null
-      then c.most_running / greatest(live.workers, 1) + case when live.earlier < c.most_running % greatest(live.workers, 1) then 1 else 0 end end as places
+      then c.most_running / greatest(live.workers, 1) + case when live.earlier < c.most_running % greatest(live.workers, 1) then 1 else 0 end end, false
     from queue_control c cross join lateral (
       select count(*)::int as workers, count(*) filter (where l.id < ${lease}::uuid)::int as earlier
       from worker_lease l where c.queue = any(l.queues) and l.expires_at > now() and l.drained_at is null) live

@@ -77,8 +77,9 @@ export function createLedger({ query }: TestDatabase): Ledger {
       // Retry the claim: a job becomes visible a moment before its transaction releases the mailbox lock.
       const attempt = await until('the job is claimed', async () => {
         const [claimed] = await query(
-          `select (job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[owner_id], array[ordinal], array[1])::json -> 0 ->> 2)::int
-             as attempt from job where id = $2`,
+          `select (claimed.claims::json -> 0 ->> 2)::int as attempt
+           from job cross join lateral job_claim($1, array[name], array[mailbox], array[mailbox_limit], array[ordinal], array[1]) claimed
+           where job.id = $2`,
           [lease, id],
         )
         return claimed!.attempt as number | null

@@ -92,7 +92,7 @@ describe('a mailbox without a limit', () => {
     const { adding } = await withClient(url, async (client) => {
       await client.query('begin')
       await client.query(
-        `select job_claim($1, array['test.task'], array['m'], array[null::int], array[null::int], array[$2::bigint],
+        `select job_claim($1, array['test.task'], array['m'], array[null::int], array[$2::bigint],
            array[9])`,
         [lease, delivery!.first],
       )
@@ -112,9 +112,9 @@ describe('a mailbox without a limit', () => {
     const ids = await addJobs(2)
     const [delivery] = await ledger.deliveries()
     await query('delete from graphile_worker._private_jobs')
-    await db.run(requeueDeliveries([delivery!], 0))
+    await db.run(requeueDeliveries([delivery!]))
     assert.deepEqual(await drain(5), [ids])
-    await db.run(requeueDeliveries([delivery!], 0))
+    await db.run(requeueDeliveries([delivery!]))
     assert.deepEqual(await drain(5), [[]])
   })
 

@@ -80,13 +80,17 @@ describe('job_rescue_running', () => {
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
-  test('scans all running jobs if asked to, or if a lease has expired', async () => {
-    const orphan = await addOrphan()
-    const recoverPartly = async (): Promise<string[]> =>
-      (await db.any(rescueRunningJobs(null, false))).map((row) => row.id)
-    assert.deepEqual(await recoverPartly(), [])
+  test('are announced by heartbeats: full ones also find jobs without a lease', async () => {
+    const lease = await ledger.lease(60_000)
+    const isAnnounced = async (of: string[] | null) =>
+      (await db.one(renewLease(lease, IDLE_LOAD, 60_000, of))).must_rescue
+    assert.deepEqual([await isAnnounced(null), await isAnnounced([])], [false, false])
+    await addOrphan()
+    assert.deepEqual([await isAnnounced(null), await isAnnounced([])], [true, false])
+    await rescueRunning()
     await expireLease(await ledger.lease())
-    assert.deepEqual(await recoverPartly(), [orphan.id])
+    assert.deepEqual([await isAnnounced(null), await isAnnounced([])], [true, true])
+    await rescueRunning()
   })
 
   test('rescues many jobs in batches, which continue after the expired lease is deleted', async () => {
@@ -95,14 +99,8 @@ describe('job_rescue_running', () => {
       Array.from({ length: 5 }, (_, i) => ledger.running({ actor: `m${i}` }, dead)),
     )
     await expireLease(dead)
-    const recoverSome = async (whole: boolean) =>
-      (await db.any(rescueRunningJobs(null, whole, 2))).map((row) => row.id)
-    const found = [
-      await recoverSome(false),
-      await recoverSome(true),
-      await recoverSome(true),
-      await recoverSome(true),
-    ]
+    const rescueSome = async () => (await db.any(rescueRunningJobs(null, 2))).map((row) => row.id)
+    const found = [await rescueSome(), await rescueSome(), await rescueSome(), await rescueSome()]
     assert.deepEqual(
       found.map((ids) => ids.length),
       [2, 2, 1, 0],
@@ -313,14 +311,12 @@ describe('job_cancel', () => {
     const row = await ledger.row(job.id)
     assert.deepEqual([row.status, row.seq], ['running', 1])
     assert.ok(row.cancel_requested_at !== null)
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)), {
-      running: [{ id: job.id, attempt: 1, cancel: true }],
-    })
+    const renew = async (of: string[] | null) =>
+      (await db.one(renewLease(lease, IDLE_LOAD, 60_000, of))).running
+    assert.deepEqual(await renew(null), [{ id: job.id, attempt: 1, cancel: true }])
     // A renewal that lists the worker's known jobs gets the same answer.
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000, [randomUUID(), job.id])), {
-      running: [{ id: job.id, attempt: 1, cancel: true }],
-    })
-    assert.deepEqual(await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000, [])), { running: [] })
+    assert.deepEqual(await renew([randomUUID(), job.id]), [{ id: job.id, attempt: 1, cancel: true }])
+    assert.deepEqual(await renew([]), [])
     assert.equal(await cancel(job.id), true)
     assert.deepEqual((await ledger.row(job.id)).cancel_requested_at, row.cancel_requested_at)
   })

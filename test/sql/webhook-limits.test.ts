@@ -2,13 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { storePendingQuota } from '../../sql/quotas.ts'
-import {
-  deleteExpiredEndpoints,
-  insertEndpoint,
-  listDueEndpoints,
-  markEndpointVerified,
-  updateEndpoint,
-} from '../../sql/webhooks.ts'
+import { insertEndpoint, listDueEndpoints, markEndpointVerified, updateEndpoint } from '../../sql/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { createWebhookDatabase } from './webhooks-help.ts'
 
@@ -151,7 +145,7 @@ describe('endpoints that an API key created', () => {
 
   test('are deleted when the key expires', async () => {
     const [past, future] = [await addKeyed('2020-01-01'), await addKeyed('2999-01-01')]
-    await db.run(deleteExpiredEndpoints())
+    await db.any(listDueEndpoints())
     assert.deepEqual([await isThere(past.endpoint), await isThere(future.endpoint)], [false, true])
   })
 })

@@ -81,7 +81,7 @@ async function openExecutor() {
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
   /** Claims and runs a job; resolves when the attempt has ended. */
   const run = async (id: string): Promise<void> => {
-    for (const job of await ledger.claim(await help.deliveryOf(id), 1)) await executor.run(job)
+    for (const job of (await ledger.claim(await help.deliveryOf(id), 1)).jobs) await executor.run(job)
   }
   /** Enqueues a job and passes it to a thread, without beginning it. */
   const pass = async (fields: Parameters<typeof buildJobSpec>[0] = {}) => {

@@ -15,7 +15,7 @@ describe('the worker ledger', () => {
     await help.enqueue(...jobs)
     const claimed = await Promise.all((await help.deliveries()).map((delivery) => ledger.claim(delivery, 1)))
     assert.deepEqual(
-      claimed.flat().map((job) => job.id),
+      claimed.flatMap(({ jobs }) => jobs).map((job) => job.id),
       jobs.map((job) => job.id),
     )
     for (const { id } of jobs) for (const n of [1, 2, 3]) ledger.progress(createProgress(id, n))
@@ -63,7 +63,7 @@ describe('the worker ledger', () => {
     db.fault = () => (named('job_claim').length < 3 ? 'before' : null)
     const claimed = await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))
     assert.deepEqual(
-      claimed.map((each) => each.length),
+      claimed.map((each) => each.jobs.length),
       [0, 1],
     )
     await ledger.idle()
@@ -138,7 +138,7 @@ describe('the worker ledger', () => {
     for (const { id } of jobs) assert.equal(await help.status(id), 'running')
     down = false
     assert.ok((await ends).every(Boolean))
-    assert.equal((await claim)[0]?.id, waiting.id)
+    assert.equal((await claim).jobs[0]?.id, waiting.id)
     for (const { id } of jobs) {
       assert.deepEqual(await notes(id), [1])
       await help.assertSound(id)
@@ -165,7 +165,7 @@ describe('the worker ledger', () => {
     const before = ledger.claims
     const claiming = ledger.claim(await help.deliveryOf(waiting.id), 1)
     assert.deepEqual([before, ledger.claims.isUnderWay], [{ answered: 0, isUnderWay: false }, true])
-    assert.deepEqual(await claiming, [])
+    assert.deepEqual(await claiming, { jobs: [], isDone: true })
     assert.equal(await help.status(waiting.id), 'running')
     await ledger.idle()
     assert.deepEqual(ledger.claims, { answered: 1, isUnderWay: false })
@@ -252,7 +252,7 @@ describe('the worker ledger', () => {
       ledger.claim({ ...second!, mailbox: 'of nobody' }, 5),
     ])
     assert.deepEqual(
-      claims.map((some) => some.map(({ id }) => id)),
+      claims.map((some) => some.jobs.map(({ id }) => id)),
       [[], [jobs[0]!.id, jobs[1]!.id], []],
     )
     assert.equal(await help.state(jobs[2]!.id), 'delivered')
@@ -275,7 +275,7 @@ describe('the worker ledger', () => {
       const deliveries = (await help.deliveries()).filter(({ mailbox }) => mailbox === 'scheduled')
       const claimed = await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))
       assert.deepEqual(
-        claimed.flat().map((job) => job.id),
+        claimed.flatMap(({ jobs }) => jobs).map((job) => job.id),
         [id],
       )
       await help.finish({ id, attempt: 1, outcome: 'done' })
@@ -335,7 +335,7 @@ describe('the worker ledger', () => {
     const claiming = ledger.claim(await help.deliveryOf(waiting.id), 1)
     assert.equal(await ledger.finish({ ...job!, outcome: 'done', result: '1' }), true)
     assert.deepEqual([await help.status(job!.id), (await help.row(job!.id)).result], ['done', 1])
-    assert.equal((await claiming)[0]?.id, waiting.id)
+    assert.equal((await claiming).jobs[0]?.id, waiting.id)
   })
 
   test('stores entries that arrive during other statements', async () => {
@@ -349,7 +349,7 @@ describe('the worker ledger', () => {
     for (const { id } of jobs) assert.equal((await notes(id)).length, 50)
     const more = buildJobSpec()
     await help.enqueue(more)
-    assert.equal((await ledger.claim(await help.deliveryOf(more.id), 1))[0]?.id, more.id)
+    assert.equal((await ledger.claim(await help.deliveryOf(more.id), 1)).jobs[0]?.id, more.id)
     await ledger.idle()
   })
 })

@@ -19,7 +19,8 @@ const { executor, pools, ledger } = await startParts(database, leaseId, grace)
 
 /** Claims a job through its delivery and runs it to the end. */
 async function runAttempt(id: string): Promise<void> {
-  for (const job of await ledger.claim(await ledgerHelp.deliveryOf(id), 1)) await executor.run(job)
+  const { jobs } = await ledger.claim(await ledgerHelp.deliveryOf(id), 1)
+  for (const job of jobs) await executor.run(job)
 }
 
 /** Enqueues a job and starts its attempt; `ended` resolves with the job's row. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import {
   pauseQueue,
-  readConcurrency,
+  readQueueShares,
   resumeQueue,
   setQueueLimit,
   setWorkerDrained,
@@ -84,12 +84,12 @@ describe('a limited queue', { concurrency: false }, () => {
     const other = await startTestWorker(url, 'io')
     const readAllShares = async () => {
       const leases = await query('select id::text from worker_lease where expires_at > now() order by id')
-      const all = await Promise.all(leases.map(({ id }) => db.any(readConcurrency(id as string))))
-      return all.flat().map(({ places }) => places)
+      const all = await Promise.all(leases.map(({ id }) => db.any(readQueueShares(id as string))))
+      return all.flat().map(({ concurrency }) => concurrency)
     }
     await until('the workers divide the limit', async () => {
       const given = await readAllShares()
-      return given.reduce<number>((sum, places) => sum + places!, 0) === 3 && given.length >= 2
+      return given.reduce<number>((sum, concurrency) => sum + concurrency!, 0) === 3 && given.length >= 2
     })
     // By the time these jobs finish, each worker has been notified of the other's lease.
     await waitForEnd(await addJobs('io.echo', 1, 4))

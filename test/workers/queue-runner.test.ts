@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { QueuePool } from '../../sql/driver.ts'
-import type { ClaimedJob } from '../../sql/jobs/claims.ts'
-import { openQueuePool } from '../../sql/queue-pool.ts'
+import type { ClaimedJob, Delivery } from '../../sql/jobs/claims.ts'
+import { openQueueConnections, type RunnerPool } from '../../sql/queue-pool.ts'
 import type { AnyTask } from '../../tasks/task.ts'
 import { type QueueRunnerOptions, startQueueRunner } from '../../workers/queue/runner.ts'
 import { createTestDatabase } from '../database.ts'
@@ -14,13 +13,14 @@ import { createSettings, log } from './parts.ts'
 
 const { url, query } = await createTestDatabase()
 const TASK_NAME = 'test.prefetched'
+const NOTHING = { jobs: [], isDone: true }
 const countLocked = async (): Promise<number> =>
   Number(
     (await query(`select count(*) from graphile_worker._private_jobs where locked_at is not null`))[0]!.count,
   )
 
 /** Starts a runner that fetches 300 deliveries: it handles 256 of them, and the rest wait in memory. */
-async function startPrefetched(pool: QueuePool) {
+async function startPrefetched(pool: RunnerPool) {
   await query('delete from graphile_worker._private_jobs')
   await query(`select graphile_worker.add_job($1, '{}') from generate_series(1, 300)`, [TASK_NAME])
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
@@ -29,7 +29,7 @@ async function startPrefetched(pool: QueuePool) {
     // The first few claims resolve immediately, so that the runner fetches more. The others wait for `end`.
     claim: async () => {
       if (++claims > 3) await ended
-      return []
+      return NOTHING
     },
     redeliver: async () => {},
   })
@@ -38,7 +38,7 @@ async function startPrefetched(pool: QueuePool) {
 }
 
 const createRunner = (
-  pool: QueuePool,
+  pool: RunnerPool,
   ledger: QueueRunnerOptions['ledger'],
   more: Partial<QueueRunnerOptions> = {},
 ) =>
@@ -58,8 +58,14 @@ const createRunner = (
     ...more,
   })
 
-async function openPool(): Promise<QueuePool> {
-  const pool = await openQueuePool({
+const addDelivery = (task: string, mailbox = task) =>
+  query('select job_redeliver(array[$1], array[$2], array[null::int], array[1], array[1::bigint])', [
+    task,
+    mailbox,
+  ])
+
+async function openPool(tasks: readonly string[] = [TASK_NAME]): Promise<RunnerPool> {
+  const connections = await openQueueConnections({
     url,
     directUrl: url,
     pooled: false,
@@ -67,8 +73,8 @@ async function openPool(): Promise<QueuePool> {
     size: 5,
     onError: () => {},
   })
-  stopAfterFile(() => pool.end())
-  return pool
+  stopAfterFile(() => connections.end())
+  return connections.poolFor(tasks)
 }
 
 describe('prefetched deliveries of a stopping runner', { concurrency: false }, () => {
@@ -114,7 +120,7 @@ test('reserves no more slots for a delivery than it can fill', async () => {
   const runner = createRunner(await openPool(), {
     claim: async ({ mailbox }, max) => {
       places.set(mailbox, max)
-      return []
+      return NOTHING
     },
     redeliver: async () => {},
   })
@@ -126,17 +132,12 @@ test('reserves no more slots for a delivery than it can fill', async () => {
 test("an operator's tool runs although jobs use up the limit of its queue", async () => {
   await query('delete from graphile_worker._private_jobs')
   const [jobsEnd, claimedTasks] = [Promise.withResolvers<void>(), [] as string[]]
-  const addDelivery = (task: string) =>
-    query('select graphile_worker.add_job($1, $2::json)', [
-      task,
-      JSON.stringify({ mailbox: task, limit: null, first: 1, owner: 1 }),
-    ])
   const runner = createRunner(
-    await openPool(),
+    await openPool([TASK_NAME, 'test.tool']),
     {
       claim: async ({ task }) => {
         claimedTasks.push(task)
-        return [{ name: task } as ClaimedJob]
+        return { jobs: [{ name: task } as ClaimedJob], isDone: true }
       },
       redeliver: async () => {},
     },
@@ -145,7 +146,7 @@ test("an operator's tool runs although jobs use up the limit of its queue", asyn
         { name: TASK_NAME, pool: 'io' },
         { name: 'test.tool', pool: 'io', isTool: true },
       ] as AnyTask[],
-      concurrency: 1,
+      limits: { concurrency: 1, isDrained: false },
       executor: { run: ({ name }) => (name === TASK_NAME ? jobsEnd.promise : Promise.resolve()) },
     },
   )
@@ -159,6 +160,88 @@ test("an operator's tool runs although jobs use up the limit of its queue", asyn
   await runner.stop()
 })
 
+test('a paused queue runs only operators’ tools, and all of its tasks once it is resumed', async () => {
+  await query('delete from graphile_worker._private_jobs')
+  const claimedTasks: string[] = []
+  const runner = createRunner(
+    await openPool([TASK_NAME, 'test.tool']),
+    {
+      claim: async ({ task }) => {
+        claimedTasks.push(task)
+        return NOTHING
+      },
+      redeliver: async () => {},
+    },
+    {
+      tasks: [
+        { name: TASK_NAME, pool: 'io' },
+        { name: 'test.tool', pool: 'io', isTool: true },
+      ] as AnyTask[],
+      limits: { concurrency: null, isDrained: true },
+    },
+  )
+  await addDelivery(TASK_NAME)
+  await addDelivery('test.tool')
+  runner.setLimits({ concurrency: 0, isDrained: false })
+  await until('the tool runs', () => claimedTasks.length === 1)
+  runner.setLimits({ concurrency: null, isDrained: false })
+  await until('the job runs', () => claimedTasks.length === 2)
+  await runner.stop()
+  assert.deepEqual(claimedTasks, ['test.tool', TASK_NAME])
+})
+
+describe('a delivery that a claim has not done', { concurrency: false }, () => {
+  test('is claimed again, and returns to the queue when the runner stops', async () => {
+    await query('delete from graphile_worker._private_jobs')
+    let claims = 0
+    const returned: Delivery[] = []
+    const runner = createRunner(await openPool(), {
+      claim: async () => {
+        claims++
+        return { jobs: [], isDone: false }
+      },
+      redeliver: async (delivery) => void returned.push(delivery),
+    })
+    await addDelivery(TASK_NAME, 'locked')
+    await until('it is claimed again', () => claims >= 3)
+    await runner.stop()
+    assert.deepEqual(
+      returned.map(({ mailbox }) => mailbox),
+      ['locked'],
+    )
+  })
+})
+
+test('claims for several free places of a limited queue together', async () => {
+  await query('delete from graphile_worker._private_jobs')
+  const wanted: number[] = []
+  const running: (() => void)[] = []
+  const runner = createRunner(
+    await openPool(),
+    {
+      claim: async ({ mailbox }, slots) => {
+        wanted.push(slots)
+        if (mailbox === 'second') return NOTHING
+        return { jobs: Array.from({ length: slots }, () => ({}) as ClaimedJob), isDone: true }
+      },
+      redeliver: async () => {},
+    },
+    {
+      limits: { concurrency: 10, isDrained: false },
+      executor: { run: () => new Promise((resolve) => running.push(resolve)) },
+    },
+  )
+  await addDelivery(TASK_NAME, 'first')
+  await until('ten jobs run', () => running.length === 10)
+  await addDelivery(TASK_NAME, 'second')
+  for (const end of running.slice(0, 6)) end()
+  await until('the second delivery is claimed', () => wanted.length === 2)
+  for (const end of running) end()
+  await runner.stop()
+  assert.equal(wanted[0], 10)
+  assert.ok(wanted[1]! >= 5, `claimed for ${wanted[1]} places`)
+})
+
 /**
  * Opens a pool that loses a connection once, at the next statement that contains `text`. `lost` selects whether the
  * database still executes that statement.
@@ -166,10 +249,10 @@ test("an operator's tool runs although jobs use up the limit of its queue", asyn
 async function openLosingPool(
   text: string,
   lost: 'statement' | 'answer',
-): Promise<{ pool: QueuePool; hasLost: () => boolean }> {
+): Promise<{ pool: RunnerPool; hasLost: () => boolean }> {
   const pool = await openPool()
   let hasLost = false
-  const connect = async (listening?: Parameters<QueuePool['connect']>[0]): Promise<unknown> => {
+  const connect = async (listening?: Parameters<RunnerPool['connect']>[0]): Promise<unknown> => {
     if (listening !== undefined) return pool.connect(listening)
     const client = await pool.connect()
     const query = async (statement: string | { text: string }, values?: unknown[]): Promise<unknown> => {
@@ -197,7 +280,7 @@ for (const [what, text] of [
       const runner = createRunner(pool, {
         claim: async () => {
           claims++
-          return []
+          return NOTHING
         },
         redeliver: async () => {},
       })

@@ -44,10 +44,9 @@ export interface LeaseOptions {
   readonly ttlMs: number
 }
 
-// Number of renewals of this lease, and of checks of other workers' leases, per lifetime. With a lifetime of two
-// seconds, a job whose worker was killed runs again within three.
+// Number of renewals per lifetime. Each also checks the leases of other workers. With a lifetime of two seconds, a job
+// whose worker was killed runs again within three.
 const RENEWALS_PER_TTL = 4
-const CHECKS_PER_TTL = 8
 
 /** Inserts a lease and renews it until it is closed. */
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
@@ -59,9 +58,9 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
   readonly #upkeep: Upkeep
-  // A transaction that holds an old snapshot makes renewals and rescues slow: limit their share of the time.
-  readonly #heartbeatThrottle = createCostThrottle(0.01)
-  readonly #rescueThrottle = createCostThrottle(0.01)
+  // A transaction that holds an old snapshot makes full heartbeats slow: limit their share of the time.
+  readonly #throttle = createCostThrottle(0.01)
+  #rescuing: Promise<void> | null = null
   #id: string = randomUUID()
   #replacing: Promise<void> | null = null
 
@@ -77,7 +76,6 @@ class HeldLease implements Lease {
   async start(): Promise<void> {
     await this.#insert(this.#id)
     this.#upkeep.every(this.#options.ttlMs / RENEWALS_PER_TTL, () => this.#renew())
-    this.#upkeep.every(this.#options.ttlMs / CHECKS_PER_TTL, () => this.#rescue())
   }
 
   renew(): void {
@@ -111,12 +109,16 @@ class HeldLease implements Lease {
 
   async #renew(): Promise<void> {
     const { db, ttlMs, running, onHeartbeat } = this.#options
-    const { isReady: isFull } = this.#heartbeatThrottle
+    const { isReady: isFull } = this.#throttle
     const id = this.#id
     const row = isFull
-      ? await this.#heartbeatThrottle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
+      ? await this.#throttle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
       : await db.maybeOne(renewLease(id, this.#usage(), ttlMs, running()))
-    if (row !== null) return onHeartbeat(row, isFull)
+    if (row !== null) {
+      onHeartbeat(row, isFull)
+      if (row.must_rescue) this.#upkeep.trigger(() => this.#rescue())
+      return
+    }
     // Two concurrent renewals may both find the lease lost: replace it only once.
     if (id !== this.#id) return
     this.#replacing ??= this.#replace().finally(() => {
@@ -136,15 +138,17 @@ class HeldLease implements Lease {
   }
 
   /** Takes over the jobs of workers whose lease has expired. */
-  async #rescue(): Promise<void> {
+  #rescue(): Promise<void> {
+    this.#rescuing ??= this.#rescueAll().finally(() => {
+      this.#rescuing = null
+    })
+    return this.#rescuing
+  }
+
+  async #rescueAll(): Promise<void> {
     const { db, log, ttlMs, onRescued } = this.#options
-    // The first statement deletes all expired leases, even if it takes over only some of their jobs. Further statements
-    // must therefore also look for jobs without a lease.
-    for (let isFull = this.#rescueThrottle.isReady; !this.#upkeep.isStopped; isFull = true) {
-      const judge = { lease: this.#id, steadyMs: ttlMs }
-      const rescued = isFull
-        ? await this.#rescueThrottle.run(() => db.any(rescueRunningJobs(judge)))
-        : await db.any(rescueRunningJobs(judge, false))
+    while (!this.#upkeep.isStopped) {
+      const rescued = await db.any(rescueRunningJobs({ lease: this.#id, steadyMs: ttlMs }))
       if (rescued.length === 0) return
       log.warn({ jobs: rescued.map((row) => row.id) }, 'Rescued jobs from a worker whose lease has expired')
       await onRescued(rescued.map((row) => row.id))

@@ -19,7 +19,7 @@ import type { Log } from '../../tasks/log.ts'
  */
 export interface Ledger {
   /** Claims up to `slots` jobs of a delivery for this worker, in order. */
-  claim(delivery: Delivery, slots: number): Promise<readonly ClaimedJob[]>
+  claim(delivery: Delivery, slots: number): Promise<Claim>
   /** Number of claim statements answered so far; `isUnderWay` is true while one runs. */
   readonly claims: { readonly answered: number; readonly isUnderWay: boolean }
   /** Returns a delivery to the queue, for workers with a free slot. */
@@ -29,6 +29,12 @@ export interface Ledger {
   finish(entry: FinishEntry): Promise<boolean>
   /** Resolves once everything is stored. */
   idle(): Promise<void>
+}
+
+export interface Claim {
+  readonly jobs: readonly ClaimedJob[]
+  /** If false, claim with the delivery again: another transaction holds the lock of the mailbox or its jobs. */
+  readonly isDone: boolean
 }
 
 export interface LedgerOptions {
@@ -47,10 +53,10 @@ export interface LedgerOptions {
 const MAX_BATCH_SIZE = 1000
 // Subscribers are notified every 25 ms, so one statement per interval suffices for the progress of a busy job.
 const GATHER_MS = 15
-// Delay before a delivery that found no slot here is due again, for any worker and in queue order.
-const REDELIVER_MS = 20
 // Short, because clients wait for a task's events, such as pieces of an answer.
 const EVENT_GATHER_MS = 2
+
+const NOTHING: Claim = { jobs: [], isDone: true }
 
 interface PendingItem<T, R> {
   readonly item: T
@@ -63,7 +69,7 @@ export function createLedger(options: LedgerOptions): Ledger {
 
 class BatchedLedger implements Ledger {
   readonly #options: LedgerOptions
-  readonly #claims: PendingItem<ClaimRequest, readonly ClaimedJob[]>[] = []
+  readonly #claims: PendingItem<ClaimRequest, Claim>[] = []
   readonly #redeliveries: PendingItem<Delivery, void>[] = []
   readonly #progress: ProgressEntry[] = []
   readonly #finishes: PendingItem<FinishEntry, boolean>[] = []
@@ -85,7 +91,7 @@ class BatchedLedger implements Ledger {
     return { answered: this.#claimsAnswered, isUnderWay: this.#claiming !== null }
   }
 
-  claim(delivery: Delivery, slots: number): Promise<readonly ClaimedJob[]> {
+  claim(delivery: Delivery, slots: number): Promise<Claim> {
     return new Promise((resolve) => {
       this.#claims.push({ item: { delivery, freeSlots: slots }, resolve })
       this.#claiming ??= this.#claimLoop()
@@ -142,12 +148,10 @@ class BatchedLedger implements Ledger {
       const deliveries = groupByMailbox(batch, ({ item }) => item).map((group) =>
         mergeDeliveries(group.map(({ item }) => item)),
       )
-      await storeWithRetries(log, () => db.run(requeueDeliveries(deliveries, REDELIVER_MS))).catch(
-        (error) => {
-          // The rescuer will find the jobs of these deliveries.
-          log.error({ err: error }, 'Failed to redeliver')
-        },
-      )
+      await storeWithRetries(log, () => db.run(requeueDeliveries(deliveries))).catch((error) => {
+        // The rescuer will find the jobs of these deliveries.
+        log.error({ err: error }, 'Failed to redeliver')
+      })
       for (const { resolve } of batch) resolve()
     }
     this.#redelivering = null
@@ -195,7 +199,7 @@ function waitForNextTurn(): Promise<void> {
  */
 async function claimAll(
   options: LedgerOptions,
-  batch: readonly PendingItem<ClaimRequest, readonly ClaimedJob[]>[],
+  batch: readonly PendingItem<ClaimRequest, Claim>[],
 ): Promise<void> {
   try {
     await claimBatch(options, batch)
@@ -209,13 +213,13 @@ async function claimAll(
       { err: error, mailbox: item.delivery.mailbox },
       'Failed to claim the jobs of a delivery',
     )
-    resolve([])
+    resolve(NOTHING)
   }
 }
 
 async function claimBatch(
   { db, publisher, log, leaseId }: LedgerOptions,
-  batch: readonly PendingItem<ClaimRequest, readonly ClaimedJob[]>[],
+  batch: readonly PendingItem<ClaimRequest, Claim>[],
 ): Promise<void> {
   const notifies = publisher.claimNotify()
   // If several deliveries name the same mailbox, the one with the most slots gets its jobs.
@@ -226,13 +230,15 @@ async function claimBatch(
     delivery: mergeDeliveries(group.map(({ item }) => item.delivery)),
     freeSlots: group[0]!.item.freeSlots,
   }))
-  const { claims } = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
+  const { claims, again } = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
   const jobs = parseClaims({ claims })
   if (!notifies || jobs.length > MAX_IDS_PER_PAYLOAD) for (const { id } of jobs) publisher.notify(id)
   const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
+  const unfinished = new Set(again)
   for (const [first, ...others] of groups) {
-    first!.resolve(claimed.get(first!.item.delivery.mailbox) ?? [])
-    for (const { resolve } of others) resolve([])
+    const { mailbox } = first!.item.delivery
+    first!.resolve({ jobs: claimed.get(mailbox) ?? [], isDone: !unfinished.has(mailbox) })
+    for (const { resolve } of others) resolve(NOTHING)
   }
 }
 

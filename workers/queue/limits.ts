@@ -1,5 +1,5 @@
 import type { Database } from '../../sql/db.ts'
-import { readConcurrency } from '../../sql/jobs/queues.ts'
+import { readQueueShares } from '../../sql/jobs/queues.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { QueueRunner } from './runner.ts'
 
@@ -69,7 +69,13 @@ class PolledQueueLimits implements QueueLimits {
 
   async #apply(): Promise<void> {
     const { db, leaseId, runners } = this.#options
-    const limits = new Map((await db.any(readConcurrency(leaseId()))).map((row) => [row.queue, row.places]))
-    for (const runner of runners) runner.setConcurrency(limits.get(runner.queue) ?? null)
+    const shares = new Map((await db.any(readQueueShares(leaseId()))).map((row) => [row.queue, row]))
+    for (const runner of runners) {
+      const { concurrency, drained: isDrained } = shares.get(runner.queue) ?? {
+        concurrency: null,
+        drained: false,
+      }
+      runner.setLimits({ concurrency, isDrained })
+    }
   }
 }

@@ -1,47 +1,52 @@
 import { EventEmitter, once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
-import type { QueueClient, QueuePool } from '../../sql/driver.ts'
 import type { Delivery } from '../../sql/jobs/claims.ts'
 import { createSlots, type Slots } from '../../sql/slots.ts'
-import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
-import type { AnyTask, PoolName } from '../../tasks/task.ts'
+import type { PoolName } from '../../tasks/task.ts'
 import type { Executor } from '../attempts/executor.ts'
 import type { Ledger } from '../attempts/ledger.ts'
+import {
+  type Fetcher,
+  type FetcherOptions,
+  type Handle,
+  startFetcher,
+  waitForRelease,
+  watchPool,
+} from './fetcher.ts'
 
 /** Runs the jobs of one queue in this process, with its own graphile-worker runner and slots. */
 export interface QueueRunner {
   readonly queue: string
   /** Id of the graphile-worker pool that locks deliveries; null before the first runner has started. */
   readonly poolId: string | null
-  /** Limits the jobs that run here together: 0 fetches none, null allows all slots. Running jobs continue. */
-  setConcurrency(concurrency: number | null): void
+  /** Applies limits to the jobs that run here. Running jobs continue. */
+  setLimits(limits: RunnerLimits): void
   /** Stops fetching; resolves once the fetched deliveries and their jobs are done. */
   stop(): Promise<void>
 }
 
-export interface QueueRunnerOptions {
-  readonly queue: string
-  readonly tasks: readonly AnyTask[]
+/** Limits of a queue in this process. Operators' tools ignore `concurrency`. */
+export interface RunnerLimits {
+  /** Number of jobs that run together; null allows all slots. */
+  readonly concurrency: number | null
+  /** If true, nothing is fetched. */
+  readonly isDrained: boolean
+}
+
+export interface QueueRunnerOptions extends FetcherOptions {
   readonly settings: Settings
-  readonly pool: QueuePool
-  readonly log: Log
   readonly ledger: Pick<Ledger, 'claim' | 'redeliver'>
   readonly executor: Pick<Executor, 'run'>
-  /** Cron entries of this queue: identifier -> schedule and action. */
-  readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
-  /** Initial argument of `setConcurrency`; default null. */
-  readonly concurrency?: number | null
+  /** Initial limits; none by default. */
+  readonly limits?: RunnerLimits
   /** Called once a graphile-worker runner has started and `poolId` has changed. */
   readonly onPoolChange: () => void
   /** Unlocks the deliveries that a dead runner still holds. */
   readonly unlock: (poolId: string) => Promise<void>
 }
 
-// Deliveries that a queue handles concurrently. A delivery is done once its jobs are claimed, which takes milliseconds.
-const MAX_DELIVERIES = { io: 256, other: 8 }
 // Jobs of `io` that a queue runs concurrently. Other pools have at most one slot for each of `workerThreads`.
 const IO_SLOTS = 2048
 // Jobs of operators' tools that a queue runs concurrently.
@@ -51,10 +56,10 @@ const TOOL_SLOTS = 8
 const MAX_IO_CLAIM = 1000
 // A delivery that gets no slot within this time is redelivered to workers that have one.
 const SLOT_WAIT_MS = 250
-// A notification normally wakes the runner; polling finds deliveries whose notification was lost.
-const POLL_INTERVAL_MS = 1000
-// Time in which completed deliveries gather to share a statement.
-const COMPLETION_DELAY_MS = 2
+// A claim that was not done and gave no jobs is repeated after this time: another transaction locks them.
+const CLAIM_RETRY_MS = 20
+// Time in which free places of a limited queue gather to share a claim. All of them do not wait.
+const PLACES_GATHER_MS = 10
 // Grace period for a stopping runner after its jobs have finished.
 const STOP_GRACE_MS = 2000
 // Cap of the backoff before the next runner: after an outage, all queues run again within about a second.
@@ -84,17 +89,17 @@ class ReplacingRunner implements QueueRunner {
   readonly #loopPromise: Promise<void>
   // Number of jobs that run here or have reserved concurrency.
   #running = 0
-  #concurrency: number | null
+  #limits: RunnerLimits
   // Callbacks that wake deliveries waiting for a change of the concurrency.
   readonly #waiting = new Set<() => void>()
   #resume: (() => void) | null = null
-  #current: Runner | null = null
+  #current: Fetcher | null = null
   #poolId: string | null = null
   #isStopped = false
 
   constructor(options: QueueRunnerOptions) {
     this.#options = options
-    this.#concurrency = options.concurrency ?? null
+    this.#limits = options.limits ?? { concurrency: null, isDrained: false }
     this.#slots = new Map(poolsOf(options).map((pool) => [pool, createSlots(countSlots(options, pool))]))
     const tasks = new Map(options.tasks.map((task) => [task.name, task]))
     this.#handle = (delivery) => {
@@ -114,12 +119,21 @@ class ReplacingRunner implements QueueRunner {
     return this.#poolId
   }
 
-  setConcurrency(concurrency: number | null): void {
-    if (concurrency === this.#concurrency) return
-    this.#concurrency = concurrency
+  setLimits(limits: RunnerLimits): void {
+    const before = this.#fetches
+    this.#limits = limits
     for (const wake of this.#waiting) wake()
-    if (concurrency === 0 && this.#current !== null) this.#stopRunner(this.#current)
-    if (concurrency !== 0) this.#resume?.()
+    if (this.#fetches === before) return
+    if (this.#current !== null) this.#stopRunner(this.#current)
+    this.#resume?.()
+  }
+
+  /** The tasks whose deliveries are fetched: those of a paused queue are only the operators' tools. */
+  get #fetches(): 'all' | 'tools' | 'none' {
+    const { concurrency, isDrained } = this.#limits
+    if (isDrained) return 'none'
+    if (concurrency !== 0) return 'all'
+    return this.#options.tasks.some(({ isTool }) => isTool) ? 'tools' : 'none'
   }
 
   async stop(): Promise<void> {
@@ -139,18 +153,18 @@ class ReplacingRunner implements QueueRunner {
       if (this.#isStopped) return
       if (failures > 0) await delay(Math.min(100 * 2 ** failures, MAX_BACKOFF_MS))
       const startedAt = performance.now()
+      const fetches = this.#fetches
       await this.#runOnce().catch((error) => log.warn({ err: error, queue }, 'A queue runner failed'))
       if (performance.now() - startedAt > HEALTHY_MS) failures = 0
       this.#current = null
-      if (this.#concurrency === 0) failures = -1
+      if (this.#fetches !== fetches) failures = -1
       else if (!this.#isStopped) log.warn({ queue }, 'A queue runner ended unexpectedly; restarting it')
       await this.#unlock()
     }
   }
 
-  /** Waits while the concurrency is 0. */
   async #waitWhilePaused(): Promise<void> {
-    while (this.#concurrency === 0 && !this.#isStopped)
+    while (this.#fetches === 'none' && !this.#isStopped)
       await new Promise<void>((resolve) => {
         this.#resume = resolve
       })
@@ -188,15 +202,29 @@ class ReplacingRunner implements QueueRunner {
       if (this.#isStopped) await this.#closeSlots()
       await delay(STOP_GRACE_MS, undefined, { ref: false })
     })
-    const runner = await startRunner({ ...this.#options, pool }, this.#handle, events)
+    // This process also handles what its cron entries add. graphile-worker notifies of it on a channel of its own.
+    events.on('cron:scheduled', () => this.#options.pool.wake())
+    const fetches = this.#fetches
+    const runner = await startFetcher(
+      { ...this.#options, ...this.#selectTasks(fetches), pool },
+      this.#handle,
+      events,
+    )
     this.#current = runner
-    if (this.#isStopped || hasFailed || this.#concurrency === 0) this.#stopRunner(runner)
+    if (this.#isStopped || hasFailed || this.#fetches !== fetches) this.#stopRunner(runner)
     await Promise.race([runner.promise, graceEnd])
     // A hanging runner would still run its cron entries.
     if (!this.#isStopped) this.#stopRunner(runner)
   }
 
-  #stopRunner(runner: Runner): void {
+  #selectTasks(fetches: 'all' | 'tools' | 'none'): Pick<FetcherOptions, 'tasks' | 'cron'> {
+    const { tasks, cron } = this.#options
+    return fetches === 'all'
+      ? { tasks, cron }
+      : { tasks: tasks.filter(({ isTool }) => isTool), cron: new Map() }
+  }
+
+  #stopRunner(runner: Fetcher): void {
     const { queue, log } = this.#options
     runner.stop().catch((error) => log.debug({ err: error, queue }, 'The queue runner has stopped already'))
   }
@@ -204,46 +232,65 @@ class ReplacingRunner implements QueueRunner {
   /** Claims and runs as many jobs of a delivery as concurrency and slots allow; redelivers it if they allow none. */
   async #handleDelivery(delivery: Delivery, slots: Slots, max: number): Promise<void> {
     const owner = delivery.owner ?? 0
-    const allowed = await this.#acquire(Math.min(max, maxJobsOf(delivery)))
-    const reserved = allowed === 0 ? 0 : await slots.reserve(owner, allowed, SLOT_WAIT_MS)
-    this.#release(allowed - reserved)
-    await this.#runJobs(delivery, reserved, (count) => {
+    const release = (count: number): void => {
       slots.release(owner, count)
       this.#release(count)
-    })
+    }
+    const reserve = async (): Promise<number> => {
+      const allowed = await this.#acquire(Math.min(max, maxJobsOf(delivery)))
+      const reserved = allowed === 0 ? 0 : await slots.reserve(owner, allowed, SLOT_WAIT_MS)
+      this.#release(allowed - reserved)
+      return reserved
+    }
+    await this.#runJobs(delivery, reserve, release)
   }
 
   /** Claims and runs one job of an operator's tool, whatever the limit of the queue. */
   async #handleTool(delivery: Delivery): Promise<void> {
     const owner = delivery.owner ?? 0
-    const reserved = await this.#toolSlots.reserve(owner, 1, SLOT_WAIT_MS)
-    await this.#runJobs(delivery, reserved, (count) => this.#toolSlots.release(owner, count))
+    const reserve = () => this.#toolSlots.reserve(owner, 1, SLOT_WAIT_MS)
+    await this.#runJobs(delivery, reserve, (count) => this.#toolSlots.release(owner, count))
   }
 
-  /** Claims and runs up to `reserved` jobs of a delivery; redelivers it if that is 0. */
-  async #runJobs(delivery: Delivery, reserved: number, release: (count: number) => void): Promise<void> {
+  /** Claims and runs as many jobs of a delivery as can be reserved; redelivers it if that is none. */
+  async #runJobs(
+    delivery: Delivery,
+    reserve: () => Promise<number>,
+    release: (count: number) => void,
+  ): Promise<void> {
     const { ledger, executor } = this.#options
-    if (reserved === 0) return ledger.redeliver(delivery)
-    const jobs = await ledger.claim(delivery, reserved)
-    release(reserved - jobs.length)
-    for (const job of jobs) void executor.run(job).finally(() => release(1))
+    for (;;) {
+      const reserved = await reserve()
+      if (reserved === 0) return ledger.redeliver(delivery)
+      const { jobs, isDone } = await ledger.claim(delivery, reserved)
+      release(reserved - jobs.length)
+      for (const job of jobs) void executor.run(job).finally(() => release(1))
+      if (isDone) return
+      if (jobs.length === 0) await delay(CLAIM_RETRY_MS)
+    }
   }
 
   /**
-   * Acquires up to `wanted` of the concurrency. Waits up to `SLOT_WAIT_MS` for the first; returns 0 if none is free by
-   * then.
+   * Acquires up to `wanted` of the concurrency. Waits up to `SLOT_WAIT_MS` for the first, and up to `PLACES_GATHER_MS`
+   * for more; returns 0 if none is free by then.
    */
   async #acquire(wanted: number): Promise<number> {
-    const deadline = performance.now() + SLOT_WAIT_MS
+    let deadline = performance.now() + SLOT_WAIT_MS
+    let isGathering = false
     for (;;) {
-      const free = this.#concurrency === null ? wanted : Math.min(wanted, this.#concurrency - this.#running)
-      if (free > 0) {
-        this.#running += free
-        return free
-      }
+      const { concurrency } = this.#limits
+      const free = concurrency === null ? wanted : Math.min(wanted, concurrency - this.#running)
       const leftMs = deadline - performance.now()
-      if (leftMs <= 0) return 0
-      await this.#waitForChange(leftMs)
+      if (concurrency === null || free >= Math.min(wanted, concurrency) || leftMs <= 0) {
+        const acquired = Math.max(free, 0)
+        this.#running += acquired
+        return acquired
+      }
+      if (free > 0 && !isGathering) {
+        isGathering = true
+        deadline = performance.now() + PLACES_GATHER_MS
+      }
+      await this.#waitForChange(deadline - performance.now())
     }
   }
 
@@ -271,47 +318,8 @@ class ReplacingRunner implements QueueRunner {
   }
 }
 
-/** Wraps the pool of a runner; calls `onFailure` for each connection or statement that fails. */
-function watchPool(pool: QueuePool, onFailure: () => void): QueuePool {
-  const report = (error: unknown): never => {
-    onFailure()
-    throw error
-  }
-  const open = async (): Promise<Pick<QueueClient, 'query' | 'release'>> => {
-    const client = await pool.connect().catch(report)
-    const query = async (text: string, values?: unknown[]) => client.query(text, values).catch(report)
-    return { query: query as QueueClient['query'], release: () => client.release() }
-  }
-  // graphile-worker passes a callback only for LISTEN.
-  const connect = (callback?: Parameters<QueuePool['connect']>[0]) =>
-    callback === undefined ? open() : pool.connect(callback)
-  return Object.assign(Object.create(pool), { connect })
-}
-
-/** The private method of graphile-worker's class that we use. */
-interface LocalQueue {
-  background(held: Promise<void>): void
-}
-
-/**
- * Makes a stopping runner wait until its prefetched deliveries are back in the queue. Version 0.18.0 of graphile-worker
- * counts a local queue without background work as released. If returning the deliveries then fails, the unhandled error
- * ends the process. A promise in the background work prevents this until the queue is released.
- */
-function waitForRelease(events: EventEmitter): void {
-  events.once('localQueue:init', ({ localQueue }: { localQueue: LocalQueue }) => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    localQueue.background(promise)
-    events.on('localQueue:setMode', ({ newMode }: { newMode: string }) => {
-      if (newMode === 'RELEASED') resolve()
-    })
-  })
-}
-
 /** Upper bound of a delivery's jobs: slots stay reserved until the claim is answered, so reserve no more. */
 const maxJobsOf = ({ limit }: Delivery): number => limit ?? Number.POSITIVE_INFINITY
-
-type Handle = (delivery: Delivery) => Promise<void>
 
 const poolsOf = ({ tasks }: QueueRunnerOptions): readonly PoolName[] => [
   ...new Set(tasks.map(({ pool }) => pool)),
@@ -323,51 +331,4 @@ function countSlots({ settings }: QueueRunnerOptions, pool: PoolName): number {
   return pool === 'children'
     ? settings.workerThreads
     : Math.min(settings.workerThreads, availableParallelism())
-}
-
-function startRunner(options: QueueRunnerOptions, handle: Handle, events: EventEmitter): Promise<Runner> {
-  const io = options.tasks.some((task) => task.pool === 'io')
-  const deliveries = io ? MAX_DELIVERIES.io : MAX_DELIVERIES.other
-  return run({
-    pgPool: options.pool,
-    taskList: createTaskList(options, handle),
-    parsedCronItems: parseCronItems(
-      [...options.cron].map(([identifier, { match }]) => ({
-        task: `cron:${identifier}`,
-        identifier,
-        match,
-        options: { backfillPeriod: 0 },
-      })),
-    ),
-    events: events as never,
-    noHandleSignals: true,
-    logger: createQueueLogger(options.log, options.queue),
-    preset: {
-      worker: {
-        concurrentJobs: deliveries,
-        pollInterval: POLL_INTERVAL_MS,
-        // Prefetching keeps deliveries from idle processes, so use it only for short jobs.
-        ...(io ? { localQueue: { size: deliveries } } : {}),
-        // Without batches, graphile-worker does not await completions, and a failed one would end the process.
-        completeJobBatchDelay: COMPLETION_DELAY_MS,
-        failJobBatchDelay: COMPLETION_DELAY_MS,
-      },
-    },
-  })
-}
-
-function createTaskList({ tasks, cron }: QueueRunnerOptions, handle: Handle): TaskList {
-  const list: TaskList = {}
-  for (const { name } of tasks)
-    list[name] = (payload) => handle({ task: name, ...(payload as Omit<Delivery, 'task'>) })
-  for (const [identifier, entry] of cron) list[`cron:${identifier}`] = () => entry.run()
-  return list
-}
-
-function createQueueLogger(log: Log, queue: string): Logger {
-  return new Logger(() => (level, message, meta) => {
-    if (level === 'error') log.error({ queue, meta }, message)
-    // Concurrent deliveries exceed connections on purpose: tasks do not use the queue's pool.
-    else if (level === 'warning' && !message.includes('maxPoolSize')) log.warn({ queue }, message)
-  })
 }

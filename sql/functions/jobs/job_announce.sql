@@ -14,6 +14,8 @@ begin
       select distinct mailbox_lock_key(mailbox) as key from job where id = any(behind) order by 1) locks;
     behind := job_behind(behind);
   end if;
-  perform job_deliver_next(array_agg(mailbox), array_agg(ordinal)) from job where id = any(heads) and id <> all(behind)
-  having count(*) > 0;
+  perform job_deliver(array(
+    select next.id from (
+      select array_agg(mailbox) as mailboxes, array_agg(ordinal) as firsts from job where id = any(heads) and id <> all(behind)) head
+    cross join lateral job_next(head.mailboxes, head.firsts) next));
 end $$;

@@ -31,7 +31,7 @@ begin
       perform job_settle(to_settle);
     end if;
     if freed is not null then
-      perform job_deliver_next(freed);
+      perform job_deliver(array(select id from job_next(freed)));
     end if;
   end if;
   return query select id from job where id = any(ids);

@@ -94,7 +94,7 @@ begin
   end if;
   perform job_announce(released);
   if freed is not null then
-    perform job_deliver_next(freed);
+    perform job_deliver(array(select id from job_next(freed)));
   end if;
   return query select unnest(ended);
 end $$;

@@ -9,14 +9,13 @@ create or replace function job_rescue_queued(grace interval) returns setof uuid 
 declare
   undelivered text[];
   limited text[];
+  rescued uuid[];
 begin
   -- Admits one call at a time, because concurrent rescues would find the same rows.
   if not pg_try_advisory_xact_lock(7236501147) then return; end if;
 
-  perform graphile_worker.force_unlock_workers(array_agg(locked_by)) from (
-    select distinct locked_by from graphile_worker._private_jobs
-    where locked_by is not null and locked_at < now() - grace) stale
-  having count(*) > 0;
+  perform job_unlock_deliveries(array(
+    select distinct locked_by from graphile_worker._private_jobs where locked_by is not null and locked_at < now() - grace));
 
   -- A schedule never runs before its last run. A worker whose clock was ahead has stopped it until then.
   update graphile_worker._private_known_crontabs set last_execution = now() where last_execution > now() + interval '5 min';
@@ -38,6 +37,8 @@ begin
     and not exists (select from delivery where delivery.mailbox = head.mailbox and delivery.first <= head.ordinal);
   if undelivered is not null then
     perform mailbox_lock(limited);
-    return query select job_deliver_next(undelivered);
+    rescued := array(select id from job_next(undelivered));
+    perform job_deliver(rescued);
+    return query select unnest(rescued);
   end if;
 end $$;

@@ -23,9 +23,7 @@ begin
   end if;
   with dead as (delete from worker_lease where expires_at < now() returning pool_ids)
   select coalesce(array_agg(pool), '{}') into dead_pools from dead, unnest(pool_ids) pool;
-  if cardinality(dead_pools) > 0 then
-    perform graphile_worker.force_unlock_workers(dead_pools);
-  end if;
+  perform job_unlock_deliveries(dead_pools);
   select jsonb_agg(jsonb_build_object('id', id, 'attempt', attempt, 'outcome', 'interrupted')) into entries
   from job_orphans(batch_size);
   if entries is not null then

@@ -21,10 +21,10 @@ begin
     'job_claim',
     'job_count_add',
     'job_deliver',
-    'job_deliver_next',
     'job_enqueue',
     'job_finish',
     'job_insert',
+    'job_next',
     'job_progress',
     'job_redeliver',
     'job_rescue_running',
@@ -39,8 +39,8 @@ begin
   foreach called in array array[
     'job_behind',
     'job_claim',
-    'job_deliver_next',
     'job_enqueue',
+    'job_next',
     'job_schedule'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_bitmapscan = off', called, pg_get_function_identity_arguments(called));

@@ -1,0 +1,139 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { createDatabase } from '../../sql/db.ts'
+import { connect } from '../../sql/driver.ts'
+import { namedTasks } from '../../tasks/load-test/index.ts'
+import { enqueueMany } from '../../tasks/task.ts'
+import { createJobSettings } from '../job-settings.ts'
+import type { Finding, Measured } from './report.ts'
+import { queryRows, type Stack, signUp } from './stack.ts'
+
+const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 20)
+const JOBS = Number(process.env.BENCH_JOBS ?? 1000)
+const JOB_MS = 50
+const LIMITS = [10, 40, null] as const
+const DELETIONS = 500
+// Idle connections report their statistics within 10 s.
+const STATISTICS_MS = 11_000
+
+/**
+ * Counts the transactions of an idle edge and worker, of a job with and without a queue limit, and of a request that
+ * cancels a job. Subtracts those of idle processes from the others.
+ */
+export async function measureTransactions(stack: Stack): Promise<Measured> {
+  const url = await stack.createDatabase()
+  const edge = await stack.edge(url)
+  const { id, token } = await signUp(edge.port)
+  await stack.worker(url)
+  await delay(3000)
+  const statements = await startCountingStatements(url)
+  const idle = await countTransactions(url, () => delay(IDLE_SECONDS * 1000))
+  const details: Record<string, unknown> = { idle: await statements.read() }
+  const idlePerSecond = idle.transactions / idle.seconds
+  const measure = async (name: string, jobs: number, work: () => Promise<void>): Promise<number> => {
+    await statements.reset()
+    const { transactions, seconds } = await countTransactions(url, work)
+    details[name] = { seconds, statements: await statements.read() }
+    return Math.max(0, transactions - idlePerSecond * seconds) / jobs
+  }
+  const findings: Finding[] = [
+    {
+      name: 'idle edge and worker',
+      unit: 'transactions/s',
+      values: [idlePerSecond],
+      target: { of: 'value', atMost: 10 },
+    },
+  ]
+  for (const limit of LIMITS) {
+    await queryRows(
+      url,
+      `insert into queue_control (queue, most_running) values ('load_test', $1)
+       on conflict (queue) do update set most_running = excluded.most_running returning pg_notify('queue_changed', queue)`,
+      [limit],
+    )
+    await delay(1000)
+    const name = limit === null ? 'a job without a limit' : `a job of a queue with limit ${limit}`
+    const values = [await measure(name, JOBS, () => runJobs(url, id))]
+    findings.push({ name, unit: 'transactions', values, target: { of: 'value', atMost: 0.5 } })
+  }
+  const ids = await addJobs(url, id, DELETIONS, 3600)
+  const values = [await measure('cancelled by requests', DELETIONS, () => cancelAll(edge.port, token, ids))]
+  findings.push({ name: `a DELETE of a job, ${DELETIONS} at once`, unit: 'transactions', values })
+  await statements.close()
+  return { rounds: 1, findings, notes: [`Jobs take ${JOB_MS} ms.`], details }
+}
+
+async function addJobs(url: string, ownerId: number, count: number, seconds = 0): Promise<readonly string[]> {
+  const db = createDatabase({ url, applicationName: 'bench', size: 1, validateRows: false })
+  const task = namedTasks.get('load_test')!.get('io_simulation_task')!
+  const payloads = Array.from({ length: count }, () => ({ operations: 1, duration_ms: JOB_MS }) as never)
+  const settings = createJobSettings(3)
+  const added = await db.transaction((tx) =>
+    enqueueMany(tx, task, payloads, { ownerId, settings, delayMs: seconds * 1000 }),
+  )
+  await db.close()
+  return added.map(({ jobId }) => jobId)
+}
+
+async function runJobs(url: string, ownerId: number): Promise<void> {
+  await addJobs(url, ownerId, JOBS)
+  const client = await connect({ url, applicationName: 'bench' })
+  for (;;) {
+    const { rows } = await client.query(`select 1 from job where status in ('available', 'running') limit 1`)
+    if (rows.length === 0) break
+    await delay(250)
+  }
+  await client.end()
+}
+
+async function cancelAll(port: number, token: string, ids: readonly string[]): Promise<void> {
+  const answers = await Promise.all(
+    ids.map((id) =>
+      fetch(`http://127.0.0.1:${port}/api/v1/jobs/${id}`, {
+        method: 'DELETE',
+        headers: { authorization: `Bearer ${token}` },
+      }),
+    ),
+  )
+  const refused = answers.filter(({ ok }) => !ok).length
+  if (refused > 0) throw new Error(`${refused} of ${ids.length} DELETEs were refused`)
+}
+
+/** Runs work, and returns its time and the number of transactions in the database meanwhile. */
+async function countTransactions(url: string, work: () => Promise<void>) {
+  const read = async (): Promise<number> => {
+    await delay(STATISTICS_MS)
+    const [row] = await queryRows(
+      url,
+      'select (xact_commit + xact_rollback)::float8 as n from pg_stat_database where datname = current_database()',
+    )
+    return row!.n as number
+  }
+  const before = await read()
+  const startedAt = performance.now()
+  await work()
+  return {
+    transactions: (await read()) - before,
+    seconds: (performance.now() - startedAt) / 1000,
+  }
+}
+
+/** Counts the calls of each statement of the database. */
+async function startCountingStatements(url: string) {
+  const [, server, name] = /^(.*)\/([^/]+)$/.exec(url)!
+  const client = await connect({ url: `${server}/postgres`, applicationName: 'statements' })
+  await client.query('create extension if not exists pg_stat_statements')
+  const reset = () => client.query('select pg_stat_statements_reset()')
+  await reset()
+  return {
+    reset,
+    read: async () =>
+      (
+        await client.query(
+          `select calls::int, left(regexp_replace(query, '\\s+', ' ', 'g'), 160) as query from pg_stat_statements
+           where dbid = (select oid from pg_database where datname = $1) order by calls desc limit 40`,
+          [name],
+        )
+      ).rows,
+    close: () => client.end(),
+  }
+}
