@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import { countAdmins } from '../sql/accounts.ts'
 import { formatSetupNotice } from '../tasks/accounts/tokens.ts'
+import { loadFileType } from '../tasks/documents/media.ts'
 import { createLog, type Log } from '../tasks/log.ts'
 import { waitForDatabase } from '../tasks/outage.ts'
 import {
@@ -14,7 +15,10 @@ import {
 import { checkSchedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { onSupervisorGone } from '../tasks/supervised.ts'
+import { loadBowser } from './devices.ts'
 import { serveEdge } from './edge.ts'
+import { loadTwilioValidator } from './routes/comms/twilio-signature.ts'
+import { loadStripeWebhooks } from './routes/payments/signature.ts'
 
 // Time limit of a graceful stop. Must be less than the 10 s that platforms give a process to stop.
 const STOP_TIMEOUT_MS = 9_000
@@ -26,11 +30,25 @@ export async function runEdge(): Promise<void> {
   await startOrExit(settings, log, () => start(settings, log))
 }
 
+/**
+ * Loads what requests import on first use. Node remembers a failed import for the life of the process, for example one
+ * for lack of file descriptors.
+ */
+async function loadModules({ payments, telephony }: Settings): Promise<void> {
+  await Promise.all([
+    loadBowser(),
+    loadFileType(),
+    payments.webhookSecrets.length > 0 ? loadStripeWebhooks() : null,
+    telephony.authToken === undefined ? null : loadTwilioValidator(),
+  ])
+}
+
 async function start(settings: Settings, log: Log): Promise<void> {
   // Until the edge runs, there is nothing to stop, so just exit.
   let stop = (_reason: string): void => process.exit()
   onSupervisorGone(() => stop('the parent process has exited'))
   checkSchedule()
+  await loadModules(settings)
   const database = await resolveDatabaseUrls(settings, log)
   const serving = await serveEdge(
     {

@@ -14,8 +14,11 @@ import { voiceErrors } from './voice-errors.ts'
 interface ErrorRow {
   /** Public text. The failure's data fills its `{name}` placeholders. Never contains exception text. */
   readonly detail: string
-  /** Set if jobs that fail with this error are retried. */
-  readonly retry?: 'later'
+  /**
+   * Set if jobs that fail with this error are retried. `free`: the failure costs no try, because the job did not get its
+   * chance. Examples are an outage, a shortage of the machine, and a provider that the service does not ask.
+   */
+  readonly retry?: 'later' | 'free'
   /** Public code, if it differs from the error's key in the table. */
   readonly code?: string
 }
@@ -210,48 +213,18 @@ const errorTable = {
   },
   'database.down': {
     detail: 'The database cannot be reached; try again shortly',
-    retry: 'later',
+    retry: 'free',
   },
-  'service.stopping': { detail: 'The service is restarting; try again shortly', retry: 'later' },
+  'provider.paused': { detail: '{provider} is not asked at the moment: {reason}', retry: 'free' },
+  'service.short': {
+    detail: 'The service is short of memory, processes or file descriptors; try again shortly',
+    retry: 'free',
+  },
+  'service.stopping': { detail: 'The service is restarting; try again shortly', retry: 'free' },
   internal: { detail: 'Internal error (request {requestId})' },
 } as const satisfies Record<string, ErrorRow>
 
 export type ErrorCode = keyof typeof errorTable
-
-/** Maps the name of a violated constraint to an error code. */
-const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
-  account_email_key: 'account.email_taken',
-  account_last_admin: 'account.last_admin',
-  // The account was deleted while its request was running.
-  ai_conversation_owner_id_fkey: 'auth.required',
-  webhook_endpoint_account_id_fkey: 'auth.required',
-  // The API key was deleted while its request was running.
-  api_key_allowance_key_id_fkey: 'auth.required',
-  blog_post_author_id_fkey: 'auth.required',
-  blog_post_slug_key: 'post.slug_taken',
-  blog_tag_name_key: 'tag.name_taken',
-  blog_tag_slug_key: 'tag.slug_taken',
-  comms_send_owner_id_fkey: 'auth.required',
-  comms_template_pkey: 'template.name_taken',
-  document_owner_id_fkey: 'auth.required',
-  document_owner_id_sha256_key: 'document.stored_again',
-  document_supersedes_id_check: 'document.supersedes_self',
-  document_supersedes_missing: 'document.supersedes_missing',
-  document_supersedes_id_key: 'document.supersedes_taken',
-  document_supersedes_circle: 'document.supersedes_circle',
-  document_tags_check: 'document.tags_full',
-  job_owner_id_fkey: 'auth.required',
-  job_owner_quota: 'quota.waiting_jobs',
-  voice_transcription_owner_id_fkey: 'auth.required',
-  rag_file_collection_id_fkey: 'rag.deleted',
-  passkey_credential_id_key: 'passkey.exists',
-  organization_slug_check: 'org.slug_invalid',
-  organization_slug_key: 'org.slug_taken',
-  organization_owner: 'org.last_owner',
-  organization_member_organization_id_user_id_key: 'member.exists',
-  organization_member_user_id_fkey: 'account.missing',
-  organization_invite_pending_key: 'invite.pending',
-}
 
 /** One problem with a request's input, as listed in a 422 body. */
 export interface InputProblem {
@@ -308,6 +281,12 @@ export function fail(
   return new Failure(code, detail, options)
 }
 
+/** True if a job that fails with this code has not had its chance, so that the failure costs no try. */
+export function costsNoTry(code: string): boolean {
+  const row: ErrorRow | undefined = errorTable[code as ErrorCode]
+  return row?.retry === 'free'
+}
+
 /** Returns the table row of a code. Its text still contains the placeholders. */
 export function getErrorRow(code: ErrorCode): ErrorRow {
   return errorTable[code]
@@ -322,70 +301,3 @@ export function getPublicCode(code: ErrorCode): string {
 export function restoreFailure(stored: { code: string; detail: string }): Failure {
   return new Failure(stored.code in errorTable ? (stored.code as ErrorCode) : 'internal', stored.detail)
 }
-
-interface DatabaseError {
-  readonly code?: unknown
-  readonly constraint?: unknown
-  readonly cause?: unknown
-}
-
-/**
- * Maps a database error to a failure. Maps constraint violations by constraint name, and overload and outages by
- * SQLSTATE or errno (https://www.postgresql.org/docs/current/errcodes-appendix.html). Returns any other error
- * unchanged.
- */
-export function mapDatabaseError(error: unknown): unknown {
-  if (error instanceof Failure) return error
-  let [isLost, hasCode] = [false, false]
-  for (let e = error, depth = 0; e instanceof Error && depth < 4; e = e.cause, depth++) {
-    const { code, constraint } = e as DatabaseError
-    // PostgreSQL quotes whole rows here, including password hashes, and logs print every property of an error.
-    delete (e as { detail?: unknown }).detail
-    if (typeof constraint === 'string') {
-      const mapped = codeByConstraint[constraint]
-      if (mapped !== undefined) return fail(mapped, {}, { cause: error })
-    }
-    if (OUTAGE_MESSAGE_PATTERN.test(e.message)) return fail('database.down', {}, { cause: error })
-    isLost ||= CONNECTION_ERROR_NAMES.has(e.constructor.name)
-    if (typeof code !== 'string') continue
-    hasCode = true
-    if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
-    if (code === '57014') return fail('database.too_slow', {}, { cause: error })
-    if (OUTAGE_CODES.has(code) || code.startsWith('08') || code.startsWith('57P'))
-      return fail('database.down', {}, { cause: error })
-    // Class 53 means that memory, locks or connections ran out. It does not count as an outage, because the statement
-    // itself may be the cause, and jobs wait without limit for an outage to end.
-    if (code.startsWith('53') || code === '55P03') return fail('database.busy', {}, { cause: error })
-  }
-  // slonik also reports a wrong password as a failed connection, but then the cause has a code.
-  return isLost && !hasCode ? fail('database.down', {}, { cause: error }) : error
-}
-
-// Codes of outages, except those in the classes 08 (connection exceptions) and 57P (shutting down, starting up). The
-// SQLSTATEs are read_only_sql_transaction (a standby or read-only primary), idle_in_transaction_session_timeout (a
-// frozen process), disk_full and io_error. The others are libuv's errno names.
-const OUTAGE_CODES = new Set([
-  '25006',
-  '25P03',
-  '53100',
-  '58030',
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ECONNRESET',
-  'ENOENT',
-  'EPIPE',
-  'ETIMEDOUT',
-])
-// Names of slonik's connection errors, whose instances do not set `name`.
-const CONNECTION_ERROR_NAMES = new Set([
-  'BackendTerminatedError',
-  'BackendTerminatedUnexpectedlyError',
-  'ConnectionError',
-])
-// Messages of `pg` errors that have no code, and of a full NOTIFY queue. The code of the latter, 54000, also stands for
-// limits that a statement itself exceeds.
-const OUTAGE_MESSAGE_PATTERN =
-  /^(Connection terminated|Client has encountered a connection error|timeout expired|Client was closed|too many notifications in the NOTIFY queue)/

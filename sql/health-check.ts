@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Client, type ConnectionGroup, connect } from './driver.ts'
-import { mapDatabaseError } from './errors.ts'
+import { mapDatabaseError } from './error-mapping.ts'
 
 /** `read-only` responds but refuses writes. `silent` is unresponsive or unreachable. */
 export type DatabaseState = 'writable' | 'read-only' | 'silent'

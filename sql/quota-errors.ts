@@ -45,7 +45,7 @@ export const quotaErrors = {
   'quota.waiting_jobs': {
     detail:
       'This would exceed the account quota of waiting jobs (QUOTA_WAITING_JOBS); try again when some have run',
-    retry: 'later',
+    retry: 'free',
     code: 'quota.waiting_jobs',
   },
 } as const

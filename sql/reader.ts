@@ -1,5 +1,6 @@
 import { type ConnectOptions, connectSocket } from './driver.ts'
-import { fail, mapDatabaseError } from './errors.ts'
+import { mapDatabaseError } from './error-mapping.ts'
+import { fail } from './errors.ts'
 import { Wire, WireError, type WireRows, type WireStatement, type WireValue } from './wire.ts'
 
 export type ReadValue = WireValue

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Failure, mapDatabaseError } from '../sql/errors.ts'
+import { mapDatabaseError } from '../sql/error-mapping.ts'
+import { Failure } from '../sql/errors.ts'
 
 // When a connection is opened, `database.busy` means that the server has no free connection slot.
 const TRANSIENT_CODES: ReadonlySet<string> = new Set(['database.down', 'database.busy'])

@@ -1,3 +1,4 @@
+import { mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { isServedHost } from '../../tasks/addresses.ts'
 import { runWithOrigin } from '../../tasks/telemetry/tracing.ts'
@@ -268,8 +269,9 @@ const DEFAULT_AREA = { invalidStatus: statusOf('request.invalid') }
  * they do not know the kind of credential.
  */
 function toFailure(error: unknown, { caller, requestId }: RequestContext): Failure {
-  if (!(error instanceof Failure)) return fail('internal', { requestId })
-  return error.code === 'auth.required' && caller !== null ? failLostCredential(caller) : error
+  const failure = mapShortage(error)
+  if (!(failure instanceof Failure)) return fail('internal', { requestId })
+  return failure.code === 'auth.required' && caller !== null ? failLostCredential(caller) : failure
 }
 
 async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {

@@ -216,6 +216,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'database.busy': 503,
   'database.too_slow': 503,
   'database.down': 503,
+  'provider.paused': 502,
+  'service.short': 503,
   'service.stopping': 503,
   internal: 500,
   'rag.missing': 404,

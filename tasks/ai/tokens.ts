@@ -1,18 +1,15 @@
 /**
  * Counts tokens as OpenAI's models do, which is close enough for other models. No other module imports `gpt-tokenizer`.
  */
+import { createLazy } from '../lazy.ts'
 
 type CountTokens = (text: string) => number
 
-let loadedCounter: Promise<CountTokens> | null = null
-
 /** Loads the tokenizer's vocabulary on demand, because it takes 0.4 s and 70 MB. */
-export function loadCounter(): Promise<CountTokens> {
-  loadedCounter ??= import('gpt-tokenizer/encoding/o200k_base').then(({ countTokens }) => (text) => {
-    return countTokens(breakLongRuns(text), SPECIAL_AS_TEXT)
-  })
-  return loadedCounter
-}
+export const loadCounter = createLazy(async (): Promise<CountTokens> => {
+  const { countTokens } = await import('gpt-tokenizer/encoding/o200k_base')
+  return (text) => countTokens(breakLongRuns(text), SPECIAL_AS_TEXT)
+})
 
 // Makes the tokenizer count special tokens in a text as ordinary text.
 const SPECIAL_AS_TEXT = { disallowedSpecial: new Set<string>() }

@@ -1,3 +1,5 @@
+import { createLazy } from '../lazy.ts'
+
 /** Detects a file's media type from its bytes. No other module imports `file-type`. */
 
 /** The client's name and type of the file; used only if the bytes are ambiguous. */
@@ -38,6 +40,8 @@ export const ZIP_TYPES: Readonly<Record<string, string>> = {
 }
 export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
 
+export const loadFileType = createLazy(() => import('file-type'))
+
 /**
  * Detects the media type of a file from its first bytes (64 KiB are plenty). A text that begins like HTML is
  * `text/html`. Other text is `text/markdown` if the client's name or type says so, or `message/rfc822` if it begins
@@ -45,7 +49,7 @@ export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
  * `application/octet-stream`. Never throws for invalid bytes.
  */
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {
-  const { fileTypeFromBuffer } = await import('file-type')
+  const { fileTypeFromBuffer } = await loadFileType()
   const detected = (await fileTypeFromBuffer(head).catch(() => undefined))?.mime
   const known = (detected && (TYPE_ALIASES[detected] ?? detected)) ?? matchSignature(head)
   if (known === 'application/xml' && isHtml(head)) return 'text/html'

@@ -16,8 +16,8 @@ const DELETIONS = 500
 const STATISTICS_MS = 11_000
 
 /**
- * Counts the transactions of an idle edge and worker, of a job with and without a queue limit, and of a request that
- * cancels a job. Subtracts those of idle processes from the others.
+ * Counts the transactions of an idle edge and worker, of a job with and without a queue limit, and of a DELETE of a
+ * job. Subtracts those of idle processes from the others.
  */
 export async function measureTransactions(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()

@@ -220,7 +220,9 @@ test('an owner without a child gets one before a flood of others, then the one w
 test('a child that does not start is not blamed on the request', async () => {
   for (const broken of ['fixtures/no-such-file.ts', 'fixtures/not-a-child.ts']) {
     const lease = await createPool({ entry: new URL(broken, import.meta.url).pathname }).lease()
-    await assert.rejects(ask(lease, 'echo'), /^Error: A child process did not start/)
+    const error = (await ask(lease, 'echo').catch((reason: unknown) => reason)) as Failure
+    assert.equal(error.code, 'service.short')
+    assert.match(String(error.cause), /^Error: A child process did not start/)
   }
 })
 

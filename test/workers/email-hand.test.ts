@@ -256,6 +256,6 @@ describe('repeatable sends', () => {
     await server.stop()
     for (let n = 0; n < 5; n++) assert.equal((await expectFailure(mailer)).retryAfter, undefined)
     const error = await expectFailure(mailer)
-    assert.deepEqual([error.code, error.retryable, error.retryAfter], ['email.failed', true, 5])
+    assert.deepEqual([error.code, error.retryable, error.retryAfter], ['provider.paused', true, 5])
   })
 })

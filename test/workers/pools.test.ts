@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cancelJobs } from '../../sql/jobs.ts'
@@ -74,6 +77,37 @@ describe('outcomes of attempts', () => {
     )
     const incurable = await runJob('io.fail', { code: 'document.missing' })
     assert.deepEqual([incurable.status, incurable.error_code], ['failed', 'document.missing'])
+  })
+
+  test('a shortage of the machine, a pause of a provider and an outage cost no try', async () => {
+    for (const [name, code] of [
+      ['io.shortage', 'service.short'],
+      ['io.fail', 'provider.paused'],
+      ['io.fail', 'database.down'],
+    ] as const) {
+      const row = await runJob(name, { code }, { max_tries: 1 })
+      assert.deepEqual([row.status, row.tries, row.error_detail], ['scheduled', 0, null])
+      const [event] = (await ledgerHelp.events(row.id)).slice(-1)
+      assert.equal(event!.data.status, 'queued')
+    }
+  })
+
+  test('a thread that could not load a module is replaced, and neither job of it loses a try', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'modules-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const path = join(folder, 'whole.mjs')
+    await writeFile(path, `export { value } from './part.mjs'`)
+    const bystander = await startAttempt('load.wait')
+    await waitUntilRunning(bystander.id)
+    const job = await runJob('load.module', { path }, { max_tries: 1 })
+    assert.deepEqual([job.status, job.tries], ['scheduled', 0])
+    const released = await bystander.ended
+    assert.deepEqual([released.status, released.tries], ['available', 0])
+    await writeFile(join(folder, 'part.mjs'), 'export const value = 7')
+    await ledgerHelp.makeDue(job.id)
+    await runAttempt(job.id)
+    const { status, result } = await ledgerHelp.row(job.id)
+    assert.deepEqual([status, (result as { value: number }).value], ['done', 7])
   })
 
   test('retries an unexpected error and hides its text from clients', async () => {

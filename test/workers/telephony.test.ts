@@ -244,13 +244,13 @@ describe('a provider that is down', () => {
     const { server, telephony } = await openTelephony('error before')
     for (let n = 0; n < 5; n++) assert.equal((await sendByKind.sms(telephony)).kind, 'unknown')
     const error = await expectFailure(sendByKind.sms(telephony))
-    assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 5])
+    assert.deepEqual([error.code, error.retryable, error.retryAfter], ['provider.paused', true, 5])
     assert.equal(server.requests, 5)
 
     t.mock.timers.tick(5001)
     server.mode = () => 'take'
     const [probe, others] = [sendByKind.sms(telephony), expectFailure(sendByKind.call(telephony))]
-    assert.equal((await others).code, 'telephony.failed')
+    assert.equal((await others).code, 'provider.paused')
     assert.equal((await probe).kind, 'taken')
     assert.equal((await sendByKind.call(telephony)).kind, 'taken', 'and it is back')
   })

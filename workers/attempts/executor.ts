@@ -1,3 +1,4 @@
+import { costsNoTry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import {
@@ -306,11 +307,12 @@ function createFailureEntry(
 ): FinishEntry {
   const { id, attempt, tries } = job
   const { code, detail, retryable, retryAfter = 0 } = failure
-  // A database outage does not count as a try: a long job may see many of them.
-  if (code === 'database.down') return { id, attempt, outcome: 'release', code, detail, delay_ms: retryMs }
+  const askedMs = Math.min(retryAfter * 1000, MAX_RETRY_MS)
+  if (costsNoTry(code))
+    return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.max(retryMs, askedMs) }
   if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), MAX_RETRY_MS) * (0.75 + Math.random() / 2)
   // A provider's Retry-After extends the delay, but only up to `MAX_RETRY_MS`.
-  const delay_ms = Math.round(Math.max(backoff, Math.min(retryAfter * 1000, MAX_RETRY_MS)))
+  const delay_ms = Math.round(Math.max(backoff, askedMs))
   return { id, attempt, outcome: 'retry', code, detail, delay_ms }
 }

@@ -1,4 +1,5 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, restoreFailure } from '../../sql/errors.ts'
 import {
   type ChildLease,
@@ -82,7 +83,8 @@ export function serveChildren(pool: Children, port: MessagePort): void {
   port.unref()
 }
 
-function formatError(error: unknown) {
+function formatError(reason: unknown) {
+  const error = mapShortage(reason)
   if (error instanceof ChildLost)
     return { kind: 'lost', why: error.lossReason, at: error.at, message: error.message }
   if (error instanceof Failure) return { kind: 'refused', code: error.code, detail: error.detail }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { restoreFailure } from '../../sql/errors.ts'
+import { fail, restoreFailure } from '../../sql/errors.ts'
 import { openChildCacheFolder } from '../../tasks/code-cache.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { createPermissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
@@ -215,7 +215,7 @@ class RunningChild implements Child {
   #lossOf(why: LossReason, at: number | null): Error {
     const stderr = this.#stderr.trim()
     if (this.#hasStarted) return new ChildLost(why, at, stderr)
-    return new Error(`A child process did not start: ${stderr}`)
+    return fail('service.short', {}, { cause: new Error(`A child process did not start: ${stderr}`) })
   }
 
   #settle(): void {

@@ -141,7 +141,17 @@ class GroupRunner implements IsolatedRunner {
       if (group.isKilled || group.members.size >= Math.min(groupSize, ...sizes)) continue
       if (found === null || group.members.size > found.members.size) found = group
     }
-    return found ?? (this.#groups.size < MAX_PROCESSES ? this.#start() : null)
+    return found ?? (this.#groups.size < MAX_PROCESSES ? this.#tryStart() : null)
+  }
+
+  /** Starts a process; returns null if the machine is short of something. */
+  #tryStart(): Group | null {
+    try {
+      return this.#start()
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'An isolated process did not start')
+      return null
+    }
   }
 
   #start(): Group {

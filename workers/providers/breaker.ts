@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Failure } from '../../sql/errors.ts'
+import { type Failure, fail } from '../../sql/errors.ts'
 
 /**
  * Circuit breaker for a provider that does not answer or asks for a pause. Without it, each request would run into its
@@ -25,7 +25,7 @@ export interface BreakerOptions {
   /** First open period, in ms; each further failure doubles it, up to `maxMs`. */
   readonly openMs: number
   readonly maxMs: number
-  /** Longest wait before a refusal, in ms: a refusal costs the job one of its few attempts. */
+  /** Longest wait before a refusal, in ms. */
   readonly maxWaitMs: number
   readonly now: () => number
 }
@@ -79,6 +79,14 @@ export function createBreaker(
     },
   }
 }
+
+/** Creates a breaker's refusal, which costs a job no try: the provider was not asked. */
+export const createPause = (provider: string, seconds: number): Failure =>
+  fail(
+    'provider.paused',
+    { provider, reason: `no answer to recent requests; retry in ${seconds} s` },
+    { retryAfter: seconds },
+  )
 
 /**
  * Parses a Retry-After header, a number or a date (RFC 9110, section 10.2.3), to seconds; null if missing or invalid.

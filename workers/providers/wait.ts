@@ -1,3 +1,5 @@
+import { mapShortage } from '../../sql/error-mapping.ts'
+
 export type WaitResult<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'error'; readonly error: unknown }
@@ -37,6 +39,12 @@ export async function waitFor<T>(
   } finally {
     done.abort()
   }
+}
+
+/** Throws `fail('service.short')` if a request failed because this machine is short of something. It was not sent. */
+export function throwIfShort(error: unknown): void {
+  const failure = mapShortage(error)
+  if (failure !== error) throw failure
 }
 
 // Matches Node errors from before the request is sent: DNS, routing, connection, certificate.

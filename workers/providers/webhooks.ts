@@ -1,10 +1,11 @@
 import type http from 'node:http'
+import { createLazy } from '../../tasks/lazy.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts'
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 import { startCall } from './call.ts'
 import { createLookup } from './dns-lookup.ts'
-import { describeNetworkError, waitFor } from './wait.ts'
+import { describeNetworkError, throwIfShort, waitFor } from './wait.ts'
 
 /** Delivers webhooks, to public addresses only. */
 
@@ -20,11 +21,9 @@ const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-We
  */
 export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): PostWebhook {
   const { allowed, timeoutMs } = webhooks
-  let loading: Promise<Senders> | null = null
-
+  const loadSenders = createLazy(() => createSenders(allowed))
   return async (request, signal) => {
-    loading ??= createSenders(allowed)
-    const senders = await loading
+    const senders = await loadSenders()
     const startedAt = performance.now()
     // The settings may have changed since the URL was accepted.
     const problem = validateWebhookUrl(request.url, webhooks)
@@ -38,6 +37,7 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
       end()
       return { ms, ...waited.value, error: null }
     }
+    if (waited.kind === 'error') throwIfShort(waited.error)
     const error = waited.kind === 'error' ? waited.error : new DOMException(waited.kind, 'TimeoutError')
     end(error)
     const reason =

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { BroadcastChannel } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import { mapShortage } from '../../sql/error-mapping.ts'
+import { Failure } from '../../sql/errors.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
@@ -140,7 +142,7 @@ class ThreadPools implements Pools {
     const found = [...this.#running.values()].find(({ job }) => job.id === id && job.attempt === attempt)
     if (found === undefined || found.abort !== null) return
     this.#broadcast({ attemptId: found.attemptId, reason })
-    const kill = setTimeout(() => this.#kill(found), this.#options.killGraceMs ?? 2000)
+    const kill = setTimeout(() => this.#killThreadOf(found), this.#options.killGraceMs ?? 2000)
     found.abort = { reason, kill }
   }
 
@@ -215,9 +217,9 @@ class ThreadPools implements Pools {
         this.#notStarted.set(id, attemptIds)
         // A batch that resolves has reported all its jobs, although its reports may still be unread. So settle only the
         // jobs of rejected batches.
-        pool.piscina
-          .run({ id, jobs: serializeJobs(jobs) } satisfies Batch)
-          .catch(() => this.#settleUnreported(id, attemptIds))
+        runBatch(pool, { id, jobs: serializeJobs(jobs) }).catch((error) =>
+          this.#settleUnreported(id, attemptIds, error),
+        )
       }
     }
   }
@@ -236,6 +238,10 @@ class ThreadPools implements Pools {
       return
     }
     if (entry.kind === 'span') return void this.#options.onSpan?.(entry.span)
+    if (entry.kind === 'broken') {
+      this.#replace(threadId)
+      return
+    }
     if (entry.kind === 'started') {
       for (const attemptId of this.#notStarted.get(entry.batch) ?? []) this.#onStarted(attemptId, threadId)
       this.#notStarted.delete(entry.batch)
@@ -267,20 +273,34 @@ class ThreadPools implements Pools {
   }
 
   /** Kills the thread of a job that did not obey its abort signal. */
-  #kill({ job, pool, threadId }: RunningJob): void {
+  #killThreadOf({ job, pool, threadId }: RunningJob): void {
     if (threadId === null || pool.neverKill) return
-    this.#killed.add(threadId)
     this.#options.onKill?.()
-    const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
     this.#options.log.warn(poolJobLogFields(job), 'A job ignored its abort signal; killing its thread')
+    this.#kill(pool, threadId)
+  }
+
+  /** Kills a thread that can't load a module; the pool starts another. */
+  #replace(threadId: number): void {
+    for (const pool of this.#pools.values()) {
+      if (pool.neverKill || !pool.piscina.threads.some((thread) => thread.threadId === threadId)) continue
+      this.#options.log.warn({ threadId }, 'A task thread could not load a module; replacing it')
+      this.#kill(pool, threadId)
+    }
+  }
+
+  #kill(pool: ThreadPool, threadId: number): void {
+    this.#killed.add(threadId)
+    const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
     // Until the thread exits, piscina passes jobs to it: they are bystanders, too.
     thread?.once('exit', () => pool.kills++)
     void thread?.terminate()
   }
 
   /** Ends the jobs of a batch whose thread died before it reported them. */
-  #settleUnreported(batch: number, attemptIds: readonly number[]): void {
+  #settleUnreported(batch: number, attemptIds: readonly number[], error: unknown): void {
     this.#notStarted.delete(batch)
+    const shortage = mapShortage(error)
     for (const attemptId of attemptIds) {
       const found = this.#running.get(attemptId)
       if (found === undefined) continue
@@ -288,7 +308,8 @@ class ThreadPools implements Pools {
       const wasKilled =
         found.threadId === null ? found.pool.kills > found.killsBefore : this.#killed.has(found.threadId)
       const isBystander = wasKilled && found.abort === null
-      if (isBystander) this.#finish(found, { kind: 'aborted', reason: 'stopping' })
+      if (shortage instanceof Failure) this.#finish(found, toOutcome(shortage))
+      else if (isBystander) this.#finish(found, { kind: 'aborted', reason: 'stopping' })
       else
         this.#finish(found, this.#isShared(found) ? { kind: 'crashed', host: 'shared' } : { kind: 'crashed' })
     }
@@ -302,6 +323,16 @@ class ThreadPools implements Pools {
     return this.#sharedThreads.has(threadId)
   }
 }
+
+/** Passes a batch to a thread. Rejects if the thread dies, or can't be started. */
+const runBatch = async ({ piscina }: ThreadPool, batch: Batch): Promise<void> => piscina.run(batch)
+
+const toOutcome = ({ code, detail, retryable }: Failure): Outcome => ({
+  kind: 'failed',
+  code,
+  detail,
+  retryable,
+})
 
 /** Splits the waiting jobs into batches, spread over the pool's threads. */
 function* splitIntoBatches({ piscina, jobs, maxBatchSize }: ThreadPool): Generator<RunningJob[]> {

@@ -76,6 +76,8 @@ export interface ChildrenPort {
 
 export type ThreadEntry =
   | { readonly kind: 'started'; readonly batch: number }
+  /** A module could not be loaded. Node may remember this, so the thread must be replaced. */
+  | { readonly kind: 'broken' }
   | {
       readonly kind: 'event'
       readonly attemptId: number

@@ -2,6 +2,7 @@ import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_
 import { ZodError } from 'zod'
 import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { ConnectionGroup } from '../../sql/driver.ts'
+import { isLoadFailure, mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
@@ -128,6 +129,8 @@ async function runTask(job: ThreadJob, abort: AttemptAbort): Promise<Outcome> {
     const result = task.result.parse(await task.run(new Context(job, abort), payload))
     return { kind: 'done', result: serializeResult(result) }
   } catch (error) {
+    // Jobs of this turn report their outcomes first: the thread is then killed.
+    if (isLoadFailure(error)) setImmediate(() => addReport({ kind: 'broken' }))
     if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
     return toFailureOutcome(job, error)
   }
@@ -151,9 +154,12 @@ function rejectNonJson(_key: string, value: unknown): unknown {
 }
 
 function toFailureOutcome(job: ThreadJob, error: unknown): Outcome {
-  if (error instanceof Failure) {
-    if (error.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
-    const { code, detail, retryable, retryAfter } = error
+  const failure = mapShortage(error)
+  if (failure !== error)
+    createJobLogger(job).warn({ error: describeError(error) }, 'A shortage of the machine delays a job')
+  if (failure instanceof Failure) {
+    if (failure.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
+    const { code, detail, retryable, retryAfter } = failure
     return { kind: 'failed', code, detail, retryable, retryAfter }
   }
   createJobLogger(job).error({ error: describeError(error) }, 'A task failed')

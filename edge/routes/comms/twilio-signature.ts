@@ -1,9 +1,11 @@
-let loaded: Promise<typeof import('twilio/lib/webhooks/webhooks.js')> | null = null
+import { createLazy } from '../../../tasks/lazy.ts'
+
+/** Loads the SDK's validator, but not the rest of the SDK. */
+export const loadTwilioValidator = createLazy(() => import('twilio/lib/webhooks/webhooks.js'))
 
 /**
  * True if Twilio signed a request to this URL with these parameters
- * (https://www.twilio.com/docs/usage/security#validating-requests). The first call loads the SDK's validator, but not
- * the rest of the SDK.
+ * (https://www.twilio.com/docs/usage/security#validating-requests).
  */
 export async function isFromTwilio(
   token: string,
@@ -11,7 +13,6 @@ export async function isFromTwilio(
   url: string,
   parameters: Readonly<Record<string, string>>,
 ): Promise<boolean> {
-  loaded ??= import('twilio/lib/webhooks/webhooks.js')
-  const { validateRequest } = await loaded
+  const { validateRequest } = await loadTwilioValidator()
   return validateRequest(token, signature, url, parameters)
 }

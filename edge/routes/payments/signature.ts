@@ -1,9 +1,11 @@
 import { fail } from '../../../sql/errors.ts'
+import { createLazy } from '../../../tasks/lazy.ts'
 
 // Maximum age of a signed event, so that an intercepted one cannot be replayed later.
 const MAX_EVENT_AGE_SECONDS = 300
 
-let webhooksLoaded: Promise<typeof import('stripe').Stripe.webhooks> | null = null
+/** Loads the SDK's verifier. */
+export const loadStripeWebhooks = createLazy(async () => (await import('stripe')).Stripe.webhooks)
 
 // The provider sends one signature for each active secret: one normally, two during a rotation.
 const MAX_SIGNATURES = 10
@@ -11,7 +13,7 @@ const MAX_SIGNATURES = 10
 /**
  * Parses an event after verifying that the provider has recently signed exactly these bytes
  * (https://docs.stripe.com/webhooks/signature). One valid signature suffices. During a rotation, the provider signs
- * with both secrets, but the settings may have only one. The first event loads the SDK.
+ * with both secrets, but the settings may have only one.
  * @param now Unix time in ms.
  * @throws fail('payment.payload')
  */
@@ -21,8 +23,7 @@ export async function verifyEvent(
   secrets: readonly string[],
   now: number,
 ): Promise<unknown> {
-  webhooksLoaded ??= import('stripe').then(({ Stripe }) => Stripe.webhooks)
-  const webhooks = await webhooksLoaded
+  const webhooks = await loadStripeWebhooks()
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
   const bounded = limitSignatures(header)
   let refusal: unknown

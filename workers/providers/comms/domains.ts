@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
-import { createBreaker, parseRetryAfter } from '../breaker.ts'
+import { createBreaker, createPause, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
-import { describeNetworkError, waitFor } from '../wait.ts'
+import { describeNetworkError, throwIfShort, waitFor } from '../wait.ts'
 
 /**
  * Manages the sender domains of the account through the provider's REST API
@@ -183,7 +183,7 @@ function createSenderCheck(
 
 function createApiCaller(base: string, key: string, limits: typeof LIMITS): CallApi {
   const breaker = createBreaker(
-    (seconds) => createApiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
+    (seconds) => createPause('The REST API of the email provider', seconds),
     limits,
   )
   return async (call, schema, signal) => {
@@ -194,6 +194,7 @@ function createApiCaller(base: string, key: string, limits: typeof LIMITS): Call
       () => fetchAnswer(base, key, call, limitedSignal),
     ).catch((error: unknown) => {
       signal.throwIfAborted()
+      throwIfShort(error)
       breaker.recordFailure()
       const isTimeout = error instanceof Error && error.name === 'TimeoutError'
       throw createApiFailure(isTimeout ? 'no answer in time' : describeNetworkError(error).code)

@@ -16,9 +16,9 @@ import type {
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { type Breaker, createBreaker } from '../breaker.ts'
+import { type Breaker, createBreaker, createPause } from '../breaker.ts'
 import { recordCall } from '../call.ts'
-import { waitFor } from '../wait.ts'
+import { throwIfShort, waitFor } from '../wait.ts'
 
 /** Sends mail through the configured SMTP server, or writes it as .eml files to the outbox. */
 export interface Mailer {
@@ -172,10 +172,7 @@ function createTransport(url: string, limits: typeof LIMITS): Transporter {
 
 function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS): SendMessage {
   let transport: Transporter | null = null
-  const breaker = createBreaker((seconds) => {
-    const reason = `no answer to recent requests; retry in ${seconds} s`
-    return fail('email.failed', { reason }, { retryAfter: seconds })
-  }, limits)
+  const breaker = createBreaker((seconds) => createPause('The mail server', seconds), limits)
   return async (message, request) => {
     request.signal.throwIfAborted()
     await breaker.enter(request.signal)
@@ -256,7 +253,10 @@ function describeRejected({ rejected = [] }: SendResult): string | null {
 /** Interprets an SMTP error. @throws if the server certainly did not accept the message. */
 function judgeError(error: unknown, gate: MessageGate, breaker: Breaker): SubmitResult {
   if (gate.refusal !== undefined) throw gate.refusal
-  if (!gate.isPassed) gate.request.signal.throwIfAborted()
+  if (!gate.isPassed) {
+    gate.request.signal.throwIfAborted()
+    throwIfShort(error)
+  }
   const { code, responseCode } = error as { code?: string; responseCode?: number }
   // Only a 4xx or 5xx reply proves that the server did not accept the message (RFC 5321, section 4.2.1).
   const refused = responseCode !== undefined && responseCode >= 400

@@ -11,10 +11,11 @@ import type {
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
 import { findMissingTelephonySettings, type TelephonySettings } from '../../../tasks/comms/settings.ts'
+import { createLazy } from '../../../tasks/lazy.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { createBreaker, parseRetryAfter } from '../breaker.ts'
+import { createBreaker, createPause, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
-import { describeNetworkError, type WaitResult, waitFor } from '../wait.ts'
+import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'
 import { explainError } from './telephony-errors.ts'
 
 /**
@@ -79,17 +80,10 @@ interface CreatedResource {
 }
 
 function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): TwilioCalls {
-  const breaker = createBreaker(
-    (seconds) => createApiFailure(`no answer to recent requests; retry in ${seconds} s`, seconds),
-    limits,
-  )
+  const breaker = createBreaker((seconds) => createPause('The telephony provider', seconds), limits)
   const semaphore = createSemaphore(limits.concurrency)
   const span = { provider: 'twilio', url: settings.apiBaseUrl }
-  let client: Promise<Twilio> | null = null
-  const twilio = (): Promise<Twilio> => {
-    client ??= createClient(settings, limits.answerMs)
-    return client
-  }
+  const twilio = createLazy(() => createClient(settings, limits.answerMs))
   return {
     submit: (request, create) =>
       semaphore.run(async () => {
@@ -116,6 +110,7 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
           signal,
         )
         if (waited.kind !== 'answer') {
+          if (waited.kind === 'error') throwIfShort(waited.error)
           breaker.recordFailure()
           throw createApiFailure(
             waited.kind === 'error' ? describeNetworkError(waited.error).code : 'no answer in time',
@@ -192,6 +187,7 @@ function judgeOutcome(
     }
     throw fail('telephony.refused', { reason: explainError(error.status, error.code) })
   }
+  throwIfShort(error)
   breaker.recordFailure()
   if (error instanceof ErrorResponse)
     return { ...createUnknownOutcome(`HTTP status ${error.status}`), answered: true }

@@ -1,5 +1,6 @@
 import type { Stripe } from 'stripe'
 import { type Failure, fail } from '../../../sql/errors.ts'
+import { createLazy } from '../../../tasks/lazy.ts'
 import {
   type IdempotentCall,
   isKnownReason,
@@ -84,11 +85,7 @@ export function createPayments(
 type CallStripe = <T>(what: string, signal: AbortSignal, work: (stripe: Stripe) => Promise<T>) => Promise<T>
 
 function createCall(settings: Settings['payments'], timeoutMs: number): CallStripe {
-  let loaded: Promise<Stripe> | null = null
-  const stripe = (): Promise<Stripe> => {
-    loaded ??= connectStripe(settings, timeoutMs)
-    return loaded
-  }
+  const stripe = createLazy(() => connectStripe(settings, timeoutMs))
   return async (what, signal, work) => {
     if (settings.secretKey === undefined) throw fail('payment.not_configured')
     const client = await stripe()
