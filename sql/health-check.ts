@@ -42,7 +42,13 @@ export interface HealthCheckOptions {
 // These limits together detect silence less than 3 s after the last answer.
 const PROBE_INTERVAL_MS = 1_000
 const ANSWER_TIMEOUT_MS = 1_500
+// Silence closes all connections, and their logins burden a slow server even more. So each silence doubles the limit of
+// an answer, up to this factor. It falls back once the database has answered for `CALM_MS`.
+const MAX_PATIENCE = 4
+const CALM_MS = 60_000
+// Delay before the next attempt to connect; it doubles with each failure.
 const RETRY_DELAY_MS = 250
+const MAX_RETRY_DELAY_MS = 1_000
 // The wait for an answer is split into this many timers. After a freeze, the process reads pending input between two of
 // them.
 const TIMEOUT_PARTS = 5
@@ -81,6 +87,9 @@ class PeriodicHealthCheck implements HealthCheck {
   readonly #options: HealthCheckOptions
   /** Time of the database in ms when `performance.now()` was 0. */
   #originMs = performance.timeOrigin
+  /** Factor of the limit of an answer. */
+  #patience = 1
+  #silentAt = Number.NEGATIVE_INFINITY
   readonly #stop = new AbortController()
   readonly #effects: (() => void)[] = []
   #running: Promise<void> = Promise.resolve()
@@ -131,11 +140,14 @@ class PeriodicHealthCheck implements HealthCheck {
     const { intervalMs = PROBE_INTERVAL_MS } = this.#options
     let client: Client | null = first
     let hasAnswered = client !== null
+    let failures = 0
     while (!this.#isStopped) {
       try {
         client ??= await this.#connect()
         this.#setState(await this.#probe(client), null)
         hasAnswered = true
+        failures = 0
+        if (performance.now() - this.#silentAt > CALM_MS) this.#patience = 1
         await this.#pause(intervalMs, client)
       } catch (error) {
         // The server may have closed a working connection, so try a new one before reporting silence. If the new one
@@ -146,7 +158,7 @@ class PeriodicHealthCheck implements HealthCheck {
         client = null
         if (isReplaced) continue
         this.#setState('silent', error)
-        await this.#pause(RETRY_DELAY_MS, null)
+        await this.#pause(Math.min(RETRY_DELAY_MS * 2 ** failures++, MAX_RETRY_DELAY_MS), null)
       }
     }
     await client?.end().catch(() => {})
@@ -157,9 +169,10 @@ class PeriodicHealthCheck implements HealthCheck {
   }
 
   #connect(): Promise<Client> {
-    const { url, applicationName, answerMs = ANSWER_TIMEOUT_MS } = this.#options
-    // This connection belongs to no group, because the probe must connect while the group refuses connections.
-    return connect({ url, applicationName, connectMs: answerMs })
+    const { url, applicationName } = this.#options
+    // This connection belongs to no group, because the probe must connect while the group refuses connections. Its login
+    // has the same time limit.
+    return connect({ url, applicationName })
   }
 
   async #probe(client: Client): Promise<DatabaseState> {
@@ -181,7 +194,7 @@ class PeriodicHealthCheck implements HealthCheck {
   }
 
   async #awaitAnswer<T>(answer: Promise<T>): Promise<T> {
-    const { answerMs = ANSWER_TIMEOUT_MS } = this.#options
+    const answerMs = (this.#options.answerMs ?? ANSWER_TIMEOUT_MS) * this.#patience
     const abort = new AbortController()
     try {
       for (let check = 0; check < TIMEOUT_PARTS; check++) {
@@ -202,8 +215,11 @@ class PeriodicHealthCheck implements HealthCheck {
     this.state = state
     const { connections } = this.#options
     // The server is gone or demoted, so it will not answer statements in flight.
-    if (state === 'silent') connections.refuse()
-    else connections.accept()
+    if (state === 'silent') {
+      this.#silentAt = performance.now()
+      this.#patience = Math.min(this.#patience * 2, MAX_PATIENCE)
+      connections.refuse()
+    } else connections.accept()
     if (state === 'read-only') connections.closeAll()
     this.#options.onChange(state, mapDatabaseError(error))
     if (before === 'silent') for (const effect of this.#effects) effect()

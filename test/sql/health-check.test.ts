@@ -161,6 +161,54 @@ test('reports silence if it connects but gets no answer, and pauses between atte
   await until('the database is writable again', () => healthCheck.state === 'writable')
 })
 
+test('goes on with a server whose logins take longer than an answer may', async () => {
+  let probes = 0
+  const states: DatabaseState[] = []
+  const applicationName = 'healthCheck-login'
+  const healthCheck = await startHealthCheck({
+    url: `${url}${url.includes('?') ? '&' : '?'}options=${encodeURIComponent('-c post_auth_delay=1')}`,
+    applicationName,
+    connections: new ConnectionGroup(),
+    onChange: (state) => states.push(state),
+    onValue: () => void probes++,
+    intervalMs: 20,
+    answerMs: 500,
+  })
+  after(() => healthCheck.close())
+  await query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${applicationName}'`,
+  )
+  const before = probes
+  await until('it probes over a new connection', () => probes > before + 3)
+  assert.deepEqual(states, [])
+})
+
+test('waits longer for an answer after each silence', async () => {
+  const proxy = await startProxy(url)
+  const silences: string[] = []
+  const healthCheck = await startHealthCheck({
+    url: proxy.url,
+    applicationName: 'healthCheck-patience',
+    connections: new ConnectionGroup(),
+    onChange: (state, error) => state === 'silent' && silences.push(String((error as Failure).cause)),
+    intervalMs: 20,
+    answerMs: 100,
+  })
+  after(async () => {
+    await healthCheck.close()
+    await proxy.close()
+  })
+  for (let n = 1; n <= 4; n++) {
+    proxy.swallow()
+    await until('the silence is detected', () => silences.length === n)
+    await until('the database is writable again', () => healthCheck.state === 'writable')
+  }
+  assert.deepEqual(
+    silences.map((text) => /\d+ ms/.exec(text)?.[0]),
+    ['100 ms', '200 ms', '400 ms', '400 ms'],
+  )
+})
+
 /** Starts a pooler that accepts clients while its server is down, and answers their first query with an error. */
 async function startPooler() {
   const { hostname, port, username, password, pathname } = new URL(url)
