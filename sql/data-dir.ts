@@ -9,6 +9,7 @@ const REASON_BY_CODE: Readonly<Record<string, string>> = {
   EROFS: 'its file system is read-only',
   ENOENT: 'its file system accepts no folders',
   ENOSPC: 'its disk is full',
+  ELINK: 'a part of its path is a link to nothing',
 }
 
 /**
@@ -42,7 +43,9 @@ function makeFolder(folder: string, mode: number): void {
   try {
     mkdirSync(folder, { mode })
   } catch (error) {
-    // Another process created the folder first.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Either another process created the folder first, or there is a link whose target is missing.
+    if (statSync(folder, { throwIfNoEntry: false }) === undefined)
+      throw Object.assign(new Error('a link to nothing'), { code: 'ELINK' })
   }
 }

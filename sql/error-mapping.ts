@@ -94,6 +94,9 @@ export function mapDatabaseError(error: unknown): unknown {
     if (typeof code !== 'string') continue
     hasCode = true
     if (code.startsWith('40')) return fail('database.busy', {}, { cause: error })
+    // Somebody cancelled the statement with pg_cancel_backend, as pg_terminate_backend ends a connection.
+    if (code === '57014' && CANCELLED_PATTERN.test(e.message))
+      return fail('database.down', {}, { cause: error })
     if (code === '57014') return fail('database.too_slow', {}, { cause: error })
     if (OUTAGE_CODES.has(code) || SHORTAGE_CODES.has(code) || code.startsWith('08') || code.startsWith('57P'))
       return fail('database.down', {}, { cause: error })
@@ -129,6 +132,8 @@ const CONNECTION_ERROR_NAMES = new Set([
   'BackendTerminatedUnexpectedlyError',
   'ConnectionError',
 ])
+// PostgreSQL's message, unless `lc_messages` selects another language.
+const CANCELLED_PATTERN = /due to user request/
 // Messages of `pg` errors that have no code, and of a full NOTIFY queue. The code of the latter, 54000, also stands for
 // limits that a statement itself exceeds.
 const OUTAGE_MESSAGE_PATTERN =

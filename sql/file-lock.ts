@@ -1,17 +1,20 @@
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { identifyProcess } from './embedded/processes.ts'
 import { StartError } from './start-error.ts'
 
 /**
  * Acquires a lock file, which names its owner process, and returns a function that releases it. Replaces a lock whose
- * owner is gone. Excludes only processes on the same machine.
+ * owner is gone, and one that was copied from another path. Excludes only processes on the same machine.
  * Throws a StartError if the lock can't be read.
  * @param refusal creates the error for a live owner with this process id.
  */
 export function acquireLock(file: string, refusal: (pid: number) => Error): () => void {
   const ownFile = `${file}.${process.pid}`
-  const record = JSON.stringify({ pid: process.pid, started: identifyProcess(process.pid) })
-  writeFileSync(ownFile, record, { mode: 0o600 })
+  writeFileSync(ownFile, '', { mode: 0o600 })
+  const path = resolvePath(file)
+  const record = JSON.stringify({ pid: process.pid, started: identifyProcess(process.pid), path })
+  writeFileSync(ownFile, record)
   try {
     // Linking creates the lock together with its content, or not at all.
     while (!succeeds(() => linkSync(ownFile, file), 'EEXIST')) removeStaleLock(file, refusal)
@@ -28,7 +31,7 @@ export function acquireLock(file: string, refusal: (pid: number) => Error): () =
 function removeStaleLock(file: string, refusal: (pid: number) => Error): void {
   const seen = readLockRecord(file)
   if (seen === undefined) return
-  const owner = findLiveOwner(seen)
+  const owner = findLiveOwner(seen, resolvePath(file))
   if (owner !== undefined) throw refusal(owner)
   // Two processes may find the same stale lock. The slower one then moves away the new lock of the faster one, and must
   // restore it.
@@ -38,10 +41,12 @@ function removeStaleLock(file: string, refusal: (pid: number) => Error): void {
   rmSync(aside, { force: true })
 }
 
-function findLiveOwner(record: string): number | undefined {
+const resolvePath = (file: string): string => join(realpathSync(dirname(file)), basename(file))
+
+function findLiveOwner(record: string, ownPath: string): number | undefined {
   try {
-    const { pid, started } = JSON.parse(record) as { pid: number; started: string }
-    return identifyProcess(pid) === started ? pid : undefined
+    const { pid, started, path } = JSON.parse(record) as { pid: number; started: string; path: string }
+    return path === ownPath && identifyProcess(pid) === started ? pid : undefined
   } catch {
     return undefined // A lock appears with its content, so this record is not one that is being written.
   }

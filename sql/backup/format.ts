@@ -57,13 +57,12 @@ export async function* readSections<H>(file: string): AsyncGenerator<Section<H>>
   for (;;) {
     const { letter, payload } = await reader.next()
     if (letter === 'Z') {
-      if ((JSON.parse(payload.toString()) as { sections: number }).sections !== count)
-        throw createDamagedError()
+      if (parseJson<{ sections: number }>(payload).sections !== count) throw createDamagedError()
       return
     }
     if (letter !== 'H') throw createDamagedError()
     count++
-    yield { header: JSON.parse(payload.toString()) as H, data: readData(reader) }
+    yield { header: parseJson<H>(payload), data: readData(reader) }
   }
 }
 
@@ -78,8 +77,9 @@ async function* readData(reader: FrameReader): AsyncGenerator<Uint8Array> {
       yield payload
       continue
     }
-    const end = JSON.parse(payload.toString()) as { bytes: number; sha256: string }
-    if (letter !== 'E' || end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw createDamagedError()
+    if (letter !== 'E') throw createDamagedError()
+    const end = parseJson<{ bytes: number; sha256: string }>(payload)
+    if (end.bytes !== bytes || end.sha256 !== hash.digest('hex')) throw createDamagedError()
     return
   }
 }
@@ -134,6 +134,14 @@ class FrameReader {
     if (done) throw createDamagedError()
     return value
   }
+}
+
+function parseJson<T>(payload: Buffer): T {
+  try {
+    const value: unknown = JSON.parse(payload.toString())
+    if (typeof value === 'object' && value !== null) return value as T
+  } catch {}
+  throw createDamagedError()
 }
 
 function createDamagedError(): BackupError {

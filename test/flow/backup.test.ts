@@ -317,11 +317,14 @@ test('rejects a damaged, truncated, foreign or newer backup before it writes any
   const place = frames.indexOf('ann@example.com')
   const changed = Buffer.from(frames)
   changed[place] = 'b'.charCodeAt(0)
+  const unreadable = Buffer.from(frames)
+  unreadable[frames.indexOf('{')] = 'x'.charCodeAt(0)
   const newer = Buffer.from(frames.toString('latin1').replace('000000-baseline', '999999-accounts'), 'latin1')
   const gzipBackup = (bytes: Buffer) => Buffer.concat([Buffer.from(MAGIC), gzipSync(bytes)])
   const url = await createEmptyDatabase()
   for (const [name, bytes, reason] of [
     ['changed', gzipBackup(changed), /damaged/],
+    ['unreadable', gzipBackup(unreadable), /damaged/],
     ['cut', whole.subarray(0, whole.length - 20), /damaged/],
     ['without end', gzipBackup(frames.subarray(0, frames.length - 20)), /damaged/],
     ['not one', Buffer.from('PK something else'), /not a backup/],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startEmbedded } from '../../sql/embedded.ts'
@@ -29,9 +30,13 @@ test('rejects an impossible folder and names the setting', async (t) => {
   const base = createFolder(t)
   const file = path.join(base, 'file')
   writeFileSync(file, '')
+  const link = path.join(base, 'link')
+  symlinkSync(path.join(base, 'missing'), link)
   for (const [dataDir, reason] of [
     [file, 'a part of its path is a file'],
     [path.join(file, 'deep/er'), 'a part of its path is a file'],
+    [link, 'a part of its path is a link to nothing'],
+    [path.join(link, 'deeper'), 'a part of its path is a link to nothing'],
     // Node's recursive mkdir would never return here.
     ['/proc/millrace/data', 'its file system accepts no folders'],
   ] as const)
@@ -63,6 +68,17 @@ test('rejects a start while another process owns the data', async (t) => {
   await assert.rejects(startEmbedded({ dataDir }), new RegExp(`already running \\(pid ${owner.child.pid}\\)`))
   await stopChild(owner)
   await startDatabase(t, dataDir)
+})
+
+test('starts a copy of a folder while another process runs the original', async (t) => {
+  const dataDir = await copyUsedFolder(t)
+  const owner = await startInChild(t, dataDir)
+  const copy = createFolder(t)
+  execFileSync('cp', ['-a', `${dataDir}/.`, copy])
+  const { url } = await startDatabase(t, copy)
+  assert.notEqual(url, owner.url)
+  assert.equal((await queryRows(owner.url, 'select 1')).length, 1)
+  await stopChild(owner)
 })
 
 test('of concurrent starts on a stale lock, exactly one succeeds', async (t) => {

@@ -46,6 +46,8 @@ export interface World {
 
 const DISK_BYTES = 3 * 1024 ** 3
 const DAY_SECONDS = '86400'
+// Long enough for a machine that other work keeps busy.
+const READY_TIMEOUT_MS = 180_000
 
 export async function startWorld(mode: Mode): Promise<World> {
   const folder = mkdtempSync('/dev/shm/millrace-nemesis-')
@@ -115,7 +117,21 @@ export async function startWorld(mode: Mode): Promise<World> {
   for (const member of members) member.begin()
   const edges = members.filter(({ kind }) => kind === 'edge')
   const workers = members.filter(({ kind }) => kind === 'worker')
-  await until('all processes are ready', () => members.every(({ isUp }) => isUp), 60_000)
+  const stop = async (): Promise<void> => {
+    await Promise.all(members.map((member) => member.stop()))
+    await pooler?.stop()
+    await Promise.all(closings.map((close) => close()))
+    await cluster.stop()
+    await Promise.all([mail.stop(), twilio.stop(), models.stop()])
+    if (disk !== null) execFileSync('umount', ['--lazy', folder])
+    rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    await until('all processes are ready', () => members.every(({ isUp }) => isUp), READY_TIMEOUT_MS)
+  } catch (error) {
+    await stop()
+    throw error
+  }
   return {
     ...{
       mode,
@@ -135,15 +151,7 @@ export async function startWorld(mode: Mode): Promise<World> {
     },
     ports: () => edges.flatMap(({ port }) => port ?? []),
     query: (text, values) => cluster.primary.query(text, values),
-    stop: async () => {
-      await Promise.all(members.map((member) => member.stop()))
-      await pooler?.stop()
-      await Promise.all(closings.map((close) => close()))
-      await cluster.stop()
-      await Promise.all([mail.stop(), twilio.stop(), models.stop()])
-      if (disk !== null) execFileSync('umount', ['--lazy', folder])
-      rmSync(folder, { recursive: true, force: true })
-    },
+    stop,
   }
 }
 

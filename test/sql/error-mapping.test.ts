@@ -33,3 +33,12 @@ test('a connection that the machine could not open is an outage, which costs no 
   const codes = ['database.down', 'service.short', 'provider.paused', 'database.busy', 'unknown']
   assert.deepEqual(codes.map(costsNoTry), [true, true, true, false, false])
 })
+
+test('a statement that somebody cancels costs no try, unlike one that is too slow', () => {
+  const cancelled = (reason: string) =>
+    Object.assign(new Error(`canceling statement due to ${reason}`), { code: '57014' })
+  assert.deepEqual(
+    ['user request', 'statement timeout'].map((reason) => codeOf(mapDatabaseError(cancelled(reason)))),
+    ['database.down', 'database.too_slow'],
+  )
+})
