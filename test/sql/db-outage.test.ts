@@ -223,7 +223,7 @@ describe('a database pool', () => {
       const waiting = query('set lock_timeout = 50; insert into mark (what) values (1)')
       await assert.rejects(waiting, { code: '55P03' })
     })
-    const slow = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isFailure('database.too_slow'))
+    const slow = assert.rejects(db.any(sql.type(noRows)`select pg_sleep(30)`), isFailure('database.down'))
     await waitUntilAsleep('pool-busy')
     await query(`select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'pool-busy'`)
     await slow

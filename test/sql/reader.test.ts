@@ -216,7 +216,7 @@ describe('a reader', () => {
     }, 50)
     await slow.catch(() => {})
     clearInterval(again)
-    await assert.rejects(slow, isFailure('database.too_slow'))
+    await assert.rejects(slow, isFailure('database.down'))
   })
 
   test('returns null for no row and for null, and other rows unchanged', async () => {
