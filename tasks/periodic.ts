@@ -2,6 +2,8 @@
 export interface Periodic {
   /** Runs the work now, or joins the current run. Never rejects. Returns null if there is nothing to do. */
   runNow(): Promise<void> | null
+  /** Runs the work now, or once more after the current run. */
+  request(): void
   /** Stops the timer; resolves once no run is under way. */
   stop(): Promise<void>
 }
@@ -16,19 +18,29 @@ export function runPeriodically(
   onError: (error: unknown) => void,
 ): Periodic {
   let running: Promise<void> | null = null
+  let isRequested = false
+  let isStopped = false
   const now = (): Promise<void> | null => {
     running ??=
       work()
         ?.then(() => {}, onError)
         .finally(() => {
           running = null
+          if (isRequested && !isStopped) request()
         }) ?? null
     return running
+  }
+  const request = (): void => {
+    if (isStopped) return
+    isRequested = running !== null
+    if (running === null) void now()
   }
   const timer = setInterval(now, everyMs).unref()
   return {
     runNow: now,
+    request,
     stop: async () => {
+      isStopped = true
       clearInterval(timer)
       await running
     },

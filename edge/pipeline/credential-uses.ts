@@ -1,6 +1,7 @@
 import { recordSessionUse, type UsedSession } from '../../sql/accounts/sessions.ts'
 import { recordKeyUse } from '../../sql/api-keys.ts'
 import type { Database } from '../../sql/db.ts'
+import { storePeriodically } from '../../tasks/periodic.ts'
 
 /**
  * Records the last use of API keys and sessions, and where a session was used from. Uses are written once a minute, so
@@ -26,14 +27,11 @@ export function createCredentialUses(db: Database, onError: (error: unknown) => 
     await keys.write()
     await sessions.write()
   }
-  const timer = setInterval(write, WRITE_INTERVAL_MS).unref()
+  const close = storePeriodically(WRITE_INTERVAL_MS, write, onError)
   return {
     recordKey: (keyId) => keys.add(keyId, () => keyId),
     recordSession: (sessionId, from) => sessions.add(sessionId, from),
-    close: () => {
-      clearInterval(timer)
-      return write()
-    },
+    close,
   }
 }
 

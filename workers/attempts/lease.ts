@@ -11,6 +11,7 @@ import {
 } from '../../sql/jobs.ts'
 import { notifyWorkerChange } from '../../sql/notify.ts'
 import type { Log } from '../../tasks/log.ts'
+import { type Periodic, runPeriodically } from '../../tasks/periodic.ts'
 import { createCostThrottle } from './throttle.ts'
 
 /** Proof that this process is alive, by the database's clock. When it expires, another worker takes over its jobs. */
@@ -57,16 +58,15 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
-  readonly #upkeep: Upkeep
   // A transaction that holds an old snapshot makes full heartbeats slow: limit their share of the time.
   readonly #throttle = createCostThrottle(0.01)
-  #rescuing: Promise<void> | null = null
   #id: string = randomUUID()
-  #replacing: Promise<void> | null = null
+  #renewals: Periodic | null = null
+  #rescuing: Promise<void> | null = null
+  #isClosed = false
 
   constructor(options: LeaseOptions) {
     this.#options = options
-    this.#upkeep = new Upkeep(options.log)
   }
 
   get id(): string {
@@ -74,18 +74,21 @@ class HeldLease implements Lease {
   }
 
   async start(): Promise<void> {
+    const { ttlMs } = this.#options
     await this.#insert(this.#id)
-    this.#upkeep.every(this.#options.ttlMs / RENEWALS_PER_TTL, () => this.#renew())
+    this.#renewals = runPeriodically(ttlMs / RENEWALS_PER_TTL, () => this.#renew(), this.#onError)
   }
 
   renew(): void {
-    this.#upkeep.trigger(() => this.#renew())
+    this.#renewals?.request()
   }
 
   async close(): Promise<void> {
     const { db, log } = this.#options
+    this.#isClosed = true
     // Stop first: a renewal after the deletion would find the lease lost and insert a new one.
-    await this.#upkeep.stop()
+    await this.#renewals?.stop()
+    await this.#rescuing
     await db
       .run(deleteLease(this.#id))
       .catch((error) => log.warn({ err: error }, 'Failed to delete the lease'))
@@ -114,17 +117,9 @@ class HeldLease implements Lease {
     const row = isFull
       ? await this.#throttle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
       : await db.maybeOne(renewLease(id, this.#usage(), ttlMs, running()))
-    if (row !== null) {
-      onHeartbeat(row, isFull)
-      if (row.must_rescue) this.#upkeep.trigger(() => this.#rescue())
-      return
-    }
-    // Two concurrent renewals may both find the lease lost: replace it only once.
-    if (id !== this.#id) return
-    this.#replacing ??= this.#replace().finally(() => {
-      this.#replacing = null
-    })
-    return this.#replacing
+    if (row === null) return this.#replace()
+    onHeartbeat(row, isFull)
+    if (row.must_rescue) this.#rescuing ??= this.#rescue()
   }
 
   // Use the new id only once its row is in the table: other workers take over jobs whose lease has no row.
@@ -137,75 +132,27 @@ class HeldLease implements Lease {
     this.#id = newId
   }
 
-  /** Takes over the jobs of workers whose lease has expired. */
-  #rescue(): Promise<void> {
-    this.#rescuing ??= this.#rescueAll().finally(() => {
-      this.#rescuing = null
-    })
-    return this.#rescuing
+  /** Takes over the jobs of workers whose lease has expired. Does not delay the renewals. Never rejects. */
+  async #rescue(): Promise<void> {
+    const { db, log, ttlMs, onRescued } = this.#options
+    try {
+      while (!this.#isClosed) {
+        const rescued = await db.any(rescueRunningJobs({ lease: this.#id, steadyMs: ttlMs }))
+        if (rescued.length === 0) break
+        log.warn({ jobs: rescued.map((row) => row.id) }, 'Rescued jobs from a worker whose lease has expired')
+        await onRescued(rescued.map((row) => row.id))
+      }
+    } catch (error) {
+      this.#onError(error)
+    }
+    this.#rescuing = null
   }
 
-  async #rescueAll(): Promise<void> {
-    const { db, log, ttlMs, onRescued } = this.#options
-    while (!this.#upkeep.isStopped) {
-      const rescued = await db.any(rescueRunningJobs({ lease: this.#id, steadyMs: ttlMs }))
-      if (rescued.length === 0) return
-      log.warn({ jobs: rescued.map((row) => row.id) }, 'Rescued jobs from a worker whose lease has expired')
-      await onRescued(rescued.map((row) => row.id))
-    }
-  }
+  readonly #onError = (error: unknown): void =>
+    this.#options.log.warn({ err: error }, 'Failed to maintain the lease')
 
   #usage(): WorkerLoad {
     const { poolIds, threads, busy, memoryBytes } = this.#options
     return { poolIds: poolIds(), threads: threads(), busy: busy(), memoryBytes: memoryBytes() }
-  }
-}
-
-/** Runs a lease's statements at intervals and on demand. `stop` waits for running ones. */
-class Upkeep {
-  readonly #log: Log
-  readonly #timers: NodeJS.Timeout[] = []
-  readonly #underway = new Set<Promise<void>>()
-  #isStopped = false
-
-  constructor(log: Log) {
-    this.#log = log
-  }
-
-  get isStopped(): boolean {
-    return this.#isStopped
-  }
-
-  /** Runs the work at this interval. Skips a run while the previous one is still running. */
-  every(ms: number, work: () => Promise<void>): void {
-    let isBusy = false
-    const onTimer = (): void => {
-      if (this.#isStopped || isBusy) return
-      isBusy = true
-      void this.#run(work).finally(() => {
-        isBusy = false
-      })
-    }
-    this.#timers.push(setInterval(onTimer, ms))
-  }
-
-  trigger(work: () => Promise<void>): void {
-    if (!this.#isStopped) void this.#run(work)
-  }
-
-  /** Starts no more work; resolves once running work has finished. */
-  stop(): Promise<unknown> {
-    this.#isStopped = true
-    for (const timer of this.#timers) clearInterval(timer)
-    return Promise.all(this.#underway)
-  }
-
-  /** Runs work that `stop` waits for. */
-  #run(work: () => Promise<void>): Promise<void> {
-    const done = work()
-      .catch((error) => this.#log.warn({ err: error }, 'Failed to maintain the lease'))
-      .finally(() => this.#underway.delete(done))
-    this.#underway.add(done)
-    return done
   }
 }

@@ -1,6 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { scheduleJobs } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
+import { runPeriodically } from '../../tasks/periodic.ts'
 
 /** Makes scheduled jobs available once they are due. Every worker has one; they share the work. */
 export interface Scheduler {
@@ -16,51 +17,37 @@ const MAX_WAIT_MS = 1000
 const MIN_WAIT_MS = 20
 const BATCH = 1000
 
-export function startScheduler(db: Database, log: Log): Scheduler {
-  return new JobScheduler(db, log)
-}
+export function startScheduler(db: Pick<Database, 'one'>, log: Log): Scheduler {
+  let timer: NodeJS.Timeout | undefined
+  let nextAt = Number.POSITIVE_INFINITY
+  let isStopped = false
 
-class JobScheduler implements Scheduler {
-  readonly #db: Database
-  readonly #log: Log
-  #timer: NodeJS.Timeout | undefined
-  #nextAt = Number.POSITIVE_INFINITY
-  #running: Promise<void> | null = null
-  #isStopped = false
-
-  constructor(db: Database, log: Log) {
-    this.#db = db
-    this.#log = log
-    this.wakeIn(0)
+  const run = async (): Promise<void> => {
+    let result = await db.one(scheduleJobs(BATCH))
+    while (result.moved === BATCH && !isStopped) result = await db.one(scheduleJobs(BATCH))
+    const waitMs = (result.next_seconds ?? Number.POSITIVE_INFINITY) * 1000
+    if (waitMs < MAX_WAIT_MS) wakeIn(Math.max(waitMs, MIN_WAIT_MS))
   }
-
-  wakeIn(ms: number): void {
-    const at = performance.now() + Math.max(ms, 0)
-    if (this.#isStopped || at >= this.#nextAt) return
-    this.#nextAt = at
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
-      this.#running ??= this.#run().finally(() => {
-        this.#running = null
-      })
+  const periodic = runPeriodically(MAX_WAIT_MS, run, (error) =>
+    log.warn({ err: error }, 'Failed to schedule jobs'),
+  )
+  const wakeIn = (ms: number): void => {
+    const at = performance.now() + ms
+    if (isStopped || at >= nextAt) return
+    nextAt = at
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      nextAt = Number.POSITIVE_INFINITY
+      periodic.request()
     }, ms).unref()
   }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true
-    clearTimeout(this.#timer)
-    await this.#running
-  }
-
-  async #run(): Promise<void> {
-    this.#nextAt = Number.POSITIVE_INFINITY
-    try {
-      const { moved, next_seconds: seconds } = await this.#db.one(scheduleJobs(BATCH))
-      const waitMs = moved === BATCH ? 0 : Math.max((seconds ?? Number.POSITIVE_INFINITY) * 1000, MIN_WAIT_MS)
-      this.wakeIn(Math.min(waitMs, MAX_WAIT_MS))
-    } catch (error) {
-      this.#log.warn({ err: error }, 'Failed to schedule jobs')
-      this.wakeIn(MAX_WAIT_MS)
-    }
+  periodic.request()
+  return {
+    wakeIn,
+    stop: () => {
+      isStopped = true
+      clearTimeout(timer)
+      return periodic.stop()
+    },
   }
 }

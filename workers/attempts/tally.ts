@@ -7,7 +7,7 @@ import {
   type WorkerCounter,
 } from '../../sql/jobs/tallies.ts'
 import type { Log } from '../../tasks/log.ts'
-import { storePeriodically } from './periodic.ts'
+import { storePeriodically } from '../../tasks/periodic.ts'
 
 /** Counts finished attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {

@@ -1,6 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { readQueueShares } from '../../sql/jobs/queues.ts'
 import type { Log } from '../../tasks/log.ts'
+import { runPeriodically } from '../../tasks/periodic.ts'
 import type { QueueRunner } from './runner.ts'
 
 /** Applies the limits, pauses and drains that admins set to the runners of a worker. */
@@ -24,58 +25,22 @@ const INTERVAL_MS = 5_000
 
 /** Starts to apply the limits; resolves once the first read is applied. @throws Failure if that read fails. */
 export async function startQueueLimits(options: QueueLimitsOptions): Promise<QueueLimits> {
-  const limits = new PolledQueueLimits(options)
-  await limits.start()
-  return limits
+  await applyShares(options)
+  const { request, stop } = runPeriodically(
+    options.intervalMs ?? INTERVAL_MS,
+    () => applyShares(options),
+    (error) => options.log.warn({ err: error }, 'Failed to read the queue limits'),
+  )
+  return { refresh: request, stop }
 }
 
-class PolledQueueLimits implements QueueLimits {
-  readonly #options: QueueLimitsOptions
-  #refreshing: Promise<void> | null = null
-  #isOutdated = false
-  #isStopped = false
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(options: QueueLimitsOptions) {
-    this.#options = options
-  }
-
-  async start(): Promise<void> {
-    await this.#apply()
-    this.#timer = setInterval(() => this.refresh(), this.#options.intervalMs ?? INTERVAL_MS)
-  }
-
-  refresh(): void {
-    this.#isOutdated = true
-    this.#refreshing ??= this.#refreshWhileOutdated().finally(() => {
-      this.#refreshing = null
-    })
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true
-    clearInterval(this.#timer)
-    await this.#refreshing
-  }
-
-  async #refreshWhileOutdated(): Promise<void> {
-    while (this.#isOutdated && !this.#isStopped) {
-      this.#isOutdated = false
-      await this.#apply().catch((error) =>
-        this.#options.log.warn({ err: error }, 'Failed to read the queue limits'),
-      )
+async function applyShares({ db, leaseId, runners }: QueueLimitsOptions): Promise<void> {
+  const shares = new Map((await db.any(readQueueShares(leaseId()))).map((row) => [row.queue, row]))
+  for (const runner of runners) {
+    const { concurrency, drained: isDrained } = shares.get(runner.queue) ?? {
+      concurrency: null,
+      drained: false,
     }
-  }
-
-  async #apply(): Promise<void> {
-    const { db, leaseId, runners } = this.#options
-    const shares = new Map((await db.any(readQueueShares(leaseId()))).map((row) => [row.queue, row]))
-    for (const runner of runners) {
-      const { concurrency, drained: isDrained } = shares.get(runner.queue) ?? {
-        concurrency: null,
-        drained: false,
-      }
-      runner.setLimits({ concurrency, isDrained })
-    }
+    runner.setLimits({ concurrency, isDrained })
   }
 }
