@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache'
+
 /** The content of a valid credential. */
 export interface VerifiedCredential {
   readonly credential: string
@@ -10,28 +12,22 @@ export interface VerifiedCredential {
   readonly expiresAt: number
 }
 
-// Size of each of the cache's two generations. A look-up takes 0.4 µs, verifying a token 50 to 190 µs.
-const GENERATION_SIZE = 10_000
+// A look-up takes less than a microsecond, verifying a token 50 to 190 µs.
+const MAX_CREDENTIALS = 20_000
 // Each request brings a new string to hash, so the cache uses only its last characters. They hold 131 secret bits of a
 // token's signature, or 95 of an API key.
 const KEY_CHARACTERS = 22
 
 /** Recently verified credentials. */
 export class CredentialCache {
-  #recent = new Map<string, VerifiedCredential>()
-  #older = new Map<string, VerifiedCredential>()
+  readonly #bySuffix = new LRUCache<string, VerifiedCredential>({ max: MAX_CREDENTIALS })
 
   get(credential: string): VerifiedCredential | undefined {
-    const suffix = credential.slice(-KEY_CHARACTERS)
-    const cached = this.#recent.get(suffix) ?? this.#older.get(suffix)
+    const cached = this.#bySuffix.get(credential.slice(-KEY_CHARACTERS))
     return cached?.credential === credential ? cached : undefined
   }
 
   add(verified: VerifiedCredential): void {
-    if (this.#recent.size >= GENERATION_SIZE) {
-      this.#older = this.#recent
-      this.#recent = new Map()
-    }
-    this.#recent.set(verified.credential.slice(-KEY_CHARACTERS), verified)
+    this.#bySuffix.set(verified.credential.slice(-KEY_CHARACTERS), verified)
   }
 }

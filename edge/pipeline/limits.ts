@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { Database } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
 import { countRequest } from '../../sql/limits.ts'
@@ -16,12 +17,12 @@ export type LimitName = keyof Settings['limits']
 // These limits count by account and exempt admins. All others count by network, before the caller has signed in.
 const PER_ACCOUNT_LIMITS: ReadonlySet<LimitName> = new Set(['invite', 'export'])
 
-// Maximum number of remembered refusals. Clearing them costs one more query per refused client.
+// Maximum number of remembered refusals. Each forgotten one costs a query.
 const MAX_REMEMBERED_REFUSALS = 10_000
 
 export function createRateLimits(db: Database, settings: Settings): RateLimits {
   // A refused client stays refused without a query until its wait is over, because a flood must cost no queries.
-  const refused = new Map<string, number>()
+  const refused = new LRUCache<string, number>({ max: MAX_REMEMBERED_REFUSALS })
   return {
     count: async (name, address, caller) => {
       const rate = settings.limits[name]
@@ -30,13 +31,10 @@ export function createRateLimits(db: Database, settings: Settings): RateLimits {
       const subject = isPerAccount ? `account ${caller.id}` : networkKeyOf(address)
       const key = `${name} ${subject}`
       const refusedUntil = refused.get(key)
-      if (refusedUntil !== undefined && refusedUntil > performance.now())
-        throw failLimited(refusedUntil - performance.now())
-      refused.delete(key)
+      if (refusedUntil !== undefined) throw failLimited(Math.max(refusedUntil - performance.now(), 1))
       const { wait_ms } = await db.one(countRequest(name, subject, rate.max, rate.seconds))
       if (wait_ms === 0) return
-      if (refused.size >= MAX_REMEMBERED_REFUSALS) refused.clear()
-      refused.set(key, performance.now() + wait_ms)
+      refused.set(key, performance.now() + wait_ms, { ttl: Math.ceil(wait_ms) })
       throw failLimited(wait_ms)
     },
   }

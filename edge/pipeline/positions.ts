@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { formatPosition, type Position, parsePosition, type Wal } from '../../sql/wal.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { formatCookieName, formatSetCookie, readCookie } from '../http/cookies.ts'
@@ -38,8 +39,7 @@ type CallerKey = number | string
 
 const POSITION_HEADER = 'millrace-position'
 // Maximum number of callers whose positions are remembered individually.
-const MAX_POSITIONS = 100_000
-const ALL_CALLERS = ''
+const MAX_POSITIONS = 20_000
 
 /** @param forMs time after which every standby in use has replayed a write. */
 export function createPositions(settings: Settings, wal: Wal, forMs: number, max = MAX_POSITIONS): Positions {
@@ -71,44 +71,41 @@ export function createPositions(settings: Settings, wal: Wal, forMs: number, max
   }
 }
 
-/** Remembers positions by account, or by address without one, for one to two times `forMs`. */
+/** Remembers positions for `forMs`, by account, or by address without one. */
 class PositionMemory {
   readonly #forMs: number
-  readonly #max: number
-  #recent = new Map<CallerKey, Position>()
-  #older = new Map<CallerKey, Position>()
-  #turnsAt = 0
+  readonly #positions: LRUCache<CallerKey, Position>
+  // The furthest position that was dropped because the memory was full. It applies to all callers.
+  #dropped: Position = 0
+  #droppedUntil = 0
 
   constructor(forMs: number, max: number) {
     this.#forMs = forMs
-    this.#max = max
+    this.#positions = new LRUCache({
+      max,
+      ttl: forMs,
+      ttlResolution: 0,
+      dispose: (position, _callerKey, reason) => {
+        if (reason === 'evict') this.#drop(position)
+      },
+    })
   }
 
   get(...all: readonly (CallerKey | null | undefined)[]): Position {
-    this.#turn()
-    let position = 0
-    for (const callerKey of [...all, ALL_CALLERS])
-      for (const map of [this.#recent, this.#older])
-        position = Math.max(position, callerKey == null ? 0 : (map.get(callerKey) ?? 0))
-    return position
+    const positions = all.map((callerKey) => (callerKey == null ? 0 : (this.#positions.get(callerKey) ?? 0)))
+    return Math.max(this.#currentDropped, ...positions)
   }
 
   set(callerKey: CallerKey, position: Position): void {
-    this.#turn()
-    // If the memory is full, a single position for all callers replaces its entries.
-    if (this.#recent.size >= this.#max) {
-      let furthest = position
-      for (const one of this.#recent.values()) furthest = Math.max(furthest, one)
-      this.#recent = new Map([[ALL_CALLERS, furthest]])
-    }
-    this.#recent.set(callerKey, Math.max(position, this.#recent.get(callerKey) ?? 0))
+    this.#positions.set(callerKey, Math.max(position, this.#positions.get(callerKey) ?? 0))
   }
 
-  #turn(): void {
-    const now = performance.now()
-    if (now < this.#turnsAt) return
-    this.#older = now < this.#turnsAt + this.#forMs ? this.#recent : new Map()
-    this.#recent = new Map()
-    this.#turnsAt = now + this.#forMs
+  get #currentDropped(): Position {
+    return performance.now() < this.#droppedUntil ? this.#dropped : 0
+  }
+
+  #drop(position: Position): void {
+    this.#dropped = Math.max(position, this.#currentDropped)
+    this.#droppedUntil = performance.now() + this.#forMs
   }
 }

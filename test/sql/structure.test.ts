@@ -45,6 +45,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   jose: ['edge/pipeline/access-tokens.ts'],
   'libheif-js': ['workers/children/documents/*.ts'],
   'libphonenumber-js': ['edge/phones.ts'],
+  'lru-cache': ['edge/pipeline/*.ts'],
   nodemailer: ['workers/providers/comms/email.ts'],
   openai: ['workers/providers/ai/openai.ts'],
   otpauth: ['edge/totp.ts'],
@@ -73,6 +74,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
 }
 const SHARED_LIBRARIES = new Map([
   ['graphile-worker', 2],
+  ['lru-cache', 3],
   ['stripe', 2],
   ['twilio', 2],
 ])
