@@ -66,8 +66,6 @@ interface RunningJob {
   readonly onStarted: (() => void) | undefined
   readonly settle: (outcome: Outcome) => void
   readonly pool: ThreadPool
-  /** Value of `pool.kills` when the job was passed to the pool. */
-  readonly killsBefore: number
   /** Thread that has the job; null before. */
   threadId: number | null
   abort: { reason: AbortReason; kill: NodeJS.Timeout } | null
@@ -81,8 +79,6 @@ interface ThreadPool {
   /** True for `model`: its runtime can't be loaded twice in one process. */
   readonly neverKill: boolean
   readonly jobs: RunningJob[]
-  /** Number of killed threads that have exited. */
-  kills: number
   /** Number of threads that died since any thread last sent a message. */
   deaths: number
 }
@@ -127,8 +123,7 @@ class ThreadPools implements Pools {
     return new Promise((settle) => {
       const pool = this.#openPool(queue, name)
       const attemptId = ++this.#lastAttemptId
-      const state = { killsBefore: pool.kills, threadId: null, abort: null }
-      const running: RunningJob = { attemptId, job, onStarted, settle, pool, ...state }
+      const running: RunningJob = { attemptId, job, onStarted, settle, pool, threadId: null, abort: null }
       this.#running.set(attemptId, running)
       pool.jobs.push(running)
       if (this.#isDispatchScheduled) return
@@ -179,7 +174,6 @@ class ThreadPools implements Pools {
       batchesPerThread: countBatchesPerThread(this.#options.settings, name),
       neverKill: name === 'model',
       jobs: [],
-      kills: 0,
       deaths: 0,
     }
     const { children, log } = this.#options
@@ -291,10 +285,7 @@ class ThreadPools implements Pools {
 
   #kill(pool: ThreadPool, threadId: number): void {
     this.#killed.add(threadId)
-    const thread = pool.piscina.threads.find((candidate) => candidate.threadId === threadId)
-    // Until the thread exits, piscina passes jobs to it: they are bystanders, too.
-    thread?.once('exit', () => pool.kills++)
-    void thread?.terminate()
+    void pool.piscina.threads.find((candidate) => candidate.threadId === threadId)?.terminate()
   }
 
   /** Ends the jobs of a batch whose thread died before it reported them. */
@@ -304,10 +295,9 @@ class ThreadPools implements Pools {
     for (const attemptId of attemptIds) {
       const found = this.#running.get(attemptId)
       if (found === undefined) continue
-      // Another job caused the kill, perhaps before the thread reached this one: release the bystander.
-      const wasKilled =
-        found.threadId === null ? found.pool.kills > found.killsBefore : this.#killed.has(found.threadId)
-      const isBystander = wasKilled && found.abort === null
+      // The job had not begun, or another job caused the kill: release the bystander.
+      const isBystander =
+        (found.threadId === null || this.#killed.has(found.threadId)) && found.abort === null
       if (shortage instanceof Failure) this.#finish(found, toOutcome(shortage))
       else if (isBystander) this.#finish(found, { kind: 'aborted', reason: 'stopping' })
       else
