@@ -49,6 +49,8 @@ const CALM_MS = 60_000
 // Delay before the next attempt to connect; it doubles with each failure.
 const RETRY_DELAY_MS = 250
 const MAX_RETRY_DELAY_MS = 1_000
+// The limit of a login, which is also that of the pools.
+const MAX_CONNECT_MS = 5_000
 // The wait for an answer is split into this many timers. After a freeze, the process reads pending input between two of
 // them.
 const TIMEOUT_PARTS = 5
@@ -143,7 +145,7 @@ class PeriodicHealthCheck implements HealthCheck {
     let failures = 0
     while (!this.#isStopped) {
       try {
-        client ??= await this.#connect()
+        client ??= await this.#connect(failures)
         this.#setState(await this.#probe(client), null)
         hasAnswered = true
         failures = 0
@@ -168,11 +170,13 @@ class PeriodicHealthCheck implements HealthCheck {
     return this.#stop.signal.aborted
   }
 
-  #connect(): Promise<Client> {
-    const { url, applicationName } = this.#options
-    // This connection belongs to no group, because the probe must connect while the group refuses connections. Its login
-    // has the same time limit.
-    return connect({ url, applicationName })
+  /** Connects. After silences the limit starts low and doubles: the next attempt may reach a server that is back. */
+  #connect(failures = 0): Promise<Client> {
+    const { url, applicationName, answerMs = ANSWER_TIMEOUT_MS } = this.#options
+    const limit =
+      failures === 0 ? {} : { connectMs: Math.min(answerMs * 2 ** (failures - 1), MAX_CONNECT_MS) }
+    // This connection belongs to no group, because the probe must connect while the group refuses connections.
+    return connect({ url, applicationName, ...limit })
   }
 
   async #probe(client: Client): Promise<DatabaseState> {
