@@ -187,36 +187,40 @@ export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
     values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.load.poolIds, 'text')},
       ${lease.load.threads}, ${lease.load.busy}, ${lease.load.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
 
-const Heartbeat = z.object({
+const RunningJobs = z.object({
   running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
-  /** True if there are jobs to rescue: the worker of an expired lease is gone. */
+  /** True if there are jobs to rescue, whose worker is gone. */
   must_rescue: z.boolean(),
 })
-export type Heartbeat = z.output<typeof Heartbeat>
+export type RunningJobs = z.output<typeof RunningJobs>
 
 // Workers renew a lease with three quarters of its time left. If less than a quarter is left, two renewals have failed.
 const LATE_RENEWAL_DIVISOR = 4
 
 /**
- * Renews a lease and returns the jobs that run under it; no row if the lease is lost. `of` limits the returned jobs to
- * these ids; null returns all, and also looks for jobs whose lease is already deleted.
+ * Renews a lease; no row if it is lost. Returns those of the jobs `ids` that run under it, and whether another lease has
+ * expired. Takes a moment only, also while a transaction holds an old snapshot.
  */
 export const renewLease = (
   id: string,
   use: WorkerLoad,
   ttlMs: number,
-  of: readonly string[] | null = null,
-): Query<Heartbeat> =>
-  sql.prepared('lease_renew', Heartbeat)`
+  ids: readonly string[] = [],
+): Query<RunningJobs> =>
+  sql.prepared('lease_renew', RunningJobs)`
     update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
       steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE_RENEWAL_DIVISOR / 1000}::float8) then now()
         else steady_since end,
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
       memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning case when ${of === null} then job_running(id) else job_running_of(id, ${sql.array(of ?? [], 'uuid')}) end as running,
-      exists (select from worker_lease other where other.id <> worker_lease.id and other.expires_at < now())
-        or ${of === null} and exists (select from job_orphans(1)) as must_rescue`
+    returning job_running_of(id, ${sql.array(ids, 'uuid')}) as running,
+      exists (select from worker_lease other where other.id <> worker_lease.id and other.expires_at < now()) as must_rescue`
+
+/** Returns all jobs that run under a lease, and whether any job runs under a lease that is gone. */
+export const listRunningJobs = (lease: string): Query<RunningJobs> =>
+  sql.prepared('lease_jobs', RunningJobs)`
+    select job_running(${lease}::uuid) as running, exists (select from job_orphans(1)) as must_rescue`
 
 /** Deletes a lease at an orderly shutdown. */
 export const deleteLease = (id: string): Query<unknown> =>

@@ -2375,7 +2375,7 @@ CREATE OR REPLACE FUNCTION public.job_schedule(batch_size integer)
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$cfb613c631f1fd504b2a89b81f0892a3$function$;
+AS $function$d7e06264d2935ae745474c1dc5702148$function$;
 
 CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  RETURNS void

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import {
   cancelJobs,
+  listRunningJobs,
   type Rescuer,
   renewLease,
   rescueRunningJobs,
@@ -80,16 +81,18 @@ describe('job_rescue_running', () => {
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
-  test('are announced by heartbeats: full ones also find jobs without a lease', async () => {
+  test('are announced: by a renewal after a lease has expired, by a check if the lease is already deleted', async () => {
     const lease = await ledger.lease(60_000)
-    const isAnnounced = async (of: string[] | null) =>
-      (await db.one(renewLease(lease, IDLE_LOAD, 60_000, of))).must_rescue
-    assert.deepEqual([await isAnnounced(null), await isAnnounced([])], [false, false])
+    const readAnnounced = async () => [
+      (await db.one(renewLease(lease, IDLE_LOAD, 60_000))).must_rescue,
+      (await db.one(listRunningJobs(lease))).must_rescue,
+    ]
+    assert.deepEqual(await readAnnounced(), [false, false])
     await addOrphan()
-    assert.deepEqual([await isAnnounced(null), await isAnnounced([])], [true, false])
+    assert.deepEqual(await readAnnounced(), [false, true])
     await rescueRunning()
     await expireLease(await ledger.lease())
-    assert.deepEqual([await isAnnounced(null), await isAnnounced([])], [true, true])
+    assert.deepEqual(await readAnnounced(), [true, false])
     await rescueRunning()
   })
 
@@ -311,9 +314,10 @@ describe('job_cancel', () => {
     const row = await ledger.row(job.id)
     assert.deepEqual([row.status, row.seq], ['running', 1])
     assert.ok(row.cancel_requested_at !== null)
-    const renew = async (of: string[] | null) =>
-      (await db.one(renewLease(lease, IDLE_LOAD, 60_000, of))).running
-    assert.deepEqual(await renew(null), [{ id: job.id, attempt: 1, cancel: true }])
+    const renew = async (ids: string[]) => (await db.one(renewLease(lease, IDLE_LOAD, 60_000, ids))).running
+    assert.deepEqual((await db.one(listRunningJobs(lease))).running, [
+      { id: job.id, attempt: 1, cancel: true },
+    ])
     // A renewal that lists the worker's known jobs gets the same answer.
     assert.deepEqual(await renew([randomUUID(), job.id]), [{ id: job.id, attempt: 1, cancel: true }])
     assert.deepEqual(await renew([]), [])

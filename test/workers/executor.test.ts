@@ -4,8 +4,8 @@ import { z } from 'zod'
 import {
   ALONE_FROM_DEATHS,
   cancelJobs,
+  listRunningJobs,
   MAX_CRASHES,
-  renewLease,
   SUSPECT_FROM_DEATHS,
 } from '../../sql/jobs.ts'
 import { createTaskFinder } from '../../tasks/index.ts'
@@ -16,7 +16,7 @@ import type { EndedAttempt } from '../../workers/attempts/tally.ts'
 import type { Pools } from '../../workers/threads/pools.ts'
 import type { AbortReason, Outcome } from '../../workers/threads/protocol.ts'
 import { createTestDatabase } from '../database.ts'
-import { buildJobSpec, createLedgerHelp, IDLE_LOAD } from '../sql/ledger-help.ts'
+import { buildJobSpec, createLedgerHelp } from '../sql/ledger-help.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
@@ -75,8 +75,7 @@ async function openExecutor() {
     pools: createRunner(false),
     isolatedRunner: createRunner(true),
   })
-  const heartbeat = async () =>
-    executor.reconcile((await db.maybeOne(renewLease(lease, IDLE_LOAD, 60_000)))!.running)
+  const heartbeat = async () => executor.reconcile((await db.one(listRunningJobs(lease))).running)
   const thread = (id: string, attempt = 1) =>
     until(`${id}/${attempt} runs`, () => threads.get(`${id}/${attempt}`))
   /** Claims and runs a job; resolves when the attempt has ended. */

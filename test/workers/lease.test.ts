@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import type { Database, Query } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { cancelJobs } from '../../sql/jobs.ts'
+import { cancelJobs, type RunningJobs } from '../../sql/jobs.ts'
 import { holdLease, type Lease } from '../../workers/attempts/lease.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedgerHelp } from '../sql/ledger-help.ts'
@@ -18,7 +18,7 @@ const [SHORT_LEASE_MS, LONG_LEASE_MS] = [500, 60_000]
 
 async function holdTestLease(ttlMs = SHORT_LEASE_MS, onRecovered = () => {}) {
   const db = createFaultyDatabase(database.db, () => fail('database.down'))
-  const heartbeats: (readonly { id: string; attempt: number; cancel: boolean }[])[] = []
+  const heartbeats: { jobs: RunningJobs['running']; isFull: boolean }[] = []
   const recovered: string[] = []
   const running: string[] = []
   const pools = ['pool-1']
@@ -32,7 +32,7 @@ async function holdTestLease(ttlMs = SHORT_LEASE_MS, onRecovered = () => {}) {
     busy: () => 0,
     memoryBytes: () => 2 ** 20,
     running: () => running,
-    onHeartbeat: (heartbeat) => void heartbeats.push(heartbeat.running),
+    onHeartbeat: ({ running: jobs }, isFull) => void heartbeats.push({ jobs, isFull }),
     onLost: () => void lost++,
     onRescued: (ids) => {
       recovered.push(...ids)
@@ -106,23 +106,22 @@ describe('a lease', { concurrency: false }, () => {
     )
   })
 
-  test('reports with each heartbeat the jobs that run here by the database', async () => {
-    const { lease, db, heartbeats, running } = await holdTestLease()
-    // The first heartbeat reads all jobs. It waits for the jobs and thus seems slow, so later heartbeats read only the
-    // jobs that this worker lists.
-    const jobs = Promise.withResolvers<void>()
-    intercept(db, 'maybeOne', async (call) => {
-      await jobs.promise
-      return call()
-    })
+  test('reports the jobs that run here by the database: known ones with each renewal, all with each check', async () => {
+    const { lease, heartbeats, running } = await holdTestLease()
     const job = await help.running({}, lease.id)
     await help.running({}, await help.lease())
-    jobs.resolve()
-    const first = await until('the first heartbeat arrives', () => heartbeats[0])
-    assert.deepEqual(first, [{ id: job.id, attempt: 1, cancel: false }])
+    const listed = { id: job.id, attempt: 1, cancel: false }
+    const checked = await until('a check lists the job', () =>
+      heartbeats.find(({ isFull, jobs }) => isFull && jobs.length > 0),
+    )
+    assert.deepEqual(checked.jobs, [listed])
+    assert.ok(heartbeats.every(({ isFull, jobs }) => isFull || jobs.length === 0))
     running.push(job.id)
     await database.db.any(cancelJobs([job.id]))
-    await until('the cancel request arrives', () => heartbeats.at(-1)?.[0]?.cancel)
+    const renewed = await until('a renewal has the cancel request', () =>
+      heartbeats.find(({ isFull, jobs }) => !isFull && jobs[0]?.cancel),
+    )
+    assert.deepEqual(renewed.jobs, [{ ...listed, cancel: true }])
     await help.finish({ ...job, outcome: 'cancelled' })
   })
 

@@ -22,7 +22,9 @@ const TASK_NAME = task.name
 
 /** Fires the entry as cron does and waits until the worker has handled it. */
 async function fireEntry(): Promise<void> {
-  const [row] = await query(`select (graphile_worker.add_job($1)).id`, [`cron:${ENTRY_IDENTIFIER}`])
+  const [row] = await query(`select (graphile_worker.add_job($1)).id, pg_notify('deliveries', '')`, [
+    `cron:${ENTRY_IDENTIFIER}`,
+  ])
   const isHandled = async () => {
     const rows = await query('select 1 from graphile_worker._private_jobs where id = $1', [row!.id])
     return rows.length === 0
@@ -79,7 +81,7 @@ test('records the queued job that a cron run joins', async () => {
   )
   const [waiting] = await query('select id from job where name = $1', [task.name])
   await startTestWorker(url, 'system')
-  await query(`select graphile_worker.add_job($1)`, [`cron:${identifier}`])
+  await query(`select graphile_worker.add_job($1), pg_notify('deliveries', '')`, [`cron:${identifier}`])
   const row = await until('the entry has run', async () => {
     const [found] = await query('select last_job_id as id from schedule_control where identifier = $1', [
       identifier,

@@ -4,8 +4,8 @@ import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import {
   ALONE_FROM_DEATHS,
   type FinishEntry,
-  type Heartbeat,
   MAX_CRASHES,
+  type RunningJobs,
   SUSPECT_FROM_DEATHS,
 } from '../../sql/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
@@ -26,7 +26,7 @@ export interface Executor {
    * Handles the jobs that the database lists as running here: aborts cancelled ones and releases those that this
    * process does not run. `isComplete` is true if the list has all jobs of the lease, not only those in `ids`.
    */
-  reconcile(running: Heartbeat['running'], isComplete?: boolean): void
+  reconcile(running: RunningJobs['running'], isComplete?: boolean): void
   /** Returns log fields that identify a running job. */
   logFields(id: string): object
   /** Ids of the jobs that run here. */
@@ -140,7 +140,7 @@ class JobExecutor implements Executor {
     await this.#finish(attempt, outcome)
   }
 
-  reconcile(listed: Heartbeat['running'], isComplete = true): void {
+  reconcile(listed: RunningJobs['running'], isComplete = true): void {
     const { answered: claimsAnswered, isUnderWay } = this.#options.ledger.claims
     const stillUnknown = new Map<string, UnknownJob>()
     for (const { id, attempt, cancel } of listed) {

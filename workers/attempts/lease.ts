@@ -3,8 +3,9 @@ import { hostname } from 'node:os'
 import type { Database } from '../../sql/db.ts'
 import {
   deleteLease,
-  type Heartbeat,
   insertLease,
+  listRunningJobs,
+  type RunningJobs,
   renewLease,
   rescueRunningJobs,
   type WorkerLoad,
@@ -38,7 +39,7 @@ export interface LeaseOptions {
   /**
    * Receives the jobs that the database lists as running here: all of them if `isFull`, else only those in `running`.
    */
-  readonly onHeartbeat: (heartbeat: Heartbeat, isFull: boolean) => void
+  readonly onHeartbeat: (jobs: RunningJobs, isFull: boolean) => void
   readonly onLost: () => void
   readonly onRescued: (jobIds: readonly string[]) => Promise<void> | void
   /** Lifetime of the lease without renewal, in ms. */
@@ -48,6 +49,8 @@ export interface LeaseOptions {
 // Number of renewals per lifetime. Each also checks the leases of other workers. With a lifetime of two seconds, a job
 // whose worker was killed runs again within three.
 const RENEWALS_PER_TTL = 4
+// Number of checks of all running jobs per lifetime. They find what lost answers and dead rescuers have left.
+const CHECKS_PER_TTL = 2
 
 /** Inserts a lease and renews it until it is closed. */
 export async function holdLease(options: LeaseOptions): Promise<Lease> {
@@ -58,10 +61,11 @@ export async function holdLease(options: LeaseOptions): Promise<Lease> {
 
 class HeldLease implements Lease {
   readonly #options: LeaseOptions
-  // A transaction that holds an old snapshot makes full heartbeats slow: limit their share of the time.
+  // A transaction that holds an old snapshot makes checks slow: limit their share of the time.
   readonly #throttle = createCostThrottle(0.01)
   #id: string = randomUUID()
   #renewals: Periodic | null = null
+  #checks: Periodic | null = null
   #rescuing: Promise<void> | null = null
   #isClosed = false
 
@@ -77,6 +81,8 @@ class HeldLease implements Lease {
     const { ttlMs } = this.#options
     await this.#insert(this.#id)
     this.#renewals = runPeriodically(ttlMs / RENEWALS_PER_TTL, () => this.#renew(), this.#onError)
+    const check = () => (this.#throttle.isReady ? this.#throttle.run(() => this.#check()) : null)
+    this.#checks = runPeriodically(ttlMs / CHECKS_PER_TTL, check, this.#onError)
   }
 
   renew(): void {
@@ -87,7 +93,7 @@ class HeldLease implements Lease {
     const { db, log } = this.#options
     this.#isClosed = true
     // Stop first: a renewal after the deletion would find the lease lost and insert a new one.
-    await this.#renewals?.stop()
+    await Promise.all([this.#renewals?.stop(), this.#checks?.stop()])
     await this.#rescuing
     await db
       .run(deleteLease(this.#id))
@@ -111,15 +117,22 @@ class HeldLease implements Lease {
   }
 
   async #renew(): Promise<void> {
-    const { db, ttlMs, running, onHeartbeat } = this.#options
-    const { isReady: isFull } = this.#throttle
+    const { db, ttlMs, running } = this.#options
+    const row = await db.maybeOne(renewLease(this.#id, this.#usage(), ttlMs, running()))
+    if (row === null) await this.#replace()
+    else this.#receive(row, false)
+  }
+
+  async #check(): Promise<void> {
     const id = this.#id
-    const row = isFull
-      ? await this.#throttle.run(() => db.maybeOne(renewLease(id, this.#usage(), ttlMs)))
-      : await db.maybeOne(renewLease(id, this.#usage(), ttlMs, running()))
-    if (row === null) return this.#replace()
-    onHeartbeat(row, isFull)
-    if (row.must_rescue) this.#rescuing ??= this.#rescue()
+    const row = await this.#options.db.one(listRunningJobs(id))
+    // The list of a lease that was replaced meanwhile says nothing about the jobs that run here.
+    if (id === this.#id) this.#receive(row, true)
+  }
+
+  #receive(jobs: RunningJobs, isFull: boolean): void {
+    this.#options.onHeartbeat(jobs, isFull)
+    if (jobs.must_rescue) this.#rescuing ??= this.#rescue()
   }
 
   // Use the new id only once its row is in the table: other workers take over jobs whose lease has no row.

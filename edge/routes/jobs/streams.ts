@@ -44,7 +44,7 @@ export const streamRoutes = [
     path: '/events',
     summary: 'Stream all jobs that the caller may see',
     description: `${STREAM_DESCRIPTION} An id is a time, usually some seconds ago, before which every terminal frame has \
-been sent. A resumed stream repeats the terminal frames after that time.`,
+been sent. A resumed stream repeats the terminal frames after that time: ignore those of jobs that you have seen end.`,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     reads: 'list',
