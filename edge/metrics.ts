@@ -5,6 +5,7 @@ import type { ErrorCode } from '../sql/errors.ts'
 import { readQueueDepths } from '../sql/jobs/lists.ts'
 import { readTallyTotals } from '../sql/jobs/tallies.ts'
 import type { Reads } from '../sql/slow-reads.ts'
+import { createLazy } from '../tasks/lazy.ts'
 import { CachedText } from './http/cached-text.ts'
 import { formatJobMetrics, type Totals } from './job-metrics.ts'
 import type { MatchedRoute } from './pipeline/request-context.ts'
@@ -70,7 +71,6 @@ class PromMetrics implements Metrics {
   readonly #requests = new RequestMetrics(this.#registry)
   readonly #queues = new QueueMetrics(this.#registry)
   readonly #reader: Reads
-  #measuring: Promise<void> | null = null
   #cached: { readonly text: Promise<CachedText>; readonly builtAt: number } | null = null
 
   constructor(sources: MetricsSources) {
@@ -103,16 +103,14 @@ class PromMetrics implements Metrics {
   }
 
   /** Registers process metrics on the first scrape, so that unscraped processes do not load their modules. */
-  #measureProcess(): Promise<void> {
-    this.#measuring ??= import('prom-client').then(({ collectDefaultMetrics }) => {
-      collectDefaultMetrics({ register: this.#registry })
-      // The suffix `_total` is reserved for counters, but these are gauges. prom-client also exports their values by
-      // type.
-      for (const kind of ['handles', 'requests', 'resources'])
-        this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
-    })
-    return this.#measuring
-  }
+  readonly #measureProcess = createLazy(async (): Promise<void> => {
+    const { collectDefaultMetrics } = await import('prom-client')
+    collectDefaultMetrics({ register: this.#registry })
+    // The suffix `_total` is reserved for counters, but these are gauges. prom-client also exports their values by
+    // type.
+    for (const kind of ['handles', 'requests', 'resources'])
+      this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
+  })
 }
 
 function parseTotals([tallies, counters, workers]: readonly string[]): Totals {

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { fail } from '../sql/errors.ts'
+import { createLazy } from '../tasks/lazy.ts'
 import { isTruncated } from './password-hashes.ts'
 import type { PasskeyRequest, PasskeyResult, PasswordCost } from './passwords/messages.ts'
 import { ThreadPool } from './passwords/thread-pool.ts'
@@ -58,7 +59,7 @@ class PasswordThreads implements Passwords {
   readonly #ownThreads: ThreadPool
   readonly #foreignThreads = new ThreadPool(FOREIGN_THREAD_FILE, 1)
   /** Hash to compare with if none is stored. */
-  #decoy: Promise<string> | null = null
+  readonly #decoy = createLazy(() => this.hash('no account has this password'))
 
   constructor(options: PasswordOptions) {
     const concurrency = options.concurrency ?? Math.max(1, Math.floor(availableParallelism() / 2))
@@ -72,8 +73,9 @@ class PasswordThreads implements Passwords {
 
   async verify(stored: string | null, password: string): Promise<boolean> {
     if (stored !== null && !this.#hasCurrentParameters(stored)) return this.#verifyForeign(stored, password)
-    this.#decoy ??= this.hash('no account has this password')
-    const matches = await this.#ownThreads.run({ password, against: stored ?? (await this.#decoy) })
+    // Always, so that the first unknown account takes no longer.
+    const decoy = await this.#decoy()
+    const matches = await this.#ownThreads.run({ password, against: stored ?? decoy })
     return stored !== null && matches === true
   }
 

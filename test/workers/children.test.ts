@@ -83,6 +83,17 @@ for (const [how, reached] of [
       lease.release()
     })
 
+    test('a child that could not load a module costs no try, and is replaced', async () => {
+      const lease = await shared.lease()
+      const pid = await ask(lease, 'pid')
+      const isShort = (error: unknown) => error instanceof Failure && error.code === 'service.short'
+      await assert.rejects(ask(lease, 'load', './no-such-module.ts'), isShort)
+      lease.release()
+      const next = await shared.lease()
+      assert.notEqual(await ask(next, 'pid'), pid)
+      next.release()
+    })
+
     test('a child serves the next caller, without traces of the last one', async () => {
       const first = await shared.lease()
       const pid = await ask(first, 'pid')

@@ -1,5 +1,6 @@
 /** Handlers for all requests to a child. The first request of a kind loads its modules. */
 import { flushCompileCache } from 'node:module'
+import { createLazy } from '../../tasks/lazy.ts'
 import { serveWork } from './serve.ts'
 import type { Work } from './work.ts'
 
@@ -24,11 +25,14 @@ const documentModule = createLazyModule(() => import('./documents/work.ts'))
 const postModule = createLazyModule(() => import('./posts-work.ts'))
 const chunkModule = createLazyModule(() => import('./chunks-work.ts'))
 
-function createLazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): Promise<T> | null } {
-  let loading: Promise<T> | null = null
+function createLazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): T | null } {
+  let loaded: T | null = null
   return {
-    get: () => (loading ??= load()),
-    loaded: () => loading,
+    get: createLazy(async () => {
+      loaded = await load()
+      return loaded
+    }),
+    loaded: () => loaded,
   }
 }
 
@@ -47,9 +51,9 @@ const handlers: AllHandlers = {
   'chunks.read': async (from) => (await chunkModule.get()).read(from),
   reset: async () => {
     pieces = []
-    await (await documentModule.loaded())?.close()
-    ;(await postModule.loaded())?.close()
-    ;(await chunkModule.loaded())?.close()
+    await documentModule.loaded()?.close()
+    postModule.loaded()?.close()
+    chunkModule.loaded()?.close()
     // Write the compile cache now: a killed child writes none at exit.
     flushCompileCache()
     return null

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { isLoadFailure, mapShortage } from '../../sql/error-mapping.ts'
 import { Failure } from '../../sql/errors.ts'
 import type { Message } from './process.ts'
 
@@ -48,7 +49,10 @@ async function answerRequest(handler: (request: never) => unknown, request: neve
   } catch (error) {
     // WebAssembly is unusable after a trap. The abort lets the caller retry in another child, without PDFium.
     if (error instanceof Error && error.name === 'RuntimeError') process.abort()
-    if (error instanceof Failure) return { kind: 'refused', code: error.code, detail: error.detail }
+    // Node may remember that a module could not be loaded, so the child ends once it has answered.
+    if (isLoadFailure(error)) setImmediate(() => process.disconnect())
+    const failure = mapShortage(error)
+    if (failure instanceof Failure) return { kind: 'refused', code: failure.code, detail: failure.detail }
     return {
       kind: 'failed',
       error: error instanceof Error ? `${error.stack ?? error.message}` : String(error),

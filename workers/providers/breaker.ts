@@ -42,14 +42,15 @@ const DEFAULTS: BreakerOptions = {
 const MAX_PAUSE_SECONDS = 300
 
 /**
- * Creates a circuit breaker.
- * @param refuse creates the refusal from the seconds until the next request.
+ * Creates a circuit breaker. A refusal costs a job no try, because the provider was not asked.
+ * @param provider its name in refusals.
  */
-export function createBreaker(
-  refuse: (seconds: number) => Failure,
-  options: Partial<BreakerOptions> = {},
-): Breaker {
+export function createBreaker(provider: string, options: Partial<BreakerOptions> = {}): Breaker {
   const { failures, openMs, maxMs, maxWaitMs, now } = { ...DEFAULTS, ...options }
+  const refuse = (seconds: number): Failure => {
+    const reason = `no answer to recent requests; retry in ${seconds} s`
+    return fail('provider.paused', { provider, reason }, { retryAfter: seconds })
+  }
   let failureCount = 0
   let openUntil = 0
   let pausedUntil = 0
@@ -79,14 +80,6 @@ export function createBreaker(
     },
   }
 }
-
-/** Creates a breaker's refusal, which costs a job no try: the provider was not asked. */
-export const createPause = (provider: string, seconds: number): Failure =>
-  fail(
-    'provider.paused',
-    { provider, reason: `no answer to recent requests; retry in ${seconds} s` },
-    { retryAfter: seconds },
-  )
 
 /**
  * Parses a Retry-After header, a number or a date (RFC 9110, section 10.2.3), to seconds; null if missing or invalid.

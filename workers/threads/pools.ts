@@ -180,7 +180,7 @@ class ThreadPools implements Pools {
     pool.piscina.on('message', (message: ThreadReport | ChildrenPort) => {
       pool.deaths = 0
       if ('port' in message) serveChildren(children, message.port)
-      else this.#onReport(message)
+      else this.#onReport(message, pool)
     })
     pool.piscina.on('workerDestroy', () => this.#replaceDead(pool))
     pool.piscina.on('error', (error) => log.error({ err: error, pool: key }, 'A task thread failed'))
@@ -218,22 +218,22 @@ class ThreadPools implements Pools {
     }
   }
 
-  #onReport({ threadId, entries, attemptIds, results }: ThreadReport): void {
-    for (const entry of entries) this.#onEntry(entry, threadId)
+  #onReport({ threadId, entries, attemptIds, results }: ThreadReport, pool: ThreadPool): void {
+    for (const entry of entries) this.#onEntry(entry, threadId, pool)
     for (const [i, attemptId] of attemptIds.entries()) {
       const found = this.#running.get(attemptId)
       if (found !== undefined) this.#finish(found, { kind: 'done', result: results[i]! })
     }
   }
 
-  #onEntry(entry: ThreadEntry, threadId: number): void {
+  #onEntry(entry: ThreadEntry, threadId: number, pool: ThreadPool): void {
     if (entry.kind === 'log') {
       this.#options.log[entry.level](entry.data, entry.message)
       return
     }
     if (entry.kind === 'span') return void this.#options.onSpan?.(entry.span)
     if (entry.kind === 'broken') {
-      this.#replace(threadId)
+      this.#replace(pool, threadId)
       return
     }
     if (entry.kind === 'started') {
@@ -275,12 +275,10 @@ class ThreadPools implements Pools {
   }
 
   /** Kills a thread that can't load a module; the pool starts another. */
-  #replace(threadId: number): void {
-    for (const pool of this.#pools.values()) {
-      if (pool.neverKill || !pool.piscina.threads.some((thread) => thread.threadId === threadId)) continue
-      this.#options.log.warn({ threadId }, 'A task thread could not load a module; replacing it')
-      this.#kill(pool, threadId)
-    }
+  #replace(pool: ThreadPool, threadId: number): void {
+    if (pool.neverKill) return
+    this.#options.log.warn({ threadId }, 'A task thread could not load a module; replacing it')
+    this.#kill(pool, threadId)
   }
 
   #kill(pool: ThreadPool, threadId: number): void {

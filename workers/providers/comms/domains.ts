@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
-import { createBreaker, createPause, parseRetryAfter } from '../breaker.ts'
+import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, waitFor } from '../wait.ts'
 
@@ -182,10 +182,7 @@ function createSenderCheck(
 }
 
 function createApiCaller(base: string, key: string, limits: typeof LIMITS): CallApi {
-  const breaker = createBreaker(
-    (seconds) => createPause('The REST API of the email provider', seconds),
-    limits,
-  )
+  const breaker = createBreaker('The REST API of the email provider', limits)
   return async (call, schema, signal) => {
     await breaker.enter(signal)
     const limitedSignal = AbortSignal.any([signal, AbortSignal.timeout(limits.answerMs)])

@@ -16,7 +16,7 @@ import type {
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { type Breaker, createBreaker, createPause } from '../breaker.ts'
+import { type Breaker, createBreaker } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { throwIfShort, waitFor } from '../wait.ts'
 
@@ -172,7 +172,7 @@ function createTransport(url: string, limits: typeof LIMITS): Transporter {
 
 function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS): SendMessage {
   let transport: Transporter | null = null
-  const breaker = createBreaker((seconds) => createPause('The mail server', seconds), limits)
+  const breaker = createBreaker('The mail server', limits)
   return async (message, request) => {
     request.signal.throwIfAborted()
     await breaker.enter(request.signal)

@@ -13,7 +13,7 @@ import type {
 import { findMissingTelephonySettings, type TelephonySettings } from '../../../tasks/comms/settings.ts'
 import { createLazy } from '../../../tasks/lazy.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { createBreaker, createPause, parseRetryAfter } from '../breaker.ts'
+import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'
 import { explainError } from './telephony-errors.ts'
@@ -80,7 +80,7 @@ interface CreatedResource {
 }
 
 function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): TwilioCalls {
-  const breaker = createBreaker((seconds) => createPause('The telephony provider', seconds), limits)
+  const breaker = createBreaker('The telephony provider', limits)
   const semaphore = createSemaphore(limits.concurrency)
   const span = { provider: 'twilio', url: settings.apiBaseUrl }
   const twilio = createLazy(() => createClient(settings, limits.answerMs))
