@@ -214,7 +214,7 @@ export const renewLease = (
       pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
       memory_bytes = ${use.memoryBytes}
     where id = ${id}::uuid
-    returning job_running_of(id, ${sql.array(ids, 'uuid')}) as running,
+    returning job_running(id, ${sql.array(ids, 'uuid')}) as running,
       exists (select from worker_lease other where other.id <> worker_lease.id and other.expires_at < now()) as must_rescue`
 
 /** Returns all jobs that run under a lease, and whether any job runs under a lease that is gone. */

@@ -10,7 +10,7 @@ export const WORKER_CHANGED_CHANNEL = 'worker_changed'
 /** Channel for queues that are paused, resumed or limited. The payload is the queue name. */
 export const QUEUE_CHANGED_CHANNEL = 'queue_changed'
 
-/** Channel for new deliveries; see `functions/jobs/job_redeliver.sql` for the payload. */
+/** Channel for new deliveries; see `functions/jobs/job_deliver.sql` for the payload. */
 export const DELIVERIES_CHANNEL = 'deliveries'
 
 /** Channel for changed accounts. The payload is the account id. */

@@ -2173,18 +2173,7 @@ CREATE OR REPLACE FUNCTION public.job_announce(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d741e3c1c0c93138ec9bbbdc3660a2a6$function$;
-
-CREATE OR REPLACE FUNCTION public.job_behind(ids uuid[])
- RETURNS uuid[]
- LANGUAGE sql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
-AS $function$05b5c8a6f3017805bc948f9ef613925e$function$;
+AS $function$8b99a19f8c86d5beaf05ed4dff41a7c7$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
  RETURNS SETOF uuid
@@ -2236,7 +2225,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$7c6e08f32ed01af9072de1ca587d2c0f$function$;
+AS $function$881d93492a48f99ef5d20a4d1968fdab$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -2247,7 +2236,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$7359c13a46cc3b7436bec38eb9aa1f29$function$;
+AS $function$5f7c89dd876c7678f8c4dac37a3a2b44$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2263,16 +2252,6 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$5d1b6c54a370decc6ae473d131d706b5$function$;
-
-CREATE OR REPLACE FUNCTION public.job_insert(specs jsonb)
- RETURNS SETOF uuid
- LANGUAGE sql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$b5db891478e69e1582dca467bc08d0f8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
@@ -2319,16 +2298,6 @@ CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  LANGUAGE plpgsql
 AS $function$d899d1e5f9b08e78bb3d097620449311$function$;
 
-CREATE OR REPLACE FUNCTION public.job_redeliver(tasks text[], mailboxes text[], limits integer[], owners integer[], firsts bigint[])
- RETURNS void
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$8321a02b05fc9cd595681dbe435184f6$function$;
-
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -2344,7 +2313,7 @@ CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interv
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$f0d275f77b94a775a81447b1909601ab$function$;
 
-CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
+CREATE OR REPLACE FUNCTION public.job_running(lease uuid, ids uuid[] DEFAULT NULL::uuid[])
  RETURNS json
  LANGUAGE sql
  STABLE
@@ -2353,18 +2322,7 @@ CREATE OR REPLACE FUNCTION public.job_running(lease uuid)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$18f0215e0921f93696a7defdd5eed283$function$;
-
-CREATE OR REPLACE FUNCTION public.job_running_of(lease uuid, ids uuid[])
- RETURNS json
- LANGUAGE sql
- STABLE
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d7098c045cfe8df9b2a5a55c7c10ffaf$function$;
+AS $function$fd7e336b59d9ba40f5b65475880c0506$function$;
 
 CREATE OR REPLACE FUNCTION public.job_schedule(batch_size integer)
  RETURNS TABLE(moved integer, next_seconds double precision)

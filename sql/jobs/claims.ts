@@ -11,6 +11,8 @@ export interface Delivery {
   /** Concurrency limit of the mailbox; null if unlimited. */
   readonly limit: number | null
   readonly first: number
+  /** Id of the job at `first`. */
+  readonly id: string
   /** Owner of the first job; null: none. */
   readonly owner: number | null
 }
@@ -139,7 +141,7 @@ const toClaimedJob = ([
 
 /** Adds deliveries to the end of the queue, for any worker. */
 export const requeueDeliveries = (deliveries: readonly Delivery[]): Query<unknown> =>
-  sql.type(noRows)`
-    select job_redeliver(array_agg(d.task), array_agg(d.mailbox), array_agg(d.limit), array_agg(d.owner), array_agg(d.first))
-    from jsonb_to_recordset(${JSON.stringify(deliveries)}::jsonb)
-      as d(task text, mailbox text, "limit" integer, owner integer, first bigint)`
+  sql.type(noRows)`select job_deliver(${sql.array(
+    deliveries.map(({ id }) => id),
+    'uuid',
+  )})`

@@ -94,8 +94,8 @@ async function createRunningJobs(db: Database, ownerId: number, count: number): 
     { ownerId, settings: createJobSettings(3) },
   )
   await db.any(enqueueJobs(specs, 0))
-  const { name: task, mailbox } = specs[0]!
-  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0 }
+  const { id, name: task, mailbox } = specs[0]!
+  const delivery = { task, mailbox, limit: null, owner: ownerId, first: 0, id }
   const claimed = parseClaims(await db.one(claimJobs(LEASE_ID, [{ delivery, freeSlots: count }])))
   if (claimed.length !== count) throw new Error('Not all jobs could be claimed')
   return claimed.map(({ id }) => id)

@@ -74,7 +74,7 @@ async function claimJob({ jobId, conversationId }: Turn): Promise<number> {
     mailbox: `conversation:${conversationId}`,
     limit: 1,
     first: 0,
-    last: null,
+    id: jobId,
     owner: null,
   }
   const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, freeSlots: 1 }])))

@@ -50,8 +50,8 @@ export interface EventRow {
 }
 
 export interface Delivery {
-  /** Id of the first job in the delivery's range; null if that job's row is gone. */
-  readonly id: string | null
+  /** Id of the job at `first`; null at runtime if its row is gone. */
+  readonly id: string
   readonly mailbox: string
   readonly limit: number | null
   readonly first: number
@@ -183,7 +183,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
   /** Returns the delivery that the queue would hand out for this job. */
   const deliveryOf = async (id: string) => {
     const { name: task, mailbox, mailbox_limit: limit, ordinal, owner_id: owner } = await row(id)
-    return { task, mailbox, limit, first: Number(ordinal), owner }
+    return { id, task, mailbox, limit, first: Number(ordinal), owner }
   }
 
   /** Claims a job as a worker does, with a delivery of the job's mailbox. Returns null if nothing was claimed. */

@@ -356,7 +356,7 @@ describe('writes by index', () => {
     [
       'claim',
       async () => {
-        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0 }
+        const delivery = { task: 'n', mailbox: 'actor:200', owner: null, first: 0, id: job }
         const other = { ...delivery, mailbox: 'of nobody', limit: null }
         return claimJobs(lease, [
           { delivery: { ...delivery, limit: 1 }, freeSlots: 1 },
@@ -391,7 +391,7 @@ describe('writes by index', () => {
     [
       'requeue deliveries',
       async () =>
-        requeueDeliveries([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, owner: null }]),
+        requeueDeliveries([{ task: 'n', mailbox: 'actor:200', limit: null, first: 0, id: job, owner: null }]),
     ],
     ['rescue running jobs', async () => rescueRunningJobs(null)],
     ['lost attempts', async () => listLostAttempts([job])],

@@ -64,7 +64,7 @@ async function addJob(id: string, documentId: number, ownerId: number | null): P
 
 async function claimJob({ jobId, documentId }: Pick<Transcription, 'jobId' | 'documentId'>): Promise<number> {
   const mailbox = `transcription:${documentId}`
-  const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, owner: null }
+  const delivery = { task: transcribe.name, mailbox, limit: 1, first: 0, id: jobId, owner: null }
   const [claimed] = parseClaims(await db.one(claimJobs(LEASE, [{ delivery, freeSlots: 1 }])))
   assert.equal(claimed!.id, jobId)
   return claimed!.attempt

@@ -59,10 +59,10 @@ const createRunner = (
   })
 
 const addDelivery = (task: string, mailbox = task) =>
-  query('select job_redeliver(array[$1], array[$2], array[null::int], array[1], array[1::bigint])', [
-    task,
-    mailbox,
-  ])
+  query(
+    `select graphile_worker.add_job($1, json_build_object('mailbox', $2::text, 'first', 1)), pg_notify('deliveries', $1 || ':1')`,
+    [task, mailbox],
+  )
 
 async function openPool(tasks: readonly string[] = [TASK_NAME]): Promise<RunnerPool> {
   const connections = await openQueueConnections({

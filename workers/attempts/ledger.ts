@@ -146,7 +146,7 @@ class BatchedLedger implements Ledger {
     while (this.#redeliveries.length > 0) {
       const batch = this.#redeliveries.splice(0, MAX_BATCH_SIZE)
       const deliveries = groupByMailbox(batch, ({ item }) => item).map((group) =>
-        mergeDeliveries(group.map(({ item }) => item)),
+        findFirst(group.map(({ item }) => item)),
       )
       await storeWithRetries(log, () => db.run(requeueDeliveries(deliveries))).catch((error) => {
         // The rescuer will find the jobs of these deliveries.
@@ -227,7 +227,7 @@ async function claimBatch(
     group.toSorted((a, b) => b.item.freeSlots - a.item.freeSlots),
   )
   const wanted = groups.map((group) => ({
-    delivery: mergeDeliveries(group.map(({ item }) => item.delivery)),
+    delivery: findFirst(group.map(({ item }) => item.delivery)),
     freeSlots: group[0]!.item.freeSlots,
   }))
   const { claims, again } = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
@@ -246,11 +246,9 @@ const groupByMailbox = <T>(items: readonly T[], deliveryOf: (item: T) => Deliver
   ...Map.groupBy(items, (item) => deliveryOf(item).mailbox).values(),
 ]
 
-/** Merges deliveries of one mailbox into one that covers their jobs. */
-const mergeDeliveries = (deliveries: readonly Delivery[]): Delivery => ({
-  ...deliveries[0]!,
-  first: Math.min(...deliveries.map(({ first }) => first)),
-})
+/** Returns the delivery of a mailbox that covers the jobs of all of them. */
+const findFirst = (deliveries: readonly Delivery[]): Delivery =>
+  deliveries.reduce((first, other) => (other.first < first.first ? other : first))
 
 async function storeProgressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
   const stored = await storeBatch(options, batch, async (entries) => {

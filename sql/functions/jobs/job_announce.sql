@@ -4,18 +4,23 @@
 create or replace function job_announce(ids uuid[]) returns void language plpgsql
 as $$
 declare
-  heads uuid[] := array(
-    select distinct on (mailbox) id from job where id = any(ids) order by mailbox, ordinal);
-  behind uuid[] := job_behind(heads);
+  mailboxes text[];
+  -- An older job is looked for among the last 2000 of all jobs, because an open snapshot retains the dead index entries
+  -- of claims.
+  firsts bigint[];
+  heads uuid[];
+  behind text[];
 begin
-  if cardinality(behind) > 0 then
+  select array_agg(mailbox), array_agg(first) into mailboxes, firsts from (
+    select mailbox, min(ordinal) - 2000 as first from job where id = any(ids) group by mailbox) announced;
+  select array_agg(id) filter (where id = any(ids)), array_agg(mailbox) filter (where id <> all(ids)) into heads, behind
+  from job_next(mailboxes, firsts);
+  if behind is not null then
     -- A claim of the jobs ahead holds this lock until its commit; after that, nothing is ahead of these jobs.
     perform pg_advisory_xact_lock_shared(key) from (
-      select distinct mailbox_lock_key(mailbox) as key from job where id = any(behind) order by 1) locks;
-    behind := job_behind(behind);
+      select distinct mailbox_lock_key(mailbox) as key from unnest(behind) mailbox order by 1) locks;
+    select heads || array_agg(id) into heads from job_next(behind, array(
+      select firsts[array_position(mailboxes, mailbox)] from unnest(behind) mailbox)) where id = any(ids);
   end if;
-  perform job_deliver(array(
-    select next.id from (
-      select array_agg(mailbox) as mailboxes, array_agg(ordinal) as firsts from job where id = any(heads) and id <> all(behind)) head
-    cross join lateral job_next(head.mailboxes, head.firsts) next));
+  perform job_deliver(heads);
 end $$;

@@ -15,6 +15,7 @@ as $$
 #variable_conflict use_column
 declare
   missing_function text;
+  batch jsonb;
   spec jsonb;
   found_id uuid;
   joined_ids jsonb := '{}';
@@ -28,25 +29,39 @@ begin
   perform mailbox_lock(array(
     select s ->> 'mailbox' from jsonb_array_elements(specs) s where s ->> 'mailbox_limit' is not null));
 
-  if not exists (select from jsonb_array_elements(specs) s where s ->> 'when_busy' in ('join', 'join_waiting')) then
-    added := array(select job_insert(specs));
-  else
-    -- One by one, because a spec may join an earlier one.
-    for spec in select s from jsonb_array_elements(specs) s loop
+  -- One by one if any spec may join another, else together.
+  foreach batch in array case
+    when exists (select from jsonb_array_elements(specs) s where s ->> 'when_busy' in ('join', 'join_waiting'))
+    then array(select jsonb_build_array(s) from jsonb_array_elements(specs) s) else array[specs] end
+  loop
+    spec := batch -> 0;
+    if spec ->> 'when_busy' in ('join', 'join_waiting') then
       select id into found_id from (
         select id, ordinal, 0 as rank, payload, cancel_requested_at from job
         where mailbox = spec ->> 'mailbox' and lease_id is not null and mailbox_limit is not null and spec ->> 'when_busy' = 'join'
         union all
         select id, ordinal, 1, payload, cancel_requested_at from job
-        where mailbox = spec ->> 'mailbox' and status in ('scheduled', 'available') and spec ->> 'when_busy' in ('join', 'join_waiting')) live
+        where mailbox = spec ->> 'mailbox' and status in ('scheduled', 'available')) live
       where cancel_requested_at is null and (spec -> 'joins' is null or payload @> (spec -> 'joins')) order by rank, ordinal limit 1;
       if found then
         joined_ids := joined_ids || jsonb_build_object(spec ->> 'id', found_id);
-      else
-        added := added || array(select job_insert(jsonb_build_array(spec)));
+        continue;
       end if;
-    end loop;
-  end if;
+    end if;
+    with inserted as (
+      insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id, trace_parent)
+      select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.mailbox_limit, s.settle, s.payload,
+        case when s.delay_ms > 0 then 'scheduled' else 'available' end, s.max_tries,
+        now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000), s.request_id, s.trace_parent
+      from rows from (jsonb_to_recordset(batch) as (id uuid, name text, queue text, owner_id integer, mailbox text,
+        mailbox_limit integer, settle text, payload jsonb, max_tries integer, delay_ms float8, request_id text, trace_parent text))
+        with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, max_tries, delay_ms, request_id,
+          trace_parent, n)
+      order by s.n
+      returning id
+    )
+    select added || array_agg(id) into added from inserted;
+  end loop;
 
   perform job_count_add(array(select queue from job where id = any(added)), 1, 0);
   if waiting_quota is not null then

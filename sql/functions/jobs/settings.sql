@@ -16,20 +16,16 @@ declare
 begin
   foreach called in array array[
     'job_announce',
-    'job_behind',
     'job_cancel',
     'job_claim',
     'job_count_add',
     'job_deliver',
     'job_enqueue',
     'job_finish',
-    'job_insert',
     'job_next',
     'job_progress',
-    'job_redeliver',
     'job_rescue_running',
     'job_running',
-    'job_running_of',
     'job_schedule',
     'job_settle'
   ]::regproc[] loop
@@ -37,7 +33,6 @@ begin
       'set plan_cache_mode = force_generic_plan', called, pg_get_function_identity_arguments(called));
   end loop;
   foreach called in array array[
-    'job_behind',
     'job_claim',
     'job_enqueue',
     'job_next',
