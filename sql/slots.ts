@@ -1,23 +1,26 @@
 /**
- * Limits the concurrency of jobs in a worker's queue pool, or of slow reads in an edge. Owners with the fewest slots in
- * use come first, and among them the longest wait. An owner with more than its share thus loses the excess as its
- * running work ends. One extra slot is reserved for owners that have none, so a flood of work from one owner never
- * delays the first work of another.
+ * Limits the concurrency of jobs in a worker's queue pool, of its child processes, or of slow reads in an edge. Owners
+ * with the fewest slots in use come first, and among them the longest wait. An owner with more than its share thus loses
+ * the excess as its running work ends. One extra slot is reserved for owners that have none, so a flood of work from one
+ * owner never delays the first work of another.
  */
 export interface Slots {
   /**
    * Reserves up to `max` free slots for an owner and returns their number. Returns 0 if none became free within
-   * `waitMs`, or after `close`.
+   * `waitMs` or before `signal` aborts, or after `close`.
    */
-  reserve(owner: number, max: number, waitMs: number): Promise<number>
+  reserve(owner: number, max: number, waitMs: number, signal?: AbortSignal): Promise<number>
   release(owner: number, count: number): void
   readonly active: number
+  /** Number of callers that wait for a slot. */
+  readonly waiting: number
   /** Stops granting slots; resolves when all slots are free. */
   close(): Promise<void>
 }
 
-export function createSlots(count: number): Slots {
-  return new FairSlots(count)
+/** @param canGrow false while no slot may be added to those in use. It is asked when slots are reserved or released. */
+export function createSlots(count: number, canGrow = (): boolean => true): Slots {
+  return new FairSlots(count, canGrow)
 }
 
 interface Waiter {
@@ -28,35 +31,44 @@ interface Waiter {
 
 class FairSlots implements Slots {
   readonly #count: number
+  readonly #canGrow: () => boolean
   readonly #byOwner = new Map<number, number>()
   readonly #onIdle: (() => void)[] = []
   #waiting: readonly Waiter[] = []
   #active = 0
   #isClosed = false
 
-  constructor(count: number) {
+  constructor(count: number, canGrow: () => boolean) {
     this.#count = count
+    this.#canGrow = canGrow
   }
 
   get active(): number {
     return this.#active
   }
 
-  reserve(owner: number, max: number, waitMs: number): Promise<number> {
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  reserve(owner: number, max: number, waitMs: number, signal?: AbortSignal): Promise<number> {
     if (this.#isClosed) return Promise.resolve(0)
-    const free = this.#waiting.length === 0 ? this.#freeFor(owner) : 0
+    const free = this.#waiting.length === 0 && this.#isOpen() ? this.#freeFor(owner) : 0
     if (free > 0) return Promise.resolve(this.#grant(owner, Math.min(free, max)))
+    if (waitMs <= 0 || signal?.aborted) return Promise.resolve(0)
     return new Promise((resolve) => {
       const giveUp = (): void => {
         this.#waiting = this.#waiting.filter((other) => other !== waiter)
-        resolve(0)
+        waiter.resolve(0)
       }
-      const timer = setTimeout(giveUp, waitMs)
+      const timer = Number.isFinite(waitMs) ? setTimeout(giveUp, waitMs) : undefined
+      signal?.addEventListener('abort', giveUp, { once: true })
       const waiter: Waiter = {
         owner,
         max,
         resolve: (n) => {
           clearTimeout(timer)
+          signal?.removeEventListener('abort', giveUp)
           resolve(n)
         },
       }
@@ -86,6 +98,10 @@ class FairSlots implements Slots {
     return this.#byOwner.get(owner) ?? 0
   }
 
+  #isOpen(): boolean {
+    return this.#active === 0 || this.#canGrow()
+  }
+
   #freeFor(owner: number): number {
     const free = this.#count - this.#active
     return free >= 0 && this.#activeOf(owner) === 0 ? Math.max(1, free) : Math.max(0, free)
@@ -98,7 +114,7 @@ class FairSlots implements Slots {
   }
 
   #grantWaiting(): void {
-    for (;;) {
+    while (this.#waiting.length > 0 && this.#isOpen()) {
       // The sort is stable, so among equals the longest wait comes first.
       const [next] = this.#waiting
         .filter(({ owner }) => this.#freeFor(owner) > 0)

@@ -95,3 +95,37 @@ test('rejects waiting and new owners after close, which resolves when the last s
   await Promise.all(closing)
   await slots.close()
 })
+
+test('a caller that does not wait, or gives up, gets none, and the next one is served', async () => {
+  const { slots, given, ask } = createRecordedSlots(1)
+  await ask(1, 1)
+  assert.equal(await slots.reserve(1, 1, 0), 0)
+  const abort = new AbortController()
+  const impatient = slots.reserve(1, 1, Number.POSITIVE_INFINITY, abort.signal)
+  const patient = ask(1, 1, Number.POSITIVE_INFINITY)
+  assert.equal(slots.waiting, 2)
+  abort.abort()
+  assert.equal(await impatient, 0)
+  assert.equal(await slots.reserve(1, 1, Number.POSITIVE_INFINITY, abort.signal), 0)
+  assert.equal(slots.waiting, 1)
+  slots.release(1, 1)
+  await patient
+  assert.deepEqual(given, [
+    [1, 1],
+    [1, 1],
+  ])
+})
+
+test('adds none to those in use while it must not grow, but always gives the first', async () => {
+  let canGrow = false
+  const slots = createSlots(4, () => canGrow)
+  assert.equal(await slots.reserve(1, 1, 0), 1)
+  assert.equal(await slots.reserve(2, 1, 0), 0)
+  const waiting = slots.reserve(2, 1, LONG_WAIT_MS)
+  const other = slots.reserve(3, 1, LONG_WAIT_MS)
+  slots.release(1, 1)
+  assert.deepEqual([await waiting, slots.active], [1, 1])
+  canGrow = true
+  slots.release(2, 1)
+  assert.equal(await other, 1)
+})

@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { createSlots, type Slots } from '../../sql/slots.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { ChildLease, Children, LeaseOptions, Limits } from './ports.ts'
 import { type Child, type ChildLimits, startChild } from './process.ts'
@@ -37,25 +38,12 @@ const LIMITS: ChildLimits = { heapMb: 512, rssBytes: 2 ** 30 }
 // images.
 const REPLACE_ABOVE_BYTES = 400 * 2 ** 20
 const RESET_LIMITS: Limits = { cpuMs: 1000, wallMs: 5000 }
-// Memory limit of all children. Above it, a non-urgent caller waits until all running work has finished or memory is
-// free.
+// Memory limit of all children. Above it, a non-urgent caller waits until all others have finished or memory is free.
 const MAX_TOTAL_BYTES = totalmem() / 2
 
-const POOL_CLOSED_MESSAGE = 'The pool of child processes is closed'
-
-type LeaseDemand = Required<Pick<LeaseOptions, 'owner' | 'urgent'>>
-
-/** A caller that waits for a child. */
-interface Waiter extends LeaseDemand {
-  grant(child: Child): void
-  refuse(error: unknown): void
-}
-
 /**
- * Creates a pool; children start on demand. Urgent callers are served first, then those whose owner has the fewest busy
- * children, then by arrival. The pool has one slot more than `concurrency`. Urgent and other callers may each use all
- * slots but one, so neither kind blocks the other. A non-urgent caller whose owner has no busy child may use another
- * extra slot, so that the work of other owners never blocks it.
+ * Creates a pool; children start on demand. `concurrency` callers get a child, and half as many urgent ones, so neither
+ * kind blocks the other. See `createSlots` for the order of owners.
  */
 export function createChildPool(options: ChildPoolOptions): ChildPool {
   return new FairChildPool(options)
@@ -65,23 +53,24 @@ export function createChildPool(options: ChildPoolOptions): ChildPool {
 class FairChildPool implements ChildPool {
   readonly #log: Log
   readonly #onLoss: (() => void) | undefined
-  readonly #concurrency: number
   readonly #checkMs: number
   readonly #processes: ChildProcesses
+  readonly #slots: Slots
+  readonly #urgentSlots: Slots
   // Busy children, including those that are being released.
-  readonly #busy = new Map<Child, LeaseDemand>()
-  #waiting: Waiter[] = []
+  readonly #busy = new Set<Child>()
+  readonly #returns = new Set<Promise<void>>()
   #checking: NodeJS.Timeout | undefined
-  // Number of busy children that are being released.
-  #returning = 0
   #isClosed = false
 
   constructor(options: ChildPoolOptions) {
+    const { concurrency = availableParallelism() } = options
     this.#log = options.log
     this.#onLoss = options.onLoss
-    this.#concurrency = options.concurrency ?? availableParallelism()
     this.#checkMs = options.checkMs ?? 100
     this.#processes = new ChildProcesses(options)
+    this.#slots = createSlots(concurrency, () => this.rssBytes < MAX_TOTAL_BYTES)
+    this.#urgentSlots = createSlots(Math.ceil(concurrency / 2))
   }
 
   get size(): number {
@@ -94,38 +83,36 @@ class FairChildPool implements ChildPool {
 
   lease(options: LeaseOptions & { readonly ifFree: true }): Promise<ChildLease | null>
   lease(options?: LeaseOptions): Promise<ChildLease>
-  lease({
+  async lease({
     owner = 0,
     urgent = false,
     ifFree = false,
     signal,
   }: LeaseOptions = {}): Promise<ChildLease | null> {
-    return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw new Error(POOL_CLOSED_MESSAGE)
+    signal?.throwIfAborted()
+    const slots = urgent ? this.#urgentSlots : this.#slots
+    const reserved = await slots.reserve(owner, 1, ifFree ? 0 : Number.POSITIVE_INFINITY, signal)
+    if (reserved === 0) {
       signal?.throwIfAborted()
-      const demand: LeaseDemand = { owner, urgent }
-      if (ifFree && (this.#waiting.length > 0 || !this.#isFree(demand))) return resolve(null)
-      this.#wait(demand, signal, resolve, reject)
-      this.#serve()
-    })
-  }
-
-  /** True if other callers wait for a child, or this child has grown too large. */
-  isDue(child: Child): boolean {
-    return this.#waiting.length > 0 || isLarge(child)
+      this.#throwIfClosed()
+      return null
+    }
+    const freeSlot = (): void => slots.release(owner, 1)
+    try {
+      return new PooledLease(this, await this.#take(), { slots, freeSlot, signal })
+    } catch (error) {
+      freeSlot()
+      throw error
+    }
   }
 
   /** Resets a released child and keeps it for the next caller. Kills the child if a reset is impossible. */
-  async reclaim(child: Child): Promise<void> {
-    this.#returning++
-    if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
-    else child.kill()
-    this.#returning--
-    this.#busy.delete(child)
-    if (child.isAlive && !this.#isClosed) this.#processes.keep(child)
-    else this.#processes.forget(child)
-    if (this.#busy.size === 0) this.#stopChecking()
-    this.#serve()
+  async reclaim(child: Child, freeSlot: () => void): Promise<void> {
+    const returned = this.#return(child)
+    this.#returns.add(returned)
+    await returned
+    this.#returns.delete(returned)
+    freeSlot()
   }
 
   logLoss({ pid }: Child, kind: string, error: unknown): void {
@@ -136,85 +123,39 @@ class FairChildPool implements ChildPool {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    clearInterval(this.#checking)
-    for (const one of this.#waiting) one.refuse(new Error(POOL_CLOSED_MESSAGE))
+    this.#stopChecking()
+    for (const slots of [this.#slots, this.#urgentSlots]) void slots.close()
     this.#processes.close()
   }
 
-  #wait(
-    demand: LeaseDemand,
-    signal: AbortSignal | undefined,
-    resolve: (lease: ChildLease) => void,
-    reject: (error: unknown) => void,
-  ): void {
-    const leave = (): void => {
-      this.#waiting = this.#waiting.filter((other) => other !== waiting)
-      signal?.removeEventListener('abort', giveUp)
-    }
-    const waiting: Waiter = {
-      ...demand,
-      grant: (child) => {
-        leave()
-        resolve(new PooledLease(this, child, signal))
-      },
-      refuse: (error) => {
-        leave()
-        reject(error)
-      },
-    }
-    const giveUp = (): void => waiting.refuse(signal!.reason)
-    signal?.addEventListener('abort', giveUp, { once: true })
-    this.#waiting.push(waiting)
+  #throwIfClosed(): void {
+    if (this.#isClosed) throw new Error('The pool of child processes is closed')
   }
 
-  #serve(): void {
-    while (!this.#isClosed) {
-      const next = this.#next()
-      if (next === undefined) return
-      // A child that is being released is ready sooner than a new one.
-      if (!next.urgent && this.#processes.idle === 0 && this.#returning > 0) return
-      this.#waiting = this.#waiting.filter((one) => one !== next)
-      try {
-        const child = this.#processes.acquire()
-        this.#busy.set(child, next)
-        this.#checking ??= setInterval(() => this.#checkLimits(), this.#checkMs)
-        next.grant(child)
-      } catch (error) {
-        next.refuse(error)
-      }
-    }
+  /** Takes an idle child. A child that is being released is ready sooner than a new one. */
+  async #take(): Promise<Child> {
+    while (this.#processes.idle === 0 && this.#returns.size > 0) await Promise.race(this.#returns)
+    this.#throwIfClosed()
+    const child = this.#processes.acquire()
+    this.#busy.add(child)
+    this.#checking ??= setInterval(() => this.#checkLimits(), this.#checkMs)
+    return child
   }
 
-  /**
-   * Returns the next caller with a free slot: urgent callers first, then the owner with the fewest busy children, then
-   * the longest wait.
-   */
-  #next(): Waiter | undefined {
-    return (
-      this.#waiting.find((one) => one.urgent && this.#isFree(one)) ??
-      this.#waiting
-        .filter((one) => this.#isFree(one))
-        .toSorted((a, b) => this.#busyFor(a.owner) - this.#busyFor(b.owner))[0]
-    )
-  }
-
-  #isFree({ owner, urgent }: LeaseDemand): boolean {
-    const extra = !urgent && this.#busyFor(owner) === 0 ? 1 : 0
-    const max = this.#concurrency + extra
-    const sameKind = [...this.#busy.values()].filter((one) => one.urgent === urgent).length
-    if (this.#busy.size > max || sameKind >= max) return false
-    return urgent || this.#busy.size === 0 || this.rssBytes < MAX_TOTAL_BYTES
-  }
-
-  #busyFor(owner: number): number {
-    return [...this.#busy.values()].filter((one) => one.owner === owner && !one.urgent).length
+  async #return(child: Child): Promise<void> {
+    if (child.isAlive && !this.#isClosed && !child.isBusy && !isLarge(child)) await this.#reset(child)
+    else child.kill()
+    this.#busy.delete(child)
+    if (child.isAlive && !this.#isClosed) this.#processes.keep(child)
+    else this.#processes.forget(child)
+    if (this.#busy.size === 0) this.#stopChecking()
   }
 
   /** Reads pending answers before it checks the limits: if this process was busy, a child may have answered in time. */
   #checkLimits(): void {
     const now = performance.now()
     setImmediate(() => {
-      for (const child of this.#busy.keys()) child.check(now)
+      for (const child of this.#busy) child.check(now)
     })
   }
 
@@ -295,24 +236,32 @@ class ChildProcesses {
   }
 }
 
+interface LeaseTerms {
+  readonly slots: Slots
+  readonly freeSlot: () => void
+  readonly signal: AbortSignal | undefined
+}
+
 /** A child that one caller has leased. */
 class PooledLease implements ChildLease {
   readonly #pool: FairChildPool
   readonly #child: Child
+  readonly #terms: LeaseTerms
   readonly #signal: AbortSignal | undefined
   readonly #onAbort = (): void => this.kill()
   #isReturned = false
 
-  constructor(pool: FairChildPool, child: Child, signal: AbortSignal | undefined) {
+  constructor(pool: FairChildPool, child: Child, terms: LeaseTerms) {
     this.#pool = pool
     this.#child = child
-    this.#signal = signal
-    if (signal?.aborted) this.kill()
-    else signal?.addEventListener('abort', this.#onAbort, { once: true })
+    this.#terms = terms
+    this.#signal = terms.signal
+    if (this.#signal?.aborted) this.kill()
+    else this.#signal?.addEventListener('abort', this.#onAbort, { once: true })
   }
 
   get shouldRelease(): boolean {
-    return this.#pool.isDue(this.#child)
+    return this.#terms.slots.waiting > 0 || isLarge(this.#child)
   }
 
   async ask<K extends keyof Work>(
@@ -338,7 +287,7 @@ class PooledLease implements ChildLease {
     if (this.#isReturned) return
     this.#isReturned = true
     this.#signal?.removeEventListener('abort', this.#onAbort)
-    void this.#pool.reclaim(this.#child)
+    void this.#pool.reclaim(this.#child, this.#terms.freeSlot)
   }
 
   kill(): void {

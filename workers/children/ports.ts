@@ -6,8 +6,8 @@ import type { Work } from './work.ts'
  */
 export interface Children {
   /**
-   * Leases a clean child, exclusively until its release. Urgent callers are served first, then those
-   * whose owner has the fewest children.
+   * Leases a clean child, exclusively until its release. Callers whose owner has the fewest children are served first.
+   * Urgent callers wait only for each other.
    *
    * @throws the signal's reason, if it aborts before the lease.
    */
@@ -18,7 +18,7 @@ export interface Children {
 export interface LeaseOptions {
   /** Account that owns the work; 0 if none does. */
   readonly owner?: number
-  /** True if a user waits for the answer. Urgent callers are served before others. */
+  /** True if a user waits for the answer. Urgent callers don't wait for others. */
   readonly urgent?: boolean
   /** True to return null instead of waiting if no child is free. */
   readonly ifFree?: boolean

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fail, restoreFailure } from '../../sql/errors.ts'
 import { openChildCacheFolder } from '../../tasks/code-cache.ts'
+import { sendMessage, watchEnd } from '../processes/child-process.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { createPermissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
 import { readUsage, type Usage } from './usage.ts'
@@ -110,9 +111,7 @@ class RunningChild implements Child {
     this.#child = child
     this.#limits = limits
     child.on('message', (message) => this.#onMessage(message as Message))
-    child.on('error', () => this.#end())
-    // Listens to `close` instead of `exit`, because all of stderr has arrived by then.
-    child.on('close', () => this.#end())
+    watchEnd(child, () => this.#end())
     child.stderr?.on('data', (data) => {
       if (this.#stderr.length < MAX_STDERR_CHARACTERS)
         this.#stderr = `${this.#stderr}${data}`.slice(0, MAX_STDERR_CHARACTERS)
@@ -163,8 +162,7 @@ class RunningChild implements Child {
     const { limits } = this.#pending
     this.#pending.startUsage = this.usage()
     this.#pending.deadline = performance.now() + (limits.wallMs ?? WALL_TO_CPU_RATIO * limits.cpuMs)
-    // Ignores errors: a dead child emits `close`.
-    this.#child.send({ kind, request }, () => {})
+    sendMessage(this.#child, { kind, request })
   }
 
   check(now: number): void {

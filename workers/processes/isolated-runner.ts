@@ -7,6 +7,7 @@ import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 import { poolJobLogFields } from '../attempts/telemetry.ts'
 import type { PoolsOptions } from '../threads/pools.ts'
 import type { AbortReason, Outcome, PoolJob } from '../threads/protocol.ts'
+import { sendMessage, watchEnd } from './child-process.ts'
 
 /**
  * Runs suspects: jobs that were running when processes died. They share isolated processes, so that most of them soon
@@ -163,12 +164,12 @@ class GroupRunner implements IsolatedRunner {
     })
     const group: Group = { process: child, members: new Map(), isKilled: false, idleTimer: undefined }
     this.#groups.add(group)
-    child.on('error', (error) => log.error({ err: error }, 'An isolated process failed'))
     child.on('message', (report: IsolatedReport) => this.#receive(group, report))
-    // `close` comes after the last message. A process that failed to spawn emits none.
-    const onEnd = (code: number | null, signal: string | null) => this.#endGroup(group, code, signal)
-    if (child.pid === undefined) setImmediate(onEnd, null, null)
-    else child.on('close', onEnd)
+    watchEnd(
+      child,
+      (code, signal) => this.#endGroup(group, code, signal),
+      (error) => log.error({ err: error }, 'An isolated process failed'),
+    )
     send(child, { kind: 'settings', setup: { settings, databaseUrl, taskModules } })
     return group
   }
@@ -230,7 +231,4 @@ class GroupRunner implements IsolatedRunner {
   }
 }
 
-// Ignores errors: a process that is gone emits `close`.
-function send(child: ChildProcess, message: IsolatedCommand): void {
-  child.send(message, () => {})
-}
+const send: (child: ChildProcess, command: IsolatedCommand) => void = sendMessage

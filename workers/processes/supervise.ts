@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { StartError } from '../../sql/start-error.ts'
 import { START_REFUSED_STATUS, SUPERVISED_VARIABLE } from '../../tasks/supervised.ts'
+import { watchEnd } from './child-process.ts'
 
 /** A child process. Its script reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */
 export interface ChildSpec {
@@ -132,11 +133,9 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
     resolve()
     onExit(child, code, signal)
   }
-  childProcess.once('exit', finish)
-  childProcess.on('error', (error) => {
-    log('error', { child: name, error: error.message }, 'Child process failed')
-    if (childProcess.pid === undefined) finish(null, null) // A process that never ran emits no `exit`.
-  })
+  watchEnd(childProcess, finish, (error) =>
+    log('error', { child: name, error: error.message }, 'Child process failed'),
+  )
   childProcess.on('message', (message) => {
     if (child.isReady || (message as { ready?: unknown } | null)?.ready !== true) return
     child.isReady = true
