@@ -32,7 +32,7 @@ function listLoadedModules(file: string): { own: string[]; packages: Set<string>
 
 // Slightly above the actual module counts.
 const MAX_EDGE_MODULES = 795
-const MAX_WORKER_MODULES = 600
+const MAX_WORKER_MODULES = 605
 
 // Parsers, providers and other packages that few requests or jobs need.
 const RARE_PACKAGES =
