@@ -1,8 +1,8 @@
 import { lockFactors, revokeCredentials } from '../sql/accounts/credentials.ts'
 import { unscheduleDeletion } from '../sql/accounts/deletions.ts'
-import { notifyAccountChanged, upsertAdmin } from '../sql/accounts.ts'
-import { type AuditKind, appendAudit } from '../sql/audit.ts'
-import { StartError } from '../sql/start-error.ts'
+import { notifyAccountChanged, upsertAdmin } from '../sql/accounts/accounts.ts'
+import { type AuditKind, appendAudit } from '../sql/audit/audit.ts'
+import { StartError } from '../sql/server/start-error.ts'
 import { findPasswordProblem } from './password-rules.ts'
 import type { Edge } from './pipeline/context.ts'
 

@@ -12,12 +12,12 @@ import {
   notifyAccountChanged,
   setPassword,
   upsertAdmin,
-} from '../sql/accounts.ts'
-import { type AuditKind, appendAudit } from '../sql/audit.ts'
+} from '../sql/accounts/accounts.ts'
+import { type AuditKind, appendAudit } from '../sql/audit/audit.ts'
 import type { Database, Query } from '../sql/db.ts'
 import { countSelectedJobs, type JobFilter, type JobSelection, listSelectedIds } from '../sql/jobs/search.ts'
-import { unlockLogin } from '../sql/limits.ts'
-import { createPublisher } from '../sql/notify.ts'
+import { unlockLogin } from '../sql/limits/limits.ts'
+import { createPublisher } from '../sql/connections/notify.ts'
 import { digestOf } from '../tasks/accounts/tokens.ts'
 import { UsageError } from '../tasks/command.ts'
 import { createTaskFinder, tasks } from '../tasks/index.ts'

@@ -1,4 +1,4 @@
-import type { BlobLocation } from '../sql/blobs.ts'
+import type { BlobLocation } from '../sql/documents/blobs.ts'
 import { fail } from '../sql/errors.ts'
 import { sendPieces } from './blobs.ts'
 import { matchesEtag, parseRange } from './http/range.ts'

@@ -1,19 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDatabase } from '../sql/db.ts'
-import { ConnectionGroup } from '../sql/driver.ts'
-import { createDurableReads, writeCommitBarrier } from '../sql/durable-reads.ts'
-import { type HealthCheck, startHealthCheck } from '../sql/health-check.ts'
-import { cancelJobs } from '../sql/jobs.ts'
-import { type Listener, listen } from '../sql/listen.ts'
+import { ConnectionGroup } from '../sql/connections/driver.ts'
+import { createDurableReads, writeCommitBarrier } from '../sql/reads/durable-reads.ts'
+import { type HealthCheck, startHealthCheck } from '../sql/connections/health-check.ts'
+import { cancelJobs } from '../sql/jobs/jobs.ts'
+import { type Listener, listen } from '../sql/connections/listen.ts'
 import {
   ACCOUNT_CHANGED_CHANNEL,
   createPublisher,
   JOB_EVENTS_CHANNEL,
   WORKER_CHANGED_CHANNEL,
-} from '../sql/notify.ts'
-import { createReader } from '../sql/reader.ts'
-import { createSlowReads } from '../sql/slow-reads.ts'
-import { createVisibilityTracker, type VisibilityTracker } from '../sql/visibility.ts'
+} from '../sql/connections/notify.ts'
+import { createReader } from '../sql/reads/reader.ts'
+import { createSlowReads } from '../sql/reads/slow-reads.ts'
+import { createVisibilityTracker, type VisibilityTracker } from '../sql/reads/visibility.ts'
 import { createBlobs } from '../tasks/documents/blobs.ts'
 import type { Log } from '../tasks/log.ts'
 import { waitForDatabase } from '../tasks/outage.ts'

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { fail } from '../sql/errors.ts'
-import { CHALLENGE_SECONDS } from '../sql/passkeys.ts'
+import { CHALLENGE_SECONDS } from '../sql/accounts/passkeys.ts'
 import type { Settings } from '../tasks/settings.ts'
 
 /** Options that browsers need to create or use a passkey (WebAuthn Level 3), in the JSON format that they parse. */

@@ -1,5 +1,5 @@
 import { flushCompileCache } from 'node:module'
-import { countAdmins } from '../sql/accounts.ts'
+import { countAdmins } from '../sql/accounts/accounts.ts'
 import { formatSetupNotice } from '../tasks/accounts/tokens.ts'
 import { loadFileType } from '../tasks/documents/media.ts'
 import { createLog, type Log } from '../tasks/log.ts'

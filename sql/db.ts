@@ -8,14 +8,14 @@ import {
   sql as slonikSql,
 } from 'slonik'
 import { z } from 'zod'
-import type { ConnectionGroup } from './driver.ts'
+import type { ConnectionGroup } from './connections/driver.ts'
+import { parseServers } from './connections/hosts.ts'
+import { createPoolDriver } from './connections/pool-driver.ts'
+import { createSemaphore, type WaitLimit } from './connections/semaphore.ts'
+import type { SlowStatements } from './connections/slow.ts'
 import { mapDatabaseError } from './error-mapping.ts'
 import { Failure, fail } from './errors.ts'
-import { parseServers } from './hosts.ts'
-import { createPoolDriver } from './pool-driver.ts'
-import type { ReadStatement, ReadValue } from './reader.ts'
-import { createSemaphore, type WaitLimit } from './semaphore.ts'
-import type { SlowStatements } from './slow.ts'
+import type { ReadStatement, ReadValue } from './reads/reader.ts'
 
 /**
  * Access to PostgreSQL and the only importer of slonik. `sql/<area>.ts` builds queries as values. The caller picks the
@@ -100,7 +100,7 @@ export interface DatabaseOptions {
   readonly waitMs?: number
   /** Group to which the pool adds its connections. */
   readonly connections?: ConnectionGroup
-  /** Receives the end of the WAL after each commit, including those of single statements. See `sql/wal.ts`. */
+  /** Receives the end of the WAL after each commit, including those of single statements. See `sql/reads/wal.ts`. */
   readonly onCommit?: (position: string) => void
   /** Receives slow statements. */
   readonly slow?: SlowStatements | undefined

@@ -23,7 +23,7 @@ export async function withDatabase<T>(
   const { databaseUrl, databaseUrlUnpooled, dataDir } = settings
   if (databaseUrl !== undefined)
     return callback({ url: databaseUrl, directUrl: databaseUrlUnpooled ?? databaseUrl })
-  const { findRunningUrl, startEmbedded } = await import('../sql/embedded.ts')
+  const { findRunningUrl, startEmbedded } = await import('../sql/server/embedded/embedded.ts')
   const running = findRunningUrl(dataDir)
   if (running !== null) return callback({ url: running, directUrl: running })
   const started = await startEmbedded({ dataDir: resolve(dataDir) })

@@ -1,12 +1,12 @@
 import { enableCodeCache } from './code-cache.ts'
 
 enableCodeCache()
-const { migrate } = await import('../sql/migrate.ts')
+const { migrate } = await import('../sql/server/migrate.ts')
 const { runCommand, printLine, withDatabase, withPool } = await import('./command.ts')
 const { waitForDatabase } = await import('./outage.ts')
 const { loadSecretKey, loadSettingsOrExit } = await import('./process.ts')
 const { formatSetupNotice } = await import('./accounts/tokens.ts')
-const { countAdmins } = await import('../sql/accounts.ts')
+const { countAdmins } = await import('../sql/accounts/accounts.ts')
 
 // `npm run migrate`, the release step of a deployment: waits for the database and migrates it to the current schema. If
 // there is no admin, it prints the setup link.

@@ -1,4 +1,4 @@
-import { type DependentRows, purgeRows } from '../sql/purge.ts'
+import { type DependentRows, purgeRows } from '../sql/retention/purge.ts'
 import { runInBatches } from './batches.ts'
 import type { TaskContext } from './context.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { QUOTA_KINDS, QUOTA_NAMES, type QuotaKind, type Quotas } from '../sql/quotas.ts'
+import { QUOTA_KINDS, QUOTA_NAMES, type QuotaKind, type Quotas } from '../sql/quotas/quotas.ts'
 import { countField } from './setting-fields.ts'
 
 /** Quota settings, one per kind. */

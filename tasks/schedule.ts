@@ -1,6 +1,6 @@
 import type { Queries } from '../sql/db.ts'
-import { runScheduleEntry } from '../sql/schedules.ts'
-import { StartError } from '../sql/start-error.ts'
+import { runScheduleEntry } from '../sql/jobs/schedules.ts'
+import { StartError } from '../sql/server/start-error.ts'
 import { purgeAccounts } from './accounts/purge.ts'
 import { scoreSentiment } from './ai/sentiment.ts'
 import { retagPosts } from './blog/retag.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseServers } from '../sql/hosts.ts'
+import { parseServers } from '../sql/connections/hosts.ts'
 
 /** Schemas of settings in the environment. */
 

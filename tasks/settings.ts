@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Quotas } from '../sql/quotas.ts'
-import type { ReadKind } from '../sql/slow-reads.ts'
+import type { Quotas } from '../sql/quotas/quotas.ts'
+import type { ReadKind } from '../sql/reads/slow-reads.ts'
 import { type AccountSettings, accountShape, buildAccountSettings } from './accounts/settings.ts'
 import { isLoopback, resolveServedHosts, type ServedHosts } from './addresses.ts'
 import { AI_PROVIDERS, keySettingName, PROVIDERS } from './ai/providers.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Queries } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
-import { enqueueJobs, type JobSpec } from '../sql/jobs.ts'
+import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import type { TaskContext } from './context.ts'
 import type { Settings } from './settings.ts'
 import { getCurrentOrigin } from './telemetry/tracing.ts'

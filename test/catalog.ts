@@ -3,7 +3,7 @@ import { AI_PROVIDERS } from '../tasks/ai/providers.ts'
 import { parseModelsDev } from '../tasks/llm/models-dev.ts'
 
 /**
- * Converts a models.dev list, such as https://models.dev/api.json, to the seed `sql/seeds/llm.sql` (`npm run catalog --
+ * Converts a models.dev list, such as https://models.dev/api.json, to the seed `sql/llm/seeds.sql` (`npm run catalog --
  * FILE`). The seed holds the built-in models, which are those of six providers.
  */
 

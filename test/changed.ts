@@ -18,8 +18,8 @@ const REGISTRIES: ReadonlySet<string> = new Set([
 ])
 // Imported by every test that uses the migrated schema.
 const DATABASE_MODULE = 'test/database.ts'
-const MIGRATED_PATHS = /^sql\/(schema|migrations|functions)\//
-const FUNCTION_PATH = /^sql\/functions\/[^/]+\/(\w+)\.sql$/
+const MIGRATED_PATHS = /^sql\/(migrations\/|\w+\/(functions\/|tables\.sql|seeds\.sql))/
+const FUNCTION_PATH = /^sql\/\w+\/functions\/(\w+)\.sql$/
 const FILE_STRINGS = /(['"`])([\w./-]*\.\w+)\1/g
 
 /** Files that differ from a commit, as paths from the root: work tree and untracked files included. */
@@ -98,7 +98,7 @@ function findCallers(file: string, graph: Graph): string[] {
   const name = FUNCTION_PATH.exec(file)?.[1]
   if (name === undefined) return [DATABASE_MODULE]
   const names = new Set([name])
-  const functions = globSync('sql/functions/*/*.sql', { cwd: ROOT })
+  const functions = globSync('sql/*/functions/*.sql', { cwd: ROOT })
   const texts = new Map(
     functions.map((path) => [basename(path, extname(path)), readFileSync(posix.join(ROOT, path), 'utf8')]),
   )

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { migrate } from '../sql/migrate.ts'
+import { migrate } from '../sql/server/migrate.ts'
 import { Cluster, createMultiHostUrl } from './cluster.ts'
 import { openUnownedLink } from './flow/link.ts'
 import { Client, launchProcess } from './service.ts'

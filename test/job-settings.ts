@@ -1,4 +1,4 @@
-import { QUOTA_KINDS, QUOTA_NAMES, type Quotas } from '../sql/quotas.ts'
+import { QUOTA_KINDS, QUOTA_NAMES, type Quotas } from '../sql/quotas/quotas.ts'
 import type { JobSettings } from '../tasks/task.ts'
 
 export const DEFAULT_QUOTAS = Object.fromEntries(

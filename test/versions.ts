@@ -132,17 +132,17 @@ export const EXPANDING_CHANGES: Changes = {
   'sql/migrations/900006-job-name.sql':
     '-- not in a transaction\ncreate index concurrently job_name_idx on job (name, ordinal);',
   // The trigger's table is missing in the baseline.
-  'sql/functions/documents/reminder_noted.sql': `
+  'sql/documents/functions/reminder_noted.sql': `
       create or replace function reminder_noted() returns trigger language plpgsql as $$
       begin
         new.noted_at := now();
         return new;
       end $$;
       create or replace trigger reminder_noted before insert on reminder for each row execute function reminder_noted();`,
-  'sql/functions/orgs/organization_json.sql': [['o.description', 'o.about']],
+  'sql/orgs/functions/organization_json.sql': [['o.description', 'o.about']],
   // This change causes all functions and triggers of the ledger to be applied again.
-  'sql/functions/jobs/job_finish.sql': [['create or replace', '-- Changed.\ncreate or replace']],
-  'sql/orgs.ts': [
+  'sql/jobs/functions/job_finish.sql': [['create or replace', '-- Changed.\ncreate or replace']],
+  'sql/orgs/orgs.ts': [
     ['(name, slug, description, is_active', '(name, slug, about, is_active'],
     ['description = case when', 'about = case when'],
     ['then description else', 'then about else'],

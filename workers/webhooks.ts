@@ -1,5 +1,5 @@
 import type { Database } from '../sql/db.ts'
-import { listDueEndpoints } from '../sql/webhooks.ts'
+import { listDueEndpoints } from '../sql/webhooks/webhooks.ts'
 import type { Log } from '../tasks/log.ts'
 import { type Periodic, runPeriodically } from '../tasks/periodic.ts'
 import { enqueueMany, type JobSettings } from '../tasks/task.ts'

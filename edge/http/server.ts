@@ -1,5 +1,5 @@
 import * as uWS from 'uWebSockets.js'
-import { StartError } from '../../sql/start-error.ts'
+import { StartError } from '../../sql/server/start-error.ts'
 import { Body } from './body.ts'
 import { UwsExchange } from './exchange.ts'
 import { Heads } from './head.ts'

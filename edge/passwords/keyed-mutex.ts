@@ -1,4 +1,4 @@
-import { createSemaphore, type Semaphore } from '../../sql/semaphore.ts'
+import { createSemaphore, type Semaphore } from '../../sql/connections/semaphore.ts'
 
 /** A mutex per key. Runs one function per key at a time, in order. Different keys do not wait for each other. */
 export class KeyedMutex {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { readAccountState } from '../../sql/accounts.ts'
-import type { Reader } from '../../sql/reader.ts'
+import { readAccountState } from '../../sql/accounts/accounts.ts'
+import type { Reader } from '../../sql/reads/reader.ts'
 import type { Role } from './access.ts'
 
 /** The part of an account that determines access. */

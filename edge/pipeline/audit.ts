@@ -1,4 +1,4 @@
-import { type AuditEvent, type AuditKind, appendAudit } from '../../sql/audit.ts'
+import { type AuditEvent, type AuditKind, appendAudit } from '../../sql/audit/audit.ts'
 import type { Query } from '../../sql/db.ts'
 import type { Caller } from './auth.ts'
 import type { RequestContext } from './request-context.ts'

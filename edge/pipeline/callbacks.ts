@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import type { JobCallback } from '../../sql/webhooks.ts'
+import type { JobCallback } from '../../sql/webhooks/webhooks.ts'
 import { validateWebhookUrl, webhookHostOf } from '../../tasks/webhooks/url.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { failInvalidField } from './input.ts'

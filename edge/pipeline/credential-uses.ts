@@ -1,5 +1,5 @@
 import { recordSessionUse, type UsedSession } from '../../sql/accounts/sessions.ts'
-import { recordKeyUse } from '../../sql/api-keys.ts'
+import { recordKeyUse } from '../../sql/keys/api-keys.ts'
 import type { Database } from '../../sql/db.ts'
 import { storePeriodically } from '../../tasks/periodic.ts'
 

@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../../sql/db.ts'
-import { type EnqueuedJob, enqueueJobs, type JobSpec } from '../../sql/jobs.ts'
-import type { Publisher } from '../../sql/notify.ts'
+import { type EnqueuedJob, enqueueJobs, type JobSpec } from '../../sql/jobs/jobs.ts'
+import type { Publisher } from '../../sql/connections/notify.ts'
 import { type Batcher, createBatcher } from './batcher.ts'
 
 /**

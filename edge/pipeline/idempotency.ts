@@ -1,6 +1,6 @@
 import type { Queries, Transaction } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { type Claim, claimKey, type StoredResponse, storeKey, storeResponse } from '../../sql/idempotency.ts'
+import { type Claim, claimKey, type StoredResponse, storeKey, storeResponse } from '../../sql/idempotency/idempotency.ts'
 import { computeMac } from '../../tasks/accounts/tokens.ts'
 import { formatFailure, type Header, type StoredReply } from '../http/reply.ts'
 import type { Edge } from './context.ts'

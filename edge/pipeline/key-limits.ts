@@ -1,4 +1,4 @@
-import { reserveRequests } from '../../sql/api-keys.ts'
+import { reserveRequests } from '../../sql/keys/api-keys.ts'
 import type { Database } from '../../sql/db.ts'
 import type { RateLimit } from '../../tasks/setting-fields.ts'
 import type { Header } from '../http/reply.ts'

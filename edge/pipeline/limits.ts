@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Database } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
-import { countRequest } from '../../sql/limits.ts'
+import { countRequest } from '../../sql/limits/limits.ts'
 import { networkKeyOf } from '../../tasks/addresses.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { Caller } from './auth.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type KeyType, MAX_COUNTED_ROWS, type PageValues } from '../../sql/lists.ts'
+import { type KeyType, MAX_COUNTED_ROWS, type PageValues } from '../../sql/reads/lists.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import { failInvalidField } from './input.ts'
 import { type Answer, answerJson } from './route.ts'

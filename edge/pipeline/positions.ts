@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { formatPosition, type Position, parsePosition, type Wal } from '../../sql/wal.ts'
+import { formatPosition, type Position, parsePosition, type Wal } from '../../sql/reads/wal.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { formatCookieName, formatSetCookie, readCookie } from '../http/cookies.ts'
 import type { Header } from '../http/reply.ts'

@@ -1,4 +1,4 @@
-import type { Reads } from '../../sql/slow-reads.ts'
+import type { Reads } from '../../sql/reads/slow-reads.ts'
 import type { Edge } from './context.ts'
 import type { RequestContext } from './request-context.ts'
 import type { AnyRoute } from './route.ts'

@@ -1,6 +1,6 @@
 import type { Transaction } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
-import type { JobSpec } from '../../sql/jobs.ts'
+import type { JobSpec } from '../../sql/jobs/jobs.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
 import { bodyOf, toCheckedAnswer } from './answers.ts'
 import { answerFailure, type KeyRef, runOnce } from './idempotency.ts'

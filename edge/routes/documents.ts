@@ -6,7 +6,7 @@ import {
   readTaggedDocuments,
   readTrash,
   TRASH_ORDER,
-} from '../../sql/documents.ts'
+} from '../../sql/documents/documents.ts'
 import { buildPageQueryFields, buildPageValues, buildSortSchema } from '../pipeline/lists.ts'
 import { answerCompactJson, area, route } from '../pipeline/route.ts'
 import { Day, option } from '../pipeline/schemas.ts'

@@ -10,8 +10,8 @@ import {
   readPrices,
   readVendors,
 } from '../../sql/llm/reads.ts'
-import { chooseModel, findChosenModel, lockModelsById, resetModel } from '../../sql/llm.ts'
-import type { Reader } from '../../sql/reader.ts'
+import { chooseModel, findChosenModel, lockModelsById, resetModel } from '../../sql/llm/models.ts'
+import type { Reader } from '../../sql/reads/reader.ts'
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../tasks/llm/modalities.ts'
 import { syncCatalog } from '../../tasks/llm/sync.ts'

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { type Query, readWithin } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { readJob } from '../../sql/jobs.ts'
+import { readJob } from '../../sql/jobs/jobs.ts'
 import {
   pauseScheduleEntry,
   readSchedule,
   readSchedules,
   resumeScheduleEntry,
   type ScheduleEntry,
-} from '../../sql/schedules.ts'
+} from '../../sql/jobs/schedules.ts'
 import { computeNextRun } from '../../tasks/cron.ts'
 import { type CronEntry, runEntry, scheduleEntries } from '../../tasks/schedule.ts'
 import { appendAuditEvent } from '../pipeline/audit.ts'

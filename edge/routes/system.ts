@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { RETAINED_TABLES, readTables } from '../../sql/sizes.ts'
-import { readSpending } from '../../sql/spending.ts'
+import { RETAINED_TABLES, readTables } from '../../sql/system/sizes.ts'
+import { readSpending } from '../../sql/system/spending.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { RETENTION_SETTINGS } from '../../tasks/system/settings.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
-import { readNamedQueues, readTaskResult } from '../../sql/tasks.ts'
+import { readNamedQueues, readTaskResult } from '../../sql/jobs/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.ts'

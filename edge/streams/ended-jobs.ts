@@ -1,5 +1,5 @@
-import { MAX_ENDED_PER_READ, readEndedJobIds } from '../../sql/jobs.ts'
-import type { Reads } from '../../sql/slow-reads.ts'
+import { MAX_ENDED_PER_READ, readEndedJobIds } from '../../sql/jobs/jobs.ts'
+import type { Reads } from '../../sql/reads/slow-reads.ts'
 
 /** A position in the list of ended jobs, which is ordered by end time. */
 export interface EndedJobsCursor {

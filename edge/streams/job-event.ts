@@ -40,7 +40,7 @@ export function* groupByJob(events: readonly JobEvent[]): Generator<readonly Job
 /** Copies a slice, so that a long-lived id does not keep the whole source string in memory. */
 const copyString = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
-/** Parses a line of `sql/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */
+/** Parses a line of `sql/jobs/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */
 export function parseJobEvent(line: string): JobEvent {
   const fields: string[] = []
   let from = 0

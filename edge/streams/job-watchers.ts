@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs.ts'
-import type { Reads } from '../../sql/slow-reads.ts'
+import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs/jobs.ts'
+import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { groupByJob, type JobEvent, parseJobEvent } from './job-event.ts'
 
 // Maximum time in ms of a delivery before it yields to requests. Each watcher costs 14 µs, and there may be thousands.

@@ -1,5 +1,5 @@
 import { type Monitor, parseMonitor, readMonitor } from '../../sql/jobs/monitor.ts'
-import type { Reads } from '../../sql/slow-reads.ts'
+import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { compactJson } from '../http/compact.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 

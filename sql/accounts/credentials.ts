@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { endSessions, invalidateMailedTokens } from '../accounts.ts'
 import { noRows, type Query, sql } from '../db.ts'
+import { endSessions, invalidateMailedTokens } from './accounts.ts'
 
 /** Everything that gives access to an account: sign-in factors, sessions, API keys, mailed tokens and webhook endpoints. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { JsonText, type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Changes of an account's email address, which both addresses must confirm. */
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { BlobLocation } from '../blobs.ts'
 import { noRows, type Query, sql } from '../db.ts'
-import { buildArrayText, type PageValues } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { BlobLocation } from '../documents/blobs.ts'
+import { buildArrayText, type PageValues } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 import { IS_DOCUMENT_RETAINED } from './export.ts'
 
 /** Queries about finished exports, and about the data of an export that `export.ts` does not cover. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { NewAccount } from '../accounts.ts'
 import { type Query, sql } from '../db.ts'
+import type { NewAccount } from './accounts.ts'
 
 export interface ImportedAccount extends NewAccount {
   readonly isVerified: boolean

@@ -6,8 +6,8 @@ import {
   mapOrders,
   type PageValues,
   pairConditions,
-} from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+} from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Queries for the list of accounts that admins see. */
 

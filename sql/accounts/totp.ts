@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Second factor of accounts: one-time codes and recovery codes. A sign-in uses them up in `decideLogin`. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement, ReadValue } from '../reader.ts'
+import type { ReadStatement, ReadValue } from '../reads/reader.ts'
 
 /** Sentiment scores of conversations. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Statements that start a turn, and statements that read it while it runs. `ai_turn_settle` records its outcome. */
 

@@ -1,5 +1,5 @@
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement, ReadValue } from '../reader.ts'
+import type { ReadStatement, ReadValue } from '../reads/reader.ts'
 
 /** Token usage of models, and its cost. */
 

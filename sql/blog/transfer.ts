@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { PostStatus } from '../blog.ts'
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
+import type { PostStatus } from './posts.ts'
 
 /** Exports posts, and imports posts from uploaded files. */
 

@@ -1,11 +1,11 @@
+import { buildListText, type List, mapOrders, type PageValues } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 import {
   type DOCUMENT_ORDERS,
   LIST_CONDITION,
   LIVE_DOCUMENTS_CONDITION,
   type ListFilters,
-} from '../documents.ts'
-import { buildListText, type List, mapOrders, type PageValues } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+} from './documents.ts'
 
 // Maximum number of matches of a term that a search ranks, in index order. Bounds the cost of a frequent word. If a
 // term has more, the search also ranks its matches in the owner's newest documents, up to the same number of documents.

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { JOB_EVENTS_CHANNEL, MAX_IDS_PER_PAYLOAD } from '../connections/notify.ts'
 import { noRows, type Query, sql } from '../db.ts'
-import { JOB_EVENTS_CHANNEL, MAX_IDS_PER_PAYLOAD } from '../notify.ts'
 
-/** Deliveries from the queue, and statements to claim jobs with them; see `functions/jobs/job_claim.sql`. */
+/** Deliveries from the queue, and statements to claim jobs with them; see `functions/job_claim.sql`. */
 
 /** A delivery says that a mailbox has due jobs of a task, starting at an ordinal. */
 export interface Delivery {

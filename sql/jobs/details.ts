@@ -1,5 +1,5 @@
-import { buildRetainedCondition, buildVisibleCondition, JOB_JSON, type VisibleJob } from '../jobs.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
+import { buildRetainedCondition, buildVisibleCondition, JOB_JSON, type VisibleJob } from './jobs.ts'
 
 /** Statement that reads the details of one job as a consistent snapshot. */
 

@@ -1,6 +1,6 @@
-import { JOB_JSON, PRIVATE_QUEUES } from '../jobs.ts'
-import { buildTimeSpanCondition, cursorOf, type List, mapOrders } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+import { buildTimeSpanCondition, cursorOf, type List, mapOrders } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
+import { JOB_JSON, PRIVATE_QUEUES } from './jobs.ts'
 
 /**
  * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, and thus never sorts all

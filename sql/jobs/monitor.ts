@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 import { buildWaitingSince, IN_INDEX_PART, INDEX_PARTS, LIVE_COUNTS } from './lists.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */

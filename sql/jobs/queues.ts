@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../connections/notify.ts'
 import { JsonText, type Query, sql } from '../db.ts'
-import { QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../notify.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 import { buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 import { type TallyWindow, WINDOWS } from './tallies.ts'
 

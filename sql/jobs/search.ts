@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { cursorOf, MAX_COUNTED_ROWS } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+import { cursorOf, MAX_COUNTED_ROWS } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Job search for admins. Each page scans a bounded number of jobs. */
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import type { ReadStatement } from '../reader.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Outcomes of attempts per time span. These statistics outlive the jobs. */
 

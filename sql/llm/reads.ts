@@ -1,5 +1,5 @@
-import { buildArrayText, type PageValues } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+import { buildArrayText, type PageValues } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Reads of the model catalog as public JSON. */
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { LIST_BY_TAG_CONDITION, LIST_CONDITION, type ListFilters } from '../documents.ts'
-import type { ReadStatement } from '../reader.ts'
+import { LIST_BY_TAG_CONDITION, LIST_CONDITION, type ListFilters } from '../documents/documents.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Document collections: their filters and the documents to index. */
 

@@ -1,4 +1,4 @@
-/** Errors of retrieval. `sql/errors.ts` adds them to its table. */
+/** Errors of retrieval: part of the table in `errors.ts`. */
 export const ragErrors = {
   'rag.missing': { detail: 'Collection not found' },
   'rag.name_taken': { detail: 'Another collection has this name' },

@@ -1,5 +1,5 @@
-import { buildArrayText, buildPageSubquery, type PageValues } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+import { buildArrayText, buildPageSubquery, type PageValues } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
 /** Reads of collections as public JSON. */
 

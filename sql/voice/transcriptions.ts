@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
-import { buildArrayText, type PageValues } from '../lists.ts'
-import type { ReadStatement } from '../reader.ts'
+import { buildArrayText, type PageValues } from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
 
-/** Transcriptions. `schema/14-voice.sql` has their table, and `voice_transcription_settle` records their outcome. */
+/** Transcriptions. `voice/tables.sql` has their table, and `voice_transcription_settle` records their outcome. */
 
 /** A transcription to add. */
 export interface NewTranscription {

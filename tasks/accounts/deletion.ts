@@ -1,6 +1,6 @@
 import { deleteAccount } from '../../sql/accounts/deletions.ts'
-import { notifyAccountChanged } from '../../sql/accounts.ts'
-import { type AuditEvent, appendAudit } from '../../sql/audit.ts'
+import { notifyAccountChanged } from '../../sql/accounts/accounts.ts'
+import { type AuditEvent, appendAudit } from '../../sql/audit/audit.ts'
 import type { Queries } from '../../sql/db.ts'
 import { type EnqueueOptions, enqueue } from '../task.ts'
 import { createInheritanceEvents } from './inheritance.ts'

@@ -1,5 +1,5 @@
 import type { LeaveOutcome } from '../../sql/accounts/deletions.ts'
-import type { AuditEvent } from '../../sql/audit.ts'
+import type { AuditEvent } from '../../sql/audit/audit.ts'
 
 /**
  * Returns the audit events for the organizations whose only owner was this account. Each organization was either

@@ -1,5 +1,5 @@
-import { insertAccountMail } from '../../sql/comms.ts'
-import { countRequest } from '../../sql/limits.ts'
+import { insertAccountMail } from '../../sql/comms/sends.ts'
+import { countRequest } from '../../sql/limits/limits.ts'
 import { sendOnce } from '../comms/send.ts'
 import { rejectSuppressedAddresses } from '../comms/suppression.ts'
 import type { TaskContext } from '../context.ts'

@@ -1,4 +1,4 @@
-import { findRecipientById } from '../../sql/accounts.ts'
+import { findRecipientById } from '../../sql/accounts/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { composeNoticeEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'

@@ -1,4 +1,4 @@
-import { findRecipientByEmail, insertMailedToken } from '../../sql/accounts.ts'
+import { findRecipientByEmail, insertMailedToken } from '../../sql/accounts/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { composePasswordResetEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'

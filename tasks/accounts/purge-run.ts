@@ -1,5 +1,5 @@
 import { LEAVE_BATCH_SIZE, leaveOrganizations } from '../../sql/accounts/deletions.ts'
-import { appendAudit } from '../../sql/audit.ts'
+import { appendAudit } from '../../sql/audit/audit.ts'
 import {
   ACCOUNT_DEPENDENTS,
   listDeletedAccounts,
@@ -7,7 +7,7 @@ import {
   ORGANIZATION_DEPENDENTS,
   removeAccount,
   removeOrganization,
-} from '../../sql/purge.ts'
+} from '../../sql/retention/purge.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'

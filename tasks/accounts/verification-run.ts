@@ -1,4 +1,4 @@
-import { findRecipientById, insertMailedToken } from '../../sql/accounts.ts'
+import { findRecipientById, insertMailedToken } from '../../sql/accounts/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { composeVerificationEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'

@@ -10,7 +10,7 @@ import {
 } from '../../sql/ai/sentiment.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
 import { Failure } from '../../sql/errors.ts'
-import { findChosenModel } from '../../sql/llm.ts'
+import { findChosenModel } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { resolveModel } from './model.ts'
 import type { Question } from './ports.ts'

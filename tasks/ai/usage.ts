@@ -1,4 +1,4 @@
-import { findPriceOn } from '../../sql/llm.ts'
+import { findPriceOn } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { computeCost } from '../llm/cost.ts'
 import type { Question, Tokens } from './ports.ts'

@@ -8,11 +8,11 @@ import {
   openSnapshot,
   type SectionSource,
   type StoredBytes,
-} from '../../sql/backup/dump.ts'
-import { BackupError, MAGIC } from '../../sql/backup/format.ts'
+} from '../../sql/server/backup/dump.ts'
+import { BackupError, MAGIC } from '../../sql/server/backup/format.ts'
 import { createDatabase } from '../../sql/db.ts'
-import type { Client } from '../../sql/driver.ts'
-import { acquireLock } from '../../sql/file-lock.ts'
+import type { Client } from '../../sql/connections/driver.ts'
+import { acquireLock } from '../../sql/server/file-lock.ts'
 import type { CommandDatabase } from '../command.ts'
 import { type Blobs, createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'

@@ -1,7 +1,7 @@
 import { PassThrough, pipeline, type Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import type { SectionSource, Snapshot } from '../../sql/backup/dump.ts'
-import { encodeFinalFrame, encodeSection } from '../../sql/backup/format.ts'
+import type { SectionSource, Snapshot } from '../../sql/server/backup/dump.ts'
+import { encodeFinalFrame, encodeSection } from '../../sql/server/backup/format.ts'
 
 // Level 3 is fast and still compresses text well; images and PDFs do not shrink at any level.
 const GZIP_OPTIONS = { level: 3, chunkSize: 256 * 1024 }

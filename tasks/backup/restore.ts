@@ -1,5 +1,5 @@
-import type { SectionHeader } from '../../sql/backup/dump.ts'
-import { BackupError, readSections } from '../../sql/backup/format.ts'
+import type { SectionHeader } from '../../sql/server/backup/dump.ts'
+import { BackupError, readSections } from '../../sql/server/backup/format.ts'
 import {
   beginLoad,
   clearDatabase,
@@ -8,12 +8,12 @@ import {
   isEmptyDatabase,
   loadSection,
   readToEnd,
-} from '../../sql/backup/load.ts'
-import { deleteUnsealedBlobs, relocateBlob, relocateUnsealedBlobs } from '../../sql/blobs.ts'
+} from '../../sql/server/backup/load.ts'
+import { deleteUnsealedBlobs, relocateBlob, relocateUnsealedBlobs } from '../../sql/documents/blobs.ts'
 import { createDatabase } from '../../sql/db.ts'
-import { type Client, connect } from '../../sql/driver.ts'
-import { createEmptySchema, migrate } from '../../sql/migrate.ts'
-import { listMigrationNames } from '../../sql/migrations.ts'
+import { type Client, connect } from '../../sql/connections/driver.ts'
+import { createEmptySchema, migrate } from '../../sql/server/migrate.ts'
+import { listMigrationNames } from '../../sql/server/migrations.ts'
 import type { CommandDatabase } from '../command.ts'
 import { createBlobs } from '../documents/blobs.ts'
 import type { Settings } from '../settings.ts'

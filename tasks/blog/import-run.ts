@@ -7,7 +7,7 @@ import {
 } from '../../sql/blog/transfer.ts'
 import type { Queries } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { fenceJob } from '../../sql/jobs.ts'
+import { fenceJob } from '../../sql/jobs/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
 import type { ImportPayload } from './import.ts'
 import type { ItemResult } from './items.ts'

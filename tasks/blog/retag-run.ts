@@ -1,4 +1,4 @@
-import { applyTagChange, findUnappliedTag, RETAG_BATCH_SIZE } from '../../sql/blog.ts'
+import { applyTagChange, findUnappliedTag, RETAG_BATCH_SIZE } from '../../sql/blog/posts.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 

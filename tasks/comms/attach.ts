@@ -1,5 +1,5 @@
-import { type BlobLocation, type DocumentContent, findDocumentContents, hasBlob } from '../../sql/blobs.ts'
-import type { SendAttachment } from '../../sql/comms.ts'
+import { type BlobLocation, type DocumentContent, findDocumentContents, hasBlob } from '../../sql/documents/blobs.ts'
+import type { SendAttachment } from '../../sql/comms/sends.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { buildDocumentFileName } from '../documents/file-name.ts'

@@ -8,7 +8,7 @@ import {
   markSent,
   markUnknown,
   type Send,
-} from '../../sql/comms.ts'
+} from '../../sql/comms/sends.ts'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import type { ProviderMessage, ProviderRequest, SubmitResult } from './ports.ts'

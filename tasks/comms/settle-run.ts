@@ -4,7 +4,7 @@ import {
   findSendById,
   findUnknownSends,
   type Send,
-} from '../../sql/comms.ts'
+} from '../../sql/comms/sends.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { createCallAdapter } from './call-run.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Send } from '../../sql/comms.ts'
+import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
 import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'

@@ -1,4 +1,4 @@
-import { setAttachmentsDue } from '../../sql/pages.ts'
+import { setAttachmentsDue } from '../../sql/documents/pages.ts'
 import type { AttachmentInfo, PageReader, TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import type { UploadedBlob } from './blobs.ts'

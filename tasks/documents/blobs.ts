@@ -6,7 +6,7 @@ import {
   findBlobLocation,
   markUploadDeleted,
   recordMultipartUpload,
-} from '../../sql/blobs.ts'
+} from '../../sql/documents/blobs.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Settings } from '../settings.ts'

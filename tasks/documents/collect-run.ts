@@ -5,7 +5,7 @@ import {
   markAbandonedBlobs,
   markBlobDeletedIfUnreferenced,
   readBlobDigest,
-} from '../../sql/blobs.ts'
+} from '../../sql/documents/blobs.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 

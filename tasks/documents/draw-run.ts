@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../sql/pages.ts'
+import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../sql/documents/pages.ts'
 import type { TaskContext } from '../context.ts'
 import { unsealPassword } from './passwords.ts'
 

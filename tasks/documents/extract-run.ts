@@ -10,8 +10,8 @@ import {
   setPassword,
   storePages,
   storeWords,
-} from '../../sql/pages.ts'
-import { requireQuota } from '../../sql/quotas.ts'
+} from '../../sql/documents/pages.ts'
+import { requireQuota } from '../../sql/quotas/quotas.ts'
 import type { PageReader, PageResult, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.ts'
 import { storeAttachments } from './attachments.ts'

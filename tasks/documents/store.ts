@@ -1,8 +1,8 @@
-import { findSealedBlob, lockDigest, sealBlob, unsealBlob } from '../../sql/blobs.ts'
+import { findSealedBlob, lockDigest, sealBlob, unsealBlob } from '../../sql/documents/blobs.ts'
 import type { Database, Queries } from '../../sql/db.ts'
-import { insertDocument, type NewDocument } from '../../sql/documents.ts'
+import { insertDocument, type NewDocument } from '../../sql/documents/documents.ts'
 import { fail } from '../../sql/errors.ts'
-import { findExceededQuota, type Quotas } from '../../sql/quotas.ts'
+import { findExceededQuota, type Quotas } from '../../sql/quotas/quotas.ts'
 import type { TaskLog } from '../context.ts'
 import type { Blobs, UploadedBlob } from './blobs.ts'
 

@@ -1,5 +1,5 @@
 import { Decimal } from 'decimal.js'
-import type { Price } from '../../sql/llm.ts'
+import type { Price } from '../../sql/llm/models.ts'
 
 /** Tokens of one request, by OpenAI's definitions. */
 export interface TokenUsage {

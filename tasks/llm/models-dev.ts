@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import type { ListedModel, ModelList, Price } from '../../sql/llm.ts'
+import type { ListedModel, ModelList, Price } from '../../sql/llm/models.ts'
 import { MODALITIES } from './modalities.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { KnownModel, ModelList } from '../../sql/llm.ts'
+import type { KnownModel, ModelList } from '../../sql/llm/models.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
 import { createListRefusal } from './models-dev.ts'
 

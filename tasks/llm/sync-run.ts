@@ -5,7 +5,7 @@ import {
   findLastListAttempt,
   listKnownModels,
   storeListRefusal,
-} from '../../sql/llm.ts'
+} from '../../sql/llm/models.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { parseModelsDev } from './models-dev.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AppliedList } from '../../sql/llm.ts'
+import { AppliedList } from '../../sql/llm/models.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
 const SyncPayload = z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() })

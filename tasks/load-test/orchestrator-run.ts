@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { deriveChildId } from '../../sql/ids.ts'
-import { getLoadTestProgress, getLoadTestTimes } from '../../sql/tasks.ts'
+import { getLoadTestProgress, getLoadTestTimes } from '../../sql/jobs/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { findLoadTask } from './loads.ts'

@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { findSubscriptionState } from '../../sql/payment-changes.ts'
+import { findSubscriptionState } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from './cancel-at-provider.ts'
 import type { Cancellation } from './shapes.ts'

@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { findPayer, linkCustomer, replaceCustomer } from '../../sql/payment-changes.ts'
+import { findPayer, linkCustomer, replaceCustomer } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { CheckoutPayload } from './checkout.ts'
 import type { CheckoutSession } from './shapes.ts'

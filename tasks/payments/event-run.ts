@@ -1,4 +1,4 @@
-import { applyStoredEvent, findPendingEvent } from '../../sql/payment-changes.ts'
+import { applyStoredEvent, findPendingEvent } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import { changesOf, findRequiredLookUp } from './changes.ts'

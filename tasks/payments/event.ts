@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Queries } from '../../sql/db.ts'
-import { linkEventToJob, type NewEvent, storeEvent } from '../../sql/payment-changes.ts'
+import { linkEventToJob, type NewEvent, storeEvent } from '../../sql/payments/changes.ts'
 import { defineTask, type EnqueueOptions, enqueue, loadLazily } from '../task.ts'
 import { subjectOf, toProviderEvent } from './provider-events.ts'
 import { objectOf } from './reading.ts'

@@ -1,4 +1,4 @@
-import { applyChanges } from '../../sql/payment-changes.ts'
+import { applyChanges } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { LookUpRequest } from './changes.ts'
 import type { Change } from './facts.ts'

@@ -1,4 +1,4 @@
-import type { Refund } from '../../sql/payment-changes.ts'
+import type { Refund } from '../../sql/payments/changes.ts'
 import type { Change } from './facts.ts'
 import type { PaymentId, PaymentProvider } from './provider.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { NewEvent } from '../../sql/payment-changes.ts'
+import type { NewEvent } from '../../sql/payments/changes.ts'
 import { idOf, isDeeperThan, objectOf, type ProviderObject, toStorable } from './reading.ts'
 
 /** An event about one of the provider's objects, with the object's state after the event. */

@@ -10,7 +10,7 @@ import {
   type Refund,
   refuseRefund,
   setReconciledTime,
-} from '../../sql/payment-changes.ts'
+} from '../../sql/payments/changes.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import type { EnqueueOptions } from '../task.ts'

@@ -5,7 +5,7 @@ import {
   findTransactionJson,
   type Refund,
   refuseRefund,
-} from '../../sql/payment-changes.ts'
+} from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import { type ResolvedPayment, resolvePayment } from './payment-id.ts'
 import { isKnownReason, type ObjectSnapshot } from './provider.ts'

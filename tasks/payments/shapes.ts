@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TRANSACTION_STATUSES } from '../../sql/payments.ts'
+import { TRANSACTION_STATUSES } from '../../sql/payments/payments.ts'
 
 /** Public shapes of payments, which are also the results of tasks that callers wait for. */
 

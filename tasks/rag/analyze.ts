@@ -1,4 +1,4 @@
-import type { NewChunk } from '../../sql/rag.ts'
+import type { NewChunk } from '../../sql/rag/collections.ts'
 import { type Chunk, type Format, splitIntoChunks } from './chunks.ts'
 import { decodeText } from './read.ts'
 import { hashTerm, tokenize } from './words.ts'

@@ -8,7 +8,7 @@ import {
   type NewFile,
   swapBuild,
   VACUUM_STATEMENTS,
-} from '../../sql/rag.ts'
+} from '../../sql/rag/collections.ts'
 import type { TaskContext } from '../context.ts'
 import { ANALYSIS_VERSION } from './analyze.ts'
 import { embedBuild } from './embed-build.ts'

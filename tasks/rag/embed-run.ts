@@ -5,7 +5,7 @@ import {
   listChunkTexts,
   type Neighbour,
   type NewVectors,
-} from '../../sql/rag.ts'
+} from '../../sql/rag/collections.ts'
 import type { TaskContext } from '../context.ts'
 import type { EmbedPayload, EmbedResult } from './embed.ts'
 

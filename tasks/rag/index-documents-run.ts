@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { requireQuota } from '../../sql/quotas.ts'
+import { requireQuota } from '../../sql/quotas/quotas.ts'
 import { openDocumentCollection } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
 import { prepareBuild } from './documents.ts'

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type KnownFile, type NewFile, openCollection } from '../../sql/rag.ts'
+import { type KnownFile, type NewFile, openCollection } from '../../sql/rag/collections.ts'
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
 import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'

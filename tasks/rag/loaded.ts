@@ -1,4 +1,4 @@
-import { type CollectionState, floatsOf, type LoadedFile } from '../../sql/rag.ts'
+import { type CollectionState, floatsOf, type LoadedFile } from '../../sql/rag/collections.ts'
 import { extensionOf } from './formats.ts'
 import { Postings } from './postings.ts'
 import { type ChunkVector, Vectors } from './vectors.ts'

@@ -1,10 +1,10 @@
-import { COLLECTION_DEPENDENTS } from '../../sql/purge.ts'
+import { COLLECTION_DEPENDENTS } from '../../sql/retention/purge.ts'
 import {
   deleteDeadBuilds,
   deleteEmptyCollections,
   listDeletedCollections,
   VACUUM_STATEMENTS,
-} from '../../sql/rag.ts'
+} from '../../sql/rag/collections.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 import { purgeBelongings } from '../purge.ts'

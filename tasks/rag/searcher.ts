@@ -7,8 +7,8 @@ import {
   toViewerValues,
   type Viewer,
 } from '../../sql/rag/reads.ts'
-import { CollectionVersion, formatVector, type LiveFile, listLiveFiles, loadFiles } from '../../sql/rag.ts'
-import type { Reader } from '../../sql/reader.ts'
+import { CollectionVersion, formatVector, type LiveFile, listLiveFiles, loadFiles } from '../../sql/rag/collections.ts'
+import type { Reader } from '../../sql/reads/reader.ts'
 import { parseQuery, searchTerms } from './bm25.ts'
 import { type FusedHit, fuseRanks } from './fuse.ts'
 import { buildCollection, filterChunks, type LoadedCollection, metadataOf } from './loaded.ts'

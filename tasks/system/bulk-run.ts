@@ -1,6 +1,6 @@
 import { deleteEndedJobs, type JobSelection, listSelectedIds, MAX_BULK_JOBS } from '../../sql/jobs/search.ts'
-import { cancelJobs } from '../../sql/jobs.ts'
-import { notifyJobChanges } from '../../sql/notify.ts'
+import { cancelJobs } from '../../sql/jobs/jobs.ts'
+import { notifyJobChanges } from '../../sql/connections/notify.ts'
 import type { TaskContext } from '../context.ts'
 import type { JobsAction, JobsActionResult } from './bulk.ts'
 

@@ -1,4 +1,4 @@
-import { storeTableSizes } from '../../sql/sizes.ts'
+import { storeTableSizes } from '../../sql/system/sizes.ts'
 import type { TaskContext } from '../context.ts'
 
 /** Runs `system.measure`. */

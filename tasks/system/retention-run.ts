@@ -1,4 +1,4 @@
-import { maintainPartitions, PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
+import { maintainPartitions, PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention/retention.ts'
 import { runInBatches } from '../batches.ts'
 import type { TaskContext } from '../context.ts'
 

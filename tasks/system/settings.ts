@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import type { RetentionName } from '../../sql/retention.ts'
+import type { RetentionName } from '../../sql/retention/retention.ts'
 import { countField } from '../setting-fields.ts'
 
-/** Retention settings; see `sql/retention.ts`. */
+/** Retention settings; see `sql/retention/retention.ts`. */
 
 const daysField = (fallback: number) => countField(fallback, 0, 36_500)
 

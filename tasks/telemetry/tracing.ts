@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { SlowStatements } from '../../sql/slow.ts'
+import type { SlowStatements } from '../../sql/connections/slow.ts'
 
 /**
  * Records spans of this process and sends them to a collector. If tracing is disabled, nothing of OpenTelemetry is

@@ -1,5 +1,5 @@
 import type { Failure } from '../../sql/errors.ts'
-import type { Speech } from '../../sql/voice.ts'
+import type { Speech } from '../../sql/voice/previews.ts'
 import type { AiProvider } from '../ai/providers.ts'
 
 /** Speech synthesis for the tasks, implemented by `workers/providers/voice/speech.ts`. */

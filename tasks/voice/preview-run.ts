@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import { addPreviewChunk, beginPreview, completePreview, findRequestedPreview } from '../../sql/voice.ts'
+import { addPreviewChunk, beginPreview, completePreview, findRequestedPreview } from '../../sql/voice/previews.ts'
 import type { TaskContext } from '../context.ts'
 import { CHUNK_EVENT } from './preview-event.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { Speech } from '../../sql/voice.ts'
+import type { Speech } from '../../sql/voice/previews.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Returns the key under which a preview is stored. */

@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import type { VoiceSettings } from '../../sql/voice.ts'
+import type { VoiceSettings } from '../../sql/voice/previews.ts'
 import { filterByProvider, STT_MODELS, STT_PROVIDERS, TTS_MODELS, TTS_PROVIDERS, VOICES } from './catalog.ts'
 
 /** Default voice settings and their validation against the catalog. */

@@ -1,4 +1,4 @@
-import { findDocumentContent, hasBlob } from '../../sql/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../sql/documents/blobs.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { beginTranscription } from '../../sql/voice/transcriptions.ts'
 import { createAnswerBuffer, toStorable } from '../ai/deltas.ts'

@@ -6,7 +6,7 @@ import {
   markEndpointVerified,
   recordDeliveryAttempt,
   type WEBHOOK_OUTCOMES,
-} from '../../sql/webhooks.ts'
+} from '../../sql/webhooks/webhooks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import { mailDisabledEndpoint } from './disabled-endpoint.ts'

@@ -1,4 +1,4 @@
-import { findDisabledEndpoint } from '../../sql/webhooks.ts'
+import { findDisabledEndpoint } from '../../sql/webhooks/webhooks.ts'
 import { composeDisabledWebhookEmail } from '../accounts/emails.ts'
 import { mailOnce } from '../accounts/mail.ts'
 import type { TaskContext } from '../context.ts'

@@ -1,4 +1,4 @@
-import type { DeliveryResult } from '../../sql/webhooks.ts'
+import type { DeliveryResult } from '../../sql/webhooks/webhooks.ts'
 
 export type WebhookResponse = Omit<DeliveryResult, 'at'>
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { WebhookRates } from '../../sql/webhooks.ts'
+import type { WebhookRates } from '../../sql/webhooks/webhooks.ts'
 import { isCidrRange } from '../addresses.ts'
 import { countField, listField, rateField } from '../setting-fields.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
-import { insertMailedToken } from '../../sql/accounts.ts'
+import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { deletePost } from '../../sql/blog.ts'
+import { deletePost } from '../../sql/blog/posts.ts'
 import { waitForLock } from '../database.ts'
 import { assertCounted, assertField, createSharedBlog } from './blog-help.ts'
 import { assertRefused, createSlug } from './orgs-help.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { RETAG_BATCH_SIZE } from '../../sql/blog.ts'
+import { RETAG_BATCH_SIZE } from '../../sql/blog/posts.ts'
 import { until } from '../until.ts'
 import { createBlog } from './blog-help.ts'
 import { assertRefused } from './orgs-help.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { insertMailedToken } from '../../sql/accounts.ts'
+import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { assertRefused, getMe, logIn, refreshSession, TOKEN_INVALID } from './accounts-help.ts'
 import { PASSWORD } from './harness.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { lockDigest } from '../../sql/blobs.ts'
-import { insertDocument } from '../../sql/documents.ts'
+import { lockDigest } from '../../sql/documents/blobs.ts'
+import { insertDocument } from '../../sql/documents/documents.ts'
 import { until } from '../until.ts'
 import { createEmail, createMultipart, getSharedEdge, startEdge } from './harness.ts'
 

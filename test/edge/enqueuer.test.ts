@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
-import type { JobSpec } from '../../sql/jobs.ts'
+import type { JobSpec } from '../../sql/jobs/jobs.ts'
 
 /** Enqueue requests that arrive together must share a statement. */
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createHub } from '../../edge/streams/hub.ts'
 import type { JobEvent } from '../../edge/streams/job-event.ts'
-import type { Reader } from '../../sql/reader.ts'
+import type { Reader } from '../../sql/reads/reader.ts'
 import { until } from '../until.ts'
 
 /** Tests the hub with an in-memory ledger whose reads may return late. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
-import { deleteExpiredJobs } from '../../sql/jobs.ts'
+import { deleteExpiredJobs } from '../../sql/jobs/jobs.ts'
 import { until } from '../until.ts'
 import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { applyList, type ListedModel } from '../../sql/llm.ts'
+import { applyList, type ListedModel } from '../../sql/llm/models.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
 /** Tests the catalog API, first with the built-in catalog, then with a custom one. */

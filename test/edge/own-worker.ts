@@ -1,4 +1,4 @@
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { createLog } from '../../tasks/log.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
 import { parseSettings } from '../../tasks/settings.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AuditEvent } from '../../sql/audit.ts'
+import type { AuditEvent } from '../../sql/audit/audit.ts'
 import { deleteAndPurge } from '../../tasks/accounts/deletion.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { buildCharge, buildSubscription, createEvent } from '../payment-events.ts'

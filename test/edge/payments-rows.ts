@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { applyChanges } from '../../sql/payment-changes.ts'
+import { applyChanges } from '../../sql/payments/changes.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import {
   buildCharge,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createPositions } from '../../edge/pipeline/positions.ts'
-import type { Wal } from '../../sql/wal.ts'
+import type { Wal } from '../../sql/reads/wal.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 
 /** Tests WAL positions that the edge remembers per caller, and those that callers send. */

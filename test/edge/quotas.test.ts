@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { QUOTA_NAMES } from '../../sql/quotas.ts'
+import { QUOTA_NAMES } from '../../sql/quotas/quotas.ts'
 import { type Account, type Answered, createEmail, getSharedEdge, startEdge } from './harness.ts'
 
 /** Tests refusals by quota, how accounts read their quotas, and how admins change them. */

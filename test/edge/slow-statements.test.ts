@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { answerJson, area, route } from '../../edge/pipeline/route.ts'
 import { areas as allAreas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
-import type { ReadStatement } from '../../sql/reader.ts'
+import type { ReadStatement } from '../../sql/reads/reader.ts'
 import { until } from '../until.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Spending, Tables } from '../../edge/routes/system/shapes.ts'
-import { PRUNED_TABLES } from '../../sql/retention.ts'
-import { storeTableSizes } from '../../sql/sizes.ts'
+import { PRUNED_TABLES } from '../../sql/retention/retention.ts'
+import { storeTableSizes } from '../../sql/system/sizes.ts'
 import { createCast } from './accounts-help.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { insertMailedToken } from '../../sql/accounts.ts'
+import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { digestOf, digestRecoveryCode, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'

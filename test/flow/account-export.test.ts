@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { fromBufferPromise } from 'yauzl'
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'

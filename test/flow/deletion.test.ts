@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { startEdgeAndDatabase } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'
 import { SHORT_LEASE } from './crash.ts'

@@ -1,4 +1,4 @@
-import { startEmbedded } from '../../sql/embedded.ts'
+import { startEmbedded } from '../../sql/server/embedded/embedded.ts'
 
 /**
  * Runs an embedded database in the folder of the first argument and stops when stdin ends. Prints one line of JSON with

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { identifyProcess } from '../../sql/embedded/processes.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { identifyProcess } from '../../sql/server/embedded/processes.ts'
 import {
   copyUsedFolder,
   createFolder,

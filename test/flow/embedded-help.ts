@@ -5,8 +5,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { type EmbeddedDatabase, type EmbeddedOptions, startEmbedded } from '../../sql/embedded.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import {
+  type EmbeddedDatabase,
+  type EmbeddedOptions,
+  startEmbedded,
+} from '../../sql/server/embedded/embedded.ts'
 
 export const CHILD_SCRIPT = path.join(import.meta.dirname, 'embedded-child.ts')
 

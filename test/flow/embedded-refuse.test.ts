@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { startEmbedded } from '../../sql/embedded.ts'
+import { startEmbedded } from '../../sql/server/embedded/embedded.ts'
 import {
   copyUsedFolder,
   createFolder,

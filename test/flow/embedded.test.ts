@@ -3,8 +3,8 @@ import { appendFileSync, existsSync, statSync, truncateSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { createPool, sql } from 'slonik'
-import { identifyProcess } from '../../sql/embedded/processes.ts'
-import { startEmbedded } from '../../sql/embedded.ts'
+import { startEmbedded } from '../../sql/server/embedded/embedded.ts'
+import { identifyProcess } from '../../sql/server/embedded/processes.ts'
 import { copyUsedFolder, createFolder, queryRows, readPostmasterPid, startDatabase } from './embedded-help.ts'
 
 test('a first start creates the database, and a second one keeps its rows and password', async (t) => {

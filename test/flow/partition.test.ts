@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import * as crash from './crash.ts'

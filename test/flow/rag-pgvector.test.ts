@@ -5,7 +5,6 @@ import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import type { Database, Query } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { readFunctionAreas } from '../../sql/migrations.ts'
 import {
   addFiles,
   addNeighbours,
@@ -14,8 +13,9 @@ import {
   listKnownFiles,
   openCollection,
   swapBuild,
-} from '../../sql/rag.ts'
-import type { Reader } from '../../sql/reader.ts'
+} from '../../sql/rag/collections.ts'
+import type { Reader } from '../../sql/reads/reader.ts'
+import { readFunctionAreas } from '../../sql/server/migrations.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { ALL_VIEWER, createFile, toBytes } from '../tasks/rag-parts.ts'
 
@@ -27,7 +27,7 @@ await pg.exec(`create function iso(at timestamptz) returns text language sql imm
 // Minimal versions of the tables that collections of documents reference.
 await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
 await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
-await pg.exec(readFileSync(new URL('../../sql/schema/15-rag.sql', import.meta.url), 'utf8'))
+await pg.exec(readFileSync(new URL('../../sql/rag/tables.sql', import.meta.url), 'utf8'))
 await pg.exec((await readFunctionAreas()).find(({ name }) => name === 'rag')!.text)
 
 // slonik replaces its own placeholders with `$n` only when it sends a query.

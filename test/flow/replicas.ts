@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { migrate } from '../../sql/migrate.ts'
+import { migrate } from '../../sql/server/migrate.ts'
 import { Cluster } from '../cluster.ts'
 import { type Api, startEdge } from '../edge/harness.ts'
 import { stopAfterFile } from '../services.ts'

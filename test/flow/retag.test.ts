@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { createCaller } from '../edge/blog-help.ts'
 import { createPeopleMaker, type Person } from '../edge/orgs-help.ts'
 import { Client } from '../service.ts'

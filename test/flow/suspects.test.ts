@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { ALONE_FROM_DEATHS, MAX_CRASHES } from '../../sql/jobs.ts'
+import { ALONE_FROM_DEATHS, MAX_CRASHES } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { type Child, launchProcess } from '../service.ts'
 import { until } from '../until.ts'

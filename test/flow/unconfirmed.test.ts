@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { migrate } from '../../sql/migrate.ts'
+import { migrate } from '../../sql/server/migrate.ts'
 import { Cluster } from '../cluster.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client } from '../service.ts'

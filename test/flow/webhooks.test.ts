@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { CHALLENGE_EVENT } from '../../sql/webhooks.ts'
+import { CHALLENGE_EVENT } from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { Client, startProcess } from '../service.ts'

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { migrate } from '../../sql/migrate.ts'
+import { migrate } from '../../sql/server/migrate.ts'
 import { Cluster, createMultiHostUrl } from '../cluster.ts'
 import { type Link, openUnownedLink } from '../flow/link.ts'
 import { WEBHOOK_SECRET } from '../payment-events.ts'

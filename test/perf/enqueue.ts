@@ -1,5 +1,5 @@
 import { runMigrations } from 'graphile-worker'
-import { createQueuePool } from '../../sql/driver.ts'
+import { createQueuePool } from '../../sql/connections/driver.ts'
 import { startChild } from './children.ts'
 import { formatRequest, type LoadResult, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'

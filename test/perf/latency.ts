@@ -1,6 +1,6 @@
 import { connect as connectSocket, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Client, connect } from '../../sql/driver.ts'
+import { type Client, connect } from '../../sql/connections/driver.ts'
 import { FrameReader } from './load/frames.ts'
 import { formatRequest } from './load/load.ts'
 import type { Measured } from './report.ts'

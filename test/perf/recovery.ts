@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
+import { connect } from '../../sql/connections/driver.ts'
 import { createDatabase, type Database } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { type Child, startChild } from './children.ts'

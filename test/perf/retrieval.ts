@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase } from '../../sql/db.ts'
-import { createReader } from '../../sql/reader.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { Vectors } from '../../tasks/rag/vectors.ts'
 import { readCollections, type TestCollection } from './collections.ts'

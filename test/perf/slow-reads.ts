@@ -1,4 +1,4 @@
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { formatRequest, ORDER_DEFAULTS, startGenerator } from './load/load.ts'
 import type { Measured } from './report.ts'
 import { type Stack, signUp, storeDocuments } from './stack.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { connect } from '../../sql/connections/driver.ts'
 import { createDatabase } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'

@@ -12,9 +12,9 @@ import {
   refuseEmailChange,
 } from '../../sql/accounts/email-changes.ts'
 import { ACCOUNT_ORDERS, readAccounts } from '../../sql/accounts/lists.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
-import { createReader } from '../../sql/reader.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertReadByIndex, assertWriteByIndex, planRead } from './plans-help.ts'
 

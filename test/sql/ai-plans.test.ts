@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import {
+  cancelPendingTurns,
+  deleteConversation,
+  readConversation,
+  readConversationOwner,
+  readConversations,
+  renameConversation,
+} from '../../sql/ai/conversations.ts'
+import {
   findUnscoredConversations,
   readAccountSentiment,
   readSentiment,
@@ -15,16 +23,8 @@ import {
   readTurnStart,
 } from '../../sql/ai/turns.ts'
 import { insertUsage, readUsage, readUserUsage } from '../../sql/ai/usage.ts'
-import {
-  cancelPendingTurns,
-  deleteConversation,
-  readConversation,
-  readConversationOwner,
-  readConversations,
-  renameConversation,
-} from '../../sql/ai.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, daysAgo, planRead, testReads } from './plans-help.ts'

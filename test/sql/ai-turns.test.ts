@@ -10,7 +10,7 @@ import {
   enqueueJobs,
   MAX_CRASHES,
   storeProgress,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
 import { answerMessage } from '../../tasks/ai/chat.ts'
 import { createTestDatabase } from '../database.ts'
 

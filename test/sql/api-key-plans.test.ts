@@ -1,6 +1,9 @@
 import { after, describe, test } from 'node:test'
+import { lockAccount, readAccountState } from '../../sql/accounts/accounts.ts'
 import { recordSessionUse } from '../../sql/accounts/sessions.ts'
-import { lockAccount, readAccountState } from '../../sql/accounts.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import type { Query } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
 import {
   deleteApiKey,
   deleteExpiredApiKeys,
@@ -11,11 +14,8 @@ import {
   readOrganizationKeys,
   recordKeyUse,
   reserveRequests,
-} from '../../sql/api-keys.ts'
-import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
-import { uuidv7 } from '../../sql/ids.ts'
-import { deleteMember, markOrganizationDeleted } from '../../sql/orgs.ts'
+} from '../../sql/keys/api-keys.ts'
+import { deleteMember, markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'

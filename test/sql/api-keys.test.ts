@@ -2,20 +2,20 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { z } from 'zod'
-import { lockAccount } from '../../sql/accounts.ts'
+import { lockAccount } from '../../sql/accounts/accounts.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { listen } from '../../sql/connections/listen.ts'
+import { ACCOUNT_CHANGED_CHANNEL } from '../../sql/connections/notify.ts'
+import { type Queries, sql } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
 import {
   deleteApiKey,
   deleteExpiredApiKeys,
   insertApiKey,
   recordKeyUse,
   reserveRequests,
-} from '../../sql/api-keys.ts'
-import { type Queries, sql } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
-import { uuidv7 } from '../../sql/ids.ts'
-import { listen } from '../../sql/listen.ts'
-import { ACCOUNT_CHANGED_CHANNEL } from '../../sql/notify.ts'
-import { markOrganizationDeleted } from '../../sql/orgs.ts'
+} from '../../sql/keys/api-keys.ts'
+import { markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { readAudit } from '../../sql/audit.ts'
-import { connect } from '../../sql/driver.ts'
-import { createReader } from '../../sql/reader.ts'
+import { readAudit } from '../../sql/audit/audit.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 

@@ -2,16 +2,6 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
-  deleteAbandonedImports,
-  findOrCreateTags,
-  type ImportedPost,
-  insertPosts,
-  lockPostsBySlug,
-  overwritePosts,
-  readExportedPosts,
-  setTagsOfPosts,
-} from '../../sql/blog/transfer.ts'
-import {
   applyTagChange,
   archivePost,
   deletePost,
@@ -33,9 +23,19 @@ import {
   setTags,
   updatePost,
   updateTag,
-} from '../../sql/blog.ts'
+} from '../../sql/blog/posts.ts'
+import {
+  deleteAbandonedImports,
+  findOrCreateTags,
+  type ImportedPost,
+  insertPosts,
+  lockPostsBySlug,
+  overwritePosts,
+  readExportedPosts,
+  setTagsOfPosts,
+} from '../../sql/blog/transfer.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, daysAgo, planRead, testReads } from './plans-help.ts'
 

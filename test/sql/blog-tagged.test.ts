@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { applyTagChange, archivePost, hideTag, publishPost } from '../../sql/blog.ts'
+import { applyTagChange, archivePost, hideTag, publishPost } from '../../sql/blog/posts.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 

@@ -10,9 +10,9 @@ import {
   insertSend,
   markFailed,
   markSent,
-} from '../../sql/comms.ts'
+} from '../../sql/comms/sends.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { cancelJobs, fenceJob } from '../../sql/jobs.ts'
+import { cancelJobs, fenceJob } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { countRounds } from '../runs.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'

@@ -12,7 +12,7 @@ import {
   markSent,
   markUnknown,
   type SendEvent,
-} from '../../sql/comms.ts'
+} from '../../sql/comms/sends.ts'
 import { type Chance, createChance } from '../chance.ts'
 import { createTestDatabase } from '../database.ts'
 import { createRunOptions, SEED } from '../runs.ts'

@@ -8,10 +8,10 @@ import {
   readUnknownSendCount,
   SEND_STATUSES,
   type SendEvent,
-} from '../../sql/comms.ts'
-import { connect } from '../../sql/driver.ts'
-import { createReader } from '../../sql/reader.ts'
-import { filterSuppressed, liftSuppression, readSuppressions } from '../../sql/suppressions.ts'
+} from '../../sql/comms/sends.ts'
+import { filterSuppressed, liftSuppression, readSuppressions } from '../../sql/comms/suppressions.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListByIndex, assertWriteByIndex, GENERIC_PLANS, planRead, testReads } from './plans-help.ts'
 

@@ -9,7 +9,7 @@ import {
   markFailed,
   markSent,
   markUnknown,
-} from '../../sql/comms.ts'
+} from '../../sql/comms/sends.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** States and constraints of the ledger of sends. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { searchDocuments } from '../../sql/documents/search.ts'
-import { createReader } from '../../sql/reader.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase } from '../database.ts'
 
 /**

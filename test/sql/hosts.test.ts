@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { type AddressInfo, connect as connectTo, createServer } from 'node:net'
 import { after, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { parseServers, requireStandby } from '../../sql/hosts.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { parseServers, requireStandby } from '../../sql/connections/hosts.ts'
 import { startProxy } from './proxy.ts'
 import { sharedDatabase } from './shared-database.ts'
 

@@ -7,7 +7,7 @@ import {
   deleteExpiredIdempotencyKeys,
   storeKey,
   storeResponse,
-} from '../../sql/idempotency.ts'
+} from '../../sql/idempotency/idempotency.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedgerHelp } from './ledger-help.ts'
 

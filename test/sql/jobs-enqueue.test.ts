@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJobs, enqueueJobs } from '../../sql/jobs.ts'
+import { cancelJobs, enqueueJobs } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 

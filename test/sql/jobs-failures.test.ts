@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { readFailures } from '../../sql/jobs/search.ts'
-import { MAX_COUNTED_ROWS } from '../../sql/lists.ts'
-import { createReader } from '../../sql/reader.ts'
+import { MAX_COUNTED_ROWS } from '../../sql/reads/lists.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** Statistics count failures up to a maximum. */

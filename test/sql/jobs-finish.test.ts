@@ -6,7 +6,7 @@ import {
   type FinishEntry,
   MAX_CRASHES,
   SUSPECT_FROM_DEATHS,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { requeueDeliveries } from '../../sql/jobs/claims.ts'
-import { cancelJobs, scheduleJobs } from '../../sql/jobs.ts'
+import { cancelJobs, scheduleJobs } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import {
   cancelJobs,
   listRunningJobs,
@@ -10,7 +9,8 @@ import {
   rescueRunningJobs,
   SUSPECT_FROM_DEATHS,
   unlockPools,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
+import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { countRounds } from '../runs.ts'
 import { buildJobSpec, createLedgerHelp, IDLE_LOAD, type JobFields, withClient } from './ledger-help.ts'

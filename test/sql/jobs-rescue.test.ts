@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
-import { deliverAvailableJobs } from '../../sql/backup/load.ts'
-import { cancelJobs, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs.ts'
+import { cancelJobs, rescueQueuedJobs, rescueRunningJobs } from '../../sql/jobs/jobs.ts'
+import { deliverAvailableJobs } from '../../sql/server/backup/load.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type JobSelection, listSelectedIds, readFoundJobs } from '../../sql/jobs/search.ts'
-import { createReader } from '../../sql/reader.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ALONE_FROM_DEATHS, cancelJobs, endAttempts, MAX_CRASHES, rescueRunningJobs } from '../../sql/jobs.ts'
+import {
+  ALONE_FROM_DEATHS,
+  cancelJobs,
+  endAttempts,
+  MAX_CRASHES,
+  rescueRunningJobs,
+} from '../../sql/jobs/jobs.ts'
 import { tasks } from '../../tasks/index.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'

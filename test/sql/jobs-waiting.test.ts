@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { scheduleJobs } from '../../sql/jobs/jobs.ts'
 import { readLiveIds, readQueueDepths } from '../../sql/jobs/lists.ts'
-import { scheduleJobs } from '../../sql/jobs.ts'
-import { createReader } from '../../sql/reader.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
-import { createSemaphore } from '../../sql/semaphore.ts'
+import { createSemaphore } from '../../sql/connections/semaphore.ts'
 import { until } from '../until.ts'
 
 /**
@@ -70,8 +70,8 @@ async function countAfterGivingUp(): Promise<number> {
 /** Counts the objects that remain after probes of a health check. */
 async function countAfterProbes(url: string): Promise<number> {
   // Imported here, because the other cases do not need these modules.
-  const { ConnectionGroup } = await import('../../sql/driver.ts')
-  const { startHealthCheck } = await import('../../sql/health-check.ts')
+  const { ConnectionGroup } = await import('../../sql/connections/driver.ts')
+  const { startHealthCheck } = await import('../../sql/connections/health-check.ts')
   let probed = 0
   const healthCheck = await startHealthCheck({
     url,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { type Client, connect } from '../../sql/driver.ts'
+import { type Client, connect } from '../../sql/connections/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { type ClaimRequest, claimJobs, parseClaims, requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
@@ -13,7 +13,7 @@ import {
   type JobSpec,
   scheduleJobs,
   storeProgress,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Short names for the ledger's statements and for reads of its tables. */

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { cancelJobs, endAttempts, type FinishEntry, rescueRunningJobs, scheduleJobs } from '../../sql/jobs.ts'
+import {
+  cancelJobs,
+  endAttempts,
+  type FinishEntry,
+  rescueRunningJobs,
+  scheduleJobs,
+} from '../../sql/jobs/jobs.ts'
 import type { TestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, TERMINAL_STATUSES } from './ledger-help.ts'
 

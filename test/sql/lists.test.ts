@@ -6,8 +6,8 @@ import {
   type List,
   MAX_COUNTED_ROWS,
   type PageValues,
-} from '../../sql/lists.ts'
-import { createReader, type ReadStatement } from '../../sql/reader.ts'
+} from '../../sql/reads/lists.ts'
+import { createReader, type ReadStatement } from '../../sql/reads/reader.ts'
 import { sharedDatabase } from './shared-database.ts'
 
 const { query, url } = await sharedDatabase()

@@ -1,7 +1,7 @@
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { findPriceOn } from '../../sql/llm/models.ts'
 import { readCurrent, readModels, readPrices } from '../../sql/llm/reads.ts'
-import { findPriceOn } from '../../sql/llm.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { applyList, findChosenModel, findPriceOn, type ListedModel, type ModelList } from '../../sql/llm.ts'
+import {
+  applyList,
+  findChosenModel,
+  findPriceOn,
+  type ListedModel,
+  type ModelList,
+} from '../../sql/llm/models.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** Applying lists to the catalog's tables, and the constraints of the tables. */

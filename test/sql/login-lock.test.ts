@@ -8,7 +8,7 @@ import {
   deriveLoginSubject,
   findLoginLock,
   unlockLogin,
-} from '../../sql/limits.ts'
+} from '../../sql/limits/limits.ts'
 import { waitForLock } from '../database.ts'
 import { countRounds } from '../runs.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'

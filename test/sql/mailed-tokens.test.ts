@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
   deleteExpiredMailedTokens,
   findMailedToken,
@@ -13,8 +12,9 @@ import {
   recordLogin,
   redeemMailedToken,
   setPassword,
-} from '../../sql/accounts.ts'
-import { connect } from '../../sql/driver.ts'
+} from '../../sql/accounts/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import { countRounds } from '../runs.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'

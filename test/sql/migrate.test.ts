@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { dumpSchema } from '../../sql/dump.ts'
-import { migrate } from '../../sql/migrate.ts'
-import { listMigrationNames } from '../../sql/migrations.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { dumpSchema } from '../../sql/server/dump.ts'
+import { migrate } from '../../sql/server/migrate.ts'
+import { listMigrationNames } from '../../sql/server/migrations.ts'
 import { until } from '../until.ts'
 import { withClient } from './ledger-help.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { listMigrationNames, readMigration } from '../../sql/migrations.ts'
+import { listMigrationNames, readMigration } from '../../sql/server/migrations.ts'
 import { createContractingChanges, EXPANDING_CHANGES } from '../versions.ts'
 import { findViolations } from './migration-rules.ts'
 
@@ -13,7 +13,7 @@ const released = [...read('CHANGELOG.md').matchAll(/^## (\d+\.\d+\.\d+)(?! \(unr
   ([, version]) => version!,
 )
 const rowTypes = new Set(
-  globSync('sql/functions/*/*.sql', { cwd: root }).flatMap((file) =>
+  globSync('sql/*/functions/*.sql', { cwd: root }).flatMap((file) =>
     [...read(file).matchAll(/\breturns (?:setof )?(\w+)/g)].map(([, type]) => type!),
   ),
 )

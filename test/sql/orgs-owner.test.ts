@@ -11,7 +11,7 @@ import {
   lockOrganization,
   markOrganizationDeleted,
   setMemberRole,
-} from '../../sql/orgs.ts'
+} from '../../sql/orgs/orgs.ts'
 import { runPurge } from '../purge.ts'
 import { countRounds } from '../runs.ts'
 import { until } from '../until.ts'

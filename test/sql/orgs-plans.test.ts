@@ -1,7 +1,7 @@
 import { after, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
 import {
   acceptInvites,
   checkPendingInvite,
@@ -27,7 +27,7 @@ import {
   readOrganizationsOf,
   setMemberRole,
   updateOrganization,
-} from '../../sql/orgs.ts'
+} from '../../sql/orgs/orgs.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 

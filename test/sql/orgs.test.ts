@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
-import { insertMember, insertOrganization, updateOrganization } from '../../sql/orgs.ts'
+import { insertMember, insertOrganization, updateOrganization } from '../../sql/orgs/orgs.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 
 const { db, query } = await sharedDatabase()

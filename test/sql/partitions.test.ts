@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
-import { appendAudit, readAudit } from '../../sql/audit.ts'
-import { connect } from '../../sql/driver.ts'
-import { createReader } from '../../sql/reader.ts'
-import { maintainPartitions } from '../../sql/retention.ts'
+import { appendAudit, readAudit } from '../../sql/audit/audit.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { createReader } from '../../sql/reads/reader.ts'
+import { maintainPartitions } from '../../sql/retention/retention.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { until } from '../until.ts'
 

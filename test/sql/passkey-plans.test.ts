@@ -1,10 +1,5 @@
 import { after, describe, test } from 'node:test'
-import { deleteTotp, findTotp, insertTotp, readTotp } from '../../sql/accounts/totp.ts'
-import { findCredentialsByEmail, findCredentialsById, recordLogin } from '../../sql/accounts.ts'
-import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
-import { uuidv7 } from '../../sql/ids.ts'
-import { decideLogin } from '../../sql/limits.ts'
+import { findCredentialsByEmail, findCredentialsById, recordLogin } from '../../sql/accounts/accounts.ts'
 import {
   consumeChallenge,
   deleteExpiredChallenges,
@@ -14,7 +9,12 @@ import {
   readPasskeys,
   recordPasskeyUse,
   renamePasskey,
-} from '../../sql/passkeys.ts'
+} from '../../sql/accounts/passkeys.ts'
+import { deleteTotp, findTotp, insertTotp, readTotp } from '../../sql/accounts/totp.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import type { Query } from '../../sql/db.ts'
+import { uuidv7 } from '../../sql/ids.ts'
+import { decideLogin } from '../../sql/limits/limits.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import fc from 'fast-check'
-import { applyChanges } from '../../sql/payment-changes.ts'
+import { applyChanges } from '../../sql/payments/changes.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import { objectOf } from '../../tasks/payments/reading.ts'
 import { createChance } from '../chance.ts'

@@ -1,6 +1,6 @@
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { applyChanges, listRunningSubscriptions } from '../../sql/payment-changes.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { applyChanges, listRunningSubscriptions } from '../../sql/payments/changes.ts'
 import {
   readDispute,
   readDisputes,
@@ -9,7 +9,7 @@ import {
   readSummary,
   readTransaction,
   readTransactions,
-} from '../../sql/payments.ts'
+} from '../../sql/payments/payments.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Client } from '../../sql/connections/driver.ts'
+import type { WireStatement } from '../../sql/connections/wire.ts'
 import type { Query } from '../../sql/db.ts'
-import type { Client } from '../../sql/driver.ts'
-import type { ReadStatement, ReadValue } from '../../sql/reader.ts'
-import type { WireStatement } from '../../sql/wire.ts'
+import type { ReadStatement, ReadValue } from '../../sql/reads/reader.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Helpers that fail if a statement scans a whole table. */

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { readAccount, refreshSession } from '../../sql/accounts/accounts.ts'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
-import { readAccount, refreshSession } from '../../sql/accounts.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import type { Query } from '../../sql/db.ts'
 import {
   findDocumentContent,
   findSealedBlob,
   findUnreferencedBlobs,
   markAbandonedBlobs,
-} from '../../sql/blobs.ts'
-import type { Query } from '../../sql/db.ts'
-import { searchDocuments } from '../../sql/documents/search.ts'
+} from '../../sql/documents/blobs.ts'
 import {
   addTag,
   deleteDocuments,
@@ -23,24 +23,22 @@ import {
   readTrash,
   removeTag,
   restoreDocument,
-} from '../../sql/documents.ts'
-import { connect } from '../../sql/driver.ts'
-import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency.ts'
+} from '../../sql/documents/documents.ts'
+import {
+  cancelExtractions,
+  countPages,
+  listExtractedPages,
+  listOwnedDocuments,
+  readBytesPresence,
+  readExtraction,
+  readPage,
+  readPages,
+} from '../../sql/documents/pages.ts'
+import { searchDocuments } from '../../sql/documents/search.ts'
+import { claimKey, deleteExpiredIdempotencyKeys } from '../../sql/idempotency/idempotency.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
-import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
-import { listLostAttempts } from '../../sql/jobs/lost.ts'
-import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
-import { linkRetries, listRetries, lockJobsToRetry } from '../../sql/jobs/retry.ts'
-import {
-  countSelectedJobs,
-  deleteEndedJobs,
-  type JobSelection,
-  listSelectedIds,
-  readFailures,
-  readFoundJobs,
-} from '../../sql/jobs/search.ts'
 import {
   cancelJobs,
   deleteExpiredJobs,
@@ -57,19 +55,21 @@ import {
   renewLease,
   rescueRunningJobs,
   storeProgress,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
+import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
+import { listLostAttempts } from '../../sql/jobs/lost.ts'
+import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
+import { linkRetries, listRetries, lockJobsToRetry } from '../../sql/jobs/retry.ts'
+import { readSchedules } from '../../sql/jobs/schedules.ts'
 import {
-  cancelExtractions,
-  countPages,
-  listExtractedPages,
-  listOwnedDocuments,
-  readBytesPresence,
-  readExtraction,
-  readPage,
-  readPages,
-} from '../../sql/pages.ts'
-import { readSchedules } from '../../sql/schedules.ts'
-import { readNamedQueues } from '../../sql/tasks.ts'
+  countSelectedJobs,
+  deleteEndedJobs,
+  type JobSelection,
+  listSelectedIds,
+  readFailures,
+  readFoundJobs,
+} from '../../sql/jobs/search.ts'
+import { readNamedQueues } from '../../sql/jobs/tasks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { buildJobSpec, IDLE_LOAD } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'

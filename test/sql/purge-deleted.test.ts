@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { deleteAccount, LEAVE_BATCH_SIZE } from '../../sql/accounts/deletions.ts'
-import { insertDocument } from '../../sql/documents.ts'
-import { enqueueJobs } from '../../sql/jobs.ts'
-import { insertMember, markOrganizationDeleted } from '../../sql/orgs.ts'
+import { insertDocument } from '../../sql/documents/documents.ts'
+import { enqueueJobs } from '../../sql/jobs/jobs.ts'
+import { insertMember, markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import {
   COLLECTION_DEPENDENTS,
   ORGANIZATION_DEPENDENTS,
   PURGE_BATCH,
   purgeRows,
   removeAccount,
-} from '../../sql/purge.ts'
+} from '../../sql/retention/purge.ts'
 import { waitForLock } from '../database.ts'
 import { runPurge } from '../purge.ts'
 import { buildJobSpec } from './ledger-help.ts'

@@ -1,6 +1,6 @@
 import { after } from 'node:test'
-import { type Client, connect } from '../../sql/driver.ts'
-import { type DependentRows, PURGE_BATCH } from '../../sql/purge.ts'
+import { type Client, connect } from '../../sql/connections/driver.ts'
+import { type DependentRows, PURGE_BATCH } from '../../sql/retention/purge.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 
 /** Creates accounts with many rows, and counts the rows that remain and those that are unlocked. */

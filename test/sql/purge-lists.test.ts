@@ -6,7 +6,7 @@ import {
   ORGANIZATION_DEPENDENTS,
   PURGE_BATCH,
   purgeRows,
-} from '../../sql/purge.ts'
+} from '../../sql/retention/purge.ts'
 import { vacuumAnalyze } from '../database.ts'
 import { assertListed, findLine } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
@@ -51,7 +51,7 @@ describe('the lists of rows that are deleted in batches', () => {
       const key = ({ name, clears }: { name?: unknown; clears?: unknown }) =>
         `${name}${clears ? ' (clears)' : ''}`
       assertListed(keys.filter(({ name }) => !others.some((one) => one === name)).map(key), listed.map(key), [
-        findLine('sql/purge.ts', `export const ${constant}`),
+        findLine('sql/retention/purge.ts', `export const ${constant}`),
         `${findLine('test/sql/purge-lists.test.ts', 'const SINGLE')} if there is at most one row`,
       ])
     })

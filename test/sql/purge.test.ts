@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts/deletions.ts'
-import { ACCOUNT_DEPENDENTS, type DependentRows, PURGE_BATCH, purgeRows } from '../../sql/purge.ts'
+import { ACCOUNT_DEPENDENTS, type DependentRows, PURGE_BATCH, purgeRows } from '../../sql/retention/purge.ts'
 import { type Progress, runPurge } from '../purge.ts'
 import { createPurgeDatabase, MORE_THAN_A_BATCH, MORE_THAN_A_SMALL_BATCH, tablesOf } from './purge-help.ts'
 

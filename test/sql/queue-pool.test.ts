@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { openQueueConnections } from '../../sql/queue-pool.ts'
+import { openQueueConnections } from '../../sql/connections/queue-pool.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 

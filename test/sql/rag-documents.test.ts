@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { deleteDocuments, insertDocument } from '../../sql/documents.ts'
+import { deleteDocuments, insertDocument } from '../../sql/documents/documents.ts'
+import { markCollectionDeleted } from '../../sql/rag/collections.ts'
 import {
   findDocumentCollection,
   listAffectedCollections,
@@ -9,8 +10,7 @@ import {
   type Selection,
 } from '../../sql/rag/documents.ts'
 import { readChunks, readCollectionState, readCollections } from '../../sql/rag/reads.ts'
-import { markCollectionDeleted } from '../../sql/rag.ts'
-import { createReader } from '../../sql/reader.ts'
+import { createReader } from '../../sql/reads/reader.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
 

@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import {
+  addVectors,
+  deleteBuildFiles,
+  deleteDeadBuilds,
+  deleteOtherBuilds,
+  listChunkTexts,
+  listKnownFiles,
+  listLiveFiles,
+  listUnembeddedFiles,
+  loadFiles,
+  markCollectionDeleted,
+} from '../../sql/rag/collections.ts'
 import {
   findDocumentCollection,
   listAffectedCollections,
@@ -19,18 +30,7 @@ import {
   readCollections,
   readFiles,
 } from '../../sql/rag/reads.ts'
-import {
-  addVectors,
-  deleteBuildFiles,
-  deleteDeadBuilds,
-  deleteOtherBuilds,
-  listChunkTexts,
-  listKnownFiles,
-  listLiveFiles,
-  listUnembeddedFiles,
-  loadFiles,
-  markCollectionDeleted,
-} from '../../sql/rag.ts'
+import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/retention/purge.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 

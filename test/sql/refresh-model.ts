@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
   insertAccount,
   insertSession,
   readAccountState,
   refreshSession,
   revokeSession,
-} from '../../sql/accounts.ts'
+} from '../../sql/accounts/accounts.ts'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import type { Queries } from '../../sql/db.ts'
 import { deriveSuccessorToken, digestOf } from '../../tasks/accounts/tokens.ts'
 import type { TestDatabase } from '../database.ts'

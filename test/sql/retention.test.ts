@@ -1,6 +1,6 @@
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention/retention.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertListed, findLine } from '../listed.ts'
 import { assertWriteByIndex } from './plans-help.ts'
@@ -114,7 +114,7 @@ test('every table has a retention setting, or a reason not to', async () => {
     tables.map(({ name }) => name),
     [...new Set(known)],
     [
-      `${findLine('sql/retention.ts', 'export const PRUNED_TABLES')} (rows that expire)`,
+      `${findLine('sql/retention/retention.ts', 'export const PRUNED_TABLES')} (rows that expire)`,
       `${findLine('test/sql/retention.test.ts', 'const REASONS')} (a reason to keep them)`,
     ],
   )

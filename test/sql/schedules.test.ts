@@ -8,7 +8,7 @@ import {
   readSchedules,
   resumeScheduleEntry,
   runScheduleEntry,
-} from '../../sql/schedules.ts'
+} from '../../sql/jobs/schedules.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 

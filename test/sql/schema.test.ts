@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { dumpSchema } from '../../sql/dump.ts'
+import { dumpSchema } from '../../sql/server/dump.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertListed, findLine } from '../listed.ts'
 
 const root = new URL('../../', import.meta.url)
 const { url, query } = await createTestDatabase()
 
-test('sql/schema.sql matches `schema` and `functions`', async () => {
+test('sql/schema.sql matches the tables and functions of all areas', async () => {
   // PostgreSQL 15 prints the name `json` without quotes.
   const linesOf = (dump: string): string[] => dump.replaceAll('"json"', 'json').split('\n')
   const committed = linesOf(readFileSync(new URL('sql/schema.sql', root), 'utf8'))
@@ -23,7 +23,7 @@ test('sql/schema.sql matches `schema` and `functions`', async () => {
 })
 
 test('every constraint and index has a descriptive name', async () => {
-  const sources = [...globSync('sql/{schema,migrations}/*.sql', { cwd: root }), 'sql/migrate.ts']
+  const sources = [...globSync('sql/{*/tables,migrations/*}.sql', { cwd: root }), 'sql/server/migrate.ts']
   const texts = sources.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n')
   const constraints = await query(`
     select relname as table, conname as name, contype as type from pg_constraint join pg_class on pg_class.oid = conrelid

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createSemaphore } from '../../sql/semaphore.ts'
+import { createSemaphore } from '../../sql/connections/semaphore.ts'
 import { countKeptObjects, REPETITIONS } from './kept-objects.ts'
 
 /** Creates a semaphore, and functions that begin and end work with one of its permits. */

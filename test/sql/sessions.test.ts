@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
-import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import {
   countAdmins,
   findCredentialsByEmail,
@@ -11,7 +9,9 @@ import {
   refreshSession,
   revokeSession,
   upsertAdmin,
-} from '../../sql/accounts.ts'
+} from '../../sql/accounts/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import { Failure } from '../../sql/errors.ts'
 import { countRounds } from '../runs.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'

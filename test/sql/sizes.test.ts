@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
-import { createReader } from '../../sql/reader.ts'
-import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention.ts'
-import { RETAINED_TABLES, readTables, storeTableSizes } from '../../sql/sizes.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { createReader } from '../../sql/reads/reader.ts'
+import { PARTITIONED_TABLES, PRUNED_TABLES } from '../../sql/retention/retention.ts'
+import { RETAINED_TABLES, readTables, storeTableSizes } from '../../sql/system/sizes.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 

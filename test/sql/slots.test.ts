@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSlots } from '../../sql/slots.ts'
+import { createSlots } from '../../sql/connections/slots.ts'
 
 const LONG_WAIT_MS = 60_000
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { CHANNELS } from '../../sql/comms.ts'
-import { connect } from '../../sql/driver.ts'
-import { createReader } from '../../sql/reader.ts'
-import { readSpending } from '../../sql/spending.ts'
+import { CHANNELS } from '../../sql/comms/sends.ts'
+import { connect } from '../../sql/connections/driver.ts'
+import { createReader } from '../../sql/reads/reader.ts'
+import { readSpending } from '../../sql/system/spending.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { planRead, testReads } from './plans-help.ts'
 

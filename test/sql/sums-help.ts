@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import type { Client } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
-import type { Client } from '../../sql/driver.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Compares the tables of stored sums with sums computed from the rows. */

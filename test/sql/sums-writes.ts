@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
+import { deleteConversation } from '../../sql/ai/conversations.ts'
 import { storeJudgement } from '../../sql/ai/sentiment.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
-import { deleteConversation } from '../../sql/ai.ts'
-import { archivePost, deletePost, insertPost, publishPost } from '../../sql/blog.ts'
+import { archivePost, deletePost, insertPost, publishPost } from '../../sql/blog/posts.ts'
 import {
   applySendEvents,
   beginSendRequest,
@@ -13,12 +13,18 @@ import {
   markSent,
   markUnknown,
   type SendEvent,
-} from '../../sql/comms.ts'
+} from '../../sql/comms/sends.ts'
 import type { Query } from '../../sql/db.ts'
-import { addTag, deleteDocuments, insertDocument, removeTag, restoreDocument } from '../../sql/documents.ts'
+import {
+  addTag,
+  deleteDocuments,
+  insertDocument,
+  removeTag,
+  restoreDocument,
+} from '../../sql/documents/documents.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { applyChanges, linkCustomer, refuseRefund, reserveRefund } from '../../sql/payment-changes.ts'
-import { ACCOUNT_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
+import { applyChanges, linkCustomer, refuseRefund, reserveRefund } from '../../sql/payments/changes.ts'
+import { ACCOUNT_DEPENDENTS, purgeRows } from '../../sql/retention/purge.ts'
 import type { Chance } from '../chance.ts'
 
 /** Writes at random, with the service's statements, to all tables that have stored sums. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { type Client, connect } from '../../sql/driver.ts'
+import { type Client, connect } from '../../sql/connections/driver.ts'
 import { type Chance, createChance } from '../chance.ts'
 import { createTestDatabase } from '../database.ts'
 import { createRunOptions } from '../runs.ts'

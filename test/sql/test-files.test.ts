@@ -81,10 +81,10 @@ describe('the files that a change affects', () => {
   })
 
   test('are the callers of an SQL function, and all database tests for a table', () => {
-    const callers = selectFiles('sql/functions/documents/search_terms.sql')
+    const callers = selectFiles('sql/documents/functions/search_terms.sql')
     assert.ok(callers.includes('test/edge/documents-search.test.ts'))
     assert.ok(!callers.includes('test/sql/totp.test.ts'))
-    assert.ok(selectFiles('sql/schema/11-payments.sql').includes('test/sql/totp.test.ts'))
+    assert.ok(selectFiles('sql/payments/tables.sql').includes('test/sql/totp.test.ts'))
   })
 
   test('are those that name a file without code, or all if none does', () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { findCredentialsByEmail, lockAccount, recordLogin } from '../../sql/accounts/accounts.ts'
 import { confirmTotp, deleteTotp, findTotp, insertTotp, setRecoveryCodes } from '../../sql/accounts/totp.ts'
-import { findCredentialsByEmail, lockAccount, recordLogin } from '../../sql/accounts.ts'
-import { decideLogin, type PresentedFactor } from '../../sql/limits.ts'
+import { decideLogin, type PresentedFactor } from '../../sql/limits/limits.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type Client, connect } from '../../sql/driver.ts'
+import { type Client, connect } from '../../sql/connections/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJobs, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs.ts'
+import { cancelJobs, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs/jobs.ts'
 import {
   beginTranscription,
   cancelTranscription,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import pg from 'pg'
-import { createVisibilityTracker } from '../../sql/visibility.ts'
+import { createVisibilityTracker } from '../../sql/reads/visibility.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 

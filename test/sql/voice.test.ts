@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
-import { connect } from '../../sql/driver.ts'
+import { connect } from '../../sql/connections/driver.ts'
 import {
   addPreviewChunk,
   beginPreview,
@@ -11,7 +11,7 @@ import {
   findPreviewChunk,
   findRequestedPreview,
   storePreviewRequest,
-} from '../../sql/voice.ts'
+} from '../../sql/voice/previews.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
-import { storePendingQuota } from '../../sql/quotas.ts'
-import { insertEndpoint, listDueEndpoints, markEndpointVerified, updateEndpoint } from '../../sql/webhooks.ts'
+import { storePendingQuota } from '../../sql/quotas/quotas.ts'
+import {
+  insertEndpoint,
+  listDueEndpoints,
+  markEndpointVerified,
+  updateEndpoint,
+} from '../../sql/webhooks/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { createWebhookDatabase } from './webhooks-help.ts'
 

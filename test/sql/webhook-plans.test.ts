@@ -1,7 +1,7 @@
 import { after, describe, test } from 'node:test'
+import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
-import { connect } from '../../sql/driver.ts'
-import { deleteMember, markOrganizationDeleted } from '../../sql/orgs.ts'
+import { deleteMember, markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import {
   addChallenge,
   addJobCallback,
@@ -22,7 +22,7 @@ import {
   redeliverWebhook,
   rollSecret,
   updateEndpoint,
-} from '../../sql/webhooks.ts'
+} from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 

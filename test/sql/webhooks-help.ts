@@ -3,7 +3,7 @@ import {
   claimDeliveries,
   recordDeliveryAttempt,
   type WebhookRates,
-} from '../../sql/webhooks.ts'
+} from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedger } from '../edge/ledger.ts'
 

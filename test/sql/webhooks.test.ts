@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { z } from 'zod'
-import { applySendEvents } from '../../sql/comms.ts'
+import { applySendEvents } from '../../sql/comms/sends.ts'
 import { sql } from '../../sql/db.ts'
-import { cancelJobs } from '../../sql/jobs.ts'
-import { markOrganizationDeleted } from '../../sql/orgs.ts'
+import { cancelJobs } from '../../sql/jobs/jobs.ts'
+import { markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import {
   BACKOFF_FROM_FAILURES,
   listDueEndpoints,
@@ -13,7 +13,7 @@ import {
   purgeEndpoints,
   recordDeliveryAttempt,
   updateEndpoint,
-} from '../../sql/webhooks.ts'
+} from '../../sql/webhooks/webhooks.ts'
 import { ANSWER, createWebhookDatabase, RETRY_DELAYS_MS } from './webhooks-help.ts'
 
 /** Changes of rows create deliveries with the right content, receivers and times. */

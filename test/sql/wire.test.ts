@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { connectSocket } from '../../sql/driver.ts'
-import { Wire, WireError } from '../../sql/wire.ts'
+import { connectSocket } from '../../sql/connections/driver.ts'
+import { Wire, WireError } from '../../sql/connections/wire.ts'
 import { sharedDatabase } from './shared-database.ts'
 
 const { url, query } = await sharedDatabase()

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { connectSocket } from '../../sql/driver.ts'
+import { connectSocket } from '../../sql/connections/driver.ts'
 import {
   createFatalError,
   createMessage,

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { CHALLENGE_EVENT } from '../../sql/webhooks.ts'
+import { CHALLENGE_EVENT } from '../../sql/webhooks/webhooks.ts'
 
 /** Webhook receiver that collects requests, and answers them by its `answer` function. */
 

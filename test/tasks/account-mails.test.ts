@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
   findMailedToken,
   insertAccount,
   markAddressVerified,
   redeemMailedToken,
   setActive,
-} from '../../sql/accounts.ts'
+} from '../../sql/accounts/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import { fail } from '../../sql/errors.ts'
 import { NOTICES, sendNoticeMail } from '../../tasks/accounts/notice.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { type BlobLocation, findBlobLocation, sealBlob } from '../../sql/blobs.ts'
+import { type BlobLocation, findBlobLocation, sealBlob } from '../../sql/documents/blobs.ts'
 import { Failure } from '../../sql/errors.ts'
 import { type Blobs, createBlobs } from '../../tasks/documents/blobs.ts'
 import { parseSettings } from '../../tasks/settings.ts'

@@ -6,8 +6,8 @@ import {
   findUnreferencedBlobs,
   lockDigest,
   sealBlob,
-} from '../../sql/blobs.ts'
-import { deleteDocuments, insertDocument, restoreDocument } from '../../sql/documents.ts'
+} from '../../sql/documents/blobs.ts'
+import { deleteDocuments, insertDocument, restoreDocument } from '../../sql/documents/documents.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs.ts'
 import { collectGarbage } from '../../tasks/documents/collect.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Channel, findSendById, insertSend, type Send } from '../../sql/comms.ts'
+import { type Channel, findSendById, insertSend, type Send } from '../../sql/comms/sends.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Comms, ProviderMessage, ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { insertSend } from '../../sql/comms.ts'
+import { insertSend } from '../../sql/comms/sends.ts'
 import { fail } from '../../sql/errors.ts'
 import { sendEmail } from '../../tasks/comms/email.ts'
 import { settleSends } from '../../tasks/comms/settle.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { appendChunk, createBlob, sealBlob } from '../../sql/blobs.ts'
-import { insertDocument } from '../../sql/documents.ts'
+import { appendChunk, createBlob, sealBlob } from '../../sql/documents/blobs.ts'
+import { insertDocument } from '../../sql/documents/documents.ts'
 import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'

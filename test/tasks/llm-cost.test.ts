@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { Price } from '../../sql/llm.ts'
+import type { Price } from '../../sql/llm/models.ts'
 import { computeCost } from '../../tasks/llm/cost.ts'
 import { createRunOptions } from '../runs.ts'
 

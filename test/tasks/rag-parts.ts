@@ -1,4 +1,4 @@
-import type { NewFile } from '../../sql/rag.ts'
+import type { NewFile } from '../../sql/rag/collections.ts'
 import { extensionOf, formatOf } from '../../tasks/rag/formats.ts'
 import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
 

@@ -3,7 +3,6 @@ import { after, describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/purge.ts'
 import {
   addFiles,
   addVectors,
@@ -12,8 +11,9 @@ import {
   markCollectionDeleted,
   openCollection,
   swapBuild,
-} from '../../sql/rag.ts'
-import { createReader, type Reader } from '../../sql/reader.ts'
+} from '../../sql/rag/collections.ts'
+import { createReader, type Reader } from '../../sql/reads/reader.ts'
+import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/retention/purge.ts'
 import { createSearcher, type Searcher } from '../../tasks/rag/searcher.ts'
 import { createTestDatabase } from '../database.ts'
 import { ALL_VIEWER, createFile, toBytes } from './rag-parts.ts'

@@ -7,7 +7,7 @@ import {
   listRunningJobs,
   MAX_CRASHES,
   SUSPECT_FROM_DEATHS,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
 import { createTaskFinder } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'

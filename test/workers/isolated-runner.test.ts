@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { ALONE_FROM_DEATHS, SUSPECT_FROM_DEATHS } from '../../sql/jobs.ts'
+import { ALONE_FROM_DEATHS, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
 import {
   createIsolatedRunner,
   type IsolatedRunner,

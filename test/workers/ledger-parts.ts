@@ -1,5 +1,5 @@
 import { fail } from '../../sql/errors.ts'
-import type { ProgressEntry } from '../../sql/jobs.ts'
+import type { ProgressEntry } from '../../sql/jobs/jobs.ts'
 import { createLedger } from '../../workers/attempts/ledger.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedgerHelp } from '../sql/ledger-help.ts'

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { mapDatabaseError } from '../../sql/error-mapping.ts'
 import { fail } from '../../sql/errors.ts'
-import { type FinishEntry, type ProgressEntry, scheduleJobs } from '../../sql/jobs.ts'
+import { type FinishEntry, type ProgressEntry, scheduleJobs } from '../../sql/jobs/jobs.ts'
 import { buildJobSpec, withClient } from '../sql/ledger-help.ts'
 import { createProgress, createWorkerLedger } from './ledger-parts.ts'
 

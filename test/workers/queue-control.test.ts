@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { cancelJobs } from '../../sql/jobs/jobs.ts'
 import {
   pauseQueue,
   readQueueShares,
@@ -7,7 +8,6 @@ import {
   setQueueLimit,
   setWorkerDrained,
 } from '../../sql/jobs/queues.ts'
-import { cancelJobs } from '../../sql/jobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
 import { enqueueMany, type TaskDefinition } from '../../tasks/task.ts'
 import { createTestDatabase } from '../database.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { openQueueConnections, type RunnerPool } from '../../sql/connections/queue-pool.ts'
 import type { ClaimedJob, Delivery } from '../../sql/jobs/claims.ts'
-import { openQueueConnections, type RunnerPool } from '../../sql/queue-pool.ts'
 import type { AnyTask } from '../../tasks/task.ts'
 import { type QueueRunnerOptions, startQueueRunner } from '../../workers/queue/runner.ts'
 import { createTestDatabase } from '../database.ts'

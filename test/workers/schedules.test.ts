@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pauseScheduleEntry, resumeScheduleEntry } from '../../sql/schedules.ts'
+import { pauseScheduleEntry, resumeScheduleEntry } from '../../sql/jobs/schedules.ts'
 import { computeNextRun } from '../../tasks/cron.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
 import { createTestDatabase } from '../database.ts'

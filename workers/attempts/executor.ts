@@ -7,7 +7,7 @@ import {
   MAX_CRASHES,
   type RunningJobs,
   SUSPECT_FROM_DEATHS,
-} from '../../sql/jobs.ts'
+} from '../../sql/jobs/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
 import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'

@@ -9,8 +9,8 @@ import {
   renewLease,
   rescueRunningJobs,
   type WorkerLoad,
-} from '../../sql/jobs.ts'
-import { notifyWorkerChange } from '../../sql/notify.ts'
+} from '../../sql/jobs/jobs.ts'
+import { notifyWorkerChange } from '../../sql/connections/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 import { type Periodic, runPeriodically } from '../../tasks/periodic.ts'
 import { createCostThrottle } from './throttle.ts'

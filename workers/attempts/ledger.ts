@@ -9,8 +9,8 @@ import {
   parseClaims,
   requeueDeliveries,
 } from '../../sql/jobs/claims.ts'
-import { endAttempts, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs.ts'
-import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/notify.ts'
+import { endAttempts, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs/jobs.ts'
+import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/connections/notify.ts'
 import type { Log } from '../../tasks/log.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Database } from '../../sql/db.ts'
-import { rescueQueuedJobs } from '../../sql/jobs.ts'
+import { rescueQueuedJobs } from '../../sql/jobs/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import { type Periodic, runPeriodically } from '../../tasks/periodic.ts'
 import { createCostThrottle } from './throttle.ts'

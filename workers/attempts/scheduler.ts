@@ -1,5 +1,5 @@
 import type { Database } from '../../sql/db.ts'
-import { scheduleJobs } from '../../sql/jobs.ts'
+import { scheduleJobs } from '../../sql/jobs/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import { runPeriodically } from '../../tasks/periodic.ts'
 

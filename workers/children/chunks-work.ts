@@ -1,5 +1,5 @@
 /** Splits files into chunks for retrieval inside a child, one file at a time. */
-import type { NewChunk } from '../../sql/rag.ts'
+import type { NewChunk } from '../../sql/rag/collections.ts'
 import { analyze } from '../../tasks/rag/analyze.ts'
 import { clearTermCache } from '../../tasks/rag/words.ts'
 import type { Work } from './work.ts'

@@ -1,5 +1,5 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
-import type { NewChunk } from '../../sql/rag.ts'
+import type { NewChunk } from '../../sql/rag/collections.ts'
 import type { ItemResult } from '../../tasks/blog/items.ts'
 import type { AttachmentInfo, PageResult } from '../../tasks/context.ts'
 import type { AnalysisOptions } from '../../tasks/rag/analyze.ts'

@@ -1,5 +1,5 @@
-import { type DatabaseFacts, inspectDatabase } from '../../sql/doctor.ts'
-import { findPoolerProblem } from '../../sql/pooler.ts'
+import { type DatabaseFacts, inspectDatabase } from '../../sql/server/doctor.ts'
+import { findPoolerProblem } from '../../sql/connections/pooler.ts'
 import { describeError } from '../../tasks/outage.ts'
 import type { DatabaseUrls } from '../../tasks/process.ts'
 import type { Settings } from '../../tasks/settings.ts'

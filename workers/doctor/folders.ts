@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { openDataDir } from '../../sql/data-dir.ts'
+import { openDataDir } from '../../sql/server/data-dir.ts'
 import { parseLocation } from '../../tasks/documents/blobs/location.ts'
 import { describeError } from '../../tasks/outage.ts'
 import type { Settings } from '../../tasks/settings.ts'

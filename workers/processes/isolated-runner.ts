@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { ALONE_FROM_DEATHS } from '../../sql/jobs.ts'
+import { ALONE_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { EmbeddedDatabase } from '../../sql/embedded.ts'
-import { migrate } from '../../sql/migrate.ts'
-import { StartError } from '../../sql/start-error.ts'
+import type { EmbeddedDatabase } from '../../sql/server/embedded/embedded.ts'
+import { migrate } from '../../sql/server/migrate.ts'
+import { StartError } from '../../sql/server/start-error.ts'
 import { formatSetupNotice } from '../../tasks/accounts/tokens.ts'
 import { createLog, type Log } from '../../tasks/log.ts'
 import { findPortProblem } from '../../tasks/port.ts'
@@ -97,7 +97,7 @@ async function checkPort({ webConcurrency, host, port }: Settings): Promise<void
 }
 
 async function startDatabase(settings: Settings, log: Log): Promise<EmbeddedDatabase> {
-  const { startEmbedded } = await import('../../sql/embedded.ts')
+  const { startEmbedded } = await import('../../sql/server/embedded/embedded.ts')
   return startEmbedded({ dataDir: resolve(settings.dataDir), log: (line) => log.info(line) })
 }
 

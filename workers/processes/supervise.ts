@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { StartError } from '../../sql/start-error.ts'
+import { StartError } from '../../sql/server/start-error.ts'
 import { START_REFUSED_STATUS, SUPERVISED_VARIABLE } from '../../tasks/supervised.ts'
 import { watchEnd } from './child-process.ts'
 

@@ -1,4 +1,4 @@
-import type { SlowStatements } from '../../sql/slow.ts'
+import type { SlowStatements } from '../../sql/connections/slow.ts'
 import type { Providers } from '../../tasks/context.ts'
 import { createRetrieval } from '../../tasks/rag/retrieval.ts'
 import type { Settings } from '../../tasks/settings.ts'

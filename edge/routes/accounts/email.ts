@@ -7,12 +7,12 @@ import {
   readEmailChange,
   refuseEmailChange,
 } from '../../../sql/accounts/email-changes.ts'
-import { endSessions, invalidateMailedTokens } from '../../../sql/accounts.ts'
-import { appendAudit } from '../../../sql/audit.ts'
+import { endSessions, invalidateMailedTokens } from '../../../sql/accounts/accounts.ts'
+import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { acceptInvites } from '../../../sql/orgs.ts'
+import { acceptInvites } from '../../../sql/orgs/orgs.ts'
 import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { enqueueMany } from '../../../tasks/task.ts'

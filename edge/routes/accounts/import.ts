@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type ImportedAccount, importAccounts } from '../../../sql/accounts/import.ts'
 import { ROLES } from '../../../sql/accounts/lists.ts'
-import { appendAudit } from '../../../sql/audit.ts'
+import { appendAudit } from '../../../sql/audit/audit.ts'
 import { findHashProblem } from '../../password-hashes.ts'
 import { buildAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'

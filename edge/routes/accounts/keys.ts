@@ -6,10 +6,10 @@ import {
   insertApiKey,
   readApiKeys,
   readOrganizationKeys,
-} from '../../../sql/api-keys.ts'
+} from '../../../sql/keys/api-keys.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
-import { requireQuota } from '../../../sql/quotas.ts'
+import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import { apiKeyOf } from '../../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'

@@ -1,5 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
-import { deriveLoginSubject } from '../../../sql/limits.ts'
+import { deriveLoginSubject } from '../../../sql/limits/limits.ts'
 import { deviceProofOf, digestOf } from '../../../tasks/accounts/tokens.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'

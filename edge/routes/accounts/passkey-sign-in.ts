@@ -7,7 +7,7 @@ import {
   insertChallenge,
   recordPasskeyLogin,
   recordPasskeyUse,
-} from '../../../sql/passkeys.ts'
+} from '../../../sql/accounts/passkeys.ts'
 import { buildRequestOptions, createRelyingParty, parseChallenge, userHandleOf } from '../../passkeys.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
 import { type Answer, route } from '../../pipeline/route.ts'

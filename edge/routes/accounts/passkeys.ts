@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { lockFactors } from '../../../sql/accounts/credentials.ts'
-import { findCredentialsById } from '../../../sql/accounts.ts'
+import { findCredentialsById } from '../../../sql/accounts/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
@@ -14,7 +14,7 @@ import {
   PASSKEY_ORDER,
   readPasskeys,
   renamePasskey,
-} from '../../../sql/passkeys.ts'
+} from '../../../sql/accounts/passkeys.ts'
 import { describeDevice } from '../../devices.ts'
 import { buildCreationOptions, createRelyingParty, parseChallenge } from '../../passkeys.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'

@@ -5,10 +5,10 @@ import {
   findRecentSession,
   lockAccount,
   lockCredentials,
-} from '../../../sql/accounts.ts'
+} from '../../../sql/accounts/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
-import { decideLogin, findLoginLock, type LoginOutcome, type PresentedFactor } from '../../../sql/limits.ts'
+import { decideLogin, findLoginLock, type LoginOutcome, type PresentedFactor } from '../../../sql/limits/limits.ts'
 import { digestRecoveryCode, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'

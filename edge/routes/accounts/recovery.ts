@@ -12,9 +12,9 @@ import {
   markAddressVerified,
   redeemMailedToken,
   setPassword,
-} from '../../../sql/accounts.ts'
+} from '../../../sql/accounts/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
-import { unlockLogin } from '../../../sql/limits.ts'
+import { unlockLogin } from '../../../sql/limits/limits.ts'
 import { sendPasswordResetMail } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.ts'

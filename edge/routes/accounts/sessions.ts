@@ -6,7 +6,7 @@ import {
   refreshSession,
   revokeSession,
   SESSION_ORDER,
-} from '../../../sql/accounts.ts'
+} from '../../../sql/accounts/accounts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { deriveSuccessorToken, digestOf } from '../../../tasks/accounts/tokens.ts'

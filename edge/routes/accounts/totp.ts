@@ -7,11 +7,11 @@ import {
   readTotp,
   setRecoveryCodes,
 } from '../../../sql/accounts/totp.ts'
-import { findCredentialsById } from '../../../sql/accounts.ts'
+import { findCredentialsById } from '../../../sql/accounts/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { decideLogin } from '../../../sql/limits.ts'
+import { decideLogin } from '../../../sql/limits/limits.ts'
 import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
 import type { Caller } from '../../pipeline/auth.ts'

@@ -8,11 +8,11 @@ import {
   setActive,
   setRole,
   updateAccount,
-} from '../../../sql/accounts.ts'
-import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit.ts'
+} from '../../../sql/accounts/accounts.ts'
+import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { findCustomerByAccount } from '../../../sql/payment-changes.ts'
+import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
 import { deleteDueAccount } from '../../../tasks/accounts/delete.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'

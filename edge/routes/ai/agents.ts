@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readAgent, readAgents, updateAgent } from '../../../sql/ai.ts'
+import { readAgent, readAgents, updateAgent } from '../../../sql/ai/conversations.ts'
 import { fail } from '../../../sql/errors.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { Agent, AgentChanges } from './shapes.ts'

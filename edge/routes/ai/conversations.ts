@@ -8,7 +8,7 @@ import {
   readConversationOwner,
   readConversations,
   renameConversation,
-} from '../../../sql/ai.ts'
+} from '../../../sql/ai/conversations.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readAiState } from '../../../sql/ai.ts'
+import { readAiState } from '../../../sql/ai/conversations.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
 import { AI_PROVIDERS, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { AiSettings } from '../../../tasks/ai/settings.ts'

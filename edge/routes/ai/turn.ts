@@ -11,7 +11,7 @@ import {
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { requireQuota } from '../../../sql/quotas.ts'
+import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import { readCollectionState, toViewerValues, type Viewer } from '../../../sql/rag/reads.ts'
 import { answerMessage, type ChatResult } from '../../../tasks/ai/chat.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'

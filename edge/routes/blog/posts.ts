@@ -10,7 +10,7 @@ import {
   readPost,
   setTags,
   updatePost,
-} from '../../../sql/blog.ts'
+} from '../../../sql/blog/posts.ts'
 import type { Queries, Query } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { POST_STATUSES } from '../../../sql/blog.ts'
+import { POST_STATUSES } from '../../../sql/blog/posts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { exceedsLength, LIMITS } from '../../../tasks/blog/limits.ts'
 import { IMAGE_ADDRESS_RULE, isSafeImageAddress } from '../../../tasks/blog/public.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { applyTagChange, hideTag, insertTag, RETAG_BATCH_SIZE, updateTag } from '../../../sql/blog.ts'
+import { applyTagChange, hideTag, insertTag, RETAG_BATCH_SIZE, updateTag } from '../../../sql/blog/posts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'

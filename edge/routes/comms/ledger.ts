@@ -8,7 +8,7 @@ import {
   readUnknownSendCount,
   SEND_ORDERS,
   SEND_STATUSES,
-} from '../../../sql/comms.ts'
+} from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'

@@ -1,6 +1,6 @@
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { readTemplate } from '../../../sql/templates.ts'
+import { readTemplate } from '../../../sql/comms/templates.ts'
 import { type RenderedMessage, renderTemplate, type Template } from '../../../tasks/comms/template.ts'
 import { failInvalidField, failInvalidInput } from '../../pipeline/input.ts'
 

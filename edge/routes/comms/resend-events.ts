@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SendEvent } from '../../../sql/comms.ts'
+import type { SendEvent } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'

@@ -1,4 +1,4 @@
-import { type Channel, computeMsUntil, insertSend, type SendAttachment } from '../../../sql/comms.ts'
+import { type Channel, computeMsUntil, insertSend, type SendAttachment } from '../../../sql/comms/sends.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'

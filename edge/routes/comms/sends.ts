@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { SendAttachment } from '../../../sql/comms.ts'
+import type { SendAttachment } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { findAttachableDocuments, toSendAttachment } from '../../../tasks/comms/attach.ts'
 import { CallResult, placeCall } from '../../../tasks/comms/call.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CHANNELS, SEND_STATUSES } from '../../../sql/comms.ts'
+import { CHANNELS, SEND_STATUSES } from '../../../sql/comms/sends.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import {
   SINGLE_LINE_PATTERN,

@@ -5,7 +5,7 @@ import {
   readSuppressions,
   SUPPRESSION_ORDER,
   SUPPRESSION_REASONS,
-} from '../../../sql/suppressions.ts'
+} from '../../../sql/comms/suppressions.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
 import { Answer, route } from '../../pipeline/route.ts'

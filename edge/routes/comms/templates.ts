@@ -8,7 +8,7 @@ import {
   replaceTemplate,
   TEMPLATE_ORDER,
   type TemplateRow,
-} from '../../../sql/templates.ts'
+} from '../../../sql/comms/templates.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'

@@ -1,4 +1,4 @@
-import type { SendEvent } from '../../../sql/comms.ts'
+import type { SendEvent } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 
 /** Converts Twilio's status callbacks about text messages and calls. */

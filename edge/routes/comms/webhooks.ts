@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { applySendEvents, type SendEvent } from '../../../sql/comms.ts'
+import { applySendEvents, type SendEvent } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { TWILIO_CALLBACK_PATH } from '../../../tasks/comms/callback.ts'
 import { hasValidSignature } from '../../../tasks/webhooks/signature.ts'

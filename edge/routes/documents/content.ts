@@ -1,4 +1,4 @@
-import { findDocumentContent, hasBlob } from '../../../sql/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../../sql/documents/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
 import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../content.ts'
 import { route } from '../../pipeline/route.ts'

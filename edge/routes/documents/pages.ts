@@ -7,7 +7,7 @@ import {
   readExtraction,
   readPage,
   readPages,
-} from '../../../sql/pages.ts'
+} from '../../../sql/documents/pages.ts'
 import { renderPage } from '../../../tasks/documents/draw.ts'
 import { extractDocument } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockDigest } from '../../../sql/blobs.ts'
+import { lockDigest } from '../../../sql/documents/blobs.ts'
 import { type Query, readWithin } from '../../../sql/db.ts'
 import {
   addTag,
@@ -10,9 +10,9 @@ import {
   removeTag,
   restoreDocument,
   updateDocument,
-} from '../../../sql/documents.ts'
+} from '../../../sql/documents/documents.ts'
 import { fail } from '../../../sql/errors.ts'
-import { cancelExtractions } from '../../../sql/pages.ts'
+import { cancelExtractions } from '../../../sql/documents/pages.ts'
 import { BulkAction, BulkResult, bulkDocuments, Label } from '../../../tasks/documents/bulk.ts'
 import { refreshCollections } from '../../../tasks/rag/refresh-documents.ts'
 import { createJob } from '../../../tasks/task.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
-import { readDocument } from '../../../sql/documents.ts'
+import { readDocument } from '../../../sql/documents/documents.ts'
 import { fail } from '../../../sql/errors.ts'
 import { buildDocumentFileName } from '../../../tasks/documents/file-name.ts'
 import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../../tasks/documents/store.ts'

@@ -9,8 +9,8 @@ import {
   readFailures,
   readFoundJobs,
 } from '../../../sql/jobs/search.ts'
-import { readJob } from '../../../sql/jobs.ts'
-import { MAX_COUNTED_ROWS } from '../../../sql/lists.ts'
+import { readJob } from '../../../sql/jobs/jobs.ts'
+import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'

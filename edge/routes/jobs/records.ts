@@ -11,7 +11,7 @@ import {
   scopeOf,
 } from '../../../sql/jobs/lists.ts'
 import { findJobHistory } from '../../../sql/jobs/monitor.ts'
-import { readJob, readJobOwnership } from '../../../sql/jobs.ts'
+import { readJob, readJobOwnership } from '../../../sql/jobs/jobs.ts'
 import { createTaskFinder, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import {

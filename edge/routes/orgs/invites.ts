@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { appendAudit } from '../../../sql/audit.ts'
+import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
@@ -16,7 +16,7 @@ import {
   readInvitee,
   readInvites,
   renewInvite,
-} from '../../../sql/orgs.ts'
+} from '../../../sql/orgs/orgs.ts'
 import { sendInviteMail } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { appendAudit } from '../../../sql/audit.ts'
+import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
@@ -14,7 +14,7 @@ import {
   readMemberDetails,
   readMembers,
   setMemberRole,
-} from '../../../sql/orgs.ts'
+} from '../../../sql/orgs/orgs.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'

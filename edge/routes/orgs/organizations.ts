@@ -13,8 +13,8 @@ import {
   readOrganizationsOf,
   setMemberRole,
   updateOrganization,
-} from '../../../sql/orgs.ts'
-import { requireQuota } from '../../../sql/quotas.ts'
+} from '../../../sql/orgs/orgs.ts'
+import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { appendAuditEvent } from '../../pipeline/audit.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ORG_ROLES } from '../../../sql/orgs.ts'
+import { ORG_ROLES } from '../../../sql/orgs/orgs.ts'
 import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the organization routes. */

@@ -5,7 +5,7 @@ import {
   readDispute,
   readDisputes,
   scopeOf,
-} from '../../../sql/payments.ts'
+} from '../../../sql/payments/payments.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGE_SIZES, RowParams } from './shapes.ts'

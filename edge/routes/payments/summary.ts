@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readRevenue, readSummary, scopeOf } from '../../../sql/payments.ts'
+import { readRevenue, readSummary, scopeOf } from '../../../sql/payments/payments.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'
 import { RevenueSeries, Summary } from './shapes.ts'

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { linkRefundToJob, reserveRefund } from '../../../sql/payment-changes.ts'
+import { linkRefundToJob, reserveRefund } from '../../../sql/payments/changes.ts'
 import {
   readTransaction,
   readTransactions,
   scopeOf,
   TRANSACTION_ORDERS,
   TRANSACTION_STATUSES,
-} from '../../../sql/payments.ts'
+} from '../../../sql/payments/payments.ts'
 import { refundPayment } from '../../../tasks/payments/refund.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'

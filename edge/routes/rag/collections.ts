@@ -10,7 +10,7 @@ import {
   readFiles,
   toViewerValues,
 } from '../../../sql/rag/reads.ts'
-import { markCollectionDeleted } from '../../../sql/rag.ts'
+import { markCollectionDeleted } from '../../../sql/rag/collections.ts'
 import { purgeCollections } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/auth.ts'

@@ -1,6 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Preview, type Speech, storePreviewRequest } from '../../../sql/voice.ts'
-import { addJobCallback, type JobCallback } from '../../../sql/webhooks.ts'
+import { findPreview, type Preview, type Speech, storePreviewRequest } from '../../../sql/voice/previews.ts'
+import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import { isAiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { synthesizePreview } from '../../../tasks/voice/preview.ts'

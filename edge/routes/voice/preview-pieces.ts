@@ -1,5 +1,5 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, findPreviewChunk } from '../../../sql/voice.ts'
+import { findPreview, findPreviewChunk } from '../../../sql/voice/previews.ts'
 import { CHUNK_EVENT } from '../../../tasks/voice/preview-event.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { toJobFailure } from '../../pipeline/responders.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Speech } from '../../../sql/voice.ts'
+import { findPreview, type Speech } from '../../../sql/voice/previews.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { previewDigestOf } from '../../../tasks/voice/preview.ts'
 import { CONTENT_STATUSES } from '../../content.ts'

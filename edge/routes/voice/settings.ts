@@ -4,7 +4,7 @@ import {
   lockVoiceSettings,
   type VoiceSettings as Stored,
   storeVoiceSettings,
-} from '../../../sql/voice.ts'
+} from '../../../sql/voice/previews.ts'
 import { applyChange, DEFAULT_VOICE_SETTINGS } from '../../../tasks/voice/settings.ts'
 import { route } from '../../pipeline/route.ts'
 import { VoiceSettings, VoiceSettingsChange } from './shapes.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
-import { findDocumentContent, hasBlob } from '../../../sql/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../../sql/documents/blobs.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'

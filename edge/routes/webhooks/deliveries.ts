@@ -7,7 +7,7 @@ import {
   readDelivery,
   redeliverWebhook,
   type WebhookEvent,
-} from '../../../sql/webhooks.ts'
+} from '../../../sql/webhooks/webhooks.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
 import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
 import { count } from '../../pipeline/schemas.ts'

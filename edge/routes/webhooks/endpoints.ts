@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { requireQuota } from '../../../sql/quotas.ts'
+import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import {
   addChallenge,
   ENDPOINT_ORDER,
@@ -18,7 +18,7 @@ import {
   rollSecret,
   updateEndpoint,
   type WebhookEvent,
-} from '../../../sql/webhooks.ts'
+} from '../../../sql/webhooks/webhooks.ts'
 import { deriveChallengeToken, deriveWebhookSecret } from '../../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
 import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { WEBHOOK_EVENTS } from '../../../sql/webhooks.ts'
+import { WEBHOOK_EVENTS } from '../../../sql/webhooks/webhooks.ts'
 import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Shapes of the requests and responses of the webhook routes. */

@@ -1,4 +1,4 @@
-import { appendChunk, deleteChunks, readBlobChunk, sumChunkBytes } from '../../../sql/blobs.ts'
+import { appendChunk, deleteChunks, readBlobChunk, sumChunkBytes } from '../../../sql/documents/blobs.ts'
 import type { Database } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { splitIntoParts } from './parts.ts'

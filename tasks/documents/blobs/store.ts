@@ -1,4 +1,4 @@
-import type { BlobLocation } from '../../../sql/blobs.ts'
+import type { BlobLocation } from '../../../sql/documents/blobs.ts'
 
 /** A store for bytes. All stores pass the same tests. */
 export interface BlobStore {

@@ -1,5 +1,5 @@
-import { SEND_STATUSES } from '../../../sql/comms.ts'
-import { MAX_COUNTED_ROWS } from '../../../sql/lists.ts'
+import { SEND_STATUSES } from '../../../sql/comms/sends.ts'
+import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Targets } from './targets.ts'
 

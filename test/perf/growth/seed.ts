@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { connect } from '../../../sql/driver.ts'
+import { connect } from '../../../sql/connections/driver.ts'
 
 /**
  * Fills a database with a share of the data of a big one. Runs the SQL files of `seed/` in the order of their names.

@@ -1,4 +1,4 @@
-import { type Client, connect } from '../../../sql/driver.ts'
+import { type Client, connect } from '../../../sql/connections/driver.ts'
 import { until } from '../../until.ts'
 
 /**

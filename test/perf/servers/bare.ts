@@ -1,6 +1,6 @@
 import * as uWS from 'uWebSockets.js'
-import { readDocument } from '../../../sql/documents.ts'
-import { createReader } from '../../../sql/reader.ts'
+import { readDocument } from '../../../sql/documents/documents.ts'
+import { createReader } from '../../../sql/reads/reader.ts'
 
 /** The upper bound for reads: a bare uWebSockets.js handler that only runs the same pipelined query. */
 

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import pg from 'pg'
-import { readPublishedPosts } from '../../../sql/blog.ts'
+import { readPublishedPosts } from '../../../sql/blog/posts.ts'
 
 /**
  * The reference for the public list: an ordinary Fastify server with a `pg` pool that reads the rows and their count

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import { jwtVerify } from 'jose'
 import pg from 'pg'
-import { readDocument } from '../../../sql/documents.ts'
+import { readDocument } from '../../../sql/documents/documents.ts'
 
 /** The reference for reads: an ordinary Fastify server with a `pg` pool, the same SQL and the same token check. */
 

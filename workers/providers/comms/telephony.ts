@@ -1,6 +1,6 @@
 import type { Twilio } from 'twilio'
 import { type Failure, fail } from '../../../sql/errors.ts'
-import { createSemaphore } from '../../../sql/semaphore.ts'
+import { createSemaphore } from '../../../sql/connections/semaphore.ts'
 import { buildCallbackUrl } from '../../../tasks/comms/callback.ts'
 import type {
   CallMessage,

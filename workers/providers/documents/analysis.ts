@@ -1,5 +1,5 @@
 /** Splits files into chunks for retrieval, in child processes. */
-import type { NewChunk } from '../../../sql/rag.ts'
+import type { NewChunk } from '../../../sql/rag/collections.ts'
 import type { AnalysisOptions, AnalysisResult } from '../../../tasks/rag/analyze.ts'
 import { ChildLost, type Children, type Limits, retryAfterLoss } from '../../children/ports.ts'
 import { sendBytes } from '../../children/work.ts'

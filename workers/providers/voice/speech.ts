@@ -1,5 +1,5 @@
 import { fail } from '../../../sql/errors.ts'
-import type { Speech } from '../../../sql/voice.ts'
+import type { Speech } from '../../../sql/voice/previews.ts'
 import { isAiProvider } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'

@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { JsonText, noRows, type Query, sql } from '../db.ts'
+import {
+  buildArrayText,
+  buildPageSubquery,
+  buildTimeSpanCondition,
+  mapOrders,
+  type PageValues,
+  pairConditions,
+} from '../reads/lists.ts'
+import type { ReadStatement } from '../reads/reader.ts'
+
+/** Queries about conversations and agents. `sql/ai/` has those about turns, usage and sentiment. */
+
+export const CONVERSATION_ORDERS = { updated_at: { 'c.updated_at': 'timestamptz', 'c.id': 'uuid' } } as const
+
+type OwnerFilter = [userId: string, owner: number | null, unowned: boolean]
+
+/**
+ * Conversations of account `owner`; null matches none. With `unowned`, also conversations of `userId` that belong to no
+ * account. `from` and `to` limit the time of the last change; null means no limit.
+ */
+export const readConversations = mapOrders(
+  CONVERSATION_ORDERS,
+  (
+    column,
+    order,
+    direction,
+  ): ReadStatement<[...OwnerFilter, from: string | null, to: string | null, ...page: PageValues]> => ({
+    name: `ai_conversations_by_${column}_${direction}`,
+    text: buildArrayText({
+      table: 'ai_conversation',
+      row: 'c',
+      parameters: 5,
+      where: pairConditions(
+        ['c.owner_id = $2::int', '$3::boolean and c.user_id = $1::text and c.owner_id is null'],
+        [buildTimeSpanCondition('c.updated_at', '$4', '$5')],
+      ),
+      order,
+      hasPageNumbers: false,
+      direction,
+      item: 'ai_conversation_json(c)',
+    }),
+  }),
+)
+
+/** The owner of a conversation. */
+export const readConversationOwner: ReadStatement<[id: string]> = {
+  name: 'ai_conversation_owner',
+  text: `select json_build_object('user_id', user_id, 'owner_id', owner_id)::text from ai_conversation where id = $1::uuid`,
+}
+
+export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
+
+/**
+ * A conversation with a page of its messages. Pages run from newest to oldest, but messages within a page from oldest
+ * to newest.
+ */
+export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
+  name: 'ai_conversation',
+  text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
+    'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at), 'message_count', c.message_count,
+    'messages', page.items::json, 'next', page.next,
+    'metadata', json_build_object('user_id', c.user_id, 'last_response_time_ms', coalesce(c.last_response_ms, 0)))::text
+  from ai_conversation c, ${buildPageSubquery({
+    table: 'ai_message',
+    row: 'm',
+    parameters: 1,
+    // Must match the condition of ai_messages_count.
+    where: `m.conversation_id = $1::uuid and m.status <> 'pending' and m.content <> ''`,
+    order: MESSAGE_ORDER,
+    hasPageNumbers: false,
+    direction: 'desc',
+    isReversed: true,
+    item: `json_build_object('id', m.id, 'role', m.role, 'content', m.content,
+      'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status)`,
+  })} page
+  where c.id = $1::uuid`,
+}
+
+/** Renames a conversation and returns its summary. No row if it does not exist. */
+export const renameConversation = (id: string, title: string): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    update ai_conversation c set title = ${title} where id = ${id}::uuid
+    returning ai_conversation_json(c)::text as json`
+
+/** Cancels the pending turns of a conversation and returns their jobs. */
+export const cancelPendingTurns = (conversationId: string): Query<{ job_id: string }> =>
+  sql.type(z.object({ job_id: z.string() }))`
+    select job_cancel(array(
+      select job_id from ai_message where conversation_id = ${conversationId}::uuid and status = 'pending')) as job_id`
+
+export const deleteConversation = (id: string): Query<unknown> =>
+  sql.type(noRows)`delete from ai_conversation where id = ${id}::uuid`
+
+/** Data for the health check of the AI service. */
+export const readAiState: ReadStatement<[defaultAgent: string]> = {
+  name: 'ai_state',
+  text: `select json_build_object('conversations',
+      (select coalesce(sum(conversations), 0) from ai_conversation_count),
+    'agent', (select json_build_object('is_active', is_active, 'model_id', model_id) from ai_agent where slug = $1::text),
+    'chosen', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_current))::text`,
+}
+
+// Agents.
+
+const AGENT_JSON = `json_build_object('slug', a.slug, 'name', a.name, 'description', a.description, 'category', a.category,
+  'model_id', a.model_id, 'temperature', coalesce(a.temperature, $1::float8), 'max_tokens', coalesce(a.max_tokens, $2::int),
+  'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
+  'knowledge_base_ids', a.knowledge_base_ids)`
+
+/** All agents, at most 1000. `temperature` and `maxTokens` are defaults for agents without their own. */
+export const readAgents: ReadStatement<[temperature: number, maxTokens: number]> = {
+  name: 'ai_agents',
+  text: `select coalesce(json_agg(j order by slug), '[]')::text from (
+    select a.slug, ${AGENT_JSON} as j from ai_agent a order by a.slug limit 1000) agents`,
+}
+
+/** One agent, with the same defaults as {@link readAgents}. */
+export const readAgent: ReadStatement<[temperature: number, maxTokens: number, slug: string]> = {
+  name: 'ai_agent',
+  text: `select ${AGENT_JSON}::text from ai_agent a where a.slug = $3::text`,
+}
+
+/** Fields of an agent to change. Absent fields keep their value. */
+export interface AgentChanges {
+  readonly name?: string | undefined
+  readonly description?: string | undefined
+  readonly category?: string | undefined
+  readonly model_id?: string | null | undefined
+  readonly temperature?: number | undefined
+  readonly max_tokens?: number | undefined
+  readonly system_prompt?: string | undefined
+  readonly is_active?: boolean | undefined
+}
+
+/**
+ * Changes an agent. No row if it does not exist. Takes effect with the next turn, because each turn reads the agent.
+ */
+export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: string }> => {
+  const given = JSON.stringify(changes)
+  return sql.type(z.object({ slug: z.string() }))`
+    update ai_agent a set updated_at = now(),
+      (name, description, category, model_id, temperature, max_tokens, system_prompt, is_active) = (
+        -- Reads the row under its lock: a concurrent change may have committed before.
+        select g.name, g.description, g.category, g.model_id, g.temperature, g.max_tokens, g.system_prompt, g.is_active
+        from jsonb_populate_record(a, ${given}::jsonb) g)
+    where a.slug = ${slug}
+    returning a.slug`
+}

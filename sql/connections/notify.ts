@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { type Database, noRows, type Query, sql } from '../db.ts'
+
+/** Channel for changed jobs. The payload is a list of job ids separated by spaces, or `*` for too many to list. */
+export const JOB_EVENTS_CHANNEL = 'job_events'
+
+/** Channel for workers that start or stop. Its payload is empty. */
+export const WORKER_CHANGED_CHANNEL = 'worker_changed'
+
+/** Channel for queues that are paused, resumed or limited. The payload is the queue name. */
+export const QUEUE_CHANGED_CHANNEL = 'queue_changed'
+
+/** Channel for new deliveries; see `functions/job_deliver.sql` for the payload. */
+export const DELIVERIES_CHANNEL = 'deliveries'
+
+/** Channel for changed accounts. The payload is the account id. */
+export const ACCOUNT_CHANGED_CHANNEL = 'account_changed'
+
+/** Notifies subscribers that a worker has started or stopped. */
+export const notifyWorkerChange = (): Query<unknown> =>
+  sql.type(noRows)`select pg_notify(${WORKER_CHANGED_CHANNEL}, '')`
+
+/** Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. */
+export const notifyJobChanges = (ids: readonly string[]): Query<unknown> =>
+  sql.prepared('notify', z.unknown())`
+    select pg_notify(${JOB_EVENTS_CHANNEL}, payload) from unnest(${sql.array(createPayloads(ids), 'text')}) payload`
+
+/** Maximum number of job ids in a payload. NOTIFY limits a payload to 7999 bytes; 200 ids of 37 characters fit. */
+export const MAX_IDS_PER_PAYLOAD = 200
+// Sends `*` beyond this number of payloads: subscribers then find their jobs sooner by rereading them than by scanning
+// the ids.
+const MAX_PAYLOADS = 50
+const BATCH_INTERVAL_MS = 25
+// Short delay for live output, such as a model's words, which is already batched when it gets here.
+const SOON_DELAY_MS = 2
+// A commit that notifies and writes holds a cluster-wide lock while it flushes. A process is therefore limited to ten
+// such commits per second.
+const CLAIM_NOTIFY_INTERVAL_MS = 100
+
+/**
+ * Notifies subscribers of changed jobs, in its own transactions. A commit that notifies holds a cluster-wide lock, so
+ * notifications are batched. The first of a burst is sent immediately, the rest at most once per 25 ms.
+ */
+export interface Publisher {
+  notify(jobId: string, urgency?: Urgency): void
+  /**
+   * Returns true if the caller's own statement may notify about its jobs, which saves a round trip. Only the first
+   * statement of a burst may, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
+   */
+  claimNotify(): boolean
+  /** Sends pending notifications and resolves once they are sent. */
+  close(): Promise<void>
+}
+
+/**
+ * - `next`: immediately, or with the next batch of a burst
+ * - `soon`: within 2 ms even during a burst, for output that is already batched
+ * - `later`: never immediately, for jobs just added: a free worker's own notification comes first and must not be
+ *   delayed
+ */
+type Urgency = 'next' | 'soon' | 'later'
+
+export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
+  const dirty = new Set<string>()
+  let sending: Promise<void> | null = null
+  let isSoon = false
+  let flush: (() => void) | null = null
+  let claimedAt = Number.NEGATIVE_INFINITY
+
+  const send = async (): Promise<void> => {
+    while (dirty.size > 0) {
+      const changed = notifyJobChanges([...dirty])
+      dirty.clear()
+      isSoon = false
+      // If this notification is lost, subscribers notice the change at their next slow poll. The rows are already
+      // stored.
+      await db.run(changed).catch(onError)
+      await pause()
+    }
+    sending = null
+  }
+
+  const pause = async (): Promise<void> => {
+    await new Promise<void>((resolve) => setTimeout(resolve, SOON_DELAY_MS))
+    if (isSoon) return
+    await new Promise<void>((resolve) => {
+      flush = resolve
+      setTimeout(resolve, BATCH_INTERVAL_MS - SOON_DELAY_MS)
+    })
+    flush = null
+  }
+
+  return {
+    notify: (jobId, urgency = 'next') => {
+      dirty.add(jobId)
+      if (urgency === 'soon') {
+        isSoon = true
+        flush?.()
+      }
+      sending ??= (urgency === 'later' ? pause() : Promise.resolve()).then(send)
+    },
+    claimNotify: () => {
+      if (sending !== null || Date.now() - claimedAt < CLAIM_NOTIFY_INTERVAL_MS) return false
+      claimedAt = Date.now()
+      sending = pause().then(send)
+      return true
+    },
+    close: async () => {
+      await sending
+    },
+  }
+}
+
+function createPayloads(ids: readonly string[]): string[] {
+  if (ids.length > MAX_IDS_PER_PAYLOAD * MAX_PAYLOADS) return ['*']
+  const payloads: string[] = []
+  for (let start = 0; start < ids.length; start += MAX_IDS_PER_PAYLOAD) {
+    payloads.push(ids.slice(start, start + MAX_IDS_PER_PAYLOAD).join(' '))
+  }
+  return payloads
+}

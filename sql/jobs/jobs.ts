@@ -1,0 +1,366 @@
+import { z } from 'zod'
+import { noRows, type Queries, type Query, sql } from '../db.ts'
+import type { ReadStatement } from '../reads/reader.ts'
+
+/** Statements of the job ledger. `jobs/tables.sql` defines the states, `jobs/functions/` the transitions. */
+
+/** A job to add. */
+export interface JobSpec {
+  readonly id: string
+  readonly name: string
+  readonly queue: string
+  readonly owner_id: number | null
+  /** The mailbox in which the job waits. Jobs of one mailbox are claimed together. */
+  readonly mailbox: string
+  /** Concurrency limit of the mailbox: 1 for an actor, null if unlimited. */
+  readonly mailbox_limit: number | null
+  readonly when_busy: 'join' | 'join_waiting' | 'wait'
+  /**
+   * JSON that the payload of an existing job must contain for the new job to join it. If absent, any payload matches.
+   */
+  readonly joins?: object
+  /** SQL function to call as `name(job)` in the transaction that ends the job, whatever the outcome. */
+  readonly settle?: string
+  readonly payload: unknown
+  readonly max_tries: number
+  /** Minimum delay by the database's clock; null for no delay. */
+  readonly delay_ms: number | null
+  readonly request_id: string | null
+  /** traceparent of the enqueuing span (W3C Trace Context). */
+  readonly trace_parent?: string
+}
+
+const EnqueuedJob = z.object({ spec_ordinal: z.number(), job_id: z.string(), joined: z.boolean() })
+export type EnqueuedJob = z.output<typeof EnqueuedJob>
+
+/**
+ * Adds jobs in the caller's transaction. Each spec yields a row with the job that was added or joined. `waitingQuota`
+ * comes from the settings; 0 means no quota.
+ *
+ * @throws fail('quota.waiting_jobs') if an owner would exceed the quota.
+ */
+export const enqueueJobs = (specs: readonly JobSpec[], waitingQuota: number): Query<EnqueuedJob> =>
+  sql.prepared('job_enqueue', EnqueuedJob)`
+    select spec_ordinal, job_id, joined from job_enqueue(${JSON.stringify(specs)}::jsonb, ${waitingQuota}::bigint) order by spec_ordinal`
+
+const Id = z.object({ id: z.string() })
+
+const ScheduleResult = z.object({ moved: z.number(), next_seconds: z.number().nullable() })
+
+/** Makes up to `batch` scheduled jobs that are due available; see `job_schedule`. */
+export const scheduleJobs = (batch: number): Query<z.output<typeof ScheduleResult>> =>
+  sql.prepared('job_schedule', ScheduleResult)`select moved, next_seconds from job_schedule(${batch})`
+
+export interface ProgressEntry {
+  readonly id: string
+  readonly attempt: number
+  /** Sequence number within the attempt, from 1. */
+  readonly n: number
+  readonly kind: string
+  readonly data: unknown
+}
+
+export const storeProgress = (entries: readonly ProgressEntry[]): Query<{ id: string }> =>
+  sql.prepared('job_progress', Id)`select id from job_progress(${JSON.stringify(entries)}::jsonb) as id`
+
+export interface FinishEntry {
+  readonly id: string
+  readonly attempt: number
+  readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted' | 'crashed'
+  /** Result of the job as JSON text. */
+  readonly result?: string
+  /** Error code of a failure or retry; `detail` is its public text. */
+  readonly code?: string
+  readonly detail?: string
+  readonly delay_ms?: number
+  /** Number of interruptions that `crashed` stores; default: one more than before. */
+  readonly interruptions?: number
+}
+
+/**
+ * A job becomes a suspect after this many process deaths during its attempts, since it may have caused them. From then
+ * on, it runs in an isolated process with other suspects, so that a further death harms no other job.
+ */
+export const SUSPECT_FROM_DEATHS = 2
+/** Number of interruptions from which on a suspect runs alone. Until then, it shares its isolated process with others. */
+export const ALONE_FROM_DEATHS = 5
+/** Number of crashes in a process of its own after which a suspect fails permanently. */
+export const MAX_CRASHES = 3
+
+/** Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. */
+export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
+  sql.prepared(
+    'job_finish',
+    Id,
+  )`select id from job_finish(${`[${entries.map(serializeEntry).join()}]`}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}) as id`
+
+/** Serializes an entry; its result is JSON text already and is inserted unchanged. */
+function serializeEntry({ result, ...entry }: FinishEntry): string {
+  const text = JSON.stringify(entry)
+  return result === undefined ? text : `${text.slice(0, -1)},"result":${result}}`
+}
+
+export const endAttempts = async (db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> =>
+  new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
+
+/** The rescuer's lease, and the period in which it must have been renewed on time. */
+export interface Rescuer {
+  readonly lease: string
+  readonly steadyMs: number
+}
+
+/** Jobs rescued per transaction. */
+const RESCUE_BATCH = 1000
+
+/**
+ * Rescues jobs whose worker is gone, see `job_rescue_running`. Repeat the call until it returns no rows.
+ */
+export const rescueRunningJobs = (judge: Rescuer | null, max = RESCUE_BATCH): Query<{ id: string }> =>
+  sql.prepared('job_rescue_running', Id)`
+    select id from job_rescue_running(${judge?.lease ?? null}::uuid, make_interval(secs => ${(judge?.steadyMs ?? 0) / 1000}::float8),
+      ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}, ${max}) as id`
+
+/**
+ * Removes one interruption from unfinished jobs whose worker turned out to be late, not dead. Jobs with more than
+ * `SUSPECT_FROM_DEATHS` interruptions are not changed.
+ */
+export const refundInterruptions = (ids: readonly string[]): Query<unknown> =>
+  sql.prepared('job_refund', noRows)`
+    update job set interruptions = interruptions - 1
+    where id = any(${sql.array(ids, 'uuid')}) and interruptions between 1 and ${SUSPECT_FROM_DEATHS}::int4 and finished_at is null`
+
+/**
+ * Rescues queued jobs that have no delivery to start them, see `job_rescue_queued`. Returns the jobs for which it added
+ * a delivery.
+ */
+export const rescueQueuedJobs = (patienceMs: number): Query<{ id: string }> =>
+  sql.prepared('job_rescue_queued', Id)`
+    select id from job_rescue_queued(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
+
+/** Cancels jobs, see `job_cancel`; returns those that exist. */
+export const cancelJobs = (ids: readonly string[]): Query<{ id: string }> =>
+  sql.type(Id)`select job_cancel(${sql.array(ids, 'uuid')}) as id`
+
+/**
+ * Checks that an attempt is still the current one; returns no row if it is stale. A row lock keeps it current until the
+ * commit: a rescue waits for that lock, see `job_fence`.
+ */
+export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
+  sql.type(Id)`
+    select ${id} as id where job_fence(${id}::uuid, ${attempt}::int4)`
+
+const JobOutcome = z.object({
+  status: z.enum(['done', 'failed', 'cancelled']),
+  result: z.unknown(),
+  error: z.object({ code: z.string(), detail: z.string() }).nullable(),
+})
+
+/** Returns the outcome of a job; no row before the job ends or after it is deleted. */
+export const findJobOutcome = (id: string): Query<z.output<typeof JobOutcome>> =>
+  sql.type(JobOutcome)`
+    select status, result, case when error_code is not null
+      then json_build_object('code', error_code, 'detail', error_detail) end as error
+    from job where id = ${id}::uuid and finished_at is not null`
+
+// Leases.
+
+export interface LeaseRow {
+  readonly id: string
+  readonly name: string
+  readonly queues: readonly string[]
+  readonly load: WorkerLoad
+}
+
+/** Load that a worker reports at each heartbeat. */
+export interface WorkerLoad {
+  readonly poolIds: readonly string[]
+  readonly threads: number
+  /** Number of threads that are running jobs. */
+  readonly busy: number
+  /** Resident memory of the worker process in bytes. */
+  readonly memoryBytes: number
+}
+
+export const insertLease = (lease: LeaseRow, ttlMs: number): Query<unknown> =>
+  sql.type(noRows)`
+    insert into worker_lease (id, name, queues, pool_ids, threads, busy, memory_bytes, expires_at)
+    values (${lease.id}::uuid, ${lease.name}, ${sql.array(lease.queues, 'text')}, ${sql.array(lease.load.poolIds, 'text')},
+      ${lease.load.threads}, ${lease.load.busy}, ${lease.load.memoryBytes}, now() + make_interval(secs => ${ttlMs / 1000}::float8))`
+
+const RunningJobs = z.object({
+  running: z.array(z.object({ id: z.string(), attempt: z.number(), cancel: z.boolean() })),
+  /** True if there are jobs to rescue, whose worker is gone. */
+  must_rescue: z.boolean(),
+})
+export type RunningJobs = z.output<typeof RunningJobs>
+
+// Workers renew a lease with three quarters of its time left. If less than a quarter is left, two renewals have failed.
+const LATE_RENEWAL_DIVISOR = 4
+
+/**
+ * Renews a lease; no row if it is lost. Returns those of the jobs `ids` that run under it, and whether another lease has
+ * expired. Takes a moment only, also while a transaction holds an old snapshot.
+ */
+export const renewLease = (
+  id: string,
+  use: WorkerLoad,
+  ttlMs: number,
+  ids: readonly string[] = [],
+): Query<RunningJobs> =>
+  sql.prepared('lease_renew', RunningJobs)`
+    update worker_lease set expires_at = now() + make_interval(secs => ${ttlMs / 1000}::float8),
+      steady_since = case when expires_at < now() + make_interval(secs => ${ttlMs / LATE_RENEWAL_DIVISOR / 1000}::float8) then now()
+        else steady_since end,
+      pool_ids = ${sql.array(use.poolIds, 'text')}, threads = ${use.threads}, busy = ${use.busy},
+      memory_bytes = ${use.memoryBytes}
+    where id = ${id}::uuid
+    returning job_running(id, ${sql.array(ids, 'uuid')}) as running,
+      exists (select from worker_lease other where other.id <> worker_lease.id and other.expires_at < now()) as must_rescue`
+
+/** Returns all jobs that run under a lease, and whether any job runs under a lease that is gone. */
+export const listRunningJobs = (lease: string): Query<RunningJobs> =>
+  sql.prepared('lease_jobs', RunningJobs)`
+    select job_running(${lease}::uuid) as running, exists (select from job_orphans(1)) as must_rescue`
+
+/** Deletes a lease at an orderly shutdown. */
+export const deleteLease = (id: string): Query<unknown> =>
+  sql.type(noRows)`delete from worker_lease where id = ${id}::uuid`
+
+/** Unlocks deliveries that closed queue pools still hold, and wakes all workers. */
+export const unlockPools = (poolIds: readonly string[]): Query<unknown> =>
+  sql.type(noRows)`select job_unlock_deliveries(${sql.array(poolIds, 'text')})`
+
+// Pruning.
+
+/**
+ * Prunes a batch of jobs that ended more than `keepSeconds` ago; returns their number. Keeps a job that holds the only
+ * response to an Idempotency-Key until the key expires after 24 hours.
+ */
+export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
+  sql.type(z.object({ count: z.number() }))`
+    with expired as (
+      delete from job where ctid = any(array(
+        select ctid from job where finished_at < now() - make_interval(secs => ${keepSeconds})
+          and not exists (select from idempotency_key k
+            where k.job_id = job.id and k.status is null and k.created_at >= now() - interval '24 hours')
+        order by finished_at limit ${batch} for update skip locked))
+      returning id
+    )
+    select count(*)::int as count from expired`
+
+// Parameters of the edge's job reads. `who` is the caller's account id, and `everything` is true for admins. The reads
+// hide jobs that ended more than `keptSeconds` ago.
+type Viewer = [who: number | null, everything: boolean]
+export type VisibleJob = [...Viewer, id: string, keptSeconds: number]
+
+/** SQL for the public JSON of the row named `job`. */
+export const JOB_JSON = 'job_json(job)'
+
+/**
+ * Queues whose ownerless jobs only admins can see, because these jobs reveal emails, payments and webhooks of other
+ * people. The predicate of `job_ownerless_idx` repeats these names.
+ */
+export const PRIVATE_QUEUES = `('accounts', 'payments', 'webhooks')`
+/** Returns the SQL condition that the caller ($1, an admin if $2) may see the job in `row`. */
+export const buildVisibleCondition = (row: string): string =>
+  `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE_QUEUES}))`
+const VISIBLE_JOB_CONDITION = buildVisibleCondition('job')
+
+/**
+ * Returns the SQL condition that a job has not ended, or ended within `seconds` (a parameter). It hides older jobs that
+ * the pruner has not deleted yet.
+ */
+export const buildRetainedCondition = (seconds: string): string =>
+  `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
+
+/** One job. */
+export const readJob: ReadStatement<VisibleJob> = {
+  name: 'job',
+  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+}
+
+/**
+ * Returns `true` if the caller may cancel or retry a job, `false` if the job has no owner. No row if the caller cannot
+ * see the job.
+ */
+export const readJobOwnership: ReadStatement<VisibleJob> = {
+  name: 'job_is_own',
+  text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+}
+
+// One line per event: job id, seq, kind, status, owner, frame. The owner is empty for a job without one, and 0 if only
+// admins can see the job. Tabs separate the fields, since JSON text never contains a raw tab.
+const buildStatusFrame = (
+  status: string,
+  label: string,
+  current: string,
+  total: string,
+): string => `json_strip_nulls(json_build_object(
+  'job_id', job.id, 'status', ${status}, 'label', ${label},
+  'progress', case when ${current} is not null or ${total} is not null
+    then json_build_object('current', ${current}, 'total', ${total}) end,
+  'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
+  || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
+const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
+  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`
+const CURRENT_FRAME = buildStatusFrame(
+  'job_client_status(job.status)',
+  'job.label',
+  'job.progress_current',
+  'job.progress_total',
+)
+
+/** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
+export const MAX_EVENTS_PER_READ = 500
+
+/** Events of each job after its seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
+export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
+  name: 'job_events_after',
+  text: `
+    select ${buildEventLine(
+      'e.seq',
+      'e.kind',
+      `coalesce(e.data ->> 'status', '')`,
+      `case when e.kind = 'status' then ${buildStatusFrame(
+        `(e.data ->> 'status')`,
+        `(e.data ->> 'label')`,
+        `(e.data ->> 'current')::int`,
+        `(e.data ->> 'total')::int`,
+      )} else e.data end`,
+    )}
+    from unnest($1::uuid[], $2::int[]) as wanted(id, after)
+    join job on job.id = wanted.id cross join lateral (
+      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${MAX_EVENTS_PER_READ}) e
+    order by e.job_id, e.seq`,
+}
+
+/** Current states of jobs as event lines, in the order of the given ids. */
+export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
+  name: 'job_states',
+  text: `
+    select ${buildEventLine('job.seq', `'status'`, 'job_client_status(job.status)', CURRENT_FRAME)}
+    from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
+}
+
+/** Current state of one job as an event line; no row if the caller cannot see the job. */
+export const readVisibleState: ReadStatement<VisibleJob> = {
+  name: 'job_visible_state',
+  text: `select ${buildEventLine('job.seq', `'status'`, 'job_client_status(job.status)', CURRENT_FRAME)} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+}
+
+/** Maximum number of ended jobs per visibility check. A subscriber that is further behind reads repeatedly. */
+export const MAX_ENDED_PER_READ = 1000
+
+/**
+ * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`. Each line is
+ * `id<tab>moment<tab>visible` (1 or 0). Invisible jobs count towards the limit: there can be millions, and no statement
+ * on this connection may take long.
+ */
+export const readEndedJobIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
+  name: 'job_ended_ids',
+  text: `
+    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE_JOB_CONDITION})::int) from job
+    where job.finished_at >= to_timestamp($3::float8 / 1000)
+      and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
+    order by job.finished_at, job.id limit ${MAX_ENDED_PER_READ}`,
+}

@@ -1,0 +1,184 @@
+import {
+  branchByValue,
+  buildListText,
+  buildTimeSpanCondition,
+  type List,
+  mapOrders,
+  type PageValues,
+  pairConditions,
+} from '../reads/lists.ts'
+import type { ReadStatement, ReadValue } from '../reads/reader.ts'
+
+/**
+ * Scopes of the edge's payment reads. `own` reads the rows of the account `owner`. `all` reads all rows, with a null
+ * `owner`, in deployments without authentication.
+ */
+export type Scope = 'own' | 'all'
+type ScopedStatement<M extends readonly ReadValue[]> = Readonly<
+  Record<Scope, ReadStatement<[owner: number | null, ...more: M]>>
+>
+
+export const scopeOf = (ownerId: number | null): Scope => (ownerId === null ? 'all' : 'own')
+
+/**
+ * Builds a statement for both scopes. `owned` returns the condition that a customer column is in the scope. `summed` is
+ * the same condition for tables of sums, where customer 0 holds the totals.
+ */
+function createScopedStatement<M extends readonly ReadValue[]>(
+  name: string,
+  text: (owned: (column: string) => string, summed: string) => string,
+): ScopedStatement<M> {
+  const own = (column: string): string =>
+    `${column} = (select c.id from payment_customer c where c.user_id = $1::int)`
+  return {
+    own: { name: `${name}_own`, text: text(own, own('customer_id')) },
+    all: { name: `${name}_all`, text: text(() => '$1::int is null', '$1::int is null and customer_id = 0') },
+  }
+}
+
+// Builds one condition without and one with a status filter, because each uses its own index.
+const buildStatusConditions = (owned: string, column: string): readonly string[] => [
+  `${owned} and $2::text is null`,
+  `${owned} and ${column} = $2::text`,
+]
+
+export const TRANSACTION_STATUSES = [
+  'succeeded',
+  'pending',
+  'failed',
+  'refunded',
+  'partially_refunded',
+  'canceled',
+] as const
+
+/** Sort orders of transactions. */
+export const TRANSACTION_ORDERS = {
+  created_at: { 't.created_at': 'timestamptz', 't.id': 'bigint' },
+  amount: { 't.amount': 'bigint', 't.id': 'bigint' },
+} as const satisfies Record<string, List['order']>
+
+/** A page of transactions, filtered by status and time. A null filter matches any transaction. */
+export const readTransactions = mapOrders(TRANSACTION_ORDERS, (column, order, direction) =>
+  createScopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
+    `payment_transactions_by_${column}_${direction}`,
+    (owned) => {
+      const listed = `${owned('t.customer_id')} and t.shown and ${buildTimeSpanCondition('t.created_at', '$3', '$4')}`
+      return buildListText('transactions', {
+        table: 'payment_transaction',
+        row: 't',
+        parameters: 4,
+        where:
+          column === 'amount'
+            ? pairConditions(branchByValue('t.status', '$2::text', TRANSACTION_STATUSES), [listed])
+            : buildStatusConditions(listed, 't.status'),
+        order,
+        direction,
+        item: 'payment_transaction_json(t)',
+      })
+    },
+  ),
+)
+
+/** One transaction. */
+export const readTransaction = createScopedStatement<[id: number]>(
+  'payment_transaction',
+  (owned) => `select payment_transaction_json(t)::text from payment_transaction t
+    where ${owned('t.customer_id')} and t.shown and t.id = $2::bigint`,
+)
+
+export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
+
+/** A page of subscriptions, newest first, filtered by status; null matches any status. */
+export const readSubscriptions = createScopedStatement<[status: string | null, ...page: PageValues]>(
+  'payment_subscriptions',
+  (owned) =>
+    buildListText('subscriptions', {
+      table: 'payment_subscription',
+      row: 's',
+      parameters: 2,
+      where: buildStatusConditions(owned('s.customer_id'), 's.status'),
+      order: SUBSCRIPTION_ORDER,
+      direction: 'desc',
+      item: 'payment_subscription_json(s)',
+    }),
+)
+
+/** Statuses that the API's filter `open` selects. */
+export const OPEN_DISPUTE_STATUSES = ['warning_issued', 'needs_response', 'under_review'] as const
+
+export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
+const DISPUTED_TRANSACTION_JOIN = 'left join payment_transaction t on t.id = d.transaction_id'
+
+/** A page of disputes, newest first, filtered by status or `open`; null matches any status. */
+export const readDisputes = createScopedStatement<[status: string | null, ...page: PageValues]>(
+  'payment_disputes',
+  (owned) =>
+    buildListText('disputes', {
+      table: 'payment_dispute',
+      row: 'd',
+      parameters: 2,
+      where: [
+        ...buildStatusConditions(owned('d.customer_id'), 'd.status'),
+        ...OPEN_DISPUTE_STATUSES.map(
+          (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
+        ),
+      ],
+      order: DISPUTE_ORDER,
+      direction: 'desc',
+      join: DISPUTED_TRANSACTION_JOIN,
+      item: 'payment_dispute_json(d, t)',
+    }),
+)
+
+/** One dispute. */
+export const readDispute = createScopedStatement<[id: number]>(
+  'payment_dispute',
+  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED_TRANSACTION_JOIN}
+    where ${owned('d.customer_id')} and d.id = $2::bigint`,
+)
+
+// SQL for the deployment's main currency: the most frequent one of its latest 1000 payments.
+const MAIN_CURRENCY = `coalesce((
+  select currency from (
+    select currency from payment_transaction where shown and charge_id is null
+    order by created_at desc, id desc limit 1000) latest
+  group by currency order by count(*) desc, currency limit 1), 'usd')`
+
+/** Counts and sums of payments. `enabled` and `isTestMode` describe the provider's key. */
+export const readSummary = createScopedStatement<[enabled: boolean, isTestMode: boolean]>(
+  'payment_summary',
+  (_, summed) => `
+    with main as (select ${MAIN_CURRENCY} as currency), sums as (
+      select currency, sum(transactions) as transactions, sum(payments) as payments, sum(revenue) as revenue
+      from payment_sum where ${summed} group by currency)
+    select json_build_object('provider', 'stripe', 'enabled', $2::boolean, 'is_test_mode', $3::boolean,
+      'total_transactions', (select coalesce(sum(transactions), 0) from sums),
+      'total_revenue_cents', coalesce((select revenue from sums join main using (currency)), 0),
+      'active_subscriptions',
+        (select coalesce(sum(subscriptions), 0) from payment_subscription_count where ${summed}),
+      'currency', (select currency from main),
+      'per_currency', (select coalesce(json_agg(json_build_object('currency', currency, 'revenue_cents', revenue,
+        'payments', payments) order by revenue desc, currency), '[]') from sums where payments > 0))::text`,
+)
+
+/**
+ * Revenue per UTC day for the last `days`, including days without any. A null currency means the main one. A refund
+ * counts on the day of its payment, so that the days add up to the summary's revenue.
+ */
+export const readRevenue = createScopedStatement<[days: number, currency: string | null]>(
+  'payment_revenue',
+  (_, summed) => `
+    with given as (
+      select coalesce($3::text, ${MAIN_CURRENCY}) as currency, today, today - make_interval(days => $2::int - 1) as first
+      from date_trunc('day', now() at time zone 'utc') today
+    ), paid as (
+      select day::timestamp as day, sum(revenue) as revenue, sum(payments) as payments from payment_sum
+      where ${summed} and currency = (select currency from given) and day >= (select first::date from given)
+      group by 1
+    )
+    select json_build_object('currency', given.currency, 'days', $2::int, 'points', (
+      select json_agg(json_build_object('date', to_char(day, 'YYYY-MM-DD'), 'revenue_cents', coalesce(paid.revenue, 0),
+        'payments', coalesce(paid.payments, 0)) order by day)
+      from generate_series(given.first, given.today, interval '1 day') day left join paid using (day)))::text
+    from given`,
+)
