@@ -15,8 +15,8 @@ import {
 import { checkSchedule } from '../tasks/schedule.ts'
 import type { Settings } from '../tasks/settings.ts'
 import { onSupervisorGone } from '../tasks/supervised.ts'
-import { loadBowser } from './devices.ts'
 import { serveEdge } from './edge.ts'
+import { loadBowser } from './routes/accounts/devices.ts'
 import { loadTwilioValidator } from './routes/comms/twilio-signature.ts'
 import { loadStripeWebhooks } from './routes/payments/signature.ts'
 

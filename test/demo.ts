@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createUser } from '../edge/commands.ts'
+import { createUser } from '../edge/admin/commands.ts'
 import { withQueries } from '../tasks/command.ts'
 import { loadSettingsOrExit } from '../tasks/process.ts'
 

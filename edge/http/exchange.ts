@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../../sql/errors.ts'
-import type { Body } from './body.ts'
-import { ChunkedBodyWriter } from './chunked-body.ts'
+import type { Body } from './bodies/body.ts'
+import { ChunkedBodyWriter } from './bodies/chunked.ts'
+import { SizedBodyWriter } from './bodies/sized.ts'
 import { EventStream } from './events.ts'
 import { isBodiless, JSON_HEADER_BLOCK } from './head.ts'
 import { endOrHold, type HeldResponse } from './held-response.ts'
-import { SizedBodyWriter } from './sized-body.ts'
 import type {
   BodyWriter,
   ChunkWriter,

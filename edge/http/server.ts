@@ -1,6 +1,6 @@
 import * as uWS from 'uWebSockets.js'
 import { StartError } from '../../sql/server/start-error.ts'
-import { Body } from './body.ts'
+import { Body } from './bodies/body.ts'
 import { UwsExchange } from './exchange.ts'
 import { Heads } from './head.ts'
 import { Request } from './request.ts'

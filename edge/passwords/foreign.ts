@@ -1,7 +1,7 @@
 import { createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto'
 import bcrypt from 'bcryptjs'
-import { parseForeignHash } from '../password-hashes.ts'
 import { verifyArgon2 } from './argon2.ts'
+import { parseForeignHash } from './hashes.ts'
 
 /** Verifies imported password hashes; the import has validated their parameters. */
 

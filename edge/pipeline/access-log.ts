@@ -1,7 +1,7 @@
 import type { Log } from '../../tasks/log.ts'
 import type { Settings } from '../../tasks/settings.ts'
 import { traceIdOf } from '../../tasks/telemetry/tracing.ts'
-import type { RequestContext } from './request-context.ts'
+import type { RequestContext } from './request/request-context.ts'
 
 export interface AccessLog {
   /** True if every request gets a log line. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { PAGE_HEADERS, sendFile } from '../files.ts'
+import { PAGE_HEADERS, sendFile } from '../files/static.ts'
 import { type AnyRoute, area, route } from '../pipeline/route.ts'
 
 const PAGES_FOLDER = new URL('../pages/', import.meta.url)

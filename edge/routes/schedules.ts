@@ -11,11 +11,11 @@ import {
 } from '../../sql/jobs/schedules.ts'
 import { computeNextRun } from '../../tasks/cron.ts'
 import { type CronEntry, runEntry, scheduleEntries } from '../../tasks/schedule.ts'
-import { appendAuditEvent } from '../pipeline/audit.ts'
-import type { Caller } from '../pipeline/auth.ts'
+import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
+import { Timestamp } from '../pipeline/request/schemas.ts'
 import { type Answer, answerJson, area, type Input, route, type Writes } from '../pipeline/route.ts'
-import { Timestamp } from '../pipeline/schemas.ts'
+import { appendAuditEvent } from '../pipeline/write/audit.ts'
 import { buildJobReadParameters, Job, STATUSES } from './jobs/shapes.ts'
 
 const Name = z.string().meta({ examples: ['retention'] })

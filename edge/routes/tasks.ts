@@ -6,10 +6,10 @@ import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.ts'
 import { type AnyTask, buildJobSpecs, type TaskDefinition } from '../../tasks/task.ts'
-import { parsePart } from '../pipeline/input.ts'
-import { markNullable } from '../pipeline/optional.ts'
+import { parsePart } from '../pipeline/request/input.ts'
+import { markNullable } from '../pipeline/request/optional.ts'
+import { Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
-import { Timestamp } from '../pipeline/schemas.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
 const LONGEST_DELAY_SECONDS = 30 * 86_400

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
 import { setWorkerDrained } from '../../sql/jobs/queues.ts'
-import { appendAuditEvent } from '../pipeline/audit.ts'
-import type { Caller } from '../pipeline/auth.ts'
+import type { Caller } from '../pipeline/access/auth.ts'
 import { type Answer, area, type Input, route, type Writes } from '../pipeline/route.ts'
+import { appendAuditEvent } from '../pipeline/write/audit.ts'
 
 /** Routes for workers. A worker's id is the id of its lease. */
 

@@ -1,4 +1,4 @@
-import { compactJson } from '../http/compact.ts'
+import { compactJson } from '../pipeline/answer/compact.ts'
 
 /** One event of a job, as stored in the ledger. */
 export interface JobEvent {

@@ -1,5 +1,5 @@
-import { readLiveIds } from '../../sql/jobs/lists.ts'
 import { readCurrentStates } from '../../sql/jobs/jobs.ts'
+import { readLiveIds } from '../../sql/jobs/lists.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { type EndedJobsCursor, type EndedJobsPage, readEndedJobs, type Viewer } from './ended-jobs.ts'
 import { ENDED_RANK, type JobEvent, parseJobEvent, rankOf } from './job-event.ts'

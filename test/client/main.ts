@@ -13,7 +13,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import openapiTS, { astToString } from 'openapi-typescript'
-import { buildOpenApi, VERSION } from '../../edge/openapi.ts'
+import { buildOpenApi, VERSION } from '../../edge/openapi/openapi.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runAdmin } from '../../edge/commands.ts'
+import { runAdmin } from '../../edge/admin/commands.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 import { Authenticator } from '../passkeys.ts'
 import { until } from '../until.ts'

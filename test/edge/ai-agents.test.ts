@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Moment } from '../../edge/pipeline/schemas.ts'
+import { Moment } from '../../edge/pipeline/request/schemas.ts'
 import { updateAgent } from '../../sql/ai/conversations.ts'
 import { findPriceOn } from '../../sql/llm/models.ts'
 import { until } from '../until.ts'

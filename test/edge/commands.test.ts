@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { runAdmin } from '../../edge/commands.ts'
+import { runAdmin } from '../../edge/admin/commands.ts'
 import { createTestDatabase } from '../database.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { until } from '../until.ts'

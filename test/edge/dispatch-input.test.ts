@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { failInvalidField } from '../../edge/pipeline/input.ts'
+import { failInvalidField } from '../../edge/pipeline/request/input.ts'
+import { count, RowId } from '../../edge/pipeline/request/schemas.ts'
 import { area, route } from '../../edge/pipeline/route.ts'
-import { count, RowId } from '../../edge/pipeline/schemas.ts'
 import { type Answered, type Api, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const Body = z.strictObject({

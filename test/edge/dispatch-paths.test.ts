@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { createMatcher } from '../../edge/pipeline/match.ts'
+import { createMatcher } from '../../edge/pipeline/request/match.ts'
 import { area, route } from '../../edge/pipeline/route.ts'
 import { Client } from './fixtures/raw.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'

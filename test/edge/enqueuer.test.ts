@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createEnqueuer } from '../../edge/pipeline/enqueuer.ts'
+import { createEnqueuer } from '../../edge/pipeline/write/enqueuer.ts'
 import { type ErrorCode, fail } from '../../sql/errors.ts'
 import type { JobSpec } from '../../sql/jobs/jobs.ts'
 

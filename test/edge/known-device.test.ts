@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import bcrypt from 'bcryptjs'
-import type { Passwords } from '../../edge/passwords.ts'
+import type { Passwords } from '../../edge/passwords/passwords.ts'
 import { type Answered, createEmail, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createMailbox } from './mailbox.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { userHandleOf } from '../../edge/passkeys.ts'
+import { userHandleOf } from '../../edge/routes/accounts/relying-party.ts'
 import { insertMailedToken, insertSession, type MailedTokenKind } from '../../sql/accounts/accounts.ts'
 import { type AddressSide, beginEmailChange } from '../../sql/accounts/email-changes.ts'
 import { insertExport } from '../../sql/accounts/exports.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { createMatcher } from '../../edge/pipeline/match.ts'
+import { createMatcher } from '../../edge/pipeline/request/match.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
 import { bucketOf } from '../../workers/attempts/tally.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { parsePart } from '../../edge/pipeline/input.ts'
+import { parsePart } from '../../edge/pipeline/request/input.ts'
 import { type AnyRoute, type Area, area, route } from '../../edge/pipeline/route.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { getSharedEdge, startEdge } from './harness.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { statusOf } from '../../edge/pipeline/answer/statuses.ts'
 import { type AnyRoute, type Area, isJobBacked } from '../../edge/pipeline/route.ts'
-import { statusOf } from '../../edge/pipeline/statuses.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { getSharedEdge, startEdge } from './harness.ts'
 

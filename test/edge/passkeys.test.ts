@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { userHandleOf } from '../../edge/passkeys.ts'
+import { userHandleOf } from '../../edge/routes/accounts/relying-party.ts'
 import { Authenticator, type Deviation, encodeCbor } from '../passkeys.ts'
 import { assertRefused, getMe, getSharedCast, logIn, sessionIdOf } from './accounts-help.ts'
 import { type Account, type Answered, PASSWORD, startEdge } from './harness.ts'

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import bcrypt from 'bcryptjs'
 import fc from 'fast-check'
-import { findHashProblem } from '../../edge/password-hashes.ts'
-import { createPasswords } from '../../edge/passwords.ts'
+import { findHashProblem } from '../../edge/passwords/hashes.ts'
+import { createPasswords } from '../../edge/passwords/passwords.ts'
 import { createRunOptions } from '../runs.ts'
 
 /** Tests the accepted formats of imported password hashes, and the verification of their passwords. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ensureAdmin } from '../../edge/admin.ts'
+import { ensureAdmin } from '../../edge/admin/admin.ts'
 import { StartError } from '../../sql/server/start-error.ts'
 import { logIn } from './accounts-help.ts'
 import { type Answered, createEmail, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
 import { after, describe, test } from 'node:test'
 import bcrypt from 'bcryptjs'
-import { createPasswords } from '../../edge/passwords.ts'
+import { createPasswords } from '../../edge/passwords/passwords.ts'
 import type { Failure } from '../../sql/errors.ts'
 
 const passwords = createPasswords({ concurrency: 2 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { createPositions } from '../../edge/pipeline/positions.ts'
+import { createPositions } from '../../edge/pipeline/request/positions.ts'
 import type { Wal } from '../../sql/reads/wal.ts'
 import { parseSettings } from '../../tasks/settings.ts'
 

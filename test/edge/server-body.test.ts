@@ -4,7 +4,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Handler, Responder } from '../../edge/http/server.ts'
-import { statusOf } from '../../edge/pipeline/statuses.ts'
+import { statusOf } from '../../edge/pipeline/answer/statuses.ts'
 import { Failure } from '../../sql/errors.ts'
 import { Client, pollUntil, request, serve } from './fixtures/raw.ts'
 

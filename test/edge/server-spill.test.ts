@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Spill } from '../../edge/http/spill.ts'
+import { Spill } from '../../edge/http/bodies/spill.ts'
 import { createRunOptions } from '../runs.ts'
 
 test('bytes leave in arrival order for any sequence of push and shift', async () => {

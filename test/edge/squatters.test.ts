@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { runAdmin } from '../../edge/commands.ts'
+import { runAdmin } from '../../edge/admin/commands.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { Authenticator } from '../passkeys.ts'
 import { Client } from '../service.ts'

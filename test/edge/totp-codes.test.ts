@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTotpSetup, findMatchingStep } from '../../edge/totp.ts'
+import { createTotpSetup, findMatchingStep } from '../../edge/routes/accounts/one-time-codes.ts'
 import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../tasks/accounts/tokens.ts'
 import { computeCode, decodeBase32 } from '../totp.ts'
 import { SECRET } from './harness.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cleanFileName, parseDisposition, parseMediaType } from '../../edge/uploads/headers.ts'
+import { cleanFileName, parseDisposition, parseMediaType } from '../../edge/files/upload-headers.ts'
 
 /** Encodes a header as browsers send it, in UTF-8. The splitter decodes each byte as one character. */
 const encodeHeader = (text: string): string => Buffer.from(text).toString('latin1')

@@ -125,7 +125,7 @@ test('the whole service starts from nothing, restarts a killed worker, stops in 
   // Operator commands use the database of the running service.
   const backup = join(folder, 'backup')
   assert.match(await runCommand('tasks/backup/backup-main.ts', folder, backup), /^Wrote /)
-  const unlocked = await runCommand('edge/admin-main.ts', folder, 'unlock', 'first@example.com')
+  const unlocked = await runCommand('edge/admin/main.ts', folder, 'unlock', 'first@example.com')
   assert.equal(unlocked, 'first@example.com had no failed logins\n')
 
   const database = await connect({ url: findRunningUrl(folder)!, applicationName: 'look' })
@@ -153,7 +153,7 @@ test('the whole service starts from nothing, restarts a killed worker, stops in 
   // Without a running service, operator commands start the database, and create it if needed.
   const other = join(folder, 'restored')
   assert.match(await runCommand('tasks/backup/restore-main.ts', other, backup), /^Restored the state of /)
-  const sessions = await runCommand('edge/admin-main.ts', other, 'revoke-sessions', 'second@example.com')
+  const sessions = await runCommand('edge/admin/main.ts', other, 'revoke-sessions', 'second@example.com')
   assert.match(sessions, /^Sessions of second@example.com revoked: [1-9]/)
 })
 

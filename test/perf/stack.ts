@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createPasswords } from '../../edge/passwords.ts'
+import { createPasswords } from '../../edge/passwords/passwords.ts'
 import { connect } from '../../sql/connections/driver.ts'
 import { type EmbeddedDatabase, startEmbedded } from '../../sql/server/embedded/embedded.ts'
 import { migrate } from '../../sql/server/migrate.ts'

@@ -221,7 +221,7 @@ describe('the Kubernetes example', () => {
   })
 
   test('scales workers by the metric of their queues', () => {
-    const source = readFileAt('edge/metrics.ts')
+    const source = readFileAt('edge/metrics/metrics.ts')
     assert.match(source, /name: 'jobs',[^}]*labelNames: \['queue', 'status'\]/s)
     assert.ok(source.includes("status: 'queued'"))
     const scaled = findObjects('ScaledObject')

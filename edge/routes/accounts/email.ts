@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { endSessions, invalidateMailedTokens } from '../../../sql/accounts/accounts.ts'
 import {
   ADDRESS_SIDES,
   beginEmailChange,
@@ -7,7 +8,6 @@ import {
   readEmailChange,
   refuseEmailChange,
 } from '../../../sql/accounts/email-changes.ts'
-import { endSessions, invalidateMailedTokens } from '../../../sql/accounts/accounts.ts'
 import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
@@ -16,10 +16,10 @@ import { acceptInvites } from '../../../sql/orgs/orgs.ts'
 import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
-import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { Email, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { Email, Timestamp } from '../../pipeline/schemas.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { buildAcceptanceEvents } from '../orgs/access.ts'
 import { checkProof, isFailure, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
 import { Detail, MailedToken } from './shapes.ts'

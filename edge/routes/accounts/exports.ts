@@ -4,10 +4,10 @@ import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { ExportResult, exportAccount } from '../../../tasks/accounts/export.ts'
 import { createJob } from '../../../tasks/task.ts'
-import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../content.ts'
-import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
+import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../files/content.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
+import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { route } from '../../pipeline/route.ts'
-import { count, Timestamp } from '../../pipeline/schemas.ts'
 
 const Export = z
   .strictObject({

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { type ImportedAccount, importAccounts } from '../../../sql/accounts/import.ts'
 import { ROLES } from '../../../sql/accounts/lists.ts'
 import { appendAudit } from '../../../sql/audit/audit.ts'
-import { findHashProblem } from '../../password-hashes.ts'
-import { buildAuditEvent } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import { findHashProblem } from '../../passwords/hashes.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { Email } from '../../pipeline/request/schemas.ts'
 import { type Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { Email } from '../../pipeline/schemas.ts'
+import { buildAuditEvent } from '../../pipeline/write/audit.ts'
 
 const MAX_ROWS = 1000
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
   API_KEY_ORDER,
   deleteApiKey,
@@ -7,19 +9,17 @@ import {
   readApiKeys,
   readOrganizationKeys,
 } from '../../../sql/keys/api-keys.ts'
-import { fail } from '../../../sql/errors.ts'
-import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import { apiKeyOf } from '../../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { listScopes } from '../../pipeline/access/scopes.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { failInvalidField } from '../../pipeline/input.ts'
-import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
+import { failInvalidField } from '../../pipeline/request/input.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
+import { count, Moment, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { count, Moment, RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { listScopes } from '../../pipeline/scopes.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { lockForRole, ROLE_ERRORS, requireAccess } from '../orgs/access.ts'
 import { enqueueNotice } from './notices.ts'
 import { checkProof, isFailure, lockCaller, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
 import {
   consumeChallenge,
   findPasskey,
@@ -8,9 +7,10 @@ import {
   recordPasskeyLogin,
   recordPasskeyUse,
 } from '../../../sql/accounts/passkeys.ts'
-import { buildRequestOptions, createRelyingParty, parseChallenge, userHandleOf } from '../../passkeys.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { fail } from '../../../sql/errors.ts'
 import { type Answer, route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { buildRequestOptions, createRelyingParty, parseChallenge, userHandleOf } from './relying-party.ts'
 import { Token } from './shapes.ts'
 import { completeSignIn, type SignInInput, type TokenJson } from './sign-in.ts'
 

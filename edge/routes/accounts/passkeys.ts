@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import { lockFactors } from '../../../sql/accounts/credentials.ts'
 import { findCredentialsById } from '../../../sql/accounts/accounts.ts'
-import { fail } from '../../../sql/errors.ts'
-import { isUuid, uuidv7 } from '../../../sql/ids.ts'
+import { lockFactors } from '../../../sql/accounts/credentials.ts'
 import {
   consumeChallenge,
   deletePasskey,
@@ -15,16 +13,18 @@ import {
   readPasskeys,
   renamePasskey,
 } from '../../../sql/accounts/passkeys.ts'
-import { describeDevice } from '../../devices.ts'
-import { buildCreationOptions, createRelyingParty, parseChallenge } from '../../passkeys.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
-import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid, uuidv7 } from '../../../sql/ids.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
+import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { count, Timestamp } from '../../pipeline/schemas.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { describeDevice } from './devices.ts'
 import { enqueueNotice } from './notices.ts'
 import { base64url, challengeFields, credentialFields, passkeySignInRoutes } from './passkey-sign-in.ts'
 import { checkProof, isFailure, lockCaller, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
+import { buildCreationOptions, createRelyingParty, parseChallenge } from './relying-party.ts'
 
 const Name = z.string().trim().min(1).max(100)
 

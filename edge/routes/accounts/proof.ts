@@ -1,20 +1,25 @@
 import { z } from 'zod'
-import { checkCredentialsAreLive } from '../../../sql/accounts/credentials.ts'
 import {
   findCredentialsById,
   findRecentSession,
   lockAccount,
   lockCredentials,
 } from '../../../sql/accounts/accounts.ts'
+import { checkCredentialsAreLive } from '../../../sql/accounts/credentials.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, Failure, fail } from '../../../sql/errors.ts'
-import { decideLogin, findLoginLock, type LoginOutcome, type PresentedFactor } from '../../../sql/limits/limits.ts'
+import {
+  decideLogin,
+  findLoginLock,
+  type LoginOutcome,
+  type PresentedFactor,
+} from '../../../sql/limits/limits.ts'
 import { digestRecoveryCode, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
-import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { findMatchingStep } from '../../totp.ts'
+import { appendAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
+import { findMatchingStep } from './one-time-codes.ts'
 
 /** Checks the identity of a signed-in caller before a change of credentials or of the account itself. */
 

@@ -3,9 +3,9 @@ import { readAccount } from '../../../sql/accounts/accounts.ts'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { QUOTA_KINDS, QUOTA_NAMES, readQuotas, setQuotas } from '../../../sql/quotas/quotas.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
+import { RowId } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route } from '../../pipeline/route.ts'
-import { RowId } from '../../pipeline/schemas.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 
 const MAX_QUOTA = Number.MAX_SAFE_INTEGER
 

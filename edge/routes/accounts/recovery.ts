@@ -1,29 +1,29 @@
 import { z } from 'zod'
 import {
-  findRefreshTokenHolder,
-  lockFactors,
-  revokeCredentials,
-  revokeIssuedCredentials,
-  revokeKeys,
-} from '../../../sql/accounts/credentials.ts'
-import {
   endSessions,
   findMailedToken,
   markAddressVerified,
   redeemMailedToken,
   setPassword,
 } from '../../../sql/accounts/accounts.ts'
+import {
+  findRefreshTokenHolder,
+  lockFactors,
+  revokeCredentials,
+  revokeIssuedCredentials,
+  revokeKeys,
+} from '../../../sql/accounts/credentials.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits/limits.ts'
 import { sendPasswordResetMail } from '../../../tasks/accounts/password-reset.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { requireAllowedPassword } from '../../password-rules.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { isUnauthenticated } from '../../pipeline/challenges.ts'
+import { requireAllowedPassword } from '../../passwords/rules.ts'
+import { isUnauthenticated } from '../../pipeline/access/challenges.ts'
+import { Email } from '../../pipeline/request/schemas.ts'
 import { type Input, route } from '../../pipeline/route.ts'
-import { Email } from '../../pipeline/schemas.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { readRefreshCookie } from './cookies.ts'
 import { checkProof, factorFields, isFailure, PROOF_ERRORS } from './proof.ts'
 import { CurrentPassword, Detail, MailedToken, PASSWORD_ERRORS, Password } from './shapes.ts'

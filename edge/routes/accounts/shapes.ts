@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ROLES } from '../../../sql/accounts/lists.ts'
 import type { ErrorCode } from '../../../sql/errors.ts'
-import { Timestamp } from '../../pipeline/schemas.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Requests and responses of the account routes. */
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { findCredentialsById } from '../../../sql/accounts/accounts.ts'
 import {
   confirmTotp,
   deleteTotp,
@@ -7,20 +8,19 @@ import {
   readTotp,
   setRecoveryCodes,
 } from '../../../sql/accounts/totp.ts'
-import { findCredentialsById } from '../../../sql/accounts/accounts.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { decideLogin } from '../../../sql/limits/limits.ts'
 import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { RowId, Timestamp } from '../../pipeline/schemas.ts'
-import { createTotpSetup, findMatchingStep } from '../../totp.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
 import { enqueueNotice } from './notices.ts'
+import { createTotpSetup, findMatchingStep } from './one-time-codes.ts'
 import {
   checkProof,
   factorFields,

@@ -1,6 +1,4 @@
 import { z } from 'zod'
-import { deactivateForDeletion } from '../../../sql/accounts/deletions.ts'
-import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
 import {
   endSessions,
   notifyAccountChanged,
@@ -9,6 +7,8 @@ import {
   setRole,
   updateAccount,
 } from '../../../sql/accounts/accounts.ts'
+import { deactivateForDeletion } from '../../../sql/accounts/deletions.ts'
+import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
 import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
@@ -16,8 +16,7 @@ import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
 import { deleteDueAccount } from '../../../tasks/accounts/delete.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import {
   answerArray,
   buildPageQueryFields,
@@ -26,9 +25,10 @@ import {
   buildTimeRangeFields,
   buildTimeRangeRule,
   PageFields,
-} from '../../pipeline/lists.ts'
+} from '../../pipeline/request/lists.ts'
+import { flag, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { flag, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { requireSameOrganization } from '../orgs/access.ts'
 import { User } from './shapes.ts'
 

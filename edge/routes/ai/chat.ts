@@ -1,6 +1,6 @@
 import type { ChatResult } from '../../../tasks/ai/chat.ts'
 import type { EdgeRequest } from '../../http/server.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type Follow, route } from '../../pipeline/route.ts'
 import type { StreamSource } from '../../streams/sse.ts'

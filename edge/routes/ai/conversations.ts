@@ -10,16 +10,16 @@ import {
   renameConversation,
 } from '../../../sql/ai/conversations.ts'
 import { fail } from '../../../sql/errors.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import {
   answerArray,
   buildCursorSchema,
   buildSortSchema,
   buildTimeRangeFields,
-} from '../../pipeline/lists.ts'
+} from '../../pipeline/request/lists.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { accountIdOf, mayAccess, resolveActingUser, UserId } from './callers.ts'
 import { Conversation, ConversationParams, ConversationSummary, UserQuery } from './shapes.ts'
 

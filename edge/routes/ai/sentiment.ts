@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { PERFORMANCES, readAccountSentiment, readSentiment, SENTIMENTS } from '../../../sql/ai/sentiment.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { Timestamp } from '../../pipeline/schemas.ts'
 
 const Count = z.int().min(0)
 const Score = z.number().min(-1).max(1)

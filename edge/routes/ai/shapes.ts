@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isUuid } from '../../../sql/ids.ts'
-import { NextField } from '../../pipeline/lists.ts'
-import { count, Timestamp } from '../../pipeline/schemas.ts'
+import { NextField } from '../../pipeline/request/lists.ts'
+import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { CollectionName } from '../rag/shapes.ts'
 import { UserId } from './callers.ts'
 

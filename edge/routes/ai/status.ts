@@ -3,7 +3,7 @@ import { readAiState } from '../../../sql/ai/conversations.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
 import { AI_PROVIDERS, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { AiSettings } from '../../../tasks/ai/settings.ts'
-import { VERSION } from '../../openapi.ts'
+import { VERSION } from '../../openapi/openapi.ts'
 import { route } from '../../pipeline/route.ts'
 import { DEFAULT_AGENT } from './turn.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readUsage, readUserUsage } from '../../../sql/ai/usage.ts'
+import { count, Moment, Timestamp } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { count, Moment, Timestamp } from '../../pipeline/schemas.ts'
 import { resolveActingUser, UserId } from './callers.ts'
 
 const Count = z.int().min(0)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { parseExportedPost, readExportedPosts } from '../../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../../sql/blog/posts.ts'
+import { parseExportedPost, readExportedPosts } from '../../../sql/blog/transfer.ts'
 import type { Reads } from '../../../sql/reads/slow-reads.ts'
 import type { Header } from '../../http/reply.ts'
 import { route } from '../../pipeline/route.ts'

@@ -12,10 +12,10 @@ import { importPosts } from '../../../tasks/blog/import.ts'
 import { ImportResult, ON_CONFLICT } from '../../../tasks/blog/shapes.ts'
 import { splitIntoParts } from '../../../tasks/documents/blobs/parts.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { readMultipart } from '../../files/uploads.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { type ReceivedBody, route } from '../../pipeline/route.ts'
-import { readMultipart } from '../../uploads.ts'
 
 const ImportForm = z.strictObject({ file: z.string().meta({ format: 'binary' }) }).meta({ id: 'BlogImport' })
 

@@ -16,7 +16,7 @@ import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { toPublicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugifyTitle } from '../../../tasks/blog/slugs.ts'
-import { failInvalidField } from '../../pipeline/input.ts'
+import { failInvalidField } from '../../pipeline/request/input.ts'
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
 import { BODY_BYTES, POST_FIELDS, Post, PostParams } from './shapes.ts'
 

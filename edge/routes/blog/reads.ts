@@ -13,7 +13,7 @@ import {
   TAG_ORDER,
   TAGGED_POST_ORDER,
 } from '../../../sql/blog/posts.ts'
-import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
+import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { answerCompactJson, route } from '../../pipeline/route.ts'
 import { answerPost, PAGE_SIZES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
 

@@ -3,9 +3,9 @@ import { POST_STATUSES } from '../../../sql/blog/posts.ts'
 import { fail } from '../../../sql/errors.ts'
 import { exceedsLength, LIMITS } from '../../../tasks/blog/limits.ts'
 import { IMAGE_ADDRESS_RULE, isSafeImageAddress } from '../../../tasks/blog/public.ts'
-import { PageFields } from '../../pipeline/lists.ts'
+import { PageFields } from '../../pipeline/request/lists.ts'
+import { LongRowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerCompactJson } from '../../pipeline/route.ts'
-import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the blog routes. */
 

@@ -18,9 +18,9 @@ import {
   buildCursorSchema,
   buildSortSchema,
   buildTimeRangeFields,
-} from '../../pipeline/lists.ts'
+} from '../../pipeline/request/lists.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { CommsStatus, Send } from './shapes.ts'
 
 const NEWEST_FIRST = { column: 'created_at', direction: 'desc' } as const

@@ -1,8 +1,8 @@
+import { readTemplate } from '../../../sql/comms/templates.ts'
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { readTemplate } from '../../../sql/comms/templates.ts'
 import { type RenderedMessage, renderTemplate, type Template } from '../../../tasks/comms/template.ts'
-import { failInvalidField, failInvalidInput } from '../../pipeline/input.ts'
+import { failInvalidField, failInvalidInput } from '../../pipeline/request/input.ts'
 
 /** Renders the templates that requests name. */
 

@@ -2,9 +2,9 @@ import { type Channel, computeMsUntil, insertSend, type SendAttachment } from '.
 import type { Queries } from '../../../sql/db.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { failInvalidField } from '../../pipeline/input.ts'
+import { failInvalidField } from '../../pipeline/request/input.ts'
 import { MAX_DAYS_AHEAD } from './shapes.ts'
 
 /** Sends messages of all channels by adding a ledger row and its job in the transaction of the request. */

@@ -8,8 +8,8 @@ import {
   VARIABLE_NAME_PATTERN,
   validateTemplate,
 } from '../../../tasks/comms/template.ts'
-import { PhoneNumber } from '../../phones.ts'
-import { Moment, Timestamp } from '../../pipeline/schemas.ts'
+import { Moment, Timestamp } from '../../pipeline/request/schemas.ts'
+import { PhoneNumber } from './phones.ts'
 
 // Limit of the provider: https://resend.com/docs/api-reference/emails/send-email
 const MAX_RECIPIENTS = 50

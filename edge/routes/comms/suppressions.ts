@@ -1,15 +1,15 @@
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
 import {
   liftSuppression,
   readSuppressions,
   SUPPRESSION_ORDER,
   SUPPRESSION_REASONS,
 } from '../../../sql/comms/suppressions.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
+import { fail } from '../../../sql/errors.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
+import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { Answer, route } from '../../pipeline/route.ts'
-import { count, Timestamp } from '../../pipeline/schemas.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 
 const Suppression = z
   .strictObject({

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
 import {
   deleteTemplate,
   insertTemplate,
@@ -9,11 +8,12 @@ import {
   TEMPLATE_ORDER,
   type TemplateRow,
 } from '../../../sql/comms/templates.ts'
+import { fail } from '../../../sql/errors.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { fillTemplate, requireTemplate } from './rendering.ts'
 import { NewTemplate, Preview, PreviewRequest, Template, TemplateChange, TemplateSummary } from './shapes.ts'
 

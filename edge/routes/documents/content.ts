@@ -1,6 +1,6 @@
 import { findDocumentContent, hasBlob } from '../../../sql/documents/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
-import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../content.ts'
+import { CONTENT_ERRORS, CONTENT_STATUSES, sendStored } from '../../files/content.ts'
 import { route } from '../../pipeline/route.ts'
 import { DocumentParams } from './shapes.ts'
 import { buildContentHeaders } from './upload.ts'

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
 import {
   findPageImage,
   PAGE_ORDER,
@@ -8,6 +7,7 @@ import {
   readPage,
   readPages,
 } from '../../../sql/documents/pages.ts'
+import { fail } from '../../../sql/errors.ts'
 import { renderPage } from '../../../tasks/documents/draw.ts'
 import { extractDocument } from '../../../tasks/documents/extract.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
@@ -16,11 +16,11 @@ import { sealPassword } from '../../../tasks/documents/passwords.ts'
 import { buildJobSpecs, createJob } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
+import { toJobFailure } from '../../pipeline/answer/responders.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
-import { toJobFailure } from '../../pipeline/responders.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
+import { option } from '../../pipeline/request/schemas.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
-import { option } from '../../pipeline/schemas.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
 // PDF 2.0 allows 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).

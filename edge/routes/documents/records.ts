@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { lockDigest } from '../../../sql/documents/blobs.ts'
 import { type Query, readWithin } from '../../../sql/db.ts'
+import { lockDigest } from '../../../sql/documents/blobs.ts'
 import {
   addTag,
   deleteDocuments,
@@ -11,15 +11,15 @@ import {
   restoreDocument,
   updateDocument,
 } from '../../../sql/documents/documents.ts'
-import { fail } from '../../../sql/errors.ts'
 import { cancelExtractions } from '../../../sql/documents/pages.ts'
+import { fail } from '../../../sql/errors.ts'
 import { BulkAction, BulkResult, bulkDocuments, Label } from '../../../tasks/documents/bulk.ts'
 import { refreshCollections } from '../../../tasks/rag/refresh-documents.ts'
 import { createJob } from '../../../tasks/task.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { option } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
-import { option } from '../../pipeline/schemas.ts'
 import { answerDocument, Document, DocumentParams, METADATA } from './shapes.ts'
 
 const { title, kind, document_date, note, channel } = METADATA

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { PageFields } from '../../pipeline/lists.ts'
+import { PageFields } from '../../pipeline/request/lists.ts'
+import { Day, LongRowId, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerCompactJson } from '../../pipeline/route.ts'
-import { Day, LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the document routes. */
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
+import { readJob } from '../../../sql/jobs/jobs.ts'
 import {
   ADDED_ORDER,
   ENDED_ORDER,
@@ -9,19 +10,18 @@ import {
   readFailures,
   readFoundJobs,
 } from '../../../sql/jobs/search.ts'
-import { readJob } from '../../../sql/jobs/jobs.ts'
 import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
 import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { appendAuditEvent } from '../../pipeline/audit.ts'
 import {
   buildCursorSchema,
   buildCursorValues,
   buildTimeRangeFields,
   NextField,
-} from '../../pipeline/lists.ts'
+} from '../../pipeline/request/lists.ts'
+import { count, formatNumber, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { count, formatNumber, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { TERMINAL_STATUSES } from '../../streams/job-event.ts'
 import { buildJobReadParameters, Job, STATUSES } from './shapes.ts'
 

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
+import { readJob, readJobOwnership } from '../../../sql/jobs/jobs.ts'
 import {
   JOB_ORDER,
   JOB_SORT_ORDERS,
@@ -11,7 +12,6 @@ import {
   scopeOf,
 } from '../../../sql/jobs/lists.ts'
 import { findJobHistory } from '../../../sql/jobs/monitor.ts'
-import { readJob, readJobOwnership } from '../../../sql/jobs/jobs.ts'
 import { createTaskFinder, tasks } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import {
@@ -20,9 +20,9 @@ import {
   buildCursorValues,
   buildSortSchema,
   buildTimeRangeFields,
-} from '../../pipeline/lists.ts'
+} from '../../pipeline/request/lists.ts'
+import { count, formatNumber } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { count, formatNumber } from '../../pipeline/schemas.ts'
 import { buildJobReadParameters, isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES } from './shapes.ts'
 
 const findTask = createTaskFinder(tasks)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { Timestamp } from '../../pipeline/schemas.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Requests and responses of the job routes. */
 

@@ -1,7 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { readLiveIds, scopeOf } from '../../../sql/jobs/lists.ts'
 import { readCurrentStates, readVisibleState } from '../../../sql/jobs/jobs.ts'
+import { readLiveIds, scopeOf } from '../../../sql/jobs/lists.ts'
 import { route } from '../../pipeline/route.ts'
 import { readEndedJobs, type Viewer } from '../../streams/ended-jobs.ts'
 import { followJob } from '../../streams/follow.ts'

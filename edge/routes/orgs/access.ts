@@ -4,10 +4,10 @@ import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
-import { buildAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
+import { buildAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import type { Invite } from './shapes.ts'
 
 /** Checks permissions on an organization. */

@@ -19,10 +19,10 @@ import {
 } from '../../../sql/orgs/orgs.ts'
 import { sendInviteMail } from '../../../tasks/accounts/invite.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
+import { Email } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
-import { Email } from '../../pipeline/schemas.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import {
   addTokensToInvites,
   addTokenToInvite,

@@ -15,10 +15,10 @@ import {
   readMembers,
   setMemberRole,
 } from '../../../sql/orgs/orgs.ts'
-import { appendAuditEvent, buildAuditEvent } from '../../pipeline/audit.ts'
-import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
+import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
+import { RowId } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { RowId } from '../../pipeline/schemas.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import {
   changeOrganization,
   MEMBER_ERRORS,

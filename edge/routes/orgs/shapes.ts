@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ORG_ROLES } from '../../../sql/orgs/orgs.ts'
-import { LongRowId, RowId, Timestamp } from '../../pipeline/schemas.ts'
+import { LongRowId, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Requests and responses of the organization routes. */
 

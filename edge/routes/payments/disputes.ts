@@ -6,7 +6,7 @@ import {
   readDisputes,
   scopeOf,
 } from '../../../sql/payments/payments.ts'
-import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
+import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGE_SIZES, RowParams } from './shapes.ts'
 

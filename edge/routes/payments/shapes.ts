@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/settings.ts'
-import { PageFields } from '../../pipeline/lists.ts'
+import { PageFields } from '../../pipeline/request/lists.ts'
+import { LongRowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson } from '../../pipeline/route.ts'
-import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
 
 /** Requests and responses of the payment routes; those of their jobs are in `tasks/payments/shapes.ts`. */
 

@@ -5,7 +5,7 @@ import { readSubscriptions, SUBSCRIPTION_ORDER, scopeOf } from '../../../sql/pay
 import { cancelSubscription } from '../../../tasks/payments/cancel.ts'
 import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { buildPageQueryFields, buildPageValues } from '../../pipeline/lists.ts'
+import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import {
   PAGE_SIZES,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { readRevenue, readSummary, scopeOf } from '../../../sql/payments/payments.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { RevenueSeries, Summary } from './shapes.ts'
 
 export const summaryRoutes = [

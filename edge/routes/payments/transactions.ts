@@ -17,7 +17,7 @@ import {
   buildSortSchema,
   buildTimeRangeFields,
   buildTimeRangeRule,
-} from '../../pipeline/lists.ts'
+} from '../../pipeline/request/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import {
   answerRow,

@@ -4,8 +4,8 @@ import { ingestEvent } from '../../../tasks/payments/event.ts'
 import { EVENT_TYPES, parseEvent } from '../../../tasks/payments/provider-events.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { RECEIVED, Received, readEventBytes } from '../../pipeline/provider-events.ts'
 import { Answer, route } from '../../pipeline/route.ts'
+import { RECEIVED, Received, readEventBytes } from '../../pipeline/write/provider-events.ts'
 import { verifyEvent } from './signature.ts'
 
 // Time that a request waits for its job, so that a later read usually sees the event applied.

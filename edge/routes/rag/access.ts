@@ -1,5 +1,5 @@
 import type { Viewer } from '../../../sql/rag/reads.ts'
-import { type Caller, findRequiredRole, findRoleFailure } from '../../pipeline/auth.ts'
+import { type Caller, findRequiredRole, findRoleFailure } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /** Checks access that depends on the kind of a collection, which a route cannot declare. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
+import { markCollectionDeleted } from '../../../sql/rag/collections.ts'
 import {
   COLLECTION_ORDER,
   FILE_ORDER,
@@ -10,13 +11,12 @@ import {
   readFiles,
   toViewerValues,
 } from '../../../sql/rag/reads.ts'
-import { markCollectionDeleted } from '../../../sql/rag/collections.ts'
 import { purgeCollections } from '../../../tasks/rag/purge.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import type { Caller } from '../../pipeline/auth.ts'
-import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { requireOperator, viewerOf } from './access.ts'
 import { Collection, CollectionParams, DeletionResult, Files } from './shapes.ts'
 

@@ -1,9 +1,9 @@
 import { indexDocuments } from '../../../tasks/rag/index-documents.ts'
 import { indexFiles } from '../../../tasks/rag/index-files.ts'
 import { createJob } from '../../../tasks/task.ts'
-import { requireOwner } from '../../pipeline/auth.ts'
+import { requireOwner } from '../../pipeline/access/auth.ts'
+import { requireScope } from '../../pipeline/access/scopes.ts'
 import { route } from '../../pipeline/route.ts'
-import { requireScope } from '../../pipeline/scopes.ts'
 import { requireOperator } from './access.ts'
 import { IndexRequest, IndexResult } from './shapes.ts'
 

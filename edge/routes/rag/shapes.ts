@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { IndexResult as Indexed } from '../../../tasks/rag/index-result.ts'
-import { NextField } from '../../pipeline/lists.ts'
-import { Timestamp } from '../../pipeline/schemas.ts'
+import { NextField } from '../../pipeline/request/lists.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Name of a collection in one line without slashes, because it is part of paths. */
 export const CollectionName = z

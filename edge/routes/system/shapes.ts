@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Timestamp } from '../../pipeline/schemas.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 const Count = z.int().min(0)
 const Day = z.iso.date()

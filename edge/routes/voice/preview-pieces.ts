@@ -1,8 +1,8 @@
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, findPreviewChunk } from '../../../sql/voice/previews.ts'
 import { CHUNK_EVENT } from '../../../tasks/voice/preview-event.ts'
+import { toJobFailure } from '../../pipeline/answer/responders.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { toJobFailure } from '../../pipeline/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
 

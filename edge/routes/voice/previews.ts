@@ -3,11 +3,15 @@ import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Speech } from '../../../sql/voice/previews.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
 import { previewDigestOf } from '../../../tasks/voice/preview.ts'
-import { CONTENT_STATUSES } from '../../content.ts'
-import { parseCallback } from '../../pipeline/callbacks.ts'
+import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION, wantsBackground } from '../../pipeline/input.ts'
+import {
+  BACKGROUND_DESCRIPTION,
+  CALLBACK_URL_DESCRIPTION,
+  wantsBackground,
+} from '../../pipeline/request/input.ts'
 import { route } from '../../pipeline/route.ts'
+import { parseCallback } from '../../pipeline/write/callbacks.ts'
 import {
   answerLive,
   answerRange,

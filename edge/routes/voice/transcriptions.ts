@@ -8,9 +8,9 @@ import {
   TRANSCRIPTION_ORDER,
 } from '../../../sql/voice/transcriptions.ts'
 import { Transcription, TranscriptionSummary } from '../../../tasks/voice/transcription.ts'
-import { answerArray, buildCursorSchema } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { Id } from '../ai/shapes.ts'
 import { viewerOf } from '../rag/access.ts'
 import { TranscriptionRequest, TranscriptionUpload } from './shapes.ts'

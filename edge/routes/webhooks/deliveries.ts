@@ -8,9 +8,9 @@ import {
   redeliverWebhook,
   type WebhookEvent,
 } from '../../../sql/webhooks/webhooks.ts'
-import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
+import { count } from '../../pipeline/request/schemas.ts'
 import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
-import { count } from '../../pipeline/schemas.ts'
 import { managerOf, requireEventScopes, requireOwnEndpoint } from './endpoints.ts'
 import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
 

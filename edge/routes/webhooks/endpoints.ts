@@ -21,11 +21,12 @@ import {
 } from '../../../sql/webhooks/webhooks.ts'
 import { deriveChallengeToken, deriveWebhookSecret } from '../../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
-import { appendAuditEvent, type EventRequest } from '../../pipeline/audit.ts'
-import type { Caller } from '../../pipeline/auth.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { requireScope } from '../../pipeline/access/scopes.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { failInvalidField } from '../../pipeline/input.ts'
-import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/lists.ts'
+import { failInvalidField } from '../../pipeline/request/input.ts'
+import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
+import { count, RowId } from '../../pipeline/request/schemas.ts'
 import {
   type Answer,
   answerCompactJson,
@@ -34,8 +35,7 @@ import {
   route,
   type Writes,
 } from '../../pipeline/route.ts'
-import { count, RowId } from '../../pipeline/schemas.ts'
-import { requireScope } from '../../pipeline/scopes.ts'
+import { appendAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import { lockCaller } from '../accounts/proof.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { lockForRole, ROLE_ERRORS, requireAccess, requireOrganization } from '../orgs/access.ts'

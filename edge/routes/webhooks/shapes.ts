@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { WEBHOOK_EVENTS } from '../../../sql/webhooks/webhooks.ts'
-import { LongRowId, Timestamp } from '../../pipeline/schemas.ts'
+import { LongRowId, Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Shapes of the requests and responses of the webhook routes. */
 

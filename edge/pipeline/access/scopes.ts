@@ -1,0 +1,53 @@
+import { type Failure, fail } from '../../../sql/errors.ts'
+import type { Caller } from './auth.ts'
+
+/** Scopes of API keys, by area and verb. `write` includes `read`, and `*` means every area. */
+
+const VERBS = ['read', 'write'] as const
+
+const scopedAreas = new Set<string>()
+
+/** Adds the scopes of an area. `area` calls it for each area whose routes need a credential. */
+export function addScopes(area: string): void {
+  scopedAreas.add(area)
+}
+
+/** Returns every scope, `*` first. The list is complete once all areas are declared. */
+export function listScopes(): string[] {
+  return ['*', ...[...scopedAreas].sort()].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
+}
+
+/** Returns the scopes that allow reading or writing in an area, narrowest first. */
+const listAreaScopes = (area: string, isReading: boolean): readonly string[] => {
+  const writing = [`${area}:write`, '*:write']
+  return isReading ? [`${area}:read`, '*:read', ...writing] : writing
+}
+
+/** The part of a route that determines its scopes. */
+interface ScopedRoute {
+  readonly method: string
+  readonly costsMoney?: boolean
+  readonly isRead?: boolean
+}
+
+/** Returns the scopes that give access to a route, narrowest first. */
+export function listAdmittingScopes(
+  { name }: { readonly name: string },
+  route: ScopedRoute,
+): readonly string[] {
+  const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
+  return listAreaScopes(name, isReading)
+}
+
+/** Returns the failure of an API key without a scope. */
+export const failMissingScope = (scope: string): Failure => fail('auth.scope', { scope }, { scope })
+
+/**
+ * Requires that an API key may also act in another area.
+ * @throws fail('auth.scope') if the key lacks that area's scope.
+ */
+export function requireScope({ key }: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): void {
+  if (!scopedAreas.has(area)) throw new Error(`Unknown area with scopes: ${area}`)
+  const scopes = listAreaScopes(area, verb === 'read')
+  if (key !== null && !scopes.some((scope) => key.scopes.has(scope))) throw failMissingScope(scopes[0]!)
+}

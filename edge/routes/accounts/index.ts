@@ -1,0 +1,30 @@
+import { area } from '../../pipeline/route.ts'
+import { deletionRoutes } from './deletion.ts'
+import { emailRoutes } from './email.ts'
+import { exportRoutes } from './exports.ts'
+import { importRoute } from './import.ts'
+import { acceptInviteRoute } from './invites.ts'
+import { keyRoutes } from './keys.ts'
+import { passkeyRoutes } from './passkeys.ts'
+import { quotaRoutes } from './quotas.ts'
+import { recoveryRoutes } from './recovery.ts'
+import { registerRoute } from './register.ts'
+import { sessionRoutes } from './sessions.ts'
+import { totpRoutes } from './totp.ts'
+import { userRoutes } from './users.ts'
+
+export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
+  registerRoute,
+  ...sessionRoutes,
+  ...keyRoutes,
+  ...quotaRoutes,
+  ...totpRoutes,
+  ...passkeyRoutes,
+  ...recoveryRoutes,
+  ...emailRoutes,
+  ...deletionRoutes,
+  ...exportRoutes,
+  acceptInviteRoute,
+  importRoute,
+  ...userRoutes,
+])

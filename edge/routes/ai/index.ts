@@ -1,0 +1,19 @@
+import { area } from '../../pipeline/route.ts'
+import { agentRoutes } from './agents.ts'
+import { chatRoutes } from './chat.ts'
+import { conversationRoutes } from './conversations.ts'
+import { sentimentRoutes } from './sentiment.ts'
+import { healthRoute, versionRoute } from './status.ts'
+import { usageRoutes } from './usage.ts'
+
+export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 }, [
+  ...chatRoutes,
+  ...conversationRoutes,
+  ...agentRoutes,
+  ...usageRoutes,
+  ...sentimentRoutes,
+  healthRoute,
+])
+
+/** Area of the version route, which is outside the versioned prefix. */
+export const aiVersion = area('ai', '/ai', { auth: 'open', invalidStatus: 400 }, [versionRoute])

@@ -1,0 +1,14 @@
+import { area } from '../../pipeline/route.ts'
+import { exportRoute } from './export.ts'
+import { importRoute } from './import.ts'
+import { postRoutes } from './posts.ts'
+import { readRoutes } from './reads.ts'
+import { tagRoutes } from './tags.ts'
+
+export const blog = area('blog', '/api/v1/blog', { auth: 'editor' }, [
+  ...readRoutes,
+  ...postRoutes,
+  ...tagRoutes,
+  exportRoute,
+  importRoute,
+])

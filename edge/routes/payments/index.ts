@@ -1,0 +1,16 @@
+import { area } from '../../pipeline/route.ts'
+import { checkoutRoutes } from './checkout.ts'
+import { disputeRoutes } from './disputes.ts'
+import { subscriptionRoutes } from './subscriptions.ts'
+import { summaryRoutes } from './summary.ts'
+import { transactionRoutes } from './transactions.ts'
+import { webhookRoute } from './webhook.ts'
+
+export const payments = area('payments', '/api/v1/payment', { auth: 'user' }, [
+  ...checkoutRoutes,
+  ...transactionRoutes,
+  ...subscriptionRoutes,
+  ...disputeRoutes,
+  ...summaryRoutes,
+  webhookRoute,
+])

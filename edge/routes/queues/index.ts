@@ -1,0 +1,156 @@
+import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import {
+  getQueueControl,
+  getWindowParameters as parametersOf,
+  pauseQueue,
+  readQueues,
+  resumeQueue,
+  setQueueLimit,
+} from '../../../sql/jobs/queues.ts'
+import { type TallyWindow, WINDOWS } from '../../../sql/jobs/tallies.ts'
+import { queuesOf, tasks } from '../../../tasks/index.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
+import { type Answer, answerJson, area, type Input, route, type Writes } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { createFigureCalculator, type TallySpan } from './figures.ts'
+
+/** Routes that list the queues with their load and results, and that let admins control them. */
+
+const QUEUE_NAMES = queuesOf(tasks)
+
+const controlFields = {
+  queue: z.string(),
+  paused_at: Timestamp.nullable(),
+  paused_by: z.int().nullable().describe('Id of the account that paused it; null if none did'),
+  limit: z
+    .int()
+    .nullable()
+    .describe('Maximum number of its jobs that run concurrently in all workers; null: no limit'),
+}
+
+const Times = z
+  .strictObject({ p50: z.number(), p95: z.number(), p99: z.number() })
+  .nullable()
+  .describe('Seconds, accurate within a factor of 1.6 from 1 ms to 10,000 s; null if no attempt ended')
+
+const Queue = z
+  .strictObject({
+    ...controlFields,
+    queued: z.int(),
+    running: z.int(),
+    oldest_at: Timestamp.nullable().describe('When the longest-waiting job became due; null if none waits'),
+    workers: z.int().describe('Number of workers that serve it'),
+    ended: z.int().describe('Started jobs that ended within the window'),
+    failed: z.int().describe('Number of these that failed'),
+    repeated: z.int().describe('Attempts after which the job waited for another attempt'),
+    wait: Times,
+    run: Times,
+    history: z
+      .strictObject({ ended: z.array(z.int()), failed: z.array(z.int()) })
+      .describe('The same counts for each span of the window; the last span is still open'),
+  })
+  .meta({ id: 'Queue' })
+
+const Queues = z
+  .strictObject({
+    at: Timestamp,
+    window: z.enum(Object.keys(WINDOWS) as TallyWindow[]),
+    span_seconds: z.int(),
+    queues: z.array(Queue),
+  })
+  .meta({ id: 'Queues' })
+
+const QueueControl = z.strictObject(controlFields).meta({ id: 'QueueControl' })
+const QueueParams = z.object({ queue: z.string().max(100) })
+
+type QueueControlJson = z.input<typeof QueueControl>
+type QueueInput<Body = undefined> = Input<z.output<typeof QueueParams>, unknown, Body, Caller> &
+  Writes<QueueControlJson>
+
+export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
+  route({
+    method: 'get',
+    path: '',
+    summary: 'List queues with load, results and controls',
+    description:
+      'Figures of ended jobs are at most a few seconds old. The window `10m` has spans of 10 s, `1h` of 1 min, `24h` of 20 min and `7d` of 2 h.',
+    query: z.object({ window: z.enum(Object.keys(WINDOWS) as TallyWindow[]).default('10m') }),
+    response: Queues,
+    reads: 'statistics',
+    handle: async ({ query: { window }, reader }) => {
+      const [at, found, tallies] = await reader.texts(readQueues, parametersOf(QUEUE_NAMES, window))
+      const figures = createFigureCalculator(JSON.parse(tallies!) as TallySpan[], window, Date.parse(at!))
+      const queues = (JSON.parse(found!) as { queue: string }[]).map((queue) => ({
+        ...queue,
+        ...figures(queue.queue),
+      }))
+      return answerJson(JSON.stringify({ at, window, span_seconds: WINDOWS[window].span, queues }))
+    },
+  }),
+
+  route({
+    method: 'patch',
+    path: '/:queue',
+    summary: 'Limit the concurrency of a queue',
+    description:
+      'The limit covers all workers together: each gets a share of it, and applies a new limit as soon as it is notified. Running jobs continue.',
+    params: QueueParams,
+    body: z.strictObject({ limit: z.int().min(1).max(1_000_000).nullable() }),
+    response: QueueControl,
+    errors: ['queue.missing'],
+    sideEffect: true,
+    handle: (input) =>
+      changeQueue(input, setQueueLimit(requireQueue(input), input.body.limit), 'queue.limited', {
+        limit: input.body.limit,
+      }),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:queue/pause',
+    summary: 'Pause a queue',
+    description:
+      'Workers start none of its jobs; running jobs continue, and new jobs wait. Pausing a paused queue changes nothing.',
+    params: QueueParams,
+    response: QueueControl,
+    errors: ['queue.missing'],
+    sideEffect: true,
+    handle: (input) =>
+      changeQueue(input, pauseQueue(requireQueue(input), input.caller.ownerId), 'queue.paused'),
+  }),
+
+  route({
+    method: 'post',
+    path: '/:queue/resume',
+    summary: 'Resume a paused queue',
+    params: QueueParams,
+    response: QueueControl,
+    errors: ['queue.missing'],
+    sideEffect: true,
+    handle: (input) => changeQueue(input, resumeQueue(requireQueue(input)), 'queue.resumed'),
+  }),
+])
+
+/** Returns the name of an existing queue from the path. @throws queue.missing */
+function requireQueue({ params: { queue } }: Pick<QueueInput, 'params'>): string {
+  if (!QUEUE_NAMES.includes(queue))
+    throw fail('queue.missing', { name: queue, names: QUEUE_NAMES.join(', ') })
+  return queue
+}
+
+/** Runs the statement and answers with the controls of the queue. Audits the statement if it changed anything. */
+async function changeQueue<Body>(
+  input: QueueInput<Body>,
+  statement: ReturnType<typeof pauseQueue>,
+  kind: 'queue.paused' | 'queue.resumed' | 'queue.limited',
+  data: object = {},
+): Promise<Answer<QueueControlJson>> {
+  const { queue } = input.params
+  return input.transaction(async (tx) => {
+    if ((await tx.maybeOne(statement)) !== null)
+      await tx.run(appendAuditEvent(input, kind, { data: { queue, ...data } }))
+    return answerJson((await tx.one(getQueueControl(queue))).json)
+  })
+}
