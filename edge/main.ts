@@ -1,4 +1,4 @@
-import { enableCodeCache } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/platform/code-cache.ts'
 
 enableCodeCache()
 const { runEdge } = await import('./run.ts')

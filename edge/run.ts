@@ -2,8 +2,8 @@ import { flushCompileCache } from 'node:module'
 import { countAdmins } from '../sql/accounts/accounts.ts'
 import { formatSetupNotice } from '../tasks/accounts/tokens.ts'
 import { loadFileType } from '../tasks/documents/media.ts'
-import { createLog, type Log } from '../tasks/log.ts'
-import { waitForDatabase } from '../tasks/outage.ts'
+import { createLog, type Log } from '../tasks/platform/log.ts'
+import { waitForDatabase } from '../tasks/platform/outage.ts'
 import {
   ALL_IN_ONE_VARIABLE,
   loadSecretKey,
@@ -11,10 +11,10 @@ import {
   resolveDatabaseUrls,
   startOrExit,
   stopOnSignals,
-} from '../tasks/process.ts'
+} from '../tasks/platform/process.ts'
+import type { Settings } from '../tasks/platform/settings/settings.ts'
+import { onSupervisorGone } from '../tasks/platform/supervised.ts'
 import { checkSchedule } from '../tasks/schedule.ts'
-import type { Settings } from '../tasks/settings.ts'
-import { onSupervisorGone } from '../tasks/supervised.ts'
 import { serveEdge } from './edge.ts'
 import { loadBowser } from './routes/accounts/devices.ts'
 import { loadTwilioValidator } from './routes/comms/twilio-signature.ts'

@@ -1,10 +1,10 @@
-import { enableCodeCache } from './code-cache.ts'
+import { enableCodeCache } from './platform/code-cache.ts'
 
 enableCodeCache()
 const { migrate } = await import('../sql/server/migrate.ts')
-const { runCommand, printLine, withDatabase, withPool } = await import('./command.ts')
-const { waitForDatabase } = await import('./outage.ts')
-const { loadSecretKey, loadSettingsOrExit } = await import('./process.ts')
+const { runCommand, printLine, withDatabase, withPool } = await import('./platform/command.ts')
+const { waitForDatabase } = await import('./platform/outage.ts')
+const { loadSecretKey, loadSettingsOrExit } = await import('./platform/process.ts')
 const { formatSetupNotice } = await import('./accounts/tokens.ts')
 const { countAdmins } = await import('../sql/accounts/accounts.ts')
 

@@ -1,7 +1,7 @@
 import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
-import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
+import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
 import { buildJobSpecs, type JobSettings, type TaskFinder } from './task.ts'
 
 /** Caller of a retry. Admins may retry any job, others only their own. */

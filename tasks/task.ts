@@ -3,8 +3,8 @@ import type { Queries } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import type { TaskContext } from './context.ts'
-import type { Settings } from './settings.ts'
-import { getCurrentOrigin } from './telemetry/tracing.ts'
+import type { Settings } from './platform/settings/settings.ts'
+import { getCurrentOrigin } from './platform/telemetry/tracing.ts'
 
 /**
  * The thread pool of a task. An `io` thread runs many tasks concurrently, a `cpu` thread one at a time. `model` is a

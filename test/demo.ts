@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createUser } from '../edge/admin/commands.ts'
-import { withQueries } from '../tasks/command.ts'
-import { loadSettingsOrExit } from '../tasks/process.ts'
+import { withQueries } from '../tasks/platform/command.ts'
+import { loadSettingsOrExit } from '../tasks/platform/process.ts'
 
 /**
  * Shows the main use case as a client (`npm run demo [FILE.pdf]`). Creates an account, uploads a file, extracts it in

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { applyEvent } from '../tasks/payments/event.ts'
+import { applyEvent } from '../tasks/payments/event.task.ts'
 import { enqueue } from '../tasks/task.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { type Answered, type Api, type EdgeOptions, startEdge } from './edge/harness.ts'

@@ -1,5 +1,5 @@
 import type { Database } from '../sql/db.ts'
-import { purgeAccounts } from '../tasks/accounts/purge.ts'
+import { purgeAccounts } from '../tasks/accounts/purge.task.ts'
 import type { TaskContext } from '../tasks/context.ts'
 
 export type Progress = readonly [label: string, current: number | undefined]

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { listMigrationNames, readMigration, SEEDS_NAME } from '../sql/server/migrations.ts'
 import { backUp } from '../tasks/backup/backup.ts'
-import { parseSettings } from '../tasks/settings.ts'
+import { parseSettings } from '../tasks/platform/settings/settings.ts'
 import { SECRET } from './service.ts'
 import { writeUpgradeData } from './upgrade-data.ts'
 

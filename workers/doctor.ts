@@ -1,7 +1,7 @@
-import { enableCodeCache } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/platform/code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine, UsageError } = await import('../tasks/command.ts')
+const { runCommand, printLine, UsageError } = await import('../tasks/platform/command.ts')
 const { runChecks: examine } = await import('./doctor/checks.ts')
 const { formatReport } = await import('./doctor/findings.ts')
 

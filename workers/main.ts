@@ -1,4 +1,4 @@
-import { enableCodeCache } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/platform/code-cache.ts'
 
 enableCodeCache()
 // graphile-worker reads this variable while it loads. Without it, every delivery would format a log line that we

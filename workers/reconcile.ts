@@ -1,13 +1,13 @@
-import { enableCodeCache } from '../tasks/code-cache.ts'
 import type { TaskContext } from '../tasks/context.ts'
+import { enableCodeCache } from '../tasks/platform/code-cache.ts'
 
 enableCodeCache()
 const { createDatabase } = await import('../sql/db.ts')
 const { uuidv7 } = await import('../sql/ids.ts')
-const { listSecretPaths } = await import('../tasks/environment.ts')
-const { createLog } = await import('../tasks/log.ts')
-const { reconcilePayments } = await import('../tasks/payments/reconcile.ts')
-const { loadSettingsOrExit } = await import('../tasks/process.ts')
+const { listSecretPaths } = await import('../tasks/platform/settings/environment.ts')
+const { createLog } = await import('../tasks/platform/log.ts')
+const { reconcilePayments } = await import('../tasks/payments/reconcile.task.ts')
+const { loadSettingsOrExit } = await import('../tasks/platform/process.ts')
 const { createChildPool } = await import('./children/pool.ts')
 const { createProviders } = await import('./providers/index.ts')
 

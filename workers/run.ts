@@ -1,15 +1,15 @@
 import { flushCompileCache } from 'node:module'
-import { createLog, type Log } from '../tasks/log.ts'
+import { createLog, type Log } from '../tasks/platform/log.ts'
 import {
   loadSecretKey,
   loadSettingsOrExit,
   resolveDatabaseUrls,
   startOrExit,
   stopOnSignals,
-} from '../tasks/process.ts'
+} from '../tasks/platform/process.ts'
+import type { Settings } from '../tasks/platform/settings/settings.ts'
+import { onSupervisorGone } from '../tasks/platform/supervised.ts'
 import { checkSchedule } from '../tasks/schedule.ts'
-import type { Settings } from '../tasks/settings.ts'
-import { onSupervisorGone } from '../tasks/supervised.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
 import { startWorker } from './worker.ts'
 

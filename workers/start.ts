@@ -1,4 +1,4 @@
-import { enableCodeCache } from '../tasks/code-cache.ts'
+import { enableCodeCache } from '../tasks/platform/code-cache.ts'
 
 enableCodeCache()
 const { startAll } = await import('./processes/start-all.ts')

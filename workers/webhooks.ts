@@ -1,9 +1,9 @@
 import type { Database } from '../sql/db.ts'
 import { listDueEndpoints } from '../sql/webhooks/webhooks.ts'
-import type { Log } from '../tasks/log.ts'
-import { type Periodic, runPeriodically } from '../tasks/periodic.ts'
+import type { Log } from '../tasks/platform/log.ts'
+import { type Periodic, runPeriodically } from '../tasks/platform/periodic.ts'
 import { enqueueMany, type JobSettings } from '../tasks/task.ts'
-import { deliver } from '../tasks/webhooks/deliver.ts'
+import { deliver } from '../tasks/webhooks/deliver.task.ts'
 
 /** Looks every second for due webhook deliveries, and enqueues a job for each endpoint and host with due deliveries. */
 export type WebhookWatch = Pick<Periodic, 'stop'>

@@ -1,8 +1,8 @@
-import { enableCodeCache } from '../../tasks/code-cache.ts'
+import { enableCodeCache } from '../../tasks/platform/code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine, withQueries } = await import('../../tasks/command.ts')
-const { loadSettingsOrExit } = await import('../../tasks/process.ts')
+const { runCommand, printLine, withQueries } = await import('../../tasks/platform/command.ts')
+const { loadSettingsOrExit } = await import('../../tasks/platform/process.ts')
 const { runAdmin } = await import('./commands.ts')
 
 // Entry point of `npm run admin -- COMMAND`.

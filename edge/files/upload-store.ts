@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import type { UploadedBlob } from '../../tasks/documents/blobs.ts'
+import type { UploadedBlob } from '../../tasks/documents/blobs/blobs.ts'
 import { sniffMediaType } from '../../tasks/documents/media.ts'
 import { discardUnusedUpload } from '../../tasks/documents/store.ts'
 import type { EdgeRequest } from '../http/server.ts'

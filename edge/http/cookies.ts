@@ -1,4 +1,4 @@
-import type { Settings } from '../../tasks/settings.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { EdgeRequest, Headers } from './server.ts'
 
 /** True if clients reach the service over https. */

@@ -181,7 +181,7 @@ function attachBody(request: Request, exchange: UwsExchange, res: NativeResponse
 
 /** Returns an error that explains why listening failed, because uWS gives no reason. */
 async function explainListenFailure(host: string, port: number): Promise<StartError> {
-  const { findPortProblem } = await import('../../tasks/port.ts')
+  const { findPortProblem } = await import('../../tasks/platform/port.ts')
   const problem = await findPortProblem(host, port)
   return new StartError(problem ?? `Port ${port} on ${host} was in use but is free now; restart the process`)
 }

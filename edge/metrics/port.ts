@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { fail } from '../../sql/errors.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { JSON_HEADER_BLOCK } from '../http/head.ts'
 import { buildCommonHeaders, formatFailure } from '../http/reply.ts'
 import { createServer, type EdgeRequest } from '../http/server.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type ErrorCode, getErrorRow, getPublicCode } from '../../sql/errors.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { formatCookieName } from '../http/cookies.ts'
 import type { Auth } from '../pipeline/access/access.ts'
 import { findRequiredRole } from '../pipeline/access/auth.ts'

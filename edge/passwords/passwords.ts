@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { fail } from '../../sql/errors.ts'
-import { createLazy } from '../../tasks/lazy.ts'
+import { createLazy } from '../../tasks/platform/lazy.ts'
 import { isTruncated } from './hashes.ts'
 import type { PasskeyRequest, PasskeyResult, PasswordCost } from './messages.ts'
 import { ThreadPool } from './thread-pool.ts'

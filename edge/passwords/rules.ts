@@ -1,5 +1,5 @@
 import { type Failure, fail } from '../../sql/errors.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { Passwords } from './passwords.ts'
 
 // Only words of at least this length are removed, because any password may contain shorter ones.

@@ -1,6 +1,6 @@
-import type { Log } from '../../tasks/log.ts'
-import type { Settings } from '../../tasks/settings.ts'
-import { traceIdOf } from '../../tasks/telemetry/tracing.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
+import { traceIdOf } from '../../tasks/platform/telemetry/tracing.ts'
 import type { RequestContext } from './request/request-context.ts'
 
 export interface AccessLog {

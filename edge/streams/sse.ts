@@ -1,4 +1,4 @@
-import type { Settings } from '../../tasks/settings.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { EventSink, Responder } from '../http/server.ts'
 import { type AcquirePermit, createStreamQuota, type StreamPermit } from './stream-permits.ts'
 

@@ -1,6 +1,6 @@
 import { fail } from '../../sql/errors.ts'
-import { networkKeyOf } from '../../tasks/addresses.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import { networkKeyOf } from '../../tasks/platform/addresses.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 
 /** Owner of a stream. The stream counts against the owner's quota. */
 export interface StreamOwner {

@@ -1,10 +1,10 @@
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import { notifyAccountChanged } from '../../sql/accounts/accounts.ts'
+import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import { type AuditEvent, appendAudit } from '../../sql/audit/audit.ts'
 import type { Queries } from '../../sql/db.ts'
 import { type EnqueueOptions, enqueue } from '../task.ts'
 import { createInheritanceEvents } from './inheritance.ts'
-import { purgeAccounts } from './purge.ts'
+import { purgeAccounts } from './purge.task.ts'
 
 /**
  * Marks an account as deleted and adds the job that purges its data; returns false if there is no such account. Callers

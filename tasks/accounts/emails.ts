@@ -1,4 +1,4 @@
-import { escapeMarkup } from '../markup-text.ts'
+import { escapeMarkup } from '../formats/markup-text.ts'
 import { toOneLine, toPlainName } from './plain-name.ts'
 
 /** An email about an account or organization, as plain text and the same content in HTML. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countField, flagField } from '../setting-fields.ts'
+import { countField, flagField } from '../platform/settings/fields.ts'
 
 /** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
 

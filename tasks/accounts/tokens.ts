@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { AddressSide } from '../../sql/accounts/email-changes.ts'
 import type { MailedTokenKind } from '../../sql/accounts/accounts.ts'
+import type { AddressSide } from '../../sql/accounts/email-changes.ts'
 
 /**
  * Derives tokens from the deployment's key and the id of a row. The service can derive such a token again from its row,

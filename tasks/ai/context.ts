@@ -1,5 +1,5 @@
 import type { TaskContext } from '../context.ts'
-import { queryVectorOf } from '../rag/embed.ts'
+import { queryVectorOf } from '../rag/embed.task.ts'
 import { embedByJob } from '../rag/embed-build.ts'
 import type { CollectionRequest, QueryVector, SearchHit } from '../rag/searcher.ts'
 

@@ -1,7 +1,7 @@
 /**
  * Counts tokens as OpenAI's models do, which is close enough for other models. No other module imports `gpt-tokenizer`.
  */
-import { createLazy } from '../lazy.ts'
+import { createLazy } from '../platform/lazy.ts'
 
 type CountTokens = (text: string) => number
 

@@ -1,8 +1,8 @@
-import { enableCodeCache } from '../code-cache.ts'
+import { enableCodeCache } from '../platform/code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine, UsageError, withDatabase } = await import('../command.ts')
-const { loadSettingsOrExit } = await import('../process.ts')
+const { runCommand, printLine, UsageError, withDatabase } = await import('../platform/command.ts')
+const { loadSettingsOrExit } = await import('../platform/process.ts')
 const { backUp } = await import('./backup.ts')
 
 // Usage: `npm run backup FILE`

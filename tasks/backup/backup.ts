@@ -1,5 +1,7 @@
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
+import type { Client } from '../../sql/connections/driver.ts'
+import { createDatabase } from '../../sql/db.ts'
 import {
   createBytesSection,
   createMissingSection,
@@ -10,12 +12,10 @@ import {
   type StoredBytes,
 } from '../../sql/server/backup/dump.ts'
 import { BackupError, MAGIC } from '../../sql/server/backup/format.ts'
-import { createDatabase } from '../../sql/db.ts'
-import type { Client } from '../../sql/connections/driver.ts'
 import { acquireLock } from '../../sql/server/file-lock.ts'
-import type { CommandDatabase } from '../command.ts'
-import { type Blobs, createBlobs } from '../documents/blobs.ts'
-import type { Settings } from '../settings.ts'
+import { type Blobs, createBlobs } from '../documents/blobs/blobs.ts'
+import type { CommandDatabase } from '../platform/command.ts'
+import type { Settings } from '../platform/settings/settings.ts'
 import { compressSections } from './compress.ts'
 
 /** Statistics of a backup. */

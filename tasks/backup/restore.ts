@@ -1,3 +1,6 @@
+import { type Client, connect } from '../../sql/connections/driver.ts'
+import { createDatabase } from '../../sql/db.ts'
+import { deleteUnsealedBlobs, relocateBlob, relocateUnsealedBlobs } from '../../sql/documents/blobs.ts'
 import type { SectionHeader } from '../../sql/server/backup/dump.ts'
 import { BackupError, readSections } from '../../sql/server/backup/format.ts'
 import {
@@ -9,14 +12,11 @@ import {
   loadSection,
   readToEnd,
 } from '../../sql/server/backup/load.ts'
-import { deleteUnsealedBlobs, relocateBlob, relocateUnsealedBlobs } from '../../sql/documents/blobs.ts'
-import { createDatabase } from '../../sql/db.ts'
-import { type Client, connect } from '../../sql/connections/driver.ts'
 import { createEmptySchema, migrate } from '../../sql/server/migrate.ts'
 import { listMigrationNames } from '../../sql/server/migrations.ts'
-import type { CommandDatabase } from '../command.ts'
-import { createBlobs } from '../documents/blobs.ts'
-import type { Settings } from '../settings.ts'
+import { createBlobs } from '../documents/blobs/blobs.ts'
+import type { CommandDatabase } from '../platform/command.ts'
+import type { Settings } from '../platform/settings/settings.ts'
 import { blobLocationOf } from './backup.ts'
 
 export interface RestoreReport {

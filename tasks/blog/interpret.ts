@@ -1,5 +1,5 @@
-import type { ImportedPost, NeededTag } from '../../sql/blog/transfer.ts'
 import type { PostStatus } from '../../sql/blog/posts.ts'
+import type { ImportedPost, NeededTag } from '../../sql/blog/transfer.ts'
 import { parseDate } from './dates.ts'
 import { UnreadablePostError } from './front-matter.ts'
 import { exceedsLength, LIMITS, shorten } from './limits.ts'

@@ -1,7 +1,7 @@
 /** Reads the posts of an imported file. Runs only in a child process, because it parses untrusted content. */
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import { fail } from '../../sql/errors.ts'
-import { openZip, type ZipEntry, type ZipRules } from '../zip.ts'
+import { openZip, type ZipEntry, type ZipRules } from '../formats/zip.ts'
 import { isJsonNestedTooDeeply } from './bounds.ts'
 import { isMapping, splitFrontMatter, UnreadablePostError } from './front-matter.ts'
 import { interpretPost, type ParsedPost } from './interpret.ts'

@@ -1,6 +1,11 @@
-import { type BlobLocation, type DocumentContent, findDocumentContents, hasBlob } from '../../sql/documents/blobs.ts'
 import type { SendAttachment } from '../../sql/comms/sends.ts'
 import type { Queries } from '../../sql/db.ts'
+import {
+  type BlobLocation,
+  type DocumentContent,
+  findDocumentContents,
+  hasBlob,
+} from '../../sql/documents/blobs.ts'
 import { fail } from '../../sql/errors.ts'
 import { buildDocumentFileName } from '../documents/file-name.ts'
 

@@ -1,4 +1,4 @@
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../platform/settings/settings.ts'
 
 /**
  * Email header with the id of the send. Resend repeats custom headers in its events

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countField } from '../setting-fields.ts'
+import { countField } from '../platform/settings/fields.ts'
 
 /** The settings of email and telephony. */
 

@@ -1,6 +1,6 @@
+import { filterSuppressed } from '../../sql/comms/suppressions.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { filterSuppressed } from '../../sql/comms/suppressions.ts'
 
 /** Checks that no address is suppressed. @throws fail('email.suppressed') if one is */
 export async function rejectSuppressedAddresses(db: Queries, addresses: readonly string[]): Promise<void> {

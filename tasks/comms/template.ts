@@ -1,4 +1,4 @@
-import { escapeMarkup } from '../markup-text.ts'
+import { escapeMarkup } from '../formats/markup-text.ts'
 
 /**
  * Message templates: texts with `{{name}}` placeholders and no other syntax. Templates must declare every placeholder,

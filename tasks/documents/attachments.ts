@@ -1,7 +1,7 @@
 import { setAttachmentsDue } from '../../sql/documents/pages.ts'
 import type { AttachmentInfo, PageReader, TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import type { UploadedBlob } from './blobs.ts'
+import type { UploadedBlob } from './blobs/blobs.ts'
 import { EXTRACTION_TASK } from './extraction.ts'
 import { sniffMediaType } from './media.ts'
 import { createDocument, discardUnusedUpload, findLostDuplicate } from './store.ts'

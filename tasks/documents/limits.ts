@@ -1,5 +1,5 @@
 import type { PageReader, PageResult } from '../context.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../platform/settings/settings.ts'
 
 /**
  * Time limit for reading one document. It is long, because the pages compete with those of other documents. Another

@@ -1,4 +1,4 @@
-import { createLazy } from '../lazy.ts'
+import { createLazy } from '../platform/lazy.ts'
 
 /** Detects a file's media type from its bytes. No other module imports `file-type`. */
 

@@ -1,4 +1,4 @@
-import { seal, unseal } from '../sealed.ts'
+import { seal, unseal } from '../platform/sealed.ts'
 
 /**
  * Encrypts the passwords of encrypted documents. A password that opened a document is stored, because later renderings

@@ -1,10 +1,10 @@
-import { findSealedBlob, lockDigest, sealBlob, unsealBlob } from '../../sql/documents/blobs.ts'
 import type { Database, Queries } from '../../sql/db.ts'
+import { findSealedBlob, lockDigest, sealBlob, unsealBlob } from '../../sql/documents/blobs.ts'
 import { insertDocument, type NewDocument } from '../../sql/documents/documents.ts'
 import { fail } from '../../sql/errors.ts'
 import { findExceededQuota, type Quotas } from '../../sql/quotas/quotas.ts'
 import type { TaskLog } from '../context.ts'
-import type { Blobs, UploadedBlob } from './blobs.ts'
+import type { Blobs, UploadedBlob } from './blobs/blobs.ts'
 
 /** Turns uploads into documents, or removes them. */
 

@@ -1,12 +1,12 @@
-import { noop } from '../system/noop.ts'
-import { pruneExpired } from '../system/prune.ts'
+import { noop } from '../system/noop.task.ts'
+import { pruneExpired } from '../system/prune.task.ts'
 import type { AnyTask } from '../task.ts'
 import { cpuIntensive } from './cpu-intensive.ts'
 import { failureTesting } from './failure-testing.ts'
 import { ioSimulation } from './io-simulation.ts'
 import { memoryOperations } from './memory-operations.ts'
-import { NAMED_QUEUES, type NamedQueue, publicNameOf } from './on-queues.ts'
-import { orchestrator } from './orchestrator.ts'
+import { NAMED_QUEUES, type NamedQueue, publicNameOf } from './on-queues.task.ts'
+import { orchestrator } from './orchestrator.task.ts'
 
 /** The built-in tasks of the named queues. */
 export const loadTestTasks: readonly AnyTask[] = [

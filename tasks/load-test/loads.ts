@@ -3,7 +3,7 @@ import { cpuIntensive } from './cpu-intensive.ts'
 import { failureTesting } from './failure-testing.ts'
 import { ioSimulation } from './io-simulation.ts'
 import { memoryOperations } from './memory-operations.ts'
-import { publicNameOf } from './on-queues.ts'
+import { publicNameOf } from './on-queues.task.ts'
 
 const LOADS = [
   ioSimulation,

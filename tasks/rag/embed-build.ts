@@ -4,7 +4,7 @@ import { findJobOutcome } from '../../sql/jobs/jobs.ts'
 import { type BuildSwap, listUnembeddedFiles } from '../../sql/rag/collections.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
-import { EmbedResult, selectEmbedTask } from './embed.ts'
+import { EmbedResult, selectEmbedTask } from './embed.task.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
 // A batch of this many chunks takes a second or two. Batches may have more, because all chunks of a file are in one

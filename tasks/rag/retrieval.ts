@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { Failure, fail } from '../../sql/errors.ts'
 import type { SlowStatements } from '../../sql/connections/slow.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from './search-thread.ts'
 import type { CollectionRequest, Search, SearchHit } from './searcher.ts'
 

@@ -1,5 +1,5 @@
 /** Entry point of the search thread. */
-import { enableCodeCache } from '../code-cache.ts'
+import { enableCodeCache } from '../platform/code-cache.ts'
 
 enableCodeCache()
 await import('./search-thread.ts')

@@ -1,9 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import type { SlowStatement } from '../../sql/connections/slow.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { type ErrorCode, Failure } from '../../sql/errors.ts'
 import { createReader } from '../../sql/reads/reader.ts'
-import type { SlowStatement } from '../../sql/connections/slow.ts'
-import { logSlowStatements, runWithOrigin } from '../telemetry/tracing.ts'
+import { logSlowStatements, runWithOrigin } from '../platform/telemetry/tracing.ts'
 import { type CollectionRequest, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
 /**

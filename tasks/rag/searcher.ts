@@ -1,13 +1,19 @@
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
+  CollectionVersion,
+  formatVector,
+  type LiveFile,
+  listLiveFiles,
+  loadFiles,
+} from '../../sql/rag/collections.ts'
+import {
   readChunks,
   readCollectionState,
   readNeighbours,
   toViewerValues,
   type Viewer,
 } from '../../sql/rag/reads.ts'
-import { CollectionVersion, formatVector, type LiveFile, listLiveFiles, loadFiles } from '../../sql/rag/collections.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import { parseQuery, searchTerms } from './bm25.ts'
 import { type FusedHit, fuseRanks } from './fuse.ts'

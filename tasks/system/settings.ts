@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { RetentionName } from '../../sql/retention/retention.ts'
-import { countField } from '../setting-fields.ts'
+import { countField } from '../platform/settings/fields.ts'
 
 /** Retention settings; see `sql/retention/retention.ts`. */
 

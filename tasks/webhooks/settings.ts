@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { WebhookRates } from '../../sql/webhooks/webhooks.ts'
-import { isCidrRange } from '../addresses.ts'
-import { countField, listField, rateField } from '../setting-fields.ts'
+import { isCidrRange } from '../platform/addresses.ts'
+import { countField, listField, rateField } from '../platform/settings/fields.ts'
 
 export interface WebhookSettings {
   /** CIDR ranges of private addresses that webhooks may reach; any entry also permits http. */

@@ -1,4 +1,4 @@
-import { hostOf, isAllowedHost } from '../addresses.ts'
+import { hostOf, isAllowedHost } from '../platform/addresses.ts'
 
 export interface WebhookAddresses {
   /** CIDR ranges of private addresses that webhooks may reach; any entry also permits http. */

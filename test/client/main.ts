@@ -15,7 +15,7 @@ import { promisify } from 'node:util'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { buildOpenApi, VERSION } from '../../edge/openapi/openapi.ts'
 import { areas } from '../../edge/routes/index.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 
 /** Generates a TypeScript client package from the API reference (`npm run client -- DIR`). */
 

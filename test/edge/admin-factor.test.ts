@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/admin/commands.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { Authenticator } from '../passkeys.ts'
 import { until } from '../until.ts'
 import { assertRefused, logIn } from './accounts-help.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isServedHost } from '../../tasks/addresses.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { isServedHost } from '../../tasks/platform/addresses.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const { api, url } = await startEdgeAndDatabase()

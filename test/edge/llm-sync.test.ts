@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
-import { syncCatalog } from '../../tasks/llm/sync.ts'
+import { syncCatalog } from '../../tasks/llm/sync.task.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 import {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { networkKeyOf } from '../../tasks/addresses.ts'
-import { parseSettings, SettingsError } from '../../tasks/settings.ts'
+import { networkKeyOf } from '../../tasks/platform/addresses.ts'
+import { parseSettings, SettingsError } from '../../tasks/platform/settings/settings.ts'
 import { createRunOptions } from '../runs.ts'
 
 describe('the network of an address', () => {

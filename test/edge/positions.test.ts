@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createPositions } from '../../edge/pipeline/request/positions.ts'
 import type { Wal } from '../../sql/reads/wal.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 
 /** Tests WAL positions that the edge remembers per caller, and those that callers send. */
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { buildCommonHeaders } from '../../edge/http/reply.ts'
 import type { EventSink } from '../../edge/http/server.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { Client, pollUntil, request, serve } from './fixtures/raw.ts'
 
 // Exceeds the 10 s timer of uWS, which ticks every 4 s. All tests run concurrently.

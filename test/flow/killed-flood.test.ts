@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { noop } from '../../tasks/system/noop.ts'
+import { noop } from '../../tasks/system/noop.task.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { createTestDatabase } from '../database.ts'
 import { createJobSettings } from '../job-settings.ts'

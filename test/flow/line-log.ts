@@ -1,5 +1,5 @@
 import pino from 'pino'
-import type { Log } from '../../tasks/log.ts'
+import type { Log } from '../../tasks/platform/log.ts'
 
 /** Creates a log for an edge in this process, and collects the lines that a separate process would print. */
 export function createLineLog(): { readonly log: Log; readonly lines: readonly string[] } {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { chooseRedirectUrl } from '../../edge/routes/payments/checkout.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { createEvent } from '../payment-events.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { reconcilePayments } from '../../tasks/payments/reconcile.ts'
+import { reconcilePayments } from '../../tasks/payments/reconcile.task.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'

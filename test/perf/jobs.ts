@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from '../../sql/connections/driver.ts'
 import { createDatabase } from '../../sql/db.ts'
-import { noop } from '../../tasks/system/noop.ts'
+import { noop } from '../../tasks/system/noop.task.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { startChild } from './children.ts'

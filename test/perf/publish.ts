@@ -2,7 +2,7 @@ import { createPublisher } from '../../sql/connections/notify.ts'
 import { createDatabase, type Database } from '../../sql/db.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { endAttempts, enqueueJobs, insertLease, storeProgress } from '../../sql/jobs/jobs.ts'
-import { noop } from '../../tasks/system/noop.ts'
+import { noop } from '../../tasks/system/noop.task.ts'
 import { buildJobSpecs } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 

@@ -5,7 +5,7 @@ import { createPasswords } from '../../edge/passwords/passwords.ts'
 import { connect } from '../../sql/connections/driver.ts'
 import { type EmbeddedDatabase, startEmbedded } from '../../sql/server/embedded/embedded.ts'
 import { migrate } from '../../sql/server/migrate.ts'
-import { WORKER_MALLOC_VARIABLES } from '../../tasks/process.ts'
+import { WORKER_MALLOC_VARIABLES } from '../../tasks/platform/process.ts'
 import { type Child, startChild } from './children.ts'
 
 /** A separate PostgreSQL with full durability, and service processes that use it. */

@@ -11,7 +11,7 @@ import {
   MAX_CRASHES,
   storeProgress,
 } from '../../sql/jobs/jobs.ts'
-import { answerMessage } from '../../tasks/ai/chat.ts'
+import { answerMessage } from '../../tasks/ai/chat.task.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** A turn is settled when its job ends, however the job ended. */

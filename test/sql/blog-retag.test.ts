@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import { applyTagChange, findUnappliedTag, hideTag, updateTag } from '../../sql/blog/posts.ts'
 import { connect } from '../../sql/connections/driver.ts'
-import { retagPosts } from '../../tasks/blog/retag.ts'
+import { retagPosts } from '../../tasks/blog/retag.task.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { createTestDatabase } from '../database.ts'
 

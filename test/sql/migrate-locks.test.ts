@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { type Client, connect } from '../../sql/connections/driver.ts'
 import { LOCK_TIMING, type LockTiming } from '../../sql/server/lock-retry.ts'
 import { migrate } from '../../sql/server/migrate.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 

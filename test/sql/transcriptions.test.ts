@@ -13,7 +13,7 @@ import {
   readTranscriptions,
 } from '../../sql/voice/transcriptions.ts'
 import { buildJobSpecs } from '../../tasks/task.ts'
-import { transcribe } from '../../tasks/voice/transcribe.ts'
+import { transcribe } from '../../tasks/voice/transcribe.task.ts'
 import { createTestDatabase } from '../database.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'

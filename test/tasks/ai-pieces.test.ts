@@ -6,7 +6,7 @@ import { fitHistory } from '../../tasks/ai/history.ts'
 import { resolveModel } from '../../tasks/ai/model.ts'
 import type { Message } from '../../tasks/ai/ports.ts'
 import { loadCounter } from '../../tasks/ai/tokens.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createRunOptions } from '../runs.ts'
 
 /** Answers are sent in pieces, and old messages are dropped to fit the context window. */

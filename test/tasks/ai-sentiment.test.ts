@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Completion, Question } from '../../tasks/ai/ports.ts'
-import { scoreSentiment } from '../../tasks/ai/sentiment.ts'
+import { scoreSentiment } from '../../tasks/ai/sentiment.task.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { startEdge, startEdgeAndDatabase } from '../edge/harness.ts'
 
 /** A model judges the sentiment of conversations, and the API returns its verdicts. */

@@ -26,7 +26,10 @@ function createProgram() {
   const temporary = join(root, 'tmp')
   mkdirSync(join(root, 'tasks'), { recursive: true })
   mkdirSync(temporary)
-  copyFileSync(new URL('../../tasks/code-cache.ts', import.meta.url), join(root, 'tasks/code-cache.ts'))
+  copyFileSync(
+    new URL('../../tasks/platform/code-cache.ts', import.meta.url),
+    join(root, 'tasks/platform/code-cache.ts'),
+  )
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
   const main =
     "import { enableCodeCache } from './tasks/code-cache.ts'\nenableCodeCache()\nawait import('./said.ts')\n"

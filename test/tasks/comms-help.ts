@@ -3,7 +3,7 @@ import { type Channel, findSendById, insertSend, type Send } from '../../sql/com
 import { Failure, fail } from '../../sql/errors.ts'
 import type { Comms, ProviderMessage, ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Runs attempts at a send, with a provider that the test controls. */

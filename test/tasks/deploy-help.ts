@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createOperationsArea } from '../../edge/routes/operations.ts'
-import { SETTING_NAMES } from '../../tasks/settings.ts'
+import { SETTING_NAMES } from '../../tasks/platform/settings/settings.ts'
 
 /** Reads facts from the code that the deployment examples must match. */
 

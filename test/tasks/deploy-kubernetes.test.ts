@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { parseAllDocuments, parse as parseYaml } from 'yaml'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
-import { parseSettings } from '../../tasks/settings.ts'
-import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
+import { START_REFUSED_STATUS } from '../../tasks/platform/supervised.ts'
 import { assertListed, findLine } from '../listed.ts'
 import {
   assertKnownNames,

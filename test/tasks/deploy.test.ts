@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse as parseYaml } from 'yaml'
-import { parseSettings } from '../../tasks/settings.ts'
-import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
+import { START_REFUSED_STATUS } from '../../tasks/platform/supervised.ts'
 import { parseBlocks, readOperatorPages } from '../readme.ts'
 import {
   assertKnownNames,

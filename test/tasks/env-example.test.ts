@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { parseSettings, SETTING_NAMES } from '../../tasks/settings.ts'
+import { parseSettings, SETTING_NAMES } from '../../tasks/platform/settings/settings.ts'
 
 const text = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8')
 const lines = [...text.matchAll(/^#?([A-Z][A-Z0-9_]+)=(.*)$/gm)].map(

@@ -4,9 +4,9 @@ import { insertDocument } from '../../sql/documents/documents.ts'
 import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
-import { createBlobs } from '../../tasks/documents/blobs.ts'
-import { extractDocument } from '../../tasks/documents/extract.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
+import { extractDocument } from '../../tasks/documents/extract.task.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Runs extractions in the test's own process, with a document reader that the test controls. */

@@ -7,10 +7,10 @@ import {
   readExportedPosts,
 } from '../../sql/blog/transfer.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { importPosts } from '../../tasks/blog/import.ts'
+import { importPosts } from '../../tasks/blog/import.task.ts'
 import type { ImportResult, OnConflict } from '../../tasks/blog/shapes.ts'
 import type { Providers, TaskContext } from '../../tasks/context.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
 import { openPosts, type PostOptions } from '../../workers/providers/documents/posts.ts'
 import type { TestDatabase } from '../database.ts'

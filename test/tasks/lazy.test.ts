@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLazy } from '../../tasks/lazy.ts'
+import { createLazy } from '../../tasks/platform/lazy.ts'
 
 test('something lazy is loaded once, and again after a failure', async () => {
   let loads = 0

@@ -9,7 +9,7 @@ import { failureTesting } from '../../tasks/load-test/failure-testing.ts'
 import { loadTestTasks, namedTasks } from '../../tasks/load-test/index.ts'
 import { ioSimulation } from '../../tasks/load-test/io-simulation.ts'
 import { memoryOperations } from '../../tasks/load-test/memory-operations.ts'
-import { orchestrator } from '../../tasks/load-test/orchestrator.ts'
+import { orchestrator } from '../../tasks/load-test/orchestrator.task.ts'
 import type { TaskDefinition } from '../../tasks/task.ts'
 
 /** Runs a built-in task in the test's own process. */

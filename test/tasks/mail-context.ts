@@ -1,6 +1,6 @@
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Creates the context of tasks that mail, without a worker. `deliver` receives the messages and may throw. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
+import { maskSecrets } from '../../edge/routes/jobs/masking.ts'
 import { tasks } from '../../tasks/index.ts'
-import { maskSecrets } from '../../tasks/masking.ts'
 
 describe('masking', () => {
   test('keys with secret names are masked, at any depth and with any value', () => {

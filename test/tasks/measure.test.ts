@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
 import { tasks } from '../../tasks/index.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
-import { measureTables } from '../../tasks/system/measure.ts'
+import { measureTables } from '../../tasks/system/measure.task.ts'
 import { createTestDatabase } from '../database.ts'
 
 const { db, query } = await createTestDatabase()

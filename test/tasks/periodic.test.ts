@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { runPeriodically } from '../../tasks/periodic.ts'
+import { runPeriodically } from '../../tasks/platform/periodic.ts'
 import { until } from '../until.ts'
 
 /** Starts work whose runs the test ends one by one. */

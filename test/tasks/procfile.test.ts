@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { loadTasks, queuesOf } from '../../tasks/index.ts'
-import { WORKER_MALLOC_VARIABLES } from '../../tasks/process.ts'
+import { WORKER_MALLOC_VARIABLES } from '../../tasks/platform/process.ts'
 
 const readFileAt = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 

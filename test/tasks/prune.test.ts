@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
-import { parseSettings } from '../../tasks/settings.ts'
-import { noop } from '../../tasks/system/noop.ts'
-import { pruneExpired } from '../../tasks/system/prune.ts'
+import { noop } from '../../tasks/system/noop.task.ts'
+import { pruneExpired } from '../../tasks/system/prune.task.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp } from '../sql/ledger-help.ts'
 

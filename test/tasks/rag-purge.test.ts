@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
-import { purgeCollections } from '../../tasks/rag/purge.ts'
+import { purgeCollections } from '../../tasks/rag/purge.task.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** Pruning removes the rows of deleted collections, whoever owned them. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
-import { parseSettings } from '../../tasks/settings.ts'
-import { enforceRetention } from '../../tasks/system/retention.ts'
+import { enforceRetention } from '../../tasks/system/retention.task.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** The task prunes rows that are older than their setting, and no others. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { seal, unseal } from '../../tasks/sealed.ts'
+import { seal, unseal } from '../../tasks/platform/sealed.ts'
 
 const KEY = 'a deployment key of 32 characters'
 

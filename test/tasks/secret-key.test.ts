@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach, test } from 'node:test'
-import { loadSecretKey } from '../../tasks/process.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { loadSecretKey } from '../../tasks/platform/process.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 
 /** In development, the service generates a secret key and stores it. */
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { findSettingWarnings, findUnknownNames } from '../../tasks/setting-warnings.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
+import { findSettingWarnings, findUnknownNames } from '../../tasks/platform/settings/warnings.ts'
 import { PRODUCTION } from './settings-help.ts'
 
 /** Valid settings that look like mistakes cause warnings. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { findProblems, PRODUCTION, settingNamesOf } from './settings-help.ts'
 
 /** Settings of mail, storage, payments, models, retrieval, languages and queues. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { parseSettings, SettingsError } from '../../tasks/settings.ts'
+import { parseSettings, SettingsError } from '../../tasks/platform/settings/settings.ts'
 
 export const KEY = 'a secret of thirty-two characters'
 export const PRODUCTION = {

@@ -5,8 +5,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { AI_PROVIDERS, PROVIDERS } from '../../tasks/ai/providers.ts'
-import { isGuessable } from '../../tasks/setting-fields.ts'
-import { AREAS, parseSettings, type Settings, SettingsError } from '../../tasks/settings.ts'
+import { isGuessable } from '../../tasks/platform/settings/fields.ts'
+import { AREAS, parseSettings, type Settings, SettingsError } from '../../tasks/platform/settings/settings.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { findProblems, KEY, PRODUCTION, settingNamesOf } from './settings-help.ts'
 
@@ -445,8 +445,8 @@ test('a process with invalid settings prints lines without values and exits with
 
 test('logged settings contain no secrets', () => {
   const script = `
-    const { createLog } = await import(${JSON.stringify(new URL('../../tasks/log.ts', import.meta.url).href)})
-    const { parseSettings } = await import(${JSON.stringify(new URL('../../tasks/settings.ts', import.meta.url).href)})
+    const { createLog } = await import(${JSON.stringify(new URL('../../tasks/platform/log.ts', import.meta.url).href)})
+    const { parseSettings } = await import(${JSON.stringify(new URL('../../tasks/platform/settings/settings.ts', import.meta.url).href)})
     const settings = parseSettings(process.env)
     const log = await createLog('info', 'test')
     log.info({ settings }, 'nested')

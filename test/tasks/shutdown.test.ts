@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { shutDown } from '../../tasks/shutdown.ts'
+import { shutDown } from '../../tasks/platform/shutdown.ts'
 
 const LONG_TIMEOUT_MS = 60_000
 

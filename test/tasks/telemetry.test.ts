@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseSettings } from '../../tasks/settings.ts'
-import { formatTraceParent, parseTraceParent, traceIdOf } from '../../tasks/telemetry/tracing.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
+import { formatTraceParent, parseTraceParent, traceIdOf } from '../../tasks/platform/telemetry/tracing.ts'
 import { findProblems, settingNamesOf } from './settings-help.ts'
 
 /** The header of traces and its format: https://www.w3.org/TR/trace-context/#traceparent-header */

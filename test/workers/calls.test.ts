@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type FinishedSpan, runWithOrigin } from '../../tasks/telemetry/tracing.ts'
+import { type FinishedSpan, runWithOrigin } from '../../tasks/platform/telemetry/tracing.ts'
 import { startCall } from '../../workers/providers/call.ts'
 
 test('the span of a call begins at the correct time, although the clock changed after its thread began', (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Failure } from '../../sql/errors.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createDomains } from '../../workers/providers/comms/domains.ts'
 import { type Mode, neverAnswers } from '../standins/http.ts'
 import {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createMailer } from '../../workers/providers/comms/email.ts'
 
 const folders: string[] = []

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createPayments } from '../../workers/providers/payments/payments.ts'
 import { createEvent } from '../payment-events.ts'
 import { type Fault, KEY, startStripe } from '../stripe.ts'

@@ -3,7 +3,7 @@ import { after, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Failure } from '../../sql/errors.ts'
 import type { ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createTelephony, type Telephony } from '../../workers/providers/comms/telephony.ts'
 import { type Mode, neverAnswers } from '../standins/http.ts'
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { Failure, fail } from '../../sql/errors.ts'
-import { parseSettings } from '../../tasks/settings.ts'
+import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { STT_MODELS } from '../../tasks/voice/catalog.ts'
 import type { Recording, Transcript, TranscriptionOutcome } from '../../tasks/voice/ports.ts'
 import { findLanguageCode } from '../../workers/providers/voice/languages.ts'

@@ -1,6 +1,5 @@
 import { costsNoTry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
-import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import {
   ALONE_FROM_DEATHS,
   type FinishEntry,
@@ -8,9 +7,10 @@ import {
   type RunningJobs,
   SUSPECT_FROM_DEATHS,
 } from '../../sql/jobs/jobs.ts'
-import type { Log } from '../../tasks/log.ts'
+import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import type { Span, Tracing } from '../../tasks/platform/telemetry/tracing.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
-import type { Span, Tracing } from '../../tasks/telemetry/tracing.ts'
 import type { IsolatedRunner } from '../processes/isolated-runner.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'

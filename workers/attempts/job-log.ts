@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { type LogLine, storeLogLines } from '../../sql/jobs/log.ts'
-import { LEVEL_NAMES, type Log } from '../../tasks/log.ts'
-import { storePeriodically } from '../../tasks/periodic.ts'
+import { LEVEL_NAMES, type Log } from '../../tasks/platform/log.ts'
+import { storePeriodically } from '../../tasks/platform/periodic.ts'
 
 /**
  * Stores this process's log lines about jobs, for the job pages. The log has already masked secrets. Only the log has

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { notifyWorkerChange } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import {
   deleteLease,
@@ -10,9 +11,8 @@ import {
   rescueRunningJobs,
   type WorkerLoad,
 } from '../../sql/jobs/jobs.ts'
-import { notifyWorkerChange } from '../../sql/connections/notify.ts'
-import type { Log } from '../../tasks/log.ts'
-import { type Periodic, runPeriodically } from '../../tasks/periodic.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import { type Periodic, runPeriodically } from '../../tasks/platform/periodic.ts'
 import { createCostThrottle } from './throttle.ts'
 
 /** Proof that this process is alive, by the database's clock. When it expires, another worker takes over its jobs. */

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
@@ -10,8 +11,7 @@ import {
   requeueDeliveries,
 } from '../../sql/jobs/claims.ts'
 import { endAttempts, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs/jobs.ts'
-import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/connections/notify.ts'
-import type { Log } from '../../tasks/log.ts'
+import type { Log } from '../../tasks/platform/log.ts'
 
 /**
  * Batches this process's writes about its jobs. While one statement runs, the next batch fills up, so a busier process

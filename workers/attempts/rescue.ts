@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { rescueQueuedJobs } from '../../sql/jobs/jobs.ts'
-import type { Log } from '../../tasks/log.ts'
-import { type Periodic, runPeriodically } from '../../tasks/periodic.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import { type Periodic, runPeriodically } from '../../tasks/platform/periodic.ts'
 import { createCostThrottle } from './throttle.ts'
 
 /** Looks at intervals for queued jobs that have lost their delivery, for whatever reason, and sends new deliveries. */

@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { scheduleJobs } from '../../sql/jobs/jobs.ts'
-import type { Log } from '../../tasks/log.ts'
-import { runPeriodically } from '../../tasks/periodic.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import { runPeriodically } from '../../tasks/platform/periodic.ts'
 
 /** Makes scheduled jobs available once they are due. Every worker has one; they share the work. */
 export interface Scheduler {

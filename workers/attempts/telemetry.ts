@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { Queries } from '../../sql/db.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
-import { type LostAttempt, listLostAttempts } from '../../sql/jobs/lost.ts'
 import type { FinishEntry } from '../../sql/jobs/jobs.ts'
-import type { Log } from '../../tasks/log.ts'
-import { type Attributes, type Span, type Tracing, traceIdOf } from '../../tasks/telemetry/tracing.ts'
+import { type LostAttempt, listLostAttempts } from '../../sql/jobs/lost.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import {
+  type Attributes,
+  type Span,
+  type Tracing,
+  traceIdOf,
+} from '../../tasks/platform/telemetry/tracing.ts'
 import type { Outcome, PoolJob, ThreadJob } from '../threads/protocol.ts'
 
 /** Returns the fields of every log line about a job. */

@@ -1,6 +1,6 @@
 /** Handlers for all requests to a child. The first request of a kind loads its modules. */
 import { flushCompileCache } from 'node:module'
-import { createLazy } from '../../tasks/lazy.ts'
+import { createLazy } from '../../tasks/platform/lazy.ts'
 import { serveWork } from './serve.ts'
 import type { Work } from './work.ts'
 

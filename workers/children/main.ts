@@ -1,5 +1,5 @@
 /** Entry point of a child process. */
-import { enableCodeCache } from '../../tasks/code-cache.ts'
+import { enableCodeCache } from '../../tasks/platform/code-cache.ts'
 
 enableCodeCache()
 await import('./all-work.ts')

@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { createSlots, type Slots } from '../../sql/connections/slots.ts'
-import type { Log } from '../../tasks/log.ts'
+import type { Log } from '../../tasks/platform/log.ts'
 import type { ChildLease, Children, LeaseOptions, Limits } from './ports.ts'
 import { type Child, type ChildLimits, startChild } from './process.ts'
 import { probeSandbox, type Sandbox, type SandboxOptions } from './sandbox.ts'

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fail, restoreFailure } from '../../sql/errors.ts'
-import { openChildCacheFolder } from '../../tasks/code-cache.ts'
+import { openChildCacheFolder } from '../../tasks/platform/code-cache.ts'
 import { sendMessage, watchEnd } from '../processes/child-process.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { createPermissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'

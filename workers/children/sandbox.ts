@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { openChildCacheFolder } from '../../tasks/code-cache.ts'
+import { openChildCacheFolder } from '../../tasks/platform/code-cache.ts'
 
 /** Protections that the operating system provides, in addition to Node's permission model. */
 export interface Sandbox {

@@ -1,8 +1,8 @@
-import { type DatabaseFacts, inspectDatabase } from '../../sql/server/doctor.ts'
 import { findPoolerProblem } from '../../sql/connections/pooler.ts'
-import { describeError } from '../../tasks/outage.ts'
-import type { DatabaseUrls } from '../../tasks/process.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import { type DatabaseFacts, inspectDatabase } from '../../sql/server/doctor.ts'
+import { describeError } from '../../tasks/platform/outage.ts'
+import type { DatabaseUrls } from '../../tasks/platform/process.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 
 // The oldest PostgreSQL that the tests run on.

@@ -2,8 +2,8 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { openDataDir } from '../../sql/server/data-dir.ts'
 import { parseLocation } from '../../tasks/documents/blobs/location.ts'
-import { describeError } from '../../tasks/outage.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import { describeError } from '../../tasks/platform/outage.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { type Finding, ok, problem } from './findings.ts'
 
 /** Checks the folders that settings name. */

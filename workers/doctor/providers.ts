@@ -1,7 +1,7 @@
 import { AI_PROVIDERS, keySettingName } from '../../tasks/ai/providers.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../tasks/comms/settings.ts'
-import { describeError } from '../../tasks/outage.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import { describeError } from '../../tasks/platform/outage.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { verifyServer } from '../providers/comms/email.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 

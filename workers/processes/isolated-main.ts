@@ -1,7 +1,7 @@
 /** Entry point of an isolated process: runs a group of suspects; see `isolated-runner.ts`. */
 import { writeFileSync } from 'node:fs'
-import { enableCodeCache } from '../../tasks/code-cache.ts'
-import { hideEnvironment, listSecretPaths } from '../../tasks/environment.ts'
+import { enableCodeCache } from '../../tasks/platform/code-cache.ts'
+import { hideEnvironment, listSecretPaths } from '../../tasks/platform/settings/environment.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { Outcome } from '../threads/protocol.ts'
 import type { IsolatedCommand, IsolatedReport } from './isolated-runner.ts'
@@ -37,7 +37,7 @@ type Setup = (IsolatedCommand & { kind: 'settings' })['setup']
 
 async function openPools({ settings, databaseUrl, taskModules }: Setup): Promise<Pools> {
   const [{ createLog }, { createChildPool }, { createPools }] = await Promise.all([
-    import('../../tasks/log.ts'),
+    import('../../tasks/platform/log.ts'),
     import('../children/pool.ts'),
     import('../threads/pools.ts'),
   ])

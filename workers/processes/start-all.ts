@@ -4,8 +4,8 @@ import type { EmbeddedDatabase } from '../../sql/server/embedded/embedded.ts'
 import { migrate } from '../../sql/server/migrate.ts'
 import { StartError } from '../../sql/server/start-error.ts'
 import { formatSetupNotice } from '../../tasks/accounts/tokens.ts'
-import { createLog, type Log } from '../../tasks/log.ts'
-import { findPortProblem } from '../../tasks/port.ts'
+import { createLog, type Log } from '../../tasks/platform/log.ts'
+import { findPortProblem } from '../../tasks/platform/port.ts'
 import {
   ALL_IN_ONE_VARIABLE,
   type DatabaseUrls,
@@ -15,9 +15,9 @@ import {
   startOrExit,
   stopOnSignals,
   WORKER_MALLOC_VARIABLES,
-} from '../../tasks/process.ts'
-import type { Settings } from '../../tasks/settings.ts'
-import { START_REFUSED_STATUS } from '../../tasks/supervised.ts'
+} from '../../tasks/platform/process.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
+import { START_REFUSED_STATUS } from '../../tasks/platform/supervised.ts'
 import { createSupervisor, type Supervisor } from './supervise.ts'
 
 // Total time to stop, in ms. Children have 8 s of it, and the database stops last.

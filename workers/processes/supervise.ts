@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { StartError } from '../../sql/server/start-error.ts'
-import { START_REFUSED_STATUS, SUPERVISED_VARIABLE } from '../../tasks/supervised.ts'
+import { START_REFUSED_STATUS, SUPERVISED_VARIABLE } from '../../tasks/platform/supervised.ts'
 import { watchEnd } from './child-process.ts'
 
 /** A child process. Its script reports when it is ready, stops on SIGTERM, and calls `onParentGone`. */

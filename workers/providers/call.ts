@@ -1,5 +1,5 @@
 import { Failure } from '../../sql/errors.ts'
-import { type Attributes, getCurrentOrigin } from '../../tasks/telemetry/tracing.ts'
+import { type Attributes, getCurrentOrigin } from '../../tasks/platform/telemetry/tracing.ts'
 import { describeNetworkError } from './wait.ts'
 
 /** A call to a provider, as traces show it. The span is named after `provider` and `operation`. */

@@ -1,7 +1,7 @@
 import type { SlowStatements } from '../../sql/connections/slow.ts'
 import type { Providers } from '../../tasks/context.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { createRetrieval } from '../../tasks/rag/retrieval.ts'
-import type { Settings } from '../../tasks/settings.ts'
 import { bindChildrenToOwner } from '../children/client.ts'
 import type { Children } from '../children/ports.ts'
 import { createChat } from './ai/chat.ts'

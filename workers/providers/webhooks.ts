@@ -1,6 +1,6 @@
 import type http from 'node:http'
-import { createLazy } from '../../tasks/lazy.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import { createLazy } from '../../tasks/platform/lazy.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts'
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 import { startCall } from './call.ts'

@@ -1,9 +1,9 @@
 import type { EventEmitter } from 'node:events'
 import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueueClient } from '../../sql/connections/driver.ts'
-import type { Delivery } from '../../sql/jobs/claims.ts'
 import type { RunnerPool } from '../../sql/connections/queue-pool.ts'
-import type { Log } from '../../tasks/log.ts'
+import type { Delivery } from '../../sql/jobs/claims.ts'
+import type { Log } from '../../tasks/platform/log.ts'
 import type { AnyTask } from '../../tasks/task.ts'
 
 /** Fetches the deliveries of a queue with graphile-worker, until it is stopped. */

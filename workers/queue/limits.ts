@@ -1,7 +1,7 @@
 import type { Database } from '../../sql/db.ts'
 import { readQueueShares } from '../../sql/jobs/queues.ts'
-import type { Log } from '../../tasks/log.ts'
-import { runPeriodically } from '../../tasks/periodic.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import { runPeriodically } from '../../tasks/platform/periodic.ts'
 import type { QueueRunner } from './runner.ts'
 
 /** Applies the limits, pauses and drains that admins set to the runners of a worker. */

@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
-import type { Settings } from '../../tasks/settings.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
+import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
 import type { PoolName } from '../../tasks/task.ts'
-import type { FinishedSpan } from '../../tasks/telemetry/tracing.ts'
 
 /** Messages between a worker's main thread and its task threads. Structured clone must support them. */
 

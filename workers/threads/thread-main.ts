@@ -1,6 +1,6 @@
 /** Entry point of a task thread. */
 import { flushCompileCache } from 'node:module'
-import { enableCodeCache } from '../../tasks/code-cache.ts'
+import { enableCodeCache } from '../../tasks/platform/code-cache.ts'
 
 enableCodeCache()
 const { default: runJobs } = await import('./thread.ts')

@@ -1,21 +1,21 @@
 import { BroadcastChannel, parentPort, threadId, workerData } from 'node:worker_threads'
 import { ZodError } from 'zod'
-import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { ConnectionGroup } from '../../sql/connections/driver.ts'
+import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { isLoadFailure, mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
-import { createBlobs } from '../../tasks/documents/blobs.ts'
+import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
-import { retryJobs } from '../../tasks/retry.ts'
 import {
   type FinishedSpan,
   logSlowStatements,
   type Origin,
   parseTraceParent,
   runWithOrigin,
-} from '../../tasks/telemetry/tracing.ts'
+} from '../../tasks/platform/telemetry/tracing.ts'
+import { retryJobs } from '../../tasks/retry.ts'
 import { jobLogFields } from '../attempts/telemetry.ts'
 import { createChildrenClient } from '../children/client.ts'
 import { createProviders } from '../providers/index.ts'

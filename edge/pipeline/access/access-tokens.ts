@@ -4,7 +4,7 @@ import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { VerifiedCredential } from './credential-cache.ts'
 
 /** Tolerated difference between the clocks of the signing and the verifying process. */

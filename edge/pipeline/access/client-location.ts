@@ -1,4 +1,4 @@
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 
 /** Locates the client of a request, using only sources that the client cannot forge. */

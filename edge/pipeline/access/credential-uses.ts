@@ -1,7 +1,7 @@
 import { recordSessionUse, type UsedSession } from '../../../sql/accounts/sessions.ts'
 import type { Database } from '../../../sql/db.ts'
 import { recordKeyUse } from '../../../sql/keys/api-keys.ts'
-import { storePeriodically } from '../../../tasks/periodic.ts'
+import { storePeriodically } from '../../../tasks/platform/periodic.ts'
 
 /**
  * Records the last use of API keys and sessions, and where a session was used from. Uses are written once a minute, so

@@ -1,6 +1,6 @@
 import type { Database } from '../../../sql/db.ts'
 import { reserveRequests } from '../../../sql/keys/api-keys.ts'
-import type { RateLimit } from '../../../tasks/setting-fields.ts'
+import type { RateLimit } from '../../../tasks/platform/settings/fields.ts'
 import type { Header } from '../../http/reply.ts'
 
 /** The requests that an API key has left in the current period. */

@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { Database } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { countRequest } from '../../../sql/limits/limits.ts'
-import { networkKeyOf } from '../../../tasks/addresses.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import { networkKeyOf } from '../../../tasks/platform/addresses.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { Caller } from './auth.ts'
 
 /** Rate limits per client or account, which all edge processes share through the database. */

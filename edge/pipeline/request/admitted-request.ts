@@ -1,4 +1,4 @@
-import { networkKeyOf } from '../../../tasks/addresses.ts'
+import { networkKeyOf } from '../../../tasks/platform/addresses.ts'
 import type { Streams } from '../../streams/sse.ts'
 import type { Edge } from '../context.ts'
 import type { KeyRef } from '../write/idempotency.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../../../sql/errors.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import { type AnyRoute, isJobBacked } from '../route.ts'
 import type { RouteEntry } from './match.ts'

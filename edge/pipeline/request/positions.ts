@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { formatPosition, type Position, parsePosition, type Wal } from '../../../sql/reads/wal.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { formatCookieName, formatSetCookie, readCookie } from '../../http/cookies.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'

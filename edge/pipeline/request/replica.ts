@@ -7,9 +7,9 @@ import {
 } from '../../../sql/reads/replica.ts'
 import type { SlowReads } from '../../../sql/reads/slow-reads.ts'
 import { type Wal, watchWal } from '../../../sql/reads/wal.ts'
-import type { Log } from '../../../tasks/log.ts'
-import type { Settings } from '../../../tasks/settings.ts'
-import { logSlowStatements } from '../../../tasks/telemetry/tracing.ts'
+import type { Log } from '../../../tasks/platform/log.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
+import { logSlowStatements } from '../../../tasks/platform/telemetry/tracing.ts'
 import { createPositions, type Positions } from './positions.ts'
 
 /** The standby for lists, searches and statistics, with the WAL positions that its results must include. */

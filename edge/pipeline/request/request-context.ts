@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { Failure } from '../../../sql/errors.ts'
-import type { Settings } from '../../../tasks/settings.ts'
-import { type Origin, parseTraceParent, type Span, type Tracing } from '../../../tasks/telemetry/tracing.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
+import {
+  type Origin,
+  parseTraceParent,
+  type Span,
+  type Tracing,
+} from '../../../tasks/platform/telemetry/tracing.ts'
 import { buildCorsHeaders, type Header, type StoredReply, sendJson } from '../../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Caller } from '../access/auth.ts'

@@ -1,4 +1,4 @@
-import { createLazy } from '../../../tasks/lazy.ts'
+import { createLazy } from '../../../tasks/platform/lazy.ts'
 
 /** Describes devices by their user agent. */
 

@@ -1,5 +1,5 @@
 import type { Transaction } from '../../../sql/db.ts'
-import { type NOTICES, sendNoticeMail } from '../../../tasks/accounts/notice.ts'
+import { type NOTICES, sendNoticeMail } from '../../../tasks/accounts/notice.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { CHALLENGE_SECONDS } from '../../../sql/accounts/passkeys.ts'
 import { fail } from '../../../sql/errors.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 
 /** Options that browsers need to create or use a passkey (WebAuthn Level 3), in the JSON format that they parse. */
 

@@ -13,7 +13,7 @@ import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit/audit.t
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
-import { deleteDueAccount } from '../../../tasks/accounts/delete.ts'
+import { deleteDueAccount } from '../../../tasks/accounts/delete.task.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'

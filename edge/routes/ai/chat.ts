@@ -1,4 +1,4 @@
-import type { ChatResult } from '../../../tasks/ai/chat.ts'
+import type { ChatResult } from '../../../tasks/ai/chat.task.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'

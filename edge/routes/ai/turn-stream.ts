@@ -1,6 +1,6 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
 import { type Failure, fail, getPublicCode } from '../../../sql/errors.ts'
-import type { ChatResult } from '../../../tasks/ai/chat.ts'
+import type { ChatResult } from '../../../tasks/ai/chat.task.ts'
 import { toJobFailure } from '../../pipeline/answer/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'

@@ -1,5 +1,5 @@
-import { type ArchiveFile, createArchive } from '../../../tasks/archive.ts'
 import { type PostFrontMatter, toMarkdown } from '../../../tasks/blog/markdown.ts'
+import { type ArchiveFile, createArchive } from '../../../tasks/formats/archive.ts'
 
 /** Packs posts, given as JSON texts, into a zip archive of Markdown files. */
 export const archivePosts = (posts: AsyncIterable<string>): AsyncGenerator<Uint8Array> =>

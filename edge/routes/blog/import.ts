@@ -8,7 +8,7 @@ import {
   type UploadFormat,
 } from '../../../sql/blog/transfer.ts'
 import { fail } from '../../../sql/errors.ts'
-import { importPosts } from '../../../tasks/blog/import.ts'
+import { importPosts } from '../../../tasks/blog/import.task.ts'
 import { ImportResult, ON_CONFLICT } from '../../../tasks/blog/shapes.ts'
 import { splitIntoParts } from '../../../tasks/documents/blobs/parts.ts'
 import { enqueue } from '../../../tasks/task.ts'

@@ -3,7 +3,7 @@ import { applyTagChange, hideTag, insertTag, RETAG_BATCH_SIZE, updateTag } from 
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
-import { retagPosts } from '../../../tasks/blog/retag.ts'
+import { retagPosts } from '../../../tasks/blog/retag.task.ts'
 import { slugify, slugifyTag } from '../../../tasks/blog/slugs.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'

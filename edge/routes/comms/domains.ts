@@ -6,7 +6,7 @@ import {
   Domain,
   DomainWithRecords,
   listDomains,
-} from '../../../tasks/comms/domains.ts'
+} from '../../../tasks/comms/domains.task.ts'
 import { createJob } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'

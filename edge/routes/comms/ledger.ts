@@ -12,7 +12,7 @@ import {
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import {
   answerArray,
   buildCursorSchema,

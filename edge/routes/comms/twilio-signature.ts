@@ -1,4 +1,4 @@
-import { createLazy } from '../../../tasks/lazy.ts'
+import { createLazy } from '../../../tasks/platform/lazy.ts'
 
 /** Loads the SDK's validator, but not the rest of the SDK. */
 export const loadTwilioValidator = createLazy(() => import('twilio/lib/webhooks/webhooks.js'))

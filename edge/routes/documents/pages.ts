@@ -8,8 +8,8 @@ import {
   readPages,
 } from '../../../sql/documents/pages.ts'
 import { fail } from '../../../sql/errors.ts'
-import { renderPage } from '../../../tasks/documents/draw.ts'
-import { extractDocument } from '../../../tasks/documents/extract.ts'
+import { renderPage } from '../../../tasks/documents/draw.task.ts'
+import { extractDocument } from '../../../tasks/documents/extract.task.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
 import { assertLanguagesInstalled, Languages } from '../../../tasks/documents/languages.ts'
 import { sealPassword } from '../../../tasks/documents/passwords.ts'

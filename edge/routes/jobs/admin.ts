@@ -11,7 +11,7 @@ import {
   readFoundJobs,
 } from '../../../sql/jobs/search.ts'
 import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
-import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.ts'
+import { bulkJobs, JobFilter, JobsAction } from '../../../tasks/system/bulk.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import {
   buildCursorSchema,

@@ -3,9 +3,9 @@ import { isUuid } from '../../../sql/ids.ts'
 import { MAX_JOBS_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
 import { MAX_LOG_LINES } from '../../../sql/jobs/log.ts'
 import { tasks } from '../../../tasks/index.ts'
-import { MASK, maskSecrets } from '../../../tasks/masking.ts'
 import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
+import { MASK, maskSecrets } from './masking.ts'
 import { buildJobReadParameters, JobDetails, JobParams } from './shapes.ts'
 
 /** Adds masked secrets and links to the details of a job. */

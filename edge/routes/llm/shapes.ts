@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { AI_PROVIDERS } from '../../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../../tasks/llm/modalities.ts'
-import { syncCatalog } from '../../../tasks/llm/sync.ts'
+import { syncCatalog } from '../../../tasks/llm/sync.task.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Price in US dollars per million tokens; null if it is unknown. */

@@ -17,7 +17,7 @@ import {
   readInvites,
   renewInvite,
 } from '../../../sql/orgs/orgs.ts'
-import { sendInviteMail } from '../../../tasks/accounts/invite.ts'
+import { sendInviteMail } from '../../../tasks/accounts/invite.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { Email } from '../../pipeline/request/schemas.ts'

@@ -15,7 +15,7 @@ import {
   updateOrganization,
 } from '../../../sql/orgs/orgs.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
-import { purgeAccounts } from '../../../tasks/accounts/purge.ts'
+import { purgeAccounts } from '../../../tasks/accounts/purge.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'

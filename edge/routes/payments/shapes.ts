@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { PageFields } from '../../pipeline/request/lists.ts'
 import { LongRowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson } from '../../pipeline/route.ts'

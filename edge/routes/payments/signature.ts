@@ -1,5 +1,5 @@
 import { fail } from '../../../sql/errors.ts'
-import { createLazy } from '../../../tasks/lazy.ts'
+import { createLazy } from '../../../tasks/platform/lazy.ts'
 
 // Maximum age of a signed event, so that an intercepted one cannot be replayed later.
 const MAX_EVENT_AGE_SECONDS = 300

@@ -8,7 +8,7 @@ import {
   TRANSACTION_ORDERS,
   TRANSACTION_STATUSES,
 } from '../../../sql/payments/payments.ts'
-import { refundPayment } from '../../../tasks/payments/refund.ts'
+import { refundPayment } from '../../../tasks/payments/refund.task.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import { ingestEvent } from '../../../tasks/payments/event.ts'
+import { ingestEvent } from '../../../tasks/payments/event.task.ts'
 import { EVENT_TYPES, parseEvent } from '../../../tasks/payments/provider-events.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'

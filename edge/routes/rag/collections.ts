@@ -11,7 +11,7 @@ import {
   readFiles,
   toViewerValues,
 } from '../../../sql/rag/reads.ts'
-import { purgeCollections } from '../../../tasks/rag/purge.ts'
+import { purgeCollections } from '../../../tasks/rag/purge.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'

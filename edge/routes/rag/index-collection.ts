@@ -1,5 +1,5 @@
-import { indexDocuments } from '../../../tasks/rag/index-documents.ts'
-import { indexFiles } from '../../../tasks/rag/index-files.ts'
+import { indexDocuments } from '../../../tasks/rag/index-documents.task.ts'
+import { indexFiles } from '../../../tasks/rag/index-files.task.ts'
 import { createJob } from '../../../tasks/task.ts'
 import { requireOwner } from '../../pipeline/access/auth.ts'
 import { requireScope } from '../../pipeline/access/scopes.ts'

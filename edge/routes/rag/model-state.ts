@@ -1,4 +1,4 @@
-import type { EmbedResult } from '../../../tasks/rag/embed.ts'
+import type { EmbedResult } from '../../../tasks/rag/embed.task.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { embedQuestion, type JobOrigin } from './question.ts'
 

@@ -1,4 +1,4 @@
-import { EmbedResult, queryVectorOf, selectEmbedTask } from '../../../tasks/rag/embed.ts'
+import { EmbedResult, queryVectorOf, selectEmbedTask } from '../../../tasks/rag/embed.task.ts'
 import type { QueryVector, Search, SearchHit } from '../../../tasks/rag/searcher.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Edge } from '../../pipeline/context.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { RETAINED_TABLES, readTables } from '../../../sql/system/sizes.ts'
 import { readSpending } from '../../../sql/system/spending.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { RETENTION_SETTINGS } from '../../../tasks/system/settings.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../../pipeline/route.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import {
   filterByProvider,
   STT_MODELS,

@@ -3,7 +3,7 @@ import { findPreview, type Preview, type Speech, storePreviewRequest } from '../
 import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import { isAiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { synthesizePreview } from '../../../tasks/voice/preview.ts'
+import { synthesizePreview } from '../../../tasks/voice/preview.task.ts'
 import { sendPieces } from '../../files/blobs.ts'
 import { buildCachingHeaders, sendContent } from '../../files/content.ts'
 import type { Header } from '../../http/reply.ts'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Speech } from '../../../sql/voice/previews.ts'
 import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
-import { previewDigestOf } from '../../../tasks/voice/preview.ts'
+import { previewDigestOf } from '../../../tasks/voice/preview.task.ts'
 import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import {

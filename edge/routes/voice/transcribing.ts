@@ -10,7 +10,7 @@ import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../..
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
 import { audioFileNameOf, MAX_AUDIO_BYTES, requireRecognition } from '../../../tasks/voice/recognition.ts'
-import { transcribe } from '../../../tasks/voice/transcribe.ts'
+import { transcribe } from '../../../tasks/voice/transcribe.task.ts'
 import type { Transcription } from '../../../tasks/voice/transcription.ts'
 import { type StoredUpload, storeUpload } from '../../files/upload-store.ts'
 import type { EdgeRequest } from '../../http/server.ts'

@@ -1,5 +1,5 @@
-import { appendChunk, deleteChunks, readBlobChunk, sumChunkBytes } from '../../../sql/documents/blobs.ts'
 import type { Database } from '../../../sql/db.ts'
+import { appendChunk, deleteChunks, readBlobChunk, sumChunkBytes } from '../../../sql/documents/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
 import { splitIntoParts } from './parts.ts'
 import type { BlobStore } from './store.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { parseLocation } from './location.ts'
 
-/** The settings of blob storage; part of the schema in `tasks/settings.ts`. */
+/** The settings of blob storage; part of the schema in `tasks/platform/settings/settings.ts`. */
 
 export const blobShape = {
   BLOB_STORE: z

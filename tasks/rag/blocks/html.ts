@@ -1,4 +1,4 @@
-import { type MarkupEvents, parseMarkup } from '../../markup.ts'
+import { type MarkupEvents, parseMarkup } from '../../formats/markup.ts'
 import type { Block } from './block.ts'
 
 // Elements whose content is skipped. The last two are phonetic guides (furigana) in Chinese and Japanese.

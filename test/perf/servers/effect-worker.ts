@@ -1,5 +1,5 @@
-import { createLog } from '../../../tasks/log.ts'
-import { parseSettings } from '../../../tasks/settings.ts'
+import { createLog } from '../../../tasks/platform/log.ts'
+import { parseSettings } from '../../../tasks/platform/settings/settings.ts'
 import { startWorker } from '../../../workers/worker.ts'
 
 /**

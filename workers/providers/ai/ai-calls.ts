@@ -1,6 +1,6 @@
 import { Failure, fail } from '../../../sql/errors.ts'
 import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { parseRetryAfter } from '../breaker.ts'
 import { describeNetworkError } from '../wait.ts'
 import { createClient, type OpenAI } from './openai.ts'

@@ -1,6 +1,6 @@
 import type { ChatModels, Completion, Question, Tokens } from '../../../tasks/ai/ports.ts'
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type Call as ProviderCall, recordCall } from '../call.ts'
 import {
   createClients,

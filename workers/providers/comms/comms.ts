@@ -1,5 +1,5 @@
 import type { Comms } from '../../../tasks/comms/ports.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { createDomains } from './domains.ts'
 import type { Mailer } from './email.ts'
 import { createTelephony } from './telephony.ts'

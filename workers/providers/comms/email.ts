@@ -7,7 +7,6 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import { fail } from '../../../sql/errors.ts'
-import { hostOf, isAllowedHost, isLoopback } from '../../../tasks/addresses.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 import type {
   EmailAttachment,
@@ -15,7 +14,8 @@ import type {
   ProviderRequest,
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import { hostOf, isAllowedHost, isLoopback } from '../../../tasks/platform/addresses.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type Breaker, createBreaker } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { throwIfShort, waitFor } from '../wait.ts'

@@ -1,6 +1,6 @@
 import type { Twilio } from 'twilio'
-import { type Failure, fail } from '../../../sql/errors.ts'
 import { createSemaphore } from '../../../sql/connections/semaphore.ts'
+import { type Failure, fail } from '../../../sql/errors.ts'
 import { buildCallbackUrl } from '../../../tasks/comms/callback.ts'
 import type {
   CallMessage,
@@ -11,8 +11,8 @@ import type {
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
 import { findMissingTelephonySettings, type TelephonySettings } from '../../../tasks/comms/settings.ts'
-import { createLazy } from '../../../tasks/lazy.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import { createLazy } from '../../../tasks/platform/lazy.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'

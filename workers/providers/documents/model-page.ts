@@ -1,6 +1,6 @@
 /** Reads the image of a page with a vision model. */
 import type { PageResult } from '../../../tasks/context.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { cleanText } from '../../children/documents/texts.ts'
 import { transcribe } from '../ai/models.ts'
 

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { AttachmentInfo, OpenPagesOptions } from '../../../tasks/context.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import { type OcrMode, type ReadPage, sendBytes, type Work } from '../../children/work.ts'
 

@@ -1,6 +1,5 @@
 import type { Stripe } from 'stripe'
 import { type Failure, fail } from '../../../sql/errors.ts'
-import { createLazy } from '../../../tasks/lazy.ts'
 import {
   type IdempotentCall,
   isKnownReason,
@@ -10,7 +9,8 @@ import {
   type PaymentProvider,
 } from '../../../tasks/payments/provider.ts'
 import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import { createLazy } from '../../../tasks/platform/lazy.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { recordCall } from '../call.ts'
 
 /** Connects to Stripe through its SDK (https://docs.stripe.com/api). The job decides about retries. */

@@ -1,7 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 import type { Speech } from '../../../sql/voice/previews.ts'
 import { isAiProvider } from '../../../tasks/ai/providers.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'
 import { createClients, createIdleTimeout, readJson, toCallFailure, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Failure, fail } from '../../../sql/errors.ts'
-import type { Settings } from '../../../tasks/settings.ts'
+import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { Recording, Transcriber, Transcript, TranscriptionOutcome } from '../../../tasks/voice/ports.ts'
 import { type Recognition, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import {

@@ -1,6 +1,6 @@
 import { posix } from 'node:path'
-import { parseMarkup } from '../../../../tasks/markup.ts'
-import { openZip, type ZipEntry, type ZipRules } from '../../../../tasks/zip.ts'
+import { parseMarkup } from '../../../../tasks/formats/markup.ts'
+import { openZip, type ZipEntry, type ZipRules } from '../../../../tasks/formats/zip.ts'
 import { Unreadable } from '../images.ts'
 import { decodeXml } from '../texts.ts'
 

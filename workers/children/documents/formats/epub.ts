@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { parseMarkup } from '../../../../tasks/markup.ts'
+import { parseMarkup } from '../../../../tasks/formats/markup.ts'
 import { splitHtml } from '../../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images.ts'
 import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'

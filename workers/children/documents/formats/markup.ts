@@ -1,4 +1,4 @@
-import { parseMarkup } from '../../../../tasks/markup.ts'
+import { parseMarkup } from '../../../../tasks/formats/markup.ts'
 import { decodeLatin1, decodeText, decodeXml } from '../texts.ts'
 import { stripNamespacePrefix } from './archive.ts'
 import { extractHtmlText } from './epub.ts'

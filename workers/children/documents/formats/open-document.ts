@@ -1,4 +1,4 @@
-import { parseMarkup } from '../../../../tasks/markup.ts'
+import { parseMarkup } from '../../../../tasks/formats/markup.ts'
 import { Unreadable } from '../images.ts'
 import { MAX_CHARACTERS } from '../texts.ts'
 import { Archive, stripNamespacePrefix } from './archive.ts'

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import type { Send } from '../../sql/comms/sends.ts'
+import type { TaskContext } from '../context.ts'
+import { findAttachableDocuments } from './attach.ts'
+import type { EmailResult } from './email.task.ts'
+import type { EmailAttachment, EmailMessage } from './ports.ts'
+import { describeUnknown, sendOnce } from './send.ts'
+import { rejectSuppressedAddresses } from './suppression.ts'
+
+/** The email's details in the ledger. */
+const EmailContent = z.strictObject({
+  to: z.array(z.string()).min(1),
+  cc: z.array(z.string()).default([]),
+  bcc: z.array(z.string()).default([]),
+  reply_to: z.string().optional(),
+  from_email: z.string().optional(),
+  subject: z.string(),
+  text: z.string().optional(),
+  html: z.string().optional(),
+})
+
+/** Runs `comms.email`. */
+export async function run(ctx: TaskContext, { send_id }: { readonly send_id: string }): Promise<EmailResult> {
+  const { comms } = ctx.providers
+  const send = await sendOnce(ctx, send_id, (row) => ({
+    channel: 'email',
+    isIdempotent: comms.isEmailIdempotent,
+    failureCode: 'email.failed',
+    submit: async (request) => {
+      const message = buildMessage(row)
+      await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
+      await rejectSuppressedAddresses(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
+      return comms.email({ ...message, attachments: await loadAttachments(ctx, row) }, request)
+    },
+  }))
+  if (send.status === 'unknown')
+    return { id: send.id, to: send.recipients, status: 'unknown', message: describeUnknown(send) }
+  const message = send.detail ?? 'The mail server accepted the message'
+  return { id: send.id, to: send.recipients, status: 'sent', message }
+}
+
+/**
+ * Loads the current state of the documents to attach. The mailer later streams their bytes.
+ *
+ * @throws the errors of {@link findAttachableDocuments}
+ */
+async function loadAttachments(
+  { db, blobs, settings }: TaskContext,
+  { attachments, owner_id: owner }: Send,
+): Promise<readonly EmailAttachment[]> {
+  const ids = attachments.map(({ document_id }) => document_id)
+  const documents = await findAttachableDocuments(db, ids, owner, settings.email.attachmentsMaxBytes)
+  return documents.map((document, index) => ({
+    filename: attachments[index]!.filename,
+    mediaType: document.media_type,
+    byteSize: document.byte_size,
+    read: () => blobs.read(document, 0, document.byte_size),
+  }))
+}
+
+/**
+ * Builds the message of a send, the same in every attempt. The Message-ID derives from the id of the send, and the date
+ * is its due time.
+ */
+function buildMessage(send: Send): EmailMessage {
+  const { to, cc, bcc, reply_to, from_email, subject, text, html } = EmailContent.parse(send.message)
+  return {
+    id: send.id,
+    dateMs: send.due_ms,
+    to,
+    cc,
+    bcc,
+    subject,
+    ...(reply_to === undefined ? {} : { replyTo: reply_to }),
+    ...(from_email === undefined ? {} : { from: from_email }),
+    ...(text === undefined ? {} : { text }),
+    ...(html === undefined ? {} : { html }),
+  }
+}

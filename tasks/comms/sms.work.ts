@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import type { Send } from '../../sql/comms/sends.ts'
+import type { TaskContext } from '../context.ts'
+import type { Comms } from './ports.ts'
+import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
+import type { SmsPayload, SmsResult } from './sms.task.ts'
+
+/** The text message's details in the ledger. */
+const SmsContent = z.strictObject({ to: z.string(), body: z.string() })
+
+/** Creates the adapter that sends a text message and looks it up at the provider. */
+export const createSmsAdapter =
+  (comms: Comms) =>
+  (row: Send): ChannelAdapter => {
+    const message = { id: row.id, ...SmsContent.parse(row.message) }
+    return {
+      channel: 'sms',
+      isIdempotent: false,
+      failureCode: 'telephony.failed',
+      submit: (request) => comms.sms(message, request),
+      find: (sinceMs, signal) => comms.findSms(message, sinceMs, signal),
+      lookupDelaysMs: comms.lookupDelaysMs,
+    }
+  }
+
+/** Runs `comms.sms`. */
+export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
+  const send = await sendOnce(ctx, send_id, createSmsAdapter(ctx.providers.comms))
+  if (send.status === 'unknown')
+    return { id: send.id, sid: null, to, status: 'unknown', segments, message: describeUnknown(send) }
+  const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`
+  return { id: send.id, sid: send.provider_id, to, status: send.provider_status!, segments, message }
+}

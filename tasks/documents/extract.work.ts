@@ -1,0 +1,196 @@
+import {
+  countPages,
+  countTextBytesExcept,
+  findExtractionSource,
+  listExtractedPages,
+  type NumberedPage,
+  setAttachmentsDue,
+  setPageCount,
+  setPassword,
+  storePages,
+  storeWords,
+} from '../../sql/documents/pages.ts'
+import { fail } from '../../sql/errors.ts'
+import { requireQuota } from '../../sql/quotas/quotas.ts'
+import type { PageReader, PageResult, TaskContext } from '../context.ts'
+import { refreshCollections } from '../rag/refresh-documents.task.ts'
+import { storeAttachments } from './attachments.ts'
+import type { ExtractCounts, ExtractPayload } from './extraction.ts'
+import { readInOrder } from './in-order.ts'
+import { assertLanguagesInstalled } from './languages.ts'
+import { createUnreadPage, DOCUMENT_TIMEOUT_MS, DocumentBudget } from './limits.ts'
+import { unsealPassword } from './passwords.ts'
+
+// A page with a text layer takes about a millisecond, so many such pages are read, stored and reported together.
+const MAX_FAST_PAGES_IN_FLIGHT = 32
+// Storing the words of this many pages takes a tenth of a second.
+const PAGES_PER_WORD_BATCH = 1000
+
+/** Runs `documents.extract`. */
+export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
+  const { documentId, force, language, sealedPassword } = payload
+  if (language !== undefined) assertLanguagesInstalled(language)
+  ctx.reportProgress('Opening the document')
+  const { pages, ownerId, isAttached, attachmentsDue } = await openDocument(ctx, payload)
+  try {
+    if (pages.isLocked) await rejectWrongPassword(ctx, payload)
+    await ctx.runFenced(async (tx) => {
+      if (await tx.maybeOne(setPageCount(documentId, pages.pageCount)))
+        await requireQuota(tx, ownerId, ['pages'], ctx.settings.quotas)
+      if (sealedPassword !== undefined) await tx.run(setPassword(documentId, sealedPassword))
+    })
+    const known = await ctx.db.any(listExtractedPages(documentId, ctx.job.id))
+    const done = new Set(
+      known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
+    )
+    const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
+    const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
+    // Do not store the attachments of attachments, because they may be nested without limit.
+    const hasAttachmentsToStore =
+      pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
+    // The flag makes a later job store the attachments if this attempt ends before it stores them.
+    if (hasAttachmentsToStore) await ctx.runFenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
+    try {
+      await readPages(ctx, documentId, pages, remaining)
+    } finally {
+      await storeAllWords(ctx, documentId, pages.pageCount)
+      await updateCollections(ctx, documentId, ownerId)
+    }
+    if (hasAttachmentsToStore) await storeAttachments(ctx, { id: documentId, ownerId }, pages)
+    return { ...(await ctx.db.one(countPages(documentId, ctx.job.id))), skipped }
+  } finally {
+    await pages.close()
+  }
+}
+
+/**
+ * Fails if the given password is wrong, or if the stored password no longer opens a document that was read before. The
+ * document keeps its pages. A document that was never read instead gets an unread page that says it needs a password.
+ *
+ * @throws fail('document.password_wrong')
+ */
+async function rejectWrongPassword(
+  { db, job }: TaskContext,
+  { documentId, sealedPassword }: ExtractPayload,
+): Promise<void> {
+  const known = await db.any(listExtractedPages(documentId, job.id))
+  if (sealedPassword !== undefined || known.some(({ settled }) => settled))
+    throw fail('document.password_wrong')
+}
+
+/**
+ * Stores the search words of all pages. Call it even after a failure, so that searches find the stored pages. Call it
+ * even if no page was left to read, because an earlier attempt may have died before this step.
+ */
+async function storeAllWords({ db }: TaskContext, documentId: number, count: number): Promise<void> {
+  for (let from = 1; from <= count; from += PAGES_PER_WORD_BATCH)
+    await db.run(storeWords(documentId, from, from + PAGES_PER_WORD_BATCH - 1))
+}
+
+/**
+ * Refreshes the collections that contain the document. Not fenced: a superseded attempt does no harm here, and a fence
+ * would hold the job's lock while it waits for the mailboxes.
+ */
+async function updateCollections(
+  { db, job, settings }: TaskContext,
+  id: number,
+  ownerId: number | null,
+): Promise<void> {
+  const options = { ownerId, requestId: job.requestId, settings }
+  await db.transaction((tx) => refreshCollections(tx, [id], options))
+}
+
+async function readPages(
+  ctx: TaskContext,
+  documentId: number,
+  pages: PageReader,
+  remaining: readonly number[],
+): Promise<void> {
+  const deadline = performance.now() + DOCUMENT_TIMEOUT_MS
+  const { bytes } = await ctx.db.one(countTextBytesExcept(documentId, remaining))
+  const budget = new DocumentBudget(ctx.settings, pages, bytes)
+  const readOne = async (number: number): Promise<PageResult> => {
+    if (performance.now() > deadline) return TIMED_OUT_PAGE
+    const { exceededReason } = budget
+    return exceededReason === null
+      ? budget.countPage(await pages.read(number))
+      : createUnreadPage(exceededReason)
+  }
+  const read = async (number: number): Promise<NumberedPage> => ({ number, ...(await readOne(number)) })
+  const store = async (rows: readonly NumberedPage[]): Promise<void> => {
+    const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
+    if (!stored) throw fail('job.superseded')
+    for (const run of groupRuns(rows))
+      ctx.reportProgress(formatProgressLabel(run, pages.pageCount), run.at(-1)!.number, pages.pageCount)
+  }
+  const maxInFlight = (): number => (pages.isFast ? MAX_FAST_PAGES_IN_FLIGHT : ctx.settings.workerThreads)
+  await readInOrder(remaining, maxInFlight, ctx.signal, read, store)
+}
+
+/** Groups consecutive pages that were read in the same way, for progress reports. */
+function groupRuns(pages: readonly NumberedPage[]): NumberedPage[][] {
+  const runs: NumberedPage[][] = []
+  for (const page of pages) {
+    const last = runs.at(-1)?.at(-1)
+    if (
+      last !== undefined &&
+      last.number === page.number - 1 &&
+      describeReading(last) === describeReading(page)
+    )
+      runs.at(-1)!.push(page)
+    else runs.push([page])
+  }
+  return runs
+}
+
+function formatProgressLabel(pages: readonly NumberedPage[], count: number): string {
+  const [first, last] = [pages[0]!, pages.at(-1)!]
+  const range = pages.length === 1 ? `Page ${first.number}` : `Pages ${first.number} to ${last.number}`
+  return `${range} of ${count}: ${describeReading(first)}`
+}
+
+function describeReading({ status, method, detail }: NumberedPage): string {
+  if (status === 'unread') return `unread: ${detail}`
+  return method === 'vision' ? 'read by vision' : 'text layer'
+}
+
+interface OpenedDocument {
+  readonly pages: PageReader
+  readonly ownerId: number | null
+  /** True if the document was an attachment of an email. */
+  readonly isAttached: boolean
+  /** True if the document's attachments are not stored yet, even if its page has been read. */
+  readonly attachmentsDue: boolean
+}
+
+async function openDocument(
+  ctx: TaskContext,
+  { documentId, language, sealedPassword }: ExtractPayload,
+): Promise<OpenedDocument> {
+  const source = await ctx.db.maybeOne(findExtractionSource(documentId))
+  if (source === null) throw fail('document.missing')
+  const { blob_id, byte_size, media_type } = source
+  if (blob_id === null) throw fail('document.bytes_missing')
+  const password = unsealPassword(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
+  const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
+  return {
+    pages: await ctx.providers.openPages(load, {
+      mediaType: media_type,
+      password,
+      languages: language,
+      signal: ctx.signal,
+    }),
+    ownerId: source.owner_id,
+    isAttached: source.attached_to_id !== null,
+    attachmentsDue: source.attachments_due,
+  }
+}
+
+const TIMED_OUT_PAGE = {
+  status: 'unread',
+  method: 'none',
+  model: null,
+  detail: 'The document reached its time limit before this page was read',
+  text: '',
+  image: null,
+} as const

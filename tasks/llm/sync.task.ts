@@ -1,0 +1,28 @@
+import { z } from 'zod'
+import { AppliedList } from '../../sql/llm/models.ts'
+import { defineTask, loadLazily } from '../task.ts'
+
+const SyncPayload = z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() })
+export type SyncPayload = z.output<typeof SyncPayload>
+
+const SyncResult = z.strictObject({
+  status: z.enum(['applied', 'fresh', 'off']),
+  changes: AppliedList.nullable(),
+})
+export type SyncResult = z.output<typeof SyncResult>
+
+/**
+ * Updates the catalog from the list at `LLM_CATALOG_URL`, completely or not at all. The hourly schedule downloads the
+ * list once a day; `asked` downloads it immediately. `force` accepts a list that differs implausibly from the last one.
+ * If the task fails with `llm.list_failed` or `llm.list_refused`, the catalog stays unchanged.
+ */
+export const syncCatalog = defineTask({
+  name: 'llm.sync',
+  queue: 'system',
+  pool: 'io',
+  actor: () => 'llm_sync',
+  payload: SyncPayload,
+  result: SyncResult,
+  timeoutSeconds: 180,
+  run: loadLazily(() => import('./sync.work.ts')),
+})

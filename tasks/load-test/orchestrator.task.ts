@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { loadLazily } from '../task.ts'
+import { findLoadTask, LOAD_NAMES } from './loads.ts'
+import { defineOnNamedQueues, NAMED_QUEUES } from './on-queues.task.ts'
+
+/** Maximum number of tasks that one load or one request may add. */
+export const MAX_LOAD_TASKS = 10_000
+
+const Payload = z
+  .strictObject({
+    task_name: z.enum(LOAD_NAMES).default('io_simulation_task'),
+    queue_type: z.enum(NAMED_QUEUES).default('load_test'),
+    count: z.int().min(1).max(MAX_LOAD_TASKS).default(100),
+    args: z.record(z.string(), z.unknown()).default({}),
+  })
+  .superRefine(({ task_name, queue_type, args }, context) => {
+    for (const issue of findLoadTask(task_name, queue_type).payload.safeParse(args).error?.issues ?? [])
+      context.addIssue({ code: 'custom', message: issue.message, path: ['args', ...issue.path] })
+  })
+export type LoadPayload = z.output<typeof Payload>
+
+const Percentiles = z.strictObject({ p50: z.number(), p95: z.number(), p99: z.number(), max: z.number() })
+
+const Result = z.strictObject({
+  task_name: z.string(),
+  queue_type: z.string(),
+  count: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  cancelled: z.int(),
+  seconds: z.number(),
+  per_second: z.number(),
+  latency_ms: Percentiles.nullable(),
+  start_ms: Percentiles.nullable(),
+})
+export type LoadResult = z.output<typeof Result>
+
+/** Adds the jobs of a load in one insert, waits until they finish, and reports the results. */
+export const orchestrator = defineOnNamedQueues({
+  name: 'load_test_orchestrator',
+  pool: 'io',
+  // One at a time per caller, because this job holds a slot that its own load needs.
+  actor: (_payload, ownerId) => `load-test:${ownerId ?? 0}`,
+  payload: Payload,
+  result: Result,
+  run: loadLazily(() => import('./orchestrator.work.ts')),
+})

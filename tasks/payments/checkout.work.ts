@@ -1,0 +1,54 @@
+import { fail } from '../../sql/errors.ts'
+import { findPayer, linkCustomer, replaceCustomer } from '../../sql/payments/changes.ts'
+import type { TaskContext } from '../context.ts'
+import type { CheckoutPayload } from './checkout.task.ts'
+import type { CheckoutSession } from './shapes.ts'
+
+/** Runs `payments.checkout`. */
+export async function run(ctx: TaskContext, payload: CheckoutPayload): Promise<CheckoutSession> {
+  const account = payload.user_id === null ? null : await ctx.db.maybeOne(findPayer(payload.user_id))
+  const linkedCustomer = account?.provider_customer_id ?? null
+  const customer = account === null ? null : (linkedCustomer ?? (await createCustomer(ctx, account)))
+  const firstTry = await openSession(ctx, payload, customer)
+  // Null if the provider has no such customer: an operator deleted it in the dashboard, or it belongs to another
+  // account or mode.
+  const session =
+    firstTry ?? (account && (await openSession(ctx, payload, await createCustomer(ctx, account, customer))))
+  if (session === null) throw fail('payment.failed', { reason: 'the customer does not exist there' })
+  return { session_id: session.id, checkout_url: session.url, provider_key: 'stripe' as const }
+}
+
+function openSession(ctx: TaskContext, payload: CheckoutPayload, customer: string | null) {
+  return ctx.providers.payments.createCheckout(
+    {
+      priceId: payload.price_id,
+      quantity: payload.quantity,
+      mode: payload.mode,
+      successUrl: payload.success_url,
+      cancelUrl: payload.cancel_url,
+      customer,
+      userId: payload.user_id,
+    },
+    // The provider rejects a key that is reused with other parameters, so each customer has its own key.
+    { key: `${ctx.job.id}:session${customer === null ? '' : `:${customer}`}`, signal: ctx.signal },
+  )
+}
+
+/**
+ * Creates a customer at the provider for an account and links it. `former` is the customer that the new one replaces;
+ * null if there is none.
+ */
+async function createCustomer(
+  ctx: TaskContext,
+  { id, email, full_name: name }: { id: number; email: string; full_name: string | null },
+  former: string | null = null,
+): Promise<string> {
+  const customerId = await ctx.providers.payments.createCustomer(
+    { email, name, userId: id },
+    { key: `${ctx.job.id}:customer${former === null ? '' : `:${former}`}`, signal: ctx.signal },
+  )
+  await ctx.runFenced((tx) =>
+    tx.run(former === null ? linkCustomer(id, customerId) : replaceCustomer(id, former, customerId)),
+  )
+  return customerId
+}

@@ -1,0 +1,19 @@
+import { z } from 'zod'
+import { defineTask, loadLazily } from '../task.ts'
+
+/**
+ * Asks the provider for data that an event omits: the payment intent of an invoice, or the refunds of a charge. The
+ * payment intent merges two rows into one payment. The refunds include those made outside Millrace. The event stays
+ * applied if this job fails.
+ */
+export const lookUpObject = defineTask({
+  name: 'payments.look-up',
+  queue: 'payments',
+  pool: 'io',
+  actor: ({ id }) => `payment_look_up:${id}`,
+  payload: z.strictObject({ what: z.enum(['invoice', 'charge']), id: z.string() }),
+  result: z.strictObject({}),
+  tries: 8,
+  timeoutSeconds: 90,
+  run: loadLazily(() => import('./look-up.work.ts')),
+})

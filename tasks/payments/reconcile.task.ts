@@ -1,0 +1,18 @@
+import { z } from 'zod'
+import { defineTask, loadLazily } from '../task.ts'
+
+/**
+ * Ingests events that never arrived, applies events that were never applied, and settles refunds with an unknown
+ * outcome. Idempotent, because known events and settled refunds are not processed again.
+ */
+export const reconcilePayments = defineTask({
+  name: 'payments.reconcile',
+  queue: 'payments',
+  pool: 'io',
+  actor: () => 'payment_reconcile',
+  whenBusy: 'join',
+  payload: z.strictObject({}),
+  result: z.strictObject({ missed: z.int(), left: z.int(), settled: z.int() }),
+  timeoutSeconds: 1800,
+  run: loadLazily(() => import('./reconcile.work.ts')),
+})

@@ -1,0 +1,61 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { hostOf, isLoopback } from '../addresses.ts'
+import { ENV_FILE } from './environment.ts'
+import { SETTING_NAMES, type Settings } from './settings.ts'
+
+/** Warns of valid settings that look like mistakes. Startup logs the warnings, and `npm run doctor` lists them. */
+
+// Matches variables in `.env` for libraries, process startup and compose.yaml.
+const OTHER_VARIABLES =
+  /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
+
+/** Sets the variables in `.env` that the environment does not set. */
+export function loadEnvFile(): void {
+  if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
+}
+
+export function findSettingWarnings({ production, publicBaseUrl }: Settings): string[] {
+  const url = new URL(publicBaseUrl)
+  const isPlain = production && url.protocol === 'http:' && !isLoopback(hostOf(url))
+  return [
+    ...(existsSync(ENV_FILE) ? findUnknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
+    ...(isPlain
+      ? ['PUBLIC_BASE_URL is http: passwords and session cookies are readable on the network']
+      : []),
+  ]
+}
+
+/**
+ * Returns a line for each unknown setting in the text of a `.env`. Ignores the environment, which holds variables of
+ * other programs.
+ */
+export function findUnknownNames(text: string): string[] {
+  const unknown = Object.keys(parseEnv(text)).filter(
+    (name) => !SETTING_NAMES.includes(name) && !OTHER_VARIABLES.test(name),
+  )
+  return unknown.map((name) => {
+    const nearest = findNearestName(name)
+    return `${ENV_FILE}: unknown setting ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`
+  })
+}
+
+/** Returns the setting with the smallest edit distance; null if more than a third of the letters differ. */
+function findNearestName(name: string): string | null {
+  const wanted = name.toUpperCase()
+  const byDistance = SETTING_NAMES.map((known) => ({ known, distance: computeEditDistance(wanted, known) }))
+  const { known, distance } = byDistance.reduce((a, b) => (b.distance < a.distance ? b : a))
+  return distance <= wanted.length / 3 ? known : null
+}
+
+/** Returns the Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
+function computeEditDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i)
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1]
+    for (let j = 0; j < to.length; j++)
+      next.push(Math.min(row[j + 1]! + 1, next[j]! + 1, row[j]! + Number(letter !== to[j])))
+    row = next
+  }
+  return row.at(-1)!
+}

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import { defineTask, loadLazily } from '../task.ts'
+
+const TimeField = z.iso.datetime({ offset: true })
+
+/** A filter for jobs; absent fields match any job. */
+export const JobFilter = z
+  .strictObject({
+    status: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']).optional(),
+    queue: z.string().max(100).optional(),
+    task: z.string().max(100).optional(),
+    code: z.string().max(100).optional().describe('Error code of the failed job'),
+    owner_id: z.int().min(1).max(2_147_483_647).optional(),
+    request_id: z.string().max(200).optional(),
+    from: TimeField.optional().describe('Created at this time or later'),
+    to: TimeField.optional().describe('Created before this time'),
+    search: z.string().min(1).max(200).optional().describe('Part of the label or the error message'),
+  })
+  .meta({ id: 'JobFilter' })
+
+export const JobsAction = z
+  .strictObject({
+    action: z.enum(['retry', 'cancel', 'delete']).describe('`delete` applies to jobs that have ended'),
+    filter: JobFilter.default({}),
+    ids: z
+      .array(z.uuid())
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('Restricts the action to these of the matching jobs'),
+  })
+  .meta({ id: 'JobsAction' })
+export type JobsAction = z.output<typeof JobsAction>
+
+export const JobsActionResult = z.strictObject({
+  /** Number of jobs that now have the requested state. */
+  done: z.int(),
+  /** Number of jobs that this version cannot run, or that changed in the meantime. */
+  refused: z.int(),
+  /** True if more jobs match than one action may change. */
+  more: z.boolean(),
+})
+export type JobsActionResult = z.output<typeof JobsActionResult>
+
+/**
+ * Retries, cancels or deletes the jobs that matched a filter when this job was added, in batches of one transaction each.
+ * Safe to repeat.
+ */
+export const bulkJobs = defineTask({
+  name: 'jobs.bulk',
+  queue: 'system',
+  pool: 'io',
+  isTool: true,
+  payload: JobsAction,
+  result: JobsActionResult,
+  run: loadLazily(() => import('./bulk.work.ts')),
+})

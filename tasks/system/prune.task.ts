@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { defineTask, loadLazily } from '../task.ts'
+
+const Result = z.strictObject({
+  jobs: z.int(),
+  tokens: z.int(),
+  limits: z.int(),
+  keys: z.int(),
+  webhooks: z.int(),
+  imports: z.int(),
+  tallies: z.int(),
+  /** Number of accounts whose deletion is due; each now has a job. */
+  accounts: z.int(),
+  previews: z.int(),
+})
+export type PruneResult = z.output<typeof Result>
+
+/**
+ * Prunes expired rows: finished jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import
+ * files. Also prunes deleted webhook endpoints, and voice previews above a maximum number. Adds jobs for account
+ * deletions that are due.
+ */
+export const pruneExpired = defineTask({
+  name: 'system.prune',
+  queue: 'system',
+  pool: 'io',
+  actor: () => 'prune',
+  whenBusy: 'join',
+  payload: z.strictObject({}),
+  result: Result,
+  run: loadLazily(() => import('./prune.work.ts')),
+})
