@@ -103,7 +103,7 @@ export interface ScriptResult {
   readonly stderr: string
 }
 
-/** Runs a script of the service, such as `workers/doctor.ts`, and waits until it exits. */
+/** Runs a script of the service, such as `workers/doctor/main.ts`, and waits until it exits. */
 export async function runScript(
   script: string,
   env: Readonly<Record<string, string>>,

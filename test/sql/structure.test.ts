@@ -21,7 +21,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/files/uploads.ts'],
   '@napi-rs/canvas': ['workers/children/documents/*.ts'],
-  '@kenjiuno/msgreader': ['workers/children/documents/formats/outlook.ts'],
+  '@kenjiuno/msgreader': ['workers/children/formats/outlook.ts'],
   '@node-rs/argon2': ['edge/passwords/argon2.ts'],
   '@embedpdf/pdfium': ['workers/children/documents/*.ts'],
   '@xenova/transformers': ['workers/providers/ai/embeddings.ts'],
@@ -55,7 +55,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   pino: ['tasks/platform/log.ts'],
   'pino-pretty': ['tasks/platform/log.ts'],
   piscina: ['workers/threads/pools.ts'],
-  'postal-mime': ['workers/children/documents/formats/mail.ts'],
+  'postal-mime': ['workers/children/formats/mail.ts'],
   'prom-client': ['edge/metrics/metrics.ts'],
   'request-filtering-agent': ['workers/providers/webhooks.ts'],
   sharp: ['workers/children/documents/*.ts'],
@@ -85,7 +85,7 @@ const UNRESTRICTED_LIBRARIES = new Set(['zod'])
 // from tests.
 const COMPUTED_IMPORT_FILES = new Set([
   'sql/server/embedded/binaries.ts',
-  'workers/children/documents/pdf.ts',
+  'workers/children/pdf/pdf.ts',
   'tasks/documents/language-data.ts',
   'tasks/index.ts',
 ])

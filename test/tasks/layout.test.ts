@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Piece, textFromPieces } from '../../workers/children/documents/layout.ts'
 import { openPages } from '../../workers/children/documents/pages.ts'
-import { needsPdfjs } from '../../workers/children/documents/pdfium-glyphs.ts'
+import { type Piece, textFromPieces } from '../../workers/children/pdf/layout.ts'
+import { needsPdfjs } from '../../workers/children/pdf/pdfium-glyphs.ts'
 import { buildMappedPdf, buildRawPdf, buildStreamObject, createSentences } from '../pdfs.ts'
 
 const createPiece = (text: string, start: number, base: number, more: Partial<Piece> = {}): Piece => ({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { layOutWords } from '../../workers/children/documents/ocr-words.ts'
+import { layOutWords } from '../../workers/children/ocr/ocr-words.ts'
 
 /** The OCR engine reports words with positions, in Tesseract's TSV format. Text is built from these. */
 

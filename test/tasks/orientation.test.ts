@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadImage } from '@napi-rs/canvas'
-import type { GreyImage } from '../../workers/children/documents/grey.ts'
-import { canvasToGrey, drawScaled } from '../../workers/children/documents/images.ts'
-import { findTextPart, recognizeUpright, rotateImage } from '../../workers/children/documents/orientation.ts'
+import type { GreyImage } from '../../workers/children/images/grey.ts'
+import { canvasToGrey, drawScaled } from '../../workers/children/images/images.ts'
+import { findTextPart, recognizeUpright, rotateImage } from '../../workers/children/images/orientation.ts'
 import { createPageLines, renderScan } from '../pdfs.ts'
 
 const TEXT = 'a page of words that could be anything'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
-import { textFromItems } from '../../workers/children/documents/pdf.ts'
+import { textFromItems } from '../../workers/children/pdf/pdf.ts'
 import {
   buildBlankPdf,
   buildEncryptedPdf,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
-import { openTextLayer } from '../../workers/children/documents/pdfium.ts'
+import { openTextLayer } from '../../workers/children/pdf/pdfium.ts'
 import {
   buildBlankPdf,
   buildRawPdf,

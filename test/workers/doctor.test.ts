@@ -24,7 +24,7 @@ after(() => rmSync(folder, { recursive: true, force: true }))
 
 async function runDoctor(env: Readonly<Record<string, string>>, ...args: string[]) {
   const given = { NODE_ENV: 'development', DATABASE_URL: url, DATA_DIR: folder, ...env }
-  const { status, stdout, stderr } = await runScript('workers/doctor.ts', given, args)
+  const { status, stdout, stderr } = await runScript('workers/doctor/main.ts', given, args)
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') }
 }
 

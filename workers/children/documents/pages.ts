@@ -1,18 +1,26 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import { findFormat } from '../formats/index.ts'
+import type { Attachment } from '../formats/mail.ts'
+import type { GreyImage } from '../images/grey.ts'
+import { DECODERS, drawImage, readImage } from '../images/image-pages.ts'
+import {
+  canvasToGrey,
+  isBlank,
+  Locked,
+  type PageImage,
+  releaseCanvas,
+  toPng,
+  Unreadable,
+} from '../images/images.ts'
+import { wrapJpeg2000InPdf } from '../images/jpeg2000.ts'
+import { readGrey, readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
+import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf.ts'
+import { openTextLayer, type TextLayer, type TextPage } from '../pdf/pdfium.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
-import { findFormat } from './formats/index.ts'
-import type { Attachment } from './formats/mail.ts'
-import type { GreyImage } from './grey.ts'
-import { DECODERS, drawImage, readImage } from './image-pages.ts'
-import { canvasToGrey, isBlank, Locked, type PageImage, releaseCanvas, toPng, Unreadable } from './images.ts'
-import { wrapJpeg2000InPdf } from './jpeg2000.ts'
-import { readGrey, readPixels, toUnreadPage } from './ocr-page.ts'
-import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from './pdf.ts'
-import { openTextLayer, type TextLayer, type TextPage } from './pdfium.ts'
 import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
-export { closeVision } from './vision.ts'
+export { closeVision } from '../ocr/vision.ts'
 
 /** A page reader that can also draw a page's image without reading the page. */
 export interface LocalReader extends Omit<PageReader, 'attachments' | 'readAttachment' | 'isFast' | 'cpuMs'> {

@@ -1,6 +1,7 @@
 /** Handles document requests inside a child process, which has one document open at a time. */
+
+import { Unreadable } from '../images/images.ts'
 import { copyPiece, type ReadPage, type Work } from '../work.ts'
-import { Unreadable } from './images.ts'
 import { type LocalReader, openPages } from './pages.ts'
 
 // A batch of pages ends after this time, so that a slow page has nearly all of the call's time limit to itself.

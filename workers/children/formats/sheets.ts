@@ -1,4 +1,4 @@
-import { parseMarkup } from '../../../../tasks/formats/markup.ts'
+import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'
 import { PageCollector, type PagedText } from './texts.ts'
 

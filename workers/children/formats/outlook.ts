@@ -1,5 +1,5 @@
 import MsgReader from '@kenjiuno/msgreader'
-import { Unreadable } from '../images.ts'
+import { Unreadable } from '../images/images.ts'
 import { extractHtmlText } from './epub.ts'
 import { type Attachment, formatMail, type Mail } from './mail.ts'
 import { openHtml } from './markup.ts'

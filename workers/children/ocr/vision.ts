@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
 import { findDataUrl, splitLanguages } from '../../../tasks/documents/language-data.ts'
+import type { GreyImage } from '../images/grey.ts'
+import { Unreadable } from '../images/images.ts'
 import { readCpuMs } from '../serve.ts'
-import type { GreyImage } from './grey.ts'
-import { Unreadable } from './images.ts'
 import { layOutWords } from './ocr-words.ts'
 
 /** Returns the model name for the page row. */

@@ -1,5 +1,5 @@
 /** Arranges the words and positions from the OCR engine into lines, columns and paragraphs. */
-import { type Piece, textFromPieces } from './layout.ts'
+import { type Piece, textFromPieces } from '../pdf/layout.ts'
 
 interface Word {
   readonly text: string

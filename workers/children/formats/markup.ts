@@ -1,5 +1,5 @@
-import { parseMarkup } from '../../../../tasks/formats/markup.ts'
-import { decodeLatin1, decodeText, decodeXml } from '../texts.ts'
+import { parseMarkup } from '../../../tasks/formats/markup.ts'
+import { decodeLatin1, decodeText, decodeXml } from '../documents/texts.ts'
 import { stripNamespacePrefix } from './archive.ts'
 import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'

@@ -1,8 +1,9 @@
 /** Detects scans that are sideways or upside down, and reads them upright. */
+
+import { countLetters } from '../documents/texts.ts'
+import type { OcrResult } from '../ocr/vision.ts'
 import { readCpuMs } from '../serve.ts'
 import type { GreyImage } from './grey.ts'
-import { countLetters } from './texts.ts'
-import type { OcrResult } from './vision.ts'
 
 // Model confidence: 20 to 50 for upside-down or sideways text, 70 to 85 for upright receipts. The worst receipts reach 36
 // upright and at most 34 in any other orientation.

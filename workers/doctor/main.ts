@@ -1,9 +1,9 @@
-import { enableCodeCache } from '../tasks/platform/code-cache.ts'
+import { enableCodeCache } from '../../tasks/platform/code-cache.ts'
 
 enableCodeCache()
-const { runCommand, printLine, UsageError } = await import('../tasks/platform/command.ts')
-const { runChecks: examine } = await import('./doctor/checks.ts')
-const { formatReport } = await import('./doctor/findings.ts')
+const { runCommand, printLine, UsageError } = await import('../../tasks/platform/command.ts')
+const { runChecks: examine } = await import('./checks.ts')
+const { formatReport } = await import('./findings.ts')
 
 // `npm run doctor`: checks everything that the service needs. Exits with status 1 if there is a problem.
 await runCommand(async () => {

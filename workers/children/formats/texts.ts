@@ -1,4 +1,4 @@
-import { MAX_CHARACTERS } from '../texts.ts'
+import { MAX_CHARACTERS } from '../documents/texts.ts'
 
 /** A document with text pages. */
 export interface PagedText {

@@ -1,6 +1,7 @@
 /** Reads and draws PDF pages with pdfjs. The only importer of `pdfjs-dist`. */
 import { fileURLToPath } from 'node:url'
 import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
+import { hasWords } from '../documents/texts.ts'
 import {
   beginDrawing,
   type Canvas,
@@ -11,9 +12,8 @@ import {
   MAX_CANVAS_SIDE,
   MAX_SOURCE_PIXELS,
   Unreadable,
-} from './images.ts'
+} from '../images/images.ts'
 import { type Piece, textFromPieces } from './layout.ts'
-import { hasWords } from './texts.ts'
 
 /** An open PDF. Not safe for concurrent callers: pdfjs runs in the calling thread. */
 export interface Pdf {

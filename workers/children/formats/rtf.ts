@@ -1,4 +1,4 @@
-import { decodeLatin1 } from '../texts.ts'
+import { decodeLatin1 } from '../documents/texts.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens documents in Rich Text Format 1.9.1. */

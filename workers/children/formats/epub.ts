@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
-import { parseMarkup } from '../../../../tasks/formats/markup.ts'
-import { splitHtml } from '../../../../tasks/rag/blocks/html.ts'
-import { Unreadable } from '../images.ts'
+import { parseMarkup } from '../../../tasks/formats/markup.ts'
+import { splitHtml } from '../../../tasks/rag/blocks/html.ts'
+import { Unreadable } from '../images/images.ts'
 import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'
 import type { PagedText } from './texts.ts'
 

@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
-import { parseMarkup } from '../../../../tasks/formats/markup.ts'
-import { openZip, type ZipEntry, type ZipRules } from '../../../../tasks/formats/zip.ts'
-import { Unreadable } from '../images.ts'
-import { decodeXml } from '../texts.ts'
+import { parseMarkup } from '../../../tasks/formats/markup.ts'
+import { openZip, type ZipEntry, type ZipRules } from '../../../tasks/formats/zip.ts'
+import { decodeXml } from '../documents/texts.ts'
+import { Unreadable } from '../images/images.ts'
 
 /** Reads archives of XML parts: office files and electronic books. */
 

@@ -1,6 +1,6 @@
-import { parseMarkup } from '../../../../tasks/formats/markup.ts'
-import { Unreadable } from '../images.ts'
-import { MAX_CHARACTERS } from '../texts.ts'
+import { parseMarkup } from '../../../tasks/formats/markup.ts'
+import { MAX_CHARACTERS } from '../documents/texts.ts'
+import { Unreadable } from '../images/images.ts'
 import { Archive, stripNamespacePrefix } from './archive.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 

@@ -1,11 +1,11 @@
 /** Reads a page from its pixels with the local OCR engine, or leaves the page to a model that the caller asks. */
 import type { PageResult } from '../../../tasks/context.ts'
+import { cleanText, countLetters } from '../documents/texts.ts'
+import type { GreyImage } from '../images/grey.ts'
+import { type Canvas, isBlank, isDark, releaseCanvas, toPng, Unreadable } from '../images/images.ts'
+import { MIN_SURE_CONFIDENCE, type Read, recognizeUpright } from '../images/orientation.ts'
 import { readCpuMs } from '../serve.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
-import type { GreyImage } from './grey.ts'
-import { type Canvas, isBlank, isDark, releaseCanvas, toPng, Unreadable } from './images.ts'
-import { MIN_SURE_CONFIDENCE, type Read, recognizeUpright } from './orientation.ts'
-import { cleanText, countLetters } from './texts.ts'
 import { MAX_PAGE_CPU_MS, modelOf, type OcrResult, recognize } from './vision.ts'
 
 // Confidence of the English model: 24 to 37 on a clear page of Greek, Arabic or Russian, 13 to 19 on noise, 74 on German.

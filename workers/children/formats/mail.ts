@@ -1,5 +1,5 @@
 import PostalMime, { type Address, type Attachment as Part } from 'postal-mime'
-import { Unreadable } from '../images.ts'
+import { Unreadable } from '../images/images.ts'
 import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 

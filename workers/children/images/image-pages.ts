@@ -1,4 +1,6 @@
 /** Reads the words on the pages of image files, and draws those pages. */
+
+import { readPixels } from '../ocr/ocr-page.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import type { GreyImage } from './grey.ts'
 import {
@@ -21,7 +23,6 @@ import {
   toPng,
   Unreadable,
 } from './images.ts'
-import { readPixels } from './ocr-page.ts'
 
 /** Decoders by media type. Each throws `Unreadable`. */
 export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<ImageFile>>> = {
