@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { NAMED_QUEUES } from '../tasks/load-test/on-queues.task.ts'
+import { NAMED_QUEUES } from '../tasks/load-test/on-queues.ts'
 import { parseSettings } from '../tasks/platform/settings/settings.ts'
 import { createTally, type Tally } from './load-tally.ts'
 import { FrameReader } from './perf/load/frames.ts'

@@ -6,7 +6,6 @@ export const ExportResult = z.strictObject({
   export_id: z.uuid(),
   byte_size: z.int(),
 })
-export type ExportResult = z.output<typeof ExportResult>
 
 /**
  * Packs all data of an account into a zip archive and stores it. Only one such job per account exists at a time. An

@@ -13,7 +13,11 @@ import type { UploadedBlob } from '../documents/blobs/blobs.ts'
 import { buildDocumentFileName } from '../documents/file-name.ts'
 import { discardUnusedUpload, findLostDuplicate, sealUpload } from '../documents/store.ts'
 import { type ArchiveFile, createArchive } from '../formats/archive.ts'
-import type { ExportResult } from './export.task.ts'
+
+interface ExportResult {
+  readonly export_id: string
+  readonly byte_size: number
+}
 
 /** Runs `accounts.export`. */
 export async function run(

@@ -2,11 +2,10 @@ import { findRecipientById } from '../../sql/accounts/accounts.ts'
 import type { TaskContext } from '../context.ts'
 import { composeNoticeEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
-import type { NOTICES } from './notice.task.ts'
 
 interface Payload {
   readonly account_id: number
-  readonly what: (typeof NOTICES)[number]
+  readonly what: Parameters<typeof composeNoticeEmail>[1]
   readonly name?: string | undefined
 }
 

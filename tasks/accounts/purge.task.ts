@@ -7,7 +7,6 @@ const PurgeResult = z.strictObject({
   /** Number of rows that were deleted or that no longer refer to a deleted account or organization. */
   rows: z.int(),
 })
-export type PurgeResult = z.output<typeof PurgeResult>
 
 /** Deletes the data of deleted accounts and organizations, and finally their own rows. */
 export const purgeAccounts = defineTask({

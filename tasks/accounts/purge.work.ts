@@ -12,7 +12,12 @@ import type { TaskContext } from '../context.ts'
 import { runInBatches } from '../system/batches.ts'
 import { purgeBelongings } from '../system/purge.ts'
 import { createInheritanceEvents } from './inheritance.ts'
-import type { PurgeResult } from './purge.task.ts'
+
+interface PurgeResult {
+  readonly accounts: number
+  readonly organizations: number
+  readonly rows: number
+}
 
 /** Runs `accounts.purge`. */
 export async function run(ctx: TaskContext): Promise<PurgeResult> {

@@ -16,7 +16,6 @@ const ChatPayload = z.strictObject({
   /** Collection from which the model gets context. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
 })
-export type ChatPayload = z.output<typeof ChatPayload>
 
 export const ChatResult = z.strictObject({
   message_id: z.uuid(),

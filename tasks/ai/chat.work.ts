@@ -1,13 +1,37 @@
 import { readTurnInput, type TurnInput } from '../../sql/ai/turns.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
-import type { ChatPayload, ChatResult } from './chat.task.ts'
 import { type RagContext, retrieveContext } from './context.ts'
 import { type AnswerBuffer, createAnswerBuffer, toStorable } from './deltas.ts'
 import { fitHistory } from './history.ts'
 import type { Completion, Question } from './ports.ts'
-import { keySettingName } from './providers.ts'
+import { type AiProvider, keySettingName } from './providers.ts'
 import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
+
+interface ChatPayload {
+  readonly message_id: string
+  readonly conversation_id: string
+  readonly user_id: string
+  readonly owner_id: number | null
+  readonly agent_slug: string
+  readonly provider: AiProvider
+  readonly model: string
+  readonly stream: boolean
+  readonly rag?:
+    | { readonly collection: string; readonly top_k: number; readonly sees_all: boolean }
+    | undefined
+}
+
+interface ChatResult {
+  readonly message_id: string
+  readonly content: string
+  readonly conversation_id: string
+  readonly response_time_ms: number
+  readonly provider: string
+  readonly model: string
+  readonly timestamp: string
+  readonly rag_sources?: unknown[]
+}
 
 /** Runs `ai.chat`. */
 export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatResult> {

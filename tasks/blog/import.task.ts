@@ -3,7 +3,6 @@ import { defineTask, loadLazily } from '../task.ts'
 import { ImportResult, ON_CONFLICT } from './shapes.ts'
 
 const Payload = z.strictObject({ uploadId: z.int(), onConflict: z.enum(ON_CONFLICT) })
-export type ImportPayload = z.output<typeof Payload>
 
 /**
  * Imports a file of posts in one transaction. An interrupted attempt leaves nothing behind, and the next one starts

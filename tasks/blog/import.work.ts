@@ -9,11 +9,15 @@ import type { Queries } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
-import type { ImportPayload } from './import.task.ts'
 import type { ItemResult } from './items.ts'
 import { toPublicName } from './public.ts'
-import { ImportResult } from './shapes.ts'
+import { ImportResult, type ON_CONFLICT } from './shapes.ts'
 import { PostWriter } from './write.ts'
+
+interface ImportPayload {
+  readonly uploadId: number
+  readonly onConflict: (typeof ON_CONFLICT)[number]
+}
 
 // Maximum number of reported errors; further ones are only counted.
 const MAX_REPORTED_ERRORS = 1000

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 const Payload = z.strictObject({ send_id: z.uuid(), to: z.string() })
-export type CallPayload = z.output<typeof Payload>
 
 export const CallResult = z.strictObject({
   /** Id of the call in the ledger. */
@@ -12,7 +11,6 @@ export const CallResult = z.strictObject({
   status: z.string(),
   message: z.string(),
 })
-export type CallResult = z.output<typeof CallResult>
 
 /** Starts a call. Calls to one number start one at a time, so that a lookup at the provider can tell them apart. */
 export const placeCall = defineTask({

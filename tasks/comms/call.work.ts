@@ -1,9 +1,21 @@
 import { z } from 'zod'
 import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
-import type { CallPayload, CallResult } from './call.task.ts'
 import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
+
+interface CallPayload {
+  readonly send_id: string
+  readonly to: string
+}
+
+interface CallResult {
+  readonly id: string
+  readonly sid: string | null
+  readonly to: string
+  readonly status: string
+  readonly message: string
+}
 
 /** The call's details in the ledger. */
 const CallContent = z.strictObject({ to: z.string(), script_url: z.string(), timeout: z.int().optional() })

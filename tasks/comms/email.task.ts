@@ -7,7 +7,6 @@ export const EmailResult = z.strictObject({
   status: z.enum(['sent', 'unknown', 'scheduled']),
   message: z.string(),
 })
-export type EmailResult = z.output<typeof EmailResult>
 
 /** Sends an email through the configured mail server. */
 export const sendEmail = defineTask({

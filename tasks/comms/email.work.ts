@@ -2,10 +2,16 @@ import { z } from 'zod'
 import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
 import { findAttachableDocuments } from './attach.ts'
-import type { EmailResult } from './email.task.ts'
 import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { describeUnknown, sendOnce } from './send.ts'
 import { rejectSuppressedAddresses } from './suppression.ts'
+
+interface EmailResult {
+  readonly id: string
+  readonly to: string[]
+  readonly status: 'sent' | 'unknown' | 'scheduled'
+  readonly message: string
+}
 
 /** The email's details in the ledger. */
 const EmailContent = z.strictObject({

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 const Payload = z.strictObject({ send_id: z.uuid(), to: z.string(), segments: z.int() })
-export type SmsPayload = z.output<typeof Payload>
 
 export const SmsResult = z.strictObject({
   /** Id of the message in the ledger. */
@@ -13,7 +12,6 @@ export const SmsResult = z.strictObject({
   segments: z.int(),
   message: z.string(),
 })
-export type SmsResult = z.output<typeof SmsResult>
 
 /**
  * Sends a text message. Messages to one number are sent one at a time, so that a lookup at the provider can tell them

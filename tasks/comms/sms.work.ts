@@ -3,7 +3,21 @@ import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
 import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
-import type { SmsPayload, SmsResult } from './sms.task.ts'
+
+interface SmsPayload {
+  readonly send_id: string
+  readonly to: string
+  readonly segments: number
+}
+
+interface SmsResult {
+  readonly id: string
+  readonly sid: string | null
+  readonly to: string
+  readonly status: string
+  readonly segments: number
+  readonly message: string
+}
 
 /** The text message's details in the ledger. */
 const SmsContent = z.strictObject({ to: z.string(), body: z.string() })

@@ -18,14 +18,12 @@ export const BulkAction = z.discriminatedUnion('action', [
     .meta({ id: 'DocumentsDelete' }),
   z.strictObject({ action: z.literal('extract'), ids: DocumentIds }).meta({ id: 'DocumentsExtract' }),
 ])
-export type BulkAction = z.output<typeof BulkAction>
 
 export const BulkResult = z.strictObject({
   /** Number of documents that now have the requested state, even if they had it before. */
   done: z.int(),
   refused: z.array(z.strictObject({ id: z.int(), code: z.string(), detail: z.string() })),
 })
-export type BulkResult = z.output<typeof BulkResult>
 
 /** Tags, deletes or extracts the owner's documents, one transaction per batch. Repeating a step changes nothing. */
 export const bulkDocuments = defineTask({

@@ -5,8 +5,17 @@ import { type ErrorCode, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.task.ts'
 import { type EnqueueOptions, enqueueMany } from '../task.ts'
-import type { BulkAction, BulkResult } from './bulk.task.ts'
 import { EXTRACTION_TASK } from './extraction.ts'
+
+type BulkAction =
+  | { readonly action: 'tag' | 'untag'; readonly ids: readonly number[]; readonly label: string }
+  | { readonly action: 'delete'; readonly ids: readonly number[]; readonly permanent: boolean }
+  | { readonly action: 'extract'; readonly ids: readonly number[] }
+
+interface BulkResult {
+  done: number
+  readonly refused: { id: number; code: string; detail: string }[]
+}
 
 // Documents per transaction and per progress report. Small, so that a transaction holds few locks.
 const BATCH_SIZE = 100

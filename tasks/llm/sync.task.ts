@@ -3,13 +3,11 @@ import { AppliedList } from '../../sql/llm/models.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
 const SyncPayload = z.strictObject({ asked: z.boolean().optional(), force: z.boolean().optional() })
-export type SyncPayload = z.output<typeof SyncPayload>
 
 const SyncResult = z.strictObject({
   status: z.enum(['applied', 'fresh', 'off']),
   changes: AppliedList.nullable(),
 })
-export type SyncResult = z.output<typeof SyncResult>
 
 /**
  * Updates the catalog from the list at `LLM_CATALOG_URL`, completely or not at all. The hourly schedule downloads the

@@ -10,7 +10,16 @@ import { AI_PROVIDERS } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { parseModelsDev } from './models-dev.ts'
 import { checkPlausibility } from './plausible.ts'
-import type { SyncPayload, SyncResult } from './sync.task.ts'
+
+interface SyncPayload {
+  readonly asked?: boolean | undefined
+  readonly force?: boolean | undefined
+}
+
+interface SyncResult {
+  readonly status: 'applied' | 'fresh' | 'off'
+  readonly changes: AppliedList | null
+}
 
 // Maximum age of a list, because prices change daily. After a failed download, the next hourly run retries.
 const MAX_AGE_HOURS = 20

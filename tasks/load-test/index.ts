@@ -1,11 +1,11 @@
 import { noop } from '../system/noop.task.ts'
 import { pruneExpired } from '../system/prune.task.ts'
 import type { AnyTask } from '../task.ts'
-import { cpuIntensive } from './cpu-intensive.ts'
-import { failureTesting } from './failure-testing.ts'
-import { ioSimulation } from './io-simulation.ts'
-import { memoryOperations } from './memory-operations.ts'
-import { NAMED_QUEUES, type NamedQueue, publicNameOf } from './on-queues.task.ts'
+import { cpuIntensive } from './cpu-intensive.task.ts'
+import { failureTesting } from './failure-testing.task.ts'
+import { ioSimulation } from './io-simulation.task.ts'
+import { memoryOperations } from './memory-operations.task.ts'
+import { NAMED_QUEUES, type NamedQueue, publicNameOf } from './on-queues.ts'
 import { orchestrator } from './orchestrator.task.ts'
 
 /** The built-in tasks of the named queues. */

@@ -1,9 +1,9 @@
 import type { TaskDefinition } from '../task.ts'
-import { cpuIntensive } from './cpu-intensive.ts'
-import { failureTesting } from './failure-testing.ts'
-import { ioSimulation } from './io-simulation.ts'
-import { memoryOperations } from './memory-operations.ts'
-import { publicNameOf } from './on-queues.task.ts'
+import { cpuIntensive } from './cpu-intensive.task.ts'
+import { failureTesting } from './failure-testing.task.ts'
+import { ioSimulation } from './io-simulation.task.ts'
+import { memoryOperations } from './memory-operations.task.ts'
+import { publicNameOf } from './on-queues.ts'
 
 const LOADS = [
   ioSimulation,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { loadLazily } from '../task.ts'
 import { findLoadTask, LOAD_NAMES } from './loads.ts'
-import { defineOnNamedQueues, NAMED_QUEUES } from './on-queues.task.ts'
+import { defineOnNamedQueues, NAMED_QUEUES } from './on-queues.ts'
 
 /** Maximum number of tasks that one load or one request may add. */
 export const MAX_LOAD_TASKS = 10_000
@@ -17,7 +17,6 @@ const Payload = z
     for (const issue of findLoadTask(task_name, queue_type).payload.safeParse(args).error?.issues ?? [])
       context.addIssue({ code: 'custom', message: issue.message, path: ['args', ...issue.path] })
   })
-export type LoadPayload = z.output<typeof Payload>
 
 const Percentiles = z.strictObject({ p50: z.number(), p95: z.number(), p99: z.number(), max: z.number() })
 
@@ -33,7 +32,6 @@ const Result = z.strictObject({
   latency_ms: Percentiles.nullable(),
   start_ms: Percentiles.nullable(),
 })
-export type LoadResult = z.output<typeof Result>
 
 /** Adds the jobs of a load in one insert, waits until they finish, and reports the results. */
 export const orchestrator = defineOnNamedQueues({

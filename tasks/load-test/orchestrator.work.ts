@@ -4,7 +4,33 @@ import { getLoadTestProgress, getLoadTestTimes } from '../../sql/jobs/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { findLoadTask } from './loads.ts'
-import type { LoadPayload, LoadResult } from './orchestrator.task.ts'
+
+interface LoadPayload {
+  readonly task_name: string
+  readonly queue_type: string
+  readonly count: number
+  readonly args: Record<string, unknown>
+}
+
+interface Percentiles {
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  readonly max: number
+}
+
+interface LoadResult {
+  readonly task_name: string
+  readonly queue_type: string
+  readonly count: number
+  readonly completed: number
+  readonly failed: number
+  readonly cancelled: number
+  readonly seconds: number
+  readonly per_second: number
+  readonly latency_ms: Percentiles | null
+  readonly start_ms: Percentiles | null
+}
 
 // The interval grows with the load, because each poll reads one row per task.
 const MIN_POLL_INTERVAL_MS = 100

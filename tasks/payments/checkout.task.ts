@@ -11,7 +11,6 @@ const Payload = z.strictObject({
   success_url: z.string(),
   cancel_url: z.string(),
 })
-export type CheckoutPayload = z.output<typeof Payload>
 
 /** Opens a checkout page at the provider. The first checkout of an account creates its customer there. */
 export const openCheckout = defineTask({

@@ -1,8 +1,16 @@
 import { fail } from '../../sql/errors.ts'
 import { findPayer, linkCustomer, replaceCustomer } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
-import type { CheckoutPayload } from './checkout.task.ts'
 import type { CheckoutSession } from './shapes.ts'
+
+interface CheckoutPayload {
+  readonly user_id: number | null
+  readonly price_id: string
+  readonly quantity: number
+  readonly mode: 'payment' | 'subscription'
+  readonly success_url: string
+  readonly cancel_url: string
+}
 
 /** Runs `payments.checkout`. */
 export async function run(ctx: TaskContext, payload: CheckoutPayload): Promise<CheckoutSession> {

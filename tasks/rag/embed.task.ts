@@ -10,7 +10,6 @@ const Payload = z.strictObject({
   /** A question to embed; its vector is the result. */
   text: z.string().optional(),
 })
-export type EmbedPayload = z.output<typeof Payload>
 
 export const EmbedResult = z.strictObject({
   /** Null if the model is unavailable; `reason` says why. */
@@ -27,7 +26,7 @@ export function queryVectorOf({ model, vector }: EmbedResult): QueryVector | nul
   return { model, floats: floatsOf(Buffer.from(vector, 'base64')) }
 }
 
-const run = loadLazily<EmbedPayload, EmbedResult>(() => import('./embed.work.ts'))
+const run = loadLazily<z.output<typeof Payload>, EmbedResult>(() => import('./embed.work.ts'))
 const defineEmbedTask = (name: string, queue: string, pool: PoolName) =>
   defineTask({ name, queue, pool, payload: Payload, result: EmbedResult, timeoutSeconds: 1800, run })
 

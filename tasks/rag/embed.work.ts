@@ -7,7 +7,17 @@ import {
   type NewVectors,
 } from '../../sql/rag/collections.ts'
 import type { TaskContext } from '../context.ts'
-import type { EmbedPayload, EmbedResult } from './embed.task.ts'
+
+interface EmbedPayload {
+  readonly files?: readonly number[] | undefined
+  readonly text?: string | undefined
+}
+
+interface EmbedResult {
+  readonly model: string | null
+  readonly vector: string | null
+  readonly reason: string | null
+}
 
 /** Runs `rag.embed` and `rag.embed_remote`. */
 export async function run(ctx: TaskContext, { files = [], text }: EmbedPayload): Promise<EmbedResult> {

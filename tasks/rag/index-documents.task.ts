@@ -5,7 +5,6 @@ import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
 const Payload = z.strictObject({ collection: z.string(), documents: Selection })
-export type IndexDocumentsPayload = z.output<typeof Payload>
 
 /**
  * Returns the mailbox of a collection. It contains the owner's id, so that collections of the same name do not block

@@ -1,10 +1,14 @@
 import { fail } from '../../sql/errors.ts'
 import { requireQuota } from '../../sql/quotas/quotas.ts'
-import { openDocumentCollection } from '../../sql/rag/documents.ts'
+import { openDocumentCollection, type Selection } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
 import { prepareBuild } from './documents.ts'
-import type { IndexDocumentsPayload } from './index-documents.task.ts'
 import type { IndexResult } from './index-result.ts'
+
+interface IndexDocumentsPayload {
+  readonly collection: string
+  readonly documents: Selection
+}
 
 /** Runs `rag.index_documents`. */
 export async function run(

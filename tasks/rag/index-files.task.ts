@@ -9,7 +9,6 @@ const Payload = z.strictObject({
   extensions: z.array(z.string()),
   excludes: z.array(z.string()),
 })
-export type IndexPayload = z.output<typeof Payload>
 
 /**
  * Indexes the files below a path into a collection. Reads new and changed files, keeps unchanged ones and removes

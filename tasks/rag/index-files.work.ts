@@ -5,11 +5,17 @@ import { parseLocation } from '../documents/blobs/location.ts'
 import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build } from './build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
-import type { IndexPayload } from './index-files.task.ts'
 import type { IndexResult } from './index-result.ts'
 import { readFoundFile } from './read.ts'
 import { type IndexTarget, resolveTarget } from './target.ts'
 import { type FoundFile, listFiles } from './walk.ts'
+
+interface IndexPayload {
+  readonly collection: string
+  readonly path: string
+  readonly extensions: readonly string[]
+  readonly excludes: readonly string[]
+}
 
 // Maximum number of progress reports per run.
 const MAX_PROGRESS_REPORTS = 1000

@@ -7,7 +7,6 @@ import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
 const Payload = z.strictObject({ collection_id: z.int(), name: z.string() })
-export type RefreshPayload = z.output<typeof Payload>
 
 /**
  * Updates a collection of documents by its stored selection. The result is null if the collection was deleted or is up

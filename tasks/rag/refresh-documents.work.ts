@@ -2,7 +2,10 @@ import { findDocumentCollection } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
 import { prepareBuild } from './documents.ts'
 import type { IndexResult } from './index-result.ts'
-import type { RefreshPayload } from './refresh-documents.task.ts'
+
+interface RefreshPayload {
+  readonly collection_id: number
+}
 
 /** Runs `rag.refresh_documents`. */
 export async function run(

@@ -30,7 +30,6 @@ export const JobsAction = z
       .describe('Restricts the action to these of the matching jobs'),
   })
   .meta({ id: 'JobsAction' })
-export type JobsAction = z.output<typeof JobsAction>
 
 export const JobsActionResult = z.strictObject({
   /** Number of jobs that now have the requested state. */
@@ -40,7 +39,6 @@ export const JobsActionResult = z.strictObject({
   /** True if more jobs match than one action may change. */
   more: z.boolean(),
 })
-export type JobsActionResult = z.output<typeof JobsActionResult>
 
 /**
  * Retries, cancels or deletes the jobs that matched a filter when this job was added, in batches of one transaction each.

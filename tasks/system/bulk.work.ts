@@ -1,8 +1,25 @@
 import { notifyJobChanges } from '../../sql/connections/notify.ts'
 import { cancelJobs } from '../../sql/jobs/jobs.ts'
-import { deleteEndedJobs, type JobSelection, listSelectedIds, MAX_BULK_JOBS } from '../../sql/jobs/search.ts'
+import {
+  deleteEndedJobs,
+  type JobFilter,
+  type JobSelection,
+  listSelectedIds,
+  MAX_BULK_JOBS,
+} from '../../sql/jobs/search.ts'
 import type { TaskContext } from '../context.ts'
-import type { JobsAction, JobsActionResult } from './bulk.task.ts'
+
+interface JobsAction {
+  readonly action: 'retry' | 'cancel' | 'delete'
+  readonly filter: JobFilter
+  readonly ids?: readonly string[] | undefined
+}
+
+interface JobsActionResult {
+  readonly done: number
+  readonly refused: number
+  readonly more: boolean
+}
 
 // Number of jobs per progress report.
 const BATCH_SIZE = 100

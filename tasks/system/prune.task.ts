@@ -13,7 +13,6 @@ const Result = z.strictObject({
   accounts: z.int(),
   previews: z.int(),
 })
-export type PruneResult = z.output<typeof Result>
 
 /**
  * Prunes expired rows: finished jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import

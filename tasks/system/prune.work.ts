@@ -20,7 +20,13 @@ import { DELETION_MAILBOX_PREFIX, deleteDueAccount } from '../accounts/delete.ta
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { runInBatches } from './batches.ts'
-import type { PruneResult } from './prune.task.ts'
+
+type PruneResult = Readonly<
+  Record<
+    'jobs' | 'tokens' | 'limits' | 'keys' | 'webhooks' | 'imports' | 'tallies' | 'accounts' | 'previews',
+    number
+  >
+>
 
 // Small enough that no statement holds its locks for long.
 const BATCH_SIZE = 1000

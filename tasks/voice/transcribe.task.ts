@@ -14,7 +14,6 @@ const Payload = z.strictObject({
   /** Digest of the prompt; null without a prompt. */
   prompt_sha256: z.string().nullable(),
 })
-export type TranscribePayload = z.output<typeof Payload>
 
 /**
  * Transcribes a document. One such job per document runs at a time, and a request with the same parameters joins it.

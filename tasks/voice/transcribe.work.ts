@@ -2,13 +2,21 @@ import { findDocumentContent, hasBlob } from '../../sql/documents/blobs.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { beginTranscription } from '../../sql/voice/transcriptions.ts'
 import { createAnswerBuffer, toStorable } from '../ai/deltas.ts'
-import { keySettingName } from '../ai/providers.ts'
+import { type AiProvider, keySettingName } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { computeRecognitionCost } from './cost.ts'
 import type { RecognitionUsage, Recording, Transcript } from './ports.ts'
 import { audioFileNameOf } from './recognition.ts'
-import type { TranscribePayload } from './transcribe.task.ts'
 import type { Transcription } from './transcription.ts'
+
+interface TranscribePayload {
+  readonly transcription_id: string
+  readonly document_id: number
+  readonly provider: AiProvider
+  readonly model: string
+  readonly language: string | null
+  readonly prompt_sha256: string | null
+}
 
 /** Runs `voice.transcribe`. */
 export async function run(ctx: TaskContext, payload: TranscribePayload): Promise<Transcription> {

@@ -43,7 +43,7 @@ const RARE_PACKAGES =
   )
 
 const listTaskWork = ({ own }: { own: string[] }): string[] =>
-  own.filter((file) => /^tasks\/.*-run\.ts$/.test(file))
+  own.filter((file) => /^tasks\/.*\.work\.ts$/.test(file))
 const filterLoaded = (names: readonly string[], packages: ReadonlySet<string>): string[] =>
   names.filter((name) => packages.has(name))
 

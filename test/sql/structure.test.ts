@@ -20,17 +20,17 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
   '@fastify/busboy': ['edge/files/uploads.ts'],
-  '@napi-rs/canvas': ['workers/children/documents/*.ts'],
+  '@napi-rs/canvas': ['workers/children/*/*.ts'],
   '@kenjiuno/msgreader': ['workers/children/formats/outlook.ts'],
   '@node-rs/argon2': ['edge/passwords/argon2.ts'],
-  '@embedpdf/pdfium': ['workers/children/documents/*.ts'],
+  '@embedpdf/pdfium': ['workers/children/*/*.ts'],
   '@xenova/transformers': ['workers/providers/ai/embeddings.ts'],
   '@opentelemetry/api': ['tasks/platform/telemetry/otlp.ts'],
   '@opentelemetry/exporter-trace-otlp-http': ['tasks/platform/telemetry/otlp.ts'],
   '@opentelemetry/resources': ['tasks/platform/telemetry/otlp.ts'],
   '@opentelemetry/sdk-trace': ['tasks/platform/telemetry/otlp.ts'],
   '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
-  '@tesseract.js-data/eng': ['workers/children/documents/*.ts'],
+  '@tesseract.js-data/eng': ['workers/children/*/*.ts'],
   '@zxcvbn-ts/language-common': ['edge/passwords/common.ts'],
   bcryptjs: ['edge/passwords/foreign.ts'],
   bowser: ['edge/routes/accounts/devices.ts'],
@@ -43,13 +43,13 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   ignore: ['tasks/rag/walk.ts'],
   'ipaddr.js': ['tasks/platform/addresses.ts'],
   jose: ['edge/pipeline/access/access-tokens.ts'],
-  'libheif-js': ['workers/children/documents/*.ts'],
+  'libheif-js': ['workers/children/*/*.ts'],
   'libphonenumber-js': ['edge/routes/comms/phones.ts'],
-  'lru-cache': ['edge/pipeline/*.ts'],
+  'lru-cache': ['edge/pipeline/*/*.ts'],
   nodemailer: ['workers/providers/comms/email.ts'],
   openai: ['workers/providers/ai/openai.ts'],
   otpauth: ['edge/routes/accounts/one-time-codes.ts'],
-  'pdfjs-dist': ['workers/children/documents/*.ts'],
+  'pdfjs-dist': ['workers/children/*/*.ts'],
   pg: ['sql/connections/driver.ts'],
   'pg-copy-streams': ['sql/server/backup/copy.ts'],
   pino: ['tasks/platform/log.ts'],
@@ -58,13 +58,13 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'postal-mime': ['workers/children/formats/mail.ts'],
   'prom-client': ['edge/metrics/metrics.ts'],
   'request-filtering-agent': ['workers/providers/webhooks.ts'],
-  sharp: ['workers/children/documents/*.ts'],
+  sharp: ['workers/children/*/*.ts'],
   slonik: ['sql/db.ts'],
   '@slonik/driver': ['sql/connections/pool-driver.ts'],
   'smol-toml': ['tasks/blog/toml.ts'],
   stripe: ['workers/providers/payments/payments.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
-  'tesseract.js': ['workers/children/documents/*.ts'],
+  'tesseract.js': ['workers/children/*/*.ts'],
   twilio: ['workers/providers/comms/telephony.ts', 'edge/routes/comms/twilio-signature.ts'],
   transliteration: ['tasks/blog/slugs.ts'],
   'uWebSockets.js': ['edge/http/server.ts'],
@@ -234,10 +234,8 @@ describe('the structure', () => {
 
   test('there are no import cycles, not even of types', () => {
     const edges = new Map(files.map((file) => [file, new Set<string>()]))
-    for (const { file, target, erased } of imports) {
-      // A task's module loads its `-run.ts` file at the first run. The `-run.ts` file imports only types from the module.
-      const isOwn = erased && resolvePath(file, target) === file.replace(/-run\.ts$/, '.ts')
-      if (isRelative(target) && !isOwn) edges.get(file)!.add(resolvePath(file, target))
+    for (const { file, target } of imports) {
+      if (isRelative(target)) edges.get(file)!.add(resolvePath(file, target))
     }
     assert.deepEqual(findCycle(edges), [])
   })

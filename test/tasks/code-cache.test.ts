@@ -24,7 +24,7 @@ let count = 0
 function createProgram() {
   const root = join(base, String(++count))
   const temporary = join(root, 'tmp')
-  mkdirSync(join(root, 'tasks'), { recursive: true })
+  mkdirSync(join(root, 'tasks/platform'), { recursive: true })
   mkdirSync(temporary)
   copyFileSync(
     new URL('../../tasks/platform/code-cache.ts', import.meta.url),
@@ -32,7 +32,7 @@ function createProgram() {
   )
   writeFileSync(join(root, 'package.json'), '{ "type": "module" }')
   const main =
-    "import { enableCodeCache } from './tasks/code-cache.ts'\nenableCodeCache()\nawait import('./said.ts')\n"
+    "import { enableCodeCache } from './tasks/platform/code-cache.ts'\nenableCodeCache()\nawait import('./said.ts')\n"
   writeFileSync(join(root, 'main.ts'), main)
   const writeSaid = (code: string): void => writeFileSync(join(root, 'said.ts'), code)
   writeSaid("const word: string = 'one'\nconsole.log(word)\n")

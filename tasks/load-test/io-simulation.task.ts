@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
-import { defineOnNamedQueues } from './on-queues.task.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 /** Waits, like a call to another service. Uses no CPU, so thousands run concurrently. */
 export const ioSimulation = defineOnNamedQueues({

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import { defineOnNamedQueues } from './on-queues.task.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 // Length of the slices of work, between which the thread checks for cancellation.
 const SLICE_MS = 20

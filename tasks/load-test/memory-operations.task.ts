@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { z } from 'zod'
-import { defineOnNamedQueues } from './on-queues.task.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 const MIB = 2 ** 20
 const PIECE_BYTES = 4 * MIB

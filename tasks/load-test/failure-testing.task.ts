@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import { defineOnNamedQueues } from './on-queues.task.ts'
+import { defineOnNamedQueues } from './on-queues.ts'
 
 /** Fails at random: permanently, or transiently so that a retry may succeed. */
 export const failureTesting = defineOnNamedQueues({
