@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectionGroup } from '../sql/connections/driver.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/connections/health-check.ts'
-import { type Listener, listen } from '../sql/connections/listen.ts'
 import {
   ACCOUNT_CHANGED_CHANNEL,
   createPublisher,
   JOB_EVENTS_CHANNEL,
+  type Listener,
+  listen,
   WORKER_CHANGED_CHANNEL,
 } from '../sql/connections/notify.ts'
 import { createDatabase } from '../sql/db.ts'
 import { cancelJobs } from '../sql/jobs/jobs.ts'
-import { createDurableReads, writeCommitBarrier } from '../sql/reads/durable-reads.ts'
-import { createReader } from '../sql/reads/reader.ts'
+import { createDurableReads, createReader, writeCommitBarrier } from '../sql/reads/reader.ts'
 import { createSlowReads } from '../sql/reads/slow-reads.ts'
 import { createVisibilityTracker, type VisibilityTracker } from '../sql/reads/visibility.ts'
 import { createBlobs } from '../tasks/documents/blobs/blobs.ts'
@@ -30,15 +30,14 @@ import { serveMetrics } from './metrics/port.ts'
 import { KeyedMutex } from './passwords/keyed-mutex.ts'
 import { createPasswords, type Passwords } from './passwords/passwords.ts'
 import { createAuthenticator } from './pipeline/access/auth.ts'
-import { type CredentialUses, createCredentialUses } from './pipeline/access/credential-uses.ts'
+import { type CredentialUses, createCredentialUses } from './pipeline/access/credentials.ts'
 import { createKeyLimits } from './pipeline/access/key-limits.ts'
 import { createRateLimits } from './pipeline/access/limits.ts'
 import type { Edge } from './pipeline/context.ts'
 import { createDispatch, type Dispatch } from './pipeline/dispatch.ts'
 import { createReplica } from './pipeline/request/replica.ts'
 import type { Area } from './pipeline/route.ts'
-import { createBatcher } from './pipeline/write/batcher.ts'
-import { createEnqueuer } from './pipeline/write/enqueuer.ts'
+import { createBatcher, createEnqueuer } from './pipeline/write/enqueuer.ts'
 import { areas as allAreas } from './routes/index.ts'
 import { createHub } from './streams/hub.ts'
 import { createOverview } from './streams/overview.ts'

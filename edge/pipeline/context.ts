@@ -1,8 +1,7 @@
 import type { HealthCheck } from '../../sql/connections/health-check.ts'
 import type { Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
-import type { DurableReads } from '../../sql/reads/durable-reads.ts'
-import type { Reader } from '../../sql/reads/reader.ts'
+import type { DurableReads, Reader } from '../../sql/reads/reader.ts'
 import type { SlowReads } from '../../sql/reads/slow-reads.ts'
 import type { Blobs } from '../../tasks/documents/blobs/blobs.ts'
 import type { Log } from '../../tasks/platform/log.ts'
@@ -18,8 +17,7 @@ import type { Authenticator } from './access/auth.ts'
 import type { KeyLimits } from './access/key-limits.ts'
 import type { RateLimits } from './access/limits.ts'
 import type { Replica } from './request/replica.ts'
-import type { Batcher } from './write/batcher.ts'
-import type { Enqueuer } from './write/enqueuer.ts'
+import type { Batcher, Enqueuer } from './write/enqueuer.ts'
 
 /** The services that handlers use; created once per edge process. */
 export interface Edge {

@@ -1,25 +1,24 @@
 import { mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { isServedHost } from '../../tasks/platform/addresses.ts'
-import { runWithOrigin } from '../../tasks/platform/telemetry/tracing.ts'
+import type { Log } from '../../tasks/platform/log.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
+import { runWithOrigin, traceIdOf } from '../../tasks/platform/telemetry/tracing.ts'
 import { buildPreflightHeaders, formatFailure, type Header, isCrossSite } from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'
 import type { Streams } from '../streams/sse.ts'
 import type { Auth } from './access/access.ts'
-import type { ApiKey } from './access/account-states.ts'
 import { ANONYMOUS_CALLER, type Caller, findRequiredRole, findRoleFailure } from './access/auth.ts'
 import { buildChallenge, failLostCredential, isUnauthenticated } from './access/challenges.ts'
+import type { ApiKey } from './access/credentials.ts'
 import { failLimited } from './access/limits.ts'
 import { failMissingScope } from './access/scopes.ts'
-import { createAccessLog } from './access-log.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './answer/responders.ts'
 import { statusOf } from './answer/statuses.ts'
 import type { Edge } from './context.ts'
-import type { AdmittedRequest } from './request/admitted-request.ts'
 import { findMaxJsonBytes, parseBody, parsePart, parseQuery } from './request/input.ts'
 import { createMatcher, type Match, type RouteEntry } from './request/match.ts'
-import { chooseReader } from './request/readers.ts'
-import { RequestContext } from './request/request-context.ts'
+import { type AdmittedRequest, chooseReader, RequestContext } from './request/request-context.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { answerFailure, computeFingerprint } from './write/idempotency.ts'
 
@@ -294,4 +293,37 @@ async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (exchange.responder.isDone) return
   await exchange.sendJson(status, headers, body)
+}
+
+export interface AccessLog {
+  /** True if every request gets a log line. */
+  readonly logsEveryRequest: boolean
+  /** Logs a request after its answer, or a stream when it opens. */
+  write(exchange: RequestContext): void
+}
+
+export function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
+  if (which === 'none' || !log.isLevelEnabled('info')) return { logsEveryRequest: false, write: () => {} }
+  // These lines contain no secrets, and redaction would take 70 of the 76 µs per line.
+  const unredacted = log.child({}, { redact: [] })
+  const write = (exchange: RequestContext): void => {
+    const { request, responder, status, requestId, entry, caller, traceParent } = exchange
+    // Status 0: the client disconnected before the answer.
+    if (which === 'errors' && status > 0 && status < 400) return
+    const line = {
+      requestId,
+      method: request.method,
+      route: entry?.pattern ?? null,
+      path: request.path,
+      status,
+      ms: Math.round(exchange.elapsedSeconds() * 1e4) / 10,
+      bytes: responder.sentBytes,
+      account: caller?.ownerId ?? null,
+      ...(caller?.key && { key: caller.key.id }),
+      address: exchange.address,
+    }
+    const traced = traceParent === null ? line : { ...line, traceId: traceIdOf(traceParent) }
+    unredacted.info(traced, 'Answered')
+  }
+  return { logsEveryRequest: which === 'all', write }
 }

@@ -7,8 +7,7 @@ import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.task.ts'
 import { type AnyTask, buildJobSpecs, type TaskDefinition } from '../../tasks/task.ts'
 import { parsePart } from '../pipeline/request/input.ts'
-import { markNullable } from '../pipeline/request/optional.ts'
-import { Timestamp } from '../pipeline/request/schemas.ts'
+import { markNullable, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const

@@ -1,4 +1,4 @@
-import { compactJson } from '../pipeline/answer/compact.ts'
+import { compactJson } from '../http/reply.ts'
 
 /** One event of a job, as stored in the ledger. */
 export interface JobEvent {

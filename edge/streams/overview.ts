@@ -1,6 +1,6 @@
 import { type Monitor, parseMonitor, readMonitor } from '../../sql/jobs/monitor.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
-import { compactJson } from '../pipeline/answer/compact.ts'
+import { compactJson } from '../http/reply.ts'
 import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
 /**

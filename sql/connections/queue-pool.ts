@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { type ConnectOptions, createQueuePool, type QueuePool } from './driver.ts'
-import { listen } from './listen.ts'
-import { DELIVERIES_CHANNEL } from './notify.ts'
+import { DELIVERIES_CHANNEL, listen } from './notify.ts'
 
 export interface QueuePoolOptions extends ConnectOptions {
   /** Connection string for LISTEN, which differs from `url` behind a pooler in transaction mode. */

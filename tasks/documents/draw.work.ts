@@ -1,7 +1,7 @@
 import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../sql/documents/pages.ts'
 import { fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
-import { unsealPassword } from './passwords.ts'
+import { unsealPassword } from './extraction.ts'
 
 /** Runs `documents.draw`. */
 export async function run(

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   countPages,
   countTextBytesExcept,
@@ -15,11 +16,9 @@ import { requireQuota } from '../../sql/quotas/quotas.ts'
 import type { PageReader, PageResult, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.task.ts'
 import { storeAttachments } from './attachments.ts'
-import type { ExtractCounts, ExtractPayload } from './extraction.ts'
-import { readInOrder } from './in-order.ts'
+import { type ExtractCounts, type ExtractPayload, unsealPassword } from './extraction.ts'
 import { assertLanguagesInstalled } from './languages.ts'
 import { createUnreadPage, DOCUMENT_TIMEOUT_MS, DocumentBudget } from './limits.ts'
-import { unsealPassword } from './passwords.ts'
 
 // A page with a text layer takes about a millisecond, so many such pages are read, stored and reported together.
 const MAX_FAST_PAGES_IN_FLIGHT = 32
@@ -194,3 +193,54 @@ const TIMED_OUT_PAGE = {
   text: '',
   image: null,
 } as const
+
+// Storing several pages takes hardly longer than storing one, so a short wait for more is worthwhile.
+const GATHER_DELAY_MS = 10
+
+/**
+ * Reads pages concurrently and stores them in order, while it reads the next ones. At most `maxInFlight()` pages are
+ * being read and as many are being stored, which bounds the loss in a crash. Stores pages together if they are ready at
+ * the same time. If a page fails, stores all pages before it, then throws the error.
+ */
+export async function readInOrder<T>(
+  pages: readonly number[],
+  maxInFlight: () => number,
+  signal: AbortSignal,
+  read: (page: number) => Promise<T>,
+  store: (ready: readonly T[]) => Promise<void>,
+): Promise<void> {
+  const inFlight: PendingPage<T>[] = []
+  let storing: Promise<void> = Promise.resolve()
+  try {
+    for (let next = 0; next < pages.length || inFlight.length > 0; ) {
+      signal.throwIfAborted()
+      while (inFlight.length < maxInFlight() && next < pages.length)
+        inFlight.push(trackPage(read(pages[next++]!)))
+      await inFlight[0]!.promise
+      await Promise.race([Promise.allSettled(inFlight.map(({ promise }) => promise)), delay(GATHER_DELAY_MS)])
+      await storing
+      const unfinished = inFlight.findIndex(({ value }) => value === undefined)
+      const ready = inFlight.splice(0, unfinished === -1 ? inFlight.length : unfinished)
+      storing = store(ready.map(({ value }) => value!))
+      storing.catch(() => {}) // The next `await storing` throws the error.
+    }
+  } finally {
+    await storing
+  }
+}
+
+interface PendingPage<T> {
+  readonly promise: Promise<T>
+  value: T | undefined
+}
+
+function trackPage<T>(promise: Promise<T>): PendingPage<T> {
+  const page: PendingPage<T> = { promise, value: undefined }
+  promise.then(
+    (value) => {
+      page.value = value
+    },
+    () => {}, // `readInOrder` throws the error when this page is next to be stored.
+  )
+  return page
+}

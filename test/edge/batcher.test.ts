@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBatcher } from '../../edge/pipeline/write/batcher.ts'
+import { createBatcher } from '../../edge/pipeline/write/enqueuer.ts'
 
 /** Requests that arrive together share the work, up to the maximum size of a batch. */
 

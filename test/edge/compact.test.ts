@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { compactJson } from '../../edge/pipeline/answer/compact.ts'
+import { compactJson } from '../../edge/http/reply.ts'
 import { createRunOptions } from '../runs.ts'
 import { createSharedBlog } from './blog-help.ts'
 import { createLedger } from './ledger.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDurableReads } from '../../sql/reads/durable-reads.ts'
-import type { Reader } from '../../sql/reads/reader.ts'
+import { createDurableReads, type Reader } from '../../sql/reads/reader.ts'
 
 /**
  * Reads over a new connection are repeated after a commit by this process, because a failover may undo what the reads

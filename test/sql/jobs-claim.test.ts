@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { listen } from '../../sql/connections/listen.ts'
-import { JOB_EVENTS_CHANNEL } from '../../sql/connections/notify.ts'
+import { JOB_EVENTS_CHANNEL, listen } from '../../sql/connections/notify.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
 import { cancelJobs, fenceJob, storeProgress } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, describe, type TestContext, test } from 'node:test'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
-import { listen } from '../../sql/connections/listen.ts'
-import { createPublisher, JOB_EVENTS_CHANNEL, notifyJobChanges } from '../../sql/connections/notify.ts'
+import {
+  createPublisher,
+  JOB_EVENTS_CHANNEL,
+  listen,
+  notifyJobChanges,
+} from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createTestDatabase } from '../database.ts'

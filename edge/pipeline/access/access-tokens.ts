@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
-import type { VerifiedCredential } from './credential-cache.ts'
+import type { VerifiedCredential } from './credentials.ts'
 
 /** Tolerated difference between the clocks of the signing and the verifying process. */
 export const CLOCK_TOLERANCE_SECONDS = 60

@@ -10,11 +10,16 @@ import { formatCookieName, readCookie } from '../../http/cookies.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Auth, Role } from './access.ts'
 import { AccessTokens, CLOCK_TOLERANCE_SECONDS } from './access-tokens.ts'
-import { type AccountState, AccountStates, type ApiKey } from './account-states.ts'
 import { isUnauthenticated } from './challenges.ts'
 import { readClientAddress, readClientLocation } from './client-location.ts'
-import { CredentialCache, type VerifiedCredential } from './credential-cache.ts'
-import type { CredentialUses } from './credential-uses.ts'
+import {
+  type AccountState,
+  AccountStates,
+  type ApiKey,
+  CredentialCache,
+  type CredentialUses,
+  type VerifiedCredential,
+} from './credentials.ts'
 
 /** The caller of a request. The role comes from the database, not from the token. */
 export interface Caller {

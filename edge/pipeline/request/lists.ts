@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { type KeyType, MAX_COUNTED_ROWS, type PageValues } from '../../../sql/reads/lists.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import { type Answer, answerJson } from '../route.ts'
-import { failInvalidField } from './input.ts'
+import { failInvalidField, findTextProblems } from './input.ts'
 import { count, Day, formatNumber, integer, Moment } from './schemas.ts'
-import { findTextProblems } from './text-problems.ts'
 
 /** Paginates all lists by page number up to the counted maximum, and by cursor beyond it. */
 

@@ -1,8 +1,12 @@
 import type { Transaction } from '../../../sql/db.ts'
-import { Failure } from '../../../sql/errors.ts'
+import { Failure, fail } from '../../../sql/errors.ts'
 import type { JobSpec } from '../../../sql/jobs/jobs.ts'
-import { bodyOf, toCheckedAnswer } from '../answer/answers.ts'
-import type { AdmittedRequest } from '../request/admitted-request.ts'
+import type { JobCallback } from '../../../sql/webhooks/webhooks.ts'
+import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
+import type { Edge } from '../context.ts'
+import { failInvalidField } from '../request/input.ts'
+import type { RouteEntry } from '../request/match.ts'
+import type { AdmittedRequest, RequestContext } from '../request/request-context.ts'
 import { Answer, type Writes } from '../route.ts'
 import { answerFailure, type KeyRef, runOnce } from './idempotency.ts'
 
@@ -64,4 +68,60 @@ export class RequestWrites implements Writes<unknown> {
   private get hasReadBody(): boolean {
     return this.admitted.entry.route.raw !== undefined
   }
+}
+
+/**
+ * Parses `?callback_url=`; null if it is absent. Throws request.invalid for a URL that webhooks may not call, or
+ * without background=true. Throws webhook.no_account if the caller has no account.
+ */
+export function parseCallback(
+  { edge, exchange }: Pick<AdmittedRequest, 'edge' | 'exchange'>,
+  isBackground: boolean,
+): JobCallback | null {
+  const { caller, request } = exchange
+  const url = request.query === '' ? null : new URLSearchParams(request.query).get('callback_url')
+  if (url === null) return null
+  if (!isBackground) throw failInvalidField('query', 'callback_url', 'needs background=true', 'custom')
+  const problem = validateWebhookUrl(url, edge.settings.webhooks)
+  if (problem !== null) throw failInvalidField('query', 'callback_url', problem, 'custom')
+  if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
+  return { accountId: caller.ownerId, url, host: webhookHostOf(url), keyId: caller.key?.id ?? null }
+}
+
+/**
+ * Converts the result of a handler to an answer with its status. Tests and development also check it against the
+ * route's schema.
+ */
+export function toCheckedAnswer(edge: Edge, entry: RouteEntry, result: unknown): Answer<unknown> {
+  const { route } = entry
+  const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
+  const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
+  if (edge.settings.validateSchemas && route.response !== undefined && status < 300) {
+    const { json, value } = completeAnswer(edge, entry, given)
+    route.response.parse(json === undefined ? value : JSON.parse(json))
+  }
+  return (given.status ?? 200) === status ? given : given.withStatus(status)
+}
+
+/** Adds the parts of an answer that are never stored (see `route.addUnstored`). */
+export function completeAnswer(edge: Edge, entry: RouteEntry, answer: Answer<unknown>): Answer<unknown> {
+  if (entry.route.addUnstored === undefined) return answer
+  const { status = 200, headers } = answer
+  if (status >= 300) return answer
+  return new Answer({ status, headers, json: entry.route.addUnstored(edge, bodyOf(answer)) })
+}
+
+/** Sends an answer with the common headers. */
+export function sendAnswer(exchange: RequestContext, answer: Answer<unknown>): Promise<void> | void {
+  const status = answer.status ?? 200
+  const text = bodyOf(answer)
+  return text === ''
+    ? exchange.sendEmpty(status, answer.headers)
+    : exchange.sendJson(status, answer.headers, text)
+}
+
+/** Returns the body of an answer; '' if it has none. */
+export function bodyOf(answer: Answer<unknown>): string {
+  if (answer.json !== undefined) return answer.json
+  return answer.value === undefined ? '' : JSON.stringify(answer.value)
 }

@@ -11,7 +11,7 @@ import {
   wantsBackground,
 } from '../../pipeline/request/input.ts'
 import { route } from '../../pipeline/route.ts'
-import { parseCallback } from '../../pipeline/write/callbacks.ts'
+import { parseCallback } from '../../pipeline/write/writes.ts'
 import {
   answerLive,
   answerRange,
