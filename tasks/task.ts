@@ -182,7 +182,8 @@ function buildJobSpec<P, R>(
   options: EnqueueOptions,
   id: string,
 ): JobSpec {
-  const actor = task.actor?.(payload, options.ownerId) ?? null
+  const parsed = task.payload.parse(payload)
+  const actor = task.actor?.(parsed, options.ownerId) ?? null
   const traceParent = getCurrentOrigin()?.traceParent ?? null
   return {
     id,
@@ -193,8 +194,8 @@ function buildJobSpec<P, R>(
     mailbox_limit: task.limit ?? (actor === null ? null : 1),
     when_busy: task.whenBusy ?? 'wait',
     ...(task.settleFunction === undefined ? {} : { settle: task.settleFunction }),
-    ...(task.joinCriteria === undefined ? {} : { joins: task.joinCriteria(payload) }),
-    payload: task.payload.parse(payload),
+    ...(task.joinCriteria === undefined ? {} : { joins: task.joinCriteria(parsed) }),
+    payload: parsed,
     max_tries: task.tries ?? options.settings.workerMaxTries,
     delay_ms: options.delayMs ?? null,
     request_id: options.requestId ?? null,

@@ -73,7 +73,7 @@ export class EventStream implements EventSink {
       if (sent) this.res.end()
     })
     // The response must not end before the kernel has accepted all of it, because uWS would then read the next request.
-    // See held-response.ts.
+    // See `HeldResponse`.
     this.ending = !sent
   }
 

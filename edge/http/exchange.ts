@@ -28,7 +28,7 @@ const LINGER_MISFRAMED_MS = 2_000
 const FLUSH_PADDING = Buffer.alloc(16 * 1024, '\r\n')
 /**
  * One in this many responses without a body closes its connection. uWS silently buffers such responses if the kernel
- * does not accept them (see held-response.ts). Closing bounds the buffer of a client that never reads.
+ * does not accept them (see `HeldResponse`). Closing bounds the buffer of a client that never reads.
  */
 const BODILESS_RESPONSES_PER_CLOSE = 1024
 /**

@@ -1,5 +1,6 @@
 import { mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, fail } from '../../sql/errors.ts'
+import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { isServedHost } from '../../tasks/platform/addresses.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
@@ -16,9 +17,10 @@ import { failMissingScope } from './access/scopes.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './answer/responders.ts'
 import { statusOf } from './answer/statuses.ts'
 import type { Edge } from './context.ts'
+import type { AdmittedRequest } from './request/admitted-request.ts'
 import { findMaxJsonBytes, parseBody, parsePart, parseQuery } from './request/input.ts'
 import { createMatcher, type Match, type RouteEntry } from './request/match.ts'
-import { type AdmittedRequest, chooseReader, RequestContext } from './request/request-context.ts'
+import { RequestContext } from './request/request-context.ts'
 import { type AnyRoute, type Area, isJobBacked } from './route.ts'
 import { answerFailure, computeFingerprint } from './write/idempotency.ts'
 
@@ -326,4 +328,19 @@ export function createAccessLog(log: Log, which: Settings['accessLog']): AccessL
     unredacted.info(traced, 'Answered')
   }
   return { logsEveryRequest: which === 'all', write }
+}
+
+// Owner id that stands for all callers without an account.
+const ANONYMOUS_OWNER_ID = 0
+
+/** Chooses the reader that a route declares. */
+function chooseReader(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
+  const { reader, slowReads, replica } = edge
+  const caller = exchange.caller?.ownerId ?? ANONYMOUS_OWNER_ID
+  if (route.reads === undefined)
+    return replica !== null && route.reportsWrites === true ? replica.wal.trackReads(reader) : reader
+  // A stream continues its first read with notifications from the primary, so it must read there, too.
+  if (replica === null || route.stream !== undefined || route.readsDecideAccess === true)
+    return slowReads.readsFor(caller, route.reads)
+  return replica.reads.readsFor(caller, route.reads, replica.positions.requiredPosition(exchange))
 }

@@ -161,14 +161,14 @@ test('the route and the task of the examples work', async () => {
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'copy/node_modules'))
   writeFileSync(join(folder, 'copy/package.json'), '{"type":"module"}')
   const snippets = blocks.filter(({ language }) => language === 'ts')
-  assert.equal(snippets.length, 2)
+  assert.equal(snippets.length, 3)
   for (const { text } of snippets) {
     const file = join(folder, 'copy', /^\/\/ (\S+)$/m.exec(text)![1]!)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
   }
   const tasks = join(folder, 'copy/tasks/mill/index.ts')
-  writeFileSync(tasks, `import { grind } from './grind.ts'\nexport const tasks = [grind]\n`)
+  writeFileSync(tasks, `import { grind } from './grind.task.ts'\nexport const tasks = [grind]\n`)
   const { mill } = (await import(pathToFileURL(join(folder, 'copy/edge/routes/mill.ts')).href)) as {
     mill: Area
   }

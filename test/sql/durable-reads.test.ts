@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDurableReads, type Reader } from '../../sql/reads/reader.ts'
+import { createDurableReads } from '../../sql/reads/durable-reads.ts'
+import type { Reader } from '../../sql/reads/reader.ts'
 
 /**
  * Reads over a new connection are repeated after a commit by this process, because a failover may undo what the reads

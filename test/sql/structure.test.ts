@@ -240,6 +240,14 @@ describe('the structure', () => {
     assert.deepEqual(findCycle(edges), [])
   })
 
+  test('no file stands beside a folder of its name', () => {
+    const folders = new Set(files.map((file) => posix.dirname(file)))
+    assert.deepEqual(
+      files.filter((file) => folders.has(file.replace(/\.ts$/, ''))),
+      [],
+    )
+  })
+
   test(`no file exceeds ${MAX_LINES} lines`, () => {
     const long = [...texts]
       .map(([file, text]) => [file, text.split('\n').length - 1] as const)

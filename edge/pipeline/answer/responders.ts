@@ -8,9 +8,10 @@ import { formatFailure, type Header, type StoredReply } from '../../http/reply.t
 import type { JobEvent } from '../../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../../streams/sse.ts'
 import type { StreamPermit } from '../../streams/stream-permits.ts'
+import { type AdmittedRequest, readIdempotencyKey } from '../request/admitted-request.ts'
 import { wantsBackground } from '../request/input.ts'
 import type { RouteEntry } from '../request/match.ts'
-import { type AdmittedRequest, type RequestContext, readIdempotencyKey } from '../request/request-context.ts'
+import type { RequestContext } from '../request/request-context.ts'
 import type { ReceivedBody, TaskInput } from '../route.ts'
 import {
   claimIdempotencyKey,

@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type { Failure } from '../../../sql/errors.ts'
-import type { Reads } from '../../../sql/reads/slow-reads.ts'
-import { networkKeyOf } from '../../../tasks/platform/addresses.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import {
   type Origin,
@@ -11,15 +9,9 @@ import {
 } from '../../../tasks/platform/telemetry/tracing.ts'
 import { buildCorsHeaders, type Header, type StoredReply, sendJson } from '../../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
-import type { Streams } from '../../streams/sse.ts'
 import type { Caller } from '../access/auth.ts'
 import { readClientAddress, readClientLocation } from '../access/client-location.ts'
 import type { Allowance } from '../access/key-limits.ts'
-import type { Edge } from '../context.ts'
-import type { AnyRoute } from '../route.ts'
-import type { KeyRef } from '../write/idempotency.ts'
-import { failInvalidField } from './input.ts'
-import type { RouteEntry } from './match.ts'
 import type { WrittenPosition } from './positions.ts'
 
 // Clients may choose the request id, but only from characters that are safe in log lines and headers.
@@ -156,48 +148,4 @@ export class RequestContext implements Origin {
   elapsedSeconds(): number {
     return (performance.now() - this.startedAt) / 1000
   }
-}
-
-/** A request after admission and input checks, as the responders receive it. */
-export interface AdmittedRequest {
-  readonly edge: Edge
-  readonly streams: Streams
-  readonly exchange: RequestContext
-  readonly entry: RouteEntry
-  readonly input: never
-  /**
-   * Checks the caller again after a slow step and updates `exchange.caller`.
-   * @throws the failure of a caller who is no longer admitted.
-   */
-  readonly readmit: () => Promise<void>
-  /** Returns the fingerprint of the request. Every repetition with its Idempotency-Key must have the same one. */
-  readonly fingerprint: () => Buffer
-}
-
-/** Returns the Idempotency-Key of a request; null if it has none or the route ignores it. */
-export function readIdempotencyKey(exchange: RequestContext, { area, route }: RouteEntry): KeyRef | null {
-  const key = route.sideEffect === true ? exchange.request.header('idempotency-key') : ''
-  if (key === '') return null
-  if (key.length > 255)
-    throw failInvalidField('header', 'idempotency-key', 'must have at most 255 characters', 'too_big')
-  const { caller } = exchange
-  // Callers without an account are identified by their network, as in rate limits.
-  const subject = caller === null || caller.ownerId === null ? networkKeyOf(exchange.address) : caller.id
-  const scope = `${subject} ${route.method} ${exchange.request.path}`
-  return { scope, key, invalidStatus: area.invalidStatus }
-}
-
-// Owner id that stands for all callers without an account.
-const ANONYMOUS_OWNER_ID = 0
-
-/** Chooses the reader that a route declares. */
-export function chooseReader(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
-  const { reader, slowReads, replica } = edge
-  const caller = exchange.caller?.ownerId ?? ANONYMOUS_OWNER_ID
-  if (route.reads === undefined)
-    return replica !== null && route.reportsWrites === true ? replica.wal.trackReads(reader) : reader
-  // A stream continues its first read with notifications from the primary, so it must read there, too.
-  if (replica === null || route.stream !== undefined || route.readsDecideAccess === true)
-    return slowReads.readsFor(caller, route.reads)
-  return replica.reads.readsFor(caller, route.reads, replica.positions.requiredPosition(exchange))
 }

@@ -1,5 +1,5 @@
 -- Claims a key for the rest of the transaction, or returns the state of the request that has it. `storeKey`
--- (sql/idempotency.ts) stores the key with its response. States:
+-- (sql/idempotency/idempotency.ts) stores the key with its response. States:
 --
 -- - `first`: unused for 24 hours
 -- - `running`: claimed by an open transaction
