@@ -10,7 +10,7 @@ import {
 import { buildCorsHeaders, type Header, type StoredReply, sendJson } from '../../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Caller } from '../access/auth.ts'
-import { readClientAddress, readClientLocation } from '../access/client-location.ts'
+import { readClientAddress, readClientLocation } from '../access/auth.ts'
 import type { Allowance } from '../access/key-limits.ts'
 import type { WrittenPosition } from './positions.ts'
 
