@@ -139,14 +139,13 @@ async function createCore(
     validateRows,
     statementMs: settings.writeTimeoutMs,
     waitMs: CONNECTION_WAIT_MS,
-    ...(replica && { onCommit: (position) => replica.wal.recordCommit(position) }),
   })
   const uses = createCredentialUses(db, warn('Storing the last use of API keys or sessions failed'))
   // Notifications come from the primary. The reads that they trigger use it too, because a standby may lag behind.
   const statistics = slowReads.readsFor(EDGE_CALLER_ID, 'statistics')
   const durableReads = createDurableReads(reader, () => db.run(writeCommitBarrier()))
   const hub = createHub({
-    reader: replica?.wal.trackReads(durableReads) ?? durableReads,
+    reader: durableReads,
     listReader: slowReads.readsFor(EDGE_CALLER_ID, 'list'),
     now: () => healthCheck.now(),
     visibilityHorizon: settled.visibilityHorizon,

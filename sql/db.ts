@@ -100,8 +100,6 @@ export interface DatabaseOptions {
   readonly waitMs?: number
   /** Group to which the pool adds its connections. */
   readonly connections?: ConnectionGroup
-  /** Receives the end of the WAL after each commit, including those of single statements. See `sql/reads/wal.ts`. */
-  readonly onCommit?: (position: string) => void
   /** Receives slow statements. */
   readonly slow?: SlowStatements | undefined
 }
@@ -168,7 +166,7 @@ function waitLimitOf({ waitMs }: DatabaseOptions): WaitLimit | undefined {
 }
 
 function openPool(options: DatabaseOptions): Promise<DatabasePool> {
-  const { url, applicationName, connections, size, pooled, validateRows, onCommit, slow } = options
+  const { url, applicationName, connections, size, pooled, validateRows, slow } = options
   const statementMs = options.statementMs ?? STATEMENT_TIMEOUT_MS
   const limits = pooled
     ? {}
@@ -181,7 +179,6 @@ function openPool(options: DatabaseOptions): Promise<DatabasePool> {
       slow,
       ...limits,
       ...(connections && { connections }),
-      ...(onCommit && { onCommit }),
     }),
     // Each attempt tries the next server.
     connectionRetryLimit: parseServers(url).urls.length,

@@ -107,7 +107,7 @@ export function buildCorsHeaders(settings: Settings, request: EdgeRequest): read
     ['access-control-allow-credentials', 'true'],
     [
       'access-control-expose-headers',
-      'x-request-id, etag, link, location, retry-after, content-disposition, millrace-position, ratelimit-limit, ' +
+      'x-request-id, etag, link, location, retry-after, content-disposition, age, ratelimit-limit, ' +
         'ratelimit-remaining, ratelimit-reset, idempotent-replayed',
     ],
   ]
@@ -119,7 +119,7 @@ export function buildPreflightHeaders(allow: string): readonly Header[] {
     ['access-control-allow-methods', allow],
     [
       'access-control-allow-headers',
-      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id, millrace-position, ' +
+      'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id, ' +
         'traceparent, tracestate',
     ],
     ['access-control-max-age', '600'],

@@ -18,7 +18,6 @@ export const HEADERS = [
   'if-none-match',
   'if-range',
   'last-event-id',
-  'millrace-position',
   'origin',
   'prefer',
   'range',

@@ -4,10 +4,10 @@ import type { Database } from '../../sql/db.ts'
 import type { ErrorCode } from '../../sql/errors.ts'
 import { readQueueDepths } from '../../sql/jobs/lists.ts'
 import { readTallyTotals } from '../../sql/jobs/tallies.ts'
+import type { ReplicaReads } from '../../sql/reads/replica.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { createLazy } from '../../tasks/platform/lazy.ts'
 import { CachedText } from '../http/cached-text.ts'
-import type { Replica } from '../pipeline/request/replica.ts'
 import type { MatchedRoute } from '../pipeline/request/request-context.ts'
 import type { Hub } from '../streams/hub.ts'
 import type { Streams } from '../streams/sse.ts'
@@ -58,7 +58,7 @@ interface MetricsSources {
   readonly reader: Reads
   readonly hub: Hub
   readonly streams: Streams
-  readonly replica: Replica | null
+  readonly replica: ReplicaReads | null
 }
 
 /** Creates the metrics. They record responses one by one, and collect all other values at each rendering. */
@@ -227,23 +227,20 @@ function registerGauges(registry: prom.Registry, { streams, hub, db, replica }: 
   gauge('db_pool_idle', 'Idle database connections', () => db.usage().idle)
   gauge('db_pool_waiting', 'Requests waiting for a database connection', () => db.usage().waiting)
   if (replica === null) return
-  const { reads } = replica
-  gauge('replica_used', '1 if lists, searches and statistics use the replica', () =>
-    Number(reads.state === 'used'),
-  )
+  gauge('replica_used', '1 if reads that may lag use the replica', () => Number(replica.state === 'used'))
   gauge(
-    'replica_behind_bytes',
-    'Bytes of WAL that the replica has not replayed',
-    () => reads.lagBytes ?? Number.NaN,
+    'replica_lag_seconds',
+    'Lag of the replica behind the primary',
+    () => replica.lagSeconds ?? Number.NaN,
   )
   new Counter({
-    name: 'slow_reads_total',
-    help: 'Lists, searches and statistics by the server that answered',
+    name: 'lagging_reads_total',
+    help: 'Reads that may lag, by the server that answered',
     labelNames: ['server'],
     registers: [registry],
     collect() {
       this.reset()
-      for (const [server, count] of Object.entries(reads.counts)) this.inc({ server }, count)
+      for (const [server, count] of Object.entries(replica.counts)) this.inc({ server }, count)
     },
   })
 }

@@ -21,8 +21,8 @@ type SchemaUse = 'output' | 'input' | 'body'
 
 export const VERSION = '0.1.0'
 
-const POSITION_DESCRIPTION =
-  '## Replicas\n\nLists come from a replica, which may lag. Responses to writes and responses that report the end of a job have the header `Millrace-Position`. Send it with a later request, so that lists include everything written by then.'
+const REPLICA_DESCRIPTION =
+  '## Replicas\n\nStatistics, searches of admins and exports may come from a replica. They have the header `Age`, which tells how many seconds old they may be.'
 
 const CHALLENGE_HEADER = {
   'WWW-Authenticate': {
@@ -48,7 +48,7 @@ export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
       description:
         settings.databaseReplicaUrl === undefined
           ? readGuide('README')
-          : `${readGuide('README')}\n\n${POSITION_DESCRIPTION}`,
+          : `${readGuide('README')}\n\n${REPLICA_DESCRIPTION}`,
       contact: { name: 'The operator of this service', url: settings.publicBaseUrl },
       license: { name: 'Proprietary', identifier: 'LicenseRef-Proprietary' },
     },

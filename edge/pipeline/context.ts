@@ -3,6 +3,7 @@ import type { Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import type { DurableReads } from '../../sql/reads/durable-reads.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
+import type { ReplicaReads } from '../../sql/reads/replica.ts'
 import type { SlowReads } from '../../sql/reads/slow-reads.ts'
 import type { Blobs } from '../../tasks/documents/blobs/blobs.ts'
 import type { Log } from '../../tasks/platform/log.ts'
@@ -17,7 +18,6 @@ import type { Overview } from '../streams/overview.ts'
 import type { Authenticator } from './access/auth.ts'
 import type { KeyLimits } from './access/key-limits.ts'
 import type { RateLimits } from './access/limits.ts'
-import type { Replica } from './request/replica.ts'
 import type { Batcher, Enqueuer } from './write/enqueuer.ts'
 
 /** The services that handlers use; created once per edge process. */
@@ -33,8 +33,8 @@ export interface Edge {
   readonly durableReads: DurableReads
   /** Runs reads whose cost grows with the amount of data. */
   readonly slowReads: SlowReads
-  /** Runs slow reads on a standby; null without one. */
-  readonly replica: Replica | null
+  /** Runs the reads of routes that may lag on a standby; null without one. */
+  readonly replica: ReplicaReads | null
   /** Stores the bytes of documents. */
   readonly blobs: Blobs
   readonly hub: Hub

@@ -55,8 +55,6 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
       if (exchange.allowance.isExceeded) throw failLimited(exchange.allowance.resetMs)
     }
     const { route } = entry
-    if (edge.replica !== null && (isUnsafe(request, route) || reportsWrites(route)))
-      exchange.writePosition = edge.replica.positions.track(exchange)
     if (route.limit !== undefined) await edge.limits.count(route.limit, exchange.address, exchange.caller)
     const params = parsePart(route.params, 'path', match.params)
     const query = parseQuery(entry, request.query)
@@ -250,10 +248,6 @@ function isUnsafe({ method }: EdgeRequest, route: AnyRoute): boolean {
   return method !== 'OPTIONS'
 }
 
-function reportsWrites(route: AnyRoute): boolean {
-  return route.reportsWrites === true || route.stream !== undefined
-}
-
 /** Answers OPTIONS and unsupported methods. */
 function answerMethod(exchange: RequestContext, methods: readonly string[]): Promise<void> | void {
   const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ')
@@ -337,10 +331,9 @@ const ANONYMOUS_OWNER_ID = 0
 function chooseReader(edge: Edge, exchange: RequestContext, route: AnyRoute): Reads {
   const { reader, slowReads, replica } = edge
   const caller = exchange.caller?.ownerId ?? ANONYMOUS_OWNER_ID
-  if (route.reads === undefined)
-    return replica !== null && route.reportsWrites === true ? replica.wal.trackReads(reader) : reader
-  // A stream continues its first read with notifications from the primary, so it must read there, too.
-  if (replica === null || route.stream !== undefined || route.readsDecideAccess === true)
-    return slowReads.readsFor(caller, route.reads)
-  return replica.reads.readsFor(caller, route.reads, replica.positions.requiredPosition(exchange))
+  if (route.reads === undefined) return reader
+  if (replica === null || route.mayLag !== true) return slowReads.readsFor(caller, route.reads)
+  return replica.readsFor(caller, route.reads, (seconds) => {
+    exchange.ageSeconds = seconds
+  })
 }

@@ -192,16 +192,8 @@ interface Declaration<
   readonly costsMoney?: boolean
   /** Kind of reads that `reader` runs; defaults to rows by key, which never wait for slower reads. */
   readonly reads?: ReadKind
-  /**
-   * True if the reads also decide access. They then use the primary, which already knows that a member has been
-   * removed.
-   */
-  readonly readsDecideAccess?: boolean
-  /**
-   * True for a GET that reports the end of a job. Its answer carries the WAL position, so that later lists include the
-   * job's writes.
-   */
-  readonly reportsWrites?: boolean
+  /** True if the response may be some seconds old. With a replica, its `reads` then use that, and `Age` tells the age. */
+  readonly mayLag?: boolean
   /** Rate limit per client or account. */
   readonly limit?: LimitName
   /** True if answers may contain credentials, and so need `Cache-Control: no-store`. */

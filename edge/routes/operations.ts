@@ -46,7 +46,7 @@ const Readiness = z.strictObject({
   replica: z
     .strictObject({
       state: z.enum(['used', 'away', 'foreign', 'behind']),
-      behind_bytes: z.int().nullable().describe('WAL that it has not replayed; null if unknown'),
+      lag_seconds: z.int().nullable().describe('Lag behind the primary; null if unknown'),
     })
     .optional()
     .describe(
@@ -80,7 +80,7 @@ const readinessRoute = route({
   handle: async ({ edge }) => {
     const { state, admin } = await readReadiness(edge)
     const writable = edge.healthCheck.state === 'writable'
-    const reads = edge.replica?.reads
+    const { replica } = edge
     const ready = state === 'migrated' && writable
     const value = {
       status: ready ? ('ready' as const) : ('unavailable' as const),
@@ -89,7 +89,7 @@ const readinessRoute = route({
       admin,
       writable,
       clock_offset_seconds: Math.round(edge.healthCheck.clockOffsetMs / 1000),
-      ...(reads && { replica: { state: reads.state, behind_bytes: reads.lagBytes } }),
+      ...(replica && { replica: { state: replica.state, lag_seconds: replica.lagSeconds } }),
     }
     return new Answer({ status: ready ? 200 : 503, value })
   },

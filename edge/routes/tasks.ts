@@ -75,6 +75,7 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
     summary: 'List tasks to enqueue and their queues',
     response: TaskList,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ reader }) => {
       const queues = await reader.text(readNamedQueues, [[...NAMED_QUEUES]])
       return answerJson(`{"tasks":${TASKS_JSON},"queues":${queues}}`)

@@ -38,8 +38,6 @@ export interface Subscriber {
   readonly accountId: number | null
   /** True if the subscriber still has access. Rejects if the check fails. */
   isAuthorized(): Promise<boolean>
-  /** Runs before frames are sent. */
-  beforeSending(): void
 }
 
 /** All streams of a process. One timer sends their heartbeats. */
@@ -104,7 +102,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
       open.set(sink, stream)
       sink.write(RETRY_FIELD)
       sink.onClose(release)
-      stop = source.open(wrapSink(sink, subscriber, release))
+      stop = source.open(wrapSink(sink, release))
       if (sink.closed) stop()
       // The account may have changed since the access check.
       else recheckStream(sink, stream)
@@ -143,18 +141,14 @@ function recheckStream(sink: EventSink, { subscriber, end }: OpenStream): void {
   })
 }
 
-function wrapSink(sink: EventSink, subscriber: Subscriber, ended: () => void): SseStream {
+function wrapSink(sink: EventSink, ended: () => void): SseStream {
   return {
-    send: (frames) => {
-      subscriber.beforeSending()
-      return sink.write(encodeFrames(frames))
-    },
+    send: (frames) => sink.write(encodeFrames(frames)),
     get writable() {
       return sink.isWritable
     },
     onWritable: (listener) => sink.onWritable(listener),
     end: (frames = []) => {
-      subscriber.beforeSending()
       sink.end(encodeFrames(frames))
       ended()
     },

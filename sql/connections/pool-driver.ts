@@ -1,5 +1,4 @@
 import { createDriverFactory, type DriverCommand, type DriverFactory } from '@slonik/driver'
-import { END_OF_WAL } from '../reads/wal.ts'
 import { type ConnectOptions, ServerClient, typeParserOf } from './driver.ts'
 
 type Row = Record<string, unknown>
@@ -15,26 +14,11 @@ const TEXT_TYPES: readonly (readonly [oid: number, array: number])[] = [
 ]
 const TEXT_ARRAY = 1009
 
-export interface PoolDriverOptions extends ConnectOptions {
-  /**
-   * Receives the end of the WAL after each commit, including those of single statements. The query for the position is
-   * sent in the same write as the commit.
-   */
-  readonly onCommit?: (position: string) => void
-}
-
-// The statements with which slonik begins and commits a transaction.
-const BEGIN_STATEMENT = 'START TRANSACTION'
-const COMMIT_STATEMENT = 'COMMIT'
-const IDLE_STATUS = 'I'
-const WAL_END_QUERY = { name: 'wal_end', text: `select ${END_OF_WAL} as position` }
-
 /** Creates a slonik driver that opens the same kind of client as every other connection of the service. */
-export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
-  const { onCommit } = options
+export function createPoolDriver(options: ConnectOptions): DriverFactory {
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
-      const client = new ServerClient({ ...options, pipeline: onCommit !== undefined })
+      const client = new ServerClient(options)
       setTypeParsers(client)
       // slonik listens for errors only while it holds the client. Without a listener, an `error` event would throw.
       client.on('error', (error) => {
@@ -47,12 +31,7 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
         end: () => client.end(),
         query: async (text, values, named) => {
           const name = named?.name
-          const send = () => client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
-          const commits =
-            text === COMMIT_STATEMENT ||
-            (client.getTransactionStatus() === IDLE_STATUS && text !== BEGIN_STATEMENT)
-          const result =
-            onCommit !== undefined && commits ? await queryWithPosition(client, send, onCommit) : await send()
+          const result = await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
           const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
           return {
             command: result.command as DriverCommand,
@@ -67,20 +46,6 @@ export function createPoolDriver(options: PoolDriverOptions): DriverFactory {
       }
     },
   }))
-}
-
-/** Sends a statement and, in the same write, a query for the end of the WAL after the statement's commit. */
-async function queryWithPosition<T>(
-  client: ServerClient,
-  send: () => Promise<T>,
-  onCommit: (position: string) => void,
-): Promise<T> {
-  client.socket.cork()
-  const both = Promise.all([send(), client.query<{ position: string | null }>(WAL_END_QUERY)])
-  client.socket.uncork()
-  const [result, { rows }] = await both
-  if (rows[0]?.position) onCommit(rows[0].position)
-  return result
 }
 
 function setTypeParsers(client: ServerClient): void {

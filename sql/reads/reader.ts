@@ -42,8 +42,6 @@ export interface ReadOptions {
    * plan.
    */
   readonly limitMs?: number
-  /** A statement that the same server runs just before this one. If `check` throws, its error replaces the answer. */
-  readonly precheck?: { readonly statement: ReadStatement<[]>; check(text: string | null): void }
 }
 
 // A plan that was cached for a small, unanalyzed table still scans the whole table after the table has grown. It stays
@@ -139,18 +137,9 @@ function runStatement<T>(
   statement: WireStatement,
   values: readonly ReadValue[],
   pick: (rows: WireRows) => T,
-  { limitMs, precheck }: ReadOptions = {},
+  { limitMs }: ReadOptions = {},
 ): Promise<T> {
-  const read = createSendRead(statement, values, limitMs)
-  if (precheck === undefined) return runRead(read, pick)
-  // The precheck and the statement are sent in order under one Sync, and are retried together after the connection
-  // breaks.
-  const both: SendRead<[WireRows, WireRows]> = (wire) =>
-    Promise.all([wire.read(precheck.statement, []), read(wire)])
-  return runRead(both, ([checked, answer]) => {
-    precheck.check(takeFirstRow(checked))
-    return pick(answer)
-  })
+  return runRead(createSendRead(statement, values, limitMs), pick)
 }
 
 function createSendRead(

@@ -2,7 +2,7 @@ import { ConnectionGroup } from '../connections/driver.ts'
 import { createHealthCheck } from '../connections/health-check.ts'
 import { requireStandby } from '../connections/hosts.ts'
 import { Failure } from '../errors.ts'
-import type { ReadOptions, ReadStatement } from './reader.ts'
+import type { Reader, ReadStatement } from './reader.ts'
 import {
   createSlowReads,
   type ReadKind,
@@ -10,19 +10,17 @@ import {
   type SlowReadOptions,
   type SlowReads,
 } from './slow-reads.ts'
-import { type Position, parsePosition, type Wal } from './wal.ts'
 
 /**
- * Sends reads to a standby. Each read also asks, in the same message, how far the answering server has replayed the
- * WAL. If that is not far enough, the primary repeats the read. Each read needs this check, because connections to one
- * address may reach several servers, and a standby may be promoted at any time.
+ * Sends reads to a standby, whose answers may be some seconds old. The primary answers if the standby cannot. So only
+ * reads whose age does not matter use it, such as statistics.
  */
 export interface ReplicaReads {
-  /** Returns reads that see everything committed before `since`. */
-  readsFor(caller: number, kind: ReadKind, since: Position): Reads
+  /** Returns reads for a caller. `onLag` receives the lag of each answer of the standby, in seconds. */
+  readsFor(caller: number, kind: ReadKind, onLag: (seconds: number) => void): Reads
   readonly state: ReplicaState
-  /** Last known lag behind the primary in bytes; null if unknown. */
-  readonly lagBytes: number | null
+  /** Lag behind the primary at the last check, in seconds; null if unknown. */
+  readonly lagSeconds: number | null
   /** Numbers of reads that the standby and the primary have each answered. */
   readonly counts: Readonly<Record<'replica' | 'primary', number>>
   close(): Promise<void>
@@ -32,36 +30,40 @@ export interface ReplicaReads {
  * - `used`: answers reads
  * - `away`: unresponsive, or not a standby
  * - `foreign`: a standby of another primary
- * - `behind`: lags by more than {@link MAX_LAG_MS}
+ * - `behind`: lags by more than {@link MAX_LAG_SECONDS}
  */
 export type ReplicaState = 'used' | 'away' | 'foreign' | 'behind'
 
 export interface ReplicaOptions extends Omit<SlowReadOptions, 'connections'> {
   /** Answers the reads that the standby cannot answer. */
-  readonly primary: SlowReads
-  readonly wal: Wal
+  readonly primary: { readonly reader: Reader; readonly slowReads: SlowReads }
   /** Receives the first known state and each change. */
   readonly onChange: (state: ReplicaState, error: unknown) => void
   readonly intervalMs?: number
 }
 
-/** A standby with a greater lag is not used, so no list is older than this. */
-export const MAX_LAG_MS = 10_000
+/** A standby with a greater lag is not used. */
+export const MAX_LAG_SECONDS = 10
 
-// A server that is not a standby reports position 0/0. A standby that changes its timeline reports the change after its
-// next restartpoint (checkpoint_timeout), and is unused until then.
-const PROGRESS_EXPRESSION = `concat_ws(' ',
-  case when pg_is_in_recovery() then coalesce(pg_last_wal_replay_lsn(), '0/0') else '0/0' end,
-  (select system_identifier from pg_control_system()) || '/' ||
-  greatest((select timeline_id from pg_control_checkpoint()), (select min_recovery_end_timeline from pg_control_recovery())))`
-const PROGRESS_STATEMENT: ReadStatement<[]> = {
-  name: 'replica_progress',
-  text: `select ${PROGRESS_EXPRESSION}`,
-  isAuxiliary: true,
+// Both report a position in the write-ahead log and the cluster's identity. The primary reports the flushed position,
+// because it sends no more than that to a standby. The standby reports the replayed position, and nothing if it is none.
+const PRIMARY_STATEMENT: ReadStatement<[]> = {
+  name: 'replica_primary',
+  text: `select concat_ws(' ', pg_current_wal_flush_lsn(), system_identifier) from pg_control_system()`,
+}
+const STANDBY_EXPRESSION = `coalesce((select concat_ws(' ', coalesce(pg_last_wal_replay_lsn(), '0/0'), system_identifier)
+  from pg_control_system() where pg_is_in_recovery()), '')`
+
+interface Progress {
+  /** Position in the write-ahead log, in bytes. */
+  readonly position: number
+  readonly cluster: string
 }
 
-/** The server has not replayed the required position, or is not a standby of this service's primary. */
-class NotCaughtUpError extends Error {}
+function parseProgress(text: string): Progress {
+  const [high = '', low = '', cluster = ''] = text.split(/[/ ]/)
+  return { position: Number.parseInt(high, 16) * 2 ** 32 + Number.parseInt(low, 16), cluster }
+}
 
 /** Creates replica reads. Connecting starts immediately but is not awaited. */
 export function createReplicaReads(options: ReplicaOptions): ReplicaReads {
@@ -76,7 +78,9 @@ class StandbyReads implements ReplicaReads {
   readonly #reads: SlowReads
   readonly #healthCheck: { close(): Promise<void> }
   #isStateKnown = false
-  #replayed: Position = 0
+  /** Progress of the primary at the checks of the last seconds, oldest first. */
+  #samples: (Progress & { readonly at: number })[] = []
+  #replayed = 0
 
   constructor(options: ReplicaOptions) {
     const { applicationName, intervalMs } = options
@@ -86,8 +90,8 @@ class StandbyReads implements ReplicaReads {
     this.#healthCheck = createHealthCheck({
       ...common,
       applicationName: `${applicationName}-health`,
-      expression: PROGRESS_EXPRESSION,
-      onValue: (value) => this.#updateState(value),
+      expression: STANDBY_EXPRESSION,
+      onValue: (value) => this.#check(value),
       onChange: (state, error) => {
         if (state === 'silent') this.#setState('away', error)
       },
@@ -95,19 +99,29 @@ class StandbyReads implements ReplicaReads {
     })
   }
 
-  get lagBytes(): number | null {
-    return this.state === 'away' ? null : this.#options.wal.countBytesAhead(this.#replayed)
+  get lagSeconds(): number | null {
+    const seconds = this.#measureLag()
+    return this.state === 'away' || this.state === 'foreign' || !Number.isFinite(seconds) ? null : seconds
   }
 
-  readsFor(caller: number, kind: ReadKind, since: Position): Reads {
-    const read = async <T>(send: SendRead<T>): Promise<T> => {
-      const found = await this.#tryStandby(caller, kind, since, send)
-      this.counts[found === null ? 'primary' : 'replica']++
-      return found === null ? send(this.#options.primary.readsFor(caller, kind)) : found.value
+  readsFor(caller: number, kind: ReadKind, onLag: (seconds: number) => void): Reads {
+    const { slowReads } = this.#options.primary
+    const read = async <T>(send: (reads: Reads, limit?: { readonly limitMs: number }) => Promise<T>) => {
+      if (this.state === 'used')
+        try {
+          const value = await this.#reads.run(caller, kind, (reader, limit) => send(reader, limit))
+          onLag(this.#measureLag())
+          this.counts.replica++
+          return value
+        } catch (error) {
+          if (!(error instanceof Failure && RETRIED_CODES.has(error.code))) throw error
+        }
+      this.counts.primary++
+      return send(slowReads.readsFor(caller, kind))
     }
     return {
-      text: (statement, values) => read((reads, readOptions) => reads.text(statement, values, readOptions)),
-      texts: (statement, values) => read((reads, readOptions) => reads.texts(statement, values, readOptions)),
+      text: (statement, values) => read((reads, limit) => reads.text(statement, values, limit)),
+      texts: (statement, values) => read((reads, limit) => reads.texts(statement, values, limit)),
     }
   }
 
@@ -115,58 +129,34 @@ class StandbyReads implements ReplicaReads {
     await Promise.all([this.#healthCheck.close(), this.#reads.close()])
   }
 
-  /** Returns the standby's answer; null if the primary must answer. */
-  async #tryStandby<T>(
-    caller: number,
-    kind: ReadKind,
-    since: Position,
-    send: SendRead<T>,
-  ): Promise<{ readonly value: T } | null> {
-    const floor = this.#options.wal.getLagFloor()
-    if (this.state !== 'used' || floor === null) return null
-    const check = (text: string | null): void => this.#assertCaughtUp(text!, Math.max(since, floor))
-    return this.#reads.run(caller, kind, async (reader, { limitMs }) => {
-      const early = performance.now() + limitMs * EARLY_CANCEL_FRACTION
-      try {
-        // If the last known progress is too old, check it first. Otherwise the whole read might be wasted.
-        if (this.#replayed < since) check(await reader.text(PROGRESS_STATEMENT, []))
-        return { value: await send(reader, { limitMs, precheck: { statement: PROGRESS_STATEMENT, check } }) }
-      } catch (error) {
-        if (canRetryOnPrimary(error, performance.now() < early)) return null
-        throw error
-      }
+  #check(value: string): void {
+    if (value === '') {
+      // Disconnects, so that new connections look for a standby again.
+      this.#connections.closeAll()
+      throw new Error('The server is not a standby')
+    }
+    const { position, cluster } = parseProgress(value)
+    this.#replayed = position
+    void this.#samplePrimary().then((primary) => {
+      if (primary === undefined) return
+      if (primary.cluster !== cluster) this.#setState('foreign')
+      else this.#setState(this.#measureLag() > MAX_LAG_SECONDS ? 'behind' : 'used')
     })
   }
 
-  /**
-   * Checks the progress that the server reported.
-   *
-   * @throws NotCaughtUpError if the server has not replayed `wanted`, or is not a standby of this service's primary.
-   */
-  #assertCaughtUp(text: string, wanted: Position): void {
-    const { replayed, lineage } = this.#parseProgress(text)
-    this.#replayed = replayed
-    if (lineage !== this.#options.wal.lineage || replayed < wanted) throw new NotCaughtUpError()
+  /** Returns the primary's last known progress. If the primary is silent, the samples age. */
+  async #samplePrimary(): Promise<Progress | undefined> {
+    const at = performance.now()
+    const text = await this.#options.primary.reader.text(PRIMARY_STATEMENT, []).catch(() => null)
+    const recent = this.#samples.filter((sample) => sample.at > at - 2 * MAX_LAG_SECONDS * 1000)
+    this.#samples = text === null ? recent : [...recent, { ...parseProgress(text), at }]
+    return this.#samples.at(-1)
   }
 
-  #updateState(text: string): void {
-    const { replayed, lineage } = this.#parseProgress(text)
-    const { wal } = this.#options
-    this.#replayed = replayed
-    const floor = wal.getLagFloor()
-    // While the primary is silent, its position is unknown, so the lag cannot be judged.
-    if (floor === null) return
-    if (lineage !== wal.lineage) this.#setState('foreign')
-    else this.#setState(replayed < floor ? 'behind' : 'used')
-  }
-
-  #parseProgress(text: string): { replayed: Position; lineage: string } {
-    const [position = '', lineage = ''] = text.split(' ')
-    const replayed = parsePosition(position)!
-    if (replayed > 0) return { replayed, lineage }
-    // Disconnect, so that new connections look for a standby again.
-    this.#connections.closeAll()
-    throw new NotCaughtUpError('The server is not a standby')
+  /** Returns the age of the newest sample that the standby has replayed, in whole seconds; Infinity if there is none. */
+  #measureLag(): number {
+    const replayed = this.#samples.findLast(({ position }) => position <= this.#replayed)
+    return Math.ceil((performance.now() - (replayed?.at ?? Number.NEGATIVE_INFINITY)) / 1000)
   }
 
   #setState(state: ReplicaState, error: unknown = null): void {
@@ -177,16 +167,5 @@ class StandbyReads implements ReplicaReads {
   }
 }
 
-type SendRead<T> = (reads: Reads, readOptions?: ReadOptions) => Promise<T>
-
-// Fraction of a read's time limit. A read that the server cancels earlier was not too slow, so the primary may repeat
-// it.
-const EARLY_CANCEL_FRACTION = 0.8
-
-/** Returns true if the primary may answer despite this error of the standby, such as a conflict with replay. */
-function canRetryOnPrimary(error: unknown, isEarly: boolean): boolean {
-  if (!(error instanceof Failure)) return error instanceof NotCaughtUpError
-  return (
-    ['database.busy', 'database.down'].includes(error.code) || (error.code === 'database.too_slow' && isEarly)
-  )
-}
+// Failures of the standby that the primary may not have, such as a conflict with replay.
+const RETRIED_CODES: ReadonlySet<string> = new Set(['database.busy', 'database.down', 'database.too_slow'])

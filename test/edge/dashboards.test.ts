@@ -31,7 +31,7 @@ interface Panel {
 const { panels } = JSON.parse(readProjectFile('deploy/grafana/millrace.json')) as { panels: Panel[] }
 
 // Metrics that this edge lacks: those of Prometheus itself and of edges with a replica.
-const EXTERNAL_METRICS = ['up', 'replica_used', 'replica_behind_bytes', 'slow_reads_total']
+const EXTERNAL_METRICS = ['up', 'replica_used', 'replica_lag_seconds', 'lagging_reads_total']
 const PROMQL_WORDS = new Set(
   'sum max by on rate increase absent histogram_quantile topk and or le instance'.split(' '),
 )

@@ -65,7 +65,7 @@ export async function createReplicaWorld(): Promise<ReplicaWorld> {
 
 /** Runs `work`. Returns its result as `answer`, and how many reads the edge sent to each server meanwhile. */
 export async function countReads<T>({ serving }: Api, work: () => Promise<T>) {
-  const { counts } = serving.edge.replica!.reads
+  const { counts } = serving.edge.replica!
   const before = { ...counts }
   const answer = await work()
   return { answer, replica: counts.replica - before.replica, primary: counts.primary - before.primary }

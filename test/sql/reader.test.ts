@@ -251,29 +251,3 @@ describe('a reader', () => {
     await until('the connection is closed', async () => (await countConnections('reader-close')) === 0)
   })
 })
-
-test('checks the first result, and throws its rejection instead of the answer', async () => {
-  const reader = await createReader({ url, applicationName: 'reader-first' })
-  after(() => reader.close())
-  const checked: (string | null)[] = []
-  const first = {
-    statement: { name: 'first', text: `select 'first'` },
-    check: (text: string | null) => void checked.push(text),
-  }
-  const answer = { name: 'answer', text: `select 'answer'` }
-  assert.deepEqual(
-    await Promise.all([
-      reader.text(answer, [], { precheck: first }),
-      reader.texts(answer, [], { precheck: first, limitMs: 10_000 }),
-    ]),
-    ['answer', ['answer']],
-  )
-  assert.deepEqual(checked, ['first', 'first'])
-  const refuse = () => {
-    throw new RangeError('not this one')
-  }
-  await assert.rejects(reader.text(answer, [], { precheck: { ...first, check: refuse } }), /not this one/)
-  const broken = { name: 'broken', text: 'select 1 / 0' }
-  await assert.rejects(reader.text(broken, [], { precheck: first }), /division by zero/)
-  assert.equal(await reader.text(answer, []), 'answer')
-})

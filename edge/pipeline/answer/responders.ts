@@ -214,7 +214,6 @@ function openStream(
   const subscriber = {
     accountId: caller?.ownerId ?? null,
     isAuthorized: async () => caller === null || edge.authenticator.isStillAuthorized(caller),
-    beforeSending: () => exchange.writePosition?.remember(),
   }
   streams.open(exchange.responder, head, source, subscriber, slot)
 }

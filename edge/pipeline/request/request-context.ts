@@ -12,7 +12,6 @@ import type { EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Caller } from '../access/auth.ts'
 import { readClientAddress, readClientLocation } from '../access/auth.ts'
 import type { Allowance } from '../access/key-limits.ts'
-import type { WrittenPosition } from './positions.ts'
 
 // Clients may choose the request id, but only from characters that are safe in log lines and headers.
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,64}$/
@@ -40,8 +39,8 @@ export class RequestContext implements Origin {
   caller: Caller | null = null
   /** The failure of an invalid credential on a public route; null if the credential is valid or absent. */
   credentialFailure: Failure | null = null
-  /** WAL position of this request's writes; null without a replica, or if the request cannot write. */
-  writePosition: WrittenPosition | null = null
+  /** Age in seconds of what a replica has read; null if the primary has read it. */
+  ageSeconds: number | null = null
   /** Requests that the API key has left; null without a key or a limit. */
   allowance: Allowance | null = null
   /** Status of the answer; 0 before the answer. */
@@ -74,7 +73,7 @@ export class RequestContext implements Origin {
       ...buildCorsHeaders(this.settings, this.request),
     ]
     if (this.allowance !== null) all.push(...this.allowance.headers())
-    if (this.writePosition !== null) all.push(...this.writePosition.headers())
+    if (this.ageSeconds !== null) all.push(['age', String(this.ageSeconds)])
     if (this.entry?.route.hasCredentials === true) all.push(['cache-control', 'no-store'])
     return { status, headers: all }
   }

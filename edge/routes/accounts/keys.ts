@@ -96,7 +96,6 @@ after 30 days.`,
     errors: ROLE_ERRORS,
     needsSession: true,
     reads: 'list',
-    readsDecideAccess: true,
     handle: async ({ query, caller, reader, request }) => {
       const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       const text =

@@ -85,6 +85,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
       .refine(...buildTimeRangeRule('created_at')),
     response: z.array(User),
     reads: 'list',
+    mayLag: true,
     handle: async ({ query, reader, request }) => {
       const {
         role = null,

@@ -36,6 +36,7 @@ without a message. Scores range from -1 to 1. \`recent_negatives\` has the ten l
 conversations. Accounts see their own conversations; admins see all.`,
     response: Sentiment,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ caller, edge, reader }) => {
       const { sentimentEnabled } = edge.settings.ai
       const own = caller.ownerId !== null && caller.role !== 'admin'

@@ -38,6 +38,7 @@ export const healthRoute = route({
 default agent is inactive. \`error\`: the state cannot be read from the database. Does not call the provider.`,
   response: Health,
   reads: 'statistics',
+  mayLag: true,
   handle: async ({ edge, reader }) => {
     const { ai } = edge.settings
     const text = await reader.text(readAiState, [DEFAULT_AGENT]).catch((error) => {

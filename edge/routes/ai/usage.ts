@@ -69,6 +69,7 @@ transcribed speech. An interrupted transcription, which may have been charged, i
     response: Usage,
     errors: ['ai.not_yours'],
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ query, caller, reader }) => {
       const { start_time: from = null, end_time: to = null, recent_limit: recent } = query
       const user = resolveActingUser(caller, query.user_id)

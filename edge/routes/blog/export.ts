@@ -21,6 +21,7 @@ Importing either format into an empty blog reproduces the same export.`,
   response: z.array(Exported),
   produces: 'application/zip',
   reads: 'list',
+  mayLag: true,
   raw: async ({ query, reader, request, responder, head }) => {
     const zip = query.format === 'markdown'
     const headers: Header[] = [

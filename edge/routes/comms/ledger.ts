@@ -34,6 +34,7 @@ export const ledgerRoutes = [
     description: 'Has the number of sends with an unknown outcome. Does not call the providers.',
     response: CommsStatus,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ edge, reader }) => {
       const unknown = await reader.text(readUnknownSendCount, [])
       return { ...listChannelStatuses(edge.settings), unknown_sends: Number(unknown) }

@@ -107,6 +107,7 @@ attempts.`,
     }),
     response: FoundJobs,
     reads: 'list',
+    mayLag: true,
     handle: async ({ query, reader }) => {
       const { sort = chooseDefaultSort(query.status), limit, cursor, ...filter } = query
       const order = ORDERS[sort] ?? MEASURED_ORDER
@@ -128,6 +129,7 @@ that match among the last ${formatNumber(MAX_SCANNED_JOBS)}.`,
     }),
     response: Failures,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ query: { seconds, ...filter }, reader }) =>
       answerJson((await reader.text(readFailures, [JSON.stringify(filter), seconds]))!),
   }),

@@ -64,7 +64,6 @@ export const recordRoutes = [
     params: JobParams,
     response: Job,
     errors: ['job.missing'],
-    reportsWrites: true,
     handle: async ({ params, caller, edge, reader }) => {
       const text = isUuid(params.job_id)
         ? await reader.text(readJob, buildJobReadParameters(edge, caller, params.job_id))

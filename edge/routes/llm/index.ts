@@ -45,6 +45,7 @@ providers that this service can call. \`refusal\` is the reason why the latest m
 a list is accepted.`,
     response: CatalogStatus,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ reader }) => answerJson((await reader.text(readCatalogStatus, [AI_PROVIDERS]))!),
   }),
 

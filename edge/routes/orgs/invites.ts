@@ -77,7 +77,6 @@ admins. An address gets at most ten such emails an hour.`,
     errors: ROLE_ERRORS,
     hasCredentials: true,
     reads: 'list',
-    readsDecideAccess: true,
     handle: async ({ params, query, caller, edge, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...buildPageValues(query)] as const
       const text = requireAccess(await reader.text(readInvites, values))

@@ -46,7 +46,6 @@ export const memberRoutes = [
     response: z.array(Member),
     errors: MEMBER_ERRORS,
     reads: 'list',
-    readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...buildPageValues(query)] as const
       return answerArray(requireAccess(await reader.text(readMembers, values)), request)
@@ -63,7 +62,6 @@ export const memberRoutes = [
     response: z.array(MemberDetail),
     errors: MEMBER_ERRORS,
     reads: 'list',
-    readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const values = [params.org_id, caller.ownerId, ...buildPageValues(query)] as const
       return answerArray(requireAccess(await reader.text(readMemberDetails, values)), request)

@@ -13,6 +13,7 @@ export const summaryRoutes = [
 \`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency.`,
     response: Summary,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ caller, edge, reader }) => {
       const key = edge.settings.payments.secretKey
       const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false] as const
@@ -36,6 +37,7 @@ its payment.`,
     }),
     response: RevenueSeries,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ query, caller, reader }) => {
       const statement = readRevenue[scopeOf(caller.ownerId)]
       return answerJson((await reader.text(statement, [caller.ownerId, query.days, query.currency ?? null]))!)

@@ -79,6 +79,7 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     query: z.object({ window: z.enum(Object.keys(WINDOWS) as TallyWindow[]).default('10m') }),
     response: Queues,
     reads: 'statistics',
+    mayLag: true,
     handle: async ({ query: { window }, reader }) => {
       const [at, found, tallies] = await reader.texts(readQueues, parametersOf(QUEUE_NAMES, window))
       const figures = createFigureCalculator(JSON.parse(tallies!) as TallySpan[], window, Date.parse(at!))

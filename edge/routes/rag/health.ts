@@ -21,6 +21,7 @@ it is \`lexical\` (words only), the status is \`degraded\`, and \`validation_err
 last known state of the model, without delay. If it is older than 10 s, a check starts in the background.`,
   response: Health,
   reads: 'statistics',
+  mayLag: true,
   handle: async ({ edge, caller, requestId, reader }) => {
     const { embeddings, model } = edge.settings.rag
     const counts = JSON.parse((await reader.text(readRagCounts, []))!) as Counts

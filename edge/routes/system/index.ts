@@ -20,6 +20,7 @@ const tablesRoute = route({
 of an earlier UTC day.`,
   response: Tables,
   reads: 'statistics',
+  mayLag: true,
   handle: async ({ edge, reader }) =>
     answerJson((await reader.text(readTables, buildRetentionParameters(edge.settings)))!),
 })
@@ -33,6 +34,7 @@ US dollars, at the price of the day. Usage is kept for \`AI_USAGE_KEEP_DAYS\`, m
   query: z.object({ days: count({ min: 1, max: 366, fallback: 30 }) }),
   response: Spending,
   reads: 'statistics',
+  mayLag: true,
   handle: async ({ query, reader }) => answerJson((await reader.text(readSpending, [query.days]))!),
 })
 

@@ -30,7 +30,6 @@ export const deliveryRoutes = [
     response: z.array(Delivery),
     errors: ['webhook.missing', 'webhook.not_yours'],
     reads: 'list',
-    readsDecideAccess: true,
     handle: async ({ params, query, caller, reader, request }) => {
       const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       const values = [params.endpoint_id, ...managerOf(caller), query.status ?? null, ...page] as const

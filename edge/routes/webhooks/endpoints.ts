@@ -90,7 +90,6 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     response: z.array(Endpoint),
     errors: ROLE_ERRORS,
     reads: 'list',
-    readsDecideAccess: true,
     handle: async ({ query, caller, reader, request }) => {
       const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       requireOrganization(caller, query.organization_id ?? null)

@@ -148,7 +148,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Undefined uses the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
-  /** A standby that serves lists, searches and statistics; undefined if there is none. */
+  /** A standby that serves the reads that may lag; undefined if there is none. */
   readonly databaseReplicaUrl: string | undefined
   /**
    * Database role of edges and workers, to which migrations grant rights. If undefined, edges and workers connect as
