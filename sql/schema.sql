@@ -2291,7 +2291,7 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$ad0a2aefa6cd436c5ddc9c14947924f8$function$;
+AS $function$318c127d84066335978cd9e0c5a02bd7$function$;
 
 CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  RETURNS void

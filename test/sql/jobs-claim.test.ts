@@ -264,6 +264,22 @@ describe('job_progress', () => {
     assert.deepEqual(await ledger.progress(id, attempt, ...steps), [])
   })
 
+  test('a repeated call waits for the standby: its transaction writes a record', async () => {
+    const { id, attempt } = await ledger.running({}, lease)
+    const entries = JSON.stringify([{ id, attempt, n: 1, kind: 'note', data: {} }])
+    const writes = async () => {
+      const [row] = await query(
+        `select array(select job_progress($1::jsonb)) as stored, pg_current_xact_id_if_assigned() is not null as writes`,
+        [entries],
+      )
+      return row
+    }
+    await ledger.progress(id, attempt, { n: 1, kind: 'note', data: {} })
+    assert.deepEqual(await writes(), { stored: [id], writes: true })
+    await ledger.finish({ id, attempt, outcome: 'done' })
+    assert.deepEqual(await writes(), { stored: [], writes: false })
+  })
+
   test('stores the same call once over many connections', async () => {
     const { id, attempt } = await ledger.running({}, lease)
     const steps = [1, 2, 3].map((n) => ({ n, kind: 'note', data: { n } }))

@@ -28,7 +28,10 @@ as $$
   )
   select id from moved
   union
-  -- An earlier call stored these entries but lost its response with its connection. The attempt is still current.
-  select job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
-  join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported
+  -- An earlier call stored these entries but lost its response with its connection. The attempt is still current. The
+  -- record makes the commit wait for the synchronous standby, which then also has the commit of the earlier call.
+  select repeated.id from (
+    select distinct job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
+    join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported offset 0) repeated
+  where pg_logical_emit_message(true, 'millrace.repeated', '') is not null
 $$;
