@@ -16,66 +16,56 @@ export interface RowReader {
   readonly readAfter: (of: string, key: string) => Query<Row>
 }
 
-/** One file of an export. */
-export interface ExportPart {
-  readonly file: string
-  /** Foreign keys to the account that select the rows, as `table.column`. */
-  readonly foreignKeys: readonly string[]
-  readonly rows: RowReader
-  /** Files of child rows, selected by the keys of these rows. */
-  readonly childFiles?: readonly { readonly file: string; readonly rows: RowReader }[]
-}
-
-const DEFAULT_BATCH_SIZE = 500
-/** Batch size for rows with texts of up to two megabytes. */
-export const LARGE_ROW_BATCH_SIZE = 20
-const FIRST_ID = '0'
-const FIRST_UUID = '00000000-0000-0000-0000-000000000000'
-
-interface RowSource {
-  readonly from: Fragment
-  /** Returns the condition for rows that belong to `of`, the id of an owner or a parent row. */
-  readonly where: (of: string) => Fragment
-  /** Sort key, unique among the rows of an owner. */
-  readonly key: Fragment
+/** Rows of one table, as `r` in all expressions. */
+export interface RowSource {
+  readonly table: string
+  /** Column that refers to the owner or the parent row. */
+  readonly of: string
+  /** Column that sorts the rows of an owner, and is unique among them. Default `id`. */
+  readonly key?: string
   readonly type: 'bigint' | 'uuid'
+  readonly joins?: Fragment
+  /** Condition that a row must also meet. */
+  readonly where?: Fragment
   readonly item: Fragment
+  /** Maximum number of rows per batch. */
   readonly max?: number
 }
 
-export function createRowReader({
-  from,
-  where,
-  key,
-  type,
-  item,
-  max = DEFAULT_BATCH_SIZE,
-}: RowSource): RowReader {
-  const isId = type === 'bigint'
+const DEFAULT_BATCH_SIZE = 500
+const FIRST_KEYS = { bigint: '0', uuid: '00000000-0000-0000-0000-000000000000' } as const
+
+/** @param ofType type of the column `of`. */
+export function createRowReader(
+  { table, of: column, key = 'id', type, joins, where, item, max = DEFAULT_BATCH_SIZE }: RowSource,
+  ofType: 'int4' | 'int8' | 'uuid',
+): RowReader {
+  const keyColumn = sql.identifier(['r', key])
+  const cast = (text: string, to: string): Fragment =>
+    sql.fragment`cast(${text}::text as ${sql.identifier([to])})`
   return {
-    start: isId ? FIRST_ID : FIRST_UUID,
+    start: FIRST_KEYS[type],
     max,
-    readAfter: (of, after) => {
-      const given = isId ? sql.fragment`${after}::text::bigint` : sql.fragment`${after}::text::uuid`
-      return sql.type(Row)`
-        select (${key})::text as key, (${item})::text as json from ${from}
-        where ${where(of)} and ${key} > ${given} order by ${key} limit ${max}`
-    },
+    readAfter: (of, after) => sql.type(Row)`
+      select ${keyColumn}::text as key, (${item})::text as json from ${sql.identifier([table])} as r ${joins ?? sql.fragment``}
+      where ${sql.identifier(['r', column])} = ${cast(of, ofType)} and ${where ?? sql.fragment`true`}
+        and ${keyColumn} > ${cast(after, type === 'uuid' ? 'uuid' : 'int8')} order by ${keyColumn} limit ${max}`,
   }
 }
 
 /** Creates a reader of audit events, ordered by time, the key of their partitions. */
-export function createAuditRowReader(where: (of: string) => Fragment, item: Fragment): RowReader {
+export function createAuditRowReader(
+  column: 'actor_id' | 'account_id',
+  where: Fragment,
+  item: Fragment,
+): RowReader {
   return {
     start: '-infinity|0',
     max: DEFAULT_BATCH_SIZE,
     readAfter: (of, after) => sql.type(Row)`
-      select e.at || '|' || e.id as key, (${item})::text as json from audit_event e
-      where ${where(of)}
-        and (e.at, e.id) > (split_part(${after}, '|', 1)::timestamptz, split_part(${after}, '|', 2)::bigint)
-      order by e.at, e.id limit ${DEFAULT_BATCH_SIZE}`,
+      select r.at || '|' || r.id as key, (${item})::text as json from audit_event as r
+      where ${sql.identifier(['r', column])} = ${of}::text::int and ${where}
+        and (r.at, r.id) > (split_part(${after}, '|', 1)::timestamptz, split_part(${after}, '|', 2)::bigint)
+      order by r.at, r.id limit ${DEFAULT_BATCH_SIZE}`,
   }
 }
-
-/** Casts the text of an account id to its column type. */
-export const castAccountId = (of: string): Fragment => sql.fragment`${of}::text::int`

@@ -3,7 +3,7 @@ import { noRows, type Query, sql } from '../db.ts'
 import type { BlobLocation } from '../documents/blobs.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
-import { IS_DOCUMENT_RETAINED } from './export.ts'
+import { IS_RETAINED } from './export.ts'
 
 /** Queries about finished exports, and about the data of an export that `export.ts` does not cover. */
 
@@ -14,7 +14,7 @@ export const readExportedAccount = (id: number): Query<z.output<typeof ExportedA
   sql.type(ExportedAccount)`
     select json_build_object('account', account_json(a), 'email_change', (
         select email_change_json(c) from email_change c where c.account_id = a.id and c.expires_at > now()))::text as json,
-      (select count(*)::int from document d where d.owner_id = a.id and ${IS_DOCUMENT_RETAINED}) as documents
+      (select count(*)::int from document r where r.owner_id = a.id and ${IS_RETAINED}) as documents
     from account a where a.id = ${id} and a.deleted_at is null`
 
 const BlobColumns = {
@@ -36,9 +36,9 @@ type ExportedContent = z.output<typeof ExportedContent>
 /** Reads the locations of the bytes of at most `max` documents after an id. */
 export const readExportedContents = (owner: number, after: number, max: number): Query<ExportedContent> =>
   sql.type(ExportedContent)`
-    select d.id, d.title, d.media_type, d.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
-    from document d left join blob b on b.sha256 = d.sha256
-    where d.owner_id = ${owner} and ${IS_DOCUMENT_RETAINED} and d.id > ${after} order by d.id limit ${max}`
+    select r.id, r.title, r.media_type, r.byte_size, b.id as blob_id, b.store, b.key, b.upload_id
+    from document r left join blob b on b.sha256 = r.sha256
+    where r.owner_id = ${owner} and ${IS_RETAINED} and r.id > ${after} order by r.id limit ${max}`
 
 /** True if the content has a blob. */
 export const isStored = <C extends { readonly blob_id: number | null }>(

@@ -1,5 +1,5 @@
-import { EXPORT_PARTS } from '../../sql/accounts/export.ts'
-import type { ExportPart, RowReader } from '../../sql/accounts/export-rows.ts'
+import { EXPORT_PARTS, type ExportPart } from '../../sql/accounts/export.ts'
+import type { RowReader } from '../../sql/accounts/export-rows.ts'
 import {
   findExportById,
   insertExport,
@@ -61,7 +61,7 @@ async function* generateExportFiles(ctx: TaskContext, id: number): AsyncGenerato
   for (const [n, part] of EXPORT_PARTS.entries()) {
     ctx.reportProgress(`Exporting ${part.file}`, n, total)
     yield { name: part.file, content: generateJsonLines(ctx, part.rows, String(id)), modifiedAt: modifiedAt }
-    for (const { file, rows } of part.childFiles ?? [])
+    for (const { file, rows } of part.childFiles)
       yield {
         name: file,
         content: generateNestedJsonLines(ctx, part, rows, String(id)),
