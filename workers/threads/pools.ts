@@ -108,10 +108,9 @@ class ThreadPools implements Pools {
   readonly #killed = new Set<number>()
   // Ids of dead threads that ran several jobs.
   readonly #sharedThreads = new Set<number>()
-  // Ids of batches that no thread has acknowledged, with the ids of their attempts.
+  // Attempts of the batches that no thread has acknowledged, by the first of each batch.
   readonly #notStarted = new Map<number, readonly number[]>()
   #lastAttemptId = 0
-  #lastBatchId = 0
   #isDispatchScheduled = false
   #isClosed = false
 
@@ -195,7 +194,7 @@ class ThreadPools implements Pools {
   #replaceDead(pool: ThreadPool): void {
     const nudge = (): void => {
       if (!this.#isClosed && pool.piscina.queueSize > 0)
-        pool.piscina.run({ id: 0, jobs: '[]' } satisfies Batch).catch(() => {})
+        pool.piscina.run('[]' satisfies Batch).catch(() => {})
     }
     // The backoff limits the restarts of a thread that can't load.
     setTimeout(nudge, Math.min(RESTART_MS * 2 ** pool.deaths++ - RESTART_MS, MAX_RESTART_MS)).unref()
@@ -206,14 +205,11 @@ class ThreadPools implements Pools {
     this.#isDispatchScheduled = false
     for (const pool of this.#pools.values()) {
       for (const jobs of splitIntoBatches(pool)) {
-        const id = ++this.#lastBatchId
         const attemptIds = jobs.map(({ attemptId }) => attemptId)
-        this.#notStarted.set(id, attemptIds)
+        this.#notStarted.set(attemptIds[0]!, attemptIds)
         // A batch that resolves has reported all its jobs, although its reports may still be unread. So settle only the
         // jobs of rejected batches.
-        runBatch(pool, { id, jobs: serializeJobs(jobs) }).catch((error) =>
-          this.#settleUnreported(id, attemptIds, error),
-        )
+        runBatch(pool, serializeJobs(jobs)).catch((error) => this.#settleUnreported(attemptIds, error))
       }
     }
   }
@@ -237,8 +233,9 @@ class ThreadPools implements Pools {
       return
     }
     if (entry.kind === 'started') {
-      for (const attemptId of this.#notStarted.get(entry.batch) ?? []) this.#onStarted(attemptId, threadId)
-      this.#notStarted.delete(entry.batch)
+      for (const attemptId of this.#notStarted.get(entry.attemptId) ?? [])
+        this.#onStarted(attemptId, threadId)
+      this.#notStarted.delete(entry.attemptId)
       return
     }
     const found = this.#running.get(entry.attemptId)
@@ -287,8 +284,8 @@ class ThreadPools implements Pools {
   }
 
   /** Ends the jobs of a batch whose thread died before it reported them. */
-  #settleUnreported(batch: number, attemptIds: readonly number[], error: unknown): void {
-    this.#notStarted.delete(batch)
+  #settleUnreported(attemptIds: readonly number[], error: unknown): void {
+    this.#notStarted.delete(attemptIds[0]!)
     const shortage = mapShortage(error)
     for (const attemptId of attemptIds) {
       const found = this.#running.get(attemptId)

@@ -26,12 +26,11 @@ export interface ThreadJob {
   readonly traceParent: string | null
 }
 
-/** Jobs sent to a thread in one message; the thread acknowledges them with one `started` entry. */
-export interface Batch {
-  readonly id: number
-  /** JSON text of `ThreadJob`s: half the cost of sending objects, and payloads are JSON text anyway. */
-  readonly jobs: string
-}
+/**
+ * Jobs sent to a thread in one message, as JSON text of `ThreadJob`s: half the cost of sending objects, and payloads are
+ * JSON text anyway. The thread acknowledges them with one `started` entry.
+ */
+export type Batch = string
 
 /** The outcome of an attempt, as its thread reports it. */
 export type Outcome =
@@ -75,7 +74,8 @@ export interface ChildrenPort {
 }
 
 export type ThreadEntry =
-  | { readonly kind: 'started'; readonly batch: number }
+  /** A batch has begun, whose first attempt this is. */
+  | { readonly kind: 'started'; readonly attemptId: number }
   /** A module could not be loaded. Node may remember this, so the thread must be replaced. */
   | { readonly kind: 'broken' }
   | {

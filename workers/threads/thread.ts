@@ -75,11 +75,14 @@ commandChannel.onmessage = (event) => {
 ;(commandChannel as unknown as { unref(): void }).unref()
 
 /** Runs a batch of jobs concurrently, as piscina's entry point. Resolves once all jobs have finished. Never rejects. */
-export default async function runJobs({ id, jobs }: Batch): Promise<void> {
+export default async function runJobs(batch: Batch): Promise<void> {
+  const jobs = JSON.parse(batch) as ThreadJob[]
+  const [first] = jobs
+  if (first === undefined) return
   // Report before any job runs: a job that blocks the event loop can be killed only if its thread is known.
-  pendingEntries.push({ kind: 'started', batch: id })
+  pendingEntries.push({ kind: 'started', attemptId: first.attemptId })
   flushReports()
-  await Promise.all((JSON.parse(jobs) as ThreadJob[]).map(runJob))
+  await Promise.all(jobs.map(runJob))
   // Report before piscina resolves the batch: from then on, none of its jobs may be unreported.
   flushReports()
 }
