@@ -247,7 +247,7 @@ export class UwsExchange implements Responder {
  *
  * Returns undefined if the kernel has accepted the whole response.
  */
-export function endOrHold(
+function endOrHold(
   res: NativeResponse,
   shared: ServerState,
   body: string | Uint8Array,
@@ -258,7 +258,7 @@ export function endOrHold(
 }
 
 /** Sends the rest of a response at the client's pace. */
-export class HeldResponse {
+class HeldResponse {
   /** True once everything is sent or the client has disconnected. */
   closed = false
   /** Always 0, because the exchange has already counted the whole response. */

@@ -291,14 +291,14 @@ async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown)
   await exchange.sendJson(status, headers, body)
 }
 
-export interface AccessLog {
+interface AccessLog {
   /** True if every request gets a log line. */
   readonly logsEveryRequest: boolean
   /** Logs a request after its answer, or a stream when it opens. */
   write(exchange: RequestContext): void
 }
 
-export function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
+function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
   if (which === 'none' || !log.isLevelEnabled('info')) return { logsEveryRequest: false, write: () => {} }
   // These lines contain no secrets, and redaction would take 70 of the 76 µs per line.
   const unredacted = log.child({}, { redact: [] })

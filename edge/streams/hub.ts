@@ -172,7 +172,7 @@ interface JobWatcher {
 }
 
 /** Watchers of single jobs. Each receives every event after its cursor. */
-export class JobWatchers {
+class JobWatchers {
   readonly #reader: Reads
   readonly #byJob = new Map<string, Set<JobWatcher>>()
   readonly #changed = new Set<string>()

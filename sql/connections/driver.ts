@@ -26,8 +26,6 @@ export interface ConnectOptions {
   readonly slow?: SlowStatements | undefined
   /** Command-line options for the session, as in `psql "options=…"`. Poolers refuse them. */
   readonly startOptions?: string
-  /** True to send statements without waiting for earlier results. */
-  readonly pipeline?: boolean
   /** Connect timeout in ms. Default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
 }
@@ -87,7 +85,7 @@ export class ServerClient extends pg.Client {
     const servers = parseServers(options.url)
     const { urls } = servers
     const index = (nextServers.get(options.url) ?? 0) % urls.length
-    const { applicationName, statementMs, idleInTransactionMs, startOptions, pipeline = false } = options
+    const { applicationName, statementMs, idleInTransactionMs, startOptions } = options
     const connectMs =
       options.connectMs ?? (urls.length > 1 ? MULTI_HOST_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
     super({
@@ -95,7 +93,6 @@ export class ServerClient extends pg.Client {
       application_name: applicationName,
       connectionTimeoutMillis: connectMs,
       keepAlive: true,
-      pipeline,
       keepAliveInitialDelayMillis: 10_000,
       ...(statementMs && { statement_timeout: statementMs }),
       ...(idleInTransactionMs && { idle_in_transaction_session_timeout: idleInTransactionMs }),

@@ -114,9 +114,9 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_
 
   return {
     text: (statement, values, readOptions) =>
-      runStatement(runRead, statement, values, takeFirstRow, readOptions),
+      runRead(createSendRead(statement, values, readOptions), takeFirstRow),
     texts: (statement, values, readOptions) =>
-      runStatement(runRead, statement, values, takeAllRows, readOptions),
+      runRead(createSendRead(statement, values, readOptions), takeAllRows),
     get connectionCount() {
       return openedCount
     },
@@ -132,20 +132,10 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_
 type SendRead<R> = (wire: Wire) => Promise<R>
 type RunRead = <R, T>(read: SendRead<R>, pick: (rows: R) => T) => Promise<T>
 
-function runStatement<T>(
-  runRead: RunRead,
-  statement: WireStatement,
-  values: readonly ReadValue[],
-  pick: (rows: WireRows) => T,
-  { limitMs }: ReadOptions = {},
-): Promise<T> {
-  return runRead(createSendRead(statement, values, limitMs), pick)
-}
-
 function createSendRead(
   statement: WireStatement,
   values: readonly ReadValue[],
-  limitMs: number | undefined,
+  { limitMs }: ReadOptions = {},
 ): SendRead<WireRows> {
   return (wire) => {
     // The limit and the statement are sent together. If the connection is lost, the statement fails as well, so the

@@ -109,7 +109,7 @@ class StandbyReads implements ReplicaReads {
     const read = async <T>(send: (reads: Reads, limit?: { readonly limitMs: number }) => Promise<T>) => {
       if (this.state === 'used')
         try {
-          const value = await this.#reads.run(caller, kind, (reader, limit) => send(reader, limit))
+          const value = await this.#reads.run(caller, kind, send)
           onLag(this.#measureLag())
           this.counts.replica++
           return value
@@ -167,5 +167,6 @@ class StandbyReads implements ReplicaReads {
   }
 }
 
-// Failures of the standby that the primary may not have, such as a conflict with replay.
-const RETRIED_CODES: ReadonlySet<string> = new Set(['database.busy', 'database.down', 'database.too_slow'])
+// Failures of the standby that the primary may not have, such as a conflict with replay. The primary would be too slow,
+// too.
+const RETRIED_CODES: ReadonlySet<string> = new Set(['database.busy', 'database.down'])

@@ -202,7 +202,7 @@ const GATHER_DELAY_MS = 10
  * being read and as many are being stored, which bounds the loss in a crash. Stores pages together if they are ready at
  * the same time. If a page fails, stores all pages before it, then throws the error.
  */
-export async function readInOrder<T>(
+async function readInOrder<T>(
   pages: readonly number[],
   maxInFlight: () => number,
   signal: AbortSignal,

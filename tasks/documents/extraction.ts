@@ -43,14 +43,9 @@ export const EXTRACTION_TASK: TaskDeclaration<ExtractPayload, ExtractCounts> = {
   result: ExtractCounts,
 }
 
-/**
- * Encrypts the passwords of encrypted documents. A password that opened a document is stored, because later renderings
- * need it.
- */
-
 const sealPurposeOf = (documentId: number): string => `document:${documentId}`
 
-/** Seals a password for storage and for a job's payload. */
+/** Seals a password for storage, because later renderings need it, and for a job's payload. */
 export const sealPassword = (secretKey: string, documentId: number, password: string): string =>
   seal(secretKey, sealPurposeOf(documentId), password)
 

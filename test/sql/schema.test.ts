@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { dumpSchema } from '../../sql/server/dump.ts'
+import { BASELINE_NAME, readMigration, SEEDS_NAME } from '../../sql/server/migrations.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertListed, findLine } from '../listed.ts'
 
@@ -22,6 +23,19 @@ test('sql/schema.sql matches the tables and functions of all areas', async () =>
   assert.equal(made.join('\n'), committed.join('\n'), hint)
 })
 
+test('the tables and the initial rows of every area are applied', async () => {
+  for (const [name, file] of [
+    [BASELINE_NAME, 'tables.sql'],
+    [SEEDS_NAME, 'seeds.sql'],
+  ] as const) {
+    const applied = await readMigration(name)
+    const unlisted = globSync(`sql/*/${file}`, { cwd: root }).filter(
+      (path) => !applied.includes(readFileSync(new URL(path, root), 'utf8')),
+    )
+    assert.deepEqual(unlisted, [], 'add the area to sql/server/migrations.ts')
+  }
+})
+
 test('every constraint and index has a descriptive name', async () => {
   const sources = [...globSync('sql/{*/tables,migrations/*}.sql', { cwd: root }), 'sql/server/migrate.ts']
   const texts = sources.map((file) => readFileSync(new URL(file, root), 'utf8')).join('\n')
@@ -32,7 +46,7 @@ test('every constraint and index has a descriptive name', async () => {
   assert.ok(constraints.length > 30)
   for (const { table, name, type } of constraints) {
     const named = texts.includes(`constraint ${name} `) || texts.includes(` to ${name};`)
-    assert.ok(named, `write "constraint ${name}" in sql/schema: PostgreSQL named it, we did not`)
+    assert.ok(named, `write "constraint ${name}" in tables.sql: PostgreSQL named it, we did not`)
     assert.match(
       String(name),
       new RegExp(`^${table}(_[a-z0-9_]*[a-z0-9])?_${suffix[String(type)]}$`),
@@ -68,7 +82,7 @@ test('every foreign key has an index, so that deletes do not scan tables', async
   assertListed(
     bare.map(({ name }) => name),
     SMALL_TABLE_KEYS,
-    ['sql/schema as an index', findLine('test/sql/schema.test.ts', 'const SMALL_TABLE_KEYS')],
+    ['tables.sql as an index', findLine('test/sql/schema.test.ts', 'const SMALL_TABLE_KEYS')],
   )
 })
 

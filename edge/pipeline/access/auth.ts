@@ -289,8 +289,6 @@ export function requireOwner({ ownerId, role }: Caller): void {
   if (ownerId === null && role !== 'admin') throw fail('auth.required')
 }
 
-/** Locates the client of a request, using only sources that the client cannot forge. */
-
 /**
  * Returns the client's IP address. Behind a trusted proxy it is the last entry of `X-Forwarded-For`, which the proxy
  * adds. A client can forge the earlier entries.

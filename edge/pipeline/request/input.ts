@@ -194,8 +194,6 @@ export function wantsBackground(request: EdgeRequest): boolean {
   throw failInvalidField('query', 'background', 'must be true or false', 'invalid_value')
 }
 
-/** Rejects text that PostgreSQL can't store, excessive nesting and too many values, independently of schemas. */
-
 type Loc = InputProblem['loc']
 
 // JSON itself has no limits, and every traversal (here, in schemas, in the database) needs time and stack.

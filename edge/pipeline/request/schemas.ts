@@ -79,14 +79,12 @@ export const Problem = z
 
 export const Accepted = z.strictObject({ job_id: z.uuid() }).meta({ id: 'Accepted' })
 
-/**
- * A `null` for an optional field of a body means that the field is absent, because generated clients send null for
- * absent fields. In a nullable field, null is a value, for example to clear the field.
- */
-
 type Json = Record<string, unknown>
 
-/** Removes optional fields that are null from a body. */
+/**
+ * Removes optional fields that are null from a body, because generated clients send null for absent fields. In a
+ * nullable field, null is a value, for example to clear the field.
+ */
 export function omitNulls(schema: z.ZodType, value: unknown): unknown {
   if (value === null) return isOmissible(schema) ? undefined : value
   const inner = unwrap(schema)

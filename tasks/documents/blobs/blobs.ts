@@ -217,7 +217,7 @@ function toStoreFailure(error: unknown): Failure {
 const CHUNK_BYTES = 256 * 1024
 
 /** Stores bytes as chunks in the database, which needs no additional service or backup. */
-export function createPostgresStore(db: Database): BlobStore {
+function createPostgresStore(db: Database): BlobStore {
   return {
     write: async ({ blob_id }, chunks) => {
       let ordinal = 0
