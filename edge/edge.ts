@@ -11,7 +11,6 @@ import {
 } from '../sql/connections/notify.ts'
 import { createDatabase } from '../sql/db.ts'
 import { cancelJobs } from '../sql/jobs/jobs.ts'
-import { createDurableReads, writeCommitBarrier } from '../sql/reads/durable-reads.ts'
 import { createReader } from '../sql/reads/reader.ts'
 import { createSlowReads } from '../sql/reads/slow-reads.ts'
 import { createVisibilityTracker, type VisibilityTracker } from '../sql/reads/visibility.ts'
@@ -92,7 +91,6 @@ type CoreServices = Pick<
   | 'log'
   | 'db'
   | 'reader'
-  | 'durableReads'
   | 'slowReads'
   | 'replica'
   | 'hub'
@@ -143,9 +141,8 @@ async function createCore(
   const uses = createCredentialUses(db, warn('Storing the last use of API keys or sessions failed'))
   // Notifications come from the primary. The reads that they trigger use it too, because a standby may lag behind.
   const statistics = slowReads.readsFor(EDGE_CALLER_ID, 'statistics')
-  const durableReads = createDurableReads(reader, () => db.run(writeCommitBarrier()))
   const hub = createHub({
-    reader: durableReads,
+    reader,
     listReader: slowReads.readsFor(EDGE_CALLER_ID, 'list'),
     now: () => healthCheck.now(),
     visibilityHorizon: settled.visibilityHorizon,
@@ -158,7 +155,6 @@ async function createCore(
     connections,
     db,
     reader,
-    durableReads,
     slowReads,
     replica,
     hub,

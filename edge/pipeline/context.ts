@@ -1,7 +1,6 @@
 import type { HealthCheck } from '../../sql/connections/health-check.ts'
 import type { Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
-import type { DurableReads } from '../../sql/reads/durable-reads.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import type { ReplicaReads } from '../../sql/reads/replica.ts'
 import type { SlowReads } from '../../sql/reads/slow-reads.ts'
@@ -29,8 +28,6 @@ export interface Edge {
   readonly db: Database
   /** Reads rows by key, and returns PostgreSQL's JSON unchanged. */
   readonly reader: Reader
-  /** Like `reader`, but returns only data that survives a failover. Use it for answers that report the end of a job. */
-  readonly durableReads: DurableReads
   /** Runs reads whose cost grows with the amount of data. */
   readonly slowReads: SlowReads
   /** Runs the reads of routes that may lag on a standby; null without one. */

@@ -31,8 +31,6 @@ export interface Reader {
     values: NoInfer<Readonly<P>>,
     readOptions?: ReadOptions,
   ): Promise<readonly string[]>
-  /** Number of connections opened so far, which identifies the current connection. */
-  readonly connectionCount: number
   close(): Promise<void>
 }
 
@@ -75,13 +73,11 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_
   let wire = null as Wire | null
   let opening: Promise<Wire> | null = null
   let closed = false
-  let openedCount = 0
   const open = async (): Promise<Wire> => {
     // The server's limit is lower than the client's, so a responsive server cancels the statement and the connection
     // survives.
     const limits = pooled ? {} : { statementMs: Math.ceil(answerMs * 0.9) }
     wire = new Wire(await connectSocket({ ...options, ...limits }), answerMs, options.slow)
-    openedCount++
     return wire
   }
 
@@ -117,9 +113,6 @@ export function createReader(options: ReaderOptions, replanMs = REPLAN_INTERVAL_
       runRead(createSendRead(statement, values, readOptions), takeFirstRow),
     texts: (statement, values, readOptions) =>
       runRead(createSendRead(statement, values, readOptions), takeAllRows),
-    get connectionCount() {
-      return openedCount
-    },
     close: async () => {
       closed = true
       clearInterval(replanning)

@@ -45,7 +45,6 @@ test('values of the wrong types do not compile', async () => {
     text: async () => null,
     texts: async () => [],
     close: async () => {},
-    connectionCount: 1,
   }
   const pair = createStatement<[name: string, count: number | null]>('select $1::text || $2::int')
   const values = ['a', 1] as const

@@ -53,8 +53,7 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   // A HEAD request must have no effect, even if GET would.
   if (exchange.request.method === 'HEAD')
     return exchange.sendEmpty(200, follow === undefined ? [] : SSE_HEADERS)
-  const { durableReads } = admitted.edge
-  const resumed = follow ? await durableReads.withDurableReads(() => follow.resume(input)) : null
+  const resumed = follow ? await follow.resume(input) : null
   if (resumed !== null) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(admitted, background, null)
@@ -180,9 +179,8 @@ async function buildJobSpec(
 
 export async function respondWithStream(admitted: AdmittedRequest): Promise<void> {
   await withStreamSlot(admitted, async (slot) => {
-    const { edge, entry, input } = admitted
-    const source = await edge.durableReads.withDurableReads(() => entry.route.stream!(input))
-    return openStream(admitted, source, slot)
+    const { entry, input } = admitted
+    return openStream(admitted, await entry.route.stream!(input), slot)
   })
 }
 
