@@ -70,11 +70,6 @@ describe("sends the request in each provider's format", () => {
     await ask({}, { model: 'o4-mini' })
     assert.equal('temperature' in models.asked.at(-1)!.body, false)
   })
-
-  test('makes no request without a key', async () => {
-    const keyless = createChat(parseSettings({}))
-    assert.equal((await expectFailure(keyless.ask(question, neverAborted))).code, 'ai.missing_key')
-  })
 })
 
 describe('the answer', () => {
@@ -143,22 +138,10 @@ describe('the answer', () => {
 
 describe('failures', () => {
   const OVER = { error: { message: 'secret', code: 'context_length_exceeded' } }
-  const QUOTA = { error: { message: 'secret', code: 'insufficient_quota' } }
   for (const [what, script, code, reason] of [
-    ['401', { status: 401 }, 'ai.refused', 'it does not accept OPENAI_API_KEY'],
-    ['403', { status: 403 }, 'ai.refused', 'it does not accept OPENAI_API_KEY'],
-    ['404', { status: 404 }, 'ai.refused', 'it has no model m'],
-    ['400', { status: 400 }, 'ai.refused', 'it refused the request (HTTP status 400)'],
-    ['422', { status: 422 }, 'ai.refused', 'it refused the request (HTTP status 422)'],
     ['too long', { status: 400, body: OVER }, 'ai.refused', 'the conversation is too long for the model'],
-    ['no quota', { status: 429, body: QUOTA }, 'ai.refused', 'the quota of the account is exhausted'],
-    ['429', { status: 429 }, 'ai.failed', 'too many requests'],
-    ['500', { status: 500 }, 'ai.failed', 'HTTP status 500'],
-    ['529', { status: 529, body: 'overloaded' }, 'ai.failed', 'HTTP status 529'],
-    ['cut', { breaks: { after: 0, does: 'cut' } }, 'ai.failed', /the connection (failed|broke)/],
     ['garbage', { breaks: { after: 0, does: 'garbage' } }, 'ai.failed', 'its answer could not be read'],
     ['no end', { finish: null, pieces: [] }, 'ai.failed', 'the connection was closed'],
-    ['cut later', { breaks: { after: 1, does: 'cut' } }, 'ai.interrupted', /the connection (failed|broke)/],
     ['an error later', { breaks: { after: 1, does: 'error' } }, 'ai.interrupted', /./],
     ['no end later', { finish: null }, 'ai.interrupted', 'the connection was closed'],
   ] as const) {
@@ -168,25 +151,6 @@ describe('failures', () => {
       if (typeof reason === 'string') assert.ok(error.detail.endsWith(`: ${reason}`), error.detail)
       else assert.match(error.detail, reason)
       assert.doesNotMatch(error.detail, /secret|key of/)
-    })
-  }
-
-  for (const [what, after, code] of [
-    ['silence', 0, 'ai.failed'],
-    ['silence later', 1, 'ai.interrupted'],
-  ] as const) {
-    test(what, async (t) => {
-      const limit = holdTimers(t, SILENCE_TIMEOUT_SECONDS * 1000)
-      const before = models.asked.length
-      const asking = expectFailure(ask({ breaks: { after, does: 'hang' } }))
-      await until('all output has arrived', () =>
-        // The timer restarts at the role and at each piece.
-        after === 0 ? models.asked.length > before : limit.restarts > after,
-      )
-      limit.goOff()
-      const { code: found, detail } = await asking
-      assert.equal(found, code)
-      assert.ok(detail.endsWith(`: it sent nothing for ${SILENCE_TIMEOUT_SECONDS} s`), detail)
     })
   }
 
@@ -203,26 +167,6 @@ describe('failures', () => {
       assert.deepEqual([code, detail], ['ai.refused', 'AI provider error: its answer is too large'])
     }
     assert.ok(pieces.length < 17, `${pieces.length} pieces`)
-  })
-
-  test('a refused connection', async () => {
-    const gone = await startModelServer()
-    await gone.stop()
-    const nowhere = createChat(parseSettings({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: gone.url }))
-    const error = await expectFailure(nowhere.ask(question, neverAborted))
-    assert.deepEqual([error.code, /ECONNREFUSED/.test(error.detail)], ['ai.failed', true])
-  })
-
-  test('Retry-After is passed on', async () => {
-    const error = await expectFailure(ask({ status: 429, headers: { 'retry-after': '17' } }))
-    assert.deepEqual([error.retryable, error.retryAfter], [true, 17])
-  })
-
-  test('an abort ends the request immediately', async () => {
-    const abort = new AbortController()
-    const asking = ask({ breaks: { after: 1, does: 'hang' } }, {}, abort.signal)
-    setTimeout(() => abort.abort('cancelled'), 20)
-    await assert.rejects(asking, (reason) => reason === 'cancelled')
   })
 
   test('pauses shorter than the limit are accepted, however many there are', async (t) => {

@@ -19,7 +19,7 @@ import {
 } from '../standins/transcriptions.ts'
 import { until } from '../until.ts'
 
-/** Tests the transcription client: requests, parsed answers and failures. */
+/** Tests the transcription client: requests, answers, and failures that only it has (`ai-contract.test.ts`). */
 
 const server = await startTranscriptionServer()
 afterEach(() => {
@@ -35,7 +35,6 @@ const { ai } = parseSettings({
   MISTRAL_BASE_URL: server.url,
 })
 const transcriber = createTranscriber({ ai })
-const impatientTranscriber = createTranscriber({ ai: { ...ai, timeoutSeconds: 0.1 } })
 
 const WAV_BYTES = createSilentWav(60)
 const createRecording = (model: string, more: Partial<Recording> = {}): Recording => ({
@@ -220,36 +219,13 @@ describe('failures', () => {
   const PROVIDER_TEXT = 'sk-hunter2 said: Hello'
   const commonCases: readonly FailureCase[] = [
     [
-      'an invalid key',
-      rejectWith(401, PROVIDER_TEXT),
-      'ai.refused',
-      'it does not accept OPENAI_API_KEY',
-      true,
-    ],
-    [
-      'an invalid request',
-      rejectWith(400, PROVIDER_TEXT),
-      'ai.refused',
-      'it refused the request (HTTP status 400)',
-      true,
-    ],
-    ['an unknown model', rejectWith(404, PROVIDER_TEXT), 'ai.refused', 'it has no model', true],
-    [
       'a rate limit',
       rejectWith(429, PROVIDER_TEXT, 'rate_limit_exceeded'),
       'ai.failed',
       'too many requests',
       true,
     ],
-    [
-      'an exhausted quota',
-      rejectWith(429, PROVIDER_TEXT, 'insufficient_quota'),
-      'ai.refused',
-      'the quota of the account is exhausted',
-      true,
-    ],
     ['a large file', rejectWith(413, PROVIDER_TEXT), 'ai.refused', 'the file is too large for it', true],
-    ['a server error', rejectWith(503, PROVIDER_TEXT), 'ai.failed', 'HTTP status 503', true],
     [
       'no answer',
       (response) => void response.destroy(),
@@ -364,35 +340,6 @@ describe('failures', () => {
         assertFailure(await transcribeRecording(createRecording(model)), code, reason, isFree)
       })
 
-  test('passes Retry-After on', async () => {
-    server.answer = rejectWith(429, PROVIDER_TEXT, null, { 'retry-after': '7' })
-    const found = await transcribeRecording(createRecording('gpt-transcribe'))
-    assert.equal(found.kind === 'failure' && found.failure.retryAfter, 7)
-  })
-
-  test('times out before and after the first word, and waits longer without streaming', async () => {
-    server.answer = () => {}
-    assertFailure(
-      await transcribeRecording(createRecording('gpt-transcribe'), impatientTranscriber),
-      'ai.failed',
-      'it sent nothing for 0.1 s',
-      false,
-    )
-    assertFailure(
-      await transcribeRecording(createRecording('whisper-1'), impatientTranscriber),
-      'ai.failed',
-      'it sent nothing for 0.2 s',
-      false,
-    )
-    server.answer = beginThen(() => {})
-    assertFailure(
-      await transcribeRecording(createRecording('gpt-transcribe'), impatientTranscriber),
-      'ai.failed',
-      'it sent nothing for 0.1 s',
-      false,
-    )
-  })
-
   test('reports that a refused connection cost nothing', async () => {
     const nobody = {
       ...ai,
@@ -433,30 +380,6 @@ describe('failures', () => {
       code: 'document.bytes_missing',
     })
     assert.equal(server.asked.length, asked)
-  })
-
-  test('sends no request without a key', async () => {
-    const bare = createTranscriber(parseSettings({}))
-    const asked = server.asked.length
-    await assert.rejects(transcribeRecording(createRecording('whisper-1'), bare), { code: 'ai.missing_key' })
-    assert.equal(server.asked.length, asked)
-  })
-
-  test('closes the request when the job is aborted', async () => {
-    const abort = new AbortController()
-    let left = (): void => {}
-    const gone = new Promise<void>((resolve) => {
-      left = resolve
-    })
-    server.answer = (response) => {
-      response.on('close', left)
-      beginEvents(response).write(createEvents()[0])
-    }
-    const cut = transcriber.transcribe(createRecording('gpt-transcribe'), abort.signal, () =>
-      abort.abort('cancelled'),
-    )
-    await assert.rejects(cut, (error) => error === 'cancelled')
-    await gone
   })
 })
 

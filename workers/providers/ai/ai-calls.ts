@@ -101,10 +101,11 @@ export const UNREADABLE_REASON = 'its answer could not be read'
 
 export interface FailedCall {
   readonly provider: AiProvider
+  readonly model: string
   /** True if part of the answer has already been passed on. */
   readonly hasOutput: boolean
   readonly timeoutReason: string | null
-  /** Explains a permanent refusal; null if only its status is known. */
+  /** Explains a refusal that only some calls can get; null if only its status is known. */
   readonly explainRefusal?: (status: number, code: unknown) => string | null
 }
 
@@ -131,13 +132,19 @@ interface Reason {
   readonly retryAfter: number | null
 }
 
-function describeError(error: unknown, { provider, timeoutReason, explainRefusal }: FailedCall): Reason {
+function describeError(
+  error: unknown,
+  { provider, model, timeoutReason, explainRefusal }: FailedCall,
+): Reason {
   const transient = (reason: string): Reason => ({ reason, canRetry: true, retryAfter: null })
   const permanent = (reason: string): Reason => ({ reason, canRetry: false, retryAfter: null })
   if (timeoutReason !== null) return transient(timeoutReason)
   const { status, code, headers } = error as { status?: unknown; code?: unknown; headers?: unknown }
   if (typeof status === 'number') {
     if (status === 401 || status === 403) return permanent(`it does not accept ${keySettingName(provider)}`)
+    if (status === 402 || code === 'insufficient_quota')
+      return permanent('the quota of the account is exhausted')
+    if (status === 404) return permanent(`it has no model ${model}`)
     const explained = explainRefusal?.(status, code) ?? null
     if (explained !== null) return permanent(explained)
     if (status === 429) {
@@ -149,6 +156,8 @@ function describeError(error: unknown, { provider, timeoutReason, explainRefusal
       : permanent(`it refused the request (HTTP status ${status})`)
   }
   if (error instanceof Unreadable) return transient(error.message)
+  // The client throws a SyntaxError for a chunk that is not JSON.
+  if (error instanceof SyntaxError) return transient(UNREADABLE_REASON)
   const network = describeNetworkError(error)
   return transient(
     network.code === 'no answer' ? 'the connection broke' : `the connection failed (${network.code})`,

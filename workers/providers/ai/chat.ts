@@ -42,14 +42,12 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
       } catch (error) {
         signal.throwIfAborted()
         const { provider, model } = question
-        // The client throws a SyntaxError for a chunk that is not JSON.
-        const cause =
-          error instanceof SyntaxError ? new Unreadable(UNREADABLE_REASON, { cause: error }) : error
-        throw toCallFailure(cause, {
+        throw toCallFailure(error, {
           provider,
+          model,
           hasOutput,
           timeoutReason: idleTimeout.reason,
-          explainRefusal: explainRefusal(model),
+          explainRefusal,
         })
       } finally {
         idleTimeout.clear()
@@ -164,12 +162,7 @@ function isCount(value: unknown): value is number {
 }
 
 /** Explains a refused chat; null if only its status is known. */
-const explainRefusal =
-  (model: string) =>
-  (status: number, code: unknown): string | null => {
-    if (status === 404) return `it has no model ${model}`
-    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is exhausted'
-    if (status === 413 || (code === 'context_length_exceeded' && !isTransient(status)))
-      return 'the conversation is too long for the model'
-    return null
-  }
+const explainRefusal = (status: number, code: unknown): string | null =>
+  status === 413 || (code === 'context_length_exceeded' && !isTransient(status))
+    ? 'the conversation is too long for the model'
+    : null

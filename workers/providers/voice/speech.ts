@@ -12,7 +12,7 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
   const clientFor = createClients({ ai })
   return {
     speak: async function* (speech, signal) {
-      const { provider } = speech
+      const { provider, model } = speech
       if (!isAiProvider(provider)) throw fail('voice.provider_missing')
       const client = await clientFor(provider)
       const idleTimeout = createIdleTimeout(ai.timeoutSeconds)
@@ -34,7 +34,7 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
       } catch (error) {
         failure = error
         signal.throwIfAborted()
-        throw toCallFailure(error, { provider, hasOutput, timeoutReason: idleTimeout.reason })
+        throw toCallFailure(error, { provider, model, hasOutput, timeoutReason: idleTimeout.reason })
       } finally {
         endSpan(failure)
         idleTimeout.clear()

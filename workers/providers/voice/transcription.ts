@@ -251,24 +251,21 @@ function toFailureOutcome(
     return { kind: 'failure', failure, isFree }
   }
   if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: false }
-  // The client throws a SyntaxError for a chunk that is not JSON.
-  const cause = error instanceof SyntaxError ? new Unreadable(UNREADABLE_REASON, { cause: error }) : error
   // `hasOutput: false`: an interrupted transcript is discarded, so that a retry is safe.
   const call = {
     provider,
+    model,
     hasOutput: false,
     timeoutReason,
-    explainRefusal: explainRefusal(model, String(message)),
+    explainRefusal: explainRefusal(String(message)),
   }
-  return { kind: 'failure', failure: toCallFailure(cause, call), isFree }
+  return { kind: 'failure', failure: toCallFailure(error, call), isFree }
 }
 
 /** Explains a refused recording; null if only its status is known. */
 const explainRefusal =
-  (model: string, message: string) =>
-  (status: number, code: unknown): string | null => {
-    if (status === 404) return `it has no model ${model}`
-    if (status === 402 || code === 'insufficient_quota') return 'the quota of the account is exhausted'
+  (message: string) =>
+  (status: number): string | null => {
     if (status === 413) return 'the file is too large for it'
     if (status !== 400 && status !== 422) return null
     if (/longer than|too long|maximum (length|duration)/i.test(message))
