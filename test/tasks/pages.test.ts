@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { closeVision, openPages, type PageResult } from '../../workers/children/documents/pages.ts'
-import { textFromItems } from '../../workers/children/pdf/pdf.ts'
 import {
   buildBlankPdf,
   buildEncryptedPdf,
@@ -130,21 +129,20 @@ test('a blank page counts as read, but a page that lost its picture does not', a
   }
 })
 
-test('an encrypted document opens with an empty or the given password, in both readers', async () => {
+test('an encrypted document opens with an empty or the given password, and is drawn with it', async () => {
   assert.equal((await readPage(buildEncryptedPdf('', 'Open to all'))).text, 'Open to all')
   const modern = new Uint8Array(await readFile(new URL('../data/locked.pdf', import.meta.url)))
   for (const [make, password, text] of [
     [() => buildEncryptedPdf('secret'), 'secret', /^Only for those who know$/],
     [() => modern.slice(), 'Grün & weiß', /^Page 1 of 2/],
     [() => buildEncryptedPdf('', 'Open to all'), 'needless', /^Open to all$/],
-  ] as const)
-    for (const withoutPdfium of [false, true]) {
-      const reader = await openPages(make(), 'application/pdf', { ocrMode: 'none', password, withoutPdfium })
-      assert.equal(reader.isLocked, false)
-      assert.match((await reader.read(1)).text, text)
-      assert.ok((await reader.draw(1))!.png.length > 1000)
-      await reader.close()
-    }
+  ] as const) {
+    const reader = await openPages(make(), 'application/pdf', { ocrMode: 'none', password })
+    assert.equal(reader.isLocked, false)
+    assert.match((await reader.read(1)).text, text)
+    assert.ok((await reader.draw(1))!.png.length > 1000)
+    await reader.close()
+  }
 })
 
 test('an encrypted document does not open with a wrong password', async () => {
@@ -175,30 +173,6 @@ test('pages can be read in any order and again, but an invalid number throws', a
   assert.match((await reader.read(3)).text, /^Page 3 of 3/)
   for (const wrong of [0, 4, 1.5, Number.NaN]) await assert.rejects(reader.read(wrong), RangeError)
   await reader.close()
-})
-
-test('text items become lines, words, cells and paragraphs', () => {
-  const item = (str: string, x: number, y: number, hasEOL = false) => ({
-    str,
-    dir: 'ltr',
-    transform: [10, 0, 0, 10, x, y],
-    width: str.length * 5,
-    height: 10,
-    hasEOL,
-  })
-  const text = textFromItems([
-    item('Two', 0, 700),
-    item('words', 18, 700, true),
-    item('a hyphen-', 0, 688, true),
-    item('ated word', 0, 676),
-    item('2', 46, 680, true),
-    item('', 0, 676, true),
-    item('Name', 0, 640),
-    item(' ', 20, 640),
-    item('Price', 120, 640, true),
-    item('next column', 300, 700),
-  ])
-  assert.equal(text, 'Two words\na hyphen-\nated word2\n\nName\tPrice\n\nnext column')
 })
 
 test('text files: encodings, line ends, characters that PostgreSQL refuses', async () => {

@@ -62,3 +62,10 @@ test('Latin words within Arabic text are separate words', async () => {
   const letters = ['م', 'ن', 'و', 'P', 'y']
   assert.equal(await readText(buildMappedPdf(letters, 'BT /F1 20 Tf 20 150 Td (BADE C) Tj ET')), 'و Py من')
 })
+
+test('a Thai mark that the file sets apart joins the letter before it', async () => {
+  const letters = ['ต', '\u0e31', '\u0e49', 'ง', 'อ']
+  const content =
+    'BT /F1 20 Tf 20 150 Td (A) Tj 1 0 0 1 44 150 Tm (B) Tj 1 0 0 1 70 150 Tm (C) Tj 1 0 0 1 84 150 Tm (DE) Tj ET'
+  assert.equal((await readText(buildMappedPdf(letters, content))).split(/\s/)[0]!.slice(0, 3), 'ตั้')
+})

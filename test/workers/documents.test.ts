@@ -152,13 +152,9 @@ test('a page that crashes a child is read by the next one, without PDFium', asyn
   const { children, seen } = createLosingChildren((kind) =>
     kind === 'document.read' && crashes-- > 0 ? 'crash' : null,
   )
-  const reader = await open(await buildTextPdf(3), {}, children)
-  const pages = await Promise.all(pageNumbers(3).map((n) => reader.read(n)))
-  assert.deepEqual(
-    pages.map(({ status }) => status),
-    ['read', 'read', 'read'],
-  )
-  assert.ok(seen.withoutPdfium >= 1)
+  const reader = await open(createPicturePdf(1), { vision: 'tesseract' }, children)
+  assert.equal((await reader.read(1)).text, 'Page 1 of 1')
+  assert.equal(seen.withoutPdfium, 1)
   await reader.close()
 })
 
@@ -284,7 +280,7 @@ test('a document that crashes its child is opened without PDFium, and then given
     const { children, seen } = createLosingChildren((kind) =>
       kind === 'document.open' && lost++ < max ? 'crash' : null,
     )
-    const reader = await open(await buildTextPdf(2), {}, children)
+    const reader = await open(createPicturePdf(2), { vision: 'tesseract' }, children)
     const page = await reader.read(1)
     if (max === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
     else assert.equal(page.detail, 'Opening the document crashed the reader twice')
@@ -293,11 +289,11 @@ test('a document that crashes its child is opened without PDFium, and then given
   }
 })
 
-test('a document that crashes PDFium stays without it, with every child', async () => {
+test('a document that crashes PDFium at its opening stays without it, with every child', async () => {
   const { children } = createLosingChildren((kind, request) =>
     kind === 'document.open' && !(request as { withoutPdfium: boolean }).withoutPdfium ? 'crash' : null,
   )
-  const reader = await open(await buildTextPdf(3), {}, children)
+  const reader = await open(createPicturePdf(3), { vision: 'tesseract' }, children)
   assert.equal((await reader.read(1)).status, 'read')
   await until('the child serves others', async () => {
     const lease = await pool.lease({ ifFree: true })

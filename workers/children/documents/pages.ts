@@ -138,20 +138,13 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  // The page for which PDFium last returned no text, so that `readPage` does not read its text layer again.
-  let without = 0
-  const readIfFast = async (pageNumber: number): Promise<PageResult | null> => {
-    const page =
-      pageNumber === without ? null : readLayer(layers, pageNumber, false, options.ocrMode === 'local')
-    if (page === null) without = pageNumber
-    return page
-  }
+  const readIfFast = async (pageNumber: number): Promise<PageResult | null> =>
+    readLayer(layers, pageNumber, options.ocrMode === 'local')
   const readPage: ReadPageByNumber = async (pageNumber) =>
     (await readIfFast(pageNumber)) ??
     (await readScan(layers, pageNumber, options)) ??
-    (await withPdfPage(looks, pageNumber, (page) =>
-      readPdfPage(page, options, () => readLayer(layers, pageNumber, true)),
-    ))
+    readLayer(layers, pageNumber) ??
+    (await withPdfPage(looks, pageNumber, (page) => readDrawing(page, options)))
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
   return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast })
@@ -191,20 +184,12 @@ async function withPdfPage<T>(
   }
 }
 
-/**
- * Reads a page's text layer with PDFium; null if pdfjs or OCR must read the page. Rotated text is accepted only with
- * `turned`, because pdfjs reads rotated lines better. With `doubted`, a short or poor layer over a scan is left to OCR.
- */
-function readLayer(
-  layers: TextLayer | null,
-  pageNumber: number,
-  turned: boolean,
-  doubted = false,
-): PageResult | null {
+/** Reads a page's text layer; null if it has none. With `doubted`, a short or poor layer over a scan is left to OCR. */
+function readLayer(layers: TextLayer | null, pageNumber: number, doubted = false): PageResult | null {
   const page = layers?.page(pageNumber)
   if (!page) return null
   try {
-    const text = page.text(MAX_CHARACTERS, turned)
+    const text = page.text(MAX_CHARACTERS)
     if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
     return createTextLayerPage(text, describeUndrawnImage(page.width, page.height))
   } finally {
@@ -253,7 +238,7 @@ function drawScan(page: TextPage | null): DrawnScan | null {
   try {
     const scan = page.scan()
     if (scan === null) return null
-    const text = scan.hasText ? page.text(MAX_CHARACTERS, false) : ''
+    const text = scan.hasText ? page.text(MAX_CHARACTERS) : ''
     if (text === null || (text !== '' && !isOverScan(page, text))) return null
     const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
     const dpi = fitDpi(page.width, page.height, wanted)
@@ -275,16 +260,8 @@ function describeUndrawnImage(width: number, height: number): PageResult['image'
   return dpi === null ? null : { png: null, ...toPixelSize(width, height, dpi) }
 }
 
-async function readPdfPage(
-  page: PdfPage,
-  options: OpenOptions,
-  again: () => PageResult | null,
-): Promise<ReadPage> {
-  const text = await page.text(MAX_CHARACTERS)
-  if (hasWords(text)) return createTextLayerPage(text, describeUndrawnImage(page.width, page.height))
-  // The page may be a rotated form, and only PDFium reads form values.
-  const turned = again()
-  if (turned !== null) return turned
+/** Draws a page and reads the drawing with OCR. */
+async function readDrawing(page: PdfPage, options: OpenOptions): Promise<ReadPage> {
   const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
   if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
   // Local OCR gets a finer image. A model gets the stored image.

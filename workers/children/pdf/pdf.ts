@@ -1,7 +1,6 @@
-/** Reads and draws PDF pages with pdfjs. The only importer of `pdfjs-dist`. */
+/** Draws PDF pages with pdfjs, and counts the pages of damaged files. The only importer of `pdfjs-dist`. */
 import { fileURLToPath } from 'node:url'
 import type { PDFDocumentLoadingTask, PDFDocumentProxy, PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
-import { hasWords } from '../documents/texts.ts'
 import {
   beginDrawing,
   type Canvas,
@@ -13,7 +12,6 @@ import {
   MAX_SOURCE_PIXELS,
   Unreadable,
 } from '../images/images.ts'
-import { type Piece, textFromPieces } from './layout.ts'
 
 /** An open PDF. Not safe for concurrent callers: pdfjs runs in the calling thread. */
 export interface Pdf {
@@ -24,8 +22,6 @@ export interface Pdf {
 }
 
 export interface PdfPage {
-  /** Returns the text layer in lines and paragraphs, at most about `limit` characters; '' if there is none. */
-  text(limit: number): Promise<string>
   /** Width in points, after the page's own rotation. */
   readonly width: number
   /** Height in points, after the page's own rotation. */
@@ -38,23 +34,6 @@ export interface PdfPage {
    */
   isIncomplete(): Promise<boolean>
   close(): void
-}
-
-interface PdfjsTextItem {
-  readonly str: string
-  readonly dir: string
-  readonly transform: number[]
-  readonly width: number
-  readonly height: number
-  readonly hasEOL: boolean
-}
-
-interface PdfjsAnnotation {
-  readonly hidden?: boolean
-  readonly fieldType?: string | null
-  readonly password?: boolean
-  readonly fieldValue?: string | readonly string[] | null
-  readonly textContent?: readonly string[]
 }
 
 const POINTS_PER_INCH = 72
@@ -207,7 +186,6 @@ export function toPixelSize(width: number, height: number, dpi: number): { width
 function createPdfPage(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): PdfPage {
   const { width, height } = page.getViewport({ scale: 1 })
   return {
-    text: (limit) => readText(page, limit),
     width,
     height,
     async draw(dpi) {
@@ -225,59 +203,5 @@ function createPdfPage(page: PDFPageProxy, isIncomplete: () => Promise<boolean>)
     },
     isIncomplete,
     close: () => void page.cleanup(),
-  }
-}
-
-async function readText(page: PDFPageProxy, limit: number): Promise<string> {
-  const items: PdfjsTextItem[] = []
-  let length = 0
-  const reader = page.streamTextContent().getReader()
-  try {
-    while (length < limit) {
-      const { done, value } = await reader.read()
-      if (done) break
-      for (const item of value.items as PdfjsTextItem[]) {
-        items.push(item)
-        length += item.str.length + 1
-      }
-    }
-    if (length >= limit) await reader.cancel(new Error('enough'))
-  } catch {
-    // The page is damaged: keep the text before the damage.
-  }
-  const text = textFromItems(items)
-  return hasWords(text) ? [text, ...(await readNotes(page))].join('\n') : text
-}
-
-/** Returns the page's form values and annotation texts, in lines. */
-async function readNotes(page: PDFPageProxy): Promise<string[]> {
-  const annotations: PdfjsAnnotation[] = await page.getAnnotations().catch(() => [])
-  return annotations.flatMap(({ hidden, fieldType, password, fieldValue, textContent }) => {
-    if (hidden || password || fieldType === 'Btn') return []
-    const shown = textContent?.some((line) => line.trim() !== '') ? textContent : fieldValue
-    return typeof shown === 'string' ? [shown] : (shown ?? [])
-  })
-}
-
-/** Lays out pdfjs text items in lines and paragraphs. */
-export function textFromItems(items: readonly PdfjsTextItem[]): string {
-  return textFromPieces(items.map(pieceOf))
-}
-
-// Undoes the rotation of an item, so that its text runs to the right. Its transform is [cos, sin, -sin, cos, x, y],
-// scaled by the size.
-function pieceOf({ str, dir, transform, width, height, hasEOL }: PdfjsTextItem): Piece {
-  const [a = 1, b = 0, c = 0, d = 1, x = 0, y = 0] = transform
-  const angle = Math.atan2(b, a)
-  const start = x * Math.cos(angle) + y * Math.sin(angle)
-  return {
-    text: str,
-    angle,
-    start,
-    end: start + width,
-    base: y * Math.cos(angle) - x * Math.sin(angle),
-    size: height || Math.hypot(c, d) || 1,
-    endsLine: hasEOL,
-    ignoresGap: dir !== 'ltr',
   }
 }

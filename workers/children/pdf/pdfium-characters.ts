@@ -76,10 +76,13 @@ const DOTLESS_LETTERS = new Map([
   [0x131, 0x69],
   [0x237, 0x6a],
 ])
-const REORDERED_TEXT_PATTERN = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644/
+const REORDERED_TEXT_PATTERN = /[`´¨¯¸ˆˇˉ˘-˝]|[\u0300-\u036f]|[\u064b-\u0652]|[\u0622-\u0627]\u0644|\s\p{M}/u
 
 export const isMark = (code: number): boolean =>
   (code >= 0x300 && code < 0x370) || (code >= 0x64b && code < 0x653)
+/** True for a mark of a script whose marks follow their letter, such as Thai. PDFium may infer a space before it. */
+const isVowelSign = (code: number): boolean =>
+  code >= 0x900 && code < 0x1e00 && /^\p{M}/u.test(String.fromCodePoint(code))
 const LAM = 0x644
 const ALEFS = new Set([0x622, 0x623, 0x625, 0x627])
 
@@ -124,6 +127,7 @@ function findMarks(
   const over = new Map<number, number[]>()
   const gone = new Set<number>()
   for (let i = 0; i < codes.length; i++) {
+    if (isVowelSign(codes[i]!)) for (let j = i - 1; j >= 0 && endsPiece(codes[j]!); j--) gone.add(j)
     const isAlone = isMark(codes[i]!) && endsPiece(codes[i - 1] ?? 32)
     if (!isAlone && !ACCENTS.has(codes[i]!)) continue
     const base = findBaseLetter(source, codes, i)

@@ -10,67 +10,74 @@ import {
 } from './pdfium-characters.ts'
 import type { Native } from './pdfium-native.ts'
 
-/**
- * Reads a page's text, at most about `limit` characters. Null if PDFium cannot map its glyphs to characters, or if much
- * of it is rotated and `turned` is false.
- */
-export function readPieces(native: Native, page: number, limit: number, turned: boolean): Piece[] | null {
+/** Reads a page's text, at most about `limit` characters. Null if PDFium cannot map its glyphs to characters. */
+export function readPieces(native: Native, page: number, limit: number): readonly Piece[] | null {
   const text = native._FPDFText_LoadPage(page)
   if (text === 0) return null
   const at = native.wasmExports.malloc(32)
   try {
     const source = { native, text, at }
     const characters = readCharacters(source, Math.max(0, Math.min(native._FPDFText_CountChars(text), limit)))
+    if (isUnmapped(characters.codes)) return null
     const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
-    if (needsPdfjs(characters) || (!turned && isTurned(source, characters, turn))) return null
-    return splitIntoWords(source, characters)
+    return sortTurnedLines(splitIntoWords(source, characters), turn)
   } finally {
     native.wasmExports.free(at)
     native._FPDFText_ClosePage(text)
   }
 }
 
-// This many standalone combining marks mean that PDFium has split words apart.
-const MIN_STANDALONE_MARKS = 3
-
 /**
- * True if pdfjs must read the page. Without a mapping to characters PDFium returns the font's own codes, mostly small
- * numbers. An unmapped ligature is a zero within a word. PDFium may also separate combining marks from their words.
+ * True if the font does not map its glyphs to characters. PDFium then returns the font's own codes, mostly small numbers.
+ * An unmapped ligature is a zero within a word.
  */
-export function needsPdfjs({ codes, slice }: Pick<PageCharacters, 'codes' | 'slice'>): boolean {
+export function isUnmapped(codes: ArrayLike<number>): boolean {
   let strange = 0
-  let marks = 0
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i]!
-    if (code >= 0x300 && endsPiece(codes[i - 1] ?? 32) && /^\p{M}/u.test(slice(i, i + 1))) marks++
     if (code === 0xfffd || (code < 0x20 && code !== 2 && code !== 9 && code !== 10 && code !== 13)) strange++
     if (code === 0 && isLetter(codes[i - 1]) && isLetter(codes[i + 1])) return true
   }
-  return strange > codes.length / 100 || marks >= MIN_STANDALONE_MARKS
+  return strange > codes.length / 100
 }
 
 const isLetter = (code = 0): boolean => (code >= 65 && code <= 90) || (code >= 97 && code <= 122)
 
-// The number of characters sampled to judge a page.
-const SAMPLE_COUNT = 40
+// Multiples of the size. Two parts of a turned line that are closer than this are one word that PDFium has split.
+const MAX_SPLIT_GAP = 0.15
+const MAX_LINE_SHIFT = 0.3
 
-/** True if over 10 % of the text does not run to the right on the displayed page. PDFium mixes up such lines. */
-function isTurned(
-  { native, text, at }: CharacterSource,
-  { codes, numberOf }: PageCharacters,
-  turn: number,
-): boolean {
-  let turned = 0
-  let seen = 0
-  const step = Math.max(1, Math.floor(codes.length / SAMPLE_COUNT))
-  for (let i = 0; i < codes.length; i += step) {
-    if (endsPiece(codes[i]!) || native._FPDFText_GetMatrix(text, numberOf(i), at) === 0) continue
-    const [a, b] = [native.HEAPF32[at >> 2]!, native.HEAPF32[(at >> 2) + 1]!]
-    seen++
-    if (Math.cos(Math.atan2(b, a) - turn) < 0.7) turned++
+/**
+ * Sorts the words that do not run to the right on the displayed page by angle, line and place, and puts them last.
+ * PDFium mixes up such lines.
+ */
+function sortTurnedLines(words: readonly Piece[], turn: number): readonly Piece[] {
+  const isTurned = ({ angle }: Piece): boolean => Math.cos(angle - turn) < 0.7
+  const isSameAngle = (a: Piece, b: Piece): boolean => Math.abs(a.angle - b.angle) < 0.01
+  const lines: Piece[][] = []
+  for (const word of words
+    .filter(isTurned)
+    .sort((a, b) => (isSameAngle(a, b) ? b.base - a.base : a.angle - b.angle))) {
+    const [first] = lines.at(-1) ?? []
+    if (first && isSameAngle(first, word) && first.base - word.base < MAX_LINE_SHIFT * word.size)
+      lines.at(-1)!.push(word)
+    else lines.push([word])
   }
-  return turned > seen / 10
+  if (lines.length === 0) return words
+  return [...words.filter((word) => !isTurned(word)), ...lines.flatMap(sortLine)]
 }
+
+function sortLine(words: readonly Piece[]): Piece[] {
+  const line = words.toSorted((a, b) => a.start - b.start)
+  return line.map((word, i) => {
+    const next = line[i + 1]
+    const isSplit = next !== undefined && next.start - word.end < MAX_SPLIT_GAP * word.size
+    return { ...word, text: isSplit ? word.text.trimEnd() : word.text, endsLine: next === undefined }
+  })
+}
+
+// The number of characters sampled to judge a page's spaces.
+const SAMPLE_COUNT = 40
 
 /** True if PDFium inferred most spaces from gaps. It misses gaps narrower than a quarter of the size. */
 function hasFoundSpaces({ native, text }: CharacterSource, { codes, numberOf }: PageCharacters): boolean {

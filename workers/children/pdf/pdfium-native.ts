@@ -67,6 +67,5 @@ export interface Native {
   _FPDFText_IsGenerated(text: number, index: number): number
   _FPDFText_GetCharAngle(text: number, index: number): number
   _FPDFText_GetCharOrigin(text: number, index: number, x: number, y: number): number
-  _FPDFText_GetMatrix(text: number, index: number, matrix: number): number
   _FPDFText_GetLooseCharBox(text: number, index: number, rectangle: number): number
 }

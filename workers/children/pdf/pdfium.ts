@@ -10,10 +10,7 @@ import { readPieces } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
 import { describeScan, drawGrey, type Scan } from './pdfium-scan.ts'
 
-/**
- * A PDF opened by PDFium. The reader tries PDFium first, because it reads a page of text in a quarter of the time of
- * pdfjs. Pages that PDFium cannot open or cannot map to characters are left to pdfjs.
- */
+/** A PDF opened by PDFium, which reads the text layer. OCR reads the pages that PDFium cannot open or map to characters. */
 export interface TextLayer {
   /** The file's own page count, which may be wrong. */
   readonly pageCount: number
@@ -31,9 +28,9 @@ export interface TextPage {
   readonly height: number
   /**
    * Returns the text in lines and paragraphs, at most about `limit` characters. Null if PDFium cannot map its glyphs to
-   * characters, or if much of it is rotated and `turned` is false.
+   * characters.
    */
-  text(limit: number, turned: boolean): string | null
+  text(limit: number): string | null
   /** Describes a scanned page; null unless the page consists of opaque pictures and, optionally, text. */
   scan(): Scan | null
   /** Draws the page on white in grey levels, at this size in pixels; null if it is too large or memory is short. */
@@ -121,8 +118,8 @@ function openPage(native: Native, document: number, index: number): TextPage | n
   return {
     width: native._FPDF_GetPageWidthF(page),
     height: native._FPDF_GetPageHeightF(page),
-    text: (limit, turned) => {
-      const pieces = readPieces(native, page, limit, turned)
+    text: (limit) => {
+      const pieces = readPieces(native, page, limit)
       return pieces && textFromPieces(appendFields(pieces, fields))
     },
     scan: () => describeScan(native, page),

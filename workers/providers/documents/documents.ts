@@ -2,9 +2,14 @@
 import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
 import { createUnreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
-import type { OcrMode, ReadPage } from '../../children/work.ts'
+import type { ReadPage } from '../../children/work.ts'
 import { readPageByModel } from './model-page.ts'
-import { type DocumentOptions, type OpenedChild, OpenedChildren } from './opened-children.ts'
+import {
+  type DocumentOptions,
+  type ExtraOptions,
+  type OpenedChild,
+  OpenedChildren,
+} from './opened-children.ts'
 
 // Minimum batch of pages with a text layer: transferring a single page costs a third of the time to read it.
 const MIN_BATCH = 4
@@ -230,19 +235,15 @@ class DocumentReader implements PageReader {
   }
 
   /** Reads a page in a new child; after a crash, again without PDFium. */
-  async #readSeparately(
-    requested: RequestedPage,
-    mode: { withoutPdfium: boolean; sight?: OcrMode },
-  ): Promise<void> {
-    this.#children.withoutPdfium ||= mode.withoutPdfium
+  async #readSeparately(requested: RequestedPage, options: ExtraOptions): Promise<void> {
     try {
-      const { lease } = await this.#children.openExtra(mode.sight)
+      const { lease } = await this.#children.openExtra(options)
       const [page] = await this.#children.read(lease, [requested.page]).finally(() => lease.release())
       await this.#complete(page!, requested)
     } catch (error) {
       if (!(error instanceof ChildLost)) requested.reject(error)
-      else if (!mode.withoutPdfium && !error.isOverTime)
-        await this.#readSeparately(requested, { ...mode, withoutPdfium: true })
+      else if (options.withoutPdfium !== true && !error.isOverTime)
+        await this.#readSeparately(requested, { ...options, withoutPdfium: true })
       else requested.resolve(createLostPage('Reading the page', error, this.#limits))
     }
   }
@@ -255,7 +256,7 @@ class DocumentReader implements PageReader {
       if (byModel !== null) return requested.resolve(byModel)
       const { image } = page
       const resolve = (read: PageResult): void => requested.resolve({ ...read, image })
-      await this.#readSeparately({ ...requested, resolve }, { withoutPdfium: false, sight: 'local' })
+      await this.#readSeparately({ ...requested, resolve }, { sight: 'local' })
     } catch (error) {
       requested.reject(error)
     }

@@ -39,6 +39,12 @@ export interface OpenedChild {
   readonly openingMs: number
 }
 
+export interface ExtraOptions {
+  readonly sight?: OcrMode
+  /** True after PDFium may have crashed on a page: OCR reads the drawing of pdfjs. */
+  readonly withoutPdfium?: boolean
+}
+
 /**
  * Child processes that have one document open. The reader adds a child when parallel reading pays off. Idle children are
  * kept for the next pages, and released when none come or others wait.
@@ -46,8 +52,6 @@ export interface OpenedChild {
 export class OpenedChildren {
   /** Children in use, idle or still being leased. */
   size = 0
-  /** True once PDFium may have crashed a child. */
-  withoutPdfium = false
   /** CPU time of the document in all its children, in ms. */
   cpuMs = 0
   readonly limits: Limits
@@ -57,6 +61,8 @@ export class OpenedChildren {
   readonly #sight: OcrMode
   readonly #signal: AbortSignal
   readonly #idle = new Map<OpenedChild, NodeJS.Timeout>()
+  // True once opening the document has crashed a child.
+  #withoutPdfium = false
   // A weak reference, so that the bytes stay cached only while memory allows. Several children may open the document in
   // succession.
   #bytes: WeakRef<Uint8Array> | null = null
@@ -122,8 +128,11 @@ export class OpenedChildren {
    * Opens the document in a child that does not count towards `size`. The caller releases its lease.
    * @throws ChildLost if the document can't be opened.
    */
-  async openExtra(sight = this.#sight): Promise<OpenedChild> {
-    return this.#openIn(await this.#lease(), sight)
+  async openExtra({
+    sight = this.#sight,
+    withoutPdfium = this.#withoutPdfium,
+  }: ExtraOptions): Promise<OpenedChild> {
+    return this.#openIn(await this.#lease(), sight, withoutPdfium)
   }
 
   /** Reads pages in a child. @throws ChildLost. */
@@ -183,9 +192,12 @@ export class OpenedChildren {
   }
 
   /** Opens the document in a child; after a crash, in another one without PDFium. */
-  async #openIn(lease: ChildLease, sight: OcrMode): Promise<OpenedChild> {
+  async #openIn(
+    lease: ChildLease,
+    sight: OcrMode,
+    withoutPdfium = this.#withoutPdfium,
+  ): Promise<OpenedChild> {
     const since = performance.now()
-    const { withoutPdfium } = this
     try {
       await sendBytes(lease, await this.#document())
       const { mediaType, password = null, languages, maxPages } = this.#options
@@ -204,7 +216,7 @@ export class OpenedChildren {
       lease.release()
       this.#countLoss(error)
       if (withoutPdfium || !(error instanceof ChildLost) || error.isOverTime) throw error
-      this.withoutPdfium = true
+      this.#withoutPdfium = true
       return this.#openIn(await this.#lease(), sight)
     }
   }
