@@ -18,13 +18,16 @@ import { webhookErrors } from './webhooks/errors.ts'
  * status. Routes declare the codes they can return, jobs store `{code, detail}`, and OpenAPI lists both.
  */
 
+/**
+ * Rule for a job that failed. `free`: the retry costs no try, because the job did not get its chance. Examples are an
+ * outage, a shortage of the machine, and a provider that the service does not ask.
+ */
+export type Retry = 'never' | 'later' | 'free'
+
 interface ErrorRow {
   /** Public text. The failure's data fills its `{name}` placeholders. Never contains exception text. */
   readonly detail: string
-  /**
-   * Set if jobs that fail with this error are retried. `free`: the failure costs no try, because the job did not get its
-   * chance. Examples are an outage, a shortage of the machine, and a provider that the service does not ask.
-   */
+  /** Set if jobs that fail with this error are retried. */
   readonly retry?: 'later' | 'free'
   /** Public code, if it differs from the error's key in the table. */
   readonly code?: string
@@ -96,6 +99,8 @@ interface FailureOptions {
   readonly cause?: unknown
   readonly problems?: readonly InputProblem[]
   readonly retryAfter?: number
+  /** Takes precedence over the rule of the code. */
+  readonly retry?: Retry
   /** Scope that an API key lacks. */
   readonly scope?: string
 }
@@ -107,6 +112,7 @@ export class Failure extends Error {
   readonly problems: readonly InputProblem[] | undefined
   /** Seconds after which a retry can help; undefined if unknown. */
   readonly retryAfter: number | undefined
+  readonly retry: Retry
   /** Scope that an API key lacks; only set for `auth.scope`. */
   readonly scope: string | undefined
 
@@ -117,11 +123,12 @@ export class Failure extends Error {
     this.detail = detail
     this.problems = options?.problems
     this.retryAfter = options?.retryAfter
+    this.retry = options?.retry ?? getErrorRow(code).retry ?? 'never'
     this.scope = options?.scope
   }
 
   get retryable(): boolean {
-    return 'retry' in errorTable[this.code]
+    return this.retry !== 'never'
   }
 }
 
@@ -138,12 +145,6 @@ export function fail(
     String(data[name] ?? name),
   )
   return new Failure(code, detail, options)
-}
-
-/** True if a job that fails with this code has not had its chance, so that the failure costs no try. */
-export function costsNoTry(code: string): boolean {
-  const row: ErrorRow | undefined = errorTable[code as ErrorCode]
-  return row?.retry === 'free'
 }
 
 /** Returns the table row of a code. Its text still contains the placeholders. */

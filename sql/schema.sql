@@ -401,12 +401,14 @@ create table comms_send (
   owner_id integer,
   job_id uuid not null,
   recipients text[] not null,
+  deliveries jsonb not null default '[]'::jsonb,
   message jsonb,
   status text not null default 'queued'::text,
   attachments jsonb not null default '[]'::jsonb,
   template text,
   send_at timestamp with time zone,
   requests integer not null default 0,
+  next_attempt_at timestamp with time zone,
   attempt integer,
   provider_id text,
   provider_status text,
@@ -420,6 +422,7 @@ create table comms_send (
   constraint comms_send_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE SET NULL,
   constraint comms_send_attachments_check CHECK (((jsonb_typeof(attachments) = 'array'::text) AND ((channel = 'email'::text) OR (attachments = '[]'::jsonb)))),
   constraint comms_send_channel_check CHECK ((channel = ANY (ARRAY['email'::text, 'sms'::text, 'call'::text]))),
+  constraint comms_send_deliveries_check CHECK ((jsonb_typeof(deliveries) = 'array'::text)),
   constraint comms_send_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint comms_send_message_check CHECK (((message IS NOT NULL) OR (status = ANY (ARRAY['sent'::text, 'cancelled'::text])) OR (provider_id IS NOT NULL))),
   constraint comms_send_provider_id_check CHECK (((status <> ALL (ARRAY['delivered'::text, 'bounced'::text, 'complained'::text])) OR (provider_id IS NOT NULL))),
@@ -1944,6 +1947,12 @@ CREATE OR REPLACE FUNCTION public.blog_tags_rebuild(posts bigint[])
  LANGUAGE plpgsql
 AS $function$a00b408beeb84f80b682c2710a194960$function$;
 
+CREATE OR REPLACE FUNCTION public.comms_deliveries_merge(deliveries jsonb, outcomes jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE
+RETURN (SELECT COALESCE(jsonb_agg((d.value || COALESCE((comms_deliveries_merge.outcomes -> (d.value ->> 'address'::text)), '{}'::jsonb)) ORDER BY d.ordinality), '[]'::jsonb) AS "coalesce" FROM jsonb_array_elements(comms_deliveries_merge.deliveries) WITH ORDINALITY d(value, ordinality));
+
 CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  RETURNS integer
  LANGUAGE plpgsql
@@ -1967,13 +1976,24 @@ CREATE OR REPLACE FUNCTION public.comms_rank(status text, provider_id text)
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (provider_id IS NULL) THEN 0 ELSE COALESCE(array_position(ARRAY['sent'::text, 'delivered'::text, 'failed'::text, 'bounced'::text, 'complained'::text], status), 0) END;
 
+CREATE OR REPLACE FUNCTION public.comms_recipients_json(s comms_send)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN (SELECT COALESCE(json_agg(json_build_object('address', (d.value ->> 'address'::text), 'status', COALESCE((d.value ->> 'status'::text), CASE WHEN (((comms_recipients_json.s).provider_id IS NOT NULL) AND (jsonb_array_length((comms_recipients_json.s).deliveries) > 1)) THEN 'sent'::text ELSE (comms_recipients_json.s).status END), 'detail', COALESCE((d.value ->> 'detail'::text), CASE WHEN (jsonb_array_length((comms_recipients_json.s).deliveries) = 1) THEN (comms_recipients_json.s).detail ELSE NULL::text END)) ORDER BY d.ordinality), '[]'::json) AS "coalesce" FROM jsonb_array_elements((comms_recipients_json.s).deliveries) WITH ORDINALITY d(value, ordinality));
+
 CREATE OR REPLACE FUNCTION public.comms_send_cancel(send_id uuid)
  RETURNS TABLE(status text, job_id uuid)
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$33897e3d2b4c2fedaec882a6cd9e91d0$function$;
+AS $function$dc2cfc121d5de3735093848e3dace040$function$;
+
+CREATE OR REPLACE FUNCTION public.comms_send_close(ids uuid[], outcome text, code text, reason text, outcomes jsonb DEFAULT '{}'::jsonb)
+ RETURNS void
+ LANGUAGE sql
+AS $function$fe125c4a589e92840d97388869df533b$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_count_delete()
  RETURNS trigger
@@ -2016,7 +2036,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_settle(ended job)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$cc92a450309164bf45849635b75c1162$function$;
+AS $function$e95e96661f06aaf3c32f6dd9517f5021$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_template_json(t comms_template)
  RETURNS json

@@ -42,6 +42,8 @@ export interface NewSend {
   readonly template?: string | null
   /** Attachments, which only mail supports. */
   readonly attachments?: readonly SendAttachment[]
+  /** All recipients, also of copies; defaults to `recipients`. */
+  readonly addresses?: readonly string[]
 }
 
 const SendAttachment = z.object({
@@ -53,11 +55,14 @@ const SendAttachment = z.object({
 /** A stored document that is attached to a mail. */
 export type SendAttachment = z.output<typeof SendAttachment>
 
+const listDeliveries = (addresses: readonly string[]): string =>
+  JSON.stringify([...new Set(addresses)].map((address) => ({ address })))
+
 export const insertSend = (send: NewSend): Query<unknown> =>
   sql.type(noRows)`
-    insert into comms_send (id, channel, owner_id, job_id, recipients, message, status, send_at, template, attachments)
+    insert into comms_send (id, channel, owner_id, job_id, recipients, deliveries, message, status, send_at, template, attachments)
     values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
-      ${sql.array(send.recipients, 'text')}, ${JSON.stringify(send.message)}::jsonb,
+      ${sql.array(send.recipients, 'text')}, ${listDeliveries(send.addresses ?? send.recipients)}::jsonb, ${JSON.stringify(send.message)}::jsonb,
       ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz,
       ${send.template ?? null}, ${JSON.stringify(send.attachments ?? [])}::jsonb)`
 
@@ -72,8 +77,8 @@ export const computeMsUntil = (time: string): Query<{ ms: number }> =>
 /** Records a mail about an account, once per job and without its text. Only admins can see it. */
 export const insertAccountMail = (jobId: string, recipient: string, subject: string): Query<unknown> =>
   sql.type(noRows)`
-    insert into comms_send (id, channel, purpose, job_id, recipients, message)
-    values (${jobId}::uuid, 'email', 'account', ${jobId}::uuid, array[${recipient}::text],
+    insert into comms_send (id, channel, purpose, job_id, recipients, deliveries, message)
+    values (${jobId}::uuid, 'email', 'account', ${jobId}::uuid, array[${recipient}::text], ${listDeliveries([recipient])}::jsonb,
       ${JSON.stringify({ to: [recipient], subject })}::jsonb)
     on conflict on constraint comms_send_pkey do nothing`
 
@@ -81,6 +86,9 @@ const Send = z.object({
   id: z.string(),
   owner_id: z.number().nullable(),
   recipients: z.array(z.string()),
+  deliveries: z.array(
+    z.object({ address: z.string(), status: z.string().optional(), detail: z.string().nullish() }),
+  ),
   message: z.unknown(),
   attachments: z.array(SendAttachment),
   status: z.enum(SEND_STATUSES),
@@ -91,13 +99,16 @@ const Send = z.object({
   created_ms: z.number(),
   /** Scheduled time in ms; the creation time if the message was not scheduled. */
   due_ms: z.number(),
+  /** Time since `due_ms`, on the database's clock. */
+  waited_ms: z.number(),
   requested_ms: z.number().nullable(),
 })
 export type Send = z.output<typeof Send>
 
-const SEND_COLUMNS = sql.fragment`id, owner_id, recipients, message, attachments, status, provider_id, provider_status, detail,
+const SEND_COLUMNS = sql.fragment`id, owner_id, recipients, deliveries, message, attachments, status, provider_id, provider_status, detail,
   extract(epoch from created_at)::float8 * 1000 as created_ms,
   extract(epoch from coalesce(send_at, created_at))::float8 * 1000 as due_ms,
+  extract(epoch from now() - coalesce(send_at, created_at))::float8 * 1000 as waited_ms,
   extract(epoch from requested_at)::float8 * 1000 as requested_ms`
 
 export const findSendById = (id: string): Query<Send> =>
@@ -114,33 +125,68 @@ export const beginSendRequest = (
 ): Query<Send> =>
   sql.type(Send)`
     update comms_send set status = 'sending', requests = requests + 1, job_id = ${jobId}::uuid, attempt = ${attempt},
-      requested_at = clock_timestamp(), settled_at = null, error_code = null, detail = null
+      requested_at = clock_timestamp(), next_attempt_at = null, settled_at = null, error_code = null, detail = null
     where id = ${id}::uuid and provider_id is null
       and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and ${repeatable}))
     returning ${SEND_COLUMNS}`
 
+/** Outcomes of recipients by address. Without a status, the recipient has no outcome yet. */
+export type Outcomes = Readonly<
+  Record<string, { readonly status?: 'sent' | 'failed'; readonly detail?: string }>
+>
+
 /** Marks a message as accepted by the provider, even after `unknown`. No row if it has another outcome. */
 export const markSent = (
   id: string,
-  accepted: { providerId: string | null; status: string; detail: string | null },
+  accepted: {
+    providerId: string | null
+    status: string
+    detail: string | null
+    outcomes?: Outcomes | undefined
+  },
 ): Query<Send> =>
   sql.type(Send)`
     update comms_send set status = 'sent', provider_id = ${accepted.providerId}, provider_status = ${accepted.status},
+      deliveries = comms_deliveries_merge(deliveries, ${JSON.stringify(accepted.outcomes ?? {})}::jsonb),
       detail = ${accepted.detail}, message = null, settled_at = now()
     where id = ${id}::uuid and status in ('sending', 'unknown')
       and not exists (select from comms_send other where other.channel = comms_send.channel
         and other.provider_id = ${accepted.providerId}::text and other.id <> comms_send.id)
     returning ${SEND_COLUMNS}`
 
-/**
- * Marks a message as failed. Requires that the provider certainly rejected this attempt. Does not affect a later
- * attempt's request.
- */
-export const markFailed = (id: string, attempt: number, code: string, detail: string): Query<unknown> =>
+// The messages whose request of this attempt the provider certainly rejected. Not those with a later attempt's request.
+const isRejectedIn = (id: string, attempt: number) => sql.fragment`id = ${id}::uuid and provider_id is null
+  and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
+
+/** Marks a message as failed, for the recipients that it has not reached. */
+export const markFailed = (
+  id: string,
+  attempt: number,
+  failure: { readonly code: string; readonly detail: string; readonly outcomes?: Outcomes },
+): Query<unknown> =>
   sql.type(noRows)`
-    update comms_send set status = 'failed', error_code = ${code}, detail = ${detail}, settled_at = now()
-    where id = ${id}::uuid and provider_id is null
-      and (status in ('scheduled', 'queued', 'failed') or (status = 'sending' and attempt = ${attempt}))`
+    select comms_send_close(array[id], 'failed', ${failure.code}, ${failure.detail}, ${JSON.stringify(failure.outcomes ?? {})}::jsonb)
+    from comms_send where ${isRejectedIn(id, attempt)} for update`
+
+/**
+ * Queues a message again that the provider did not accept for now. A message that the provider may have accepted stays
+ * `sending`.
+ */
+export const markDeferred = (
+  id: string,
+  attempt: number,
+  deferral: {
+    readonly seconds: number
+    readonly detail: string
+    readonly isUncertain: boolean
+    readonly outcomes?: Outcomes
+  },
+): Query<unknown> =>
+  sql.type(noRows)`
+    update comms_send set status = ${deferral.isUncertain ? 'sending' : 'queued'}, detail = ${deferral.detail},
+      next_attempt_at = now() + make_interval(secs => ${deferral.seconds}), error_code = null, settled_at = null,
+      deliveries = comms_deliveries_merge(deliveries, ${JSON.stringify(deferral.outcomes ?? {})}::jsonb)
+    where ${isRejectedIn(id, attempt)}`
 
 /**
  * Cancels a message and its job, unless a request is under way. Returns the resulting status, which is not `cancelled`
@@ -153,7 +199,7 @@ export const cancelSend = (id: string): Query<{ status: string; job_id: string }
 /** Marks the outcome of a message as unknown. No row if the message is no longer `sending`. */
 export const markUnknown = (id: string, detail: string): Query<Send> =>
   sql.type(Send)`
-    update comms_send set status = 'unknown', detail = ${detail}, settled_at = now()
+    update comms_send set status = 'unknown', detail = ${detail}, next_attempt_at = null, settled_at = now()
     where id = ${id}::uuid and status = 'sending' returning ${SEND_COLUMNS}`
 
 /** Finds the provider ids of messages to a recipient that were requested since a time (ms since the epoch). */
@@ -191,15 +237,15 @@ export const closeOrphanedSends = (limit: number): Query<{ count: number }> =>
       where s.status in ('scheduled', 'queued', 'sending') and s.created_at < now() - interval '10 seconds'
         and not exists (select from job where job.id = s.job_id and job.finished_at is null)
       order by s.id limit ${limit} for update skip locked
+    ), unknown as (
+      update comms_send s set settled_at = now(), status = 'unknown', next_attempt_at = null,
+        detail = 'The job ended while a request was under way'
+      from orphan where s.id = orphan.id and orphan.status = 'sending'
     ), closed as (
-      update comms_send s set settled_at = now(),
-        status = case orphan.status when 'sending' then 'unknown' else 'failed' end,
-        error_code = case orphan.status when 'sending' then null else 'job.cancelled' end,
-        detail = case orphan.status when 'sending' then 'The job ended while a request was under way'
-          else 'The job ended before a request went out' end
-      from orphan where s.id = orphan.id returning s.id
+      select comms_send_close(array(select id from orphan where status <> 'sending'), 'failed', 'job.cancelled',
+        'The job ended before a request went out')
     )
-    select count(*)::int as count from closed`
+    select count(*)::int as count from orphan, closed`
 
 /** A provider's report about a message that it had accepted. */
 export interface SendEvent {
@@ -236,8 +282,8 @@ export const applySendEvents = (events: readonly SendEvent[]): Query<{ moved: nu
 
 // Statements for the edge. `who` is the caller's account id. `everything` is true for admins.
 
-const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'status', s.status,
-  'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
+const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'recipients', comms_recipients_json(s),
+  'status', s.status, 'next_attempt_at', iso(s.next_attempt_at), 'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
   'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'attachments', s.attachments, 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`
 

@@ -5,11 +5,12 @@
 -- Status of a message:
 --
 -- - scheduled: no request has been sent, and none will be before `send_at`
--- - queued: no request has been sent
+-- - queued: no request is under way. With `next_attempt_at`: the provider did not accept the last one for now, and the
+--   job retries it. Some recipients of an email may already have it
 -- - sending: a request is being sent, and may have been accepted
 -- - sent: the provider has accepted the request
--- - failed: the last request was certainly not accepted; the job may retry it. With a `provider_id`: the provider
---   accepted the message but failed to deliver it
+-- - failed: no request was accepted, and none follows. With a `provider_id`: the provider accepted the message but
+--   failed to deliver it
 -- - unknown: a request was sent, and its outcome could not be determined
 -- - cancelled: the job was cancelled before a request was accepted; the message will never be sent
 -- - delivered: the message has reached all recipients that the provider has reported on
@@ -27,6 +28,9 @@ create table comms_send (
   -- The job that sends the message. No foreign key, because the pruner deletes the job first.
   job_id uuid not null,
   recipients text[] not null,
+  -- All recipients of an email, also of copies: [{address, status?, detail?}]. `status` is sent, queued, failed or
+  -- cancelled if the mail server has treated this recipient unlike the others. Otherwise the status of the message holds.
+  deliveries jsonb not null default '[]',
   -- The content in the format of the channel's task. Cleared once the message is sent or cancelled.
   message jsonb,
   status text not null default 'queued',
@@ -38,6 +42,8 @@ create table comms_send (
   -- When the job is due; null for immediately.
   send_at timestamptz,
   requests integer not null default 0,
+  -- When the job retries a request that was not accepted; null before the first one.
+  next_attempt_at timestamptz,
   -- The job's attempt that sent the last request.
   attempt integer,
   -- The provider's id and state of the message, as of its acceptance or of the last event that changed the state. An
@@ -62,6 +68,7 @@ create table comms_send (
   constraint comms_send_scheduled_check check (status <> 'scheduled' or send_at is not null),
   constraint comms_send_requested_check check (status in ('scheduled', 'queued', 'failed', 'cancelled') or requested_at is not null),
   constraint comms_send_settled_check check ((status not in ('scheduled', 'queued', 'sending')) = (settled_at is not null)),
+  constraint comms_send_deliveries_check check (jsonb_typeof(deliveries) = 'array'),
   constraint comms_send_attachments_check check (jsonb_typeof(attachments) = 'array' and (channel = 'email' or attachments = '[]')),
   constraint comms_send_error_check check ((status = 'failed') = (error_code is not null)),
   constraint comms_send_message_check check (message is not null or status in ('sent', 'cancelled') or provider_id is not null),

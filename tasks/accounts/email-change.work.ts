@@ -16,9 +16,19 @@ export async function run(
   const hours = settings.verifyTokenSeconds / 3600
   const { old_email: old, new_email: address, full_name: name } = found
   if (side === 'old')
-    await mailOnce(ctx, old, composeOldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours))
+    await mailOnce(
+      ctx,
+      old,
+      composeOldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours),
+      settings.verifyTokenSeconds,
+    )
   else if (found.is_taken) await mailUnsolicited(ctx, address, composeAddressInUseEmail(address))
   else
-    await mailUnsolicited(ctx, address, composeNewAddressEmail(address, settings.publicBaseUrl, token, hours))
+    await mailUnsolicited(
+      ctx,
+      address,
+      composeNewAddressEmail(address, settings.publicBaseUrl, token, hours),
+      settings.verifyTokenSeconds,
+    )
   return {}
 }

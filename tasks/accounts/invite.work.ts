@@ -20,6 +20,6 @@ export async function run(
     found.status === 'accepted'
       ? composeMemberAddedEmail(to)
       : composeInviteEmail(to, settings.publicBaseUrl, token, days)
-  await mailUnsolicited(ctx, email, mail)
+  await mailUnsolicited(ctx, email, mail, settings.inviteTokenSeconds)
   return {}
 }

@@ -13,15 +13,22 @@ const UNSOLICITED_PERIOD_SECONDS = 3600
 
 /**
  * Sends an email through the send ledger, only once even if its job runs again. The ledger stores only the subject and
- * the recipient, because the body may contain tokens. Each attempt builds the body again.
+ * the recipient, because the body may contain tokens. Each attempt builds the body again. An email with a token is
+ * retried until its token expires, after `tokenSeconds`.
  */
-export async function mailOnce(ctx: TaskContext, to: string, email: Email): Promise<void> {
+export async function mailOnce(
+  ctx: TaskContext,
+  to: string,
+  email: Email,
+  tokenSeconds?: number,
+): Promise<void> {
   const { job, providers } = ctx
   await ctx.db.run(insertAccountMail(job.id, to, email.subject))
   await sendOnce(ctx, job.id, ({ id, created_ms: dateMs }) => ({
     channel: 'email',
     isIdempotent: providers.comms.isEmailIdempotent,
     failureCode: 'email.failed',
+    retryMs: tokenSeconds === undefined ? ctx.settings.email.retryMs : tokenSeconds * 1000,
     submit: async (request) => {
       await rejectSuppressedAddresses(ctx.db, [to])
       return providers.comms.email({ id, dateMs, to: [to], ...email }, request)
@@ -33,7 +40,12 @@ export async function mailOnce(ctx: TaskContext, to: string, email: Email): Prom
  * Sends an email like `mailOnce`, for emails that anyone can trigger to another person's address. Each address gets at
  * most ten per hour, so that many clients together cannot flood a mailbox. Further emails are dropped and logged.
  */
-export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email): Promise<void> {
+export async function mailUnsolicited(
+  ctx: TaskContext,
+  to: string,
+  email: Email,
+  tokenSeconds?: number,
+): Promise<void> {
   // Count only the first attempt of a job.
   if (ctx.job.attempt === 1) {
     const address = digestOf(to).toString('hex')
@@ -46,5 +58,5 @@ export async function mailUnsolicited(ctx: TaskContext, to: string, email: Email
       return
     }
   }
-  await mailOnce(ctx, to, email)
+  await mailOnce(ctx, to, email, tokenSeconds)
 }

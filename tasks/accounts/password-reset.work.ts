@@ -24,6 +24,6 @@ export async function run(
   if ((await db.maybeOne(stored)) === null) return {}
   const minutes = settings.resetTokenSeconds / 60
   const mail = composePasswordResetEmail(to, settings.publicBaseUrl, token, minutes)
-  await mailUnsolicited(ctx, to.email, mail)
+  await mailUnsolicited(ctx, to.email, mail, settings.resetTokenSeconds)
   return {}
 }

@@ -25,6 +25,6 @@ export async function run(
   if ((await db.maybeOne(stored)) === null) return {}
   const hours = settings.verifyTokenSeconds / 3600
   const mail = composeVerificationEmail(to, settings.publicBaseUrl, token, hours)
-  await mailUnsolicited(ctx, to.email, mail)
+  await mailUnsolicited(ctx, to.email, mail, settings.verifyTokenSeconds)
   return {}
 }

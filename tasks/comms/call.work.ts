@@ -3,6 +3,7 @@ import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
 import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
+import type { TelephonySettings } from './settings.ts'
 
 interface CallPayload {
   readonly send_id: string
@@ -22,7 +23,7 @@ const CallContent = z.strictObject({ to: z.string(), script_url: z.string(), tim
 
 /** Creates the adapter that places a call and looks it up at the provider. */
 export const createCallAdapter =
-  (comms: Comms) =>
+  (comms: Comms, { retryMs }: TelephonySettings) =>
   (row: Send): ChannelAdapter => {
     const { to, script_url: scriptUrl, timeout } = CallContent.parse(row.message)
     const message = { id: row.id, to, scriptUrl, ...(timeout === undefined ? {} : { timeout }) }
@@ -30,6 +31,7 @@ export const createCallAdapter =
       channel: 'call',
       isIdempotent: false,
       failureCode: 'telephony.failed',
+      retryMs,
       submit: (request) => comms.call(message, request),
       find: (sinceMs, signal) => comms.findCall(message, sinceMs, signal),
       lookupDelaysMs: comms.lookupDelaysMs,
@@ -38,7 +40,7 @@ export const createCallAdapter =
 
 /** Runs `comms.call`. */
 export async function run(ctx: TaskContext, { send_id, to }: CallPayload): Promise<CallResult> {
-  const send = await sendOnce(ctx, send_id, createCallAdapter(ctx.providers.comms))
+  const send = await sendOnce(ctx, send_id, createCallAdapter(ctx.providers.comms, ctx.settings.telephony))
   if (send.status === 'unknown')
     return { id: send.id, sid: null, to, status: 'unknown', message: describeUnknown(send) }
   return {

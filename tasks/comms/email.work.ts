@@ -32,11 +32,14 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     channel: 'email',
     isIdempotent: comms.isEmailIdempotent,
     failureCode: 'email.failed',
+    retryMs: ctx.settings.email.retryMs,
     submit: async (request) => {
       const message = buildMessage(row)
       await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
-      await rejectSuppressedAddresses(ctx.db, [...message.to, ...(message.cc ?? []), ...(message.bcc ?? [])])
-      return comms.email({ ...message, attachments: await loadAttachments(ctx, row) }, request)
+      const pending = row.deliveries.flatMap(({ address, status }) => (status === undefined ? [address] : []))
+      await rejectSuppressedAddresses(ctx.db, pending)
+      const limit = pending.length < row.deliveries.length ? { pending } : {}
+      return comms.email({ ...message, ...limit, attachments: await loadAttachments(ctx, row) }, request)
     },
   }))
   if (send.status === 'unknown')

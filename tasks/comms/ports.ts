@@ -1,3 +1,5 @@
+import type { Outcomes } from '../../sql/comms/sends.ts'
+
 /** The tasks' interface to email, text messages and calls. `workers/providers` implements it. */
 
 /** An email to send. */
@@ -13,6 +15,8 @@ export interface EmailMessage {
   readonly subject: string
   readonly text?: string
   readonly html?: string
+  /** Recipients of this request, among all; default all. The others already have the message. */
+  readonly pending?: readonly string[]
   /** Date of the message in ms since the epoch; default now. */
   readonly dateMs?: number
   readonly attachments?: readonly EmailAttachment[]
@@ -34,7 +38,7 @@ export interface Comms {
   /** True if the provider delivers an email only once even if it is submitted repeatedly under the same id. */
   readonly isEmailIdempotent: boolean
   /** Sends an email. @throws fail('email.*') if it was certainly not accepted */
-  email(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
+  email(message: EmailMessage, request: ProviderRequest): Promise<EmailSubmitResult>
   /** Sends a text message. @throws fail('telephony.*') if it was certainly not accepted */
   sms(message: SmsMessage, request: ProviderRequest): Promise<SubmitResult>
   /** Starts a call. @throws fail('telephony.*') if it was certainly not accepted */
@@ -66,6 +70,14 @@ export interface ProviderRequest {
   begin(): Promise<void>
 }
 
+/** Outcome of an email for one recipient. `deferred`: the server may accept it later. */
+export interface RecipientOutcome {
+  readonly address: string
+  readonly status: 'sent' | 'deferred' | 'failed'
+  /** Reason of a refusal; null if the server accepted the recipient. */
+  readonly detail: string | null
+}
+
 /** Outcome of a request that the provider did not reject. */
 export type SubmitResult =
   | {
@@ -75,6 +87,7 @@ export type SubmitResult =
       readonly status: string
       /** Message for the sender, such as the reason for a partial failure; null if there is none. */
       readonly detail: string | null
+      readonly outcomes?: Outcomes
     }
   | {
       readonly kind: 'unknown'
@@ -85,6 +98,11 @@ export type SubmitResult =
        */
       readonly answered: boolean
     }
+
+/** Outcome of an email. `partly`: the server refused it for some recipients, or for all. */
+export type EmailSubmitResult =
+  | SubmitResult
+  | { readonly kind: 'partly'; readonly recipients: readonly RecipientOutcome[] }
 
 export interface SmsMessage {
   /** Id of the send, which status callbacks contain. */

@@ -4,22 +4,32 @@ import {
   type Channel,
   findAcceptedIds,
   findSendById,
+  markDeferred,
   markFailed,
   markSent,
   markUnknown,
+  type Outcomes,
   type Send,
 } from '../../sql/comms/sends.ts'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
-import type { ProviderMessage, ProviderRequest, SubmitResult } from './ports.ts'
+import { computeDelaySeconds } from './deferral.ts'
+import type {
+  EmailSubmitResult,
+  ProviderMessage,
+  ProviderRequest,
+  RecipientOutcome,
+  SubmitResult,
+} from './ports.ts'
 
 /**
  * Sends a message once, however often its job runs. The ledger records each request before it is sent, and its outcome
  * afterwards.
  *
- * An attempt repeats a request if the provider certainly did not accept it (rejected, rate limited, no connection). If
- * the provider may have accepted it, the attempt repeats it only if the provider recognizes duplicates. Otherwise the
- * attempt looks the message up in the provider's list. Without a match, the status becomes `unknown`.
+ * A request that the provider certainly did not accept for now (rate limited, no connection, 4xx of SMTP) is repeated
+ * for hours, with growing delays. If the provider may have accepted it, it is repeated only if the provider recognizes
+ * duplicates. Otherwise the attempt looks the message up in the provider's list. Without a match, the status becomes
+ * `unknown`.
  */
 
 /** The parts of sending that differ between channels. */
@@ -27,7 +37,7 @@ export interface ChannelAdapter {
   readonly channel: Channel
   /** True if the provider recognizes duplicates. */
   readonly isIdempotent: boolean
-  submit(request: ProviderRequest): Promise<SubmitResult>
+  submit(request: ProviderRequest): Promise<EmailSubmitResult>
   /**
    * Finds matching messages at the provider since a time, in ms since the epoch; absent if the provider has no list.
    */
@@ -36,7 +46,12 @@ export interface ChannelAdapter {
   readonly lookupDelaysMs?: readonly number[]
   /** Error code for failures of the provider. */
   readonly failureCode: ErrorCode
+  /** Time after the due time for which requests that were not accepted are repeated, in ms. */
+  readonly retryMs: number
 }
+
+// Providers that recognize duplicates do so for a day, so a message that may have been accepted is repeated for less.
+const MAX_UNCERTAIN_MS = 23 * 3_600_000
 
 // Allows for the difference between the clocks of this machine and of the provider. The provider's times are whole
 // seconds.
@@ -104,19 +119,90 @@ async function submitMessage(ctx: TaskContext, send: Send, adapter: ChannelAdapt
     if (current === null) throw new RequestRefusedError()
     ctx.reportProgress('Sending to the provider')
   }
-  let handed: SubmitResult
+  let handed: EmailSubmitResult
   try {
     handed = await adapter.submit({ signal: ctx.signal, begin })
   } catch (error) {
     if (error instanceof RequestRefusedError) return null
-    // If the message was already `sending`, the provider may have accepted an earlier request.
-    if (error instanceof Failure && error.code !== 'job.superseded' && send.status !== 'sending')
-      await retryWrite(ctx, () => ctx.db.run(markFailed(send.id, ctx.job.attempt, error.code, error.detail)))
+    if (error instanceof Failure) throw await deferOrFail(ctx, send, adapter, error)
     throw error
   }
   if (handed.kind === 'taken') return recordAccepted(ctx, send, handed)
+  if (handed.kind === 'partly') return recordRecipients(ctx, send, adapter, handed.recipients)
   return resolveUnknown(ctx, current ?? send, adapter, handed)
 }
+
+/**
+ * Stores the outcome of a request that the provider did not accept, and returns the failure of this attempt. A transient
+ * failure costs no try: the message waits for its next attempt until its time is over. Our own outages and shortages
+ * pass unchanged.
+ */
+async function deferOrFail(
+  ctx: TaskContext,
+  send: Send,
+  adapter: ChannelAdapter,
+  failure: Failure,
+  outcomes: Outcomes = {},
+): Promise<Failure> {
+  const { code, detail } = failure
+  const isUncertain = send.status === 'sending'
+  const { attempt } = ctx.job
+  if (code === 'job.superseded' || (failure.retry === 'free' && code !== 'provider.paused')) return failure
+  const limitMs = isUncertain ? Math.min(adapter.retryMs, MAX_UNCERTAIN_MS) : adapter.retryMs
+  const leftSeconds = (limitMs - send.waited_ms) / 1000
+  if (failure.retryable && leftSeconds > 0) {
+    const seconds = Math.min(computeDelaySeconds(attempt, failure.retryAfter), Math.ceil(leftSeconds))
+    await retryWrite(ctx, () =>
+      ctx.db.run(markDeferred(send.id, attempt, { seconds, detail, isUncertain, outcomes })),
+    )
+    return new Failure(code, detail, { cause: failure, retryAfter: seconds, retry: 'free' })
+  }
+  // If the provider may have accepted an earlier request, the end of the job makes the outcome unknown.
+  if (!isUncertain)
+    await retryWrite(ctx, () => ctx.db.run(markFailed(send.id, attempt, { code, detail, outcomes })))
+  return failure.retryable ? new Failure(code, detail, { cause: failure, retry: 'never' }) : failure
+}
+
+/**
+ * Stores the outcomes of an email's recipients, of whom the server refused some. Deferred ones are tried alone later.
+ * Returns the row once the message has its outcome; null if the row changed in the meantime.
+ */
+async function recordRecipients(
+  ctx: TaskContext,
+  send: Send,
+  adapter: ChannelAdapter,
+  recipients: readonly RecipientOutcome[],
+): Promise<Send | null> {
+  const outcomes = Object.fromEntries(
+    recipients.map(({ address, status, detail }) => [
+      address,
+      { ...(status === 'deferred' ? {} : { status }), ...(detail === null ? {} : { detail }) },
+    ]),
+  )
+  const isSent = [...recipients, ...send.deliveries].some(({ status }) => status === 'sent')
+  const deferred = recipients.filter(({ status }) => status === 'deferred')
+  const refused = recipients.filter(({ status }) => status === 'failed')
+  if (deferred.length === 0 && isSent) {
+    const failed = [...send.deliveries, ...refused].filter(({ status }) => status === 'failed')
+    const detail = `The mail server accepted the message, but not for ${listAddresses(failed)}`
+    return recordAccepted(ctx, send, { kind: 'taken', providerId: null, status: 'sent', detail, outcomes })
+  }
+  const [first] = [...deferred, ...refused]
+  const reason = `${first?.detail} for ${listAddresses(deferred.length > 0 ? deferred : refused)}`
+  const failure = await deferOrFail(
+    ctx,
+    { ...send, status: 'queued' },
+    adapter,
+    fail(deferred.length > 0 ? 'email.failed' : 'email.refused', { reason }),
+    outcomes,
+  )
+  // If the time of the deferred recipients is over, the message is sent to the others.
+  if (isSent && !failure.retryable) return null
+  throw failure
+}
+
+const listAddresses = (recipients: readonly { readonly address: string }[]): string =>
+  recipients.map(({ address }) => address).join(', ')
 
 /** Thrown if the ledger refuses a request because the message has changed since this attempt read it. */
 class RequestRefusedError extends Error {}
@@ -132,16 +218,22 @@ async function resolveUnknown(
   handed: SubmitResult & { kind: 'unknown' },
 ): Promise<Send | null> {
   // The provider recognizes duplicates, so the job's next attempt repeats the request.
-  if (adapter.isIdempotent) throw fail(adapter.failureCode, { reason: handed.reason })
+  if (adapter.isIdempotent)
+    throw await deferOrFail(
+      ctx,
+      { ...send, status: 'sending' },
+      adapter,
+      fail(adapter.failureCode, { reason: handed.reason }),
+    )
   const found = await pollProvider(ctx, send, adapter)
   if (found !== null) return recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })
-  if (handed.answered) {
-    const failure = fail(adapter.failureCode, { reason: handed.reason })
-    await retryWrite(ctx, () =>
-      ctx.db.run(markFailed(send.id, ctx.job.attempt, failure.code, failure.detail)),
+  if (handed.answered)
+    throw await deferOrFail(
+      ctx,
+      { ...send, status: 'queued' },
+      adapter,
+      fail(adapter.failureCode, { reason: handed.reason }),
     )
-    throw failure
-  }
   // After a shutdown or timeout, another attempt follows and repeats the lookup.
   if (ctx.signal.aborted && ctx.signal.reason !== 'cancelled') ctx.signal.throwIfAborted()
   const result = await retryWrite(ctx, () => ctx.db.maybeOne(markUnknown(send.id, handed.reason)))

@@ -20,6 +20,8 @@ const DEFAULT_ATTACHMENTS_BYTES = 25 * 1024 * 1024
 // Largest total size that one email can send within its time limit; see `LIMITS` of the mailer.
 const MAX_ATTACHMENTS_BYTES = 64 * 1024 * 1024
 
+const HOUR_MS = 3_600_000
+
 /** Defines a setting for the URL of an HTTP API; strips trailing slashes. */
 const apiBaseUrlField = (fallback: string) =>
   z
@@ -35,6 +37,7 @@ export const commsShape = {
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
     .optional(),
   EMAIL_ATTACHMENTS_MAX_BYTES: countField(DEFAULT_ATTACHMENTS_BYTES, 0, MAX_ATTACHMENTS_BYTES),
+  EMAIL_RETRY_HOURS: countField(48, 0, 336),
   EMAIL_PROVIDER_WEBHOOK_SECRET: z
     .string()
     .regex(
@@ -53,6 +56,7 @@ export const commsShape = {
     .regex(/^\+[1-9]\d{6,14}$/, 'must be a number in E.164 form such as +14155552671')
     .optional(),
   TELEPHONY_API_BASE_URL: apiBaseUrlField('https://api.twilio.com'),
+  TELEPHONY_RETRY_HOURS: countField(4, 0, 336),
 }
 
 type CommsEnvironment = z.output<z.ZodObject<typeof commsShape>>
@@ -67,6 +71,8 @@ export interface EmailSettings {
   readonly apiBaseUrl: string
   /** Maximum total size of an email's attachments in bytes, before encoding. */
   readonly attachmentsMaxBytes: number
+  /** Time for which a message that the server did not accept is retried, in ms. */
+  readonly retryMs: number
   /** Secret that signs the provider's events; null rejects all events. */
   readonly webhookSecret: string | null
 }
@@ -77,6 +83,8 @@ export interface TelephonySettings {
   /** The sender's number in E.164 form; null if not set. */
   readonly phoneNumber: string | null
   readonly apiBaseUrl: string
+  /** Time for which a message or call that the provider did not accept is retried, in ms. */
+  readonly retryMs: number
 }
 
 export function buildEmailSettings(
@@ -89,6 +97,7 @@ export function buildEmailSettings(
     apiKey: env.EMAIL_PROVIDER_API_KEY ?? null,
     apiBaseUrl: env.EMAIL_PROVIDER_API_BASE_URL,
     attachmentsMaxBytes: env.EMAIL_ATTACHMENTS_MAX_BYTES,
+    retryMs: env.EMAIL_RETRY_HOURS * HOUR_MS,
     webhookSecret: env.EMAIL_PROVIDER_WEBHOOK_SECRET ?? null,
   }
 }
@@ -110,6 +119,7 @@ export function buildTelephonySettings(env: CommsEnvironment): TelephonySettings
     authToken: env.TELEPHONY_AUTH_TOKEN ?? null,
     phoneNumber: env.TELEPHONY_PHONE_NUMBER ?? null,
     apiBaseUrl: env.TELEPHONY_API_BASE_URL,
+    retryMs: env.TELEPHONY_RETRY_HOURS * HOUR_MS,
   }
 }
 

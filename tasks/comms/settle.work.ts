@@ -41,6 +41,6 @@ async function lookUpOnce(ctx: TaskContext, id: string, channel: Channel): Promi
 }
 
 function createAdapter(ctx: TaskContext, channel: 'sms' | 'call', send: Send): ChannelAdapter {
-  const { comms } = ctx.providers
-  return channel === 'sms' ? createSmsAdapter(comms)(send) : createCallAdapter(comms)(send)
+  const create = channel === 'sms' ? createSmsAdapter : createCallAdapter
+  return create(ctx.providers.comms, ctx.settings.telephony)(send)
 }

@@ -3,6 +3,7 @@ import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
 import type { Comms } from './ports.ts'
 import { type ChannelAdapter, describeUnknown, sendOnce } from './send.ts'
+import type { TelephonySettings } from './settings.ts'
 
 interface SmsPayload {
   readonly send_id: string
@@ -24,13 +25,14 @@ const SmsContent = z.strictObject({ to: z.string(), body: z.string() })
 
 /** Creates the adapter that sends a text message and looks it up at the provider. */
 export const createSmsAdapter =
-  (comms: Comms) =>
+  (comms: Comms, { retryMs }: TelephonySettings) =>
   (row: Send): ChannelAdapter => {
     const message = { id: row.id, ...SmsContent.parse(row.message) }
     return {
       channel: 'sms',
       isIdempotent: false,
       failureCode: 'telephony.failed',
+      retryMs,
       submit: (request) => comms.sms(message, request),
       find: (sinceMs, signal) => comms.findSms(message, sinceMs, signal),
       lookupDelaysMs: comms.lookupDelaysMs,
@@ -39,7 +41,7 @@ export const createSmsAdapter =
 
 /** Runs `comms.sms`. */
 export async function run(ctx: TaskContext, { send_id, to, segments }: SmsPayload): Promise<SmsResult> {
-  const send = await sendOnce(ctx, send_id, createSmsAdapter(ctx.providers.comms))
+  const send = await sendOnce(ctx, send_id, createSmsAdapter(ctx.providers.comms, ctx.settings.telephony))
   if (send.status === 'unknown')
     return { id: send.id, sid: null, to, status: 'unknown', segments, message: describeUnknown(send) }
   const message = `The provider accepted the message, in ${segments} ${segments === 1 ? 'part' : 'parts'}`

@@ -96,6 +96,8 @@ describe('GET /comms/sends', () => {
       id: text!.id,
       channel: 'sms',
       to: ['+14155552671'],
+      recipients: [{ address: '+14155552671', status: 'sent', detail: null }],
+      next_attempt_at: null,
       status: 'sent',
       provider_id: text!.provider_id,
       provider_status: 'queued',

@@ -94,7 +94,7 @@ describe('a waiting message', () => {
   test('is cancelled while it waits for a retry, and keeps no failure', async () => {
     const one = await addClaimedMessage()
     await beginSend(one)
-    await db.run(markFailed(one.id, 1, 'telephony.failed', 'no'))
+    await db.run(markFailed(one.id, 1, { code: 'telephony.failed', detail: 'no' }))
     await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'retry', delay_ms: HOUR_MS })
     assert.deepEqual(await readStatuses(one), ['failed', 'scheduled'])
     assert.equal(await cancelMessage(one), 'cancelled')
@@ -131,7 +131,7 @@ describe('a message that is being sent', () => {
       assert.equal(await cancelMessage(one), 'cancelled')
       assert.deepEqual(await readStatuses(one), ['cancelled', 'running'])
       assert.equal(await beginSend(one), null)
-      await db.run(markFailed(one.id, 1, 'telephony.failed', 'no'))
+      await db.run(markFailed(one.id, 1, { code: 'telephony.failed', detail: 'no' }))
       await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'cancelled' })
       assert.deepEqual(await readStatuses(one), ['cancelled', 'cancelled'])
     }
@@ -190,7 +190,7 @@ describe('the end of a job', () => {
     }
     const failed = await addClaimedMessage()
     await beginSend(failed)
-    await db.run(markFailed(failed.id, 1, 'telephony.refused', 'why'))
+    await db.run(markFailed(failed.id, 1, { code: 'telephony.refused', detail: 'why' }))
     await ledger.finish({ id: failed.jobId, attempt: 1, outcome: 'failed', code: 'telephony.refused' })
     const [row] = await query('select detail from comms_send where id = $1', [failed.id])
     assert.equal(row!.detail, 'why')

@@ -60,7 +60,7 @@ const stateSetups: Readonly<Record<string, (id: string) => Promise<unknown>>> = 
     ]),
   sending: (id) => db.one(beginSendRequest(id, { id, attempt: 1 }, false)),
   sent: (id) => acceptSend(id),
-  failed: (id) => db.run(markFailed(id, 1, 'email.failed', 'no')),
+  failed: (id) => db.run(markFailed(id, 1, { code: 'email.failed', detail: 'no' })),
   unknown: async (id) => {
     await stateSetups.sending!(id)
     await db.one(markUnknown(id, 'no answer'))
@@ -154,7 +154,7 @@ describe('an event', () => {
         )
         await db.maybeOne(markSent(id, { providerId: `SM${id}`, status: 'queued', detail: null }))
         assert.equal(await db.maybeOne(beginSendRequest(id, { id, attempt: 2 }, true)), null)
-        await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
+        await db.run(markFailed(id, 1, { code: 'telephony.failed', detail: 'no' }))
         await db.maybeOne(markUnknown(id, 'no answer'))
         await query(`update comms_send set created_at = now() - interval '1 hour' where id = $1`, [id])
         await db.one(closeOrphanedSends(100))

@@ -48,7 +48,7 @@ const stateSetups: Readonly<Record<string, (id: string) => Promise<unknown>>> = 
   },
   failed: async (id) => {
     await stateSetups.sending!(id)
-    await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
+    await db.run(markFailed(id, 1, { code: 'telephony.failed', detail: 'no' }))
   },
   unknown: async (id) => {
     await stateSetups.sending!(id)
@@ -75,7 +75,7 @@ describe('every transition, from every state', () => {
       },
     ],
     'it was not': [
-      (id) => db.run(markFailed(id, 1, 'telephony.failed', 'no')),
+      (id) => db.run(markFailed(id, 1, { code: 'telephony.failed', detail: 'no' })),
       {
         ...{ queued: 'failed', sending: 'failed', sent: 'sent', failed: 'failed', unknown: 'unknown' },
         ...{ scheduled: 'failed', cancelled: 'cancelled' },
@@ -105,9 +105,9 @@ describe('every transition, from every state', () => {
 test('an attempt cannot settle a message that a later one is sending', async () => {
   const id = await addSend()
   await db.one(beginSendRequest(id, createAttempt(2), false))
-  await db.run(markFailed(id, 1, 'telephony.failed', 'no'))
+  await db.run(markFailed(id, 1, { code: 'telephony.failed', detail: 'no' }))
   assert.equal(await readStatus(id), 'sending')
-  await db.run(markFailed(id, 2, 'telephony.failed', 'no'))
+  await db.run(markFailed(id, 2, { code: 'telephony.failed', detail: 'no' }))
   assert.equal(await readStatus(id), 'failed')
 })
 
@@ -172,6 +172,7 @@ describe('constraints', () => {
     ['comms_send_provider_id_check', { status: 'complained', ...at }],
     ['comms_send_attachments_check', { channel: 'sms', attachments: '[{}]' }],
     ['comms_send_attachments_check', { channel: 'email', attachments: '{}' }],
+    ['comms_send_deliveries_check', { deliveries: '{}' }],
     ['comms_send_scheduled_check', { status: 'scheduled' }],
     ['comms_send_settled_check', { status: 'cancelled' }],
     ['comms_send_settled_check', { status: 'scheduled', send_at: new Date(), settled_at: new Date() }],

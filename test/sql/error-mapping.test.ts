@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mapDatabaseError, mapShortage } from '../../sql/error-mapping.ts'
-import { costsNoTry, Failure, fail } from '../../sql/errors.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 
 /** Shortages of the machine are recognized, however deep they are in an error. */
 
@@ -30,8 +30,17 @@ test('other errors are returned unchanged', () => {
 test('a connection that the machine could not open is an outage, which costs no try', () => {
   const failure = mapDatabaseError(withCode('EMFILE'))
   assert.equal(codeOf(failure), 'database.down')
-  const codes = ['database.down', 'service.short', 'provider.paused', 'database.busy', 'unknown']
-  assert.deepEqual(codes.map(costsNoTry), [true, true, true, false, false])
+  const codes = [
+    'database.down',
+    'service.short',
+    'provider.paused',
+    'database.busy',
+    'job.cancelled',
+  ] as const
+  assert.deepEqual(
+    codes.map((code) => fail(code).retry),
+    ['free', 'free', 'free', 'later', 'never'],
+  )
 })
 
 test('a statement that somebody cancels costs no try, unlike one that is too slow', () => {

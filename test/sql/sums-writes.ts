@@ -234,7 +234,7 @@ const comms: readonly Write[] = [
   (chance) => beginSendRequest(send(chance), attempt(1), chance.isHit(0.5)),
   (chance) => beginSendRequest(send(chance), attempt(1), true),
   (chance) => markSent(send(chance), { providerId: null, status: 'accepted', detail: null }),
-  (chance) => markFailed(send(chance), 1, 'comms.refused', 'd'),
+  (chance) => markFailed(send(chance), 1, { code: 'comms.refused', detail: 'd' }),
   (chance) => markUnknown(send(chance), 'd'),
   (chance) => applySendEvents([eventOf(chance), eventOf(chance)]),
   (chance) => `update comms_send set status = 'cancelled', settled_at = now(), error_code = null

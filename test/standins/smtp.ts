@@ -32,7 +32,8 @@ export interface MailStandIn {
   stop(): Promise<void>
 }
 
-export async function startMailServer(): Promise<MailStandIn> {
+/** Starts a server. @param port default a free one. */
+export async function startMailServer(port = 0): Promise<MailStandIn> {
   const sockets = new Set<Socket>()
   const modes = new Map<string, MailMode>()
   const socketOf = ({ remotePort }: SMTPServerSession): Socket | undefined =>
@@ -90,7 +91,7 @@ export async function startMailServer(): Promise<MailStandIn> {
     sockets.add(socket)
     socket.on('error', () => {}).on('close', () => sockets.delete(socket))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(port, '127.0.0.1')
   await once(server.server, 'listening')
   const standIn: MailStandIn = {
     url: `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`,

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { type Channel, findSendById, insertSend, type Send } from '../../sql/comms/sends.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import type { Comms, ProviderMessage, ProviderRequest, SubmitResult } from '../../tasks/comms/ports.ts'
+import type {
+  Comms,
+  EmailMessage,
+  EmailSubmitResult,
+  ProviderMessage,
+  ProviderRequest,
+  SubmitResult,
+} from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
@@ -12,7 +19,7 @@ import type { TestDatabase } from '../database.ts'
  * Response of the provider to a request: an answer, or an error to throw. With `dies`, the worker is killed during the
  * request.
  */
-export type Behaviour = SubmitResult | Promise<SubmitResult> | Failure | 'dies' | 'dies before'
+export type Behaviour = EmailSubmitResult | Promise<SubmitResult> | Failure | 'dies' | 'dies before'
 
 export class WorkerDeath extends Error {}
 
@@ -22,6 +29,8 @@ export interface SendBench {
   requests: number
   /** Number of lookups that reached the provider. */
   lookups: number
+  /** Recipients of each email, as far as a request does not have all. */
+  readonly pending: (readonly string[] | undefined)[]
   behaviour: Behaviour
   /** Messages that the provider lists, or its failure. */
   list:
@@ -33,7 +42,9 @@ export interface SendBench {
   isSuperseded: boolean
   readonly abort: AbortController
   readonly context: TaskContext
-  row(): Promise<Send & { requests: number; error_code: string | null }>
+  row(): Promise<Send & { requests: number; error_code: string | null; delay: number | null }>
+  /** Moves the time of the request into the past. */
+  age(hours: number): Promise<unknown>
 }
 
 export const createAccepted = (
@@ -62,9 +73,9 @@ export async function createBench(
   recipients: readonly string[] = channel === 'email' ? ['a@example.com'] : ['+14155552671'],
 ): Promise<SendBench> {
   const id = randomUUID()
-  const message = channel === 'email' ? MESSAGES.email : { ...MESSAGES[channel], to: recipients[0] }
+  const message = { ...MESSAGES[channel], to: channel === 'email' ? recipients : recipients[0] }
   await db.run(insertSend({ id, channel, ownerId: null, jobId: randomUUID(), recipients, message }))
-  const hand = async (request: ProviderRequest): Promise<SubmitResult> => {
+  const hand = async (request: ProviderRequest): Promise<EmailSubmitResult> => {
     if (bench.behaviour === 'dies before') throw new WorkerDeath()
     await request.begin()
     bench.requests++
@@ -81,9 +92,12 @@ export async function createBench(
     get isEmailIdempotent() {
       return bench.isRepeatable
     },
-    email: (_message, request) => hand(request),
-    sms: (_message, request) => hand(request),
-    call: (_message, request) => hand(request),
+    email: ({ pending }: EmailMessage, request) => {
+      bench.pending.push(pending)
+      return hand(request)
+    },
+    sms: (_message, request) => hand(request) as Promise<SubmitResult>,
+    call: (_message, request) => hand(request) as Promise<SubmitResult>,
     findSms: find,
     findCall: find,
     lookupDelaysMs: [0, 5, 10],
@@ -106,6 +120,7 @@ export async function createBench(
     id,
     requests: 0,
     lookups: 0,
+    pending: [],
     behaviour: createAccepted(),
     list: [],
     isRepeatable: false,
@@ -113,12 +128,21 @@ export async function createBench(
     abort,
     context,
     row: async () => {
-      const [more] = await query('select requests, error_code from comms_send where id = $1', [id])
+      const [more] = await query(
+        `select requests, error_code, extract(epoch from next_attempt_at - now())::float8 as delay
+         from comms_send where id = $1`,
+        [id],
+      )
       return {
         ...(await db.one(findSendById(id))),
-        ...(more as { requests: number; error_code: string | null }),
+        ...(more as { requests: number; error_code: string | null; delay: number | null }),
       }
     },
+    age: (hours) =>
+      query(`update comms_send set created_at = created_at - make_interval(hours => $2) where id = $1`, [
+        id,
+        hours,
+      ]),
   }
   return bench
 }

@@ -58,18 +58,39 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await one.row()).message, null, 'the content of a sent message is deleted')
     })
 
-    test('is retried if it was certainly not accepted', async () => {
+    test('waits for its next attempt if it was certainly not accepted, and costs no try', async () => {
       const one = await make()
       one.behaviour = failed()
-      assert.equal(await expectFailure(one), one.behaviour)
+      const error = (await expectFailure(one)) as Failure
+      const { code, detail } = one.behaviour as Failure
+      assert.deepEqual([error.code, error.detail, error.retry], [code, detail, 'free'])
+      assert.ok(error.retryAfter! >= 0.75 && error.retryAfter! <= 1.25)
       const row = await one.row()
-      assert.deepEqual([row.status, row.error_code], ['failed', (one.behaviour as Failure).code])
+      assert.deepEqual([row.status, row.error_code, row.detail], ['queued', null, detail])
+      assert.ok(row.delay! > 0 && row.delay! <= 1.25)
       one.behaviour = createAccepted()
       await run(one)
-      assert.deepEqual(
-        [one.requests, (await one.row()).status, (await one.row()).error_code],
-        [2, 'sent', null],
-      )
+      const { status, delay } = await one.row()
+      assert.deepEqual([one.requests, status, delay], [2, 'sent', null])
+    })
+
+    test('waits for as long as the provider asks', async () => {
+      const one = await make()
+      one.behaviour = fail('provider.paused', { provider: 'The provider' }, { retryAfter: 300 })
+      assert.equal(((await expectFailure(one)) as Failure).retryAfter, 300)
+      assert.equal((await one.row()).status, 'queued')
+    })
+
+    test('is failed when its time is over', async () => {
+      const one = await make()
+      one.behaviour = failed()
+      const hours = name === 'email' ? 48 : 4
+      await one.age(hours - 1)
+      assert.equal(((await expectFailure(one)) as Failure).retry, 'free')
+      await one.age(2)
+      const error = (await expectFailure(one)) as Failure
+      const row = await one.row()
+      assert.deepEqual([error.retry, row.status, row.error_code], ['never', 'failed', error.code])
     })
 
     test('stores the rejection in the ledger', async () => {
@@ -240,7 +261,7 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.behaviour = createUnknown(true)
       const error = await expectFailure(one)
       assert.ok(error instanceof Failure && error.code === 'telephony.failed' && error.retryable)
-      assert.deepEqual([one.lookups, (await one.row()).status], [3, 'failed'])
+      assert.deepEqual([one.lookups, (await one.row()).status], [3, 'queued'])
       one.behaviour = createAccepted()
       await run(one)
       assert.equal(one.requests, 2)
@@ -263,6 +284,67 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
     })
   })
 }
+
+describe('a mail that the server refuses for some recipients', () => {
+  const { run } = CHANNELS.email
+  const ADDRESSES = ['a@example.com', 'b@example.com', 'c@example.com']
+  const make = () => createBench(database, 'email', ADDRESSES)
+  type Status = 'sent' | 'deferred' | 'failed'
+  const refuse = (...statuses: readonly (readonly [address: string, status: Status])[]) =>
+    ({
+      kind: 'partly',
+      recipients: statuses.map(([address, status]) => ({
+        address,
+        status,
+        detail: status === 'sent' ? null : `SMTP status ${status === 'failed' ? 550 : 451}`,
+      })),
+    }) as const
+  const readRecipients = async ({ id }: SendBench) => {
+    const [row] = await database.query(
+      'select status, comms_recipients_json(s) as json from comms_send s where id = $1',
+      [id],
+    )
+    const recipients = row!.json as { status: string; detail: string | null }[]
+    return [row!.status, ...recipients.map(({ status }) => status)]
+  }
+
+  test('is tried again for the deferred ones alone', async () => {
+    const one = await make()
+    one.behaviour = refuse([ADDRESSES[0]!, 'sent'], [ADDRESSES[1]!, 'deferred'], [ADDRESSES[2]!, 'failed'])
+    await assert.rejects(run(one), { code: 'email.failed', retry: 'free' })
+    assert.deepEqual(await readRecipients(one), ['queued', 'sent', 'queued', 'failed'])
+    one.behaviour = createAccepted(null)
+    const { status, message } = await run(one)
+    assert.deepEqual(one.pending, [undefined, [ADDRESSES[1]]])
+    assert.deepEqual(await readRecipients(one), ['sent', 'sent', 'sent', 'failed'])
+    assert.deepEqual([status, message], ['sent', 'The mail server accepted the message'])
+  })
+
+  test('is sent if one of them has it', async () => {
+    const one = await make()
+    one.behaviour = refuse([ADDRESSES[0]!, 'failed'], [ADDRESSES[1]!, 'sent'], [ADDRESSES[2]!, 'failed'])
+    assert.equal(
+      (await run(one)).message,
+      'The mail server accepted the message, but not for a@example.com, c@example.com',
+    )
+    assert.deepEqual(await readRecipients(one), ['sent', 'failed', 'sent', 'failed'])
+  })
+
+  test('is failed if none of them has it', async () => {
+    const one = await make()
+    one.behaviour = refuse([ADDRESSES[0]!, 'failed'], [ADDRESSES[1]!, 'failed'], [ADDRESSES[2]!, 'failed'])
+    await assert.rejects(run(one), { code: 'email.refused', retryable: false })
+    assert.deepEqual(await readRecipients(one), ['failed', 'failed', 'failed', 'failed'])
+  })
+
+  test('is sent when the time of the deferred ones is over', async () => {
+    const one = await make()
+    one.behaviour = refuse([ADDRESSES[0]!, 'sent'], [ADDRESSES[1]!, 'deferred'], [ADDRESSES[2]!, 'sent'])
+    await one.age(49)
+    assert.equal((await run(one)).status, 'sent')
+    assert.deepEqual(await readRecipients(one), ['sent', 'sent', 'failed', 'sent'])
+  })
+})
 
 test('mail to an address that has bounced meanwhile is rejected before it is sent', async () => {
   const { make, run } = CHANNELS.email

@@ -91,6 +91,7 @@ test('an empty environment has the documented defaults', () => {
       apiKey: null,
       apiBaseUrl: 'https://api.resend.com',
       attachmentsMaxBytes: 25 * 1024 * 1024,
+      retryMs: 48 * 3_600_000,
       webhookSecret: null,
     },
     telephony: {
@@ -98,6 +99,7 @@ test('an empty environment has the documented defaults', () => {
       authToken: null,
       phoneNumber: null,
       apiBaseUrl: 'https://api.twilio.com',
+      retryMs: 4 * 3_600_000,
     },
     blobs: { store: 'postgres', s3: null },
     payments: {

@@ -97,9 +97,23 @@ describe('a submitted mail', () => {
     const { server, mailer } = await openMailer()
     server.unknownRecipients.add('nobody@example.com')
     const one = createMessage({ to: ['a@example.com', 'nobody@example.com'], cc: ['b@example.com'] })
-    const handed = await mailer.send(one, createRequest())
-    const detail = 'The mail server accepted the message, but not for nobody@example.com'
-    assert.deepEqual(handed, { kind: 'taken', providerId: null, status: 'sent', detail })
+    const refused = { address: 'nobody@example.com', status: 'failed', detail: 'SMTP status 550' }
+    const accepted = (address: string) => ({ address, status: 'sent', detail: null })
+    assert.deepEqual(await mailer.send(one, createRequest()), {
+      kind: 'partly',
+      recipients: [accepted('a@example.com'), refused, accepted('b@example.com')],
+    })
+    const alone = { ...one, pending: ['nobody@example.com', 'b@example.com'] }
+    assert.deepEqual(await mailer.send(alone, createRequest()), {
+      kind: 'partly',
+      recipients: [refused, accepted('b@example.com')],
+    })
+    const nobody = createMessage({ to: ['nobody@example.com'], bcc: ['Nobody@example.com'] })
+    server.unknownRecipients.add('Nobody@example.com')
+    assert.deepEqual(await mailer.send(nobody, createRequest()), {
+      kind: 'partly',
+      recipients: [refused, { ...refused, address: 'Nobody@example.com' }],
+    })
   })
 
   test('begins its request only when just the end of its content is missing', async () => {

@@ -41,7 +41,7 @@ async function send(
   signal = new AbortController().signal,
 ): Promise<void> {
   const handed = await via.send(one, { signal, begin: () => Promise.resolve() })
-  if (handed.kind === 'taken') return
+  if (handed.kind !== 'unknown') return
   signal.throwIfAborted()
   throw fail('email.failed', { reason: handed.reason })
 }

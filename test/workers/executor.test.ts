@@ -126,7 +126,7 @@ describe('the executor', () => {
 
   test('a transient failure is retried with backoff, but not a permanent one or the last try', async () => {
     const { run, start, thread } = await openExecutor()
-    const failed = { kind: 'failed', code: 'internal', detail: 'no', retryable: true } as const
+    const failed = { kind: 'failed', code: 'internal', detail: 'no', retry: 'later' } as const
     const job = await start({ max_tries: 3 })
     job.thread.end(failed)
     await job.ended
@@ -150,7 +150,7 @@ describe('the executor', () => {
     )
 
     const other = await start({ max_tries: 3 })
-    other.thread.end({ ...failed, code: 'document.missing', retryable: false })
+    other.thread.end({ ...failed, code: 'document.missing', retry: 'never' })
     await other.ended
     assert.deepEqual(
       [await help.status(other.id), (await help.row(other.id)).error_code],
@@ -163,10 +163,10 @@ describe('the executor', () => {
     for (const [retryAfter, min, max] of [
       [20, 20_000, 20_000],
       [0.01, 750, 1250],
-      [1_000_000, 300_000, 300_000],
+      [1_000_000, 3_600_000, 3_600_000],
     ] as const) {
       const job = await start({ max_tries: 3 })
-      job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retryable: true, retryAfter })
+      job.thread.end({ kind: 'failed', code: 'internal', detail: 'no', retry: 'later', retryAfter })
       await job.ended
       const wait = await readBackoff(job.id)
       assert.ok(wait >= min && wait <= max, `${retryAfter} s: ${wait} ms`)

@@ -1,4 +1,3 @@
-import { costsNoTry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import {
   ALONE_FROM_DEATHS,
@@ -45,6 +44,8 @@ const DEFAULT_TIMEOUT_SECONDS = 3600
 // The first retry comes after about a second, the tenth after about five minutes.
 const RETRY_BASE_MS = 1000
 const MAX_RETRY_MS = 300_000
+// Limits the delay that a provider asks for: a longer one is a mistake.
+const MAX_ASKED_MS = 3_600_000
 
 // Interval of the checks for exceeded time limits. One timer serves all jobs, because thousands start per second.
 const LIMIT_CHECK_MS = 100
@@ -284,7 +285,7 @@ function createFinishEntry(
           ...GIVEN_UP_FAILURE,
           delay_ms: retryMs,
         }
-      return createFailureEntry(job, { ...CRASH_FAILURE, retryable: true }, retryMs)
+      return createFailureEntry(job, { ...CRASH_FAILURE, retry: 'later' }, retryMs)
     case 'released':
       return { id, attempt, outcome: 'release', delay_ms: outcome.delayMs }
     case 'aborted':
@@ -293,7 +294,7 @@ function createFinishEntry(
       if (outcome.reason === 'stopping') return { id, attempt, outcome: 'release' }
       return createFailureEntry(
         job,
-        { code: 'job.timeout', detail: timeoutDetail ?? 'The job took too long', retryable: true },
+        { code: 'job.timeout', detail: timeoutDetail ?? 'The job took too long', retry: 'later' },
         retryMs,
       )
   }
@@ -306,13 +307,12 @@ function createFailureEntry(
   retryMs: number,
 ): FinishEntry {
   const { id, attempt, tries } = job
-  const { code, detail, retryable, retryAfter = 0 } = failure
-  const askedMs = Math.min(retryAfter * 1000, MAX_RETRY_MS)
-  if (costsNoTry(code))
-    return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.max(retryMs, askedMs) }
-  if (!retryable || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
+  const { code, detail, retry, retryAfter = 0 } = failure
+  const askedMs = Math.min(retryAfter * 1000, MAX_ASKED_MS)
+  if (retry === 'free')
+    return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.round(Math.max(retryMs, askedMs)) }
+  if (retry === 'never' || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
   const backoff = Math.min(retryMs * 2 ** (tries - 1), MAX_RETRY_MS) * (0.75 + Math.random() / 2)
-  // A provider's Retry-After extends the delay, but only up to `MAX_RETRY_MS`.
   const delay_ms = Math.round(Math.max(backoff, askedMs))
   return { id, attempt, outcome: 'retry', code, detail, delay_ms }
 }

@@ -312,11 +312,11 @@ class ThreadPools implements Pools {
 /** Passes a batch to a thread. Rejects if the thread dies, or can't be started. */
 const runBatch = async ({ piscina }: ThreadPool, batch: Batch): Promise<void> => piscina.run(batch)
 
-const toOutcome = ({ code, detail, retryable }: Failure): Outcome => ({
+const toOutcome = ({ code, detail, retry }: Failure): Outcome => ({
   kind: 'failed',
   code,
   detail,
-  retryable,
+  retry,
 })
 
 /** Splits the waiting jobs into batches, spread over the pool's threads. */

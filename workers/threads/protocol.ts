@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { Retry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
@@ -40,7 +41,7 @@ export type Outcome =
       readonly kind: 'failed'
       readonly code: string
       readonly detail: string
-      readonly retryable: boolean
+      readonly retry: Retry
       /** Minimum delay before a retry, in seconds. */
       readonly retryAfter?: number | undefined
     }

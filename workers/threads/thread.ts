@@ -162,8 +162,8 @@ function toFailureOutcome(job: ThreadJob, error: unknown): Outcome {
     createJobLogger(job).warn({ error: describeError(error) }, 'A shortage of the machine delays a job')
   if (failure instanceof Failure) {
     if (failure.code === 'job.superseded') return { kind: 'aborted', reason: 'superseded' }
-    const { code, detail, retryable, retryAfter } = failure
-    return { kind: 'failed', code, detail, retryable, retryAfter }
+    const { code, detail, retry, retryAfter } = failure
+    return { kind: 'failed', code, detail, retry, retryAfter }
   }
   createJobLogger(job).error({ error: describeError(error) }, 'A task failed')
   // A payload or result with the wrong shape is permanent; any other unknown error may be transient.
@@ -171,7 +171,7 @@ function toFailureOutcome(job: ThreadJob, error: unknown): Outcome {
     kind: 'failed',
     code: 'internal',
     detail: `Internal error (job ${job.id})`,
-    retryable: !(error instanceof ZodError || error instanceof NotJsonError),
+    retry: error instanceof ZodError || error instanceof NotJsonError ? 'never' : 'later',
   }
 }
 

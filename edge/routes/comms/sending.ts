@@ -28,6 +28,8 @@ interface OutgoingMessage<P, R> {
   /** Name of the template that the message was rendered from; undefined without one. */
   readonly template: string | undefined
   readonly attachments?: readonly SendAttachment[]
+  /** All recipients, also of copies; default `to`. */
+  readonly addresses?: readonly string[]
   /** Builds the answer for a scheduled message. */
   readonly buildScheduledAnswer: (answer: ScheduledAnswer) => R
 }
@@ -53,6 +55,7 @@ export async function enqueueSend<P, R>(
     sendAt,
     template,
     attachments,
+    addresses = to,
     buildScheduledAnswer,
   }: OutgoingMessage<P, R>,
 ): Promise<JobRef<R>> {
@@ -68,6 +71,7 @@ export async function enqueueSend<P, R>(
       sendAt: sendAt ?? null,
       template: template ?? null,
       attachments: attachments ?? [],
+      addresses,
     }),
   )
   if (sendAt === undefined) return ref

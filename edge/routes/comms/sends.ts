@@ -70,6 +70,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
         sendAt,
         template,
         attachments: attached,
+        addresses: [...to, ...envelope.cc, ...envelope.bcc],
         buildScheduledAnswer: (answer) => ({ ...answer, to }),
       })
     },

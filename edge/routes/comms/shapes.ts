@@ -151,7 +151,21 @@ export const Send = z
     id: z.uuid(),
     channel: z.enum(CHANNELS),
     to: z.array(z.string()),
+    recipients: z
+      .array(
+        z.strictObject({
+          address: z.string(),
+          status: z.enum(SEND_STATUSES),
+          detail: z.string().nullable(),
+        }),
+      )
+      .describe(
+        'All recipients, also of copies. Deferred ones of an email are `queued` and tried alone later',
+      ),
     status: z.enum(SEND_STATUSES),
+    next_attempt_at: Timestamp.nullable().describe(
+      'When a message is retried that the provider did not accept for now; `detail` has the reason',
+    ),
     provider_id: z.string().nullable().describe('An email gets it with its first event'),
     provider_status: z.string().nullable().describe("The provider's own status of it"),
     requests: z.int().describe('Number of requests to the provider to send it'),

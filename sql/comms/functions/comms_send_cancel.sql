@@ -16,8 +16,9 @@ begin
     and exists (select from job where id = send_job and id = s.job_id and finished_at is null) then
     perform job_cancel(array[send_job]);
     -- Updates the message now, because a running job ends only once its worker learns of the cancellation.
-    update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
-    where id = send_id and status <> 'cancelled';
+    if (select c.settled_at is null or c.status = 'failed' from comms_send c where c.id = send_id) then
+      perform comms_send_close(array[send_id], 'cancelled', null, null);
+    end if;
   end if;
   return query select c.status, c.job_id from comms_send c where c.id = send_id;
 end $$;

@@ -4,10 +4,10 @@
 create or replace function comms_send_settle(ended job) returns void language plpgsql as $$
 begin
   if ended.status = 'cancelled' then
-    update comms_send set status = 'cancelled', error_code = null, detail = null, message = null, settled_at = now()
-    where job_id = ended.id and status in ('scheduled', 'queued', 'failed') and provider_id is null;
+    perform comms_send_close(array(select id from comms_send
+      where job_id = ended.id and status in ('scheduled', 'queued', 'failed') and provider_id is null), 'cancelled', null, null);
   elsif ended.status = 'failed' then
-    update comms_send set status = 'failed', error_code = ended.error_code, detail = ended.error_detail, settled_at = now()
-    where job_id = ended.id and status in ('scheduled', 'queued');
+    perform comms_send_close(array(select id from comms_send
+      where job_id = ended.id and status in ('scheduled', 'queued')), 'failed', ended.error_code, ended.error_detail);
   end if;
 end $$;

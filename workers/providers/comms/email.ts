@@ -11,8 +11,9 @@ import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
 import type {
   EmailAttachment,
   EmailMessage,
+  EmailSubmitResult,
   ProviderRequest,
-  SubmitResult,
+  RecipientOutcome,
 } from '../../../tasks/comms/ports.ts'
 import { hostOf, isAllowedHost, isLoopback } from '../../../tasks/platform/addresses.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
@@ -26,7 +27,7 @@ export interface Mailer {
    * Sends a message. The result is `unknown` if the server may have accepted it without answering.
    * @throws if the server certainly did not accept it.
    */
-  send(message: EmailMessage, request: ProviderRequest): Promise<SubmitResult>
+  send(message: EmailMessage, request: ProviderRequest): Promise<EmailSubmitResult>
   /** True if a resent message is still delivered only once. */
   readonly isIdempotent: boolean
 }
@@ -69,6 +70,7 @@ function createComposer(sender: string, resend: boolean): Compose {
     bcc = [],
     replyTo,
     from = sender,
+    pending,
     subject,
     text,
     html,
@@ -79,6 +81,7 @@ function createComposer(sender: string, resend: boolean): Compose {
     to: [...to],
     cc: [...cc],
     bcc: [...bcc],
+    ...(pending === undefined ? {} : { envelope: { from, to: [...pending] } }),
     subject,
     ...(replyTo === undefined ? {} : { replyTo }),
     ...(text === undefined ? {} : { text }),
@@ -91,7 +94,7 @@ function createComposer(sender: string, resend: boolean): Compose {
     headers: {
       'auto-submitted': 'auto-generated',
       [SEND_ID_HEADER]: id,
-      ...(resend ? { 'resend-idempotency-key': id } : {}),
+      ...(resend ? { 'resend-idempotency-key': [id, ...(pending ?? [])].join(' ') } : {}),
     },
     // Never let nodemailer read a file or URL that a body or an address names.
     disableFileAccess: true,
@@ -187,12 +190,15 @@ function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS):
     closeStreams(composed.attachments)
     if (waited.kind === 'answer') {
       breaker.recordSuccess()
-      return { kind: 'taken', providerId: null, status: 'sent', detail: describeRejected(waited.value) }
+      const { rejectedErrors = [] } = waited.value
+      return rejectedErrors.length === 0
+        ? { kind: 'taken', providerId: null, status: 'sent', detail: null }
+        : { kind: 'partly', recipients: judgeRecipients(message, rejectedErrors, null) }
     }
     gate.isShut = true
     // The recording must end first, so that the reported outcome is final.
     await gate.recording?.catch(() => {})
-    if (waited.kind === 'error') return judgeError(waited.error, gate, breaker)
+    if (waited.kind === 'error') return judgeError(waited.error, message, gate, breaker)
     breaker.recordFailure()
     if (gate.isPassed)
       return { kind: 'unknown', reason: 'the server did not answer in time', answered: false }
@@ -214,8 +220,14 @@ export async function verifyServer(url: string): Promise<void> {
 const sumAttachmentBytes = ({ attachments = [] }: EmailMessage): number =>
   attachments.reduce((sum, { byteSize }) => sum + byteSize, 0)
 
+/** The server's refusal of a recipient. */
+interface RejectedError {
+  readonly recipient?: string
+  readonly responseCode?: number
+}
+
 interface SendResult {
-  readonly rejected?: readonly (string | { address: string })[]
+  readonly rejectedErrors?: readonly RejectedError[]
 }
 
 async function sendMail(transport: Transporter, mail: SendMailOptions): Promise<SendResult> {
@@ -244,20 +256,45 @@ function guardEnd(content: Readable, gate: MessageGate): Readable {
   return Readable.from(lines(), { objectMode: false })
 }
 
-function describeRejected({ rejected = [] }: SendResult): string | null {
-  if (rejected.length === 0) return null
-  const addresses = rejected.map((one) => (typeof one === 'string' ? one : one.address))
-  return `The mail server accepted the message, but not for ${addresses.join(', ')}`
+const listRecipients = ({ pending, to, cc = [], bcc = [] }: EmailMessage): readonly string[] =>
+  pending ?? [...new Set([...to, ...cc, ...bcc])]
+
+/**
+ * Returns the outcome for each recipient. `status` is the SMTP status of the message for those that the server did not
+ * refuse by themselves; null if it accepted the message.
+ */
+function judgeRecipients(
+  message: EmailMessage,
+  rejected: readonly RejectedError[],
+  status: number | null,
+): RecipientOutcome[] {
+  const statuses = new Map(
+    rejected.map(({ recipient = '', responseCode = 450 }) => [recipient.toLowerCase(), responseCode]),
+  )
+  return listRecipients(message).map((address) => {
+    const code = statuses.get(address.toLowerCase()) ?? status
+    if (code === null) return { address, status: 'sent', detail: null }
+    return { address, status: code < 500 ? 'deferred' : 'failed', detail: `SMTP status ${code}` }
+  })
 }
 
 /** Interprets an SMTP error. @throws if the server certainly did not accept the message. */
-function judgeError(error: unknown, gate: MessageGate, breaker: Breaker): SubmitResult {
+function judgeError(
+  error: unknown,
+  message: EmailMessage,
+  gate: MessageGate,
+  breaker: Breaker,
+): EmailSubmitResult {
   if (gate.refusal !== undefined) throw gate.refusal
   if (!gate.isPassed) {
     gate.request.signal.throwIfAborted()
     throwIfShort(error)
   }
-  const { code, responseCode } = error as { code?: string; responseCode?: number }
+  const {
+    code,
+    responseCode,
+    rejectedErrors = [],
+  } = error as SendResult & { code?: string; responseCode?: number }
   // Only a 4xx or 5xx reply proves that the server did not accept the message (RFC 5321, section 4.2.1).
   const refused = responseCode !== undefined && responseCode >= 400
   if (refused && responseCode !== 421) breaker.recordSuccess()
@@ -269,6 +306,8 @@ function judgeError(error: unknown, gate: MessageGate, breaker: Breaker): Submit
     throw fail('email.refused', { reason: 'it does not accept the credentials' }, { cause: error })
   if (code === 'ETLS' && refused && responseCode >= 500)
     throw fail('email.refused', { reason: 'it does not offer STARTTLS' }, { cause: error })
+  if (rejectedErrors.length > 0 && listRecipients(message).length > 1)
+    return { kind: 'partly', recipients: judgeRecipients(message, rejectedErrors, responseCode ?? 450) }
   const reason = responseCode === undefined ? (code ?? 'no answer') : `SMTP status ${responseCode}`
   throw fail(refused && responseCode >= 500 ? 'email.refused' : 'email.failed', { reason }, { cause: error })
 }
