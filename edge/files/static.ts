@@ -48,8 +48,12 @@ export async function sendFile(
   return text.send(request, responder, (status, given) => head(status, [...given, ...allHeaders]))
 }
 
+// All pages begin with this file.
+const HEAD = new URL('../pages/head.html', import.meta.url)
+
 async function loadVersion(file: URL): Promise<FileVersion> {
-  const body = await readFile(file)
+  const own = await readFile(file)
+  const body = file.pathname.endsWith('.html') ? Buffer.concat([await readFile(HEAD), own]) : own
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
   const cached = cachedVersions.get(file.href)
   if (cached?.etag === etag) return cached
