@@ -33,7 +33,11 @@ const readSend = async (jobId: string) =>
 
 test('an email, a text message and a call are queued with the reason while nothing answers', async () => {
   for (const [path, json, detail] of [
-    ['/email/send', { to: ['a@example.com'], subject: 's', text: 't' }, /^The email provider could not be reached/],
+    [
+      '/email/send',
+      { to: ['a@example.com'], subject: 's', text: 't' },
+      /^The email provider could not be reached/,
+    ],
     ['/sms/send', { to: '+14155552671', body: 'x' }, /^The telephony provider .*ECONNREFUSED/],
     ['/call', { to: '+14155552671', script_url: 'https://example.com/' }, /^The telephony .*ECONNREFUSED/],
   ] as const) {

@@ -17,8 +17,6 @@ export interface Request {
   readonly text?: string
   readonly form?: () => FormData
   readonly headers?: Readonly<Record<string, string>>
-  /** Error statuses that a retry may get because an earlier try succeeded. */
-  readonly done?: readonly number[]
 }
 
 /** Records the requests and answers of all callers. */
@@ -96,12 +94,18 @@ export class Caller {
     return first
   }
 
+  /** Deletes with an idempotency key: without one, a retry may get a 404 that a failover undoes. */
+  remove(path: string): Promise<FinalAnswer> {
+    const headers = { 'idempotency-key': `${this.area}-${++this.#keys}-${this.createWord()}` }
+    return this.ask(path, { method: 'DELETE', headers })
+  }
+
   /**
    * Retries a request until it gets a final answer. @throws and records a violation if the answer is an error or too
    * late.
    */
   async ask(path: string, request: Request = {}): Promise<FinalAnswer> {
-    const { method = 'GET', done = [] } = request
+    const { method = 'GET' } = request
     const end = performance.now() + TOTAL_TIMEOUT_MS
     for (let tries = 1; ; tries++) {
       if (performance.now() > end)
@@ -109,7 +113,7 @@ export class Caller {
       const answer = await this.#once(path, request)
       if (answer !== null) {
         const { status, text } = answer
-        if (status < 300 || (tries > 1 && done.includes(status))) {
+        if (status < 300) {
           this.history.count(this.history.acknowledged, this.area)
           return answer
         }

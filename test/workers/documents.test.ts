@@ -159,7 +159,7 @@ test('a page that crashes a child is read by the next one, without PDFium', asyn
 })
 
 for (const [why, detail, tries] of [
-  ['crash', 'Reading the page crashed the reader twice', 2],
+  ['crash', 'Reading the page crashed the reader repeatedly', 2],
   ['memory', 'Reading the page exceeds the memory limit', 2],
   ['cpu', 'Reading the page takes more than 28 s of CPU time', 1],
   ['time', 'Reading the page takes too long', 1],
@@ -275,16 +275,16 @@ test('a document that cannot be opened within its limit has one page that says s
 })
 
 test('a document that crashes its child is opened without PDFium, and then given up', async () => {
-  for (const max of [1, 2]) {
+  for (const max of [1, 2, 3]) {
     let lost = 0
     const { children, seen } = createLosingChildren((kind) =>
       kind === 'document.open' && lost++ < max ? 'crash' : null,
     )
     const reader = await open(createPicturePdf(2), { vision: 'tesseract' }, children)
     const page = await reader.read(1)
-    if (max === 1) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
-    else assert.equal(page.detail, 'Opening the document crashed the reader twice')
-    assert.equal(seen.withoutPdfium, 1)
+    if (max < 3) assert.deepEqual([reader.pageCount, page.status], [2, 'read'])
+    else assert.equal(page.detail, 'Opening the document crashed the reader repeatedly')
+    assert.equal(seen.withoutPdfium, Math.min(max, 2))
     await reader.close()
   }
 })

@@ -83,7 +83,7 @@ export class ChildLost extends Error {
     const reasons: Readonly<Record<LossReason, string>> = {
       cpu: `takes more than ${seconds} s of CPU time`,
       time: 'takes too long',
-      crash: 'crashed the reader twice',
+      crash: 'crashed the reader repeatedly',
       memory: 'exceeds the memory limit',
     }
     return reasons[this.lossReason]

@@ -31,7 +31,7 @@ export const blog: MakeArea = (admin) => {
       const content = `Second ${title}`
       await admin.ask(at, { method: 'PUT', json: { content } })
       if (chance.isHit(0.2)) {
-        await admin.ask(at, { method: 'DELETE', done: [404] })
+        await admin.remove(at)
         status = 'removed'
       }
       posts.push({ title, tag, content, status })

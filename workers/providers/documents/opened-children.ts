@@ -39,6 +39,9 @@ export interface OpenedChild {
   readonly openingMs: number
 }
 
+// More than one, because a child may also be killed from outside, for example when memory is short.
+const MAX_OPENING_RETRIES = 2
+
 export interface ExtraOptions {
   readonly sight?: OcrMode
   /** True after PDFium may have crashed on a page: OCR reads the drawing of pdfjs. */
@@ -191,11 +194,12 @@ export class OpenedChildren {
     return this.#children.lease({ signal: this.#signal })
   }
 
-  /** Opens the document in a child; after a crash, in another one without PDFium. */
+  /** Opens the document in a child; after a crash, in another one without PDFium, at most twice. */
   async #openIn(
     lease: ChildLease,
     sight: OcrMode,
     withoutPdfium = this.#withoutPdfium,
+    crashes = 0,
   ): Promise<OpenedChild> {
     const since = performance.now()
     try {
@@ -215,9 +219,9 @@ export class OpenedChildren {
     } catch (error) {
       lease.release()
       this.#countLoss(error)
-      if (withoutPdfium || !(error instanceof ChildLost) || error.isOverTime) throw error
+      if (crashes === MAX_OPENING_RETRIES || !(error instanceof ChildLost) || error.isOverTime) throw error
       this.#withoutPdfium = true
-      return this.#openIn(await this.#lease(), sight)
+      return this.#openIn(await this.#lease(), sight, true, crashes + 1)
     }
   }
 
