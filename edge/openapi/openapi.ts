@@ -8,16 +8,13 @@ import { CREDENTIAL_ERRORS } from '../pipeline/access/challenges.ts'
 import { listAdmittingScopes } from '../pipeline/access/scopes.ts'
 import { statusOf } from '../pipeline/answer/statuses.ts'
 import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION } from '../pipeline/request/input.ts'
-import { Accepted, markNullable, Problem } from '../pipeline/request/schemas.ts'
+import { Accepted, Problem } from '../pipeline/request/schemas.ts'
 import { type AnyRoute, type Area, isJobBacked } from '../pipeline/route.ts'
 import { makeExample } from './examples.ts'
 import { readGuide } from './guides.ts'
+import { type Json, type SchemaUse, toSchema } from './schemas.ts'
 
 /** Generates the OpenAPI 3.1 document of the service from the schemas that also validate requests. */
-
-type Json = Record<string, unknown>
-/** Purpose of a schema: `output` for responses, `input` for parameters, `body` for request bodies. */
-type SchemaUse = 'output' | 'input' | 'body'
 
 export const VERSION = '0.1.0'
 
@@ -349,37 +346,4 @@ function buildOperationId(area: Area, route: AnyRoute): string {
     .filter(Boolean)
     .map((word) => word.replace(/^:/, 'by_').replace(/[^A-Za-z0-9]+/g, '_'))
   return [route.method, area.name, ...words].join('_')
-}
-
-/** Converts a schema to JSON Schema 2020-12; types with an id become components. */
-function toSchema(type: z.ZodType, use: SchemaUse, components: Record<string, Json>): Json {
-  const {
-    $schema: _,
-    $defs = {},
-    ...schema
-  } = z.toJSONSchema(type, {
-    io: use === 'output' ? 'output' : 'input',
-    unrepresentable: 'any',
-    override: (shown) => {
-      if (use === 'body') markNullable(shown)
-      // Tools that compile patterns without the flag `u` misread `\p{…}`.
-      if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
-      // openapi-python-client omits operations with an empty object as default. Without a default, the field is still
-      // optional.
-      if (JSON.stringify(shown.jsonSchema.default) === '{}') delete shown.jsonSchema.default
-    },
-  }) as Json & { $defs?: Record<string, Json> }
-  for (const [name, definition] of Object.entries($defs)) components[name] ??= relinkRefs(definition)
-  const id = (schema as { id?: string }).id
-  if (id === undefined) return relinkRefs(schema)
-  const { id: _id, ...rest } = schema as Json & { id: string }
-  components[id] ??= relinkRefs(rest)
-  return { $ref: `#/components/schemas/${id}` }
-}
-
-function relinkRefs(schema: Json): Json {
-  const { id: _, ...rest } = JSON.parse(
-    JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'),
-  ) as Json
-  return rest
 }
