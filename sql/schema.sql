@@ -1276,7 +1276,7 @@ create table webhook_delivery (
 
 create table webhook_endpoint (
   id bigint not null generated always as identity,
-  account_id integer not null,
+  account_id integer,
   organization_id integer,
   api_key_id uuid,
   expires_at timestamp with time zone,
@@ -1289,6 +1289,7 @@ create table webhook_endpoint (
   failures integer not null default 0,
   failing_since timestamp with time zone,
   blocked_until timestamp with time zone,
+  paused_until timestamp with time zone,
   disabled_at timestamp with time zone,
   secret_version integer not null default 1,
   secret_rolled_at timestamp with time zone,
@@ -1303,6 +1304,7 @@ create table webhook_endpoint (
   constraint webhook_endpoint_events_check CHECK (((url IS NULL) = (cardinality(events) = 0))),
   constraint webhook_endpoint_failures_check CHECK (((failures > 0) = (failing_since IS NOT NULL))),
   constraint webhook_endpoint_host_check CHECK (((url IS NULL) = (host IS NULL))),
+  constraint webhook_endpoint_service_check CHECK (((account_id IS NOT NULL) OR ((url IS NOT NULL) AND (organization_id IS NULL)))),
   constraint webhook_endpoint_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
 );
 
@@ -1693,6 +1695,8 @@ CREATE INDEX webhook_endpoint_deleted_idx ON public.webhook_endpoint USING btree
 CREATE INDEX webhook_endpoint_expires_at_idx ON public.webhook_endpoint USING btree (expires_at) WHERE ((expires_at IS NOT NULL) AND (deleted_at IS NULL));
 
 CREATE INDEX webhook_endpoint_organization_id_idx ON public.webhook_endpoint USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
+
+CREATE INDEX webhook_endpoint_service_idx ON public.webhook_endpoint USING btree (id DESC) WHERE (account_id IS NULL);
 
 CREATE INDEX webhook_pending_sum_account_id_idx ON public.webhook_pending_sum USING btree (account_id);
 
@@ -2668,7 +2672,7 @@ CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$8d68ce6cd760534faf2468a44bca3a98$function$;
+AS $function$b4f6e726d1d367560ca71b45bd573544$function$;
 
 CREATE OR REPLACE FUNCTION public.quote_lexeme(word text)
  RETURNS text
@@ -2793,29 +2797,29 @@ AS $function$ed3de17cd1138ac18f66754365331640$function$;
 CREATE OR REPLACE FUNCTION public.webhook_admit()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$6f5ecf6e20834fa9a2e8cc71f70e7b47$function$;
+AS $function$4e437641d7c44627aaa10043c13c5bd0$function$;
 
-CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, data json)
+CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time zone, account integer, data json)
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN (json_build_object('type', type, 'timestamp', iso(at), 'data', data))::text;
+RETURN (json_build_object('type', type, 'timestamp', iso(at), 'account_id', account, 'data', data))::text;
 
 CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$7a5894629cd7fc89d8c8d3f40985c5d9$function$;
+AS $function$3a4217579beb99f506b021e4bc018231$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_can_manage(e webhook_endpoint, account integer, everything boolean, organization integer)
  RETURNS boolean
  LANGUAGE sql
  STABLE
-AS $function$cde78ce3aaf54ccb6a648699fd89261f$function$;
+AS $function$776fda085503c5953deff60c9577bbab$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_claim(endpoint bigint, target_host text, batch_size integer, failure_threshold integer, hold_seconds double precision, proved integer, proved_seconds integer, unproved integer, unproved_seconds integer)
  RETURNS SETOF webhook_delivery
  LANGUAGE plpgsql
-AS $function$673b836165277eede9d624347a88732a$function$;
+AS $function$9642ee56394d58f340134e099f8ae7f9$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_customer_account(customer bigint)
  RETURNS integer
@@ -2832,7 +2836,7 @@ RETURN json_build_object('id', (d).id, 'message_id', (d).message_id, 'type', (d)
 CREATE OR REPLACE FUNCTION public.webhook_emit(account integer, type text, data json)
  RETURNS void
  LANGUAGE sql
-AS $function$0a20833f29aea82068b6746a2547efaa$function$;
+AS $function$5ac4945d64ca6ce44128177728ffd31b$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_emit_dispute()
  RETURNS trigger
@@ -2858,13 +2862,13 @@ CREATE OR REPLACE FUNCTION public.webhook_endpoint_json(e webhook_endpoint)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (e).id, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'disabled_at', iso((e).disabled_at), 'proved_at', iso((e).proved_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
+RETURN json_build_object('id', (e).id, 'scope', CASE WHEN ((e).account_id IS NULL) THEN 'service'::text ELSE 'account'::text END, 'account_id', (e).account_id, 'organization_id', (e).organization_id, 'url', (e).url, 'events', (e).events, 'description', (e).description, 'is_active', (e).is_active, 'failures', (e).failures, 'failing_since', iso((e).failing_since), 'paused_until', iso((e).paused_until), 'disabled_at', iso((e).disabled_at), 'proved_at', iso((e).proved_at), 'secret_rolled_at', iso((e).secret_rolled_at), 'created_at', iso((e).created_at), 'updated_at', iso((e).updated_at));
 
 CREATE OR REPLACE FUNCTION public.webhook_is_subscribed(account integer, type text)
  RETURNS boolean
  LANGUAGE sql
  STABLE
-AS $function$70d576fa4b7a7d7f574cb28491b705eb$function$;
+AS $function$c02d10117260951a9280997d92d64495$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_job(j job)
  RETURNS json
@@ -2875,7 +2879,7 @@ AS $function$1d057f31c514a7871d8caf6c55413560$function$;
 CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$9a2312e8597fdb77bec696f96902e991$function$;
+AS $function$d7fc969d37355ca1970e20d7189e6b87$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_member_cleanup()
  RETURNS trigger
@@ -2917,10 +2921,16 @@ CREATE OR REPLACE FUNCTION public.webhook_rate_acquire(account integer, target_h
  LANGUAGE plpgsql
 AS $function$43b38c35f0b4d6bdbbc3725fd0338386$function$;
 
+CREATE OR REPLACE FUNCTION public.webhook_receivers(account integer, type text)
+ RETURNS SETOF webhook_endpoint
+ LANGUAGE sql
+ STABLE
+AS $function$27fcfb29a1dc4dd009e785b261a66d01$function$;
+
 CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$4f306490fdb6b4d133b55d0fb22597f5$function$;
+AS $function$b1cfa27cbc7f0323fd8da99cc11377b9$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 

@@ -38,6 +38,7 @@ const VALUES_BY_NAME: Readonly<Record<string, unknown>> = {
   page_size: 20,
   media_type: 'application/pdf',
   kind: 'report',
+  challenge: 'pS2GkQ0fYbXn3Vt8mJc1LrW7uZe5oHd9aKxTiBvNgMs',
   channel: 'mail',
   source: 'upload',
   sha256: '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',

@@ -13,6 +13,7 @@ import { type AnyRoute, type Area, isJobBacked } from '../pipeline/route.ts'
 import { makeExample } from './examples.ts'
 import { readGuide } from './guides.ts'
 import { type Json, type SchemaUse, toSchema } from './schemas.ts'
+import { buildWebhooks } from './webhooks.ts'
 
 /** Generates the OpenAPI 3.1 document of the service from the schemas that also validate requests. */
 
@@ -52,6 +53,7 @@ export function buildOpenApi(areas: readonly Area[], settings: Settings): Json {
     servers: [{ url: settings.publicBaseUrl }],
     tags: listTags(areas),
     paths,
+    webhooks: buildWebhooks(components),
     components: {
       schemas: components,
       securitySchemes: {

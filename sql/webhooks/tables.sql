@@ -3,8 +3,9 @@
 
 create table webhook_endpoint (
   id bigint generated always as identity,
-  -- The account whose events the endpoint receives.
-  account_id integer not null,
+  -- The account whose events the endpoint receives. Null for an endpoint of the service, which receives the events of
+  -- all accounts and belongs to the admins.
+  account_id integer,
   -- The organization whose admins may also see and stop the endpoint. The endpoint is deleted when the account's
   -- membership ends. Null if there is none.
   organization_id integer,
@@ -26,6 +27,8 @@ create table webhook_endpoint (
   failures integer not null default 0,
   failing_since timestamptz,
   blocked_until timestamptz,
+  -- When the pause ends that the receiver asked for with `Retry-After`; null if it never did.
+  paused_until timestamptz,
   -- When the endpoint was disabled because it kept failing; null while enabled.
   disabled_at timestamptz,
   -- The secret is derived from this version and the deployment's key. For a day after a change, the previous secret
@@ -41,12 +44,14 @@ create table webhook_endpoint (
   constraint webhook_endpoint_host_check check ((url is null) = (host is null)),
   constraint webhook_endpoint_description_check check (length(description) <= 500),
   constraint webhook_endpoint_events_check check ((url is null) = (cardinality(events) = 0)),
+  constraint webhook_endpoint_service_check check (account_id is not null or (url is not null and organization_id is null)),
   constraint webhook_endpoint_failures_check check ((failures > 0) = (failing_since is not null)),
   constraint webhook_endpoint_disabled_check check (disabled_at is null or not is_active),
   constraint webhook_endpoint_deleted_check check (deleted_at is null or not is_active),
   constraint webhook_endpoint_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
 create index webhook_endpoint_account_id_idx on webhook_endpoint (account_id, id desc);
+create index webhook_endpoint_service_idx on webhook_endpoint (id desc) where account_id is null;
 create index webhook_endpoint_organization_id_idx on webhook_endpoint (organization_id, id desc) where organization_id is not null;
 create unique index webhook_endpoint_callbacks_key on webhook_endpoint (account_id) where url is null and deleted_at is null;
 create index webhook_endpoint_api_key_id_idx on webhook_endpoint (api_key_id) where api_key_id is not null;
@@ -57,7 +62,7 @@ create index webhook_endpoint_deleted_idx on webhook_endpoint (id) where deleted
 create table webhook_delivery (
   id bigint generated always as identity,
   endpoint_id bigint not null,
-  -- The endpoint's account and the host of the URL, which `webhook_admit` sets.
+  -- The endpoint's account, 0 for the service, and the host of the URL. `webhook_admit` sets both.
   account_id integer not null,
   host text not null,
   -- Id by which a receiver can recognize duplicates.
@@ -90,7 +95,7 @@ create index webhook_delivery_endpoint_id_idx on webhook_delivery (endpoint_id, 
 create index webhook_delivery_endpoint_id_status_idx on webhook_delivery (endpoint_id, status, id desc);
 create index webhook_delivery_created_at_idx on webhook_delivery (created_at);
 
--- Number of pending deliveries per account. Maintained by sums/functions.
+-- Number of pending deliveries per account, 0 for the service. Maintained by sums/functions.
 create table webhook_pending_sum (
   id bigint generated always as identity,
   account_id integer not null,
@@ -99,7 +104,7 @@ create table webhook_pending_sum (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index webhook_pending_sum_account_id_idx on webhook_pending_sum (account_id);
 
--- Number of deliveries of an account to a host, per slot of the rate limit's period. Unlogged: losing the rows in a
+-- Number of deliveries of an account, 0 for the service, to a host, per slot of the rate limit's period. Unlogged: losing the rows in a
 -- server crash does little harm.
 create unlogged table webhook_rate (
   account_id integer not null,

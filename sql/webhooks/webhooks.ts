@@ -20,6 +20,13 @@ export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 /** Type of the delivery that asks a receiver to echo a token. */
 export const CHALLENGE_EVENT = 'webhook.challenge'
 
+/** Type of the delivery that a caller sends to test an endpoint. */
+export const TEST_EVENT = 'webhook.test'
+
+/** Types of deliveries. Those of an endpoint itself are sent without a subscription. */
+export const DELIVERY_TYPES = [...WEBHOOK_EVENTS, CHALLENGE_EVENT, TEST_EVENT] as const
+export type DeliveryType = (typeof DELIVERY_TYPES)[number]
+
 /** Number of consecutive failures after which an endpoint backs off. */
 export const BACKOFF_FROM_FAILURES = 5
 
@@ -44,6 +51,12 @@ const buildEndpointList = (parameters: number, where: string): string =>
 export const readEndpoints: ReadStatement<[account: number, ...page: PageValues]> = {
   name: 'webhook_endpoints',
   text: buildEndpointList(1, 'e.account_id = $1::int'),
+}
+
+/** The endpoints of the service, newest first, for its admins. */
+export const readServiceEndpoints: ReadStatement<[...page: PageValues]> = {
+  name: 'service_webhook_endpoints',
+  text: buildEndpointList(0, 'e.account_id is null'),
 }
 
 /** The endpoints of an organization, newest first, for the organization's admins and owners. */
@@ -99,7 +112,8 @@ export const readDelivery: ReadStatement<[...ManagedEndpoint, delivery: number]>
 }
 
 export interface NewEndpoint {
-  readonly accountId: number
+  /** Null for an endpoint of the service. */
+  readonly accountId: number | null
   readonly organizationId: number | null
   readonly url: string
   readonly host: string
@@ -117,7 +131,7 @@ export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
     returning webhook_endpoint_json(webhook_endpoint)::text as json`
 
 const EndpointRow = z.object({
-  account_id: z.number(),
+  account_id: z.number().nullable(),
   organization_id: z.number().nullable(),
   url: z.string().nullable(),
   events: z.array(z.enum(WEBHOOK_EVENTS)),
@@ -162,7 +176,9 @@ export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json
       disabled_at = case when ${fields.is_active ?? null}::boolean then null else e.disabled_at end,
       failures = case when ${fields.is_active ?? null}::boolean then 0 else e.failures end,
       failing_since = case when ${fields.is_active ?? null}::boolean then null else e.failing_since end,
-      blocked_until = case when ${fields.is_active ?? null}::boolean then null else e.blocked_until end
+      blocked_until = case when ${fields.is_active ?? null}::boolean then null else e.blocked_until end,
+      paused_until = case when ${fields.is_active ?? null}::boolean or e.url is distinct from coalesce(${fields.url ?? null}, e.url)
+        then null else e.paused_until end
     where e.id = ${id} and e.deleted_at is null returning webhook_endpoint_json(e)::text as json`
 
 /** Replaces the secret of an endpoint with its next version. */
@@ -176,7 +192,7 @@ export const markEndpointDeleted = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`
     update webhook_endpoint set is_active = false, deleted_at = now() where id = ${id} and deleted_at is null returning id`
 
-const RedeliveredMessage = JsonText.extend({ type: z.enum(WEBHOOK_EVENTS) })
+const RedeliveredMessage = JsonText.extend({ type: z.enum(DELIVERY_TYPES) })
 
 /** Redelivers a message, with attempts for another day; no row if the endpoint does not have the message. */
 export const redeliverWebhook = (endpoint: number, id: number): Query<z.output<typeof RedeliveredMessage>> =>
@@ -198,12 +214,22 @@ export const addJobCallback = (jobId: string, { accountId, url, host, keyId }: J
   sql.type(z.unknown())`
     select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`
 
-/** Adds a delivery that asks the receiver to echo a token; no row if the account has too many pending deliveries. */
-export const addChallenge = (endpoint: number, token: string): Query<{ id: number }> =>
-  sql.type(z.object({ id: z.number() }))`
-    insert into webhook_delivery (endpoint_id, type, body)
-    values (${endpoint}, ${CHALLENGE_EVENT}, webhook_body(${CHALLENGE_EVENT}, now(), ${JSON.stringify({ challenge: token })}::json))
-    returning id`
+const addMessage = (endpoint: number, type: DeliveryType, data: object): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    insert into webhook_delivery as d (endpoint_id, type, body)
+    select e.id, ${type}, webhook_body(${type}, now(), e.account_id, ${JSON.stringify(data)}::json)
+    from webhook_endpoint e where e.id = ${endpoint}
+    returning webhook_delivery_json(d)::text as json`
+
+/** Adds a delivery that asks the receiver to echo a token; no row if too many deliveries are pending. */
+export const addChallenge = (endpoint: number, token: string): Query<{ json: string }> =>
+  addMessage(endpoint, CHALLENGE_EVENT, { challenge: token })
+
+/** Adds a test delivery, with an example of an event or with nulls; no row if too many deliveries are pending. */
+export const addTestDelivery = (
+  endpoint: number,
+  example: { readonly type: WebhookEvent | null; readonly data: unknown },
+): Query<{ json: string }> => addMessage(endpoint, TEST_EVENT, example)
 
 /** Marks an endpoint as verified, if it still has the URL at which its receiver echoed the token. */
 export const markEndpointVerified = (id: number, url: string): Query<unknown> =>
@@ -226,9 +252,10 @@ export const listDueEndpoints = (): Query<{ id: number; host: string }> =>
         where d.due_at is not null and (d.endpoint_id, d.host) > (p.id, p.host)
         order by d.endpoint_id, d.host limit 1) following
     )
-    select e.id, p.host from pending p join webhook_endpoint e on e.id = p.id join account a on a.id = e.account_id
-    left join webhook_rate r on r.account_id = e.account_id and r.host = p.host
-    where e.is_active and coalesce(e.expires_at > now(), true) and a.is_active and coalesce(e.blocked_until <= now(), true) and coalesce(r.blocked_until <= now(), true)
+    select e.id, p.host from pending p join webhook_endpoint e on e.id = p.id left join account a on a.id = e.account_id
+    left join webhook_rate r on r.account_id = coalesce(e.account_id, 0) and r.host = p.host
+    where e.is_active and coalesce(e.expires_at > now(), true) and coalesce(a.is_active, true)
+      and coalesce(greatest(e.blocked_until, e.paused_until) <= now(), true) and coalesce(r.blocked_until <= now(), true)
       and exists (select from webhook_delivery d where d.endpoint_id = e.id and d.host = p.host and d.due_at <= now())`
 
 const DueDeliveryRow = z.object({
@@ -285,6 +312,8 @@ export interface DeliveryResult {
   readonly ms: number
   /** HTTP status; null if there was no response. */
   readonly status: number | null
+  /** Seconds that the receiver asked to wait with `Retry-After`; absent if it did not. */
+  readonly retry_after?: number
   /** The beginning of the response's body; null if there was no response. */
   readonly body: string | null
   /** Reason why there was no response; null if there was one. */
@@ -312,12 +341,27 @@ const DisabledEndpointMail = z.object({
   failing_since: z.string(),
 })
 
-/** Returns the data for the email about a disabled endpoint; no row if the endpoint is enabled again or gone. */
-export const findDisabledEndpoint = (id: number): Query<z.output<typeof DisabledEndpointMail>> =>
+/** Returns the accounts to notify about an endpoint: its own, or all admins for an endpoint of the service. */
+export const listEndpointOwners = (id: number): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    select e.account_id as id from webhook_endpoint e where e.id = ${id} and e.account_id is not null
+    union all
+    select a.id from webhook_endpoint e join account a on a.role = 'admin' and a.is_active
+    where e.id = ${id} and e.account_id is null`
+
+/**
+ * Returns the data for the email to an account about a disabled endpoint. No row if the endpoint is enabled again or
+ * gone. No row if the account may no longer manage it.
+ */
+export const findDisabledEndpoint = (
+  id: number,
+  account: number,
+): Query<z.output<typeof DisabledEndpointMail>> =>
   sql.type(DisabledEndpointMail)`
     select a.email, a.full_name, e.url, iso(coalesce(e.failing_since, e.disabled_at)) as failing_since
-    from webhook_endpoint e join account a on a.id = e.account_id and a.is_active
-    where e.id = ${id} and e.disabled_at is not null and e.url is not null`
+    from webhook_endpoint e join account a on a.id = ${account} and a.is_active
+    where e.id = ${id} and e.disabled_at is not null and e.url is not null
+      and case when e.account_id is null then a.role = 'admin' else a.id = e.account_id end`
 
 /**
  * Deletes deliveries of deleted endpoints, and deleted endpoints that have no deliveries left; returns the number of

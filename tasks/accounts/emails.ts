@@ -209,7 +209,7 @@ export function composeDisabledWebhookEmail(
     subject: 'Webhook endpoint disabled',
     greeting: full_name,
     before: [
-      `All deliveries to your webhook endpoint ${id} have failed since ${failing_since}, so it was disabled: ${toOneLine(url)}`,
+      `All deliveries to the webhook endpoint ${id} have failed since ${failing_since}, so it was disabled: ${toOneLine(url)}`,
     ],
     link: null,
     token: null,

@@ -3,12 +3,13 @@ import {
   claimDeliveries,
   type DeliveryResult,
   type DueDelivery,
+  listEndpointOwners,
   markEndpointVerified,
   recordDeliveryAttempt,
   type WEBHOOK_OUTCOMES,
 } from '../../sql/webhooks/webhooks.ts'
 import type { TaskContext } from '../context.ts'
-import { enqueue } from '../task.ts'
+import { enqueueMany } from '../task.ts'
 import { mailDisabledEndpoint } from './disabled-endpoint.task.ts'
 import { deriveChallengeToken, deriveWebhookSecret, signWebhook } from './signature.ts'
 
@@ -46,6 +47,7 @@ async function deliverOne(
 ): Promise<(typeof WEBHOOK_OUTCOMES)[number] | null> {
   const { db, settings, secretKey, providers, signal, job } = ctx
   const { id, message_id, url, body, secret_version: version } = due
+  const echo = due.type === CHALLENGE_EVENT ? deriveChallengeToken(secretKey, endpoint, url) : null
   const versions = due.is_rolling ? [version, version - 1] : [version]
   const headers = signWebhook(
     { id: message_id, timestamp: Math.floor(due.at_ms / 1000), body },
@@ -53,13 +55,11 @@ async function deliverOne(
   )
   const answer: DeliveryResult = {
     at: new Date(due.at_ms).toISOString(),
-    ...(await providers.postWebhook({ url, headers, body }, signal)),
+    ...(await providers.postWebhook({ url, headers, body, echo }, signal)),
   }
-  // The abort interrupted the request, so do not record it: the delivery becomes due again.
-  if (signal.aborted && answer.status === null) return null
-  const isEchoed =
-    due.type === CHALLENGE_EVENT &&
-    answer.body?.includes(deriveChallengeToken(secretKey, endpoint, url)) === true
+  const isEchoed = echo !== null && answer.body?.includes(echo) === true
+  // The abort interrupted the answer, so do not record it: the delivery becomes due again.
+  if (signal.aborted && (answer.status === null || (echo !== null && !isEchoed))) return null
   return db.transaction(async (tx) => {
     if (isEchoed && classifyResponse(answer) === 'delivered')
       await tx.run(markEndpointVerified(endpoint, url))
@@ -68,7 +68,9 @@ async function deliverOne(
     )
     if (end === 'disabled') {
       const options = { ownerId: null, requestId: job.requestId, settings }
-      await enqueue(tx, mailDisabledEndpoint, { endpoint_id: endpoint }, options)
+      const owners = await tx.any(listEndpointOwners(endpoint))
+      const payloads = owners.map((owner) => ({ endpoint_id: endpoint, account_id: owner.id }))
+      await enqueueMany(tx, mailDisabledEndpoint, payloads, options)
     }
     return end
   })

@@ -6,9 +6,9 @@ import type { TaskContext } from '../context.ts'
 /** Runs `accounts.webhook_disabled`. */
 export async function run(
   ctx: TaskContext,
-  { endpoint_id }: { readonly endpoint_id: number },
+  { endpoint_id, account_id }: { readonly endpoint_id: number; readonly account_id: number },
 ): Promise<Record<string, never>> {
-  const found = await ctx.db.maybeOne(findDisabledEndpoint(endpoint_id))
+  const found = await ctx.db.maybeOne(findDisabledEndpoint(endpoint_id, account_id))
   if (found !== null) await mailOnce(ctx, found.email, composeDisabledWebhookEmail(found, endpoint_id))
   return {}
 }

@@ -8,6 +8,8 @@ export type PostWebhook = (
     readonly url: string
     readonly headers: Readonly<Record<string, string>>
     readonly body: string
+    /** Text that the answer should contain, for which its body is awaited longer; null if any answer will do. */
+    readonly echo: string | null
   },
   signal: AbortSignal,
 ) => Promise<WebhookResponse>

@@ -100,6 +100,7 @@ const webhookRequests: Record<string, MakeRequest> = {
   'DELETE /api/v1/webhooks/:endpoint_id': endpoint,
   'POST /api/v1/webhooks/:endpoint_id/secret': endpoint,
   'POST /api/v1/webhooks/:endpoint_id/challenge': endpoint,
+  'POST /api/v1/webhooks/:endpoint_id/test': combine(endpoint, json({ type: 'job.done' })),
   'GET /api/v1/webhooks/:endpoint_id/deliveries': endpoint,
   'GET /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id': endpointDelivery,
   'POST /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send': endpointDelivery,

@@ -78,6 +78,7 @@ PATCH  /api/v1/webhooks/:endpoint_id                      401   200   404   404 
 DELETE /api/v1/webhooks/:endpoint_id                      401   204   404   404   204
 POST   /api/v1/webhooks/:endpoint_id/secret               401   200   404   404   200
 POST   /api/v1/webhooks/:endpoint_id/challenge            401   202   404   404   202
+POST   /api/v1/webhooks/:endpoint_id/test                 401   202   404   404   202
 GET    /api/v1/webhooks/:endpoint_id/deliveries           401   200   404   404   200
 GET    /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id  401   200   404   404   200
 POST   /api/v1/webhooks/:endpoint_id/deliveries/:delivery_id/send  401   202   404   404   202

@@ -54,13 +54,14 @@ describe('an endpoint', () => {
     assert.deepEqual(shown, {
       ...{
         id,
+        scope: 'account',
         account_id: account.id,
         organization_id: null,
         url: TARGET,
         events: ['job.done', 'job.failed'],
       },
-      ...{ description: 'mine', is_active: true, failures: 0, failing_since: null, disabled_at: null },
-      ...{ proved_at: null, secret_rolled_at: null, created_at, updated_at: null },
+      ...{ description: 'mine', is_active: true, failures: 0, failing_since: null, paused_until: null },
+      ...{ disabled_at: null, proved_at: null, secret_rolled_at: null, created_at, updated_at: null },
     })
     const list = await api.get(PATH, { token: account.token })
     assert.deepEqual(list.json, [shown])

@@ -278,6 +278,10 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
       createEndpointRow({ url: 'u'.repeat(2001) }),
     ],
     ['webhook_endpoint_host_check', { ...createEndpointRow(), host: null }],
+    [
+      'webhook_endpoint_service_check',
+      createEndpointRow({ account_id: null, url: null, host: null, events: [] }),
+    ],
     ['webhook_endpoint_description_check', createEndpointRow({ description: 'd'.repeat(501) })],
     ['webhook_endpoint_events_check', createEndpointRow({ events: [] }), createEndpointRow({ url: null })],
     [

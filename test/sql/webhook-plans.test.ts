@@ -5,10 +5,12 @@ import { deleteMember, markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import {
   addChallenge,
   addJobCallback,
+  addTestDelivery,
   claimDeliveries,
   findDisabledEndpoint,
   insertEndpoint,
   listDueEndpoints,
+  listEndpointOwners,
   lockManagedEndpoint,
   markEndpointDeleted,
   markEndpointVerified,
@@ -18,6 +20,7 @@ import {
   readEndpoint,
   readEndpoints,
   readOrganizationEndpoints,
+  readServiceEndpoints,
   recordDeliveryAttempt,
   redeliverWebhook,
   rollSecret,
@@ -33,6 +36,10 @@ await fillOrganizations(query)
 await query(
   `insert into webhook_endpoint (account_id, organization_id, url, host, events)
    select n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, 2000) n`,
+)
+await query(
+  `insert into webhook_endpoint (account_id, url, host, events)
+   select null, 'https://example.com/', 'example.com', '{send.changed}' from generate_series(1, 20)`,
 )
 await query(
   `insert into webhook_delivery (endpoint_id, type, body, status, due_at, ended_at)
@@ -56,6 +63,7 @@ const ALL = [null, 0, 100] as const
 const reads = [
   planRead('the endpoints of an account', readEndpoints, 5, ...ALL),
   planRead('the endpoints of an organization', readOrganizationEndpoints, 5, 21, ...ALL),
+  planRead('the endpoints of the service', readServiceEndpoints, ...ALL),
   planRead('an endpoint', readEndpoint, 5, 5, false, null),
   planRead('deliveries', readDeliveries, 5, 5, false, null, null, ...ALL),
   planRead('deliveries of a status', readDeliveries, 5, 5, false, null, 'failed', ...ALL),
@@ -107,9 +115,12 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'listing due endpoints': listDueEndpoints,
   'verifying an endpoint': () => markEndpointVerified(++endpoint, 'https://example.com/'),
   'a challenge': () => addChallenge(++endpoint, 'token'),
+  'a test delivery': () => addTestDelivery(++endpoint, { type: null, data: null }),
+  'the owners of an endpoint': () => listEndpointOwners(++endpoint),
+  'the owners of an endpoint of the service': () => listEndpointOwners(2001),
   'claiming due deliveries': () => claimDeliveries(1 + (nextPending() % 2000), 'example.com', LIMITS),
   'settling a delivery': () => recordDeliveryAttempt(nextPending(), 'failed', ANSWER, [1000]),
-  'finding a disabled endpoint': () => findDisabledEndpoint(++endpoint),
+  'finding a disabled endpoint': () => findDisabledEndpoint(++endpoint, 5),
   'purging deleted endpoints': () => purgeEndpoints(2),
   'the end of a membership': () => deleteMember(++organization, organization * 5 - 3),
   'the end of an organization': () => markOrganizationDeleted(++organization),
@@ -128,7 +139,7 @@ describe('writes by index', () => {
       client,
       () =>
         ({
-          ...findDisabledEndpoint(1),
+          ...findDisabledEndpoint(1, 1),
           sql: `select webhook_jobs_ended(array['${formatJobId(++n)}']::uuid[])`,
           values: [],
         }) as never,

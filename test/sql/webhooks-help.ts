@@ -44,10 +44,14 @@ export async function createWebhookDatabase() {
       return of.owner
     },
     fresh: async (): Promise<void> => {
-      await query('truncate webhook_endpoint cascade')
+      await query('truncate webhook_endpoint, webhook_pending_sum cascade')
       of.owner = await account()
     },
-    endpoint: (events: readonly string[], accountId = of.owner, organizationId: number | null = null) =>
+    endpoint: (
+      events: readonly string[],
+      accountId: number | null = of.owner,
+      organizationId: number | null = null,
+    ) =>
       insert(
         `webhook_endpoint (account_id, organization_id, url, host, events)
          values ($1, $2, 'https://example.com/', 'example.com', $3)`,

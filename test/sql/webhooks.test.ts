@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
 import { z } from 'zod'
+import { buildMessageSchema } from '../../edge/routes/webhooks/events.ts'
 import { applySendEvents } from '../../sql/comms/sends.ts'
 import { sql } from '../../sql/db.ts'
 import { cancelJobs } from '../../sql/jobs/jobs.ts'
@@ -13,6 +14,7 @@ import {
   purgeEndpoints,
   recordDeliveryAttempt,
   updateEndpoint,
+  type WebhookEvent,
 } from '../../sql/webhooks/webhooks.ts'
 import { ANSWER, createWebhookDatabase, RETRY_DELAYS_MS } from './webhooks-help.ts'
 
@@ -22,6 +24,11 @@ const webhookDatabase = await createWebhookDatabase()
 const { db, query, ledger, insert, account, endpoint, delivery, deliveries, callback, ended, settle, take } =
   webhookDatabase
 const readTypes = async (endpointId?: number) => (await deliveries(endpointId)).map(({ type }) => type)
+/** Checks that the reference allows every stored event. */
+const assertDescribed = async () => {
+  for (const { type, body } of await deliveries())
+    buildMessageSchema(type as WebhookEvent).parse(JSON.parse(body))
+}
 let [owner, count] = [0, 0]
 
 beforeEach(async () => {
@@ -47,6 +54,7 @@ describe('the end of a job', () => {
     assert.equal((await deliveries()).length, 4)
     const { type, data } = JSON.parse((await deliveries(all))[0]!.body)
     assert.deepEqual([type, data.job_id, data.status], ['job.done', done, 'done'])
+    await assertDescribed()
   })
 
   test('is not delivered if the job will run again', async () => {
@@ -62,6 +70,7 @@ describe('the end of a job', () => {
     await ended('done', { result: { text: 'x'.repeat(17_000) } })
     const { data } = JSON.parse((await deliveries(id))[0]!.body)
     assert.deepEqual([data.result, data.result_omitted], [null, true])
+    await assertDescribed()
   })
 })
 
@@ -82,6 +91,7 @@ describe('a callback', () => {
     await db.run(callback(job, 'https://c.example.com/'))
     assert.equal((await deliveries()).at(-1)!.url, 'https://c.example.com/')
     assert.equal((await query('select from webhook_endpoint')).length, 1, 'one endpoint for all of them')
+    await assertDescribed()
   })
 })
 
@@ -116,6 +126,7 @@ describe('other events', () => {
       ['sent', 'delivered', 'bounced'],
     )
     assert.deepEqual(new Set(await readTypes(id)), new Set(['send.changed']))
+    await assertDescribed()
   })
 
   test('payments, subscriptions and disputes of its customer', async () => {
@@ -125,7 +136,7 @@ describe('other events', () => {
       `cus_${owner}`,
     ])
     const facts = (more: object) => JSON.stringify({ created: ['1', 1_700_000_000], ...more })
-    const money = { money: ['1', { amount: 500, currency: 'usd' }] }
+    const money = { money: ['1', { amount: 500, currency: 'usd' }], invoice: ['1', `in_${owner}`] }
     const transaction = await insert(`payment_transaction (customer_id, facts) values ($1, $2)`, [
       customer,
       facts({ ...money, outcome: ['1', 'pending'] }),
@@ -156,6 +167,7 @@ describe('other events', () => {
         ['dispute', 'needs_response'],
       ],
     )
+    await assertDescribed()
   })
 })
 

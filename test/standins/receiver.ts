@@ -1,7 +1,8 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
-import { CHALLENGE_EVENT } from '../../sql/webhooks/webhooks.ts'
+import { buildMessageSchema } from '../../edge/routes/webhooks/events.ts'
+import { CHALLENGE_EVENT, DELIVERY_TYPES } from '../../sql/webhooks/webhooks.ts'
 
 /** Webhook receiver that collects requests, and answers them by its `answer` function. */
 
@@ -57,9 +58,15 @@ export async function startReceiver(): Promise<Receiver> {
   return receiver
 }
 
-/** Verifies a message with the reference implementation for receivers. @throws if another secret signed it. */
-export function verifyWebhook(secret: string, { headers, body }: ReceivedWebhook): void {
+/**
+ * Verifies a message with the reference implementation for receivers, and with the schema of the API reference.
+ * @throws if another secret signed it, or the schema does not allow it.
+ */
+export function verifyWebhook(secret: string, { headers, body, message }: ReceivedWebhook): void {
   new Webhook(secret).verify(body, headers as Record<string, string>)
+  const type = DELIVERY_TYPES.find((each) => each === message.type)
+  if (type === undefined) throw new Error(`Unknown type of message: ${message.type}`)
+  buildMessageSchema(type).parse(message)
 }
 
 /** Answers with a status and an optional body. */

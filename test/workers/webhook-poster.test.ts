@@ -15,8 +15,12 @@ const createPoster = (allowed: readonly string[] = LOOPBACK, timeoutMs = 10_000)
   createWebhookPoster({
     webhooks: { allowed, timeoutMs, retryMs: [], rates: { verified: null, unverified: null } },
   })
-const postWebhook = (url: string, post = createPoster(), signal = new AbortController().signal) =>
-  post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}' }, signal)
+const postWebhook = (
+  url: string,
+  post = createPoster(),
+  signal = new AbortController().signal,
+  echo: string | null = null,
+) => post({ url, headers: { 'webhook-id': '1' }, body: '{"type":"t"}', echo }, signal)
 
 describe('an answer to a post', () => {
   test('yields its status and the beginning of its body', async () => {
@@ -75,6 +79,86 @@ describe('an answer to a post', () => {
   test('is reported as missing if the connection fails', async () => {
     const { error } = await postWebhook('http://127.0.0.1:1/')
     assert.equal(error, 'The connection failed (ECONNREFUSED)')
+  })
+})
+
+describe('the head of an answer', () => {
+  /** Sends a head and the beginning of a body, and ends neither the body nor the connection. */
+  const answerOpen =
+    (status: number, body = '', headers: Record<string, string> = {}): typeof receiver.answer =>
+    (response) => {
+      response
+        .on('error', () => {})
+        .writeHead(status, headers)
+        .flushHeaders()
+      if (body !== '') response.write(body)
+    }
+
+  test('decides although the body never ends', async () => {
+    for (const [status, text] of [
+      [200, ''],
+      [204, ''],
+      [202, 'begun'],
+      [410, 'gone'],
+      [500, 'broken'],
+    ] as const) {
+      receiver.answer = answerOpen(status, text)
+      const answer = await postWebhook(receiver.url, createPoster(LOOPBACK, 60_000))
+      assert.deepEqual([answer.status, answer.body, answer.error], [status, text, null])
+    }
+  })
+
+  test('decides at the timeout, after an abort, and when the connection breaks', async () => {
+    receiver.answer = answerOpen(200, 'begun')
+    const late = await postWebhook(receiver.url, createPoster(LOOPBACK, 300), undefined, 'echo')
+    assert.deepEqual([late.status, late.body, late.error], [200, 'begun', null])
+    const abort = new AbortController()
+    receiver.answer = (response, request) => {
+      answerOpen(503, 'busy')(response, request)
+      abort.abort()
+    }
+    const cut = await postWebhook(receiver.url, createPoster(), abort.signal)
+    assert.deepEqual([cut.status, cut.error], [503, null])
+    receiver.answer = (response) => {
+      response.writeHead(202, { 'content-length': '100' })
+      response.write('part', () => response.destroy())
+    }
+    const broken = await postWebhook(receiver.url)
+    assert.deepEqual([broken.status, broken.body, broken.error], [202, 'part', null])
+  })
+
+  test('is followed by an echo that may come later, and ends the wait', async () => {
+    const never = createPoster(LOOPBACK, 60_000)
+    receiver.answer = (response) => {
+      response
+        .on('error', () => {})
+        .writeHead(200)
+        .flushHeaders()
+      setTimeout(() => response.write('{"challenge":"to'), 1200)
+      setTimeout(() => response.write('ken"}'), 1300)
+    }
+    const { status, body } = await postWebhook(receiver.url, never, undefined, 'token')
+    assert.deepEqual([status, body], [200, '{"challenge":"token"}'])
+  })
+
+  test('tells how long to wait, in seconds or as a date', async () => {
+    const inAnHour = new Date(Date.now() + 3_600_000).toUTCString()
+    for (const [header, min, max] of [
+      ['120', 120, 120],
+      ['0', 0, 0],
+      [inAnHour, 3590, 3600],
+      ['Wed, 21 Oct 2015 07:28:00 GMT', 0, 0],
+      ['99999999999999', 86_400, Number.MAX_SAFE_INTEGER],
+    ] as const) {
+      receiver.answer = answerOpen(429, '', { 'retry-after': header })
+      const { status, retry_after: seconds } = await postWebhook(receiver.url)
+      assert.equal(status, 429)
+      assert.ok(seconds !== undefined && seconds >= min && seconds <= max, `${header}: ${seconds}`)
+    }
+    for (const header of ['soon', '']) {
+      receiver.answer = answerOpen(503, '', { 'retry-after': header })
+      assert.equal((await postWebhook(receiver.url)).retry_after, undefined)
+    }
   })
 })
 

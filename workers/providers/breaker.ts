@@ -40,6 +40,8 @@ const DEFAULTS: BreakerOptions = {
 
 // Limits the pause that a provider asks for: a longer one is a mistake.
 const MAX_PAUSE_SECONDS = 300
+// Larger values of Retry-After count as this one.
+const MAX_RETRY_AFTER_SECONDS = 999_999_999
 
 /**
  * Creates a circuit breaker. A refusal costs a job no try, because the provider was not asked.
@@ -86,7 +88,7 @@ export function createBreaker(provider: string, options: Partial<BreakerOptions>
  */
 export function parseRetryAfter(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null
-  if (/^\d{1,9}$/.test(header)) return Number(header)
+  if (/^\d+$/.test(header)) return Math.min(Number(header), MAX_RETRY_AFTER_SECONDS)
   const at = Date.parse(header)
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000))
 }

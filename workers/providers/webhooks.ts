@@ -3,6 +3,7 @@ import { createLazy } from '../../tasks/platform/lazy.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts'
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
+import { parseRetryAfter } from './breaker.ts'
 import { startCall } from './call.ts'
 import { createLookup } from './dns-lookup.ts'
 import { describeNetworkError, throwIfShort, waitFor } from './wait.ts'
@@ -11,6 +12,9 @@ import { describeNetworkError, throwIfShort, waitFor } from './wait.ts'
 
 // Enough of a response to diagnose a failure with.
 const MAX_BODY_BYTES = 1024
+// Maximum time after the head of an answer for the rest: for a diagnosis, and for the echo of a challenge.
+const BODY_MS = 1000
+const ECHO_MS = 5000
 // Idle connections are closed after this time: a receiver may keep one open forever.
 const IDLE_MS = 5000
 const HEADERS = { 'content-type': 'application/json', 'user-agent': 'Millrace-Webhooks/1' }
@@ -30,12 +34,14 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
     const end = startCall({ provider: 'webhook', operation: 'deliver', url: request.url })
     const closing = new AbortController()
-    const waited = await waitFor(postRequest(request, senders, closing.signal), timeoutMs, signal)
+    const answer: ReceivedAnswer = { head: null, chunks: [] }
+    const waited = await waitFor(postRequest(request, senders, closing.signal, answer), timeoutMs, signal)
     closing.abort()
     const ms = Math.round(performance.now() - startedAt)
-    if (waited.kind === 'answer') {
+    // The head decides, whatever became of the body: it may never end, or the connection may break.
+    if (answer.head !== null) {
       end()
-      return { ms, ...waited.value, error: null }
+      return { ms, ...answer.head, body: decodeBody(answer.chunks), error: null }
     }
     if (waited.kind === 'error') throwIfShort(waited.error)
     const error = waited.kind === 'error' ? waited.error : new DOMException(waited.kind, 'TimeoutError')
@@ -43,9 +49,9 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     const reason =
       waited.kind === 'timeout'
         ? `No answer within ${timeoutMs / 1000} s`
-        : waited.kind === 'aborted'
-          ? 'The attempt was cut short'
-          : describeError(waited.error)
+        : waited.kind === 'error'
+          ? describeError(waited.error)
+          : 'The attempt was cut short'
     return { ms, status: null, body: null, error: reason }
   }
 }
@@ -79,11 +85,19 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
   }
 }
 
+/** The part of an answer that has arrived so far. */
+interface ReceivedAnswer {
+  head: Pick<WebhookResponse, 'status' | 'retry_after'> | null
+  readonly chunks: Buffer[]
+}
+
+/** Sends a request and fills `answer`. Resolves when no more of the body is needed. */
 function postRequest(
-  { url, headers, body }: Parameters<PostWebhook>[0],
+  { url, headers, body, echo }: Parameters<PostWebhook>[0],
   senders: Senders,
   signal: AbortSignal,
-): Promise<Pick<WebhookResponse, 'status' | 'body'>> {
+  answer: ReceivedAnswer,
+): Promise<void> {
   const { request, agent } = senders[new URL(url).protocol as keyof Senders]
   return new Promise((resolve, reject) => {
     const sent = request(url, {
@@ -93,18 +107,23 @@ function postRequest(
       signal,
     })
     sent.on('error', reject).on('response', (response) => {
-      const chunks: Buffer[] = []
+      const retryAfter = parseRetryAfter(response.headers['retry-after'])
+      answer.head = {
+        status: response.statusCode ?? 0,
+        ...(retryAfter === null ? {} : { retry_after: retryAfter }),
+      }
+      const isEchoed = (): boolean => echo !== null && decodeBody(answer.chunks).includes(echo)
+      const timer = setTimeout(resolve, echo === null ? BODY_MS : ECHO_MS)
       let length = 0
-      const finish = (): void =>
-        resolve({
-          status: response.statusCode ?? 0,
-          body: Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES).toString().replaceAll('\0', ''),
-        })
-      response.on('error', finish).on('end', finish)
+      const finish = (): void => {
+        clearTimeout(timer)
+        resolve()
+      }
+      response.on('error', finish).on('end', finish).on('close', finish)
       response.on('data', (chunk: Buffer) => {
-        if (length < MAX_BODY_BYTES) chunks.push(chunk)
+        if (length < MAX_BODY_BYTES) answer.chunks.push(chunk)
         length += chunk.length
-        if (length < MAX_BODY_BYTES) return
+        if (length < MAX_BODY_BYTES && !isEchoed()) return
         finish()
         response.destroy()
       })
@@ -112,6 +131,10 @@ function postRequest(
     sent.end(body)
   })
 }
+
+/** Decodes the beginning of a body. PostgreSQL stores no NUL. */
+const decodeBody = (chunks: readonly Buffer[]): string =>
+  Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES).toString().replaceAll('\0', '')
 
 /** Describes why a request failed, without revealing anything about this machine's network. */
 function describeError(error: unknown): string {

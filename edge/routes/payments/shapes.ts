@@ -24,7 +24,7 @@ export const SUBSCRIPTION_STATUSES = [
   'unpaid',
 ] as const
 
-const Subscription = z
+export const Subscription = z
   .strictObject({
     id: z.int(),
     provider_subscription_id: z.string(),

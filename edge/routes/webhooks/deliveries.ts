@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import {
   DELIVERY_ORDER,
+  type DeliveryType,
   lockManagedEndpoint,
   readDeliveries,
   readDelivery,
   redeliverWebhook,
-  type WebhookEvent,
 } from '../../../sql/webhooks/webhooks.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
-import { managerOf, requireEventScopes, requireOwnEndpoint } from './endpoints.ts'
+import { managerOf, requireEventScopes, requireOwnEndpoint } from './access.ts'
 import { Delivery, DeliveryDetails, DeliveryParams, EndpointParams } from './shapes.ts'
 
 /** Routes for webhook deliveries, including the responses from their endpoints. */
@@ -52,7 +52,7 @@ export const deliveryRoutes = [
       const values = [params.endpoint_id, ...managerOf(caller), params.delivery_id] as const
       const text = await reader.text(readDelivery, values)
       if (text === null) throw fail('webhook.delivery_missing')
-      const { type } = JSON.parse(requireVisibleDeliveries(text)) as { type: WebhookEvent }
+      const { type } = JSON.parse(requireVisibleDeliveries(text)) as { type: DeliveryType }
       requireEventScopes(caller, [type])
       return answerCompactJson(text)
     },

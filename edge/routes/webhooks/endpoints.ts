@@ -1,28 +1,26 @@
 import { z } from 'zod'
-import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import {
   addChallenge,
+  addTestDelivery,
   ENDPOINT_ORDER,
   type EndpointFields,
-  type EndpointManager,
   insertEndpoint,
-  lockManagedEndpoint,
   markEndpointDeleted,
   type OwnedEndpoint,
   PREVIOUS_SECRET_HOURS,
   readEndpoint,
   readEndpoints,
   readOrganizationEndpoints,
+  readServiceEndpoints,
   rollSecret,
   updateEndpoint,
-  type WebhookEvent,
 } from '../../../sql/webhooks/webhooks.ts'
 import { deriveChallengeToken, deriveWebhookSecret } from '../../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
+import { makeMessageExample } from '../../openapi/webhooks.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import { requireScope } from '../../pipeline/access/scopes.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
@@ -40,15 +38,29 @@ import { lockCaller } from '../accounts/proof.ts'
 import { Detail } from '../accounts/shapes.ts'
 import { lockForRole, ROLE_ERRORS, requireAccess, requireOrganization } from '../orgs/access.ts'
 import {
+  type EndpointInput,
+  managerOf,
+  requireEventScopes,
+  requireOwnEndpoint,
+  requireServiceAdmin,
+  withEndpoint,
+} from './access.ts'
+import {
   CreatedEndpoint,
+  Delivery,
   Endpoint,
   EndpointChange,
   EndpointParams,
+  EndpointScope,
   NewEndpoint,
   RolledSecret,
+  TestRequest,
 } from './shapes.ts'
 
-/** Routes for webhook endpoints, which receive the events of their accounts. */
+// Account of the service's quotas in `quota_usage`.
+const SERVICE_QUOTAS = 0
+
+/** Routes for webhook endpoints, which receive the events of their accounts or of all. */
 export const endpointRoutes = [
   route({
     method: 'post',
@@ -62,13 +74,21 @@ answer. Until then, the account's endpoints at that host share WEBHOOK_UNPROVED_
 messages wait; afterwards WEBHOOK_RATE applies. With \`organization_id\` the endpoint also belongs to an organization: its \
 admins and owners can see, describe, deactivate and delete it, and it ends when the account leaves. It still receives the \
 events of the account. Only that account and admins of the service can therefore change its URL, events or secret, activate \
-it, and see its deliveries. The quota \`webhook_endpoints\` limits the endpoints, and \`pending_deliveries\` the waiting \
+it, and see its deliveries. With \`scope: service\`, for admins of the service, the endpoint receives the events of all \
+accounts, whose id each message has as \`account_id\`. It then belongs to all admins of the service and survives the account \
+that adds it. The quota \`webhook_endpoints\` limits the endpoints, and \`pending_deliveries\` the waiting \
 messages; events beyond it are not recorded. An endpoint ends with the API key that added it. An API key also needs the \
 scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`payments\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
-    errors: ['quota.webhook_endpoints', 'webhook.no_account', ...ROLE_ERRORS],
+    errors: [
+      'quota.webhook_endpoints',
+      'webhook.no_account',
+      'auth.forbidden',
+      'auth.admin_factor',
+      ...ROLE_ERRORS,
+    ],
     sideEffect: true,
     hasCredentials: true,
     addUnstored: addSecret,
@@ -81,23 +101,29 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\` or \`p
     allowsOrganizationKeys: true,
     summary: 'List webhook endpoints, newest first',
     description:
-      'Lists those of the caller or, with `organization_id`, those of an organization, for its admins and owners.',
+      'Lists those of the caller or, with `organization_id`, those of an organization, for its admins and owners. With `scope=service`, lists those of the service, for admins of the service.',
     query: z.object({
       organization_id: RowId.optional(),
+      scope: EndpointScope.optional(),
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: buildCursorSchema(ENDPOINT_ORDER),
     }),
     response: z.array(Endpoint),
-    errors: ROLE_ERRORS,
+    errors: ['auth.forbidden', 'auth.admin_factor', ...ROLE_ERRORS],
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
       const page = [buildCursorValues(query.cursor), 0, query.limit] as const
-      requireOrganization(caller, query.organization_id ?? null)
+      const { organization_id: organization = null, scope } = query
+      requireOrganization(caller, organization)
+      if (scope === 'service') {
+        requireServiceAdmin(caller, 'query', organization)
+        return answerArray((await reader.text(readServiceEndpoints, page))!, request)
+      }
       const text =
-        query.organization_id === undefined
+        organization === null
           ? await reader.text(readEndpoints, [caller.ownerId ?? 0, ...page])
           : requireAccess(
-              await reader.text(readOrganizationEndpoints, [query.organization_id, caller.ownerId, ...page]),
+              await reader.text(readOrganizationEndpoints, [organization, caller.ownerId, ...page]),
             )
       return answerArray(text!, request)
     },
@@ -175,6 +201,31 @@ events.`,
 
   route({
     method: 'post',
+    path: '/:endpoint_id/test',
+    allowsOrganizationKeys: true,
+    summary: 'Send a test event to a webhook endpoint',
+    description: `Sends \`webhook.test\`, which is delivered, retried and listed like an event. With \`type\`, its \`data\` has that type \
+and example data of such an event. The endpoint needs no subscription to either.`,
+    params: EndpointParams,
+    body: TestRequest.default({}),
+    response: Delivery,
+    status: 202,
+    errors: ['webhook.missing', 'webhook.not_yours', 'webhook.callbacks', 'quota.pending_deliveries'],
+    sideEffect: true,
+    handle: (input) =>
+      withEndpoint(input, async (tx, endpoint) => {
+        requireOwnEndpoint(input.caller, endpoint)
+        if (endpoint.url === null) throw fail('webhook.callbacks')
+        const { type = null } = input.body
+        const data = type === null ? null : makeMessageExample(type)
+        const added = await tx.maybeOne(addTestDelivery(input.params.endpoint_id, { type, data }))
+        if (added === null) throw fail('quota.pending_deliveries')
+        return answerJson<z.input<typeof Delivery>>(added.json)
+      }),
+  }),
+
+  route({
+    method: 'post',
     path: '/:endpoint_id/secret',
     allowsOrganizationKeys: true,
     summary: 'Rotate the secret of a webhook endpoint',
@@ -200,55 +251,6 @@ events.`,
   }),
 ]
 
-/** Returns the caller's rights to see and stop endpoints, as statement parameters. */
-export const managerOf = ({ ownerId, role, key }: Caller): EndpointManager => [
-  ownerId,
-  ownerId === null || role === 'admin',
-  key?.organizationId ?? null,
-]
-
-/**
- * Checks that the caller is the endpoint's account or an admin. Required by requests that show or redirect the
- * account's events.
- * @throws webhook.not_yours
- */
-export function requireOwnEndpoint(caller: Caller, endpoint: OwnedEndpoint): void {
-  const [account, everything] = managerOf(caller)
-  if (!everything && endpoint.account_id !== account) throw fail('webhook.not_yours')
-}
-
-const AREA_BY_EVENT = {
-  'job.done': 'jobs',
-  'job.failed': 'jobs',
-  'job.cancelled': 'jobs',
-  'document.read': 'documents',
-  'send.changed': 'comms',
-  'payment.changed': 'payments',
-} as const satisfies Readonly<Record<WebhookEvent, string>>
-
-/** Checks that an API key's scopes allow reading the areas of these events. @throws fail('auth.scope') */
-export function requireEventScopes(caller: Caller, events: readonly WebhookEvent[]): void {
-  for (const event of events) requireScope(caller, AREA_BY_EVENT[event], 'read')
-}
-
-type EndpointInput<R, B = undefined> = Input<{ endpoint_id: number }, undefined, B, Caller> & Writes<R>
-
-/**
- * Runs `work` in a transaction that locks an endpoint.
- * @throws webhook.missing if the caller does not manage the endpoint.
- */
-function withEndpoint<R, B>(
-  input: EndpointInput<R, B>,
-  work: (tx: Queries, endpoint: OwnedEndpoint) => Promise<R | Answer<R>>,
-): Promise<Answer<R>> {
-  const { params, caller } = input
-  return input.transaction(async (tx) => {
-    const endpoint = await tx.maybeOne(lockManagedEndpoint(params.endpoint_id, managerOf(caller)))
-    if (endpoint === null) throw fail('webhook.missing')
-    return work(tx, endpoint)
-  })
-}
-
 function auditEndpoint(
   input: EventRequest & { readonly params: { readonly endpoint_id: number } },
   kind: 'webhook.updated' | 'webhook.deleted' | 'webhook.secret_rolled',
@@ -269,9 +271,11 @@ type CreateInput = Input<undefined, undefined, z.output<typeof NewEndpoint>, Cal
 function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedEndpoint>>> {
   const { body, caller, edge } = input
   const { url, organization_id: organizationId = null, description = null } = body
-  const { ownerId } = caller
-  if (ownerId === null) throw fail('webhook.no_account')
+  if (caller.ownerId === null) throw fail('webhook.no_account')
   requireOrganization(caller, organizationId)
+  if (body.scope === 'service') requireServiceAdmin(caller, 'body', organizationId)
+  // The service has no account.
+  const accountId = body.scope === 'service' ? null : caller.ownerId
   checkUrl(edge, url)
   requireEventScopes(caller, body.events)
   const events = [...new Set(body.events)].sort()
@@ -281,7 +285,7 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
     await lockCaller(tx, caller)
     const created = await tx.one(
       insertEndpoint({
-        accountId: ownerId,
+        accountId,
         organizationId,
         url,
         host: webhookHostOf(url),
@@ -290,11 +294,11 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
         keyId: caller.key?.id ?? null,
       }),
     )
-    await requireQuota(tx, ownerId, ['webhook_endpoints'], edge.settings.quotas)
+    await requireQuota(tx, accountId ?? SERVICE_QUOTAS, ['webhook_endpoints'], edge.settings.quotas)
     const { id } = JSON.parse(created.json) as { id: number }
     await tx.run(addChallenge(id, deriveChallengeToken(edge.secretKey, id, url)))
-    const data = { webhook: id, url, events }
-    await tx.run(appendAuditEvent(input, 'webhook.created', { accountId: ownerId, organizationId, data }))
+    const data = { webhook: id, url, events, ...(accountId === null ? { scope: 'service' } : {}) }
+    await tx.run(appendAuditEvent(input, 'webhook.created', { accountId, organizationId, data }))
     return answerJson(created.json)
   })
 }

@@ -12,12 +12,16 @@ const Events = z.array(z.enum(WEBHOOK_EVENTS)).min(1).max(WEBHOOK_EVENTS.length)
 const Url = z.string().min(1).max(2000)
 const Description = z.string().trim().max(500)
 
+/** `service` endpoints receive the events of all accounts. */
+export const EndpointScope = z.enum(['account', 'service'])
+
 export const NewEndpoint = z
   .strictObject({
     url: Url,
     events: Events,
     description: Description.optional(),
     organization_id: z.int().min(1).max(2_147_483_647).optional(),
+    scope: EndpointScope.default('account'),
   })
   .meta({ id: 'WebhookCreate' })
 
@@ -30,9 +34,14 @@ export const EndpointChange = z
   })
   .meta({ id: 'WebhookUpdate' })
 
+export const TestRequest = z
+  .strictObject({ type: z.enum(WEBHOOK_EVENTS).optional() })
+  .meta({ id: 'WebhookTest' })
+
 const endpointFields = {
   id: z.int(),
-  account_id: z.int(),
+  scope: EndpointScope,
+  account_id: z.int().nullable().meta({ description: 'Null for an endpoint of the service' }),
   organization_id: z.int().nullable(),
   url: z
     .string()
@@ -46,6 +55,9 @@ const endpointFields = {
   proved_at: Timestamp.nullable().meta({
     description:
       'When the receiver echoed the token of a challenge; null: not yet, and its delivery rate is low',
+  }),
+  paused_until: Timestamp.nullable().meta({
+    description: 'When the pause ends that the receiver asked for with `Retry-After`; null if it never did',
   }),
   disabled_at: Timestamp.nullable().meta({
     description: 'When the service disabled it; null if it did not',
@@ -73,6 +85,10 @@ const EndpointResponse = z
     at: Timestamp,
     ms: z.int(),
     status: z.int().nullable(),
+    retry_after: z
+      .int()
+      .optional()
+      .meta({ description: 'Seconds that the receiver asked to wait; absent if it did not' }),
     body: z.string().nullable().meta({ description: 'At most the first KiB; null without an answer' }),
     error: z.string().nullable(),
   })

@@ -5,12 +5,12 @@ create or replace function webhook_admit() returns trigger language plpgsql as $
 declare
   quota bigint;
 begin
-  select e.account_id, coalesce(new.host, e.host),
-    case when a.role <> 'admin' then coalesce(
+  select coalesce(e.account_id, 0), coalesce(new.host, e.host),
+    case when a.role is distinct from 'admin' then coalesce(
       (select q.quota from account_quota q where q.account_id = e.account_id and q.kind = 'pending_deliveries'),
       (select s.value from setting s where s.name = 'QUOTA_PENDING_DELIVERIES')) end
   into new.account_id, new.host, quota
-  from webhook_endpoint e join account a on a.id = e.account_id where e.id = new.endpoint_id;
+  from webhook_endpoint e left join account a on a.id = e.account_id where e.id = new.endpoint_id;
   if not found then
     -- The endpoint does not exist, so the foreign key rejects the row.
     new.account_id := 0;

@@ -18,6 +18,6 @@ begin
   else
     insert into webhook_delivery (endpoint_id, type, url, host, body)
     values (callback_endpoint, 'job.' || found_job.status, webhook_callback_add.url, webhook_callback_add.host,
-      webhook_body('job.' || found_job.status, found_job.finished_at, webhook_job(found_job)));
+      webhook_body('job.' || found_job.status, found_job.finished_at, account, webhook_job(found_job)));
   end if;
 end $$;

@@ -10,8 +10,9 @@ declare
   wanted integer;
   is_proved boolean;
 begin
-  select w.* into e from webhook_endpoint w join account a on a.id = w.account_id
-  where w.id = endpoint and w.is_active and a.is_active and coalesce(w.blocked_until <= now(), true);
+  select w.* into e from webhook_endpoint w left join account a on a.id = w.account_id
+  where w.id = endpoint and w.is_active and coalesce(a.is_active, true)
+    and coalesce(greatest(w.blocked_until, w.paused_until) <= now(), true);
   if not found then return; end if;
   select count(*) into wanted from (
     select from webhook_delivery d where d.endpoint_id = endpoint and d.host = target_host and d.due_at <= now()
@@ -19,8 +20,8 @@ begin
   if wanted = 0 then return; end if;
   is_proved := case when e.url is not null then e.proved_at is not null else exists (
     select from webhook_endpoint p where p.account_id = e.account_id and p.host = target_host and p.is_active and p.proved_at is not null) end;
-  wanted := case when is_proved then webhook_rate_acquire(e.account_id, target_host, wanted, proved, proved_seconds)
-    else webhook_rate_acquire(e.account_id, target_host, wanted, unproved, unproved_seconds) end;
+  wanted := case when is_proved then webhook_rate_acquire(coalesce(e.account_id, 0), target_host, wanted, proved, proved_seconds)
+    else webhook_rate_acquire(coalesce(e.account_id, 0), target_host, wanted, unproved, unproved_seconds) end;
   return query
     update webhook_delivery d set due_at = now() + make_interval(secs => hold_seconds),
       since = case when d.attempts = 0 then now() else d.since end

@@ -5,20 +5,21 @@ begin
   if not exists (select from webhook_endpoint) then return; end if;
 
   insert into webhook_delivery (endpoint_id, type, body)
-  select e.id, 'job.' || j.status, webhook_body('job.' || j.status, j.finished_at, webhook_job(j))
-  from job j join webhook_endpoint e on e.account_id = j.owner_id and e.is_active
-  where j.id = any(ids) and j.finished_at is not null and 'job.' || j.status = any(e.events)
+  select e.id, 'job.' || j.status, webhook_body('job.' || j.status, j.finished_at, j.owner_id, webhook_job(j))
+  from job j cross join lateral webhook_receivers(j.owner_id, 'job.' || j.status) e
+  where j.id = any(ids) and j.finished_at is not null
   union all
-  select e.id, 'document.read', webhook_body('document.read', j.finished_at,
+  select e.id, 'document.read', webhook_body('document.read', j.finished_at, j.owner_id,
     json_build_object('document_id', j.payload -> 'documentId', 'job_id', j.id, 'result', j.result))
-  from job j join webhook_endpoint e on e.account_id = j.owner_id and e.is_active
-  where j.id = any(ids) and j.status = 'done' and j.name = 'documents.extract' and 'document.read' = any(e.events);
+  from job j cross join lateral webhook_receivers(j.owner_id, 'document.read') e
+  where j.id = any(ids) and j.status = 'done' and j.name = 'documents.extract';
 
   with called as (
     delete from job_callback c using job j where c.job_id = any(ids) and j.id = c.job_id and j.finished_at is not null
     returning c.endpoint_id, c.url, c.host, j as job
   )
   insert into webhook_delivery (endpoint_id, type, url, host, body)
-  select endpoint_id, 'job.' || (job).status, url, host, webhook_body('job.' || (job).status, (job).finished_at, webhook_job(job))
-  from called;
+  select c.endpoint_id, 'job.' || (job).status, c.url, c.host,
+    webhook_body('job.' || (job).status, (job).finished_at, e.account_id, webhook_job(job))
+  from called c join webhook_endpoint e on e.id = c.endpoint_id;
 end $$;

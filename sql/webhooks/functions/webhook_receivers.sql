@@ -1,0 +1,8 @@
+-- Returns the active endpoints that receive an event of an account: its own and those of the service.
+create or replace function webhook_receivers(account integer, type text) returns setof webhook_endpoint language sql stable as $$
+  select e.* from webhook_endpoint e
+  where e.account_id = account and e.is_active and webhook_receivers.type = any(e.events)
+  union all
+  select e.* from webhook_endpoint e
+  where e.account_id is null and account is not null and e.is_active and webhook_receivers.type = any(e.events)
+$$;
