@@ -2665,7 +2665,7 @@ AS $function$bda429ca408dbeb0b964a6772f1d4ef9$function$;
 CREATE OR REPLACE FUNCTION public.quota_exceeded(account integer, kinds text[], defaults bigint[])
  RETURNS TABLE(kind text, quota bigint)
  LANGUAGE plpgsql
-AS $function$f4a4411ddb7ad544feb6eb157da08150$function$;
+AS $function$1efa156623928dde26cc47d4d7761c8a$function$;
 
 CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  RETURNS bigint
