@@ -113,7 +113,8 @@ function postRequest(
         ...(retryAfter === null ? {} : { retry_after: retryAfter }),
       }
       const isEchoed = (): boolean => echo !== null && decodeBody(answer.chunks).includes(echo)
-      const timer = setTimeout(resolve, echo === null ? BODY_MS : ECHO_MS)
+      const mayEcho = echo !== null && /^2/.test(String(response.statusCode))
+      const timer = setTimeout(resolve, mayEcho ? ECHO_MS : BODY_MS)
       let length = 0
       const finish = (): void => {
         clearTimeout(timer)
