@@ -11,20 +11,34 @@ const ARGON2_FORMAT =
 /** passlib's PHC format of scrypt: N = 2^ln. */
 const SCRYPT_FORMAT =
   /^\$scrypt\$ln=(\d{1,10}),r=(\d{1,10}),p=(\d{1,10})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
-/** passlib's format of PBKDF2; its Base64 has `.` instead of `+`. */
-const PBKDF2_FORMAT = /^\$pbkdf2-(sha256|sha512)\$(\d{1,10})\$([A-Za-z0-9./]+)\$([A-Za-z0-9./]+)$/
+/** passlib's format of PBKDF2, and the PHC format with `i=` and `l=`. passlib's Base64 has `.` instead of `+`. */
+const PBKDF2_FORMAT =
+  /^\$pbkdf2(?:-(sha256|sha512))?\$(?:i=)?(\d{1,10})(?:,l=\d{1,3})?\$([A-Za-z0-9./+]+)\$([A-Za-z0-9./+]+)$/
 /** Django's format of PBKDF2; its salt is plain text, not Base64. */
 const DJANGO_PBKDF2_FORMAT = /^pbkdf2_(sha256)\$(\d{1,10})\$([^$]+)\$([A-Za-z0-9+/]+=*)$/
+/** Better Auth's format of scrypt with N=2^14, r=16, p=1: the salt is the text before the colon. */
+const HEX_SCRYPT_FORMAT = /^([0-9a-f]{32}):([0-9a-f]{128})$/
+/** ASP.NET Core Identity: Base64 of a version byte, and PBKDF2's parameters, salt and hash. */
+const ASPNET_FORMAT = /^A[A-Za-z0-9+/]{50,200}={0,2}$/
+/** The portable hashes of phpass, as of WordPress before 6.8: log2 of the rounds, salt (8) and hash (22 characters). */
+const PHPASS_FORMAT = /^\$[PH]\$([./0-9A-Za-z])([./0-9A-Za-z]{8})([./0-9A-Za-z]{22})$/
 
 // Each bound allows about 0.3 s of CPU per hash, because a single thread verifies all imported hashes.
 const MAX_BCRYPT_COST = 12
 const MAX_ARGON2_COST = { lanes: 16, kib: 65_536, passes: 3 }
 const MAX_SCRYPT_COST = { lanes: 16, kib: 32_768 }
-const MAX_PBKDF2_ROUNDS = { sha256: 1_200_000, sha512: 600_000 } as const
+const MAX_PBKDF2_ROUNDS = { sha1: 1_200_000, sha256: 1_200_000, sha512: 600_000 } as const
+const MAX_PHPASS_LOG2 = 18
 
 /** A parsed hash. Its salt or hash is null if the Base64 is not canonical. */
 export type ForeignHash =
-  | { readonly kind: 'bcrypt'; readonly stored: string; readonly cost: number; readonly isPrehashed: boolean }
+  | {
+      readonly kind: 'bcrypt'
+      readonly stored: string
+      readonly cost: number
+      /** The digest of the password that bcrypt reads: Django's or WordPress's; null if it reads the password. */
+      readonly prehash: 'django' | 'wordpress' | null
+    }
   | { readonly kind: 'argon2'; readonly stored: string; readonly cost: Cost; readonly bytes: SaltAndHash }
   | { readonly kind: 'scrypt'; readonly cost: Cost; readonly bytes: SaltAndHash }
   | {
@@ -33,6 +47,7 @@ export type ForeignHash =
       readonly iterations: number
       readonly bytes: SaltAndHash
     }
+  | { readonly kind: 'phpass'; readonly log2: number; readonly salt: string; readonly hash: string }
 
 /** m, t and p of argon2, or ln, r and p of scrypt. */
 type Cost = readonly [number, number, number]
@@ -48,10 +63,45 @@ export function parseForeignHash(given: string): ForeignHash | null {
   // Django adds its own algorithm name as a prefix.
   const [, wrapped, stored = given] = /^(bcrypt|bcrypt_sha256|argon2)\$(\$2.*|argon2.*)$/s.exec(given) ?? []
   if (wrapped === 'argon2') return parseArgon2(`$${stored}`)
-  const bcrypt = BCRYPT_FORMAT.exec(stored)
-  if (bcrypt !== null)
-    return { kind: 'bcrypt', stored, cost: Number(bcrypt[1]), isPrehashed: wrapped === 'bcrypt_sha256' }
-  return wrapped === undefined ? (parseArgon2(given) ?? parseScrypt(given) ?? parsePbkdf2(given)) : null
+  if (wrapped !== undefined) return parseBcrypt(stored, wrapped === 'bcrypt_sha256' ? 'django' : null)
+  if (given.startsWith('$wp$')) return parseBcrypt(given.slice('$wp'.length), 'wordpress')
+  return (
+    parseBcrypt(given, null) ??
+    parseArgon2(given) ??
+    parseScrypt(given) ??
+    parsePbkdf2(given) ??
+    parseAspNet(given) ??
+    parsePhpass(given)
+  )
+}
+
+function parseBcrypt(stored: string, prehash: 'django' | 'wordpress' | null): ForeignHash | null {
+  const found = BCRYPT_FORMAT.exec(stored)
+  return found && { kind: 'bcrypt', stored, cost: Number(found[1]), prehash }
+}
+
+/** Parses versions 2 (marker 0) and 3 (marker 1: digest, rounds and length of the salt, 4 bytes each). */
+function parseAspNet(stored: string): ForeignHash | null {
+  const bytes = ASPNET_FORMAT.test(stored) ? Buffer.from(stored, 'base64') : Buffer.alloc(0)
+  const split = (at: number, end: number): SaltAndHash => ({
+    salt: bytes.subarray(at, end),
+    hash: bytes.subarray(end),
+  })
+  if (bytes.length < 49 || bytes.toString('base64') !== stored) return null
+  if (bytes[0] === 0 && bytes.length === 49)
+    return { kind: 'pbkdf2', digest: 'sha1', iterations: 1000, bytes: split(1, 17) }
+  const digest = (['sha1', 'sha256', 'sha512'] as const)[bytes.readUInt32BE(1)]
+  const saltBytes = bytes.readUInt32BE(9)
+  if (bytes[0] !== 1 || digest === undefined || saltBytes > bytes.length - 13) return null
+  return { kind: 'pbkdf2', digest, iterations: bytes.readUInt32BE(5), bytes: split(13, 13 + saltBytes) }
+}
+
+export const PHPASS_ALPHABET = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function parsePhpass(stored: string): ForeignHash | null {
+  const [, rounds, salt, hash] = PHPASS_FORMAT.exec(stored) ?? []
+  if (rounds === undefined) return null
+  return { kind: 'phpass', log2: PHPASS_ALPHABET.indexOf(rounds), salt: salt!, hash: hash! }
 }
 
 function parseArgon2(stored: string): ForeignHash | null {
@@ -60,6 +110,13 @@ function parseArgon2(stored: string): ForeignHash | null {
 }
 
 function parseScrypt(stored: string): ForeignHash | null {
+  const [, salt, hash] = HEX_SCRYPT_FORMAT.exec(stored) ?? []
+  if (salt !== undefined)
+    return {
+      kind: 'scrypt',
+      cost: [14, 16, 1],
+      bytes: { salt: Buffer.from(salt), hash: Buffer.from(hash!, 'hex') },
+    }
   const found = SCRYPT_FORMAT.exec(stored)
   return found && { kind: 'scrypt', cost: parseCost(found), bytes: decodeBytes(found[4]!, found[5]!) }
 }
@@ -68,7 +125,9 @@ function parsePbkdf2(stored: string): ForeignHash | null {
   const django = DJANGO_PBKDF2_FORMAT.exec(stored)
   const found = django ?? PBKDF2_FORMAT.exec(stored)
   if (found === null) return null
-  const [, digest, iterations, salt, hash] = found as unknown as [string, 'sha256', string, string, string]
+  const [, digest = 'sha1', iterations, salt, hash] = found as unknown as [
+    ...[string, 'sha256' | undefined, string, string, string],
+  ]
   const kind = { kind: 'pbkdf2', digest, iterations: Number(iterations) } as const
   if (django === null)
     return { ...kind, bytes: decodeBytes(salt.replaceAll('.', '+'), hash.replaceAll('.', '+')) }
@@ -108,8 +167,12 @@ export function findHashProblem(stored: string): string | null {
       if (!isBetween(parsed.iterations, 1, max)) return `${parsed.digest} iterations must be 1 to ${max}`
       return findBytesProblem(parsed.bytes)
     }
+    case 'phpass':
+      return isBetween(parsed.log2, 7, MAX_PHPASS_LOG2)
+        ? null
+        : `phpass: log2 of the rounds must be 7 to ${MAX_PHPASS_LOG2}`
     default:
-      return 'must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$), scrypt ($scrypt$) or PBKDF2 ($pbkdf2-sha256$, $pbkdf2-sha512$), or one of Django (pbkdf2_sha256$, bcrypt$, bcrypt_sha256$, argon2$)'
+      return 'must be a hash of bcrypt ($2a$, $2b$, $2y$), argon2 ($argon2id$, $argon2i$, $argon2d$), scrypt ($scrypt$) or PBKDF2 ($pbkdf2$, $pbkdf2-sha256$, $pbkdf2-sha512$), or one of Django, WordPress, ASP.NET Core Identity or Better Auth'
   }
 }
 
@@ -141,5 +204,5 @@ const BCRYPT_BYTES = 72
 /** True if the hash covers only the first 72 bytes of the password. */
 export function isTruncated(stored: string, password: string): boolean {
   const found = parseForeignHash(stored)
-  return found?.kind === 'bcrypt' && !found.isPrehashed && Buffer.byteLength(password) > BCRYPT_BYTES
+  return found?.kind === 'bcrypt' && found.prehash === null && Buffer.byteLength(password) > BCRYPT_BYTES
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, pbkdf2Sync, scryptSync } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import bcrypt from 'bcryptjs'
 import fc from 'fast-check'
@@ -27,6 +27,17 @@ const formatPbkdf2 = (
 ) => `$pbkdf2-${digest}$${iterations}$${salt}$${hash}`
 const formatBcrypt = (cost: string, kind = '2b') => `$${kind}$${cost}$${'a'.repeat(53)}`
 
+const SALT = Buffer.from('0123456789abcdef')
+const HEX_SALT = SALT.toString('hex')
+const formatBytes = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '')
+function formatAspNet(prf: number, digest: string, rounds: number, named = rounds): string {
+  const head = Buffer.alloc(13, 1)
+  head.writeUInt32BE(prf, 1)
+  head.writeUInt32BE(named, 5)
+  head.writeUInt32BE(SALT.length, 9)
+  return Buffer.concat([head, SALT, pbkdf2Sync('password', SALT, rounds, 32, digest)]).toString('base64')
+}
+
 // The hashes come from the tests of phc-winner-argon2, RFC 7914, Openwall's crypt_blowfish and passlib. Django 5.2
 // generated the others.
 const LONG_PASSWORD =
@@ -52,6 +63,33 @@ const KNOWN_HASHES = [
   [
     'pässword',
     'argon2$argon2id$v=19$m=256,t=2,p=1$bXBSMXpwRTQ5UTBaU3VkRWVZQzNGUw$3l2DAGUA5xi1DW2MX4AoejbafnYPC3aX0TI19lWuviQ',
+  ],
+  // PHP's `wp_hash_password`, phpass's own test, and Node's scrypt and PBKDF2 in the formats of the others.
+  [
+    'password',
+    `$wp${bcrypt.hashSync(createHmac('sha384', 'wp-sha384').update('password').digest('base64'), 4)}`,
+  ],
+  ['test12345', '$P$9IQRaTwmfeRo7ud9Fh4E2PdI0S3r.L0'],
+  [
+    'password',
+    `${HEX_SALT}:${scryptSync('password', HEX_SALT, 64, { N: 2 ** 14, r: 16, maxmem: 2 ** 26 }).toString('hex')}`,
+  ],
+  ['password', formatAspNet(1, 'sha256', 1000)],
+  ['password', formatAspNet(2, 'sha512', 1000)],
+  ['password', formatAspNet(0, 'sha1', 1000)],
+  [
+    'password',
+    Buffer.concat([Buffer.from([0]), SALT, pbkdf2Sync('password', SALT, 1000, 32, 'sha1')]).toString(
+      'base64',
+    ),
+  ],
+  [
+    'password',
+    `$pbkdf2-sha256$i=1000,l=32$${formatBytes(SALT)}$${formatBytes(pbkdf2Sync('password', SALT, 1000, 32, 'sha256'))}`,
+  ],
+  [
+    'password',
+    `$pbkdf2$1212$${formatBytes(SALT)}$${formatBytes(pbkdf2Sync('password', SALT, 1212, 20, 'sha1'))}`,
   ],
 ] as const
 
@@ -82,6 +120,7 @@ describe('the most expensive accepted hash verifies', () => {
     formatScrypt('ln=15,r=8,p=1'),
     formatPbkdf2('sha256', 1_200_000),
     formatPbkdf2('sha512', 600_000),
+    `$P$G${'a'.repeat(30)}`,
   ])
     test(stored.slice(0, 40), () => assert.equal(findHashProblem(stored), null))
 })
@@ -109,6 +148,10 @@ describe('too expensive hashes are rejected', () => {
     [formatScrypt('ln=15,r=9,p=1'), 'scrypt: 2^ln r p / 8 must be 32768 or less'],
     [formatScrypt('ln=15,r=8,p=2'), 'scrypt: 2^ln r p / 8 must be 32768 or less'],
     [formatScrypt('ln=10,r=8,p=2147483648'), 'p of scrypt must be 1 to 16'],
+    [`$P$H${'a'.repeat(30)}`, 'phpass: log2 of the rounds must be 7 to 18'],
+    [`$P$4${'a'.repeat(30)}`, 'phpass: log2 of the rounds must be 7 to 18'],
+    [`$wp${formatBcrypt('13')}`, 'the cost of bcrypt must be 4 to 12'],
+    [formatAspNet(1, 'sha256', 1000, 1_200_001), 'sha256 iterations must be 1 to 1200000'],
     [formatPbkdf2('sha256', 0), 'sha256 iterations must be 1 to 1200000'],
     [formatPbkdf2('sha256', 1_200_001), 'sha256 iterations must be 1 to 1200000'],
     [formatPbkdf2('sha512', 600_001), 'sha512 iterations must be 1 to 600000'],

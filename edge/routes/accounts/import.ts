@@ -65,8 +65,8 @@ export const importRoute = route({
   description: `Takes up to ${MAX_ROWS} rows and answers each in its position. A row that is invalid, or whose address has an account, \
 does not affect the others. Supports hashes of bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, cost 4 to 12), argon2 (\`$argon2id$\`, \`$argon2i$\`, \
 \`$argon2d$\`, up to 64 MiB and three passes), scrypt (\`$scrypt$ln=…,r=…,p=…$…\`, up to 32 MiB) and PBKDF2 (\`$pbkdf2-sha256$…\`, \
-up to 1,200,000 iterations, \`$pbkdf2-sha512$…\`, up to 600,000), and Django's \`pbkdf2_sha256$\`, \`bcrypt$\`, \`bcrypt_sha256$\` and \
-\`argon2$\`, within the same limits. A separate thread verifies them, one at a time. The first sign-in replaces a hash by \
+up to 1,200,000 iterations, \`$pbkdf2-sha512$…\`, up to 600,000; Keycloak's parts as \`$pbkdf2-sha256$i=…$SALT$HASH\`). Supports \
+those of Django, WordPress (\`$wp$2y$\`, \`$P$\`), ASP.NET Core Identity and Better Auth within the same limits. A separate thread verifies them, one at a time. The first sign-in replaces a hash by \
 argon2id, except a bcrypt hash if the password exceeds the 72 bytes that bcrypt reads. Sends no email.`,
   auth: 'admin',
   body: Rows,
