@@ -931,6 +931,15 @@ create table payment_event (
   constraint payment_event_applied_at_check CHECK (((data IS NULL) = (applied_at IS NOT NULL)))
 );
 
+create table payment_ignored_event (
+  reason text not null,
+  events bigint not null,
+  last_type text not null,
+  last_received_at timestamp with time zone not null default now(),
+  constraint payment_ignored_event_pkey PRIMARY KEY (reason),
+  constraint payment_ignored_event_reason_check CHECK ((reason = ANY (ARRAY['connected_account'::text, 'other_mode'::text])))
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table payment_reconciliation (
   single boolean not null default true,
   read_until timestamp with time zone not null,
@@ -954,7 +963,8 @@ create table payment_subscription (
   plan_name text not null generated always as (COALESCE((facts #>> '{plan_name,1}'::text[]), ''::text)),
   current_period_start timestamp with time zone generated always as (to_timestamp(((facts #>> '{period_start,1}'::text[]))::double precision)),
   current_period_end timestamp with time zone generated always as (to_timestamp(((facts #>> '{period_end,1}'::text[]))::double precision)),
-  cancel_at_period_end boolean not null generated always as (COALESCE(((facts #>> '{cancel_at_period_end,1}'::text[]))::boolean, false)),
+  cancel_at timestamp with time zone generated always as (to_timestamp(((facts #>> '{cancel_at,1}'::text[]))::double precision)),
+  cancel_at_period_end boolean not null generated always as ((COALESCE(((facts #>> '{cancel_at_period_end,1}'::text[]))::boolean, false) OR COALESCE((((facts #>> '{cancel_at,1}'::text[]))::bigint <= COALESCE(((facts #>> '{period_end,1}'::text[]))::bigint, ((facts #>> '{cancel_at,1}'::text[]))::bigint)), false))),
   constraint payment_subscription_pkey PRIMARY KEY (id),
   constraint payment_subscription_provider_subscription_id_key UNIQUE (provider_subscription_id),
   constraint payment_subscription_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES payment_customer(id),
@@ -986,18 +996,20 @@ create table payment_transaction (
   facts jsonb not null default '{}'::jsonb,
   refunds bigint not null default 0,
   reserved bigint not null default 0,
+  returned bigint not null default 0,
   job_id uuid,
   reason text,
+  looked_up_at timestamp with time zone,
   type text not null generated always as (
 CASE
     WHEN (charge_id IS NOT NULL) THEN 'refund'::text
     WHEN (facts ? 'subscription'::text) THEN 'subscription'::text
     ELSE 'charge'::text
 END),
-  status text not null generated always as (payment_status((charge_id IS NOT NULL), facts, refunds)),
+  status text not null generated always as (payment_status((charge_id IS NOT NULL), facts, payment_refunded(facts, refunds, returned))),
   amount bigint generated always as (((facts #>> '{money,1,amount}'::text[]))::bigint),
   currency text generated always as ((facts #>> '{money,1,currency}'::text[])),
-  refunded bigint not null generated always as (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint)),
+  refunded bigint not null generated always as (payment_refunded(facts, refunds, returned)),
   description text generated always as ((facts #>> '{description,1}'::text[])),
   provider_charge_id text generated always as ((facts #>> '{charge,1}'::text[])),
   provider_payment_intent_id text generated always as ((facts #>> '{payment_intent,1}'::text[])),
@@ -1008,6 +1020,7 @@ END),
   provider_transaction_id text generated always as (COALESCE((facts #>> '{refund,1}'::text[]), (facts #>> '{invoice,1}'::text[]), (facts #>> '{payment_intent,1}'::text[]), (facts #>> '{charge,1}'::text[]), (facts #>> '{session,1}'::text[]))),
   created_at timestamp with time zone generated always as (to_timestamp(((facts #>> '{created,1}'::text[]))::double precision)),
   shown boolean not null generated always as (((facts ? 'money'::text) AND (facts ? 'created'::text) AND ((charge_id IS NULL) OR (facts ? 'refund'::text)))),
+  unlinked boolean not null generated always as ((COALESCE(((facts #>> '{unlinked,1}'::text[]))::boolean, false) AND (NOT (facts ? 'payment_intent'::text)) AND (NOT (facts ? 'charge'::text)))),
   constraint payment_transaction_pkey PRIMARY KEY (id),
   constraint payment_transaction_job_id_key UNIQUE (job_id),
   constraint payment_transaction_charge_id_fkey FOREIGN KEY (charge_id) REFERENCES payment_transaction(id),
@@ -1628,9 +1641,13 @@ CREATE INDEX payment_transaction_customer_id_idx ON public.payment_transaction U
 
 CREATE INDEX payment_transaction_customer_id_status_idx ON public.payment_transaction USING btree (customer_id, status, created_at DESC, id DESC) WHERE shown;
 
+CREATE INDEX payment_transaction_pending_refund_idx ON public.payment_transaction USING btree (looked_up_at NULLS FIRST, id) WHERE ((charge_id IS NOT NULL) AND (status = 'pending'::text));
+
 CREATE INDEX payment_transaction_reserved_idx ON public.payment_transaction USING btree (id) WHERE ((charge_id IS NOT NULL) AND (NOT shown));
 
 CREATE INDEX payment_transaction_status_idx ON public.payment_transaction USING btree (status, created_at DESC, id DESC) WHERE shown;
+
+CREATE INDEX payment_transaction_unlinked_idx ON public.payment_transaction USING btree (customer_id, id) WHERE unlinked;
 
 CREATE INDEX queue_control_paused_by_idx ON public.queue_control USING btree (paused_by) WHERE (paused_by IS NOT NULL);
 
@@ -2560,16 +2577,22 @@ CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id bigint, owner intege
  LANGUAGE plpgsql
 AS $function$c9a9ea08f8ad5ed35d818aae96e629fb$function$;
 
+CREATE OR REPLACE FUNCTION public.payment_refunded(facts jsonb, refunds bigint, returned bigint)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN GREATEST(refunds, (((facts #>> '{refunded,1,amount}'::text[]))::bigint - returned));
+
 CREATE OR REPLACE FUNCTION public.payment_refunds_sum()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$4c6f4e123e89d4e8436bb76f9edd96e3$function$;
+AS $function$72f7736d984542dc154a14b8f8ecb1ed$function$;
 
-CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunds bigint)
+CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunded bigint)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (is_refund OR (COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) <> 'succeeded'::text)) THEN COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) WHEN (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint, (0)::bigint) = 0) THEN 'succeeded'::text WHEN (GREATEST(refunds, ((facts #>> '{refunded,1}'::text[]))::bigint) >= ((facts #>> '{money,1,amount}'::text[]))::bigint) THEN 'refunded'::text ELSE 'partially_refunded'::text END;
+RETURN CASE WHEN (is_refund OR (COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) <> 'succeeded'::text)) THEN COALESCE((facts #>> '{outcome,1}'::text[]), 'pending'::text) WHEN (refunded = 0) THEN 'succeeded'::text WHEN (refunded >= ((facts #>> '{money,1,amount}'::text[]))::bigint) THEN 'refunded'::text ELSE 'partially_refunded'::text END;
 
 CREATE OR REPLACE FUNCTION public.payment_subscription_count_delete()
  RETURNS trigger
@@ -2605,7 +2628,7 @@ CREATE OR REPLACE FUNCTION public.payment_subscription_json(s payment_subscripti
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (s).id, 'provider_subscription_id', (s).provider_subscription_id, 'plan_name', (s).plan_name, 'status', (s).status, 'current_period_start', iso((s).current_period_start), 'current_period_end', iso((s).current_period_end), 'cancel_at_period_end', (s).cancel_at_period_end);
+RETURN json_build_object('id', (s).id, 'provider_subscription_id', (s).provider_subscription_id, 'plan_name', (s).plan_name, 'status', (s).status, 'current_period_start', iso((s).current_period_start), 'current_period_end', iso((s).current_period_end), 'cancel_at_period_end', (s).cancel_at_period_end, 'cancel_at', iso((s).cancel_at));
 
 CREATE OR REPLACE FUNCTION public.payment_sum_delete()
  RETURNS trigger
@@ -2627,7 +2650,7 @@ CREATE OR REPLACE FUNCTION public.payment_sum_of(t payment_transaction)
  RETURNS SETOF payment_sum
  LANGUAGE sql
  IMMUTABLE
-AS $function$d34eee278d31ca60739abc9aba3743b9$function$;
+AS $function$3228c4d02fca6a46ad1fc54d93625b87$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_sum_update()
  RETURNS trigger
@@ -3042,7 +3065,7 @@ CREATE TRIGGER payment_subscription_count_insert AFTER INSERT ON public.payment_
 
 CREATE TRIGGER payment_subscription_count_update AFTER UPDATE ON public.payment_subscription REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION payment_subscription_count_update();
 
-CREATE TRIGGER webhook_subscription_changed AFTER UPDATE ON public.payment_subscription FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) OR (new.cancel_at_period_end IS DISTINCT FROM old.cancel_at_period_end) OR (new.current_period_end IS DISTINCT FROM old.current_period_end))) EXECUTE FUNCTION webhook_emit_subscription();
+CREATE TRIGGER webhook_subscription_changed AFTER UPDATE ON public.payment_subscription FOR EACH ROW WHEN (((new.status IS DISTINCT FROM old.status) OR (new.cancel_at_period_end IS DISTINCT FROM old.cancel_at_period_end) OR (new.cancel_at IS DISTINCT FROM old.cancel_at) OR (new.current_period_end IS DISTINCT FROM old.current_period_end))) EXECUTE FUNCTION webhook_emit_subscription();
 
 CREATE TRIGGER webhook_subscription_made AFTER INSERT ON public.payment_subscription FOR EACH ROW EXECUTE FUNCTION webhook_emit_subscription();
 
@@ -3053,6 +3076,8 @@ CREATE TRIGGER payment_refund_deleted AFTER DELETE ON public.payment_transaction
 CREATE TRIGGER payment_refund_inserted AFTER INSERT ON public.payment_transaction FOR EACH ROW WHEN ((new.charge_id IS NOT NULL)) EXECUTE FUNCTION payment_refunds_sum();
 
 CREATE TRIGGER payment_refund_updated AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((old.charge_id IS NOT NULL) OR (new.charge_id IS NOT NULL))) EXECUTE FUNCTION payment_refunds_sum();
+
+CREATE TRIGGER payment_refunded_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((new.charge_id IS NULL) AND ((old.facts -> 'refunded'::text) IS DISTINCT FROM (new.facts -> 'refunded'::text)))) EXECUTE FUNCTION payment_refunds_sum();
 
 CREATE TRIGGER payment_sum_delete AFTER DELETE ON public.payment_transaction REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_delete();
 

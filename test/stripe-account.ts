@@ -22,8 +22,8 @@ export interface StripeAccount {
   /** Oldest first. */
   readonly events: StripeObject[]
   readonly prices: StripeObject[]
-  /** Payment intents by invoice id. */
-  readonly invoices: Map<string, string>
+  /** Payment intents by invoice id; with the amounts that they paid if several paid the invoice. */
+  readonly invoices: Map<string, string | Readonly<Record<string, number>>>
   /** Status that new refunds get. */
   refundStatus: string
 }
@@ -109,6 +109,8 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return answerWithRow('subscription', account.subscriptions.get(one), one)
     case 'POST subscriptions':
       return updateSubscription(account, one, call.fields)
+    case 'POST subscription_schedules':
+      return releaseSchedule(account, one)
     case 'GET events':
       return createList(call.fields, filterEvents(account, call.fields))
     case 'GET prices':
@@ -205,16 +207,17 @@ function chargeOf(account: StripeAccount, fields: Call['fields']) {
     : [...account.charges.values()].find((charge) => charge.payment_intent === intent)
 }
 
+const isAlive = ({ status }: StripeObject): boolean => status !== 'failed' && status !== 'canceled'
+
 const refundsOf = (account: StripeAccount, charge: string): StripeObject[] =>
   account.refunds.filter((refund) => refund.charge === charge)
 
 function createRefund(account: StripeAccount, fields: Call['fields']): Answer {
   const charge = chargeOf(account, fields)
   if (charge === undefined) return createMissingError('charge', fields.charge ?? fields.payment_intent ?? '')
-  const left = refundsOf(account, charge.id).reduce(
-    (rest, refund) => rest - Number(refund.amount),
-    charge.amount,
-  )
+  const left = refundsOf(account, charge.id)
+    .filter(isAlive)
+    .reduce((rest, refund) => rest - Number(refund.amount), charge.amount)
   const amount = Number(fields.amount ?? left)
   if (left === 0)
     return createError(400, 'invalid_request_error', `Charge ${charge.id} has already been refunded.`, {
@@ -257,6 +260,13 @@ function updateSubscription(account: StripeAccount, id: string, fields: Call['fi
       'invalid_request_error',
       'A canceled subscription can only update its cancellation_details and metadata.',
     )
+  if (typeof known.schedule === 'string')
+    return createError(
+      400,
+      'invalid_request_error',
+      `The subscription is managed by the subscription schedule \`${known.schedule}\`, and updating any cancelation \
+behavior directly is not allowed. Please update the schedule instead.`,
+    )
   const changed = { ...known, cancel_at_period_end: fields.cancel_at_period_end === 'true' }
   account.subscriptions.set(id, changed)
   return createAnswer(changed)
@@ -275,11 +285,19 @@ function filterEvents(account: StripeAccount, fields: Call['fields']): StripeObj
 }
 
 function listInvoicePayments(account: StripeAccount, fields: Call['fields']): Answer {
-  const intent = account.invoices.get(fields.invoice ?? '')
-  const payment = { type: 'payment_intent', payment_intent: intent }
-  const rows =
-    intent === undefined ? [] : [{ id: 'inpay_1', object: 'invoice_payment', status: 'paid', payment }]
+  const paid = account.invoices.get(fields.invoice ?? '') ?? {}
+  const amounts = typeof paid === 'string' ? [[paid, null] as const] : Object.entries(paid)
+  const rows = amounts.map(([intent, amount], n) => ({
+    ...{ id: `inpay_${n}`, object: 'invoice_payment', status: 'paid', amount_paid: amount, currency: 'usd' },
+    payment: { type: 'payment_intent', payment_intent: intent },
+  }))
   return createList(fields, rows)
+}
+
+function releaseSchedule(account: StripeAccount, id: string): Answer {
+  for (const [key, one] of account.subscriptions)
+    if (one.schedule === id) account.subscriptions.set(key, { ...one, schedule: null })
+  return createAnswer({ id, object: 'subscription_schedule', status: 'released' })
 }
 
 function createList(fields: Call['fields'], rows: readonly StripeObject[]): Answer {

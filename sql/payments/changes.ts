@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from '../db.ts'
+import type { IgnoreReason } from './payments.ts'
 
 /** Writes to payments by tasks and the webhook. `payments/functions/` has the rules. */
 
@@ -16,6 +17,13 @@ export interface NewEvent {
   readonly created: number
   readonly data: unknown
 }
+
+/** Counts an event that is ignored for `reason`. */
+export const countIgnoredEvent = (reason: IgnoreReason, type: string): Query<unknown> =>
+  sql.prepared('payment_ignored_event_count', noRows)`
+    insert into payment_ignored_event as i (reason, events, last_type) values (${reason}, 1, ${type})
+    on conflict on constraint payment_ignored_event_pkey do update
+    set events = i.events + 1, last_type = excluded.last_type, last_received_at = excluded.last_received_at`
 
 const StoredEvent = z.object({ fresh: z.boolean(), job_id: z.string().nullable() })
 
@@ -42,6 +50,12 @@ export const findPendingEvent = (id: string): Query<z.output<typeof PendingEvent
 export const applyStoredEvent = (id: string, changes: readonly object[]): Query<{ applied: boolean }> =>
   sql.prepared('payment_event_apply', z.object({ applied: z.boolean() }))`
     select payment_event_apply(${id}, ${JSON.stringify(changes)}::jsonb) as applied`
+
+/** Returns the second of the newest report about a subscription. */
+export const findLastReport = (subscription: string): Query<{ at: number | null }> =>
+  sql.prepared('payment_subscription_reported', z.object({ at: z.number().nullable() }))`
+    select (facts #>> '{reported,1}')::bigint as at from payment_subscription
+    where provider_subscription_id = ${subscription}`
 
 const UnappliedEvent = z.object({ id: z.string(), type: z.string(), created: z.number(), data: z.unknown() })
 
@@ -150,6 +164,8 @@ const Refund = z.object({
   payment_intent: z.string().nullable(),
   invoice: z.string().nullable(),
   session: z.string().nullable(),
+  /** The payments of an invoice that several payments paid, with their amounts; otherwise null. */
+  payments: z.unknown(),
 })
 export type Refund = z.output<typeof Refund>
 
@@ -158,7 +174,7 @@ export const findRefund = (id: number): Query<Refund> =>
   sql.type(Refund)`
     select r.id, r.amount, r.reason, r.provider_refund_id, r.facts #> '{refusal,1}' as refusal, r.job_id,
       c.provider_charge_id as charge, c.provider_payment_intent_id as payment_intent,
-      c.provider_invoice_id as invoice, c.provider_session_id as session
+      c.provider_invoice_id as invoice, c.provider_session_id as session, c.facts #> '{payments,1}' as payments
     from payment_transaction r join payment_transaction c on c.id = r.charge_id where r.id = ${id}`
 
 /**
@@ -181,13 +197,27 @@ export const findTransactionJson = (providerId: string): Query<{ json: string }>
 
 const RefundId = z.object({ id: z.number() })
 
-/** Returns pending refunds with an unknown outcome: their job is gone, or ended more than `graceSeconds` ago. */
-export const listUnresolvedRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
+/**
+ * Returns refunds whose state may still change: those that the provider calls pending, and those without an answer
+ * whose job is gone, or ended more than `graceSeconds` ago. The one that was looked up longest ago comes first.
+ */
+export const listUnsettledRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(RefundId)`
     select t.id from payment_transaction t left join job on job.id = t.job_id
-    where t.charge_id is not null and not t.shown and t.status = 'pending'
-      and (job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
-    order by t.id limit ${max}`
+    where t.charge_id is not null and t.status = 'pending'
+      and (t.shown or job.id is null or job.finished_at < now() - make_interval(secs => ${graceSeconds}::float8))
+    order by t.looked_up_at nulls first, t.id limit ${max}`
+
+/** Stores that a refund was looked up. Returns whether its state is final. */
+export const markLookedUp = (id: number): Query<{ settled: boolean }> =>
+  sql.type(z.object({ settled: z.boolean() }))`
+    update payment_transaction set looked_up_at = now() where id = ${id} returning status <> 'pending' as settled`
+
+/** Returns paid invoices whose payments are unknown. They count as revenue once they are known. */
+export const listUnlinkedInvoices = (max: number): Query<{ invoice: string }> =>
+  sql.type(z.object({ invoice: z.string() }))`
+    select provider_invoice_id as invoice from payment_transaction
+    where unlinked and provider_invoice_id is not null order by id limit ${max}`
 
 /** Prunes refused refunds whose job is gone, since no retry can then need the stored response; returns their number. */
 export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>

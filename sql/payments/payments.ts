@@ -137,6 +137,10 @@ export const readDispute = createScopedStatement<[id: number]>(
     where ${owned('d.customer_id')} and d.id = $2::bigint`,
 )
 
+/** Reasons for ignoring events of supported types: they are not about this account or not in the mode of its key. */
+export const IGNORE_REASONS = ['connected_account', 'other_mode'] as const
+export type IgnoreReason = (typeof IGNORE_REASONS)[number]
+
 // SQL for the deployment's main currency: the most frequent one of its latest 1000 payments.
 const MAIN_CURRENCY = `coalesce((
   select currency from (
@@ -147,7 +151,7 @@ const MAIN_CURRENCY = `coalesce((
 /** Counts and sums of payments. `enabled` and `isTestMode` describe the provider's key. */
 export const readSummary = createScopedStatement<[enabled: boolean, isTestMode: boolean]>(
   'payment_summary',
-  (_, summed) => `
+  (owned, summed) => `
     with main as (select ${MAIN_CURRENCY} as currency), sums as (
       select currency, sum(transactions) as transactions, sum(payments) as payments, sum(revenue) as revenue
       from payment_sum where ${summed} group by currency)
@@ -158,7 +162,11 @@ export const readSummary = createScopedStatement<[enabled: boolean, isTestMode: 
         (select coalesce(sum(subscriptions), 0) from payment_subscription_count where ${summed}),
       'currency', (select currency from main),
       'per_currency', (select coalesce(json_agg(json_build_object('currency', currency, 'revenue_cents', revenue,
-        'payments', payments) order by revenue desc, currency), '[]') from sums where payments > 0))::text`,
+        'payments', payments) order by revenue desc, currency), '[]') from sums where payments > 0),
+      'ignored_events', (select coalesce(json_agg(json_build_object('reason', reason, 'events', events,
+        'last_type', last_type, 'last_received_at', iso(last_received_at)) order by reason), '[]')
+        from payment_ignored_event),
+      'unlinked_invoices', (select count(*) from payment_transaction where ${owned('customer_id')} and unlinked))::text`,
 )
 
 /**

@@ -22,12 +22,18 @@ create table payment_customer (
 );
 create index payment_customer_same_as_idx on payment_customer (replaced_by) where replaced_by is not null;
 
-create function payment_status(is_refund boolean, facts jsonb, refunds bigint) returns text
+-- Returns the refunded amount of a payment: the sum of its refunds, or the provider's own sum, which may include refunds
+-- without a row. `returned` is the part of the provider's sum that has failed since.
+create function payment_refunded(facts jsonb, refunds bigint, returned bigint) returns bigint
+language sql immutable parallel safe
+return greatest(refunds, (facts #>> '{refunded,1,amount}')::bigint - returned);
+
+create function payment_status(is_refund boolean, facts jsonb, refunded bigint) returns text
 language sql immutable parallel safe
 return case
   when is_refund or coalesce(facts #>> '{outcome,1}', 'pending') <> 'succeeded' then coalesce(facts #>> '{outcome,1}', 'pending')
-  when greatest(refunds, (facts #>> '{refunded,1}')::bigint, 0) = 0 then 'succeeded'
-  when greatest(refunds, (facts #>> '{refunded,1}')::bigint) >= (facts #>> '{money,1,amount}')::bigint then 'refunded'
+  when refunded = 0 then 'succeeded'
+  when refunded >= (facts #>> '{money,1,amount}')::bigint then 'refunded'
   else 'partially_refunded' end;
 
 -- A payment, or a refund of one. A refund gets a row when it is requested, and is shown once the provider has accepted
@@ -38,18 +44,23 @@ create table payment_transaction (
   -- The payment that is refunded; null if the row is a payment itself.
   charge_id bigint,
   facts jsonb not null default '{}',
-  -- Sums of the payment's refunds: `refunds` of the accepted ones, `reserved` of those requested but not accepted yet.
+  -- Sums of the payment's refunds: `refunds` of the accepted ones, `reserved` of those requested but not accepted yet,
+  -- `returned` of those that have failed since the provider last reported its own sum.
   refunds bigint not null default 0,
   reserved bigint not null default 0,
+  returned bigint not null default 0,
   -- The job that requests a refund, and the reason for the refund.
   job_id uuid,
   reason text,
+  -- The last look-up of a pending refund at the provider; null if none.
+  looked_up_at timestamptz,
   type text not null generated always as (case when charge_id is not null then 'refund'
     when facts ? 'subscription' then 'subscription' else 'charge' end) stored,
-  status text not null generated always as (payment_status(charge_id is not null, facts, refunds)) stored,
+  status text not null generated always as (payment_status(charge_id is not null, facts,
+    payment_refunded(facts, refunds, returned))) stored,
   amount bigint generated always as ((facts #>> '{money,1,amount}')::bigint) stored,
   currency text generated always as (facts #>> '{money,1,currency}') stored,
-  refunded bigint not null generated always as (greatest(refunds, (facts #>> '{refunded,1}')::bigint)) stored,
+  refunded bigint not null generated always as (payment_refunded(facts, refunds, returned)) stored,
   description text generated always as (facts #>> '{description,1}') stored,
   provider_charge_id text generated always as (facts #>> '{charge,1}') stored,
   provider_payment_intent_id text generated always as (facts #>> '{payment_intent,1}') stored,
@@ -63,6 +74,9 @@ create table payment_transaction (
   -- False until an event has reported the amount.
   shown boolean not null generated always as (facts ? 'money' and facts ? 'created'
     and (charge_id is null or facts ? 'refund')) stored,
+  -- True if a paid invoice does not count yet, because its payments are unknown and may count already.
+  unlinked boolean not null generated always as (coalesce((facts #>> '{unlinked,1}')::boolean, false)
+    and not facts ? 'payment_intent' and not facts ? 'charge') stored,
   constraint payment_transaction_pkey primary key (id),
   constraint payment_transaction_job_id_key unique (job_id),
   constraint payment_transaction_amount_check check (amount >= 0),
@@ -83,6 +97,9 @@ create index payment_transaction_customer_id_idx on payment_transaction (custome
 create index payment_transaction_amount_idx on payment_transaction (status, amount, id) where shown;
 create index payment_transaction_customer_id_amount_idx on payment_transaction (customer_id, status, amount, id) where shown;
 create index payment_transaction_charge_id_idx on payment_transaction (charge_id) where charge_id is not null;
+create index payment_transaction_pending_refund_idx on payment_transaction (looked_up_at nulls first, id)
+  where charge_id is not null and status = 'pending';
+create index payment_transaction_unlinked_idx on payment_transaction (customer_id, id) where unlinked;
 create index payment_transaction_reserved_idx on payment_transaction (id) where charge_id is not null and not shown;
 
 -- Sums per customer (0 for all), currency and UTC day: the shown transactions, the successful payments among them, and
@@ -118,8 +135,12 @@ create table payment_subscription (
   plan_name text not null generated always as (coalesce(facts #>> '{plan_name,1}', '')) stored,
   current_period_start timestamptz generated always as (to_timestamp((facts #>> '{period_start,1}')::float8)) stored,
   current_period_end timestamptz generated always as (to_timestamp((facts #>> '{period_end,1}')::float8)) stored,
-  cancel_at_period_end boolean not null
-    generated always as (coalesce((facts #>> '{cancel_at_period_end,1}')::boolean, false)) stored,
+  -- The set end; null if there is none.
+  cancel_at timestamptz generated always as (to_timestamp((facts #>> '{cancel_at,1}')::float8)) stored,
+  -- True if the paid period is the last one, however the provider says so. `willRenew` has the same rule.
+  cancel_at_period_end boolean not null generated always as (coalesce((facts #>> '{cancel_at_period_end,1}')::boolean, false)
+    or coalesce((facts #>> '{cancel_at,1}')::bigint
+      <= coalesce((facts #>> '{period_end,1}')::bigint, (facts #>> '{cancel_at,1}')::bigint), false)) stored,
   constraint payment_subscription_pkey primary key (id),
   constraint payment_subscription_provider_subscription_id_key unique (provider_subscription_id),
   constraint payment_subscription_status_check check (status in
@@ -186,6 +207,17 @@ create table payment_event (
 );
 create index payment_event_pending_idx on payment_event (received_at) where applied_at is null;
 create index payment_event_received_at_idx on payment_event (received_at);
+
+-- Counts of events that were acknowledged but not applied, because they are about a connected account or of the other
+-- mode than the provider's key.
+create table payment_ignored_event (
+  reason text not null,
+  events bigint not null,
+  last_type text not null,
+  last_received_at timestamptz not null default now(),
+  constraint payment_ignored_event_pkey primary key (reason),
+  constraint payment_ignored_event_reason_check check (reason in ('connected_account', 'other_mode'))
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 
 -- The time up to which the provider's event list has been read. The table has at most one row.
 create table payment_reconciliation (

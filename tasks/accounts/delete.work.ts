@@ -71,7 +71,7 @@ async function endSubscription(ctx: TaskContext, account: number, id: string): P
     const change =
       known === null
         ? toSubscriptionChange({ id }, 'deleted', Math.floor(Date.now() / 1000))
-        : toSubscriptionChange(known.object, 'updated', known.at, { status: null })
+        : toSubscriptionChange(known.object, 'read', known.at)
     await ctx.runFenced((tx) => tx.run(applyChanges([change!])))
     const running = await ctx.db.any(listRunningSubscriptions(account))
     if (running.some(({ provider_subscription_id: one }) => one === id)) throw error

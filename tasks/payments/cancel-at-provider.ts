@@ -9,6 +9,6 @@ export async function cancelAtProvider(
 ): Promise<void> {
   const key = `${job.id}:${id}:cancel`
   const { object, at } = await providers.payments.cancelSubscription(id, { key, signal })
-  const change = toSubscriptionChange(object, 'updated', at, { cancel_at_period_end: false })
+  const change = toSubscriptionChange(object, 'updated', at, { cancel_at_period_end: false, cancel_at: null })
   if (change !== null) await runFenced((tx) => tx.run(applyChanges([change])))
 }

@@ -33,10 +33,15 @@ export function toDisputeChange(dispute: ProviderObject, eventType: string, at: 
   })
 }
 
-/** Returns the change for an early fraud warning, which has no amount. `fraud_type` is its reason. */
+/**
+ * Returns the change for an early fraud warning, which has no amount. `fraud_type` is its reason. It ends once it is
+ * not actionable, because the payment was refunded or disputed, and never becomes actionable again.
+ */
 export function toWarningChange(warning: ProviderObject, eventType: string, at: number): Change | null {
+  const isClosed = warning.actionable === false
+  const status = isClosed ? 'warning_closed' : 'warning_issued'
   return buildDisputeChange(warning, at, {
-    state: [createStamp(at), { status: 'warning_issued', event_type: eventType, at }],
+    state: [createStamp(isClosed ? 1 : 0, at), { status, event_type: eventType, at }],
     reason: textOf(warning.fraud_type),
     due_by: null,
   })

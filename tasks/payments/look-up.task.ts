@@ -2,16 +2,16 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Asks the provider for data that an event omits: the payment intent of an invoice, or the refunds of a charge. The
- * payment intent merges two rows into one payment. The refunds include those made outside Millrace. The event stays
- * applied if this job fails.
+ * Asks the provider for data that an event omits: the payments of an invoice, the refunds of a charge, or the newest
+ * state of a subscription. The payments of an invoice merge with it into one transaction. The refunds include those
+ * made outside Millrace. The event stays applied if this job fails.
  */
 export const lookUpObject = defineTask({
   name: 'payments.look-up',
   queue: 'payments',
   pool: 'io',
   actor: ({ id }) => `payment_look_up:${id}`,
-  payload: z.strictObject({ what: z.enum(['invoice', 'charge']), id: z.string() }),
+  payload: z.strictObject({ what: z.enum(['invoice', 'charge', 'subscription']), id: z.string() }),
   result: z.strictObject({}),
   tries: 8,
   timeoutSeconds: 90,

@@ -21,7 +21,7 @@ export interface PaymentProvider {
    */
   expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
   createRefund(refund: NewRefund, call: IdempotentCall): Promise<ObjectSnapshot>
-  /** Cancels a subscription at the end of its paid period. */
+  /** Cancels a subscription at the end of its paid period. Releases it from its schedule first, which would refuse. */
   cancelSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
   /**
    * Returns the ids of the customer's subscriptions that will renew. Omits those that have ended or will end with their
@@ -30,13 +30,12 @@ export interface PaymentProvider {
   listRenewingSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
   /** Returns the current state of a subscription; null if there is none. */
   findSubscription(id: string, signal: AbortSignal): Promise<ObjectSnapshot | null>
-  /** Returns the id of the payment intent that paid an invoice or session; null if there is none. */
-  findIntent(what: 'invoice' | 'session', id: string, signal: AbortSignal): Promise<string | null>
+  /** Returns the id of the payment intent of a session; null if there is none. */
+  findSessionIntent(id: string, signal: AbortSignal): Promise<string | null>
+  /** Returns the payments of an invoice; none if it does not exist. */
+  listInvoicePayments(invoice: string, signal: AbortSignal): Promise<ListSnapshot>
   /** Returns all refunds of a charge or payment intent; none if it does not exist. */
-  listRefunds(
-    payment: PaymentId,
-    signal: AbortSignal,
-  ): Promise<{ readonly objects: readonly ProviderObject[]; readonly at: number }>
+  listRefunds(payment: PaymentId, signal: AbortSignal): Promise<ListSnapshot>
   /** Yields pages of the events of these types since a time in seconds, newest first. */
   listEvents(
     seconds: number,
@@ -56,6 +55,12 @@ export interface IdempotentCall {
 /** An object of the provider, and the time of its state in seconds, by the provider's clock. */
 export interface ObjectSnapshot {
   readonly object: ProviderObject
+  readonly at: number
+}
+
+/** A list of the provider's objects, and the time of their states. */
+export interface ListSnapshot {
+  readonly objects: readonly ProviderObject[]
   readonly at: number
 }
 

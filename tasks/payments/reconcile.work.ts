@@ -5,8 +5,10 @@ import {
   findRefund,
   getReconciledTime,
   listUnknownEvents,
-  listUnresolvedRefunds,
+  listUnlinkedInvoices,
+  listUnsettledRefunds,
   lockUnappliedEvents,
+  markLookedUp,
   type Refund,
   refuseRefund,
   setReconciledTime,
@@ -15,10 +17,12 @@ import type { TaskContext } from '../context.ts'
 import { runInBatches } from '../system/batches.ts'
 import type { EnqueueOptions } from '../task.ts'
 import { ingestEvent } from './event.task.ts'
-import { resolvePayment } from './payment-id.ts'
-import { LISTED_EVENT_TYPES, parseEvent } from './provider-events.ts'
+import type { Change } from './facts.ts'
+import { linkInvoice, resolvePayments } from './payment-id.ts'
+import { findIgnoreReason, LISTED_EVENT_TYPES, parseEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
-import { JOB_METADATA_KEY, toRefundChange } from './transactions.ts'
+import { JOB_METADATA_KEY, toRefundChange } from './refunds.ts'
+import { modeOf } from './settings.ts'
 
 // The provider keeps its events for 30 days.
 const EVENT_RETENTION_SECONDS = 30 * 86_400
@@ -34,6 +38,7 @@ export async function run(ctx: TaskContext): Promise<{ missed: number; left: num
   await runInBatches(ctx.signal, BATCH_SIZE, () => ctx.db.one(deleteRefusedRefunds(BATCH_SIZE)))
   if (ctx.settings.payments.secretKey === undefined) return { missed: 0, left, settled: 0 }
   const missed = await ingestMissedEvents(ctx)
+  await linkInvoices(ctx)
   return { missed, left, settled: await settleRefunds(ctx) }
 }
 
@@ -58,7 +63,7 @@ async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   const since = Math.floor(Math.max(at ?? 0, now - EVENT_RETENTION_SECONDS)) - READ_OVERLAP_SECONDS
   let missed = 0
   for await (const page of ctx.providers.payments.listEvents(since, LISTED_EVENT_TYPES, ctx.signal)) {
-    missed += await ctx.runFenced((tx) => ingestPage(tx, page, enqueueOptionsOf(ctx)))
+    missed += await ctx.runFenced((tx) => ingestPage(ctx, tx, page))
     ctx.reportProgress(`Ingested ${missed} missed events`)
   }
   // Store the time only after the last page, so that an interrupted read starts over.
@@ -66,57 +71,73 @@ async function ingestMissedEvents(ctx: TaskContext): Promise<number> {
   return missed
 }
 
-async function ingestPage(
-  tx: Queries,
-  page: readonly ProviderObject[],
-  options: EnqueueOptions,
-): Promise<number> {
-  const events = page.map(parseEvent).filter((event) => event !== null)
+async function ingestPage(ctx: TaskContext, tx: Queries, page: readonly ProviderObject[]): Promise<number> {
+  const mode = modeOf(ctx.settings.payments.secretKey)
+  const events = page
+    .filter((value) => findIgnoreReason(value, mode) === null)
+    .map(parseEvent)
+    .filter((event) => event !== null)
   const unknown = new Set((await tx.any(listUnknownEvents(events.map(({ id }) => id)))).map(({ id }) => id))
   let fresh = 0
   for (const event of events.filter(({ id }) => unknown.has(id)))
-    if ((await ingestEvent(tx, event, options)).fresh) fresh++
+    if ((await ingestEvent(tx, event, enqueueOptionsOf(ctx))).fresh) fresh++
   return fresh
 }
 
 /**
- * Settles refunds whose request got no answer. After the grace period, a refund that the provider does not have will
- * never be created. Returns the number of settled refunds.
+ * Settles refunds that are pending, and those whose request got no answer. After the grace period, a refund that the
+ * provider does not have will never be created. Returns the number of settled refunds.
  */
 async function settleRefunds(ctx: TaskContext): Promise<number> {
   let settled = 0
-  for (const { id } of await ctx.db.any(listUnresolvedRefunds(SETTLE_GRACE_SECONDS, BATCH_SIZE))) {
-    ctx.signal.throwIfAborted()
-    const refund = await ctx.db.maybeOne(findRefund(id))
-    if (refund !== null && (await trySettleRefund(ctx, refund))) settled++
-  }
+  for (const { id } of await ctx.db.any(listUnsettledRefunds(SETTLE_GRACE_SECONDS, BATCH_SIZE)))
+    if (await tryLookUp(ctx, `refund ${id}`, () => settleRefund(ctx, id))) settled++
   return settled
 }
 
-/** Settles a refund and returns true. On failure, returns false; the next run retries it. */
-async function trySettleRefund(ctx: TaskContext, refund: Refund): Promise<boolean> {
+/** Looks up paid invoices whose payments are unknown, because an earlier look-up failed. */
+async function linkInvoices(ctx: TaskContext): Promise<void> {
+  for (const { invoice } of await ctx.db.any(listUnlinkedInvoices(BATCH_SIZE)))
+    await tryLookUp(ctx, `invoice ${invoice}`, async () => {
+      const { change } = await linkInvoice(ctx.providers.payments, invoice, ctx.signal)
+      await ctx.runFenced((tx) => tx.run(applyChanges([change])))
+      return true
+    })
+}
+
+/** Runs a look-up. On failure, returns false; the next run retries it. */
+async function tryLookUp(ctx: TaskContext, what: string, lookUp: () => Promise<boolean>): Promise<boolean> {
+  ctx.signal.throwIfAborted()
   try {
-    await settleRefund(ctx, refund)
-    return true
+    return await lookUp()
   } catch (error) {
-    ctx.log.warn({ refundId: refund.id, error: String(error) }, 'Refund look-up failed')
+    ctx.log.warn({ error: String(error) }, `Payment look-up of ${what} failed`)
     return false
   }
 }
 
-async function settleRefund(ctx: TaskContext, refund: Refund): Promise<void> {
-  const { payments } = ctx.providers
-  const resolved = await resolvePayment(payments, refund, ctx.signal)
-  const { objects, at } =
-    resolved === null ? { objects: [], at: 0 } : await payments.listRefunds(resolved.payment, ctx.signal)
-  const found = objects.find(({ metadata }) => textOf(objectOf(metadata)[JOB_METADATA_KEY]) === refund.job_id)
-  const change = found === undefined ? null : toRefundChange(found, at)
+/** Looks up a refund. Returns true if its state is then final. */
+async function settleRefund(ctx: TaskContext, id: number): Promise<boolean> {
+  const refund = await ctx.db.maybeOne(findRefund(id))
+  if (refund === null) return false
+  const { payments: provider } = ctx.providers
+  const { payments, changes } = await resolvePayments(provider, refund, ctx.signal)
+  const found: Change[] = []
+  for (const { payment } of payments) {
+    const { objects, at } = await provider.listRefunds(payment, ctx.signal)
+    found.push(
+      ...objects.filter((one) => isSameRefund(one, refund)).flatMap((one) => toRefundChange(one, at) ?? []),
+    )
+  }
   const refusal = { code: 'payment.failed', detail: 'The payment provider did not create the refund' }
-  await ctx.runFenced((tx) =>
-    tx.run(
-      change === null
-        ? refuseRefund(refund.id, refusal)
-        : applyChanges([...(resolved?.changes ?? []), change]),
-    ),
-  )
+  return ctx.runFenced(async (tx) => {
+    // Changes nothing if the provider has accepted the refund.
+    await tx.run(found.length === 0 ? refuseRefund(id, refusal) : applyChanges([...changes, ...found]))
+    return (await tx.maybeOne(markLookedUp(id)))?.settled ?? true
+  })
+}
+
+function isSameRefund(object: ProviderObject, { provider_refund_id: known, job_id }: Refund): boolean {
+  if (known !== null) return object.id === known
+  return job_id !== null && textOf(objectOf(object.metadata)[JOB_METADATA_KEY]) === job_id
 }

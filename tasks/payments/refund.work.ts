@@ -7,11 +7,11 @@ import {
   refuseRefund,
 } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
-import { type ResolvedPayment, resolvePayment } from './payment-id.ts'
+import { choosePayment, type ResolvedPayments, resolvePayments } from './payment-id.ts'
 import { isKnownReason, type ObjectSnapshot } from './provider.ts'
 import { distinctIds } from './reading.ts'
+import { JOB_METADATA_KEY, toRefundChange } from './refunds.ts'
 import { Transaction } from './shapes.ts'
-import { JOB_METADATA_KEY, toRefundChange } from './transactions.ts'
 
 /** Runs `payments.refund`. */
 export async function run(
@@ -58,18 +58,15 @@ const REFUSAL_CODES: ReadonlySet<string> = new Set([
 async function createRefundAtProvider(
   { providers, job, signal }: TaskContext,
   { id: _, job_id, amount, reason, ...ids }: Refund,
-): Promise<{ answer: ObjectSnapshot; changes: ResolvedPayment['changes'] }> {
-  const resolved = await resolvePayment(providers.payments, ids, signal)
-  if (resolved === null)
-    throw fail('payment.rejected', {
-      reason: 'The payment provider has no charge to refund for this payment',
-    })
+): Promise<{ answer: ObjectSnapshot; changes: ResolvedPayments['changes'] }> {
+  const { payments, changes } = await resolvePayments(providers.payments, ids, signal)
+  const payment = await choosePayment(providers.payments, payments, amount, signal)
   const requestId = job_id ?? job.id
   const note = reason === null || isKnownReason(reason) ? {} : { note: reason }
   const metadata = { [JOB_METADATA_KEY]: requestId, ...note }
   const answer = await providers.payments.createRefund(
-    { payment: resolved.payment, amount, reason, metadata },
+    { payment, amount, reason, metadata },
     { key: `${requestId}:refund`, signal },
   )
-  return { answer, changes: resolved.changes }
+  return { answer, changes }
 }

@@ -36,6 +36,14 @@ export const paymentShape = {
   PAYMENT_CANCEL_URL: redirectField,
 }
 
+export type PaymentMode = 'live' | 'test'
+
+/** Returns the mode of a provider's key; null if there is no key or it does not name its mode. */
+export function modeOf(secretKey: string | undefined): PaymentMode | null {
+  const named = /^[a-z]+_(live|test)_/.exec(secretKey ?? '')?.[1]
+  return named === 'live' || named === 'test' ? named : null
+}
+
 export interface PaymentSettings {
   /** Undefined if payments are not configured. */
   readonly secretKey: string | undefined

@@ -7,6 +7,7 @@ import {
   omitUnknownFacts,
 } from './facts.ts'
 import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
+import { toReportedRefund } from './refunds.ts'
 
 /**
  * Derives changes of payments from the provider's objects. A payment may have a session, an invoice, a payment intent
@@ -19,9 +20,9 @@ type Outcome = 'pending' | 'failed' | 'canceled' | 'succeeded'
 // Success is final: a failure that is reported later belongs to an earlier payment attempt.
 const OUTCOME_RANK: Readonly<Record<Outcome, number>> = { pending: 0, failed: 1, canceled: 2, succeeded: 3 }
 
-// Ranks sources by the reliability of their amount. Several charges may pay an invoice, and a session has only the
+// Ranks sources by the reliability of their amount. Several payments may pay an invoice, and a session has only the
 // requested amount.
-const SOURCE_RANK = { session: 1, intent: 2, charge: 3, invoice: 4 } as const
+const SOURCE_RANK = { session: 1, intent: 2, charge: 3, payments: 4, invoice: 5 } as const
 
 interface PaymentReport {
   readonly source: number
@@ -37,7 +38,9 @@ interface PaymentReport {
   readonly invoice?: string | null
   readonly session?: string | null
   readonly subscription?: string | null
-  readonly refunded?: Fact | null
+  readonly facts?: Readonly<Record<string, Fact | null>>
+  /** Further ids of the payment. */
+  readonly others?: readonly string[]
 }
 
 function toTransactionChange(report: PaymentReport): Change {
@@ -50,10 +53,11 @@ function toTransactionChange(report: PaymentReport): Change {
       : { amount: report.amount, currency: report.currency.toLowerCase() }
   return {
     kind: 'transaction',
-    ids: distinctIds(charge, intent, invoice, session),
+    ids: distinctIds(charge, intent, invoice, session, ...(report.others ?? [])),
     facts: omitUnknownFacts({
       outcome: [createStamp(OUTCOME_RANK[report.outcome]), report.outcome],
-      money: createFact(createStamp(report.source, succeeded, report.at), money),
+      // The amount that was paid wins over one that is due.
+      money: createFact(createStamp(succeeded, report.source, report.at), money),
       created: report.created === null ? null : [createEarliestStamp(report.created), report.created],
       description: createFact(createStamp(report.source, report.at), report.description),
       customer: createFact(at, report.customer),
@@ -62,23 +66,27 @@ function toTransactionChange(report: PaymentReport): Change {
       invoice: createFact(at, invoice),
       session: createFact(at, session),
       subscription: createFact(at, report.subscription),
-      refunded: report.refunded ?? null,
+      ...report.facts,
     }),
   }
 }
 
 /**
- * Returns the change for a completed session. Null if the session has no payment of its own, for example because it
- * starts a trial.
+ * Returns the change for a completed session, whose payment may succeed or fail later. Null if the session has no
+ * payment of its own, for example because it starts a trial.
  */
-export function toSessionChange(session: ProviderObject, at: number): Change | null {
+export function toSessionChange(
+  session: ProviderObject,
+  at: number,
+  outcome: Outcome = session.payment_status === 'unpaid' ? 'pending' : 'succeeded',
+): Change | null {
   const intent = idOf(session.payment_intent)
   const amount = integerOf(session.amount_total)
   if (session.mode === 'setup' || (amount === 0 && intent === null)) return null
   return toTransactionChange({
     source: SOURCE_RANK.session,
     at,
-    outcome: session.payment_status === 'unpaid' ? 'pending' : 'succeeded',
+    outcome,
     amount,
     currency: textOf(session.currency),
     created: integerOf(session.created) ?? at,
@@ -91,8 +99,12 @@ export function toSessionChange(session: ProviderObject, at: number): Change | n
   })
 }
 
-/** Returns the change for a payment intent that succeeded or failed. */
-export function toIntentChange(intent: ProviderObject, outcome: 'succeeded' | 'failed', at: number): Change {
+/** Returns the change for a payment intent that ended or whose payment failed. */
+export function toIntentChange(
+  intent: ProviderObject,
+  outcome: 'succeeded' | 'failed' | 'canceled',
+  at: number,
+): Change {
   const received = integerOf(intent.amount_received)
   const failedCharge = idOf(objectOf(intent.last_payment_error).charge)
   // API versions since 2025 name the invoice only as the order reference.
@@ -126,6 +138,8 @@ export function toInvoiceChange(
   const paid = integerOf(invoice.amount_paid)
   if (due === 0 && (paid ?? 0) === 0) return null
   const line = itemsOf(invoice.lines)[0]
+  const payments = itemsOf(invoice.payments).map(toInvoicePayment)
+  const known = createPaymentsFacts(payments, at)
   return toTransactionChange({
     source: SOURCE_RANK.invoice,
     at,
@@ -136,10 +150,78 @@ export function toInvoiceChange(
     description: textOf(invoice.description) ?? textOf(line?.description),
     customer: idOf(invoice.customer),
     charge: idOf(invoice.charge),
-    intent: idOf(invoice.payment_intent) ?? intentOfPayments(invoice),
+    intent: idOf(invoice.payment_intent) ?? payments.find(({ intent }) => intent !== null)?.intent ?? null,
     invoice: idOf(invoice.id),
     subscription: subscriptionOf(invoice),
+    others: idsOfPayments(payments),
+    facts: {
+      payments: known.payments ?? null,
+      unlinked: outcome === 'succeeded' && lacksPayments(invoice) ? ['0', true] : null,
+    },
   })
+}
+
+/**
+ * True if an invoice names none of its payments, which invoices since 2025 do only on request. The invoice may then
+ * count a second time what its payment intents have counted, so it does not count until they are known.
+ */
+export function lacksPayments(invoice: ProviderObject): boolean {
+  const linked = idOf(invoice.payment_intent) ?? idOf(invoice.charge)
+  const { data, has_more } = objectOf(invoice.payments)
+  return linked === null && 'parent' in invoice && (data === undefined || has_more === true)
+}
+
+/** One of the payments of an invoice. */
+export interface InvoicePayment {
+  readonly intent: string | null
+  readonly charge: string | null
+  /** The amount paid; null if unknown. */
+  readonly amount: number | null
+  readonly currency: string | null
+  readonly status: string | null
+}
+
+export function toInvoicePayment(object: ProviderObject): InvoicePayment {
+  const payment = objectOf(object.payment)
+  return {
+    intent: idOf(payment.payment_intent),
+    charge: idOf(payment.charge),
+    amount: integerOf(object.amount_paid),
+    currency: textOf(object.currency),
+    status: textOf(object.status),
+  }
+}
+
+/** Returns the change that makes an invoice and all its payments one transaction. */
+export function toInvoiceLink(invoice: string, payments: readonly InvoicePayment[], at: number): Change {
+  const first = payments.find(({ status }) => status === 'paid') ?? payments[0]
+  return {
+    kind: 'transaction',
+    ids: [invoice, ...idsOfPayments(payments)],
+    facts: omitUnknownFacts({
+      invoice: ['', invoice],
+      payment_intent: createFact('', first?.intent),
+      charge: createFact('', first?.charge),
+      unlinked: ['1', false],
+      ...createPaymentsFacts(payments, at),
+    }),
+  }
+}
+
+const idsOfPayments = (payments: readonly InvoicePayment[]): string[] =>
+  distinctIds(...payments.flatMap(({ intent, charge }) => [intent, charge]))
+
+/** Returns facts about an invoice with several payments: these, because each is refunded on its own, and their sum. */
+function createPaymentsFacts(payments: readonly InvoicePayment[], at: number): Record<string, Fact | null> {
+  const paid = payments.filter(({ status, intent }) => status === 'paid' && intent !== null)
+  if (paid.length < 2) return {}
+  const currency = paid[0]!.currency?.toLowerCase() ?? null
+  const amount = paid.reduce((sum, one) => sum + (one.amount ?? Number.NaN), 0)
+  const money = currency === null || Number.isNaN(amount) ? null : { amount, currency }
+  return {
+    payments: [createStamp(at), paid.map(({ intent, amount }) => ({ intent, amount }))],
+    money: createFact(createStamp(1, SOURCE_RANK.payments, at), money),
+  }
 }
 
 function subscriptionOf(invoice: ProviderObject): string | null {
@@ -148,19 +230,23 @@ function subscriptionOf(invoice: ProviderObject): string | null {
   )
 }
 
-function intentOfPayments(invoice: ProviderObject): string | null {
-  return idOf(objectOf(itemsOf(invoice.payments)[0]?.payment).payment_intent)
-}
-
-/** Returns the changes for a charge that was partly or fully refunded, and for the refunds that it lists. */
+/**
+ * Returns the changes for a charge that was partly or fully refunded, and for the refunds that it lists. The provider
+ * also reports an authorization that is released, as a refund of what was not captured.
+ */
 export function toChargeChanges(charge: ProviderObject, at: number): Change[] {
-  const refunded = integerOf(charge.amount_refunded)
   const id = idOf(charge.id)
+  const amount = integerOf(charge.amount)
+  const captured = integerOf(charge.amount_captured) ?? amount
+  const released = Math.max(0, (amount ?? 0) - (captured ?? 0))
+  const refunded = integerOf(charge.amount_refunded)
+  const counted = refunded === null ? null : Math.max(0, refunded - released)
+  const isCaptured = charge.captured !== false
   const change = toTransactionChange({
     source: SOURCE_RANK.charge,
     at,
-    outcome: 'succeeded',
-    amount: integerOf(charge.amount_captured) ?? integerOf(charge.amount),
+    outcome: isCaptured ? 'succeeded' : 'canceled',
+    amount: isCaptured ? captured : amount,
     currency: textOf(charge.currency),
     created: integerOf(charge.created) ?? at,
     description: textOf(charge.description),
@@ -168,48 +254,10 @@ export function toChargeChanges(charge: ProviderObject, at: number): Change[] {
     charge: id,
     intent: idOf(charge.payment_intent),
     invoice: idOf(charge.invoice),
-    refunded: refunded === null ? null : [createStamp(at, refunded), refunded],
+    facts: {
+      refunded: counted === null || !isCaptured ? null : [createStamp(at, counted), { amount: counted, at }],
+    },
   })
-  return [
-    change,
-    ...itemsOf(charge.refunds).flatMap((refund) => toRefundChange({ ...refund, charge: id }, at) ?? []),
-  ]
-}
-
-type RefundChange = Extract<Change, { kind: 'refund' }>
-
-const REFUND_RANK: Readonly<Record<string, number>> = { pending: 0, succeeded: 1, failed: 2, canceled: 3 }
-
-/** Key of the job's id in the metadata of a refund. It identifies a refund whose response was lost. */
-export const JOB_METADATA_KEY = 'millrace_job'
-
-const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-/**
- * Returns the change for a refund; null if the refund lacks an id (old API versions), a payment, an amount or a
- * currency.
- */
-export function toRefundChange(refund: ProviderObject, at: number): RefundChange | null {
-  const id = idOf(refund.id)
-  const ids = distinctIds(idOf(refund.charge), idOf(refund.payment_intent))
-  const amount = integerOf(refund.amount)
-  const currency = textOf(refund.currency)
-  if (id === null || ids.length === 0 || amount === null || currency === null) return null
-  const reported = textOf(refund.status) ?? 'succeeded'
-  const status = reported in REFUND_RANK ? reported : 'pending'
-  const metadata = objectOf(refund.metadata)
-  const job = textOf(metadata[JOB_METADATA_KEY])
-  return {
-    kind: 'refund',
-    id,
-    ids,
-    request: job !== null && UUID_PATTERN.test(job) ? job : null,
-    facts: omitUnknownFacts({
-      refund: ['0', id],
-      outcome: [createStamp(at, REFUND_RANK[status]!), status],
-      money: [createStamp(1), { amount, currency: currency.toLowerCase() }],
-      created: createFact('0', integerOf(refund.created) ?? at),
-      description: createFact('0', textOf(metadata.note) ?? textOf(refund.reason)),
-    }),
-  }
+  const refunds = isCaptured ? itemsOf(charge.refunds) : []
+  return [change, ...refunds.flatMap((refund) => toReportedRefund({ ...refund, charge: id }, at) ?? [])]
 }

@@ -21,6 +21,8 @@ describe('the summary', () => {
         { currency: 'usd', revenue_cents: 2500, payments: 3 },
         { currency: 'eur', revenue_cents: 700, payments: 1 },
       ],
+      ignored_events: [],
+      unlinked_invoices: 0,
     })
     assert.deepEqual((await get(eve, '/status')).per_currency, [])
     const all = await everything('/status')

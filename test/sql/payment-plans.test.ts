@@ -1,6 +1,12 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/connections/driver.ts'
-import { applyChanges, listRunningSubscriptions } from '../../sql/payments/changes.ts'
+import {
+  applyChanges,
+  findLastReport,
+  listRunningSubscriptions,
+  listUnlinkedInvoices,
+  listUnsettledRefunds,
+} from '../../sql/payments/changes.ts'
 import {
   readDispute,
   readDisputes,
@@ -96,4 +102,7 @@ test('writes that change sums', async () => {
   }
   await assertWriteByIndex(client, paid, 'payment_s', 'payment_t')
   await assertWriteByIndex(client, () => listRunningSubscriptions(owner))
+  await assertWriteByIndex(client, () => listUnsettledRefunds(300, 500))
+  await assertWriteByIndex(client, () => listUnlinkedInvoices(500))
+  await assertWriteByIndex(client, () => findLastReport('sub_5_1'))
 })

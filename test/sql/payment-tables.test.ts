@@ -157,6 +157,11 @@ describe('constraints', () => {
       'payment_reconciliation_single_check',
       'insert into payment_reconciliation (single, read_until) values (false, now())',
     )
+    const buildCountInsert = (reason: string): string =>
+      `insert into payment_ignored_event (reason, events, last_type) values ('${reason}', 1, 'x')`
+    await query(buildCountInsert('other_mode'))
+    await assertBroken('payment_ignored_event_pkey', buildCountInsert('other_mode'))
+    await assertBroken('payment_ignored_event_reason_check', buildCountInsert('type'))
   })
 
   test('are all covered, except generated identities', async () => {

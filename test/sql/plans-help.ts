@@ -46,6 +46,7 @@ const SMALL_TABLES = [
   'blog_post_count',
   'job_count',
   'llm_current',
+  'payment_ignored_event',
   'queue_control',
   'schedule_control',
 ]

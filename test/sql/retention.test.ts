@@ -96,6 +96,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'schedule_control',
     'search_pass',
     'payment_reconciliation',
+    'payment_ignored_event',
     'worker_lease',
     'migration',
     'migration_functions',

@@ -190,8 +190,35 @@ test('lists are read to the end', async () => {
 
 test('reading a missing object returns null', async () => {
   assert.deepEqual(await provider.listRefunds({ charge: 'ch_none' }, signal), { objects: [], at: 0 })
-  assert.equal(await provider.findIntent('invoice', 'in_none', signal), null)
-  assert.equal(await provider.findIntent('session', 'cs_none', signal), null)
-  stripe.account.invoices.set('in_1', 'pi_1')
-  assert.equal(await provider.findIntent('invoice', 'in_1', signal), 'pi_1')
+  assert.deepEqual((await provider.listInvoicePayments('in_none', signal)).objects, [])
+  assert.equal(await provider.findSessionIntent('cs_none', signal), null)
+})
+
+test('a subscription that belongs to a schedule is released before its cancellation', async () => {
+  stripe.account.subscriptions.set('sub_3', { id: 'sub_3', status: 'active', schedule: 'sub_sched_3' })
+  const key = createRequestOptions()
+  const { object } = await provider.cancelSubscription('sub_3', key)
+  assert.deepEqual([object.cancel_at_period_end, object.schedule], [true, null])
+  const again = await provider.cancelSubscription('sub_3', key)
+  assert.equal(again.object.cancel_at_period_end, true)
+})
+
+test('a subscription that ends with its period or before does not renew, however the provider says so', async () => {
+  const period = { items: { data: [{ current_period_end: 2000 }] } }
+  const states = [
+    { cancel_at: 2000 },
+    { cancel_at: 2001 },
+    { cancel_at: null },
+    { status: 'incomplete_expired' },
+    { status: 'trialing', cancel_at_period_end: true },
+    { status: 'paused' },
+  ]
+  for (const [n, state] of states.entries())
+    stripe.account.subscriptions.set(`sub_end_${n}`, {
+      ...{ id: `sub_end_${n}`, customer: 'cus_ends', status: 'active', cancel_at_period_end: false },
+      ...period,
+      ...state,
+    })
+  const running = await provider.listRenewingSubscriptions('cus_ends', signal)
+  assert.deepEqual([...running].sort(), ['sub_end_1', 'sub_end_2', 'sub_end_5'])
 })

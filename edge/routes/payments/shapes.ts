@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
+import { IGNORE_REASONS } from '../../../sql/payments/payments.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { PageFields } from '../../pipeline/request/lists.ts'
@@ -33,6 +34,8 @@ export const Subscription = z
     current_period_start: Timestamp.nullable(),
     current_period_end: Timestamp.nullable(),
     cancel_at_period_end: z.boolean(),
+    /** The set end; null if there is none. */
+    cancel_at: Timestamp.nullable(),
   })
   .meta({ id: 'Subscription' })
 
@@ -72,6 +75,13 @@ export const DisputeList = z
 
 const Revenue = z.strictObject({ currency: z.string(), revenue_cents: z.int(), payments: z.int() })
 
+const IgnoredEvents = z.strictObject({
+  reason: z.enum(IGNORE_REASONS),
+  events: z.int(),
+  last_type: z.string(),
+  last_received_at: Timestamp,
+})
+
 export const Summary = z
   .strictObject({
     provider: z.literal('stripe'),
@@ -82,6 +92,8 @@ export const Summary = z
     active_subscriptions: z.int(),
     currency: z.string(),
     per_currency: z.array(Revenue),
+    ignored_events: z.array(IgnoredEvents),
+    unlinked_invoices: z.int(),
   })
   .meta({ id: 'PaymentStatus' })
 

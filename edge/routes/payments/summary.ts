@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { readRevenue, readSummary, scopeOf } from '../../../sql/payments/payments.ts'
+import { modeOf } from '../../../tasks/payments/settings.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { RevenueSeries, Summary } from './shapes.ts'
@@ -16,7 +17,7 @@ export const summaryRoutes = [
     mayLag: true,
     handle: async ({ caller, edge, reader }) => {
       const key = edge.settings.payments.secretKey
-      const values = [caller.ownerId, key !== undefined, key?.includes('_test_') ?? false] as const
+      const values = [caller.ownerId, key !== undefined, modeOf(key) === 'test'] as const
       return answerJson((await reader.text(readSummary[scopeOf(caller.ownerId)], values))!)
     },
   }),

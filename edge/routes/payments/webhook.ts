@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
+import { countIgnoredEvent } from '../../../sql/payments/changes.ts'
 import { ingestEvent } from '../../../tasks/payments/event.task.ts'
-import { EVENT_TYPES, parseEvent } from '../../../tasks/payments/provider-events.ts'
+import { EVENT_TYPES, findIgnoreReason, parseEvent } from '../../../tasks/payments/provider-events.ts'
+import { objectOf } from '../../../tasks/payments/reading.ts'
+import { modeOf } from '../../../tasks/payments/settings.ts'
 import type { EdgeRequest, Responder } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { Answer, route } from '../../pipeline/route.ts'
@@ -21,19 +24,24 @@ export const webhookRoute = route({
   summary: 'Receive an event of the payment provider',
   description: `Requires the provider's signature in the header \`Stripe-Signature\`, at most 300 s old. Stores each event \
 once, and applies it before the response or soon after. Types: ${[...EVENT_TYPES].join(', ')}. All other types are \
-acknowledged and ignored.`,
+acknowledged and ignored, as are events of connected accounts and of the other mode, which \
+\`GET /payment/status\` counts.`,
   body: EventBody,
   bodyType: 'bytes',
   response: Received,
   errors: ['payment.payload', 'payment.webhook_not_configured', 'internal', 'database.down'],
   whyRepeatable: 'an event is stored once, by its id',
   raw: async ({ edge, request, requestId, responder }) => {
-    const event = parseEvent(await readSignedEvent(edge, request))
-    if (event === null) throw fail('payment.payload')
-    if (EVENT_TYPES.has(event.type)) {
+    const value = await readSignedEvent(edge, request)
+    const ignored = findIgnoreReason(value, modeOf(edge.settings.payments.secretKey))
+    if (ignored === null) {
+      const event = parseEvent(value)
+      if (event === null) throw fail('payment.payload')
       const options = { ownerId: null, requestId, settings: edge.settings }
       const { jobId } = await edge.db.transaction((tx) => ingestEvent(tx, event, options))
       if (jobId !== null) await waitUntilApplied(edge, jobId, requestId, responder)
+    } else if (ignored !== 'type') {
+      await edge.db.run(countIgnoredEvent(ignored, String(objectOf(value).type)))
     }
     return new Answer<z.input<typeof Received>>({ value: RECEIVED })
   },

@@ -1,17 +1,22 @@
--- Recomputes the refund sums of a payment whenever one of its refunds changes.
+-- Recomputes the refund sums of a payment whenever one of its refunds changes, or the provider's own sum.
 create or replace function payment_refunds_sum() returns trigger language plpgsql as $$
 declare
   payment bigint;
+  summed_at bigint;
 begin
   -- Locks one payment per iteration before it sums. The sums then include the commit of the previous lock holder.
-  for payment in select distinct c from unnest(array[old.charge_id, new.charge_id]) c where c is not null order by c loop
-    perform from payment_transaction where id = payment for update;
-    update payment_transaction charge set refunds = sum.accepted, reserved = sum.requested
+  for payment in select distinct c from unnest(array[old.charge_id, coalesce(new.charge_id, new.id)]) c
+    where c is not null order by c loop
+    select (facts #>> '{refunded,1,at}')::bigint into summed_at from payment_transaction where id = payment for update;
+    update payment_transaction charge set refunds = sum.accepted, reserved = sum.requested, returned = sum.returned
     from (
       select coalesce(sum(amount) filter (where shown and status in ('succeeded', 'pending')), 0) as accepted,
-        coalesce(sum(amount) filter (where not shown and status = 'pending'), 0) as requested
+        coalesce(sum(amount) filter (where not shown and status = 'pending'), 0) as requested,
+        coalesce(sum(amount) filter (where (facts #>> '{created,1}')::bigint <= summed_at
+          and (facts #>> '{returned_at,1}')::bigint >= summed_at), 0) as returned
       from payment_transaction where charge_id = payment) sum
-    where charge.id = payment and (charge.refunds, charge.reserved) is distinct from (sum.accepted, sum.requested);
+    where charge.id = payment
+      and (charge.refunds, charge.reserved, charge.returned) is distinct from (sum.accepted, sum.requested, sum.returned);
   end loop;
   return null;
 end $$;
@@ -24,3 +29,7 @@ create or replace trigger payment_refund_updated after update on payment_transac
 
 create or replace trigger payment_refund_deleted after delete on payment_transaction
   for each row when (old.charge_id is not null) execute function payment_refunds_sum();
+
+create or replace trigger payment_refunded_changed after update on payment_transaction
+  for each row when (new.charge_id is null and old.facts -> 'refunded' is distinct from new.facts -> 'refunded')
+  execute function payment_refunds_sum();

@@ -3,12 +3,14 @@ import { type Failure, fail } from '../../../sql/errors.ts'
 import {
   type IdempotentCall,
   isKnownReason,
+  type ListSnapshot,
   type NewCheckout,
   type NewRefund,
   type ObjectSnapshot,
   type PaymentProvider,
 } from '../../../tasks/payments/provider.ts'
 import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
+import { willRenew } from '../../../tasks/payments/subscriptions.ts'
 import { createLazy } from '../../../tasks/platform/lazy.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { recordCall } from '../call.ts'
@@ -45,9 +47,15 @@ export function createPayments(
         return isReplay(refunded) ? { ...answer, at: refunded.created } : answer
       }),
     cancelSubscription: (id, { key, signal }) =>
-      call('subscriptions.update', signal, async ({ subscriptions }) => {
-        const once = { idempotencyKey: key }
-        const changed = await subscriptions.update(id, { cancel_at_period_end: true }, once)
+      call('subscriptions.update', signal, async (client) => {
+        const { subscriptions } = client
+        const cancel = (idempotencyKey: string) =>
+          subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey })
+        const changed = await cancel(key).catch(async (error) => {
+          if (!(await releaseFromSchedule(client, id, error))) throw error
+          // Another key, because the provider repeats its refusal for the first one.
+          return cancel(`${key}:released`)
+        })
         return addProviderTime(isReplay(changed) ? await subscriptions.retrieve(id) : changed)
       }),
     listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
@@ -56,22 +64,18 @@ export function createPayments(
         const found = await nullIfMissing(subscriptions.retrieve(id))
         return found === null ? null : addProviderTime(found)
       }),
-    findIntent: (operation, id, signal) =>
-      call(
-        operation === 'invoice' ? 'invoicePayments.list' : 'checkout.sessions.retrieve',
-        signal,
-        (client) =>
-          nullIfMissing(
-            operation === 'invoice' ? readInvoiceIntent(client, id) : readSessionIntent(client, id),
-          ),
+    findSessionIntent: (id, signal) =>
+      call('checkout.sessions.retrieve', signal, async ({ checkout }) =>
+        idOf((await nullIfMissing(checkout.sessions.retrieve(id)))?.payment_intent),
+      ),
+    listInvoicePayments: (invoice, signal) =>
+      call('invoicePayments.list', signal, async ({ invoicePayments }) =>
+        toListSnapshot(await nullIfMissing(invoicePayments.list({ invoice, limit: 100 }))),
       ),
     listRefunds: (payment, signal) =>
-      call('refunds.list', signal, async ({ refunds }) => {
-        const page = await nullIfMissing(refunds.list({ ...payment, limit: 100 }))
-        return page === null
-          ? { objects: [], at: 0 }
-          : { objects: castToProviderObjects(page.data), at: addProviderTime(page).at }
-      }),
+      call('refunds.list', signal, async ({ refunds }) =>
+        toListSnapshot(await nullIfMissing(refunds.list({ ...payment, limit: 100 }))),
+      ),
     listEvents: (seconds, types, signal) =>
       listPages((after) =>
         call('events.list', signal, ({ events }) =>
@@ -164,8 +168,7 @@ async function listRunningSubscriptions(
       subscriptions.list({ customer, limit: 100, ...after }).catch(emptyIfNoCustomer),
     ),
   )
-  for await (const page of listed)
-    running.push(...page.filter((one) => one.cancel_at_period_end !== true).map(({ id }) => String(id)))
+  for await (const page of listed) running.push(...page.filter(willRenew).map(({ id }) => String(id)))
   return running
 }
 
@@ -189,14 +192,27 @@ function createRefundParams({ payment, amount, reason, metadata }: NewRefund): S
   return { ...payment, amount, metadata: { ...metadata }, ...named }
 }
 
-async function readInvoiceIntent({ invoicePayments }: Stripe, id: string): Promise<string | null> {
-  const { data } = await invoicePayments.list({ invoice: id, limit: 100 })
-  const paid = data.find(({ status }) => status === 'paid') ?? data[0]
-  return idOf(paid?.payment.payment_intent)
+/**
+ * Releases a subscription from its schedule, which owns every decision about its end. The subscription then stays as it
+ * is. Returns false if the refusal of a change has another cause.
+ */
+async function releaseFromSchedule(
+  client: Stripe,
+  id: string,
+  refusal: Partial<Stripe.errors.StripeError>,
+): Promise<boolean> {
+  if ((refusal.type as string) !== 'StripeInvalidRequestError') return false
+  const schedule = idOf((await nullIfMissing(client.subscriptions.retrieve(id)))?.schedule)
+  if (schedule !== null) await client.subscriptionSchedules.release(schedule)
+  // An earlier attempt may have released it.
+  return schedule !== null || /schedule/i.test(refusal.message ?? '')
 }
 
-async function readSessionIntent({ checkout }: Stripe, id: string): Promise<string | null> {
-  return idOf((await checkout.sessions.retrieve(id)).payment_intent)
+/** Converts the answer to a list request; null if the object whose list it is does not exist. */
+function toListSnapshot(page: (StripeResponse & { readonly data: readonly object[] }) | null): ListSnapshot {
+  return page === null
+    ? { objects: [], at: 0 }
+    : { objects: castToProviderObjects(page.data), at: addProviderTime(page).at }
 }
 
 type Page = { readonly data: readonly { readonly id: string }[]; readonly has_more: boolean }
