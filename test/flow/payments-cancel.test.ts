@@ -41,6 +41,7 @@ test('cancels a subscription at the end of its period, first at the provider', a
     current_period_start: new Date(1_700_000_000_000).toISOString(),
     current_period_end: new Date(1_702_592_000_000).toISOString(),
     cancel_at_period_end: false,
+    cancel_at: null,
   })
   const answer = await cancel()
   assert.deepEqual([answer.status, answer.json], [200, CANCELLED_SUBSCRIPTION])

@@ -154,6 +154,51 @@ test('releases the reserved amount of a refund that the provider does not have',
   )
 })
 
+test('looks up pending refunds until their state is final', async () => {
+  const [who] = await people(1)
+  await link(who!, 'slow1x')
+  const id = await createPayment('slow1x')
+  stripe.account.refundStatus = 'pending'
+  const { json: refund } = await call(who!, 'POST', `/refund/${id}`, {})
+  stripe.account.refundStatus = 'succeeded'
+  assert.deepEqual(
+    [refund.status, (await transaction(who!, id)).status, (await runTask()).settled],
+    ['pending', 'refunded', 0],
+  )
+  const atProvider = stripe.account.refunds.find((one) => one.id === refund.provider_transaction_id)!
+  atProvider.status = 'failed'
+  assert.equal((await runTask()).settled, 1)
+  assert.equal((await transaction(who!, refund.id)).status, 'failed')
+  assert.equal((await transaction(who!, id)).status, 'succeeded')
+  assert.equal((await runTask()).settled, 0)
+})
+
+test('links paid invoices to their payments if the look-up after their event failed', async () => {
+  const [who] = await people(1)
+  await link(who!, 'split1x')
+  const customer = 'cus_split1x'
+  const parts = ['split1xa', 'split1xb']
+  stripe.account.invoices.set('in_split1x', { pi_split1xa: 2500, pi_split1xb: 2500 })
+  for (const name of parts)
+    await send(createEvent('payment_intent.succeeded', buildIntent({ name, customer, amount: 2500 })))
+  stripe.faults.push('forbidden')
+  const invoice = {
+    id: 'in_split1x',
+    object: 'invoice',
+    amount_due: 5000,
+    amount_paid: 5000,
+    currency: 'usd',
+  }
+  await send(createEvent('invoice.paid', { ...invoice, customer, created: 1_700_000_000, parent: null }))
+  const readStatus = async () => (await call(who!, 'GET', '/status')).json
+  const hasFailed = () => query(`select from job where name = 'payments.look-up' and status = 'failed'`)
+  await until('the look-up has failed', async () => (await hasFailed()).length === 1)
+  assert.deepEqual((await readStatus()).unlinked_invoices, 1)
+  await runTask()
+  const { unlinked_invoices, total_revenue_cents, total_transactions } = await readStatus()
+  assert.deepEqual([unlinked_invoices, total_revenue_cents, total_transactions], [0, 5000, 1])
+})
+
 /** Runs `npm run reconcile`. */
 const runReconcile = (given: Readonly<Record<string, string>> = {}): Promise<ScriptResult> =>
   runScript('workers/reconcile.ts', { ...env, DATABASE_URL: url, NODE_ENV: 'test', ...given })
