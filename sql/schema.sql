@@ -2586,7 +2586,7 @@ RETURN GREATEST(refunds, (((facts #>> '{refunded,1,amount}'::text[]))::bigint - 
 CREATE OR REPLACE FUNCTION public.payment_refunds_sum()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$72f7736d984542dc154a14b8f8ecb1ed$function$;
+AS $function$e9761aeaf7048737eb94e2382ab45378$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunded bigint)
  RETURNS text
@@ -3077,7 +3077,7 @@ CREATE TRIGGER payment_refund_inserted AFTER INSERT ON public.payment_transactio
 
 CREATE TRIGGER payment_refund_updated AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((old.charge_id IS NOT NULL) OR (new.charge_id IS NOT NULL))) EXECUTE FUNCTION payment_refunds_sum();
 
-CREATE TRIGGER payment_refunded_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((new.charge_id IS NULL) AND ((old.facts -> 'refunded'::text) IS DISTINCT FROM (new.facts -> 'refunded'::text)))) EXECUTE FUNCTION payment_refunds_sum();
+CREATE TRIGGER payment_refunded_changed AFTER UPDATE ON public.payment_transaction FOR EACH ROW WHEN (((new.charge_id IS NULL) AND (((old.facts -> 'refunded'::text) IS DISTINCT FROM (new.facts -> 'refunded'::text)) OR ((old.facts -> 'money'::text) IS DISTINCT FROM (new.facts -> 'money'::text))))) EXECUTE FUNCTION payment_refunds_sum();
 
 CREATE TRIGGER payment_sum_delete AFTER DELETE ON public.payment_transaction REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION payment_sum_delete();
 

@@ -8,10 +8,14 @@ import { createChance } from '../chance.ts'
 import { createTestDatabase } from '../database.ts'
 import type { TestEvent } from '../payment-events.ts'
 import { buildLifecycleEvents, LIFECYCLES, type Lifecycle } from '../payment-lifecycles.ts'
+import { type ExpectedRows, liveRandomly } from '../payment-model.ts'
 import { createRunOptions } from '../runs.ts'
 import { readPaymentRows } from './payment-rows.ts'
 
-/** Payment events lead to the same rows in any order, with any repetitions and in parallel. */
+/**
+ * Payment events lead to the same rows in any order, with any repetitions and in parallel: those of fixed histories, and
+ * those that a model of the provider predicts for random ones.
+ */
 
 const database = await createTestDatabase()
 const CONCURRENCY = 8
@@ -41,6 +45,41 @@ before(async () => {
     await applyAll(buildLifecycleEvents(life, name), 1)
     expectedRows.set(life, await readPaymentRows(database, name))
   }
+})
+
+/** Reads the rows of a random life, in the shape of the model. */
+async function readModelRows(name: string): Promise<ExpectedRows> {
+  const customer = `cus_${name}`
+  const [row] = await database.query(
+    `with customer as (select id from payment_customer where provider_customer_id = $1),
+      own as (select t.* from payment_transaction t join customer c on c.id = t.customer_id where t.shown)
+    select (select json_build_object('status', status, 'amount', amount, 'refunded', refunded) from own where charge_id is null) as payment,
+      (select coalesce(json_agg(json_build_array(amount, status)), '[]') from own where charge_id is not null) as refunds,
+      (select coalesce(sum(revenue), 0)::int from payment_sum where customer_id = (select id from customer)) as revenue,
+      (select json_build_object('status', status, 'ends', cancel_at_period_end, 'cancelAt', extract(epoch from cancel_at)::bigint)
+        from payment_subscription where provider_subscription_id = $2) as subscription,
+      (select coalesce(json_agg(d.status order by d.status), '[]') from payment_dispute d join customer c on c.id = d.customer_id) as disputes`,
+    [customer, `sub_${name}`],
+  )
+  const read = row as unknown as ExpectedRows
+  return { ...read, refunds: [...read.refunds].sort((a, b) => (String(a) < String(b) ? -1 : 1)) }
+}
+
+test('random lives leave the rows that a model of the provider predicts', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), async (seed) => {
+      const chance = createChance(seed)
+      const name = `told${++names}x`
+      const { events, expected } = liveRandomly(name, chance)
+      const delivered = [...events, ...events.filter(() => chance.isHit(0.3))]
+        .map((event) => ({ event, place: chance.next() }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ event }) => event)
+      await applyAll(delivered, chance.pick([1, CONCURRENCY]))
+      assert.deepEqual(await readModelRows(name), expected)
+    }),
+    { ...createRunOptions(200), endOnFailure: true, includeErrorInReport: true },
+  )
 })
 
 /** Random numbers of copies of the events. The list repeats if there are more events than numbers. */

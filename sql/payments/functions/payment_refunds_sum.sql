@@ -1,4 +1,5 @@
--- Recomputes the refund sums of a payment whenever one of its refunds changes, or the provider's own sum.
+-- Recomputes the refund sums of a payment whenever one of its refunds changes, its amount, or the provider's own sum of
+-- refunds. `refunds` never exceeds the amount: the refunds of an invoice's payments may be known before all payments.
 create or replace function payment_refunds_sum() returns trigger language plpgsql as $$
 declare
   payment bigint;
@@ -8,7 +9,7 @@ begin
   for payment in select distinct c from unnest(array[old.charge_id, coalesce(new.charge_id, new.id)]) c
     where c is not null order by c loop
     select (facts #>> '{refunded,1,at}')::bigint into summed_at from payment_transaction where id = payment for update;
-    update payment_transaction charge set refunds = sum.accepted, reserved = sum.requested, returned = sum.returned
+    update payment_transaction charge set refunds = least(sum.accepted, charge.amount), reserved = sum.requested, returned = sum.returned
     from (
       select coalesce(sum(amount) filter (where shown and status in ('succeeded', 'pending')), 0) as accepted,
         coalesce(sum(amount) filter (where not shown and status = 'pending'), 0) as requested,
@@ -16,7 +17,8 @@ begin
           and (facts #>> '{returned_at,1}')::bigint >= summed_at), 0) as returned
       from payment_transaction where charge_id = payment) sum
     where charge.id = payment
-      and (charge.refunds, charge.reserved, charge.returned) is distinct from (sum.accepted, sum.requested, sum.returned);
+      and (charge.refunds, charge.reserved, charge.returned)
+        is distinct from (least(sum.accepted, charge.amount), sum.requested, sum.returned);
   end loop;
   return null;
 end $$;
@@ -31,5 +33,6 @@ create or replace trigger payment_refund_deleted after delete on payment_transac
   for each row when (old.charge_id is not null) execute function payment_refunds_sum();
 
 create or replace trigger payment_refunded_changed after update on payment_transaction
-  for each row when (new.charge_id is null and old.facts -> 'refunded' is distinct from new.facts -> 'refunded')
+  for each row when (new.charge_id is null and (old.facts -> 'refunded' is distinct from new.facts -> 'refunded'
+    or old.facts -> 'money' is distinct from new.facts -> 'money'))
   execute function payment_refunds_sum();
