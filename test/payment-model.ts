@@ -25,7 +25,7 @@ interface Refund {
   status: Status
 }
 
-/** What the service shows at the end of a life. */
+/** The rows that the service shows at the end of a life. */
 export interface ExpectedRows {
   /** Null before the first report about the invoice. */
   readonly payment: { readonly status: string; readonly amount: number; readonly refunded: number } | null

@@ -198,8 +198,8 @@ export const findTransactionJson = (providerId: string): Query<{ json: string }>
 const RefundId = z.object({ id: z.number() })
 
 /**
- * Returns refunds whose state may still change: those that the provider calls pending, and those without an answer
- * whose job is gone, or ended more than `graceSeconds` ago. The one that was looked up longest ago comes first.
+ * Returns pending refunds. Omits those without an answer whose job may still get one: it has not ended, or less than
+ * `graceSeconds` ago. The refund that was looked up longest ago comes first.
  */
 export const listUnsettledRefunds = (graceSeconds: number, max: number): Query<{ id: number }> =>
   sql.type(RefundId)`

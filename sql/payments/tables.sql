@@ -44,8 +44,8 @@ create table payment_transaction (
   -- The payment that is refunded; null if the row is a payment itself.
   charge_id bigint,
   facts jsonb not null default '{}',
-  -- Sums of the payment's refunds: `refunds` of the accepted ones, `reserved` of those requested but not accepted yet,
-  -- `returned` of those that have failed since the provider last reported its own sum.
+  -- Sums of the payment's refunds: `refunds` of the accepted ones, `reserved` of those requested but not accepted yet.
+  -- `returned` is the sum of those that have failed since the provider last reported its own sum.
   refunds bigint not null default 0,
   reserved bigint not null default 0,
   returned bigint not null default 0,

@@ -5,6 +5,7 @@ import { idOf, itemsOf, objectOf } from './reading.ts'
 import { toRefundChanges } from './refunds.ts'
 import { toSubscriptionChange } from './subscriptions.ts'
 import {
+  isPaidByInvoice,
   lacksPayments,
   toChargeChanges,
   toIntentChange,
@@ -74,7 +75,8 @@ export interface LookUpRequest {
 /**
  * Returns the look-up that an event requires; null if it requires none.
  *
- * Invoices since 2025 do not name the payment intents that paid them: without a look-up, a payment would count twice.
+ * Invoices since 2025 do not name the payment intents that paid them, and sessions may name only the invoice. Without a
+ * look-up, a payment would count twice.
  * Charges since 2022 do not list their refunds: without a look-up, refunds made outside Millrace would get no rows.
  */
 export function findRequiredLookUp({ type, object }: ProviderEvent): LookUpRequest | null {
@@ -82,10 +84,15 @@ export function findRequiredLookUp({ type, object }: ProviderEvent): LookUpReque
   if (id === null) return null
   if (type === 'charge.refunded') {
     const isComplete = itemsOf(object.refunds).length > 0 && objectOf(object.refunds).has_more !== true
-    return isComplete ? null : { what: 'charge', id }
+    return isComplete || object.captured === false ? null : { what: 'charge', id }
   }
-  if (type !== 'invoice.paid' && type !== 'invoice.payment_failed') return null
-  return lacksPayments(object) ? { what: 'invoice', id } : null
+  if (type === 'invoice.paid' || type === 'invoice.payment_failed')
+    return lacksPayments(object) ? { what: 'invoice', id } : null
+  return type.startsWith('checkout.session.') &&
+    toSessionChange(object, 0) !== null &&
+    isPaidByInvoice(object)
+    ? { what: 'invoice', id: idOf(object.invoice)! }
+    : null
 }
 
 /** Returns the id of the subscription that an event is about; null if it is about another object. */

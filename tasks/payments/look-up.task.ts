@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Asks the provider for data that an event omits: the payments of an invoice, the refunds of a charge, or the newest
- * state of a subscription. The payments of an invoice merge with it into one transaction. The refunds include those
+ * Asks the provider for data that an event omits: an invoice's payments, a charge's refunds, or a subscription's newest
+ * state. The payments of an invoice merge with it into one transaction. The refunds include those
  * made outside Millrace. The event stays applied if this job fails.
  */
 export const lookUpObject = defineTask({

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
 /**
- * Ingests events that never arrived, applies events that were never applied, looks up invoices whose payments are
- * unknown, and settles refunds that are pending or have an unknown outcome. Idempotent, because known events and
+ * Ingests events that never arrived, and applies events that were never applied. Looks up invoices whose payments are
+ * unknown. Settles refunds that are pending or have an unknown outcome. Idempotent, because known events and
  * settled refunds are not processed again.
  */
 export const reconcilePayments = defineTask({

@@ -51,7 +51,7 @@ export function toRefundChange(refund: ProviderObject, at: number): RefundChange
 }
 
 /**
- * Returns the change for a refund that the provider reports; null like `toRefundChange`, and for the release of an
+ * Returns the change for a refund that the provider reports; null like `toRefundChange`. Also null for the release of an
  * amount that was never captured, which moves no money.
  */
 export function toReportedRefund(refund: ProviderObject, at: number): RefundChange | null {

@@ -40,7 +40,7 @@ export type PaymentMode = 'live' | 'test'
 
 /** Returns the mode of a provider's key; null if there is no key or it does not name its mode. */
 export function modeOf(secretKey: string | undefined): PaymentMode | null {
-  const named = /^[a-z]+_(live|test)_/.exec(secretKey ?? '')?.[1]
+  const named = /_(live|test)_/.exec(secretKey ?? '')?.[1]
   return named === 'live' || named === 'test' ? named : null
 }
 

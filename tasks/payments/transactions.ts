@@ -96,8 +96,19 @@ export function toSessionChange(
     intent,
     invoice: idOf(session.invoice),
     subscription: idOf(session.subscription),
+    facts: { unlinked: isPaidByInvoice(session) ? createDoubt(outcome) : null },
   })
 }
+
+/** True if a session names an invoice, but not the payment of it. */
+export function isPaidByInvoice(session: ProviderObject): boolean {
+  return idOf(session.invoice) !== null && idOf(session.payment_intent) === null
+}
+
+// Values of the fact `unlinked`: a paid invoice does not count while its payments are unknown, because they may count
+// already.
+const createDoubt = (outcome: Outcome): Fact | null => (outcome === 'succeeded' ? ['0', true] : null)
+const CERTAINTY: Fact = ['1', false]
 
 /** Returns the change for a payment intent that ended or whose payment failed. */
 export function toIntentChange(
@@ -156,15 +167,12 @@ export function toInvoiceChange(
     others: idsOfPayments(payments),
     facts: {
       payments: known.payments ?? null,
-      unlinked: outcome === 'succeeded' && lacksPayments(invoice) ? ['0', true] : null,
+      unlinked: lacksPayments(invoice) ? createDoubt(outcome) : CERTAINTY,
     },
   })
 }
 
-/**
- * True if an invoice names none of its payments, which invoices since 2025 do only on request. The invoice may then
- * count a second time what its payment intents have counted, so it does not count until they are known.
- */
+/** True if an invoice names none of its payments, or not all. Invoices since 2025 name them only on request. */
 export function lacksPayments(invoice: ProviderObject): boolean {
   const linked = idOf(invoice.payment_intent) ?? idOf(invoice.charge)
   const { data, has_more } = objectOf(invoice.payments)
@@ -202,7 +210,7 @@ export function toInvoiceLink(invoice: string, payments: readonly InvoicePayment
       invoice: ['', invoice],
       payment_intent: createFact('', first?.intent),
       charge: createFact('', first?.charge),
-      unlinked: ['1', false],
+      unlinked: CERTAINTY,
       ...createPaymentsFacts(payments, at),
     }),
   }

@@ -205,6 +205,16 @@ describe('an invoice with several payments', () => {
     assert.equal((await readSummary(name)).total_revenue_cents, 5000)
   })
 
+  test('counts once if only its session and its payment are known', async () => {
+    const name = await createOwnName()
+    stripe.account.invoices.set(`in_${name}`, `pi_${name}`)
+    const links = { mode: 'subscription', invoice: `in_${name}`, payment_intent: null }
+    await send(createEvent('payment_intent.succeeded', buildIntent({ name })))
+    await send(createEvent('checkout.session.completed', buildSession({ name }, links)))
+    await waitUntilLinked(name)
+    assert.equal((await readSummary(name)).total_revenue_cents, 2000)
+  })
+
   test('counts what was paid while it is open', async () => {
     const name = await createOwnName()
     await pay(name, 'a')

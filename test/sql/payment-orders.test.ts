@@ -13,8 +13,8 @@ import { createRunOptions } from '../runs.ts'
 import { readPaymentRows } from './payment-rows.ts'
 
 /**
- * Payment events lead to the same rows in any order, with any repetitions and in parallel: those of fixed histories, and
- * those that a model of the provider predicts for random ones.
+ * Payment events lead to the same rows in any order, with any repetitions and in parallel. A model of the provider
+ * predicts the rows of random histories.
  */
 
 const database = await createTestDatabase()

@@ -239,6 +239,25 @@ describe('events', () => {
     assert.equal(lookUpFrom('invoice.paid', { id: 'in_1', charge: null }), null)
     assert.equal(lookUpFrom('invoice.paid', { id: 'in_1', parent: null, payment_intent: 'pi_1' }), null)
     assert.equal(lookUpFrom('payment_intent.succeeded', { id: 'pi_1' }), null)
+    const list = (has_more: boolean) => ({ data: [{ id: 're_1' }], has_more })
+    assert.equal(lookUpFrom('charge.refunded', { id: 'ch_1', refunds: list(false) }), null)
+    assert.equal(lookUpFrom('charge.refunded', { id: 'ch_1', refunds: list(true) })?.what, 'charge')
+    assert.equal(lookUpFrom('charge.refunded', { id: 'ch_1', captured: false }), null)
+    assert.equal(lookUpFrom('invoice.paid', { id: 'in_1', parent: null, payments: list(false) }), null)
+    assert.equal(
+      lookUpFrom('invoice.paid', { id: 'in_1', parent: null, payments: list(true) })?.what,
+      'invoice',
+    )
+    const session = {
+      id: 'cs_1',
+      mode: 'subscription',
+      amount_total: 5,
+      invoice: 'in_1',
+      payment_intent: null,
+    }
+    assert.deepEqual(lookUpFrom('checkout.session.completed', session), { what: 'invoice', id: 'in_1' })
+    assert.equal(lookUpFrom('checkout.session.completed', { ...session, amount_total: 0 }), null)
+    assert.equal(lookUpFrom('checkout.session.completed', { ...session, payment_intent: 'pi_1' }), null)
   })
 
   test('of one payment have one subject', () => {

@@ -11,7 +11,9 @@ export const summaryRoutes = [
     path: '/status',
     summary: 'Get payment status and totals',
     description: `Totals cover the caller's payments. Revenue is payments less refunds, in the currency of most payments; \
-\`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency.`,
+\`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency. \`ignored_events\` counts the \
+provider's events for connected accounts and for the other mode, of the whole service. \`unlinked_invoices\` counts paid \
+invoices that are no revenue yet, because their payments are unknown.`,
     response: Summary,
     reads: 'statistics',
     mayLag: true,

@@ -48,15 +48,8 @@ export function createPayments(
       }),
     cancelSubscription: (id, { key, signal }) =>
       call('subscriptions.update', signal, async (client) => {
-        const { subscriptions } = client
-        const cancel = (idempotencyKey: string) =>
-          subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey })
-        const changed = await cancel(key).catch(async (error) => {
-          if (!(await releaseFromSchedule(client, id, error))) throw error
-          // Another key, because the provider repeats its refusal for the first one.
-          return cancel(`${key}:released`)
-        })
-        return addProviderTime(isReplay(changed) ? await subscriptions.retrieve(id) : changed)
+        const changed = await cancelSubscription(client, id, key)
+        return addProviderTime(isReplay(changed) ? await client.subscriptions.retrieve(id) : changed)
       }),
     listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
     findSubscription: (id, signal) =>
@@ -190,6 +183,16 @@ function emptyIfNoCustomer(error: Partial<Stripe.errors.StripeError>): Page {
 function createRefundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
   const named = reason !== null && isKnownReason(reason) ? { reason } : {}
   return { ...payment, amount, metadata: { ...metadata }, ...named }
+}
+
+async function cancelSubscription(client: Stripe, id: string, key: string): Promise<Stripe.Subscription> {
+  const cancel = (idempotencyKey: string) =>
+    client.subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey })
+  return cancel(key).catch(async (error) => {
+    if (!(await releaseFromSchedule(client, id, error))) throw error
+    // Another key, because the provider repeats its refusal for the first one.
+    return cancel(`${key}:released`)
+  })
 }
 
 /**
