@@ -107,6 +107,14 @@ test('keeps an account usable while the provider fails, and retries at most hour
   assert.equal((await one.events()).length, 1)
 })
 
+test('deletes an account whose subscription belongs to a schedule, after releasing it', async () => {
+  const one = await addLeavingAccount({ schedule: 'sub_sched_leaver' })
+  await startDueDeletions()
+  await until('the account is deleted', one.isGone)
+  const { schedule, cancel_at_period_end } = one.subscription()!
+  assert.deepEqual([schedule, cancel_at_period_end], [null, true])
+})
+
 test('expires open checkouts and cancels subscriptions that only the provider has', async () => {
   const [who] = await people(1)
   await world.link(who!, 'late1x')

@@ -185,6 +185,7 @@ const EVENT_TYPES = [
     'of.nothing',
   ],
   ...['checkout.session.completed', 'radar.early_fraud_warning.created', 'charge.dispute.closed'],
+  ...['refund.created', 'refund.failed', 'payment_intent.canceled', 'radar.early_fraud_warning.updated'],
 ]
 
 /** Returns a provider event with arbitrary content and a valid signature. */

@@ -79,7 +79,7 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
     ['transactions', 'payments', 'revenue'],
     `select whose, currency, ${CREATED_DAY}, count(*), count(*) filter (where paid),
        coalesce(sum(amount - least(refunded, amount)) filter (where paid), 0)
-     from (select *, charge_id is null and status in ('succeeded', 'refunded', 'partially_refunded') as paid
+     from (select *, charge_id is null and not unlinked and status in ('succeeded', 'refunded', 'partially_refunded') as paid
        from payment_transaction where shown) t, lateral ${selectOwnerAndTotal('customer_id')} w group by 1, 2, 3`,
   ],
 }

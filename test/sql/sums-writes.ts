@@ -65,7 +65,10 @@ const writeTransaction: Write = (chance) =>
         outcome: stampValue(chance, chance.pick(['succeeded', 'succeeded', 'failed', 'pending'])),
         ...(chance.isHit(0.8) ? { created: stampValue(chance, pickSeconds(chance)) } : {}),
         ...(chance.isHit(0.5) ? { customer: ['1', pickId('cus', chance)] } : {}),
-        ...(chance.isHit(0.2) ? { refunded: stampValue(chance, chance.between(0, 600)) } : {}),
+        ...(chance.isHit(0.2)
+          ? { refunded: stampValue(chance, { amount: chance.between(0, 600), at: pickSeconds(chance) }) }
+          : {}),
+        ...(chance.isHit(0.1) ? { unlinked: stampValue(chance, chance.isHit(0.5)) } : {}),
       },
     },
   ])
@@ -82,6 +85,7 @@ const writeRefund: Write = (chance) =>
         outcome: stampValue(chance, chance.pick(['succeeded', 'pending', 'failed'])),
         refund: ['1', 're'],
         created: ['1', pickSeconds(chance)],
+        ...(chance.isHit(0.3) ? { returned_at: ['1', pickSeconds(chance)] } : {}),
       },
     },
   ])
