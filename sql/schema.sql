@@ -2586,7 +2586,7 @@ RETURN GREATEST(refunds, (((facts #>> '{refunded,1,amount}'::text[]))::bigint - 
 CREATE OR REPLACE FUNCTION public.payment_refunds_sum()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$e9761aeaf7048737eb94e2382ab45378$function$;
+AS $function$e2bfe7e1f042cf7c7b971aceba0d10ca$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunded bigint)
  RETURNS text

@@ -1,5 +1,5 @@
 -- Recomputes the refund sums of a payment whenever one of its refunds changes, its amount, or the provider's own sum of
--- refunds. `refunds` never exceeds the amount: the refunds of an invoice's payments may be known before all payments.
+-- refunds. `refunds` of an invoice never exceeds its amount, because refunds may be known before all of its payments.
 create or replace function payment_refunds_sum() returns trigger language plpgsql as $$
 declare
   payment bigint;
@@ -9,16 +9,17 @@ begin
   for payment in select distinct c from unnest(array[old.charge_id, coalesce(new.charge_id, new.id)]) c
     where c is not null order by c loop
     select (facts #>> '{refunded,1,at}')::bigint into summed_at from payment_transaction where id = payment for update;
-    update payment_transaction charge set refunds = least(sum.accepted, charge.amount), reserved = sum.requested, returned = sum.returned
+    update payment_transaction charge set refunds = counted, reserved = sum.requested, returned = sum.returned
     from (
       select coalesce(sum(amount) filter (where shown and status in ('succeeded', 'pending')), 0) as accepted,
         coalesce(sum(amount) filter (where not shown and status = 'pending'), 0) as requested,
-        coalesce(sum(amount) filter (where (facts #>> '{created,1}')::bigint <= summed_at
-          and (facts #>> '{returned_at,1}')::bigint >= summed_at), 0) as returned
+        coalesce(sum(amount) filter (where (facts #>> '{returned_at,1}')::bigint >= summed_at), 0) as returned
       from payment_transaction where charge_id = payment) sum
+    cross join lateral (
+      select least(sum.accepted, case when provider_invoice_id is not null then amount end) as counted
+      from payment_transaction where id = payment) limited
     where charge.id = payment
-      and (charge.refunds, charge.reserved, charge.returned)
-        is distinct from (least(sum.accepted, charge.amount), sum.requested, sum.returned);
+      and (charge.refunds, charge.reserved, charge.returned) is distinct from (counted, sum.requested, sum.returned);
   end loop;
   return null;
 end $$;
