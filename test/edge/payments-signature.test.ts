@@ -77,10 +77,7 @@ test('a body that differs from the signed bytes', async () => {
 })
 
 test('rejected requests leave no row', async () => {
-  assert.deepEqual(
-    await query(`select from payment_event where id in ('evt_forged', 'evt_broken')`),
-    [],
-  )
+  assert.deepEqual(await query(`select from payment_event where id in ('evt_forged', 'evt_broken')`), [])
   assert.deepEqual(await query(`select from payment_reference where provider_id = 'pi_forged'`), [])
 })
 
