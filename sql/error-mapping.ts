@@ -33,6 +33,7 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   organization_slug_check: 'org.slug_invalid',
   organization_slug_key: 'org.slug_taken',
   organization_owner: 'org.last_owner',
+  organization_member_owner: 'org.owner_inactive',
   organization_member_organization_id_user_id_key: 'member.exists',
   organization_member_user_id_fkey: 'account.missing',
   organization_invite_pending_key: 'invite.pending',

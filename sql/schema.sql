@@ -1745,10 +1745,15 @@ UNION ALL
    FROM job
   WHERE (job.finished_at IS NOT NULL);
 
-CREATE OR REPLACE FUNCTION public.account_delete(id integer, max_organizations integer)
- RETURNS TABLE(email text, inherited json, deleted json)
+CREATE OR REPLACE FUNCTION public.account_deactivate(id integer, for_deletion boolean)
+ RETURNS TABLE(profile text, inherited json, invites json)
  LANGUAGE plpgsql
-AS $function$755a782138d2f94d0588c5814e97b22d$function$;
+AS $function$72378b6b2264781640eae3c13281a2ab$function$;
+
+CREATE OR REPLACE FUNCTION public.account_delete(id integer, max_organizations integer)
+ RETURNS TABLE(email text, inherited json, deleted json, invites json)
+ LANGUAGE plpgsql
+AS $function$5c86a747dda1e78306961ba193252e38$function$;
 
 CREATE OR REPLACE FUNCTION public.account_json(a account)
  RETURNS json
@@ -1762,9 +1767,9 @@ CREATE OR REPLACE FUNCTION public.account_last_admin()
 AS $function$54ba4382a5c8ba1a8648e5b0b60dfee9$function$;
 
 CREATE OR REPLACE FUNCTION public.account_leave(id integer, max_organizations integer)
- RETURNS TABLE(organizations integer, inherited json, deleted json)
+ RETURNS TABLE(organizations integer, inherited json, deleted json, invites json)
  LANGUAGE plpgsql
-AS $function$f3fca3a127724e20fd279ed53020602a$function$;
+AS $function$78bc36ed8c8ad9247cc159328beef13f$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_conversation_count_delete()
  RETURNS trigger
@@ -2198,7 +2203,12 @@ RETURN json_build_object('id', (i).id, 'organization_id', (i).organization_id, '
 CREATE OR REPLACE FUNCTION public.invites_accept(account_id integer, address text)
  RETURNS TABLE(invite_id bigint, organization_id integer, role text, was_member boolean)
  LANGUAGE plpgsql
-AS $function$678244f9f9755b417b38e27faf27e6ed$function$;
+AS $function$a1863a99fb06c8c68a5f62805fdd5aae$function$;
+
+CREATE OR REPLACE FUNCTION public.invites_limit(account_id integer, organization_ids integer[])
+ RETURNS json
+ LANGUAGE sql
+AS $function$4dfb78ccb1d0acf8f8098fd259718301$function$;
 
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  RETURNS text
@@ -2453,12 +2463,17 @@ AS $function$4dc25c45b4405cc1a306d25016e9f36d$function$;
 CREATE OR REPLACE FUNCTION public.organization_member_check_account()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$e28d0542e63e6edff934c0afd79cfd2c$function$;
+AS $function$888f889a25d09f4cdd71f8f56a73fd98$function$;
 
 CREATE OR REPLACE FUNCTION public.organization_owner()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$42aecce2dd5a7e768c334be41aa341be$function$;
+AS $function$ab00e528b499879b95c9e20981298fcc$function$;
+
+CREATE OR REPLACE FUNCTION public.organizations_inherit(account_id integer, organization_ids integer[])
+ RETURNS json
+ LANGUAGE sql
+AS $function$f6ae24f6a83f77adf367d826ff19fb4e$function$;
 
 CREATE OR REPLACE FUNCTION public.owned_query(owner integer, query tsquery)
  RETURNS tsquery
@@ -3046,6 +3061,8 @@ CREATE TRIGGER job_delete_traces AFTER DELETE ON public.job REFERENCING OLD TABL
 CREATE TRIGGER organization_cleanup AFTER UPDATE OF deleted_at ON public.organization FOR EACH ROW WHEN ((new.deleted_at IS NOT NULL)) EXECUTE FUNCTION organization_cleanup();
 
 CREATE TRIGGER organization_member_check_account BEFORE INSERT ON public.organization_member FOR EACH ROW EXECUTE FUNCTION organization_member_check_account();
+
+CREATE TRIGGER organization_member_check_owner BEFORE UPDATE OF role, user_id ON public.organization_member FOR EACH ROW WHEN (((new.role = 'owner'::text) AND ((old.role <> 'owner'::text) OR (old.user_id <> new.user_id)))) EXECUTE FUNCTION organization_member_check_account();
 
 CREATE TRIGGER organization_owner_delete AFTER DELETE ON public.organization_member FOR EACH ROW WHEN ((old.role = 'owner'::text)) EXECUTE FUNCTION organization_owner();
 

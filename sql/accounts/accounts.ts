@@ -116,11 +116,17 @@ export const updateAccount = (id: number, fullName: string | null): Query<{ json
     update account set full_name = ${fullName}, updated_at = now() where id = ${id} and deleted_at is null
     returning account_json(account)::text as json`
 
-/** Activates or deactivates an account. @throws account.last_admin if no active admin would remain. */
-export const setActive = (id: number, active: boolean): Query<{ json: string }> =>
-  sql.type(JsonText)`
-    update account set is_active = ${active}, updated_at = case when is_active = ${active} then updated_at else now() end
-    where id = ${id} and deleted_at is null returning account_json(account)::text as json`
+const ActivatedAccount = z.object({ json: z.string(), restored: z.boolean() })
+
+/** Activates an account and cancels its deletion if that is due, which `restored` tells. No row if the account is gone. */
+export const activateAccount = (id: number): Query<z.output<typeof ActivatedAccount>> =>
+  sql.type(ActivatedAccount)`
+    with found as (
+      select id, coalesce(deletion_at <= now(), false) as due from account where id = ${id} and deleted_at is null for no key update
+    )
+    update account a set is_active = true, deletion_at = case when found.due then null else a.deletion_at end,
+      updated_at = case when a.is_active and not found.due then a.updated_at else now() end
+    from found where a.id = found.id returning account_json(a)::text as json, found.due as restored`
 
 /** Sets the role of an account. @throws account.last_admin if no active admin would remain. */
 export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>

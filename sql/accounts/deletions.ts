@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
+import { LimitedInvite } from '../orgs/invites.ts'
 
 const LeaveOutcome = z.object({
   inherited: z.array(z.object({ organization_id: z.number(), heir_id: z.number() })),
   deleted: z.array(z.object({ organization_id: z.number(), slug: z.string() })),
+  invites: z.array(LimitedInvite),
 })
-/** Changes to the organizations of which an account was the only owner. */
+/** Changes to the organizations of which an account was the only active owner, and to the invites that it sent. */
 export type LeaveOutcome = z.output<typeof LeaveOutcome>
 
 /** Maximum number of organizations that an account leaves in one transaction, which locks them. */
@@ -19,7 +21,7 @@ export const LEAVE_BATCH_SIZE = 500
 export const deleteAccount = (id: number, max = LEAVE_BATCH_SIZE): Query<LeaveOutcome & { email: string }> =>
   sql.type(
     LeaveOutcome.extend({ email: z.string() }),
-  )`select email, inherited, deleted from account_delete(${id}, ${max}::int)`
+  )`select email, inherited, deleted, invites from account_delete(${id}, ${max}::int)`
 
 /** Removes a deleted account from at most `max` more organizations, and returns their number as `organizations`. */
 export const leaveOrganizations = (
@@ -27,7 +29,7 @@ export const leaveOrganizations = (
   max = LEAVE_BATCH_SIZE,
 ): Query<LeaveOutcome & { organizations: number }> =>
   sql.type(LeaveOutcome.extend({ organizations: z.number() }))`
-    select organizations, inherited, deleted from account_leave(${id}, ${max}::int)`
+    select organizations, inherited, deleted, invites from account_leave(${id}, ${max}::int)`
 
 /** Deletions of accounts, immediate or scheduled. Owners can cancel a scheduled one until it is due. */
 
@@ -55,14 +57,16 @@ export const scheduleDeletion = (id: number, days: number): Query<z.output<typeo
     update account a set deletion_at = now() + make_interval(days => ${days}::int), updated_at = now()
     where a.id = ${id} and a.deleted_at is null returning ${DELETION_STATE_COLUMNS}`
 
+const Deactivation = LeaveOutcome.omit({ deleted: true }).extend({ json: z.string() })
+
 /**
- * Deactivates an account and makes its deletion due now.
+ * Deactivates an account, and makes its deletion due now if `isForDeletion`. Organizations of which it is the only
+ * active owner get another one. No row if the account does not exist.
  * @throws account.last_admin if no active admin would remain.
  */
-export const deactivateForDeletion = (id: number): Query<{ email: string }> =>
-  sql.type(z.object({ email: z.string() }))`
-    update account set deletion_at = now(), is_active = false, updated_at = now()
-    where id = ${id} and deleted_at is null returning email`
+export const deactivateAccount = (id: number, isForDeletion = false): Query<z.output<typeof Deactivation>> =>
+  sql.type(Deactivation)`
+    select profile as json, inherited, invites from account_deactivate(${id}, ${isForDeletion})`
 
 /** Cancels the deletion of a locked account. No row if none is scheduled. */
 export const unscheduleDeletion = (id: number): Query<z.output<typeof DeletionState>> =>

@@ -64,6 +64,7 @@ export const AUDIT_KINDS = [
   'member.left',
   'invite.created',
   'invite.resent',
+  'invite.role_changed',
   'invite.accepted',
   'invite.revoked',
   'job.bulk',

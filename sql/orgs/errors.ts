@@ -21,6 +21,7 @@ export const orgErrors = {
   'org.role': { detail: 'The role must be owner, admin or member' },
   'org.transfer_self': { detail: 'You cannot transfer ownership to yourself' },
   'org.transfer_target': { detail: 'Ownership can only be transferred to a member' },
+  'org.owner_inactive': { detail: 'A deactivated account cannot own an organization' },
   'member.missing': { detail: 'Member not found' },
   'member.exists': { detail: 'The user is already a member' },
   'member.unknown_users': { detail: 'Unknown user ids: {ids}' },

@@ -3,7 +3,7 @@ import { JsonText, noRows, type Query, sql } from '../db.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 
-/** Organizations, their members and invites. */
+/** Organizations and their members. */
 
 export const ORG_ROLES = ['owner', 'admin', 'member'] as const
 export type OrgRole = (typeof ORG_ROLES)[number]
@@ -114,25 +114,6 @@ export const readMemberDetails: ReadStatement<[...OrganizationViewer, ...page: P
         'joined_at', iso(m.joined_at))`,
       'join account a on a.id = m.user_id',
     ),
-  ),
-}
-
-export const INVITE_ORDER = { 'i.id': 'bigint' } as const
-
-/** Pending invites of an organization, oldest first, without their tokens. */
-export const readInvites: ReadStatement<[...OrganizationViewer, ...page: PageValues]> = {
-  name: 'invites',
-  text: buildVisibleQuery(
-    ['owner', 'admin'],
-    buildArrayText({
-      table: 'organization_invite',
-      row: 'i',
-      parameters: 2,
-      where: `i.organization_id = $1::int and i.status = 'pending' and i.expires_at > now()`,
-      order: INVITE_ORDER,
-      direction: 'asc',
-      item: 'invite_json(i)',
-    }),
   ),
 }
 
@@ -254,6 +235,18 @@ export const setMemberRole = (organizationId: number, userId: number, role: OrgR
     update organization_member set role = ${role} where organization_id = ${organizationId} and user_id = ${userId}
     returning ${MEMBER_COLUMNS}`
 
+/** Makes all owners but `kept` admins, or only the account `only` if it is given. Returns their ids. */
+export const demoteOwners = (
+  organizationId: number,
+  kept: number,
+  only: number | null,
+): Query<{ user_id: number }> =>
+  sql.type(z.object({ user_id: z.number() }))`
+    update organization_member set role = 'admin'
+    where organization_id = ${organizationId} and role = 'owner' and user_id <> ${kept}
+      and (${only}::int is null or user_id = ${only}::int)
+    returning user_id`
+
 /**
  * Removes a member.
  *
@@ -262,118 +255,3 @@ export const setMemberRole = (organizationId: number, userId: number, role: OrgR
 export const deleteMember = (organizationId: number, userId: number): Query<unknown> =>
   sql.type(noRows)`
     delete from organization_member where organization_id = ${organizationId} and user_id = ${userId}`
-
-// Invites.
-
-/**
- * Serializes invites to an address with changes that assign the address to an account. Call it before locking an
- * organization.
- */
-export const lockAddress = (email: string): Query<unknown> =>
-  sql.type(noRows)`select invite_address_lock(${email})`
-
-/** Marks an address's pending invite to an organization as expired if it is overdue. */
-export const expireInvites = (organizationId: number, email: string): Query<unknown> =>
-  sql.type(noRows)`
-    update organization_invite set status = 'expired'
-    where organization_id = ${organizationId} and email = ${email} and status = 'pending' and expires_at <= now()`
-
-const Invitee = z.object({ id: z.number(), is_member: z.boolean() })
-
-/** Returns the account with an address and whether it is already a member; no row if there is no such account. */
-export const readInvitee = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
-  sql.type(Invitee)`
-    select id, exists (select from organization_member m
-      where m.organization_id = ${organizationId} and m.user_id = account.id) as is_member
-    from account where email = ${email}`
-
-/** Checks for a pending invite of an address to an organization; `any` is true if there is one. */
-export const checkPendingInvite = (organizationId: number, email: string): Query<{ any: boolean }> =>
-  sql.type(z.object({ any: z.boolean() }))`
-    select exists (select from organization_invite
-      where organization_id = ${organizationId} and email = ${email} and status = 'pending') as any`
-
-export interface NewInvite {
-  readonly organizationId: number
-  readonly email: string
-  readonly role: OrgRole
-  readonly invitedBy: number | null
-  readonly lifetimeSeconds: number
-  /** True if the address has an account. The account then becomes a member immediately. */
-  readonly isAccepted: boolean
-}
-
-const CreatedInvite = z.object({ id: z.number(), email: z.string(), json: z.string() })
-
-/**
- * Adds an invite.
- *
- * @throws invite.pending
- */
-export const insertInvite = (i: NewInvite): Query<z.output<typeof CreatedInvite>> =>
-  sql.type(CreatedInvite)`
-    insert into organization_invite (organization_id, email, role, status, invited_by, expires_at, accepted_at)
-    values (${i.organizationId}, ${i.email}, ${i.role}, ${i.isAccepted ? 'accepted' : 'pending'}, ${i.invitedBy},
-      now() + make_interval(secs => ${i.lifetimeSeconds}), case when ${i.isAccepted} then now() end)
-    returning id, email, invite_json(organization_invite)::text as json`
-
-const Invite = z.object({
-  id: z.number(),
-  organization_id: z.number(),
-  email: z.string(),
-  role: z.enum(ORG_ROLES),
-  status: z.enum(['pending', 'accepted', 'revoked', 'expired']),
-})
-export type Invite = z.output<typeof Invite>
-
-/** Returns an invite. An overdue pending invite is returned as expired. */
-export const findInvite = (id: number): Query<Invite> =>
-  sql.type(Invite)`
-    select id, organization_id, email, role,
-      case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
-    from organization_invite where id = ${id}`
-
-/** Restarts the lifetime of a pending invite; no row if the invite is not pending. */
-export const renewInvite = (id: number, lifetimeSeconds: number): Query<{ json: string }> =>
-  sql.type(JsonText)`
-    update organization_invite set expires_at = now() + make_interval(secs => ${lifetimeSeconds})
-    where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
-
-/** Sets the final status of a pending invite; no row if the invite is not pending. */
-export const closeInvite = (
-  id: number,
-  status: 'accepted' | 'revoked' | 'expired',
-): Query<{ json: string }> =>
-  sql.type(JsonText)`
-    update organization_invite set status = ${status}, accepted_at = case when ${status} = 'accepted' then now() end
-    where id = ${id} and status = 'pending' returning invite_json(organization_invite)::text as json`
-
-const AcceptedInvite = z.object({
-  invite_id: z.number(),
-  organization_id: z.number(),
-  role: z.enum(ORG_ROLES),
-  was_member: z.boolean(),
-})
-
-/** Accepts all pending invites of an address that has just become an account's address; returns them. */
-export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof AcceptedInvite>> =>
-  sql.type(
-    AcceptedInvite,
-  )`select invite_id, organization_id, role, was_member from invites_accept(${accountId}, ${email})`
-
-const InviteMail = z.object({
-  email: z.string(),
-  role: z.string(),
-  status: z.string(),
-  organization: z.string(),
-  invited_by: z.string().nullable(),
-})
-
-/** Returns the data for an invite's email. */
-export const findInviteMail = (id: number): Query<z.output<typeof InviteMail>> =>
-  sql.type(InviteMail)`
-    select i.email, i.role, case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status,
-      o.name as organization, coalesce(a.full_name, a.email) as invited_by
-    from organization_invite i join organization o on o.id = i.organization_id and o.deleted_at is null
-    left join account a on a.id = i.invited_by
-    where i.id = ${id}`

@@ -1,4 +1,4 @@
-import { findInviteMail } from '../../sql/orgs/orgs.ts'
+import { findInviteMail } from '../../sql/orgs/invites.ts'
 import type { TaskContext } from '../context.ts'
 import { composeInviteEmail, composeMemberAddedEmail } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'

@@ -253,9 +253,24 @@ describe('an admin who deletes an account', () => {
     ])
     assert.equal((await remove(who.id)).status, 204)
     assert.equal((await readDeletionJobs(who.id)).length, 1, 'again is the same job')
-    await api.call('PATCH', `/api/v1/auth/users/${who.id}/activate`, { token: admin.token })
-    const signedIn = await logIn(api, who.email)
-    assertRefused(await restore({ token: signedIn.json.access_token }), 409)
+  })
+
+  test('takes a due deletion back by activating the account', async () => {
+    const who = await registerLeaver()
+    await subscribe(who.id)
+    assert.equal((await remove(who.id)).status, 204)
+    const path = `/api/v1/auth/users/${who.id}/activate`
+    const answer = await api.call('PATCH', path, { token: admin.token })
+    assert.deepEqual([answer.json.is_active, answer.json.deletion_at], [true, null])
+    assert.deepEqual((await readAuditEvents(who.id)).at(-1), {
+      kind: 'account.deletion_cancelled',
+      actor_id: admin.id,
+      data: {},
+    })
+    const { json } = await logIn(api, who.email)
+    assert.equal((await requestDeletion({ token: json.access_token })).status, 200)
+    const pending = await api.call('PATCH', path, { token: admin.token })
+    assert.ok(pending.json.deletion_at !== null, 'a deletion that is not due yet stays')
   })
 
   test('leaves the deletion of a provider customer to the job, whatever the subscription state', async () => {

@@ -267,21 +267,21 @@ export const RANK_RULES = `
 GET    /api/v1/orgs/:org_id                                  401   200   200   200   403   403   403
 PATCH  /api/v1/orgs/:org_id                                  401   200   200   403   403   403   403
 PATCH  /api/v1/orgs/:org_id #slug                            401   200   403   403   403   403   403
-DELETE /api/v1/orgs/:org_id                                  401   204   403   403   403   403   403
-POST   /api/v1/orgs/:org_id/transfer-ownership               401   200   403   403   403   403   403
+DELETE /api/v1/orgs/:org_id                                  401   204   403   403   403   403   204
+POST   /api/v1/orgs/:org_id/transfer-ownership               401   200   403   403   403   403   200
 GET    /api/v1/orgs/:org_id/members                          401   200   200   200   403   403   403
 GET    /api/v1/orgs/:org_id/members/details                  401   200   200   200   403   403   403
-POST   /api/v1/orgs/:org_id/members                          401   201   201   403   403   403   403
-POST   /api/v1/orgs/:org_id/members #as admin                401   201   201   403   403   403   403
-POST   /api/v1/orgs/:org_id/members #as owner                401   201   403   403   403   403   403
-POST   /api/v1/orgs/:org_id/members/bulk                     401   201   201   403   403   403   403
-POST   /api/v1/orgs/:org_id/members/bulk #as owner           401   201   403   403   403   403   403
-PATCH  /api/v1/orgs/:org_id/members/:user_id                 401   200   200   403   403   403   403
-PATCH  /api/v1/orgs/:org_id/members/:user_id #to owner       401   200   403   403   403   403   403
-PATCH  /api/v1/orgs/:org_id/members/:user_id #an admin       401   200   200   403   403   403   403
-PATCH  /api/v1/orgs/:org_id/members/:user_id #an owner       401   200   403   403   403   403   403
+POST   /api/v1/orgs/:org_id/members                          401   201   201   403   403   403   201
+POST   /api/v1/orgs/:org_id/members #as admin                401   201   201   403   403   403   201
+POST   /api/v1/orgs/:org_id/members #as owner                401   201   403   403   403   403   201
+POST   /api/v1/orgs/:org_id/members/bulk                     401   201   201   403   403   403   201
+POST   /api/v1/orgs/:org_id/members/bulk #as owner           401   201   403   403   403   403   201
+PATCH  /api/v1/orgs/:org_id/members/:user_id                 401   200   200   403   403   403   200
+PATCH  /api/v1/orgs/:org_id/members/:user_id #to owner       401   200   403   403   403   403   200
+PATCH  /api/v1/orgs/:org_id/members/:user_id #an admin       401   200   200   403   403   403   200
+PATCH  /api/v1/orgs/:org_id/members/:user_id #an owner       401   200   403   403   403   403   200
 DELETE /api/v1/orgs/:org_id/members/me                       401   403   204   204   403   403   403
-DELETE /api/v1/orgs/:org_id/members/:user_id                 401   204   204   403   403   403   403
+DELETE /api/v1/orgs/:org_id/members/:user_id                 401   204   204   403   403   403   204
 DELETE /api/v1/orgs/:org_id/members/:user_id #an owner       401   403   403   403   403   403   403
 POST   /api/v1/orgs/:org_id/invites                          401   201   201   403   403   403   403
 POST   /api/v1/orgs/:org_id/invites #as owner                401   201   403   403   403   403   403

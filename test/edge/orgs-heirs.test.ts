@@ -50,13 +50,20 @@ test('an organization with another owner stays unchanged', async () => {
   assert.equal((await trail(id)).length, before)
 })
 
-test('invites outlive their sender', async () => {
+test('the pending invites of a deleted account are revoked, with an audit event', async () => {
   const { id, owner, admin } = await org()
   const email = createEmail('later')
-  await call(admin, 'POST', `/${id}/invites`, { json: { email } })
-  await remove(admin)
+  const { json: invite } = await call(admin, 'POST', `/${id}/invites`, { json: { email } })
+  const kept = await call(owner, 'POST', `/${id}/invites`, { json: { email: createEmail('kept') } })
+  assert.equal((await remove(admin)).status, 204)
   const { json } = await call(owner, 'GET', `/${id}/invites`)
-  assert.equal(json[0].email, email)
+  assert.deepEqual(json, [kept.json])
+  assert.deepEqual((await trail(id)).at(-1), {
+    kind: 'invite.revoked',
+    actor_id: root.id,
+    account_id: null,
+    data: { invite: invite.id, email, reason: 'sender', role: 'member' },
+  })
 })
 
 test('a deletion records all its effects in one transaction', async () => {

@@ -18,13 +18,15 @@ export interface TrailEvent {
     readonly invite?: number
     readonly email?: string
     readonly slug?: string
+    readonly reason?: string
+    readonly former_owners?: readonly number[]
   }
 }
 
 interface Invite {
   readonly organization: number
   readonly email: string
-  readonly role: string
+  role: string
   status: string
 }
 
@@ -87,6 +89,7 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
     'organization.ownership_transferred': (e) => {
       mayRule(e, 'owner')
       assert.ok(members(e).has(e.account_id) && e.account_id !== e.actor_id)
+      assert.deepEqual(e.data.former_owners, [e.actor_id])
       members(e).set(e.actor_id, 'admin').set(e.account_id, 'owner')
     },
     'member.added': (e) => {
@@ -129,8 +132,13 @@ export function createObserver(emails: ReadonlyMap<number, string>) {
       mayRule(e, inviteOf(e).role)
       assert.equal(inviteOf(e).status, 'pending')
     },
+    'invite.role_changed': (e) => {
+      assert.deepEqual([inviteOf(e).status, inviteOf(e).role, e.data.to], ['pending', 'owner', 'admin'])
+      inviteOf(e).role = e.data.to!
+    },
     'invite.revoked': (e) => {
-      mayRule(e, inviteOf(e).role)
+      // The actor takes the rank of the sender, or leaves.
+      if (e.data.reason !== 'sender') mayRule(e, inviteOf(e).role)
       assert.equal(inviteOf(e).status, 'pending')
       inviteOf(e).status = 'revoked'
     },

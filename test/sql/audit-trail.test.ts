@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { insertAccount, setActive, setRole } from '../../sql/accounts/accounts.ts'
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { activateAccount, insertAccount, setRole } from '../../sql/accounts/accounts.ts'
+import { deactivateAccount, deleteAccount } from '../../sql/accounts/deletions.ts'
 import { type AuditEvent, appendAudit } from '../../sql/audit/audit.ts'
 import type { Query } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
@@ -115,7 +115,7 @@ const countAdmins = async (): Promise<number> =>
 
 const ADMIN_REMOVALS: Record<string, (id: number) => Query<unknown>> = {
   demoted: (id: number) => setRole(id, 'user'),
-  deactivated: (id: number) => setActive(id, false),
+  deactivated: (id: number) => deactivateAccount(id),
   deleted: (id: number) => deleteAccount(id),
 }
 
@@ -124,9 +124,9 @@ test('the last active admin can be changed, but not demoted, deactivated or dele
   const last = await addAdmin()
   for (const way of Object.values(ADMIN_REMOVALS)) await assert.rejects(db.run(way(last)), isLastAdminError)
   await db.one(setRole(last, 'admin'))
-  await db.one(setActive(last, true))
+  await db.one(activateAccount(last))
   const inactive = await addAdmin()
-  await db.one(setActive(inactive, false))
+  await db.one(deactivateAccount(inactive))
   for (const way of Object.values(ADMIN_REMOVALS))
     await assert.rejects(db.run(way(last)), isLastAdminError, 'an admin who is not active does not count')
   await db.one(setRole(inactive, 'user'))

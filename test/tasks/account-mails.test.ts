@@ -6,9 +6,8 @@ import {
   insertAccount,
   markAddressVerified,
   redeemMailedToken,
-  setActive,
 } from '../../sql/accounts/accounts.ts'
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { deactivateAccount, deleteAccount } from '../../sql/accounts/deletions.ts'
 import { fail } from '../../sql/errors.ts'
 import { NOTICES, sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
@@ -182,7 +181,7 @@ for (const kind of ['reset', 'verify'] as const) {
       const one = createJob()
       assert.deepEqual(await run(one, { id: 2_000_000_000, email: 'nobody@example.com' }), {})
       const owner = await addAccount()
-      if (kind === 'reset') await db.maybeOne(setActive(owner.id, false))
+      if (kind === 'reset') await db.maybeOne(deactivateAccount(owner.id))
       else await db.run(markAddressVerified(owner.id))
       assert.deepEqual(await run(one, owner), {})
       const gone = await addAccount()

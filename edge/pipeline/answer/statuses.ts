@@ -86,6 +86,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'org.role': 400,
   'org.transfer_self': 400,
   'org.transfer_target': 400,
+  'org.owner_inactive': 400,
   'member.missing': 404,
   'member.exists': 400,
   'member.unknown_users': 400,

@@ -4,7 +4,7 @@ import { countAdmins, insertAccount, lockFirstAdmin } from '../../../sql/account
 import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { acceptInvites, lockAddress } from '../../../sql/orgs/orgs.ts'
+import { acceptInvites, lockAddress } from '../../../sql/orgs/invites.ts'
 import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
 import { enqueue } from '../../../tasks/task.ts'

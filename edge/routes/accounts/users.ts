@@ -1,20 +1,21 @@
 import { z } from 'zod'
 import {
+  activateAccount,
   endSessions,
   notifyAccountChanged,
   readAccount,
-  setActive,
   setRole,
   updateAccount,
 } from '../../../sql/accounts/accounts.ts'
-import { deactivateForDeletion } from '../../../sql/accounts/deletions.ts'
+import { deactivateAccount } from '../../../sql/accounts/deletions.ts'
 import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
-import { AUDIT_KINDS, AUDIT_ORDERS, readAudit } from '../../../sql/audit/audit.ts'
+import { AUDIT_KINDS, AUDIT_ORDERS, appendAudit, readAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
 import { deleteDueAccount } from '../../../tasks/accounts/delete.task.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
+import { createInheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import {
@@ -136,23 +137,26 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     method: 'patch',
     path: '/users/:user_id/deactivate',
     summary: 'Deactivate an account',
-    description: 'All its sessions end immediately.',
+    description: `All its sessions end immediately, and the pending invites that it sent are revoked. It keeps its \
+memberships. Where it is the only active owner of an organization, the highest-ranked, longest-standing other active member \
+becomes an owner, too.`,
     auth: 'admin',
     params: UserParams,
     response: User,
     errors: ['account.missing', 'account.last_admin'],
-    handle: (input) => changeAccount(input, 'account.deactivated', setActive(input.params.user_id, false)),
+    handle: deactivate,
   }),
 
   route({
     method: 'patch',
     path: '/users/:user_id/activate',
     summary: 'Activate an account',
+    description: 'Also cancels a deletion that is due but not done yet.',
     auth: 'admin',
     params: UserParams,
     response: User,
     errors: ['account.missing'],
-    handle: (input) => changeAccount(input, 'account.activated', setActive(input.params.user_id, true)),
+    handle: activate,
   }),
 
   route({
@@ -181,7 +185,7 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
     path: '/users/:user_id',
     summary: 'Delete an account permanently',
     description:
-      'The account and its memberships are gone immediately; a job then deletes its documents and other data. A customer of the payment provider is deactivated immediately, and deleted once nothing is open or running there. An organization without another owner passes to its highest-ranked, longest-standing member, or is deleted if it has none.',
+      'The account and its memberships are gone immediately; a job then deletes its documents and other data. A customer of the payment provider is deactivated immediately, and deleted once nothing is open or running there. An organization without another active owner passes to its highest-ranked, longest-standing active member. Without other members it is deleted; if all of them are deactivated, it has no owner until an admin of the service appoints one.',
     auth: 'admin',
     params: UserParams,
     errors: ['account.missing', 'account.last_admin'],
@@ -236,24 +240,58 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
 ]
 
 type UserJson = z.input<typeof User>
-type UserInput = Input<z.output<typeof UserParams>, unknown, unknown, Caller> & Writes<UserJson>
+type UserRequest = Input<z.output<typeof UserParams>, unknown, unknown, Caller>
+type UserInput = UserRequest & Writes<UserJson>
 
 /** Deactivates an account, and enqueues the job that ends its subscriptions and then deletes it. */
-async function scheduleDeletion(tx: Queries, input: Omit<UserInput, keyof Writes<UserJson>>): Promise<void> {
+async function scheduleDeletion(tx: Queries, input: UserRequest): Promise<void> {
   const { params, edge, requestId } = input
   const id = params.user_id
-  if ((await tx.maybeOne(deactivateForDeletion(id))) === null) throw fail('account.missing')
-  await tx.run(endSessions(id, null))
-  await tx.run(appendAuditEvent(input, 'account.deletion_requested', { accountId: id }))
+  await deactivateAndAudit(tx, input, 'account.deletion_requested')
   const options = { ownerId: null, requestId, settings: edge.settings }
   await enqueue(tx, deleteDueAccount, { account_id: id }, options)
   await tx.run(notifyAccountChanged(id))
 }
 
+/** Deactivates an account, ends its sessions, and returns it as JSON. @throws account.missing */
+async function deactivateAndAudit(
+  tx: Queries,
+  input: UserRequest,
+  kind: 'account.deactivated' | 'account.deletion_requested',
+): Promise<string> {
+  const id = input.params.user_id
+  const changed = await tx.maybeOne(deactivateAccount(id, kind === 'account.deletion_requested'))
+  if (changed === null) throw fail('account.missing')
+  await tx.run(endSessions(id, null))
+  const event = buildAuditEvent(input, kind, { accountId: id })
+  await tx.run(appendAudit([event, ...createInheritanceEvents(id, changed, event)]))
+  return changed.json
+}
+
+function deactivate(input: UserInput): Promise<Answer<UserJson>> {
+  return input.transaction(async (tx) => {
+    const text = await deactivateAndAudit(tx, input, 'account.deactivated')
+    await input.edge.authenticator.invalidate(tx, input.params.user_id)
+    return answerJson(text)
+  })
+}
+
+function activate(input: UserInput): Promise<Answer<UserJson>> {
+  const accountId = input.params.user_id
+  return input.transaction(async (tx) => {
+    const changed = await tx.maybeOne(activateAccount(accountId))
+    if (changed === null) throw fail('account.missing')
+    await tx.run(appendAuditEvent(input, 'account.activated', { accountId }))
+    if (changed.restored) await tx.run(appendAuditEvent(input, 'account.deletion_cancelled', { accountId }))
+    await input.edge.authenticator.invalidate(tx, accountId)
+    return answerJson(changed.json)
+  })
+}
+
 /** Changes an account and returns it. Makes every edge process drop its cached state of the account. */
 async function changeAccount(
   input: UserInput,
-  kind: 'account.updated' | 'account.deactivated' | 'account.activated' | 'account.role_changed',
+  kind: 'account.updated' | 'account.role_changed',
   change: ReturnType<typeof updateAccount>,
   data: Readonly<Record<string, unknown>> = {},
 ): Promise<Answer<UserJson>> {
@@ -262,7 +300,6 @@ async function changeAccount(
   return input.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('account.missing')
-    if (kind === 'account.deactivated') await tx.run(endSessions(id, null))
     await tx.run(appendAuditEvent(input, kind, { accountId: id, data }))
     await edge.authenticator.invalidate(tx, id)
     return answerJson(row.json)

@@ -2,7 +2,9 @@ import type { z } from 'zod'
 import type { AuditEvent } from '../../../sql/audit/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
+import { limitInvites } from '../../../sql/orgs/invites.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs/orgs.ts'
+import { describeLimitedInvite } from '../../../tasks/accounts/inheritance.ts'
 import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -39,6 +41,20 @@ export function changeOrganization<R>(
 }
 
 /**
+ * Changes an organization like `changeOrganization`, in ways by which admins of the service may repair any organization.
+ * They act as owners, unless they use an API key of an organization.
+ */
+export function repairOrganization<R>(
+  input: OrgInput & Writes<R>,
+  minRole: OrgRole,
+  work: (tx: Transaction, role: OrgRole) => Promise<R | Answer<R>>,
+): Promise<Answer<R>> {
+  const { role, key } = input.caller
+  const isServiceAdmin = role === 'admin' && (key?.organizationId ?? null) === null
+  return input.transaction(async (tx) => work(tx, await lockForRole(tx, input, minRole, isServiceAdmin)))
+}
+
+/**
  * Checks that an API key limited to an organization is used only for that one. `organizationId` is null if the request
  * concerns no organization.
  * @throws auth.key_organization
@@ -55,18 +71,19 @@ export function requireSameOrganization({ key }: Caller, organizationId: number)
 }
 
 /**
- * Locks the organization and returns the caller's role.
+ * Locks the organization and returns the caller's role. If `isServiceAdmin` is true, the caller counts as an owner.
  * @throws org.missing, org.not_member, org.forbidden, in this order.
  */
 export async function lockForRole(
   tx: Queries,
   { params, caller }: Pick<OrgInput, 'params' | 'caller'>,
   minRole: OrgRole,
+  isServiceAdmin = false,
 ): Promise<OrgRole> {
   requireSameOrganization(caller, params.org_id)
   const standing = await tx.maybeOne(lockOrganization(params.org_id, caller.ownerId))
   if (standing === null) throw fail('org.missing')
-  if (caller.ownerId === null) return 'owner'
+  if (caller.ownerId === null || isServiceAdmin) return 'owner'
   const { role } = standing
   if (role === null) throw fail('org.not_member')
   if (ROLE_RANK[role] < ROLE_RANK[minRole]) throw failForRole(minRole)
@@ -120,6 +137,16 @@ export function buildAcceptanceEvents(
     accepted,
     buildAuditEvent(from, 'member.added', { ...eventFields, data: { role: invite.role, invite: invite.id } }),
   ]
+}
+
+/** Limits the pending invites that an account has sent to its present rank, and returns the audit events of this. */
+export async function limitSentInvites(
+  tx: Queries,
+  input: OrgInput & EventRequest,
+  accountId: number,
+): Promise<AuditEvent[]> {
+  const { invites } = await tx.one(limitInvites(accountId, input.params.org_id))
+  return invites.map(describeLimitedInvite).map(({ kind, ...about }) => buildAuditEvent(input, kind, about))
 }
 
 type InviteWithoutToken = Omit<z.input<typeof Invite>, 'token'>

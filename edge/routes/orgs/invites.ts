@@ -9,14 +9,13 @@ import {
   findInvite,
   INVITE_ORDER,
   insertInvite,
-  insertMember,
   lockAddress,
-  type OrgRole,
   type Invite as Row,
   readInvitee,
   readInvites,
   renewInvite,
-} from '../../../sql/orgs/orgs.ts'
+} from '../../../sql/orgs/invites.ts'
+import { insertMember, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { sendInviteMail } from '../../../tasks/accounts/invite.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
@@ -59,7 +58,7 @@ admins. An address gets at most ten such emails an hour.`,
     body: NewInvite,
     response: Invite,
     status: 201,
-    errors: ['org.role', 'org.rank', 'member.exists', 'invite.pending', ...ROLE_ERRORS],
+    errors: ['org.role', 'org.rank', 'org.owner_inactive', 'member.exists', 'invite.pending', ...ROLE_ERRORS],
     sideEffect: true,
     hasCredentials: true,
     limit: 'invite',

@@ -18,23 +18,28 @@ import {
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { RowId } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
+import { buildAuditEvent } from '../../pipeline/write/audit.ts'
 import {
   changeOrganization,
+  limitSentInvites,
   MEMBER_ERRORS,
   type OrgInput,
   parseRole,
   ROLE_ERRORS,
+  repairOrganization,
   requireAccess,
   requireRank,
 } from './access.ts'
 import { Member, MemberDetail, MemberParams, OrgParams, PAGE_SIZES, RoleName, UserId } from './shapes.ts'
 
+// Part of several descriptions.
+const REPAIR_NOTE = 'Admins of the service may do this in any organization.'
+
 const Page = z.object(buildPageQueryFields(MEMBER_ORDER, PAGE_SIZES))
 
 /**
  * Routes for members of an organization. Callers cannot grant a role above their own, or change a member who ranks
- * above them.
+ * above them. Admins of the service repair organizations with these routes, as owners.
  */
 export const memberRoutes = [
   route({
@@ -72,14 +77,22 @@ export const memberRoutes = [
     method: 'post',
     path: '/:org_id/members',
     summary: 'Add a member',
+    description: REPAIR_NOTE,
     params: OrgParams,
     query: z.object({ user_id: RowId, role: RoleName.default('member') }),
     response: Member,
     status: 201,
-    errors: ['org.role', 'org.rank', 'member.exists', 'account.missing', ...ROLE_ERRORS],
+    errors: [
+      'org.role',
+      'org.rank',
+      'org.owner_inactive',
+      'member.exists',
+      'account.missing',
+      ...ROLE_ERRORS,
+    ],
     sideEffect: true,
     handle: (input) =>
-      changeOrganization(input, 'admin', async (tx, ownRole) => {
+      repairOrganization(input, 'admin', async (tx, ownRole) => {
         const { params, query } = input
         const role = parseRole(query.role)
         requireRank(ownRole, role)
@@ -93,17 +106,17 @@ export const memberRoutes = [
     method: 'post',
     path: '/:org_id/members/bulk',
     summary: 'Add up to 1000 members',
-    description: 'Skips existing members and returns only the new ones. If an id is unknown, adds none.',
+    description: `Skips existing members and returns only the new ones. If an id is unknown, adds none. ${REPAIR_NOTE}`,
     params: OrgParams,
     body: z
       .strictObject({ user_ids: z.array(UserId).max(1000), role: RoleName.default('member') })
       .meta({ id: 'MembersBulk' }),
     response: z.array(Member),
     status: 201,
-    errors: ['org.role', 'org.rank', 'member.unknown_users', ...ROLE_ERRORS],
+    errors: ['org.role', 'org.rank', 'org.owner_inactive', 'member.unknown_users', ...ROLE_ERRORS],
     sideEffect: true,
     handle: (input) =>
-      changeOrganization(input, 'admin', async (tx, ownRole) => {
+      repairOrganization(input, 'admin', async (tx, ownRole) => {
         const { params, body } = input
         const role = parseRole(body.role)
         requireRank(ownRole, role)
@@ -120,12 +133,20 @@ export const memberRoutes = [
     method: 'patch',
     path: '/:org_id/members/:user_id',
     summary: 'Change the role of a member',
+    description: `${REPAIR_NOTE} A lower role also limits the pending invites that the member has sent.`,
     params: MemberParams,
     query: z.object({ role: RoleName }),
     response: Member,
-    errors: ['org.role', 'org.rank', 'org.last_owner', 'member.missing', ...ROLE_ERRORS],
+    errors: [
+      'org.role',
+      'org.rank',
+      'org.last_owner',
+      'org.owner_inactive',
+      'member.missing',
+      ...ROLE_ERRORS,
+    ],
     handle: (input) =>
-      changeOrganization(input, 'admin', async (tx, ownRole) => {
+      repairOrganization(input, 'admin', async (tx, ownRole) => {
         const to = parseRole(input.query.role)
         const { org_id: organizationId, user_id: accountId } = input.params
         const member = await tx.maybeOne(findMember(organizationId, accountId))
@@ -134,7 +155,8 @@ export const memberRoutes = [
         if (member.role === to) return answerJson(member.json)
         const changed = await tx.one(setMemberRole(organizationId, accountId, to))
         const eventFields = { accountId, organizationId, data: { from: member.role, to } }
-        await tx.run(appendAuditEvent(input, 'member.role_changed', eventFields))
+        const changedRole = buildAuditEvent(input, 'member.role_changed', eventFields)
+        await tx.run(appendAudit([changedRole, ...(await limitSentInvites(tx, input, accountId))]))
         return answerJson(changed.json)
       }),
   }),
@@ -143,6 +165,7 @@ export const memberRoutes = [
     method: 'delete',
     path: '/:org_id/members/me',
     summary: 'Leave an organization',
+    description: 'Revokes the pending invites that the caller has sent.',
     params: OrgParams,
     errors: ['org.last_owner', 'member.missing', ...MEMBER_ERRORS],
     handle: (input) =>
@@ -152,7 +175,8 @@ export const memberRoutes = [
         if (caller.ownerId === null) throw fail('member.missing')
         await tx.run(deleteMember(params.org_id, caller.ownerId))
         const eventFields = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }
-        await tx.run(appendAuditEvent(input, 'member.left', eventFields))
+        const left = buildAuditEvent(input, 'member.left', eventFields)
+        await tx.run(appendAudit([left, ...(await limitSentInvites(tx, input, caller.ownerId))]))
         return undefined
       }),
   }),
@@ -161,17 +185,19 @@ export const memberRoutes = [
     method: 'delete',
     path: '/:org_id/members/:user_id',
     summary: 'Remove a member who is not an owner',
+    description: `Revokes the pending invites that the member has sent. ${REPAIR_NOTE}`,
     params: MemberParams,
     errors: ['org.owner_stays', 'member.missing', ...ROLE_ERRORS],
     handle: (input) =>
-      changeOrganization(input, 'admin', async (tx) => {
+      repairOrganization(input, 'admin', async (tx) => {
         const { org_id: organizationId, user_id: accountId } = input.params
         const member = await tx.maybeOne(findMember(organizationId, accountId))
         if (member === null) throw fail('member.missing')
         if (member.role === 'owner') throw fail('org.owner_stays')
         await tx.run(deleteMember(organizationId, accountId))
         const eventFields = { accountId, organizationId, data: { role: member.role } }
-        await tx.run(appendAuditEvent(input, 'member.removed', eventFields))
+        const removed = buildAuditEvent(input, 'member.removed', eventFields)
+        await tx.run(appendAudit([removed, ...(await limitSentInvites(tx, input, accountId))]))
         return undefined
       }),
   }),

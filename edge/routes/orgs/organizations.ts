@@ -1,6 +1,9 @@
 import { z } from 'zod'
+import { appendAudit } from '../../../sql/audit/audit.ts'
+import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
+  demoteOwners,
   findMember,
   insertOrganization,
   MEMBERSHIP_ORDER,
@@ -19,9 +22,17 @@ import { purgeAccounts } from '../../../tasks/accounts/purge.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { Detail } from '../accounts/shapes.ts'
-import { changeOrganization, MEMBER_ERRORS, ROLE_ERRORS, requireAccess } from './access.ts'
+import {
+  changeOrganization,
+  limitSentInvites,
+  MEMBER_ERRORS,
+  type OrgInput,
+  ROLE_ERRORS,
+  repairOrganization,
+  requireAccess,
+} from './access.ts'
 import { Organization, OrgParams, PAGE_SIZES, UserId, UserMembership } from './shapes.ts'
 
 const Name = z.string().trim().min(1).max(200)
@@ -141,11 +152,12 @@ export const organizationRoutes = [
     method: 'delete',
     path: '/:org_id',
     summary: 'Delete an organization permanently',
-    description: 'It is gone immediately, with its memberships and invites; a job then deletes their rows.',
+    description:
+      'It is gone immediately, with its memberships and invites; a job then deletes their rows. Admins of the service may delete any organization.',
     params: OrgParams,
     errors: ROLE_ERRORS,
     handle: (input) =>
-      changeOrganization(input, 'owner', async (tx) => {
+      repairOrganization(input, 'owner', async (tx) => {
         const { org_id: organizationId } = input.params
         const { slug } = await tx.one(markOrganizationDeleted(organizationId))
         await tx.run(appendAuditEvent(input, 'organization.deleted', { organizationId, data: { slug } }))
@@ -160,25 +172,43 @@ export const organizationRoutes = [
     method: 'post',
     path: '/:org_id/transfer-ownership',
     summary: 'Transfer the ownership to another member',
-    description: 'The caller becomes an admin.',
+    description:
+      'The caller becomes an admin. Admins of the service may transfer any organization; its former owners then become admins.',
     params: OrgParams,
     body: z.strictObject({ user_id: UserId }).meta({ id: 'OwnershipTransfer' }),
     response: Detail,
-    errors: ['org.transfer_self', 'org.transfer_target', ...ROLE_ERRORS],
+    errors: ['org.transfer_self', 'org.transfer_target', 'org.owner_inactive', ...ROLE_ERRORS],
     sideEffect: true,
-    handle: (input) =>
-      changeOrganization(input, 'owner', async (tx) => {
-        const { params, body, caller } = input
-        const { org_id: organizationId } = params
-        if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
-        if ((await tx.maybeOne(findMember(organizationId, body.user_id))) === null)
-          throw fail('org.transfer_target')
-        // The new owner is promoted first, so that the organization always has an owner.
-        await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
-        if (caller.ownerId !== null) await tx.one(setMemberRole(organizationId, caller.ownerId, 'admin'))
-        const eventFields = { accountId: body.user_id, organizationId }
-        await tx.run(appendAuditEvent(input, 'organization.ownership_transferred', eventFields))
-        return { detail: 'The ownership has been transferred' }
-      }),
+    handle: (input) => repairOrganization(input, 'owner', (tx) => transferOwnership(tx, input)),
   }),
 ]
+
+type TransferInput = OrgInput<{ org_id: number }, unknown, { user_id: number }>
+
+async function transferOwnership(tx: Queries, input: TransferInput): Promise<z.input<typeof Detail>> {
+  const { params, body, caller } = input
+  const { org_id: organizationId } = params
+  if (body.user_id === caller.ownerId) throw fail('org.transfer_self')
+  const heir = await tx.maybeOne(findMember(organizationId, body.user_id))
+  if (heir === null) throw fail('org.transfer_target')
+  // The new owner is promoted first, so that the organization always has an owner.
+  await tx.one(setMemberRole(organizationId, body.user_id, 'owner'))
+  const former = await demoteFormerOwners(tx, input)
+  const data = { from: heir.role, to: 'owner', former_owners: former }
+  const eventFields = { accountId: body.user_id, organizationId, data }
+  const events = [buildAuditEvent(input, 'organization.ownership_transferred', eventFields)]
+  for (const accountId of former) events.push(...(await limitSentInvites(tx, input, accountId)))
+  await tx.run(appendAudit(events))
+  return { detail: 'The ownership has been transferred' }
+}
+
+/**
+ * Makes a caller who is an owner an admin; if an admin of the service transfers the ownership, all owners but the new
+ * one. Returns their ids.
+ */
+async function demoteFormerOwners(tx: Queries, { params, body, caller }: TransferInput): Promise<number[]> {
+  if (caller.ownerId === null) return []
+  const own = await tx.maybeOne(findMember(params.org_id, caller.ownerId))
+  const demoted = demoteOwners(params.org_id, body.user_id, own?.role === 'owner' ? caller.ownerId : null)
+  return (await tx.any(demoted)).map(({ user_id }) => user_id)
+}
