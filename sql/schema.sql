@@ -2170,7 +2170,7 @@ AS $function$f57da48ec22273deb08702131b6d3c90$function$;
 CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
  RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
  LANGUAGE plpgsql
-AS $function$15564455fefb2ee44ee8ab94adc7832f$function$;
+AS $function$aeb71faf8359597a808483e1b65ab684$function$;
 
 CREATE OR REPLACE FUNCTION public.email_change_json(c email_change)
  RETURNS json
@@ -2203,12 +2203,17 @@ RETURN json_build_object('id', (i).id, 'organization_id', (i).organization_id, '
 CREATE OR REPLACE FUNCTION public.invites_accept(account_id integer, address text)
  RETURNS TABLE(invite_id bigint, organization_id integer, role text, was_member boolean)
  LANGUAGE plpgsql
-AS $function$a1863a99fb06c8c68a5f62805fdd5aae$function$;
+AS $function$9f7a119210e9dbcbbbf3cf6c187e3989$function$;
 
 CREATE OR REPLACE FUNCTION public.invites_limit(account_id integer, organization_ids integer[])
  RETURNS json
  LANGUAGE sql
 AS $function$4dfb78ccb1d0acf8f8098fd259718301$function$;
+
+CREATE OR REPLACE FUNCTION public.invites_lock(address text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$7b58fda56f0464b5810aff84226ee208$function$;
 
 CREATE OR REPLACE FUNCTION public.iso(at timestamp with time zone)
  RETURNS text

@@ -49,9 +49,23 @@ const PAGES = {
     requests: (token, { new_password, keep }) => [['/api/v1/auth/password-reset/confirm', { token, new_password, keep_keys: keep === 'on' }]],
     done: 'Your new password is set. You can sign in with it now.',
   },
+  '/register': {
+    title: 'Register with your invite',
+    intro: 'Create an account with the invited address. Registration accepts the invite.',
+    other: ['/accept-invite', 'Have an account? Sign in'],
+    send: 'Register',
+    fields: [
+      ['email', 'Email', 'email', 'username', 3],
+      ['full_name', 'Full name (optional)', 'text', 'name', 0, 'optional'],
+      ['password', 'Password (at least 8 characters)', 'password', 'new-password', 8],
+    ],
+    requests: (invite_token, { full_name, ...values }) => [['/api/v1/auth/register', { ...values, full_name: full_name || null, invite_token }]],
+    done: 'Your account is ready. If the service accepts invites for verified addresses only, open the link of the verification email.',
+  },
   '/accept-invite': {
     title: 'Accept the invite',
-    intro: 'Sign in with the invited address. If it has no account yet, register with it: registration accepts the invite.',
+    intro: 'Sign in with the invited address.',
+    other: ['/register', 'No account yet? Register'],
     send: 'Accept',
     fields: [
       ['email', 'Email', 'email', 'username', 3],
@@ -82,9 +96,13 @@ byId('title').textContent = page.title
 byId('intro').textContent = token === '' ? 'This link is incomplete. Copy the whole link and open it again.' : page.intro
 byId('send').textContent = page.send
 byId('send').disabled = token === ''
+if (page.other !== undefined && token !== '') {
+  const [path, text] = page.other
+  byId('other').append(Object.assign(document.createElement('a'), { href: `${path}#token=${token}`, textContent: text }))
+}
 for (const [name, text, type, autocomplete, minLength, shown] of page.fields) {
   const isBox = type === 'checkbox'
-  const input = Object.assign(document.createElement('input'), { name, type, required: shown !== 'on demand' && !isBox })
+  const input = Object.assign(document.createElement('input'), { name, type, required: shown === undefined && !isBox })
   if (!isBox) Object.assign(input, { autocomplete, minLength })
   const label = Object.assign(document.createElement('label'), { textContent: text, hidden: shown === 'on demand' })
   label.append(input)
@@ -101,6 +119,7 @@ byId('form').addEventListener('submit', async (event) => {
   byId('answer').textContent = problem === null ? page.done : problem.detail
   if (problem?.code?.startsWith('totp')) requireField(byId('form').elements.code)
   byId('form').hidden = problem === null
+  byId('other').hidden = problem === null
   byId('send').disabled = false
 })
 

@@ -29,6 +29,9 @@ export const orgErrors = {
   'invite.pending': { detail: 'An invite for this address is already pending' },
   'invite.token': { detail: 'The invite token is invalid' },
   'invite.email': { detail: 'The invite is for a different email address' },
+  'invite.unverified': {
+    detail: 'Verify the address of your account first; POST /api/v1/auth/resend-verification emails a link',
+  },
   'invite.accepted': { detail: 'The invite was already accepted' },
   'invite.revoked': { detail: 'The invite was revoked' },
   'invite.expired': { detail: 'The invite has expired' },

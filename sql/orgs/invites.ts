@@ -38,12 +38,16 @@ export const expireInvites = (organizationId: number, email: string): Query<unkn
     update organization_invite set status = 'expired'
     where organization_id = ${organizationId} and email = ${email} and status = 'pending' and expires_at <= now()`
 
-const Invitee = z.object({ id: z.number(), is_member: z.boolean() })
+/** Locks what the acceptance of an address's invites changes. Call it before locking the account of the address. */
+export const lockInvites = (email: string): Query<unknown> => sql.type(noRows)`select invites_lock(${email})`
 
-/** Returns the account with an address and whether it is already a member; no row if there is no such account. */
+const Invitee = z.object({ id: z.number(), is_verified: z.boolean(), is_member: z.boolean() })
+export type Invitee = z.output<typeof Invitee>
+
+/** Returns the account with an address, and if it is already a member; no row if there is no such account. */
 export const readInvitee = (organizationId: number, email: string): Query<z.output<typeof Invitee>> =>
   sql.type(Invitee)`
-    select id, exists (select from organization_member m
+    select id, is_verified, exists (select from organization_member m
       where m.organization_id = ${organizationId} and m.user_id = account.id) as is_member
     from account where email = ${email}`
 
@@ -86,12 +90,12 @@ const Invite = z.object({
 })
 export type Invite = z.output<typeof Invite>
 
-/** Returns an invite. An overdue pending invite is returned as expired. */
+/** Returns an invite of an existing organization. An overdue pending invite is returned as expired. */
 export const findInvite = (id: number): Query<Invite> =>
   sql.type(Invite)`
-    select id, organization_id, email, role,
-      case when status = 'pending' and expires_at <= now() then 'expired' else status end as status
-    from organization_invite where id = ${id}`
+    select i.id, i.organization_id, i.email, i.role,
+      case when i.status = 'pending' and i.expires_at <= now() then 'expired' else i.status end as status
+    from organization_invite i join organization o on o.id = i.organization_id and o.deleted_at is null where i.id = ${id}`
 
 /** Restarts the lifetime of a pending invite; no row if the invite is not pending. */
 export const renewInvite = (id: number, lifetimeSeconds: number): Query<{ json: string }> =>
@@ -115,7 +119,7 @@ const AcceptedInvite = z.object({
   was_member: z.boolean(),
 })
 
-/** Accepts all pending invites of an address that has just become an account's address; returns them. */
+/** Accepts all pending invites of an address that an account has just got or verified; returns them. */
 export const acceptInvites = (accountId: number, email: string): Query<z.output<typeof AcceptedInvite>> =>
   sql.type(
     AcceptedInvite,

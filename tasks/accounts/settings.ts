@@ -22,6 +22,7 @@ export const accountShape = {
     .optional(),
   ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
   REGISTRATION_ENABLED: flagField(true),
+  INVITES_NEED_VERIFICATION: flagField(false),
   REQUIRE_ADMIN_TOTP: flagField(false),
   ACCESS_TOKEN_MINUTES: countField(15, 1, 1440),
   REFRESH_TOKEN_DAYS: countField(14, 1, 365),
@@ -56,7 +57,10 @@ export interface PasswordRules {
 export interface AccountSettings {
   readonly adminEmail: string | undefined
   readonly adminPassword: string | undefined
+  /** False if only invited addresses and the first admin may register. */
   readonly registrationEnabled: boolean
+  /** True if an account accepts invites only once it has verified its address. */
+  readonly invitesNeedVerification: boolean
   /** True if admins have only the rights of users unless they use one-time codes or a passkey session. */
   readonly requireAdminTotp: boolean
   readonly accessTokenSeconds: number
@@ -84,6 +88,7 @@ export function buildAccountSettings(env: z.output<typeof AccountEnvironment>): 
     adminEmail: env.ADMIN_EMAIL,
     adminPassword: env.ADMIN_PASSWORD,
     registrationEnabled: env.REGISTRATION_ENABLED,
+    invitesNeedVerification: env.INVITES_NEED_VERIFICATION,
     requireAdminTotp: env.REQUIRE_ADMIN_TOTP,
     accessTokenSeconds: env.ACCESS_TOKEN_MINUTES * 60,
     refreshTokenSeconds: env.REFRESH_TOKEN_DAYS * 86_400,

@@ -139,4 +139,24 @@ describe('sign-in in a browser', { skip: chromium === null && SKIP_REASON, concu
     await page.getByRole('button', { name: 'Accept' }).click()
     await page.getByText('You are now a member. You can close this page.').waitFor()
   })
+
+  test('the page that accepts an invite leads to the one that registers the address', async (t) => {
+    const email = `${randomUUID()}@example.com`
+    const [org] = await query(`insert into organization (name, slug) values ('Mill', $1) returning id`, [
+      randomUUID(),
+    ])
+    const [invite] = await query(
+      `insert into organization_invite (organization_id, email, role, expires_at)
+       values ($1, $2, 'member', now() + interval '1 day') returning id`,
+      [org!.id, email],
+    )
+    const page = await open(t, `/accept-invite#token=${inviteTokenOf(SECRET, invite!.id as number, email)}`)
+    await page.getByRole('link', { name: 'No account yet? Register' }).click()
+    await page.getByLabel('Email').fill(email)
+    await page.getByLabel('Password').fill('correct horse')
+    await page.getByRole('button', { name: 'Register' }).click()
+    await page.getByText('Your account is ready.').waitFor()
+    const members = await query('select from organization_member where organization_id = $1', [org!.id])
+    assert.equal(members.length, 1)
+  })
 })

@@ -244,6 +244,7 @@ GET    /verify-email                                      200   200   200   200 
 GET    /email-change                                      200   200   200   200   200
 GET    /email-change/refuse                               200   200   200   200   200
 GET    /password-reset                                    200   200   200   200   200
+GET    /register                                          200   200   200   200   200
 GET    /accept-invite                                     200   200   200   200   200
 GET    /payment/success                                   200   200   200   200   200
 GET    /payment/cancel                                    200   200   200   200   200

@@ -46,7 +46,7 @@ export async function createOrgsOnShared(options: EdgeOptions) {
 
 export const createSlug = (name = 'acme'): string => `${name}-${randomBytes(6).toString('hex')}`
 
-function createOrgsOn(base: { readonly api: Api } & TestDatabase) {
+export function createOrgsOn(base: { readonly api: Api } & TestDatabase) {
   const { api, query } = base
   const people = createPeopleMaker(api, query)
 

@@ -33,6 +33,7 @@ test('an empty environment has the documented defaults', () => {
     adminEmail: undefined,
     adminPassword: undefined,
     registrationEnabled: true,
+    invitesNeedVerification: false,
     accessTokenSeconds: 15 * 60,
     refreshTokenSeconds: 14 * 86_400,
     sessionMaxSeconds: null,

@@ -94,6 +94,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'invite.pending': 400,
   'invite.token': 400,
   'invite.email': 400,
+  'invite.unverified': 403,
   'invite.accepted': 400,
   'invite.revoked': 400,
   'invite.expired': 400,

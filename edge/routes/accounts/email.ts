@@ -12,7 +12,6 @@ import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { acceptInvites } from '../../../sql/orgs/invites.ts'
 import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.task.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
@@ -20,7 +19,7 @@ import type { Caller } from '../../pipeline/access/auth.ts'
 import { Email, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
-import { buildAcceptanceEvents } from '../orgs/access.ts'
+import { acceptPendingInvites } from '../orgs/access.ts'
 import { checkProof, isFailure, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
 import { Detail, MailedToken } from './shapes.ts'
 
@@ -189,9 +188,7 @@ async function confirmChange(
     event,
     buildAuditEvent(input, 'account.email_changed', { ...eventFields, data: { from, to } }),
   ]
-  for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, to)))
-    events.push(...buildAcceptanceEvents(input, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
-  await tx.run(appendAudit(events))
+  await tx.run(appendAudit([...events, ...(await acceptPendingInvites(tx, input, id, to))]))
   await tx.run(endSessions(id, change.session_id))
   await tx.run(invalidateMailedTokens(id))
   await edge.authenticator.invalidate(tx, id)

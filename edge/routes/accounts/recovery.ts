@@ -13,8 +13,11 @@ import {
   revokeIssuedCredentials,
   revokeKeys,
 } from '../../../sql/accounts/credentials.ts'
+import { appendAudit } from '../../../sql/audit/audit.ts'
+import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits/limits.ts'
+import { lockInvites } from '../../../sql/orgs/invites.ts'
 import { sendPasswordResetMail } from '../../../tasks/accounts/password-reset.task.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
@@ -23,7 +26,8 @@ import { requireAllowedPassword } from '../../passwords/rules.ts'
 import { isUnauthenticated } from '../../pipeline/access/challenges.ts'
 import { Email } from '../../pipeline/request/schemas.ts'
 import { type Input, route } from '../../pipeline/route.ts'
-import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { appendAuditEvent, buildAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
+import { acceptPendingInvites } from '../orgs/access.ts'
 import { readRefreshCookie } from './cookies.ts'
 import { checkProof, factorFields, isFailure, PROOF_ERRORS } from './proof.ts'
 import { CurrentPassword, Detail, MailedToken, PASSWORD_ERRORS, Password } from './shapes.ts'
@@ -80,6 +84,7 @@ deleted in any case.`,
       const passwordHash = owner === null ? null : await edge.passwords.hash(body.new_password)
       return input.transaction(async (tx) => {
         if (owner === null || passwordHash === null) throw fail('account.token')
+        await tx.run(lockInvites(owner.email))
         // Same lock order as a login.
         await tx.run(unlockLogin(digestOf(owner.email)))
         await tx.run(lockFactors(owner.email))
@@ -93,7 +98,7 @@ deleted in any case.`,
         )
         const eventFields = { actorId: id, accountId: id }
         await tx.run(appendAuditEvent(input, 'account.password_reset', eventFields))
-        if (isNewlyVerified) await tx.run(appendAuditEvent(input, 'account.verified', eventFields))
+        if (isNewlyVerified) await auditVerification(tx, input, token)
         await edge.authenticator.invalidate(tx, id)
         return { detail: 'The password has been set; sign in with it' }
       })
@@ -156,6 +161,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         body.keep_credentials || (owner !== null && (await isSignedIn(input, owner.account_id)))
       return input.transaction(async (tx) => {
         if (owner === null) throw fail('account.token')
+        await tx.run(lockInvites(owner.email))
         // Factors are locked first, in the order that sign-ins use.
         if (!keepsCredentials) await tx.run(lockFactors(owner.email))
         const used = await tx.maybeOne(redeemMailedToken('verify', digest))
@@ -163,7 +169,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         const { account_id: id } = used
         const isNew = (await tx.run(markAddressVerified(id))) > 0
         if (isNew && !keepsCredentials) await tx.run(revokeIssuedCredentials(id))
-        await tx.run(appendAuditEvent(input, 'account.verified', { actorId: id, accountId: id }))
+        await auditVerification(tx, input, used)
         await edge.authenticator.invalidate(tx, id)
         return { detail: 'The address is verified' }
       })
@@ -189,6 +195,16 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
       }),
   }),
 ]
+
+/** Audits the verification of an address, and accepts the invites that have waited for it. */
+async function auditVerification(
+  tx: Queries,
+  from: EventRequest,
+  { account_id: id, email }: { readonly account_id: number; readonly email: string },
+): Promise<void> {
+  const verified = buildAuditEvent(from, 'account.verified', { actorId: id, accountId: id })
+  await tx.run(appendAudit([verified, ...(await acceptPendingInvites(tx, from, id, email))]))
+}
 
 /** True if the access token or refresh cookie of a request belongs to a session of the account. */
 async function isSignedIn(

@@ -4,7 +4,7 @@ import { countAdmins, insertAccount, lockFirstAdmin } from '../../../sql/account
 import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
-import { acceptInvites, lockAddress } from '../../../sql/orgs/invites.ts'
+import { lockInvites } from '../../../sql/orgs/invites.ts'
 import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -12,9 +12,9 @@ import { requireAllowedPassword } from '../../passwords/rules.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { Email } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
-import { buildAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
-import { buildAcceptanceEvents } from '../orgs/access.ts'
-import { PASSWORD_ERRORS, Password, User } from './shapes.ts'
+import { buildAuditEvent } from '../../pipeline/write/audit.ts'
+import { acceptPendingInvites, findInviteByToken } from '../orgs/access.ts'
+import { MailedToken, PASSWORD_ERRORS, Password, User } from './shapes.ts'
 import { beginSession, buildSessionCookies } from './sign-in.ts'
 
 const NewUser = z
@@ -24,6 +24,7 @@ const NewUser = z
     full_name: z.string().trim().max(200).nullish(),
     is_active: z.boolean().default(true),
     setup_token: z.string().max(100).nullish(),
+    invite_token: MailedToken.nullish(),
   })
   .meta({ id: 'UserCreate' })
 
@@ -32,11 +33,21 @@ export const registerRoute = route({
   path: '/register',
   summary: 'Create an account and sign in',
   description:
-    'Accepts the pending invites of the address, and emails a token that verifies it. With the `setup_token` of the setup link that each start prints, the account becomes the first admin, even if registration is closed. In development on a loopback address, the first registered account becomes an admin without it.',
+    'Accepts the pending invites of the address, and emails a token that verifies it. With `INVITES_NEED_VERIFICATION=true`, the invites wait for that verification. With the `invite_token` of its invite, an address registers even if registration is closed. With the `setup_token` of the setup link that each start prints, the account becomes the first admin, even if registration is closed. In development on a loopback address, the first registered account becomes an admin without it.',
   auth: 'public',
   body: NewUser,
   response: User,
-  errors: [...PASSWORD_ERRORS, 'account.email_taken', 'account.setup_token', 'auth.registration_closed'],
+  errors: [
+    ...PASSWORD_ERRORS,
+    'account.email_taken',
+    'account.setup_token',
+    'auth.registration_closed',
+    'invite.token',
+    'invite.email',
+    'invite.accepted',
+    'invite.revoked',
+    'invite.expired',
+  ],
   sideEffect: true,
   hasCredentials: true,
   signsIn: true,
@@ -50,13 +61,16 @@ async function register(
   input: Input<undefined, undefined, z.output<typeof NewUser>, unknown> & Writes<UserJson>,
 ): Promise<Answer<UserJson>> {
   const { body, edge, exchange, requestId } = input
-  if (!edge.settings.registrationEnabled && !body.setup_token) throw fail('auth.registration_closed')
+  if (body.invite_token) await requireInvite(edge, edge.db, body.email, body.invite_token)
+  else if (!edge.settings.registrationEnabled && !body.setup_token) throw fail('auth.registration_closed')
   await requireAllowedPassword(edge, body.password, body.email)
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
     const isFirst = await isFirstAdmin(edge, tx, body)
     // The address is locked before its row, in the order that email changes use.
-    await tx.run(lockAddress(body.email))
+    await tx.run(lockInvites(body.email))
+    // The invite may have been revoked since the check above.
+    if (body.invite_token) await requireInvite(edge, tx, body.email, body.invite_token)
     const account = await tx.one(
       insertAccount({
         email: body.email,
@@ -68,7 +82,11 @@ async function register(
     )
     const { id } = account
     const session = await beginSession(edge, tx, id, exchange)
-    await acceptPendingInvites(tx, { caller: null, requestId, exchange }, id, body.email)
+    const from = { caller: null, requestId, exchange }
+    const events = [buildAuditEvent(from, 'account.registered', { actorId: id, accountId: id })]
+    if (!edge.settings.invitesNeedVerification)
+      events.push(...(await acceptPendingInvites(tx, from, id, body.email)))
+    await tx.run(appendAudit(events))
     const options = { ownerId: null, requestId, settings: edge.settings }
     const mail = await enqueue(tx, sendVerification, { account_id: id }, options)
     tx.afterCommit(() => {
@@ -80,17 +98,14 @@ async function register(
   })
 }
 
-/** Accepts all pending invites of the new account. Audits the registration and each invite. */
-async function acceptPendingInvites(
-  tx: Queries,
-  from: EventRequest,
-  id: number,
-  email: string,
-): Promise<void> {
-  const events = [buildAuditEvent(from, 'account.registered', { actorId: id, accountId: id })]
-  for (const { invite_id, was_member: wasMember, ...invite } of await tx.any(acceptInvites(id, email)))
-    events.push(...buildAcceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }))
-  await tx.run(appendAudit(events))
+/**
+ * Requires a pending invite of the address.
+ * @throws invite.token, invite.email, or the error of the invite's status.
+ */
+async function requireInvite(edge: Edge, queries: Queries, email: string, token: string): Promise<void> {
+  const invite = await findInviteByToken(queries, edge.secretKey, token)
+  if (invite.email !== email) throw fail('invite.email')
+  if (invite.status !== 'pending') throw fail(`invite.${invite.status}`)
 }
 
 /**

@@ -2,10 +2,15 @@ import type { z } from 'zod'
 import type { AuditEvent } from '../../../sql/audit/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
-import { limitInvites } from '../../../sql/orgs/invites.ts'
+import {
+  acceptInvites,
+  findInvite,
+  type Invite as InviteRow,
+  limitInvites,
+} from '../../../sql/orgs/invites.ts'
 import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { describeLimitedInvite } from '../../../tasks/accounts/inheritance.ts'
-import { inviteTokenOf } from '../../../tasks/accounts/tokens.ts'
+import { inviteTokenOf, isInviteToken, parseInviteId } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
@@ -147,6 +152,31 @@ export async function limitSentInvites(
 ): Promise<AuditEvent[]> {
   const { invites } = await tx.one(limitInvites(accountId, input.params.org_id))
   return invites.map(describeLimitedInvite).map(({ kind, ...about }) => buildAuditEvent(input, kind, about))
+}
+
+/** Accepts all pending invites of an address that an account has just got or verified. Returns the audit events. */
+export async function acceptPendingInvites(
+  tx: Queries,
+  from: EventRequest,
+  id: number,
+  email: string,
+): Promise<AuditEvent[]> {
+  const accepted = await tx.any(acceptInvites(id, email))
+  return accepted.flatMap(({ invite_id, was_member: wasMember, ...invite }) =>
+    buildAcceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }),
+  )
+}
+
+/** Returns the invite of a token, which may have ended. @throws invite.token */
+export async function findInviteByToken(
+  queries: Queries,
+  secretKey: string,
+  token: string,
+): Promise<InviteRow> {
+  const id = parseInviteId(token)
+  const found = id === null ? null : await queries.maybeOne(findInvite(id))
+  if (found === null || !isInviteToken(secretKey, token, found.id, found.email)) throw fail('invite.token')
+  return found
 }
 
 type InviteWithoutToken = Omit<z.input<typeof Invite>, 'token'>

@@ -8,6 +8,7 @@ import {
   expireInvites,
   findInvite,
   INVITE_ORDER,
+  type Invitee,
   insertInvite,
   lockAddress,
   type Invite as Row,
@@ -52,8 +53,9 @@ export const inviteRoutes = [
     path: '/:org_id/invites',
     summary: 'Invite an address by email',
     description: `If the address has an account, it becomes a member immediately, and the invite counts as accepted. \
-Otherwise registration with the address accepts it. \`RATE_LIMIT_INVITE\` limits the invites of an account, except for \
-admins. An address gets at most ten such emails an hour.`,
+Otherwise registration with the address accepts it. With \`INVITES_NEED_VERIFICATION=true\`, \
+an address is a member only once its account has verified it. \`RATE_LIMIT_INVITE\` limits the invites of an account, \
+except for admins. An address gets at most ten such emails an hour.`,
     params: OrgParams,
     body: NewInvite,
     response: Invite,
@@ -142,6 +144,7 @@ async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answe
   const role = parseRole(body.role)
   requireRank(ownRole, role)
   const invitee = await findInvitee(tx, organizationId, body.email)
+  const isAccepted = invitee !== null && (invitee.is_verified || !edge.settings.invitesNeedVerification)
   const created = await tx.one(
     insertInvite({
       organizationId,
@@ -149,12 +152,12 @@ async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answe
       role,
       invitedBy: caller.ownerId,
       lifetimeSeconds: edge.settings.inviteTokenSeconds,
-      isAccepted: invitee !== null,
+      isAccepted,
     }),
   )
   const data = { invite: created.id, email: body.email, role }
   const events = [buildAuditEvent(input, 'invite.created', { organizationId, data })]
-  if (invitee !== null) {
+  if (isAccepted) {
     await tx.run(insertMember(organizationId, invitee.id, role))
     const account = { id: invitee.id, actorId: caller.ownerId, wasMember: false }
     events.push(
@@ -190,11 +193,7 @@ async function requirePendingInvite(
 }
 
 /** Returns the account of an address to invite; null if it has none. @throws member.exists, invite.pending */
-async function findInvitee(
-  tx: Queries,
-  organizationId: number,
-  email: string,
-): Promise<{ id: number } | null> {
+async function findInvitee(tx: Queries, organizationId: number, email: string): Promise<Invitee | null> {
   const invitee = await tx.maybeOne(readInvitee(organizationId, email))
   if (invitee?.is_member === true) throw fail('member.exists')
   await tx.run(expireInvites(organizationId, email))

@@ -13,11 +13,7 @@ declare
 begin
   select * into change from email_change c where email_change_confirm.digest in (c.old_digest, c.new_digest);
   if not found then return; end if;
-  -- Every change locks in this order: the invites of an address, then organizations (in invites_accept), then accounts.
-  perform invite_address_lock(change.email);
-  perform from organization o where o.id in (
-    select i.organization_id from organization_invite i where i.email = change.email and i.status = 'pending')
-  order by o.id for update;
+  perform invites_lock(change.email);
   select a.email into old_email from account a where a.id = change.account_id and a.deleted_at is null and a.is_active
   for update;
   if not found then return; end if;

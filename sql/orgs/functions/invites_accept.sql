@@ -1,13 +1,10 @@
--- Accepts and returns all pending invites of an address that an account has just got. Existing members keep their role.
+-- Accepts and returns all pending invites of an address that an account has just got or verified. Existing members keep their role.
 -- A deactivated account cannot be an owner, so it joins as an admin instead.
 create or replace function invites_accept(account_id integer, address text)
 returns table (invite_id bigint, organization_id integer, role text, was_member boolean) language plpgsql as $$
 #variable_conflict use_column
 begin
-  perform invite_address_lock(address);
-  perform from organization o where o.id in (
-    select i.organization_id from organization_invite i where i.email = address and i.status = 'pending')
-  order by o.id for update;
+  perform invites_lock(address);
   return query
   with accepted as (
     update organization_invite i set status = 'accepted', accepted_at = now() from organization o, account a

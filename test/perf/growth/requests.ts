@@ -368,6 +368,7 @@ const pages: Record<string, RequestMaker> = {
   '/email-change/refuse': byAnonymous,
   '/password-reset': byAnonymous,
   '/accept-invite': byAnonymous,
+  '/register': byAnonymous,
   '/payment/success': byAnonymous,
   '/payment/cancel': byAnonymous,
   '/pages/:file': byCallers(['nobody'], { params: { file: 'page.css' } }),
