@@ -1748,7 +1748,7 @@ UNION ALL
 CREATE OR REPLACE FUNCTION public.account_deactivate(id integer, for_deletion boolean)
  RETURNS TABLE(profile text, inherited json, invites json)
  LANGUAGE plpgsql
-AS $function$72378b6b2264781640eae3c13281a2ab$function$;
+AS $function$8be27aa4b5458c0e20787be5cb77f8e5$function$;
 
 CREATE OR REPLACE FUNCTION public.account_delete(id integer, max_organizations integer)
  RETURNS TABLE(email text, inherited json, deleted json, invites json)

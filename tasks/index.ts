@@ -2,6 +2,7 @@ import { deleteDueAccount } from './accounts/delete.task.ts'
 import { sendDeletionMail } from './accounts/deletion-mail.task.ts'
 import { sendEmailChangeMail } from './accounts/email-change.task.ts'
 import { exportAccount } from './accounts/export.task.ts'
+import { sendForcedDeletionMail } from './accounts/forced-deletion-mail.task.ts'
 import { sendInviteMail } from './accounts/invite.task.ts'
 import { sendNoticeMail } from './accounts/notice.task.ts'
 import { sendPasswordResetMail } from './accounts/password-reset.task.ts'
@@ -60,6 +61,7 @@ export const tasks: readonly AnyTask[] = [
   collectGarbage,
   deleteDueAccount,
   sendDeletionMail,
+  sendForcedDeletionMail,
   sendNoticeMail,
   deliver,
   renderPage,

@@ -19,6 +19,8 @@ export interface StripeAccount {
   >
   readonly refunds: StripeObject[]
   readonly subscriptions: Map<string, StripeObject>
+  /** Subscription schedules. Those with the status `active` manage the subscription that they name. */
+  readonly schedules: Map<string, StripeObject>
   /** Oldest first. */
   readonly events: StripeObject[]
   readonly prices: StripeObject[]
@@ -49,6 +51,7 @@ export function createStripeAccount(): StripeAccount {
     charges: new Map(),
     refunds: [],
     subscriptions: new Map(),
+    schedules: new Map(),
     events: [],
     prices: [],
     invoices: new Map(),
@@ -109,8 +112,12 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
       return answerWithRow('subscription', account.subscriptions.get(one), one)
     case 'POST subscriptions':
       return updateSubscription(account, one, call.fields)
+    case 'DELETE subscriptions':
+      return cancelSubscription(account, one)
+    case 'GET subscription_schedules':
+      return listSchedules(account, call.fields)
     case 'POST subscription_schedules':
-      return releaseSchedule(account, one)
+      return endSchedule(account, one, two)
     case 'GET events':
       return createList(call.fields, filterEvents(account, call.fields))
     case 'GET prices':
@@ -260,15 +267,57 @@ function updateSubscription(account: StripeAccount, id: string, fields: Call['fi
       'invalid_request_error',
       'A canceled subscription can only update its cancellation_details and metadata.',
     )
-  if (typeof known.schedule === 'string')
+  if (known.schedule != null)
     return createError(
       400,
       'invalid_request_error',
-      `The subscription is managed by the subscription schedule \`${known.schedule}\`, and updating any cancelation \
-behavior directly is not allowed. Please update the schedule instead.`,
+      `The subscription is managed by the subscription schedule \`${known.schedule}\`, and updating any cancelation behavior directly is not allowed. Please update the schedule instead.`,
+    )
+  if (known.status === 'incomplete')
+    return createError(
+      400,
+      'invalid_request_error',
+      'An incomplete subscription cannot be updated like this.',
     )
   const changed = { ...known, cancel_at_period_end: fields.cancel_at_period_end === 'true' }
   account.subscriptions.set(id, changed)
+  return createAnswer(changed)
+}
+
+function cancelSubscription(account: StripeAccount, id: string): Answer {
+  const known = account.subscriptions.get(id)
+  if (known === undefined || known.status === 'canceled') return createMissingError('subscription', id)
+  const changed = { ...known, status: 'canceled' }
+  account.subscriptions.set(id, changed)
+  return createAnswer(changed)
+}
+
+function listSchedules(account: StripeAccount, fields: Call['fields']): Answer {
+  const { scheduled, ...others } = fields
+  const rows = [...account.schedules.values()].filter(
+    ({ status }) => scheduled !== 'true' || status === 'not_started',
+  )
+  return listOfCustomer(account, rows, others)
+}
+
+/** Releases or cancels a schedule. A released subscription goes on without it. */
+function endSchedule(account: StripeAccount, id: string, verb: string): Answer {
+  const managed = [...account.subscriptions.values()].find(({ schedule }) => schedule === id)
+  const known: StripeObject | undefined =
+    account.schedules.get(id) ??
+    (managed && { id, object: 'subscription_schedule', status: 'active', subscription: managed.id })
+  if (known === undefined) return createMissingError('subscription_schedule', id)
+  if (known.status !== 'active' && known.status !== 'not_started')
+    return createError(400, 'invalid_request_error', `You cannot ${verb} a schedule that is ${known.status}.`)
+  const changed = { ...known, status: verb === 'release' ? 'released' : 'canceled' }
+  account.schedules.set(id, changed)
+  const subscription = account.subscriptions.get(String(known.subscription))
+  if (subscription !== undefined)
+    account.subscriptions.set(subscription.id, {
+      ...subscription,
+      schedule: null,
+      ...(verb === 'cancel' ? { status: 'canceled' } : {}),
+    })
   return createAnswer(changed)
 }
 
@@ -292,12 +341,6 @@ function listInvoicePayments(account: StripeAccount, fields: Call['fields']): An
     payment: { type: 'payment_intent', payment_intent: intent },
   }))
   return createList(fields, rows)
-}
-
-function releaseSchedule(account: StripeAccount, id: string): Answer {
-  for (const [key, one] of account.subscriptions)
-    if (one.schedule === id) account.subscriptions.set(key, { ...one, schedule: null })
-  return createAnswer({ id, object: 'subscription_schedule', status: 'released' })
 }
 
 function createList(fields: Call['fields'], rows: readonly StripeObject[]): Answer {

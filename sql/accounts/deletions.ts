@@ -74,10 +74,22 @@ export const unscheduleDeletion = (id: number): Query<z.output<typeof DeletionSt
     update account a set deletion_at = null, updated_at = now()
     where a.id = ${id} and a.deletion_at is not null returning ${DELETION_STATE_COLUMNS}`
 
+const DueDeletion = z.object({
+  due: z.boolean(),
+  /** True if the deletion has been due for a week, so that it no longer waits for the payment provider. */
+  overdue: z.boolean(),
+})
+
 /** Checks if the deletion of an account is due. */
-export const checkDeletionDue = (id: number): Query<{ due: boolean }> =>
-  sql.type(z.object({ due: z.boolean() }))`
-    select exists (select from account where id = ${id} and deletion_at <= now()) as due`
+export const checkDeletionDue = (id: number): Query<z.output<typeof DueDeletion>> =>
+  sql.type(DueDeletion)`
+    select exists (select from account where id = ${id} and deletion_at <= now()) as due,
+      exists (select from account where id = ${id} and deletion_at <= now() - interval '7 days') as overdue`
+
+/** Returns the active admins. */
+export const listActiveAdmins = (): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    select id from account where role = 'admin' and is_active order by id limit 100`
 
 /**
  * Finds accounts after an id whose deletion is due. Skips accounts whose deletion job, in the mailbox `mailbox` plus

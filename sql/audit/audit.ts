@@ -35,6 +35,7 @@ export const AUDIT_KINDS = [
   'account.deletion_requested',
   'account.deletion_cancelled',
   'account.deleted',
+  'account.deletion_forced',
   'account.totp_enabled',
   'account.totp_disabled',
   'account.recovery_codes_renewed',

@@ -6,8 +6,8 @@ export const DELETION_MAILBOX_PREFIX = 'account_deletion:'
 
 /**
  * Deletes an account whose deletion is due. First cancels running subscriptions at the provider; the account stays
- * until the provider confirms. If the job fails and the account is still due, the pruner adds another job an hour
- * later.
+ * until the provider confirms, but at most for a week. If the job fails and the account is still due, the pruner adds
+ * another job an hour later.
  */
 export const deleteDueAccount = defineTask({
   name: 'accounts.delete',

@@ -114,6 +114,25 @@ export function composeDeletionEmail({ email, full_name, at }: Recipient & { rea
   })
 }
 
+/** Returns the email to an admin about an account that was deleted although its subscriptions still run. */
+export function composeForcedDeletionEmail(
+  { full_name }: Recipient,
+  account: number,
+  subscriptions: readonly string[],
+): Email {
+  const running = subscriptions.length === 0 ? '' : ` (${subscriptions.join(', ')})`
+  return composeEmail({
+    subject: 'An account was deleted, but its subscriptions may still run',
+    greeting: full_name,
+    before: [
+      `For a week, the subscriptions of the account ${account} could not be cancelled at the payment provider${running}. The account is now deleted all the same.`,
+    ],
+    link: null,
+    token: null,
+    after: ['Cancel the subscriptions there. The audit event account.deletion_forced names the reason.'],
+  })
+}
+
 const NOTICE_TEXTS = {
   key_created: ['New API key', 'An API key was created for your account', 'delete the key'],
   passkey_added: ['New passkey', 'A passkey was added to your account', 'delete the passkey'],

@@ -21,8 +21,13 @@ export interface PaymentProvider {
    */
   expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
   createRefund(refund: NewRefund, call: IdempotentCall): Promise<ObjectSnapshot>
-  /** Cancels a subscription at the end of its paid period. Releases it from its schedule first, which would refuse. */
+  /**
+   * Cancels a subscription at the end of its paid period; one that has none ends immediately. Releases it first from a
+   * schedule that manages it.
+   */
   cancelSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
+  /** Cancels the customer's schedules that would start a subscription. Does nothing if there is no such customer. */
+  cancelFutureSchedules(customer: string, signal: AbortSignal): Promise<void>
   /**
    * Returns the ids of the customer's subscriptions that will renew. Omits those that have ended or will end with their
    * period.

@@ -139,6 +139,58 @@ test('deletes an account whose subscription the provider has ended or does not h
   for (const one of [ended, unknown]) await until('the account is deleted', one.isGone)
 })
 
+test('releases a schedule before it cancels the subscription, and cancels schedules that have not started', async () => {
+  const one = await addLeavingAccount()
+  const { id, customer } = one.subscription()!
+  const schedule = `sub_sched_${one.id}`
+  stripe.account.subscriptions.set(id, { ...one.subscription()!, schedule })
+  const managed = { id: schedule, customer, status: 'active', subscription: id }
+  const future = { id: `${schedule}_later`, customer, status: 'not_started' }
+  for (const row of [managed, future]) stripe.account.schedules.set(row.id, row)
+  await startDueDeletions()
+  await until('the account is deleted', one.isGone)
+  const { status, cancel_at_period_end } = one.subscription()!
+  assert.deepEqual([status, cancel_at_period_end], ['active', true])
+  const schedules = [schedule, future.id].map((name) => stripe.account.schedules.get(name)!.status)
+  assert.deepEqual(schedules, ['released', 'canceled'])
+  assert.deepEqual(await one.events(), [{ kind: 'account.deleted' }])
+})
+
+test('cancels an incomplete subscription immediately', async () => {
+  const one = await addLeavingAccount({ status: 'incomplete' })
+  await startDueDeletions()
+  await until('the account is deleted', one.isGone)
+  assert.equal(one.subscription()!.status, 'canceled')
+})
+
+test('after a week of refusals deletes an account all the same, with an audit event and a mail to admins', async () => {
+  const one = await addLeavingAccount()
+  stripe.faults.push(...NO_LIST_FAULTS, 'invalid')
+  await query(`update account set deletion_at = now() - interval '6 days' where id = $1`, [one.id])
+  await startDueDeletions()
+  await until('the job has failed', async () => (await one.jobs())[0]?.status === 'failed')
+  assert.equal(await one.isThere(), true)
+  await query(`update account set deletion_at = now() - interval '8 days' where id = $1`, [one.id])
+  await backdateFailures()
+  stripe.faults.push(...NO_LIST_FAULTS, 'invalid')
+  await startDueDeletions()
+  await until('the account is deleted', one.isGone)
+  const subscription = one.subscription()!.id
+  const events = await query(
+    `select actor_id, data - 'detail' as data from audit_event where kind = 'account.deletion_forced' and account_id = $1`,
+    [one.id],
+  )
+  const data = { subscriptions: [subscription], code: 'payment.rejected' }
+  assert.deepEqual(events, [{ actor_id: null, data }])
+  assert.deepEqual(await one.events(), [{ kind: 'account.deleted' }])
+  const mails = await query(
+    `select payload from job where name = 'accounts.forced-deletion-mail' and payload ->> 'account_id' = $1`,
+    [String(one.id)],
+  )
+  const payload = { admin_id: admin!.id, account_id: one.id, subscriptions: [subscription] }
+  assert.deepEqual(mails, [{ payload }])
+})
+
 test('keeps an account until the provider cancels its subscription', async () => {
   const one = await addLeavingAccount()
   stripe.faults.push(...NO_LIST_FAULTS, 'invalid')

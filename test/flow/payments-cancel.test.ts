@@ -58,6 +58,18 @@ test('cancels a subscription at the end of its period, first at the provider', a
   assertRefused(await cancel(), 400, 'The subscription is already canceled')
 })
 
+test('cancels a subscription that a schedule manages, and an incomplete one immediately', async () => {
+  const managed = await addSubscription({ schedule: 'sub_sched_1' })
+  const subscription = `sub_${managed.name}`
+  stripe.account.schedules.set('sub_sched_1', { id: 'sub_sched_1', status: 'active', subscription })
+  const answer = await managed.cancel()
+  assert.deepEqual([answer.status, answer.json], [200, CANCELLED_SUBSCRIPTION])
+  assert.equal(stripe.account.schedules.get('sub_sched_1')!.status, 'released')
+  const incomplete = await addSubscription({ status: 'incomplete' })
+  const ended = await incomplete.cancel()
+  assert.deepEqual([ended.status, ended.json.status], [200, 'canceled'])
+})
+
 test('a cancellation always waits for its result', async () => {
   const { cancel } = await addSubscription()
   assert.deepEqual((await cancel({ prefer: 'respond-async' })).json, CANCELLED_SUBSCRIPTION)

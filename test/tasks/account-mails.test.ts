@@ -9,6 +9,7 @@ import {
 } from '../../sql/accounts/accounts.ts'
 import { deactivateAccount, deleteAccount } from '../../sql/accounts/deletions.ts'
 import { fail } from '../../sql/errors.ts'
+import { sendForcedDeletionMail } from '../../tasks/accounts/forced-deletion-mail.task.ts'
 import { NOTICES, sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
@@ -43,6 +44,8 @@ function createJob(settings: Record<string, string> = {}) {
     state,
     reset: (email: string) => sendPasswordResetMail.run(context, { email }),
     verify: (account_id: number) => sendVerification.run(context, { account_id }),
+    reportForced: (admin_id: number, subscriptions: string[]) =>
+      sendForcedDeletionMail.run(context, { admin_id, account_id: 77, subscriptions }),
     notify: (account_id: number, what: (typeof NOTICES)[number], name?: string) =>
       sendNoticeMail.run(context, { account_id, what, ...(name === undefined ? {} : { name }) }),
   }
@@ -56,6 +59,21 @@ async function addAccount(fields: { isActive?: boolean } = {}): Promise<{ id: nu
 const countTokens = async (): Promise<number> =>
   (await query('select count(*)::int as n from account_token'))[0]!.n as number
 const findToken = ({ text }: EmailMessage): string => /token is: (\S+)/.exec(text!)![1]!
+
+describe(sendForcedDeletionMail.name, () => {
+  test('names the account and its subscriptions, and is not sent to an admin who is gone', async () => {
+    const [admin, gone] = [await addAccount(), await addAccount()]
+    const [one, other] = [createJob(), createJob()]
+    await one.reportForced(admin.id, ['sub_1', 'sub_2'])
+    await db.one(deleteAccount(gone.id))
+    await other.reportForced(gone.id, [])
+    assert.deepEqual([one.sent.map(({ to }) => to), other.sent], [[[admin.email]], []])
+    assert.match(
+      one.sent[0]!.text!,
+      /account 77 could not be cancelled at the payment provider \(sub_1, sub_2\)/,
+    )
+  })
+})
 
 for (const kind of ['reset', 'verify'] as const) {
   const task = kind === 'reset' ? sendPasswordResetMail : sendVerification

@@ -14,7 +14,7 @@ begin
     perform from account a where a.id = account_deactivate.id and a.deleted_at is null for no key update;
     if not found then return; end if;
   end loop;
-  update account a set is_active = false, deletion_at = case when for_deletion then now() else a.deletion_at end,
+  update account a set is_active = false, deletion_at = case when for_deletion then least(a.deletion_at, now()) else a.deletion_at end,
     updated_at = case when a.is_active or for_deletion then now() else a.updated_at end
   where a.id = account_deactivate.id returning account_json(a)::text into profile;
   inherited := organizations_inherit(account_deactivate.id, organization_ids);

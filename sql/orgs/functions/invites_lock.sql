@@ -1,5 +1,5 @@
--- Locks the invites of an address and the organizations of the pending ones, in the order of every change: the invites of
--- an address, then organizations, then accounts. Callers that lock an account and then accept its invites lock them
+-- Locks the invites of an address and the organizations of the pending ones. Every change locks in this order: the invites
+-- of an address, then organizations, then accounts. Callers that lock an account before they accept its invites call this
 -- first.
 create or replace function invites_lock(address text) returns void language plpgsql as $$
 begin

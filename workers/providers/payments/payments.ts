@@ -14,6 +14,7 @@ import { willRenew } from '../../../tasks/payments/subscriptions.ts'
 import { createLazy } from '../../../tasks/platform/lazy.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { recordCall } from '../call.ts'
+import { type CancellationRequests, cancelInAnyState } from './cancellation.ts'
 
 /** Connects to Stripe through its SDK (https://docs.stripe.com/api). The job decides about retries. */
 
@@ -48,9 +49,10 @@ export function createPayments(
       }),
     cancelSubscription: (id, { key, signal }) =>
       call('subscriptions.update', signal, async (client) => {
-        const changed = await cancelSubscription(client, id, key)
+        const changed = await cancelInAnyState(createCancellationRequests(client, id), key)
         return addProviderTime(isReplay(changed) ? await client.subscriptions.retrieve(id) : changed)
       }),
+    cancelFutureSchedules: (customer, signal) => cancelFutureSchedules(call, customer, signal),
     listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
     findSubscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
@@ -149,6 +151,33 @@ async function expireCheckouts(call: CallStripe, customer: string, signal: Abort
       await call('checkout.sessions.expire', signal, ({ checkout }) => checkout.sessions.expire(String(id)))
 }
 
+function createCancellationRequests(
+  { subscriptions, subscriptionSchedules }: Stripe,
+  id: string,
+): CancellationRequests<Stripe.Response<Stripe.Subscription>> {
+  return {
+    cancelAtPeriodEnd: (idempotencyKey) =>
+      subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey }),
+    find: () => subscriptions.retrieve(id),
+    releaseSchedule: (schedule, idempotencyKey) =>
+      subscriptionSchedules.release(schedule, {}, { idempotencyKey }),
+    cancelNow: (idempotencyKey) => subscriptions.cancel(id, {}, { idempotencyKey }),
+  }
+}
+
+async function cancelFutureSchedules(call: CallStripe, customer: string, signal: AbortSignal): Promise<void> {
+  const listed = listPages((after) =>
+    call('subscriptionSchedules.list', signal, ({ subscriptionSchedules }) =>
+      subscriptionSchedules.list({ customer, scheduled: true, limit: 100, ...after }).catch(emptyIfMissing),
+    ),
+  )
+  for await (const page of listed)
+    for (const { id } of page)
+      await call('subscriptionSchedules.cancel', signal, ({ subscriptionSchedules }) =>
+        subscriptionSchedules.cancel(String(id)),
+      )
+}
+
 async function listRunningSubscriptions(
   call: CallStripe,
   customer: string,
@@ -176,6 +205,11 @@ async function listActivePrices(call: CallStripe, signal: AbortSignal): Promise<
   return found.slice(0, MAX_PRICES)
 }
 
+/** Returns an empty page for a missing customer, and for substitutes for Stripe that lack the list. */
+function emptyIfMissing(error: Partial<Stripe.errors.StripeError>): Page {
+  return error.statusCode === 404 ? { data: [], has_more: false } : emptyIfNoCustomer(error)
+}
+
 function emptyIfNoCustomer(error: Partial<Stripe.errors.StripeError>): Page {
   return nullIfNoCustomer(error) ?? { data: [], has_more: false }
 }
@@ -183,32 +217,6 @@ function emptyIfNoCustomer(error: Partial<Stripe.errors.StripeError>): Page {
 function createRefundParams({ payment, amount, reason, metadata }: NewRefund): Stripe.RefundCreateParams {
   const named = reason !== null && isKnownReason(reason) ? { reason } : {}
   return { ...payment, amount, metadata: { ...metadata }, ...named }
-}
-
-async function cancelSubscription(client: Stripe, id: string, key: string): Promise<Stripe.Subscription> {
-  const cancel = (idempotencyKey: string) =>
-    client.subscriptions.update(id, { cancel_at_period_end: true }, { idempotencyKey })
-  return cancel(key).catch(async (error) => {
-    if (!(await releaseFromSchedule(client, id, error))) throw error
-    // Another key, because the provider repeats its refusal for the first one.
-    return cancel(`${key}:released`)
-  })
-}
-
-/**
- * Releases a subscription from its schedule, which owns every decision about its end. The subscription then stays as it
- * is. Returns false if the refusal of a change has another cause.
- */
-async function releaseFromSchedule(
-  client: Stripe,
-  id: string,
-  refusal: Partial<Stripe.errors.StripeError>,
-): Promise<boolean> {
-  if ((refusal.type as string) !== 'StripeInvalidRequestError') return false
-  const schedule = idOf((await nullIfMissing(client.subscriptions.retrieve(id)))?.schedule)
-  if (schedule !== null) await client.subscriptionSchedules.release(schedule)
-  // An earlier attempt may have released it.
-  return schedule !== null || /schedule/i.test(refusal.message ?? '')
 }
 
 /** Converts the answer to a list request; null if the object whose list it is does not exist. */
