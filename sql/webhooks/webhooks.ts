@@ -135,6 +135,8 @@ const EndpointRow = z.object({
   organization_id: z.number().nullable(),
   url: z.string().nullable(),
   events: z.array(z.enum(WEBHOOK_EVENTS)),
+  description: z.string().nullable(),
+  is_active: z.boolean(),
 })
 export type OwnedEndpoint = z.output<typeof EndpointRow>
 
@@ -144,7 +146,7 @@ export const lockManagedEndpoint = (
   [account, everything, organization]: EndpointManager,
 ): Query<OwnedEndpoint> =>
   sql.type(EndpointRow)`
-    select e.account_id, e.organization_id, e.url, e.events from webhook_endpoint e
+    select e.account_id, e.organization_id, e.url, e.events, e.description, e.is_active from webhook_endpoint e
     where e.id = ${id} and webhook_can_manage(e, ${account}::int, ${everything}::boolean, ${organization}::int)
     for no key update`
 

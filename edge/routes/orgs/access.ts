@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { AuditEvent } from '../../../sql/audit/audit.ts'
+import type { AuditEvent, AuditKind } from '../../../sql/audit/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import {
@@ -8,7 +8,13 @@ import {
   type Invite as InviteRow,
   limitInvites,
 } from '../../../sql/orgs/invites.ts'
-import { lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs/orgs.ts'
+import {
+  deleteMember,
+  listMemberCredentials,
+  lockOrganization,
+  ORG_ROLES,
+  type OrgRole,
+} from '../../../sql/orgs/orgs.ts'
 import { describeLimitedInvite } from '../../../tasks/accounts/inheritance.ts'
 import { inviteTokenOf, isInviteToken, parseInviteId } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
@@ -152,6 +158,27 @@ export async function limitSentInvites(
 ): Promise<AuditEvent[]> {
   const { invites } = await tx.one(limitInvites(accountId, input.params.org_id))
   return invites.map(describeLimitedInvite).map(({ kind, ...about }) => buildAuditEvent(input, kind, about))
+}
+
+/**
+ * Removes a member. Returns the audit events of everything that ends with the membership.
+ * @throws org.last_owner
+ */
+export async function endMembership(
+  tx: Queries,
+  input: OrgInput & EventRequest,
+  accountId: number,
+): Promise<AuditEvent[]> {
+  const organizationId = input.params.org_id
+  const { keys, webhooks } = await tx.one(listMemberCredentials(organizationId, accountId))
+  await tx.run(deleteMember(organizationId, accountId))
+  const build = (kind: AuditKind, data: object) =>
+    buildAuditEvent(input, kind, { accountId, organizationId, data: { ...data, reason: 'member' } })
+  return [
+    ...keys.map((key) => build('key.deleted', { key })),
+    ...webhooks.map((webhook) => build('webhook.deleted', { webhook })),
+    ...(await limitSentInvites(tx, input, accountId)),
+  ]
 }
 
 /** Accepts all pending invites of an address that an account has just got or verified. Returns the audit events. */

@@ -3,7 +3,6 @@ import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
-  deleteMember,
   findMember,
   insertMember,
   insertMembers,
@@ -21,6 +20,7 @@ import { answerJson, route } from '../../pipeline/route.ts'
 import { buildAuditEvent } from '../../pipeline/write/audit.ts'
 import {
   changeOrganization,
+  endMembership,
   limitSentInvites,
   MEMBER_ERRORS,
   type OrgInput,
@@ -173,10 +173,10 @@ export const memberRoutes = [
         const { caller, params } = input
         // Without authentication, the caller is not a member.
         if (caller.ownerId === null) throw fail('member.missing')
-        await tx.run(deleteMember(params.org_id, caller.ownerId))
+        const ended = await endMembership(tx, input, caller.ownerId)
         const eventFields = { accountId: caller.ownerId, organizationId: params.org_id, data: { role } }
         const left = buildAuditEvent(input, 'member.left', eventFields)
-        await tx.run(appendAudit([left, ...(await limitSentInvites(tx, input, caller.ownerId))]))
+        await tx.run(appendAudit([left, ...ended]))
         return undefined
       }),
   }),
@@ -194,10 +194,10 @@ export const memberRoutes = [
         const member = await tx.maybeOne(findMember(organizationId, accountId))
         if (member === null) throw fail('member.missing')
         if (member.role === 'owner') throw fail('org.owner_stays')
-        await tx.run(deleteMember(organizationId, accountId))
+        const ended = await endMembership(tx, input, accountId)
         const eventFields = { accountId, organizationId, data: { role: member.role } }
         const removed = buildAuditEvent(input, 'member.removed', eventFields)
-        await tx.run(appendAudit([removed, ...(await limitSentInvites(tx, input, accountId))]))
+        await tx.run(appendAudit([removed, ...ended]))
         return undefined
       }),
   }),

@@ -171,7 +171,9 @@ events.`,
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
         await tx.run(markEndpointDeleted(input.params.endpoint_id))
-        await tx.run(auditEndpoint(input, 'webhook.deleted', endpoint, {}))
+        await tx.run(
+          auditEndpoint(input, 'webhook.deleted', endpoint, { url: endpoint.url, events: endpoint.events }),
+        )
         return undefined
       }),
   }),
@@ -332,7 +334,10 @@ function updateEndpointFields(
       await tx.run(
         addChallenge(params.endpoint_id, deriveChallengeToken(edge.secretKey, params.endpoint_id, body.url)),
       )
-    await tx.run(auditEndpoint(input, 'webhook.updated', endpoint, { ...body, events: fields.events }))
+    const { host: _, ...after } = fields
+    const changed = Object.keys(after) as (keyof typeof after)[]
+    const before = Object.fromEntries(changed.map((name) => [name, endpoint[name]]))
+    await tx.run(auditEndpoint(input, 'webhook.updated', endpoint, { ...after, before }))
     return answerJson(text)
   })
 }
