@@ -1,5 +1,5 @@
 import { after, describe, test } from 'node:test'
-import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { deactivateAccount, deleteAccount } from '../../sql/accounts/deletions.ts'
 import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
 import {
@@ -10,14 +10,17 @@ import {
   findInvite,
   findInviteMail,
   insertInvite,
+  limitInvites,
   readInvitee,
   readInvites,
 } from '../../sql/orgs/invites.ts'
 import {
   deleteMember,
+  demoteOwners,
   findMember,
   insertMember,
   insertMembers,
+  listMemberCredentials,
   listUnknownAccounts,
   lockOrganization,
   markOrganizationDeleted,
@@ -104,6 +107,10 @@ describe('writes by index', () => {
     ['end an invite', () => closeInvite(++n + 1750, 'revoked')],
     ['accept the invites of an address', () => acceptInvites(1, `i${++n}@example.com`)],
     ['delete an organization', () => markOrganizationDeleted(++n)],
+    ['limit the invites of a sender', () => limitInvites(++n, 5)],
+    ['demote the other owners', () => demoteOwners(5, 43, null)],
+    ['find what ends with a membership', () => listMemberCredentials(++n, 5)],
+    ['deactivate an account', () => deactivateAccount(++n)],
     ['delete an account', () => deleteAccount(++n)],
   ]
   for (const [what, make] of writes) test(what, () => assertWriteByIndex(client, make, 'organization'))
