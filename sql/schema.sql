@@ -2553,7 +2553,7 @@ AS $function$7504a27d7075fa22fad2d82678c61c2d$function$;
 CREATE OR REPLACE FUNCTION public.payment_apply_transaction(ids text[], new_facts jsonb)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$bff885f18b792c93c59aa2e5aab58669$function$;
+AS $function$ac06d50b27f07ad1c87dc00739ec78de$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_customer_ensure(provider_customer text)
  RETURNS bigint
@@ -2606,7 +2606,7 @@ RETURN GREATEST(refunds, (((facts #>> '{refunded,1,amount}'::text[]))::bigint - 
 CREATE OR REPLACE FUNCTION public.payment_refunds_sum()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$e2bfe7e1f042cf7c7b971aceba0d10ca$function$;
+AS $function$457cfbc5655cc7d50c00bf147c537c39$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_status(is_refund boolean, facts jsonb, refunded bigint)
  RETURNS text

@@ -83,7 +83,7 @@ create table payment_transaction (
   constraint payment_transaction_currency_check check (currency = lower(currency)),
   constraint payment_transaction_status_check check (status in
     ('succeeded', 'pending', 'failed', 'refunded', 'partially_refunded', 'canceled')),
-  -- Guarantees that refunds never exceed the payment, even if they run concurrently.
+  -- Refunds count at most the amount of the payment, see payment_refunds_sum.
   constraint payment_transaction_refunds_check check (refunds >= 0 and reserved >= 0 and refunds <= amount),
   constraint payment_transaction_customer_id_fkey foreign key (customer_id) references payment_customer (id),
   constraint payment_transaction_charge_id_fkey foreign key (charge_id) references payment_transaction (id)

@@ -16,8 +16,10 @@ begin
       select facts into duplicate_facts from payment_transaction where id = duplicate;
       joined := payment_join(joined, duplicate_facts);
     end loop;
-    -- Updates the payment before its refunds move, because they need its facts.
-    update payment_transaction t set facts = joined, customer_id = payment_customer_ensure(joined #>> '{customer,1}')
+    -- Updates the payment before its refunds move, because they need its facts. The amount of an invoice shrinks if only a
+    -- part of it is paid. The sum of the refunds, which payment_refunds_sum computes again, then shrinks with it.
+    update payment_transaction t set facts = joined, customer_id = payment_customer_ensure(joined #>> '{customer,1}'),
+      refunds = least(t.refunds, (joined #>> '{money,1,amount}')::bigint)
     where t.id = kept and t.facts <> joined;
     update payment_transaction refund set customer_id = charge.customer_id from payment_transaction charge
     where charge.id = kept and refund.charge_id = kept and refund.customer_id is distinct from charge.customer_id;

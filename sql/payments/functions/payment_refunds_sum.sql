@@ -1,5 +1,6 @@
 -- Recomputes the refund sums of a payment whenever one of its refunds changes, its amount, or the provider's own sum of
--- refunds. `refunds` of an invoice never exceeds its amount, because refunds may be known before all of its payments.
+-- refunds. `refunds` never exceeds the amount: refunds may be known before all payments of their invoice, and before an
+-- earlier refund is known to have failed.
 create or replace function payment_refunds_sum() returns trigger language plpgsql as $$
 declare
   payment bigint;
@@ -15,9 +16,7 @@ begin
         coalesce(sum(amount) filter (where not shown and status = 'pending'), 0) as requested,
         coalesce(sum(amount) filter (where (facts #>> '{returned_at,1}')::bigint >= summed_at), 0) as returned
       from payment_transaction where charge_id = payment) sum
-    cross join lateral (
-      select least(sum.accepted, case when provider_invoice_id is not null then amount end) as counted
-      from payment_transaction where id = payment) limited
+    cross join lateral (select least(sum.accepted, amount) as counted from payment_transaction where id = payment) limited
     where charge.id = payment
       and (charge.refunds, charge.reserved, charge.returned) is distinct from (counted, sum.requested, sum.returned);
   end loop;
