@@ -84,7 +84,7 @@ const PAGES = {
 /** Returns the sign-in parameters for a code. Six digits mean a one-time code, anything else means a recovery code. */
 function factorOf(code) {
   if (code === '') return {}
-  return /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
+  return /^\d{3} ?\d{3}$/.test(code.normalize('NFKC').trim()) ? { totp_code: code } : { recovery_code: code }
 }
 
 const page = PAGES[location.pathname]

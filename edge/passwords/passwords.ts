@@ -3,6 +3,7 @@ import { fail } from '../../sql/errors.ts'
 import { createLazy } from '../../tasks/platform/lazy.ts'
 import { isTruncated } from './hashes.ts'
 import type { PasskeyRequest, PasskeyResult, PasswordCost } from './messages.ts'
+import { listPasswordForms, normalizePassword } from './normalize.ts'
 import { ThreadPool } from './thread-pool.ts'
 
 /**
@@ -11,15 +12,16 @@ import { ThreadPool } from './thread-pool.ts'
  * verifies imported hashes one at a time, because other systems chose their cost.
  */
 export interface Passwords {
+  /** Hashes the normalized form of a password. */
   hash(password: string): Promise<string>
   /**
-   * True if the password matches the stored hash. Null compares with a decoy, to take the same time.
+   * True if the password matches the stored hash, normalized or as typed. Null compares with a decoy, to take the same time.
    * @throws request.limited while too many imported hashes wait.
    */
   verify(stored: string | null, password: string): Promise<boolean>
   /**
-   * Verifies the password of a sign-in. `rehashed` is a new hash to store if the parameters of the old one are outdated
-   * or foreign. It is null if the password is wrong or the old hash stays.
+   * Verifies the password of a sign-in. `rehashed` is a new hash to store. It is null if the password is wrong, or the
+   * old hash has the current parameters and covers the normalized password.
    */
   verifyAndRehash(stored: string | null, password: string): Promise<CheckedPassword>
   /** True if the password is among the 10,000 most common ones of at least 8 characters. */
@@ -68,29 +70,27 @@ class PasswordThreads implements Passwords {
   }
 
   hash(password: string): Promise<string> {
-    return this.#ownThreads.run({ password }) as Promise<string>
+    return this.#ownThreads.run({ password: normalizePassword(password) }) as Promise<string>
   }
 
   async verify(stored: string | null, password: string): Promise<boolean> {
-    if (stored !== null && !this.#hasCurrentParameters(stored)) return this.#verifyForeign(stored, password)
-    // Always, so that the first unknown account takes no longer.
-    const decoy = await this.#decoy()
-    const matches = await this.#ownThreads.run({ password, against: stored ?? decoy })
-    return stored !== null && matches === true
+    return (await this.#findMatchingForm(stored, password)) !== null
   }
 
   async verifyAndRehash(stored: string | null, password: string): Promise<CheckedPassword> {
-    const matches = await this.verify(stored, password)
-    const needsRehash =
-      stored !== null && !this.#hasCurrentParameters(stored) && !isTruncated(stored, password)
+    const normalized = normalizePassword(password)
+    const form = await this.#findMatchingForm(stored, password)
+    const matches = form !== null
+    const isCurrent = stored === null || this.#hasCurrentParameters(stored)
+    const needsRehash = isCurrent ? matches && form !== normalized : !isTruncated(stored, form ?? normalized)
     if (!needsRehash) return { matches, rehashed: null }
     // Hash even a wrong password, so that the response time does not reveal the result.
-    const rehashed = await this.hash(password)
+    const rehashed = await this.hash(normalized)
     return { matches, rehashed: matches ? rehashed : null }
   }
 
   isCommon(password: string): Promise<boolean> {
-    return this.#ownThreads.run({ common: password }) as Promise<boolean>
+    return this.#ownThreads.run({ common: normalizePassword(password) }) as Promise<boolean>
   }
 
   verifyPasskey(request: PasskeyRequest): Promise<PasskeyResult> {
@@ -105,6 +105,20 @@ class PasswordThreads implements Passwords {
   #hasCurrentParameters(stored: string): boolean {
     const { memoryCost, timeCost } = this.#cost
     return stored.startsWith(`$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$`)
+  }
+
+  /** Returns the form of a password that matches; null if none does. */
+  async #findMatchingForm(stored: string | null, password: string): Promise<string | null> {
+    for (const form of listPasswordForms(password)) if (await this.#matches(stored, form)) return form
+    return null
+  }
+
+  async #matches(stored: string | null, password: string): Promise<boolean> {
+    if (stored !== null && !this.#hasCurrentParameters(stored)) return this.#verifyForeign(stored, password)
+    // Always, so that the first unknown account takes no longer.
+    const decoy = await this.#decoy()
+    const matches = await this.#ownThreads.run({ password, against: stored ?? decoy })
+    return stored !== null && matches === true
   }
 
   async #verifyForeign(stored: string, password: string): Promise<boolean> {

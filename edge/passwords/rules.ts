@@ -1,5 +1,6 @@
 import { type Failure, fail } from '../../sql/errors.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
+import { normalizePassword } from './normalize.ts'
 import type { Passwords } from './passwords.ts'
 
 // Only words of at least this length are removed, because any password may contain shorter ones.
@@ -18,9 +19,10 @@ export async function requireAllowedPassword(
 /** Returns the reason why the rules of this deployment forbid a new password of an account; null if they allow it. */
 export async function findPasswordProblem(
   { settings, passwords }: { readonly settings: Settings; readonly passwords: Passwords },
-  password: string,
+  typed: string,
   email: string,
 ): Promise<Failure | null> {
+  const password = normalizePassword(typed)
   const { minLength, minClasses, refuseCommon } = settings.passwordRules
   if (refuseCommon && (await passwords.isCommon(password))) return fail('account.password_common')
   const remainder = refuseCommon

@@ -105,8 +105,11 @@ export function recoveryCodesOf(secretKey: string, batch: string): string[] {
   })
 }
 
-/** Returns the digest of a recovery code. Ignores case, spaces, dashes and look-alike letters. */
+/** Returns the digest of a recovery code. Ignores case, spaces, dashes, width and look-alike letters. */
 export function digestRecoveryCode(code: string): Buffer {
-  const typed = code.toLowerCase().replace(/[\s-]/g, '')
+  const typed = code
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[\s\p{Pd}\u2212]/gu, '')
   return digestOf(typed.replaceAll('o', '0').replace(/[il]/g, '1'))
 }

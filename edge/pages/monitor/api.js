@@ -74,7 +74,7 @@ export async function fetchAccount() {
  * @throws ApiError with the code `totp_required` or `totp_wrong` if the account requires a second factor.
  */
 export async function signIn(username, password, code) {
-  const factor = code === '' ? {} : /^\d{3} ?\d{3}$/.test(code) ? { totp_code: code } : { recovery_code: code }
+  const factor = code === '' ? {} : /^\d{3} ?\d{3}$/.test(code.normalize('NFKC').trim()) ? { totp_code: code } : { recovery_code: code }
   const response = await send('POST', '/api/v1/auth/token', { form: { username, password, ...factor } })
   if (response.ok) return
   const data = await response.json().catch(() => null)

@@ -23,8 +23,12 @@ import { findMatchingStep } from './one-time-codes.ts'
 
 /** Checks the identity of a signed-in caller before a change of credentials or of the account itself. */
 
+/** A one-time code as people type it, perhaps with full-width digits. */
 export const TotpCode = z
   .string()
+  .max(40)
+  .normalize('NFKC')
+  .trim()
   .regex(/^\d{3} ?\d{3}$/, 'must be six digits')
   .transform((code) => code.replace(' ', ''))
 
