@@ -47,7 +47,7 @@ CASE
     WHEN (deleted_at IS NULL) THEN (email IS NOT NULL)
     ELSE ((email IS NULL) AND (full_name IS NULL) AND (password_hash = ''::text) AND (NOT is_active) AND (deletion_at IS NULL))
 END),
-  constraint account_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320)))),
+  constraint account_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 254)))),
   constraint account_full_name_check CHECK ((length(full_name) <= 200)),
   constraint account_role_check CHECK ((role = ANY (ARRAY['user'::text, 'moderator'::text, 'admin'::text])))
 );
@@ -590,7 +590,7 @@ create table email_change (
   constraint email_change_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint email_change_confirmed_check CHECK (((old_confirmed_at IS NULL) OR (new_confirmed_at IS NULL))),
   constraint email_change_digest_check CHECK (((length(old_digest) = 32) AND (length(new_digest) = 32))),
-  constraint email_change_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320))))
+  constraint email_change_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 254))))
 );
 
 create table idempotency_key (
@@ -837,7 +837,7 @@ create table organization_invite (
   constraint organization_invite_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES account(id) ON DELETE SET NULL,
   constraint organization_invite_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint organization_invite_accepted_at_check CHECK (((status = 'accepted'::text) = (accepted_at IS NOT NULL))),
-  constraint organization_invite_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 320)))),
+  constraint organization_invite_email_check CHECK (((email = lower(email)) AND ((length(email) >= 3) AND (length(email) <= 254)))),
   constraint organization_invite_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
   constraint organization_invite_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'revoked'::text, 'expired'::text])))
 );

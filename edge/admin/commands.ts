@@ -26,10 +26,10 @@ import { unlockLogin } from '../../sql/limits/limits.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { createTaskFinder, tasks } from '../../tasks/index.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
+import { AccountAddress } from '../../tasks/platform/email-address.ts'
 import { retryJobs } from '../../tasks/retry.ts'
 import type { JobSettings } from '../../tasks/task.ts'
 import { createPasswords } from '../passwords/passwords.ts'
-import { Email } from '../pipeline/request/schemas.ts'
 
 export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin; creates it if it does not exist
@@ -84,7 +84,7 @@ function parseOptions<const T extends ParseArgsOptionsConfig>(args: readonly str
 
 function parseEmail([argument, ...more]: readonly string[]): string {
   if (argument === undefined || more.length > 0) throw new UsageError(USAGE)
-  const email = Email.safeParse(argument)
+  const email = AccountAddress.safeParse(argument)
   if (!email.success) throw new UsageError(`Not an email address: ${argument}`)
   return email.data
 }

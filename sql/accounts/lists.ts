@@ -31,16 +31,21 @@ type Filters = [
   role: string | null,
   active: boolean | null,
   search: string | null,
+  asciiSearch: string | null,
   from: string | null,
   to: string | null,
 ]
 
-// Search text with the wildcards of `like` escaped.
-const ESCAPED_SEARCH = String.raw`regexp_replace(folded($3::text), '([\\%_])', '\\\1', 'g')`
-const LIST_CONDITION = `a.deleted_at is null and ${buildTimeSpanCondition('a.created_at', '$4', '$5')}
-  and ($3::text is null or a.words like '%' || ${ESCAPED_SEARCH} || '%')`
+// Matches a search text with the wildcards of `like` escaped.
+const buildSearch = (parameter: '$3' | '$4'): string =>
+  String.raw`a.words like '%' || regexp_replace(folded(${parameter}::text), '([\\%_])', '\\\1', 'g') || '%'`
+const LIST_CONDITION = `a.deleted_at is null and ${buildTimeSpanCondition('a.created_at', '$5', '$6')}
+  and ($3::text is null or ${buildSearch('$3')} or ${buildSearch('$4')})`
 
-/** Accounts filtered by role, state, part of the email address or name, and creation time. Null matches any value. */
+/**
+ * Accounts filtered by role, state, part of the email address or name, and creation time. Null matches any value.
+ * `asciiSearch` is an alternative to `search`, for addresses whose domain is stored in ASCII.
+ */
 export const readAccounts = mapOrders(
   ACCOUNT_ORDERS,
   (column, order, direction): ReadStatement<[...Filters, ...page: PageValues]> => ({
@@ -48,7 +53,7 @@ export const readAccounts = mapOrders(
     text: buildArrayText({
       table: 'account',
       row: 'a',
-      parameters: 5,
+      parameters: 6,
       where: pairConditions(
         pairConditions(
           branchByValue('a.role', '$1::text', ROLES),

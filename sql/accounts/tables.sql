@@ -26,7 +26,7 @@ create table account (
   words text generated always as (folded(email || coalesce(E'\n' || full_name, ''))) stored,
   constraint account_pkey primary key (id),
   constraint account_email_key unique (email),
-  constraint account_email_check check (email = lower(email) and length(email) between 3 and 320),
+  constraint account_email_check check (email = lower(email) and length(email) between 3 and 254),
   constraint account_full_name_check check (length(full_name) <= 200),
   constraint account_role_check check (role in ('user', 'moderator', 'admin')),
   constraint account_deleted_check check (case when deleted_at is null then email is not null
@@ -132,7 +132,7 @@ create table email_change (
   constraint email_change_account_id_key unique (account_id),
   constraint email_change_old_digest_key unique (old_digest),
   constraint email_change_new_digest_key unique (new_digest),
-  constraint email_change_email_check check (email = lower(email) and length(email) between 3 and 320),
+  constraint email_change_email_check check (email = lower(email) and length(email) between 3 and 254),
   constraint email_change_digest_check check (length(old_digest) = 32 and length(new_digest) = 32),
   -- The second confirmation deletes the row, so at most one confirmation is recorded.
   constraint email_change_confirmed_check check (old_confirmed_at is null or new_confirmed_at is null),

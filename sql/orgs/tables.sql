@@ -57,7 +57,7 @@ create table organization_invite (
   expires_at timestamptz not null,
   accepted_at timestamptz,
   constraint organization_invite_pkey primary key (id),
-  constraint organization_invite_email_check check (email = lower(email) and length(email) between 3 and 320),
+  constraint organization_invite_email_check check (email = lower(email) and length(email) between 3 and 254),
   constraint organization_invite_role_check check (role in ('owner', 'admin', 'member')),
   constraint organization_invite_status_check check (status in ('pending', 'accepted', 'revoked', 'expired')),
   constraint organization_invite_accepted_at_check check ((status = 'accepted') = (accepted_at is not null)),

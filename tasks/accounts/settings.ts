@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AccountAddress } from '../platform/email-address.ts'
 import { countField, flagField } from '../platform/settings/fields.ts'
 
 /** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
@@ -16,10 +17,7 @@ const GEO_HEADERS = [
 ] as const
 
 export const accountShape = {
-  ADMIN_EMAIL: z
-    .email()
-    .transform((email) => email.toLowerCase())
-    .optional(),
+  ADMIN_EMAIL: AccountAddress.optional(),
   ADMIN_PASSWORD: z.string().min(8).max(1024).optional(),
   REGISTRATION_ENABLED: flagField(true),
   INVITES_NEED_VERIFICATION: flagField(false),

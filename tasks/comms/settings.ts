@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Address } from '../platform/email-address.ts'
 import { countField } from '../platform/settings/fields.ts'
 
 /** The settings of email and telephony. */
@@ -31,7 +32,7 @@ const apiBaseUrlField = (fallback: string) =>
 
 export const commsShape = {
   EMAIL_PROVIDER_API_KEY: z.string().min(1).optional(),
-  EMAIL_PROVIDER_FROM_EMAIL: z.email().optional(),
+  EMAIL_PROVIDER_FROM_EMAIL: Address.optional(),
   EMAIL_SMTP_URL: z
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')

@@ -36,7 +36,7 @@ describe('POST /comms/email/send', () => {
       [
         200,
         {
-          to: ['a@example.com', 'B@Example.com'],
+          to: ['a@example.com', 'B@example.com'],
           status: 'sent',
           message: 'The mail server accepted the message',
         },

@@ -201,7 +201,7 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
       'account_email_check',
       createAccountRow({ email: 'Upper@example.com' }),
       createAccountRow({ email: 'a@' }),
-      createAccountRow({ email: `${'a'.repeat(320)}@` }),
+      createAccountRow({ email: `${'a'.repeat(254)}@` }),
     ],
     ['account_full_name_check', createAccountRow({ full_name: 'n'.repeat(201) })],
     ['account_role_check', createAccountRow({ role: 'root' })],

@@ -61,9 +61,6 @@ export const Moment = z.iso
   .transform((text) => (/(Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`))
   .meta({ format: 'date-time' })
 
-/** An email address, trimmed and in lower case. */
-export const Email = z.string().trim().toLowerCase().max(320).pipe(z.email())
-
 /** The body of every error. */
 export const Problem = z
   .object({

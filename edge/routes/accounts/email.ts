@@ -14,9 +14,10 @@ import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.task.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
+import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import { Email, Timestamp } from '../../pipeline/request/schemas.ts'
+import { Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { acceptPendingInvites } from '../orgs/access.ts'
@@ -33,7 +34,9 @@ const EmailChange = z
   })
   .meta({ id: 'EmailChange' })
 
-const EmailChangeRequest = z.strictObject({ email: Email, ...proofFields }).meta({ id: 'EmailChangeRequest' })
+const EmailChangeRequest = z
+  .strictObject({ email: AccountAddress, ...proofFields })
+  .meta({ id: 'EmailChangeRequest' })
 
 const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
 

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { type ImportedAccount, importAccounts } from '../../../sql/accounts/import.ts'
 import { ROLES } from '../../../sql/accounts/lists.ts'
 import { appendAudit } from '../../../sql/audit/audit.ts'
+import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { findHashProblem } from '../../passwords/hashes.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import { Email } from '../../pipeline/request/schemas.ts'
 import { type Answer, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { buildAuditEvent } from '../../pipeline/write/audit.ts'
 
@@ -12,7 +12,7 @@ const MAX_ROWS = 1000
 
 const Row = z
   .strictObject({
-    email: Email,
+    email: AccountAddress,
     password_hash: z
       .string()
       .max(500)

@@ -21,10 +21,10 @@ import { lockInvites } from '../../../sql/orgs/invites.ts'
 import { sendPasswordResetMail } from '../../../tasks/accounts/password-reset.task.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
+import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../passwords/rules.ts'
 import { isUnauthenticated } from '../../pipeline/access/challenges.ts'
-import { Email } from '../../pipeline/request/schemas.ts'
 import { type Input, route } from '../../pipeline/route.ts'
 import { appendAuditEvent, buildAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import { acceptPendingInvites } from '../orgs/access.ts'
@@ -42,7 +42,7 @@ export const recoveryRoutes = [
       'Emails a token that sets a new password. An address gets at most ten such emails an hour. The response reveals neither \
 that limit nor whether the address has an account.',
     auth: 'public',
-    body: z.strictObject({ email: Email }).meta({ id: 'PasswordResetRequest' }),
+    body: z.strictObject({ email: AccountAddress }).meta({ id: 'PasswordResetRequest' }),
     response: Detail,
     sideEffect: true,
     limit: 'passwordReset',

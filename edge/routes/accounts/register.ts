@@ -7,10 +7,10 @@ import { fail } from '../../../sql/errors.ts'
 import { lockInvites } from '../../../sql/orgs/invites.ts'
 import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
+import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../passwords/rules.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { Email } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { acceptPendingInvites, findInviteByToken } from '../orgs/access.ts'
@@ -19,7 +19,7 @@ import { beginSession, buildSessionCookies } from './sign-in.ts'
 
 const NewUser = z
   .strictObject({
-    email: Email,
+    email: AccountAddress,
     password: Password,
     full_name: z.string().trim().max(200).nullish(),
     is_active: z.boolean().default(true),

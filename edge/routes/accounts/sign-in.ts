@@ -6,6 +6,7 @@ import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { decideLogin, findLoginLock, type LoginOutcome } from '../../../sql/limits/limits.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
+import { normalizeAccountAddress } from '../../../tasks/platform/email-address.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -49,7 +50,9 @@ export type TokenJson = z.input<typeof Token>
 export type SignInInput<B> = Input<undefined, undefined, B, Caller | null> & Writes<TokenJson>
 
 async function signIn(input: SignInInput<z.output<typeof Login>>): Promise<Answer<TokenJson>> {
-  const email = input.body.username.trim().toLowerCase()
+  const { username } = input.body
+  // An invalid address has no account. Its failures are counted as those of any other address.
+  const email = normalizeAccountAddress(username) ?? username.trim().toLowerCase()
   return input.edge.signInMutex.run(email, async () => {
     try {
       return await trySignIn(input, email, false)

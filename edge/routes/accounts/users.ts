@@ -16,6 +16,7 @@ import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
 import { deleteDueAccount } from '../../../tasks/accounts/delete.task.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { createInheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
+import { normalizeDomainInSearch } from '../../../tasks/platform/email-address.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import {
@@ -72,7 +73,7 @@ export const userRoutes = [
     path: '/users',
     summary: 'List accounts',
     description: `Newest first, unless \`sort\` is given. \`search\` matches part of the email address or full name, \
-ignoring case and accents. By \`last_login\`, accounts that have never signed in count as the longest absent.`,
+ignoring case and accents. An internationalized domain is found by whole labels. By \`last_login\`, accounts that have never signed in count as the longest absent.`,
     auth: 'moderator',
     query: z
       .object({
@@ -97,7 +98,8 @@ ignoring case and accents. By \`last_login\`, accounts that have never signed in
         sort = NEWEST_FIRST,
       } = query
       const page = buildPageValues(query, ACCOUNT_ORDERS[sort.column])
-      const values = [role, is_active, search, from, to, ...page] as const
+      const asciiSearch = search && normalizeDomainInSearch(search)
+      const values = [role, is_active, search, asciiSearch, from, to, ...page] as const
       return answerArray((await reader.text(readAccounts[sort.column][sort.direction], values))!, request)
     },
   }),

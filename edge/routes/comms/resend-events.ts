@@ -3,6 +3,7 @@ import type { SendEvent } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
+import { normalizeAddress } from '../../../tasks/platform/email-address.ts'
 
 /**
  * Converts Resend's events about emails (https://resend.com/docs/webhooks/event-types). Each event is about one
@@ -73,7 +74,7 @@ export function convertResendEvent(eventId: string, { type, data }: ResendEvent)
     ...rest,
     // If there are several recipients, the event does not say which of them it is about.
     ...(isPermanent && address !== undefined && others.length === 0
-      ? { suppression: { address, eventId } }
+      ? { suppression: { address: normalizeAddress(address) ?? address, eventId } }
       : {}),
   }
 }

@@ -8,14 +8,13 @@ import {
   VARIABLE_NAME_PATTERN,
   validateTemplate,
 } from '../../../tasks/comms/template.ts'
+import { Address, normalizeDomain } from '../../../tasks/platform/email-address.ts'
 import { Moment, Timestamp } from '../../pipeline/request/schemas.ts'
 import { PhoneNumber } from './phones.ts'
 
 // Limit of the provider: https://resend.com/docs/api-reference/emails/send-email
 const MAX_RECIPIENTS = 50
 
-/** Email address of a recipient. Its case is kept, because the recipient's server may distinguish it. */
-const Address = z.string().trim().max(320).pipe(z.email())
 const AddressList = z.array(Address).max(MAX_RECIPIENTS)
 
 const SingleLine = z.string().min(1).max(998).regex(SINGLE_LINE_PATTERN, SINGLE_LINE_RULE)
@@ -284,16 +283,17 @@ export const CommsStatus = z
   })
   .meta({ id: 'CommsStatus' })
 
-/** A DNS name in lower case (RFC 1035, section 2.3.1), of two labels or more. */
+/** A DNS name of two labels or more, in ASCII and lower case (RFC 1035, section 2.3.1). */
 export const DomainName = z
   .string()
   .trim()
-  .toLowerCase()
   .max(253)
-  .regex(
-    /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/,
-    'must be a domain such as mail.example.com',
-  )
+  .transform((typed, context) => {
+    const domain = normalizeDomain(typed)
+    if (domain !== null) return domain
+    context.addIssue({ code: 'custom', message: 'must be a domain such as mail.example.com' })
+    return z.NEVER
+  })
 
 export const DomainRequest = z
   .strictObject({

@@ -6,6 +6,7 @@ import {
   SUPPRESSION_REASONS,
 } from '../../../sql/comms/suppressions.ts'
 import { fail } from '../../../sql/errors.ts'
+import { normalizeAddress } from '../../../tasks/platform/email-address.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
 import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { Answer, route } from '../../pipeline/route.ts'
@@ -49,7 +50,9 @@ export const suppressionRoutes = [
     errors: ['suppression.missing'],
     handle: (input) =>
       input.transaction(async (tx) => {
-        const lifted = await tx.maybeOne(liftSuppression(input.params.address))
+        const lifted = await tx.maybeOne(
+          liftSuppression(normalizeAddress(input.params.address) ?? input.params.address),
+        )
         if (lifted === null) throw fail('suppression.missing')
         await tx.run(appendAuditEvent(input, 'suppression.lifted', { data: lifted }))
         return new Answer<undefined>({})

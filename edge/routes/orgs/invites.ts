@@ -18,9 +18,9 @@ import {
 } from '../../../sql/orgs/invites.ts'
 import { insertMember, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { sendInviteMail } from '../../../tasks/accounts/invite.task.ts'
+import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
-import { Email } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import {
@@ -38,7 +38,7 @@ import {
 import { Invite, InviteParams, OrgParams, PAGE_SIZES, RoleName } from './shapes.ts'
 
 const NewInvite = z
-  .strictObject({ email: Email, role: RoleName.default('member') })
+  .strictObject({ email: AccountAddress, role: RoleName.default('member') })
   .meta({ id: 'InviteCreate' })
 
 const PENDING_ERRORS = [

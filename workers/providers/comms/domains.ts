@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import type { Comms, Domain, Domains, DomainWithRecords } from '../../../tasks/comms/ports.ts'
 import type { EmailSettings } from '../../../tasks/comms/settings.ts'
+import { normalizeDomain } from '../../../tasks/platform/email-address.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, waitFor } from '../wait.ts'
@@ -12,6 +13,9 @@ import { describeNetworkError, throwIfShort, waitFor } from '../wait.ts'
  */
 
 const LIMITS = { answerMs: 10_000, freshMs: 300_000, staleMs: 5_000, retryMs: 30_000, maxWaitMs: 2000 }
+
+/** Returns a name of the provider's list in the form of this service's addresses. */
+const toComparableName = (name: string): string => normalizeDomain(name) ?? name.toLowerCase()
 
 const Listed = z.object({
   id: z.string(),
@@ -85,7 +89,7 @@ function createDomainCalls(ask: CallApi): Domains {
       ),
     )
   const find = async (name: string, signal: AbortSignal): Promise<Domain | undefined> =>
-    (await listAllDomains(ask, signal)).find((domain) => domain.name.toLowerCase() === name)
+    (await listAllDomains(ask, signal)).find((domain) => toComparableName(domain.name) === name)
   return {
     list: (signal) => explainSendOnlyKey(listAllDomains(ask, signal)),
     add: (name, region, signal) =>
@@ -155,7 +159,7 @@ function createSenderCheck(
     const names = await list(new AbortController().signal).then(
       (all) =>
         new Set(
-          all.filter(({ status }) => SENDING_STATUSES.has(status)).map(({ name }) => name.toLowerCase()),
+          all.filter(({ status }) => SENDING_STATUSES.has(status)).map(({ name }) => toComparableName(name)),
         ),
       () => null,
     )
@@ -168,7 +172,7 @@ function createSenderCheck(
     return refreshing
   }
   return async (address, signal) => {
-    const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase()
+    const domain = toComparableName(address.slice(address.lastIndexOf('@') + 1))
     // The provider offers this domain for tests.
     if (domain === 'resend.dev') return
     const age = (): number => (cached === null ? Number.POSITIVE_INFINITY : performance.now() - cached.at)
