@@ -31,7 +31,7 @@ export interface PasskeyRequest {
   readonly response: Readonly<Record<string, unknown>>
   /** In base64url. */
   readonly challenge: string
-  readonly origin: string
+  readonly origins: readonly string[]
   readonly rpId: string
   /** The stored credential; absent for a registration. */
   readonly known?: PasskeyCredential

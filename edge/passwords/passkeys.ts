@@ -10,11 +10,11 @@ import type { PasskeyRequest, PasskeyResult } from './messages.ts'
 /** Verifies responses of authenticators (https://www.w3.org/TR/webauthn-3/#sctn-rp-operations). */
 
 export async function verifyPasskey(request: PasskeyRequest): Promise<PasskeyResult> {
-  const { challenge, origin, rpId } = request
+  const { challenge, origins, rpId } = request
   // With user verification (PIN or biometrics), a passkey counts as two factors.
   const expected = {
     expectedChallenge: challenge,
-    expectedOrigin: origin,
+    expectedOrigin: [...origins],
     expectedRPID: rpId,
     requireUserVerification: true,
   }
@@ -29,7 +29,7 @@ export async function verifyPasskey(request: PasskeyRequest): Promise<PasskeyRes
 
 interface Expected {
   readonly expectedChallenge: string
-  readonly expectedOrigin: string
+  readonly expectedOrigin: string[]
   readonly expectedRPID: string
   readonly requireUserVerification: boolean
 }

@@ -49,7 +49,7 @@ export const accountErrors = {
   'passkey.limit': { detail: 'An account can have at most {max} passkeys; delete one first' },
   'passkey.not_configured': {
     detail:
-      'Passkeys need a PUBLIC_BASE_URL with a host name, such as https://mill.example.com or http://localhost:8000',
+      'Passkeys need WEBAUTHN_RP_ID, or a PUBLIC_BASE_URL with a host name such as https://mill.example.com',
   },
   'account.proof_wrong': { detail: 'The password or the code is incorrect' },
   'account.password_short': {

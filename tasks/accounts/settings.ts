@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AccountAddress } from '../platform/email-address.ts'
 import { countField, flagField } from '../platform/settings/fields.ts'
+import { checkWebauthn, webauthnShape } from './webauthn.ts'
 
 /** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
 
@@ -34,6 +35,7 @@ export const accountShape = {
   PASSWORD_REFUSE_COMMON: flagField(true),
   LOGIN_MAX_FAILURES: countField(5, 1, 1000),
   LOGIN_LOCK_SECONDS: countField(900, 1, 86_400),
+  ...webauthnShape,
   TRUST_PROXY: flagField(false),
   GEO_HEADER: z.string().toLowerCase().pipe(z.enum(GEO_HEADERS)).optional(),
 }
@@ -115,5 +117,5 @@ export function checkAccountSettings(env: Readonly<Record<string, string | undef
   // Without a trusted proxy, clients could set the header to any value.
   if (env.GEO_HEADER !== undefined && accountShape.TRUST_PROXY.safeParse(env.TRUST_PROXY).data !== true)
     problems.push('GEO_HEADER: needs TRUST_PROXY=true')
-  return problems
+  return [...problems, ...checkWebauthn(env)]
 }

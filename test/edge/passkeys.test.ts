@@ -492,7 +492,7 @@ test('a service without a host name has no passkeys', async () => {
   for (const PUBLIC_BASE_URL of ['http://127.0.0.1:8000', 'https://[2001:db8::1]']) {
     const edge = await startEdge(url, { env: { PUBLIC_BASE_URL } })
     const detail =
-      'Passkeys need a PUBLIC_BASE_URL with a host name, such as https://mill.example.com or http://localhost:8000'
+      'Passkeys need WEBAUTHN_RP_ID, or a PUBLIC_BASE_URL with a host name such as https://mill.example.com'
     for (const answer of [
       await edge.post(`${PASSKEYS}/options`, { token, json: {} }),
       await edge.post(`${PASSKEYS}/sign-in/options`),

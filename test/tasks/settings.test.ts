@@ -132,6 +132,7 @@ test('an empty environment has the documented defaults', () => {
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: undefined,
     ...{ ocrLanguages: 'eng', visionProvider: 'tesseract' as const },
+    webauthn: { rpId: null, origins: [] },
     llmCatalogUrl: 'https://models.dev/api.json',
     logLevel: 'info',
     accessLog: 'all',
@@ -237,6 +238,30 @@ test('the header with the client address requires a trusted proxy', () => {
     assert.deepEqual(settingNamesOf(findProblems({ ...trusted, GEO_HEADER: name })), ['GEO_HEADER'], name)
 })
 
+test('passkeys have the origins of pages that their domain covers', () => {
+  const api = { PUBLIC_BASE_URL: 'https://api.mill.test/base' }
+  const pages = { CORS_ORIGINS: 'https://mill.test,https://app.mill.test,https://xmill.test' }
+  const parse = (env: Record<string, string>) => parseSettings({ ...api, ...env }).webauthn
+  assert.deepEqual(parse(pages), { rpId: 'api.mill.test', origins: ['https://api.mill.test'] })
+  assert.deepEqual(parse({ ...pages, WEBAUTHN_RP_ID: 'Mill.test' }), {
+    rpId: 'mill.test',
+    origins: ['https://api.mill.test', 'https://mill.test', 'https://app.mill.test'],
+  })
+  const android = `android:apk-key-hash:${'a'.repeat(43)}`
+  assert.deepEqual(parse({ WEBAUTHN_ORIGINS: `${android},https://api.mill.test:81` }).origins, [
+    android,
+    'https://api.mill.test:81',
+  ])
+  assert.equal(parseSettings({ PUBLIC_BASE_URL: 'http://[::1]:8000' }).webauthn.rpId, null)
+  for (const [name, env] of [
+    ['WEBAUTHN_RP_ID', { ...pages, WEBAUTHN_RP_ID: 'pi.mill.test' }],
+    ['WEBAUTHN_ORIGINS', { WEBAUTHN_ORIGINS: 'https://app.mill.test' }],
+    ['WEBAUTHN_ORIGINS', { WEBAUTHN_RP_ID: 'mill.test', WEBAUTHN_ORIGINS: 'https://xmill.test' }],
+    ['WEBAUTHN_ORIGINS', { PUBLIC_BASE_URL: 'http://10.0.0.1', WEBAUTHN_ORIGINS: 'https://mill.test' }],
+  ] as const)
+    assert.deepEqual(settingNamesOf(findProblems({ ...api, ...env })), [name], JSON.stringify(env))
+})
+
 test('numbers are whole numbers in digits', () => {
   assert.equal(parseSettings({ PORT: ' 81 ' }).port, 81)
   for (const text of [
@@ -308,6 +333,14 @@ test('choices and forms are checked', () => {
       'https://app.example.com/path',
       'https://ok.example,HTTPS://App.example.com',
       'null',
+    ],
+    WEBAUTHN_RP_ID: ['https://mill.example', 'mill', '10.0.0.1', 'mill.example:443'],
+    WEBAUTHN_ORIGINS: [
+      'mill.example',
+      'https://mill.example/',
+      'android:apk-key-hash:abc',
+      'ftp://mill.example',
+      ',',
     ],
     RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
     EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],

@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import { CHALLENGE_SECONDS } from '../../../sql/accounts/passkeys.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
@@ -8,17 +7,16 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 /** This service as a WebAuthn relying party. */
 export interface RelyingParty {
   readonly rpId: string
-  readonly origin: string
+  readonly origins: readonly string[]
 }
 
 /**
  * Returns the relying party of this deployment.
- * @throws passkey.not_configured if `PUBLIC_BASE_URL` has an IP address, which browsers reject (section 5.1.3).
+ * @throws passkey.not_configured if its domain would be an IP address, which browsers reject (section 5.1.3).
  */
-export function createRelyingParty({ publicBaseUrl }: Settings): RelyingParty {
-  const { hostname: rpId, origin } = new URL(publicBaseUrl)
-  if (isIP(rpId.replace(/^\[(.*)\]$/, '$1')) !== 0) throw fail('passkey.not_configured')
-  return { rpId, origin }
+export function createRelyingParty({ webauthn: { rpId, origins } }: Settings): RelyingParty {
+  if (rpId === null) throw fail('passkey.not_configured')
+  return { rpId, origins }
 }
 
 /**

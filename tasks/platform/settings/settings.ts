@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Quotas } from '../../../sql/quotas/quotas.ts'
 import type { ReadKind } from '../../../sql/reads/slow-reads.ts'
 import { type AccountSettings, accountShape, buildAccountSettings } from '../../accounts/settings.ts'
+import { resolveWebauthn, type WebauthnSettings } from '../../accounts/webauthn.ts'
 import { AI_PROVIDERS, keySettingName, PROVIDERS } from '../../ai/providers.ts'
 import { type AiModel, type AiSettings, aiShape, buildAiSettings } from '../../ai/settings.ts'
 import {
@@ -172,6 +173,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Maximum number of concurrent event streams; 0 means no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
   readonly corsOrigins: ReadonlySet<string>
+  readonly webauthn: WebauthnSettings
   readonly workerProcesses: number
   readonly workerThreads: number
   /** Undefined means all queues. */
@@ -296,6 +298,12 @@ function buildServerSettings(env: Env, production: boolean) {
     firstAccountIsAdmin: !production && isLoopback(host) && env.ADMIN_EMAIL === undefined,
     webConcurrency: env.WEB_CONCURRENCY,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
+    webauthn: resolveWebauthn({
+      rpId: env.WEBAUTHN_RP_ID,
+      origins: env.WEBAUTHN_ORIGINS,
+      publicBaseUrl,
+      corsOrigins: env.CORS_ORIGINS ?? [],
+    }),
     validateSchemas: !production,
   } satisfies Partial<Settings>
 }
