@@ -55,3 +55,16 @@ export const readTemplate: ReadStatement<[name: string]> = {
   name: 'comms_template',
   text: `select comms_template_json(t)::text from comms_template t where t.name = $1`,
 }
+
+const Row = z.object({
+  channel: z.enum(['email', 'sms']),
+  subject: z.string().nullable(),
+  text: z.string().nullable(),
+  html: z.string().nullable(),
+  variables: z.array(z.object({ name: z.string(), default: z.string().optional() })),
+})
+
+/** Finds a template by its name. */
+export const findTemplate = (name: string): Query<z.output<typeof Row>> =>
+  sql.prepared('comms_template_row', Row)`
+    select channel, subject, text, html, variables from comms_template where name = ${name}`

@@ -7,19 +7,24 @@ import { emailChangeTokenOf } from './tokens.ts'
 /** Runs `accounts.email-change`. */
 export async function run(
   ctx: TaskContext,
-  { change_id: id, side }: { readonly change_id: string; readonly side: AddressSide },
+  {
+    change_id: id,
+    side,
+    redirect_to: redirectTo,
+  }: { readonly change_id: string; readonly side: AddressSide; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
   const { db, settings, secretKey } = ctx
   const found = await db.maybeOne(findPendingEmailChange(id, side))
   if (found === null || found.is_confirmed) return {}
   const token = emailChangeTokenOf(secretKey, side, id)
+  const target = { base: settings.publicBaseUrl, redirectTo }
   const hours = settings.verifyTokenSeconds / 3600
   const { old_email: old, new_email: address, full_name: name } = found
   if (side === 'old')
     await mailOnce(
       ctx,
       old,
-      composeOldAddressEmail({ name, address }, settings.publicBaseUrl, token, hours),
+      composeOldAddressEmail({ name, address }, target, token, hours),
       settings.verifyTokenSeconds,
     )
   else if (found.is_taken) await mailUnsolicited(ctx, address, composeAddressInUseEmail(address))
@@ -27,7 +32,7 @@ export async function run(
     await mailUnsolicited(
       ctx,
       address,
-      composeNewAddressEmail(address, settings.publicBaseUrl, token, hours),
+      composeNewAddressEmail(address, target, token, hours),
       settings.verifyTokenSeconds,
     )
   return {}

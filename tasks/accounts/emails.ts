@@ -1,4 +1,5 @@
 import { escapeMarkup } from '../formats/markup-text.ts'
+import type { AccountTemplate, TemplateValues } from './account-templates.ts'
 import { toOneLine, toPlainName } from './plain-name.ts'
 
 /** An email about an account or organization, as plain text and the same content in HTML. */
@@ -6,6 +7,17 @@ export interface Email {
   readonly subject: string
   readonly text: string
   readonly html: string
+  /** Template that replaces these texts, if admins have stored it. */
+  readonly template: AccountTemplate
+  readonly values: Readonly<Record<string, string | number | null>>
+}
+
+/** Where the links of an email lead. */
+export interface LinkTarget {
+  /** Public address of this service, for its own pages. */
+  readonly base: string
+  /** Page of an own front end, which receives the token as the query parameter `token`; absent without one. */
+  readonly redirectTo?: string | undefined
 }
 
 interface Link {
@@ -13,7 +25,9 @@ interface Link {
   readonly url: string
 }
 
-interface EmailContent {
+interface EmailContent<T extends AccountTemplate> {
+  readonly template: T
+  readonly values: TemplateValues<T>
   readonly subject: string
   readonly greeting: string | null
   /** Paragraphs that precede the link. */
@@ -32,14 +46,22 @@ export interface Recipient {
 }
 
 /** Returns the email with which an account verifies its address. */
-export function composeVerificationEmail(to: Recipient, base: string, token: string, hours: number): Email {
+export function composeVerificationEmail(
+  to: Recipient,
+  target: LinkTarget,
+  token: string,
+  hours: number,
+): Email {
+  const link = buildTokenUrl(target, 'verify-email', token)
   return composeEmail({
+    template: 'account.verify',
+    values: { name: toGreetingName(to.full_name), email: to.email, link, token, hours },
     subject: 'Verify your address',
     greeting: to.full_name,
     before: [
       `An account was registered with the address ${to.email}. Please confirm that it is yours. Confirmation deletes the account's API keys, passkeys, one-time codes and webhook endpoints, unless you are signed in or choose to keep them.`,
     ],
-    link: { label: 'Verify the address', url: buildTokenUrl(base, 'verify-email', token) },
+    link: { label: 'Verify the address', url: link },
     token,
     after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
@@ -48,18 +70,29 @@ export function composeVerificationEmail(to: Recipient, base: string, token: str
 /** Returns the email to an account's current address about a pending change of address. */
 export function composeOldAddressEmail(
   { name, address }: { readonly name: string | null; readonly address: string },
-  base: string,
+  target: LinkTarget,
   token: string,
   hours: number,
 ): Email {
+  const link = buildTokenUrl(target, 'email-change', token)
+  const refuseLink = buildTokenUrl(target, 'email-change/refuse', token, { action: 'refuse' })
   return composeEmail({
+    template: 'account.email-change-old',
+    values: {
+      name: toGreetingName(name),
+      new_email: address,
+      link,
+      refuse_link: refuseLink,
+      token,
+      hours,
+    },
     subject: 'Confirm your email address change',
     greeting: name,
     before: [
       `We received a request to change the address of your account to ${address}. The change takes effect once both addresses confirm it.`,
     ],
-    link: { label: 'Confirm the change', url: buildTokenUrl(base, 'email-change', token) },
-    alternativeLink: { label: 'Refuse the change', url: buildTokenUrl(base, 'email-change/refuse', token) },
+    link: { label: 'Confirm the change', url: link },
+    alternativeLink: { label: 'Refuse the change', url: refuseLink },
     token,
     after: [
       `This link is ${formatValidity(hours)}. If it was not you, refuse the change and set a new password: the request came from a session of your account.`,
@@ -71,14 +104,22 @@ export function composeOldAddressEmail(
  * Returns the email to the new address of a change. It names neither the account nor its owner, who may have mistyped
  * the address.
  */
-export function composeNewAddressEmail(address: string, base: string, token: string, hours: number): Email {
+export function composeNewAddressEmail(
+  address: string,
+  target: LinkTarget,
+  token: string,
+  hours: number,
+): Email {
+  const link = buildTokenUrl(target, 'email-change', token)
   return composeEmail({
+    template: 'account.email-change-new',
+    values: { email: address, link, token, hours },
     subject: 'Confirm your new address',
     greeting: null,
     before: [
       `We received a request to change the address of an account to ${address}. Please confirm that it is yours.`,
     ],
-    link: { label: 'Confirm the address', url: buildTokenUrl(base, 'email-change', token) },
+    link: { label: 'Confirm the address', url: link },
     token,
     after: [`This link is ${formatValidity(hours)}. If it was not you, ignore this email.`],
   })
@@ -87,6 +128,8 @@ export function composeNewAddressEmail(address: string, base: string, token: str
 /** Returns the email to the new address of a change if that address already has an account. */
 export function composeAddressInUseEmail(address: string): Email {
   return composeEmail({
+    template: 'account.email-in-use',
+    values: { email: address },
     subject: 'Your address already has an account',
     greeting: null,
     before: [
@@ -101,6 +144,8 @@ export function composeAddressInUseEmail(address: string): Email {
 /** Returns the email about a pending deletion; `at` is in UTC. */
 export function composeDeletionEmail({ email, full_name, at }: Recipient & { readonly at: string }): Email {
   return composeEmail({
+    template: 'account.deletion',
+    values: { name: toGreetingName(full_name), email, at },
     subject: 'Your account will be deleted',
     greeting: full_name,
     before: [
@@ -120,8 +165,11 @@ export function composeForcedDeletionEmail(
   account: number,
   subscriptions: readonly string[],
 ): Email {
-  const running = subscriptions.length === 0 ? '' : ` (${subscriptions.join(', ')})`
+  const names = subscriptions.join(', ')
+  const running = names === '' ? '' : ` (${names})`
   return composeEmail({
+    template: 'account.deletion-forced',
+    values: { name: toGreetingName(full_name), account_id: account, subscriptions: names },
     subject: 'An account was deleted, but its subscriptions may still run',
     greeting: full_name,
     before: [
@@ -152,6 +200,13 @@ export function composeNoticeEmail(
 ): Email {
   const [subject, text, remedy] = NOTICE_TEXTS[kind]
   return composeEmail({
+    template: 'account.notice',
+    values: {
+      name: toGreetingName(full_name),
+      email,
+      event: text,
+      credential: name === undefined ? null : toPlainName(name),
+    },
     subject,
     greeting: full_name,
     before: [`${text} ${email}${name === undefined ? '' : `: ${toOneLine(name)}`}.`],
@@ -164,17 +219,20 @@ export function composeNoticeEmail(
 /** Returns the email to reset a password. */
 export function composePasswordResetEmail(
   to: Recipient,
-  base: string,
+  target: LinkTarget,
   token: string,
   minutes: number,
 ): Email {
+  const link = buildTokenUrl(target, 'password-reset', token)
   return composeEmail({
+    template: 'account.reset',
+    values: { name: toGreetingName(to.full_name), email: to.email, link, token, minutes },
     subject: 'Set a new password',
     greeting: to.full_name,
     before: [
       `We received a request to reset the password of the account ${to.email}. A new password ends all sessions. It also deletes API keys and the webhook endpoints that they added, unless you choose to keep them.`,
     ],
-    link: { label: 'Set a new password', url: buildTokenUrl(base, 'password-reset', token) },
+    link: { label: 'Set a new password', url: link },
     token,
     after: [
       `This link is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email: your password stays the same.`,
@@ -190,16 +248,32 @@ export interface Invitation {
 }
 
 /** Returns the email that invites an address without an account. */
-export function composeInviteEmail(invite: Invitation, base: string, token: string, days: number): Email {
+export function composeInviteEmail(
+  invite: Invitation,
+  target: LinkTarget,
+  token: string,
+  days: number,
+): Email {
   const organization = toPlainName(invite.organization)
   const by = invite.invitedBy === null ? 'You are invited' : `${toPlainName(invite.invitedBy)} invites you`
+  const link = buildTokenUrl(target, 'accept-invite', token)
   return composeEmail({
+    template: 'account.invite',
+    values: {
+      organization,
+      invited_by: invite.invitedBy && toPlainName(invite.invitedBy),
+      role: invite.role,
+      email: invite.email,
+      link,
+      token,
+      days,
+    },
     subject: `You are invited to ${organization}`,
     greeting: null,
     before: [
       `${by} to join ${organization} as ${invite.role}. Register or sign in with the address ${invite.email} to accept.`,
     ],
-    link: { label: 'Accept the invite', url: buildTokenUrl(base, 'accept-invite', token) },
+    link: { label: 'Accept the invite', url: link },
     token,
     after: [`This link is valid for ${days} ${days === 1 ? 'day' : 'days'}.`],
   })
@@ -210,6 +284,13 @@ export function composeMemberAddedEmail(invite: Invitation): Email {
   const organization = toPlainName(invite.organization)
   const by = invite.invitedBy === null ? '' : ` by ${toPlainName(invite.invitedBy)}`
   return composeEmail({
+    template: 'account.member-added',
+    values: {
+      organization,
+      invited_by: invite.invitedBy && toPlainName(invite.invitedBy),
+      role: invite.role,
+      email: invite.email,
+    },
     subject: `You are a member of ${organization}`,
     greeting: null,
     before: [`Your account ${invite.email} was added to ${organization} as ${invite.role}${by}.`],
@@ -225,6 +306,8 @@ export function composeDisabledWebhookEmail(
   id: number,
 ): Email {
   return composeEmail({
+    template: 'account.webhook-disabled',
+    values: { name: toGreetingName(full_name), endpoint_id: id, url: toOneLine(url), since: failing_since },
     subject: 'Webhook endpoint disabled',
     greeting: full_name,
     before: [
@@ -240,12 +323,25 @@ export function composeDisabledWebhookEmail(
 
 const formatValidity = (hours: number): string => `valid for ${hours} ${hours === 1 ? 'hour' : 'hours'}`
 
-/** Puts the token after the `#`. Browsers do not send the fragment, so the token never appears in logs or referrers. */
-function buildTokenUrl(base: string, page: string, token: string): string {
-  return `${base}/${page}#token=${token}`
+/**
+ * Returns a link with a token. On this service's own pages the token follows the `#`: browsers do not send the
+ * fragment, so it never appears in logs or referrers. A front end gets it as a query parameter.
+ */
+function buildTokenUrl(
+  { base, redirectTo }: LinkTarget,
+  page: string,
+  token: string,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  if (redirectTo === undefined) return `${base}/${page}#token=${token}`
+  const url = new URL(redirectTo)
+  for (const [name, value] of Object.entries({ token, ...more })) url.searchParams.set(name, value)
+  return url.href
 }
 
-function composeEmail({
+function composeEmail<T extends AccountTemplate>({
+  template,
+  values,
   subject,
   greeting,
   before,
@@ -253,8 +349,9 @@ function composeEmail({
   alternativeLink,
   token,
   after,
-}: EmailContent): Email {
-  const greetingLine = `Hello${greeting === null ? '' : formatGreetingName(greeting)},`
+}: EmailContent<T>): Email {
+  const name = toGreetingName(greeting)
+  const greetingLine = name === null ? 'Hello,' : `Hello ${name},`
   const tokenLines = token === null ? [] : [`For programs, the token is: ${token}`]
   const links = [link, alternativeLink].filter((one) => one != null)
   const text = [
@@ -272,14 +369,16 @@ function composeEmail({
     subject,
     text: `${text.join('\n\n')}\n`,
     html: `<!doctype html><html lang="en"><body>${html.map((line) => `<p>${line}</p>`).join('')}</body></html>\n`,
+    template,
+    values,
   }
 }
 
 /**
- * Returns the name for the greeting after a space, or an empty string if the name looks like a link. Anyone can
- * register another person's address with any name.
+ * Returns the name for the greeting; null if there is none or it looks like a link. Anyone can register another
+ * person's address with any name.
  */
-function formatGreetingName(greeting: string): string {
-  const name = toPlainName(greeting)
-  return name === '' || name !== toOneLine(greeting) ? '' : ` ${name}`
+function toGreetingName(fullName: string | null): string | null {
+  const name = toPlainName(fullName ?? '')
+  return name === '' || name !== toOneLine(fullName ?? '') ? null : name
 }

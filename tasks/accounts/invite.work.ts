@@ -7,7 +7,7 @@ import { inviteTokenOf } from './tokens.ts'
 /** Runs `accounts.invite`. */
 export async function run(
   ctx: TaskContext,
-  { invite_id }: { readonly invite_id: number },
+  { invite_id, redirect_to }: { readonly invite_id: number; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
   const { db, settings, secretKey } = ctx
   const found = await db.maybeOne(findInviteMail(invite_id))
@@ -15,11 +15,10 @@ export async function run(
   const { email, role, organization, invited_by: invitedBy } = found
   const to = { email, role, organization, invitedBy }
   const token = inviteTokenOf(secretKey, invite_id, email)
+  const target = { base: settings.publicBaseUrl, redirectTo: redirect_to }
   const days = settings.inviteTokenSeconds / 86_400
   const mail =
-    found.status === 'accepted'
-      ? composeMemberAddedEmail(to)
-      : composeInviteEmail(to, settings.publicBaseUrl, token, days)
+    found.status === 'accepted' ? composeMemberAddedEmail(to) : composeInviteEmail(to, target, token, days)
   await mailUnsolicited(ctx, email, mail, settings.inviteTokenSeconds)
   return {}
 }

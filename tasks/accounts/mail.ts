@@ -1,8 +1,10 @@
 import { insertAccountMail } from '../../sql/comms/sends.ts'
+import { findTemplate } from '../../sql/comms/templates.ts'
 import { countRequest } from '../../sql/limits/limits.ts'
 import { sendOnce } from '../comms/send.ts'
 import { rejectSuppressedAddresses } from '../comms/suppression.ts'
 import type { TaskContext } from '../context.ts'
+import { renderAccountTemplate } from './account-templates.ts'
 import type { Email } from './emails.ts'
 import { digestOf } from './tokens.ts'
 
@@ -23,7 +25,8 @@ export async function mailOnce(
   tokenSeconds?: number,
 ): Promise<void> {
   const { job, providers } = ctx
-  await ctx.db.run(insertAccountMail(job.id, to, email.subject))
+  const message = await chooseText(ctx, email)
+  await ctx.db.run(insertAccountMail(job.id, to, message.subject))
   await sendOnce(ctx, job.id, ({ id, created_ms: dateMs }) => ({
     channel: 'email',
     isIdempotent: providers.comms.isEmailIdempotent,
@@ -31,9 +34,33 @@ export async function mailOnce(
     retryMs: tokenSeconds === undefined ? ctx.settings.email.retryMs : tokenSeconds * 1000,
     submit: async (request) => {
       await rejectSuppressedAddresses(ctx.db, [to])
-      return providers.comms.email({ id, dateMs, to: [to], ...email }, request)
+      return providers.comms.email({ id, dateMs, to: [to], ...message }, request)
     },
   }))
+}
+
+interface Text {
+  readonly subject: string
+  readonly text?: string
+  readonly html?: string
+}
+
+/** Returns the text of the stored template, or the built-in text if there is none or it cannot be rendered. */
+async function chooseText({ db, log }: TaskContext, email: Email): Promise<Text> {
+  const { template: name, values, subject, text, html } = email
+  const builtIn = { subject, text, html }
+  const stored = await db.maybeOne(findTemplate(name))
+  if (stored === null) return builtIn
+  const rendered = renderAccountTemplate(stored, values)
+  if ('problems' in rendered) {
+    log.warn({ template: name, problems: rendered.problems }, 'The template of an account email was not used')
+    return builtIn
+  }
+  return {
+    subject: rendered.subject!,
+    ...(rendered.text === null ? {} : { text: rendered.text }),
+    ...(rendered.html === null ? {} : { html: rendered.html }),
+  }
 }
 
 /**

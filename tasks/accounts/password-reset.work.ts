@@ -7,7 +7,7 @@ import { digestOf, mailedTokenOf } from './tokens.ts'
 /** Runs `accounts.password-reset`. */
 export async function run(
   ctx: TaskContext,
-  { email }: { readonly email: string },
+  { email, redirect_to }: { readonly email: string; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
   const { db, job, settings, secretKey } = ctx
   const to = await db.maybeOne(findRecipientByEmail(email))
@@ -22,8 +22,9 @@ export async function run(
     to.email,
   )
   if ((await db.maybeOne(stored)) === null) return {}
+  const target = { base: settings.publicBaseUrl, redirectTo: redirect_to }
   const minutes = settings.resetTokenSeconds / 60
-  const mail = composePasswordResetEmail(to, settings.publicBaseUrl, token, minutes)
+  const mail = composePasswordResetEmail(to, target, token, minutes)
   await mailUnsolicited(ctx, to.email, mail, settings.resetTokenSeconds)
   return {}
 }

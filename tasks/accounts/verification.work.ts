@@ -7,7 +7,7 @@ import { digestOf, mailedTokenOf } from './tokens.ts'
 /** Runs `accounts.verification`. */
 export async function run(
   ctx: TaskContext,
-  { account_id }: { readonly account_id: number },
+  { account_id, redirect_to }: { readonly account_id: number; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
   const { db, job, settings, secretKey } = ctx
   const to = await db.maybeOne(findRecipientById(account_id))
@@ -23,8 +23,9 @@ export async function run(
     to.email,
   )
   if ((await db.maybeOne(stored)) === null) return {}
+  const target = { base: settings.publicBaseUrl, redirectTo: redirect_to }
   const hours = settings.verifyTokenSeconds / 3600
-  const mail = composeVerificationEmail(to, settings.publicBaseUrl, token, hours)
+  const mail = composeVerificationEmail(to, target, token, hours)
   await mailUnsolicited(ctx, to.email, mail, settings.verifyTokenSeconds)
   return {}
 }

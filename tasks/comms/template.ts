@@ -55,7 +55,8 @@ export const SINGLE_LINE_RULE = 'must be one line without control characters'
  * Splits a text at its placeholders. The result alternates between texts and placeholder names, and starts with a text.
  */
 const splitAtPlaceholders = (text: string): readonly string[] => text.split(PLACEHOLDER_PATTERN)
-const placeholderNamesOf = (text: string): ReadonlySet<string> =>
+/** Returns the names of the placeholders in a text. */
+export const placeholderNamesOf = (text: string): ReadonlySet<string> =>
   new Set(splitAtPlaceholders(text).filter((_, n) => n % 2 === 1))
 
 /**

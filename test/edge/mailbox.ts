@@ -1,5 +1,6 @@
 import { sendDeletionMail } from '../../tasks/accounts/deletion-mail.task.ts'
 import { sendEmailChangeMail } from '../../tasks/accounts/email-change.task.ts'
+import { sendInviteMail } from '../../tasks/accounts/invite.task.ts'
 import { sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
@@ -14,13 +15,20 @@ export interface Mail {
   readonly subject: string
   /** The token in the mail, or an empty string. */
   readonly token: string
+  readonly text: string
+  readonly html: string | undefined
 }
 
 const MAIL_TASKS: Readonly<Record<string, { run(context: never, payload: never): Promise<unknown> }>> =
   Object.fromEntries(
-    [sendDeletionMail, sendEmailChangeMail, sendNoticeMail, sendPasswordResetMail, sendVerification].map(
-      (task) => [task.name, task],
-    ),
+    [
+      sendDeletionMail,
+      sendEmailChangeMail,
+      sendInviteMail,
+      sendNoticeMail,
+      sendPasswordResetMail,
+      sendVerification,
+    ].map((task) => [task.name, task]),
   )
 
 /** Returns a function that runs the pending mail jobs in place of a worker and returns the mails. */
@@ -34,9 +42,9 @@ export function createMailbox({ db, query }: TestDatabase) {
     for (const { id, name, payload } of jobs as { id: string; name: string; payload: never }[]) {
       if (done.has(id)) continue
       done.add(id)
-      const deliver = async ({ to, subject, text }: EmailMessage): Promise<void> => {
-        const token = /token is: (\S+)/.exec(text!)?.[1] ?? ''
-        mails.push({ jobId: id, to: to[0]!, subject, token })
+      const deliver = async ({ to, subject, text = '', html }: EmailMessage): Promise<void> => {
+        const token = /token is: (\S+)/.exec(text)?.[1] ?? ''
+        mails.push({ jobId: id, to: to[0]!, subject, token, text, html })
       }
       const context = createMailContext({ db }, id, { secretKey: SECRET, deliver })
       await MAIL_TASKS[name]!.run(context as never, payload)

@@ -16,11 +16,16 @@ const invite = { email: 'a@example.com', organization: 'Mill', role: 'member', i
 
 test('every link in mail leads to an existing page and keeps its token out of requests', async () => {
   const emails = [
-    composeVerificationEmail(recipient, 'http://mill.example.com', 'a-token', 24),
-    composePasswordResetEmail(recipient, 'http://mill.example.com', 'a-token', 60),
-    composeInviteEmail(invite, 'http://mill.example.com', 'a-token', 14),
-    composeOldAddressEmail({ name: null, address: 'b@c' }, 'http://mill.example.com', 'a-token', 24),
-    composeNewAddressEmail('b@c', 'http://mill.example.com', 'a-token', 24),
+    composeVerificationEmail(recipient, { base: 'http://mill.example.com' }, 'a-token', 24),
+    composePasswordResetEmail(recipient, { base: 'http://mill.example.com' }, 'a-token', 60),
+    composeInviteEmail(invite, { base: 'http://mill.example.com' }, 'a-token', 14),
+    composeOldAddressEmail(
+      { name: null, address: 'b@c' },
+      { base: 'http://mill.example.com' },
+      'a-token',
+      24,
+    ),
+    composeNewAddressEmail('b@c', { base: 'http://mill.example.com' }, 'a-token', 24),
   ]
   for (const mail of emails) {
     const [link, ...others] = mail.text.match(/http:\S+/g)!.map((url) => new URL(url)) as [URL]

@@ -18,6 +18,7 @@ import { toPlainName } from '../../tasks/accounts/plain-name.ts'
 import { createRunOptions } from '../runs.ts'
 
 const BASE = 'https://service.example/base'
+const TARGET = { base: BASE }
 const TOKEN = 'tok-EN_123.abc'
 const createRecipient = (full_name: string | null) => ({ email: 'reader@example.com', full_name })
 const createInvitation = (more: object = {}) => ({
@@ -29,11 +30,12 @@ const createInvitation = (more: object = {}) => ({
 })
 
 const EMAILS: Record<string, (name: string) => Email> = {
-  'verify-email': (name) => composeVerificationEmail(createRecipient(name), BASE, TOKEN, 24),
-  'password-reset': (name) => composePasswordResetEmail(createRecipient(name), BASE, TOKEN, 60),
-  'email-change': (name) => composeOldAddressEmail({ name, address: 'reader@example.com' }, BASE, TOKEN, 24),
+  'verify-email': (name) => composeVerificationEmail(createRecipient(name), TARGET, TOKEN, 24),
+  'password-reset': (name) => composePasswordResetEmail(createRecipient(name), TARGET, TOKEN, 60),
+  'email-change': (name) =>
+    composeOldAddressEmail({ name, address: 'reader@example.com' }, TARGET, TOKEN, 24),
   'accept-invite': (name) =>
-    composeInviteEmail(createInvitation({ organization: name, invitedBy: name }), BASE, TOKEN, 14),
+    composeInviteEmail(createInvitation({ organization: name, invitedBy: name }), TARGET, TOKEN, 14),
 }
 const sendAdded = (name: string): Email =>
   composeMemberAddedEmail(createInvitation({ organization: name, invitedBy: name }))
@@ -71,28 +73,31 @@ describe('emails', () => {
 
   test('emails state their lifetime, and what to do otherwise', () => {
     assert.match(
-      composeVerificationEmail(createRecipient(null), BASE, TOKEN, 1).text,
+      composeVerificationEmail(createRecipient(null), TARGET, TOKEN, 1).text,
       /valid for 1 hour\. If it was not you, ignore this email/,
     )
-    assert.match(composeVerificationEmail(createRecipient(null), BASE, TOKEN, 24).text, /valid for 24 hours/)
     assert.match(
-      composePasswordResetEmail(createRecipient(null), BASE, TOKEN, 1).text,
+      composeVerificationEmail(createRecipient(null), TARGET, TOKEN, 24).text,
+      /valid for 24 hours/,
+    )
+    assert.match(
+      composePasswordResetEmail(createRecipient(null), TARGET, TOKEN, 1).text,
       /valid once, for 1 minute\./,
     )
     assert.match(
-      composePasswordResetEmail(createRecipient(null), BASE, TOKEN, 60).text,
+      composePasswordResetEmail(createRecipient(null), TARGET, TOKEN, 60).text,
       /for 60 minutes\. If it was not you, ignore this email/,
     )
-    assert.match(composeInviteEmail(createInvitation(), BASE, TOKEN, 1).text, /valid for 1 day\./)
+    assert.match(composeInviteEmail(createInvitation(), TARGET, TOKEN, 1).text, /valid for 1 day\./)
     assert.match(
-      composeInviteEmail(createInvitation({ invitedBy: null }), BASE, TOKEN, 2).text,
+      composeInviteEmail(createInvitation({ invitedBy: null }), TARGET, TOKEN, 2).text,
       /You are invited to join Acme/,
     )
-    const old = composeOldAddressEmail({ name: null, address: 'next@example.com' }, BASE, TOKEN, 1).text
+    const old = composeOldAddressEmail({ name: null, address: 'next@example.com' }, TARGET, TOKEN, 1).text
     assert.match(old, /change the address of your account to next@example\.com\./)
     assert.match(old, /valid for 1 hour\. If it was not you, refuse the change and set a new password/)
     assert.ok(old.includes(`Refuse the change: ${BASE}/email-change/refuse#token=${TOKEN}`))
-    const next = composeNewAddressEmail('next@example.com', BASE, TOKEN, 24)
+    const next = composeNewAddressEmail('next@example.com', TARGET, TOKEN, 24)
     assert.match(next.text, /to next@example\.com\. Please confirm.*valid for 24 hours\. If it was not you/s)
     assert.ok(next.text.includes(`Confirm the address: ${BASE}/email-change#token=${TOKEN}`))
     const leaving = composeDeletionEmail({ ...createRecipient('Ann'), at: '2026-01-02 03:04' })
@@ -115,7 +120,7 @@ describe('emails', () => {
 
   test('an email greets by name, unless there is none or it looks like a link', () => {
     const greeting = (name: string | null): string =>
-      composePasswordResetEmail(createRecipient(name), BASE, TOKEN, 60).text.split('\n')[0]!
+      composePasswordResetEmail(createRecipient(name), TARGET, TOKEN, 60).text.split('\n')[0]!
     for (const name of ['Ann Reader', 'Zoë O’Hara-Ünal', 'J. R. Tolkien', '李小龙', 'नाम', '👩‍👩‍👧'])
       assert.equal(greeting(name), `Hello ${name},`)
     for (const name of [

@@ -13,6 +13,7 @@ import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.task.ts'
+import { RedirectTo } from '../../../tasks/accounts/links.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
@@ -22,6 +23,7 @@ import { type Answer, answerJson, type Input, route, type Writes } from '../../p
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { acceptPendingInvites } from '../orgs/access.ts'
 import { checkProof, isFailure, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
+import { resolveRedirect } from './redirects.ts'
 import { Detail, MailedToken } from './shapes.ts'
 
 const EmailChange = z
@@ -35,7 +37,7 @@ const EmailChange = z
   .meta({ id: 'EmailChange' })
 
 const EmailChangeRequest = z
-  .strictObject({ email: AccountAddress, ...proofFields })
+  .strictObject({ email: AccountAddress, redirect_to: RedirectTo, ...proofFields })
   .meta({ id: 'EmailChangeRequest' })
 
 const Confirmation = z.strictObject({ token: MailedToken }).meta({ id: 'EmailChangeConfirmation' })
@@ -47,7 +49,7 @@ export const emailRoutes = [
     path: '/me/email',
     summary: 'Request an email change',
     description: `Emails one token to the current address and one to the new address. The address changes once both \
-tokens are used, within \`VERIFY_TOKEN_HOURS\`. Replaces a pending change. ${PROOF_DESCRIPTION} The response does not reveal \
+tokens are used, within \`VERIFY_TOKEN_HOURS\`. Replaces a pending change. With \`redirect_to\`, the link that refuses also has \`action=refuse\`. ${PROOF_DESCRIPTION} The response does not reveal \
 whether the new address already has an account; if it has, the email to it says that the change cannot be confirmed. An \
 address gets at most ten such emails an hour.`,
     body: EmailChangeRequest,
@@ -136,6 +138,7 @@ type BeginInput = Input<undefined, undefined, z.output<typeof EmailChangeRequest
 async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof EmailChange>>> {
   const { body, caller, edge, requestId } = input
   const { secretKey, settings } = edge
+  const redirect = resolveRedirect(edge, body)
   const proof = await checkProof(input, body)
   return input.transaction(async (tx) => {
     const identity = await proof.confirm(tx)
@@ -156,7 +159,12 @@ async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof Ema
     const eventFields = { accountId: caller.id, data: { email: body.email } }
     await tx.run(appendAuditEvent(input, 'account.email_change_requested', eventFields))
     const options = { ownerId: null, requestId, settings }
-    const payloads = ADDRESS_SIDES.map((side) => ({ account_id: caller.id, change_id: id, side }))
+    const payloads = ADDRESS_SIDES.map((side) => ({
+      account_id: caller.id,
+      change_id: id,
+      side,
+      ...redirect,
+    }))
     const mails = await enqueueMany(tx, sendEmailChangeMail, payloads, options)
     tx.afterCommit(() => {
       for (const { jobId } of mails) edge.publisher.notify(jobId)

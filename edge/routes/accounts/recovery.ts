@@ -18,6 +18,7 @@ import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits/limits.ts'
 import { lockInvites } from '../../../sql/orgs/invites.ts'
+import { RedirectTo } from '../../../tasks/accounts/links.ts'
 import { sendPasswordResetMail } from '../../../tasks/accounts/password-reset.task.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
@@ -30,6 +31,7 @@ import { appendAuditEvent, buildAuditEvent, type EventRequest } from '../../pipe
 import { acceptPendingInvites } from '../orgs/access.ts'
 import { readRefreshCookie } from './cookies.ts'
 import { checkProof, factorFields, isFailure, PROOF_ERRORS } from './proof.ts'
+import { resolveRedirect } from './redirects.ts'
 import { CurrentPassword, Detail, MailedToken, PASSWORD_ERRORS, Password } from './shapes.ts'
 
 /** Routes that recover passwords and verify email addresses. */
@@ -42,17 +44,20 @@ export const recoveryRoutes = [
       'Emails a token that sets a new password. An address gets at most ten such emails an hour. The response reveals neither \
 that limit nor whether the address has an account.',
     auth: 'public',
-    body: z.strictObject({ email: AccountAddress }).meta({ id: 'PasswordResetRequest' }),
+    body: z
+      .strictObject({ email: AccountAddress, redirect_to: RedirectTo })
+      .meta({ id: 'PasswordResetRequest' }),
     response: Detail,
     sideEffect: true,
     limit: 'passwordReset',
     handle: (input) => {
       const { body, edge, requestId } = input
+      const payload = { email: body.email, ...resolveRedirect(edge, body) }
       // The job looks up the account, so that this request takes the same time for every address.
       const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
         await tx.run(appendAuditEvent(input, 'account.password_reset_requested', {}))
-        const { jobId } = await enqueue(tx, sendPasswordResetMail, { email: body.email }, options)
+        const { jobId } = await enqueue(tx, sendPasswordResetMail, payload, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
         return { detail: 'If the address has an account, an email with a reset token is on its way' }
       })
@@ -181,18 +186,21 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
     path: '/resend-verification',
     summary: 'Email a new verification token to the caller',
     description: 'An address gets at most ten such emails an hour.',
+    body: z.strictObject({ redirect_to: RedirectTo }).meta({ id: 'VerificationResend' }).default({}),
     response: Detail,
     sideEffect: true,
     limit: 'passwordReset',
-    handle: ({ caller, edge, requestId, transaction }) =>
-      transaction(async (tx) => {
+    handle: ({ body, caller, edge, requestId, transaction }) => {
+      const redirect = resolveRedirect(edge, body)
+      return transaction(async (tx) => {
         if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
           return { detail: 'The address is already verified' }
         const options = { ownerId: null, requestId, settings: edge.settings }
-        const { jobId } = await enqueue(tx, sendVerification, { account_id: caller.id }, options)
+        const { jobId } = await enqueue(tx, sendVerification, { account_id: caller.id, ...redirect }, options)
         tx.afterCommit(() => edge.publisher.notify(jobId))
         return { detail: 'An email with a verification token is on its way' }
-      }),
+      })
+    },
   }),
 ]
 

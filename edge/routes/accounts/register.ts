@@ -5,6 +5,7 @@ import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { lockInvites } from '../../../sql/orgs/invites.ts'
+import { RedirectTo } from '../../../tasks/accounts/links.ts'
 import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
 import { AccountAddress } from '../../../tasks/platform/email-address.ts'
@@ -14,6 +15,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { buildAuditEvent } from '../../pipeline/write/audit.ts'
 import { acceptPendingInvites, findInviteByToken } from '../orgs/access.ts'
+import { resolveRedirect } from './redirects.ts'
 import { MailedToken, PASSWORD_ERRORS, Password, User } from './shapes.ts'
 import { beginSession, buildSessionCookies } from './sign-in.ts'
 
@@ -25,6 +27,7 @@ const NewUser = z
     is_active: z.boolean().default(true),
     setup_token: z.string().max(100).nullish(),
     invite_token: MailedToken.nullish(),
+    redirect_to: RedirectTo,
   })
   .meta({ id: 'UserCreate' })
 
@@ -63,6 +66,7 @@ async function register(
   const { body, edge, exchange, requestId } = input
   if (body.invite_token) await requireInvite(edge, edge.db, body.email, body.invite_token)
   else if (!edge.settings.registrationEnabled && !body.setup_token) throw fail('auth.registration_closed')
+  const redirect = resolveRedirect(edge, body)
   await requireAllowedPassword(edge, body.password, body.email)
   const passwordHash = await edge.passwords.hash(body.password)
   return input.transaction(async (tx) => {
@@ -88,7 +92,7 @@ async function register(
       events.push(...(await acceptPendingInvites(tx, from, id, body.email)))
     await tx.run(appendAudit(events))
     const options = { ownerId: null, requestId, settings: edge.settings }
-    const mail = await enqueue(tx, sendVerification, { account_id: id }, options)
+    const mail = await enqueue(tx, sendVerification, { account_id: id, ...redirect }, options)
     tx.afterCommit(() => {
       edge.publisher.notify(mail.jobId)
       if (isFirst) edge.log.warn({ account: id }, 'The registered account became the first admin')

@@ -9,7 +9,9 @@ import {
   type TemplateRow,
 } from '../../../sql/comms/templates.ts'
 import { fail } from '../../../sql/errors.ts'
+import { ACCOUNT_TEMPLATE_NAMES, validateAccountTemplate } from '../../../tasks/accounts/account-templates.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
+import { failInvalidInput } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
@@ -29,7 +31,8 @@ export const templateRoutes = [
     path: '/templates',
     auth: 'admin',
     summary: 'Add a template for emails or text messages',
-    description: PLACEHOLDER_RULES,
+    description: `${PLACEHOLDER_RULES} A template named ${ACCOUNT_TEMPLATE_NAMES.map((name) => `\`${name}\``).join(', ')} \
+replaces the text of that email.`,
     body: NewTemplate,
     response: Template,
     status: 201,
@@ -38,6 +41,7 @@ export const templateRoutes = [
     handle: (input) =>
       input.transaction(async (tx) => {
         const { name, ...fields } = input.body
+        requireUsable(name, fields)
         const { json: text } = await tx.one(insertTemplate(name, toTemplateRow(fields)))
         await tx.run(appendAuditEvent(input, 'template.created', { data: { name } }))
         return answerJson(text)
@@ -85,6 +89,7 @@ export const templateRoutes = [
     handle: (input) =>
       input.transaction(async (tx) => {
         const { name } = input.params
+        requireUsable(name, input.body)
         const replaced = await tx.maybeOne(replaceTemplate(name, toTemplateRow(input.body)))
         if (replaced === null) throw fail('template.missing', { name })
         await tx.run(appendAuditEvent(input, 'template.updated', { data: { name } }))
@@ -127,6 +132,13 @@ export const templateRoutes = [
     },
   }),
 ]
+
+/** @throws request.invalid if an account email could not use the template under its reserved name. */
+function requireUsable(name: string, fields: z.output<typeof TemplateChange>): void {
+  const problems = validateAccountTemplate(name, fields)
+  if (problems.length > 0)
+    throw failInvalidInput(problems.map(({ path, msg }) => ({ loc: ['body', ...path], msg, type: 'custom' })))
+}
 
 /** Converts fields to the row of a template, in which absent parts are null. */
 function toTemplateRow(fields: z.output<typeof TemplateChange>): TemplateRow {

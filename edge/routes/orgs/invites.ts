@@ -18,11 +18,13 @@ import {
 } from '../../../sql/orgs/invites.ts'
 import { insertMember, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { sendInviteMail } from '../../../tasks/accounts/invite.task.ts'
+import { RedirectTo } from '../../../tasks/accounts/links.ts'
 import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { appendAuditEvent, buildAuditEvent } from '../../pipeline/write/audit.ts'
+import { resolveRedirect } from '../accounts/redirects.ts'
 import {
   addTokensToInvites,
   addTokenToInvite,
@@ -38,7 +40,7 @@ import {
 import { Invite, InviteParams, OrgParams, PAGE_SIZES, RoleName } from './shapes.ts'
 
 const NewInvite = z
-  .strictObject({ email: AccountAddress, role: RoleName.default('member') })
+  .strictObject({ email: AccountAddress, role: RoleName.default('member'), redirect_to: RedirectTo })
   .meta({ id: 'InviteCreate' })
 
 const PENDING_ERRORS = [
@@ -113,6 +115,7 @@ except for admins. An address gets at most ten such emails an hour.`,
     description: `Its token stays the same, so the link of the earlier email also works until the new expiry. An expired \
 invite cannot be resent: invite the address again. Counts as an invite for \`RATE_LIMIT_INVITE\`.`,
     params: InviteParams,
+    body: z.strictObject({ redirect_to: RedirectTo }).meta({ id: 'InviteResend' }).default({}),
     response: Invite,
     errors: PENDING_ERRORS,
     sideEffect: true,
@@ -121,13 +124,14 @@ invite cannot be resent: invite the address again. Counts as an invite for \`RAT
     addUnstored: addTokenToInvite,
     handle: (input) =>
       changeOrganization(input, 'admin', async (tx, ownRole) => {
-        const { edge, params } = input
+        const { body, edge, params } = input
+        const redirect = resolveRedirect(edge, body)
         const { id, email, organization_id: organizationId } = await requirePendingInvite(tx, params, ownRole)
         const renewed = await tx.one(renewInvite(id, edge.settings.inviteTokenSeconds))
         await tx.run(
           appendAuditEvent(input, 'invite.resent', { organizationId, data: { invite: id, email } }),
         )
-        await enqueueInviteMail(tx, input, id)
+        await enqueueInviteMail(tx, input, id, redirect)
         return answerJson(renewed.json)
       }),
   }),
@@ -139,6 +143,7 @@ type InviteInput = OrgInput<{ org_id: number }, unknown, z.output<typeof NewInvi
 async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answer<z.input<typeof Invite>>> {
   const { params, body, caller, edge } = input
   const { org_id: organizationId } = params
+  const redirect = resolveRedirect(edge, body)
   await tx.run(lockAddress(body.email))
   const ownRole = await lockForRole(tx, input, 'admin')
   const role = parseRole(body.role)
@@ -165,7 +170,7 @@ async function inviteAddress(tx: Transaction, input: InviteInput): Promise<Answe
     )
   }
   await tx.run(appendAudit(events))
-  await enqueueInviteMail(tx, input, created.id)
+  await enqueueInviteMail(tx, input, created.id, redirect)
   return answerJson(created.json)
 }
 
@@ -173,9 +178,10 @@ async function enqueueInviteMail(
   tx: Transaction,
   { edge, requestId }: Pick<OrgInput, 'edge' | 'requestId'>,
   id: number,
+  redirect: ReturnType<typeof resolveRedirect>,
 ): Promise<void> {
   const options = { ownerId: null, requestId, settings: edge.settings }
-  const { jobId } = await enqueue(tx, sendInviteMail, { invite_id: id }, options)
+  const { jobId } = await enqueue(tx, sendInviteMail, { invite_id: id, ...redirect }, options)
   tx.afterCommit(() => edge.publisher.notify(jobId))
 }
 
