@@ -86,7 +86,7 @@ create table account_token (
   constraint account_token_digest_key UNIQUE (digest),
   constraint account_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint account_token_digest_check CHECK ((length(digest) = 32)),
-  constraint account_token_kind_check CHECK ((kind = ANY (ARRAY['reset'::text, 'verify'::text])))
+  constraint account_token_kind_check CHECK ((kind = ANY (ARRAY['reset'::text, 'verify'::text, 'sign_in'::text])))
 );
 
 create table account_totp (

@@ -4,6 +4,7 @@ import { sendEmailChangeMail } from './accounts/email-change.task.ts'
 import { exportAccount } from './accounts/export.task.ts'
 import { sendForcedDeletionMail } from './accounts/forced-deletion-mail.task.ts'
 import { sendInviteMail } from './accounts/invite.task.ts'
+import { sendMagicLink } from './accounts/magic-link.task.ts'
 import { sendNoticeMail } from './accounts/notice.task.ts'
 import { sendPasswordResetMail } from './accounts/password-reset.task.ts'
 import { purgeAccounts } from './accounts/purge.task.ts'
@@ -81,6 +82,7 @@ export const tasks: readonly AnyTask[] = [
   lookUpObject,
   measureTables,
   noop,
+  sendMagicLink,
   sendPasswordResetMail,
   synthesizePreview,
   purgeCollections,

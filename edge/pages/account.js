@@ -62,6 +62,14 @@ const PAGES = {
     requests: (invite_token, { full_name, ...values }) => [['/api/v1/auth/register', { ...values, full_name: full_name || null, invite_token }]],
     done: 'Your account is ready. If the service accepts invites for verified addresses only, open the link of the verification email.',
   },
+  '/magic-link': {
+    title: 'Sign in',
+    intro: 'This link signs in to your account, once.',
+    send: 'Sign in',
+    fields: [['code', 'Authenticator code or recovery code', 'text', 'one-time-code', 6, 'on demand']],
+    requests: (token, { code }) => [['/api/v1/auth/magic-link', { token, ...factorOf(code) }]],
+    next: '/monitor',
+  },
   '/accept-invite': {
     title: 'Accept the invite',
     intro: 'Sign in with the invited address.',

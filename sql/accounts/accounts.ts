@@ -162,7 +162,7 @@ export const findCredentialsById = (id: number): Query<z.output<typeof OwnCreden
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
     where a.id = ${id} and a.deleted_at is null`
 
-export type MailedTokenKind = 'reset' | 'verify'
+export type MailedTokenKind = 'reset' | 'verify' | 'sign_in'
 
 const Recipient = z.object({
   id: z.number(),

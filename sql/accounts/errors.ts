@@ -70,6 +70,8 @@ export const accountErrors = {
   'account.totp_off': { detail: 'One-time codes are not enabled' },
   'account.totp_unbegun': { detail: 'Call POST /api/v1/auth/totp first; it returns the secret' },
   'account.totp_code': { detail: "The code is incorrect; check the device's clock" },
+  'auth.magic_links_off': { detail: 'Sign-in by emailed links is disabled' },
+  'auth.sign_in_changed': { detail: 'The account changed during the sign-in; try again' },
   'auth.token_expired': { detail: 'The access token has expired' },
   'auth.token_invalid': { detail: 'The access token is invalid, or its session has ended' },
 } as const

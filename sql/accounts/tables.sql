@@ -105,7 +105,7 @@ create table account_token (
   used_at timestamptz,
   constraint account_token_pkey primary key (id),
   constraint account_token_digest_key unique (digest),
-  constraint account_token_kind_check check (kind in ('reset', 'verify')),
+  constraint account_token_kind_check check (kind in ('reset', 'verify', 'sign_in')),
   constraint account_token_digest_check check (length(digest) = 32),
   constraint account_token_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );

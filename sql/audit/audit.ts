@@ -23,6 +23,7 @@ export const AUDIT_KINDS = [
   'account.password_changed',
   'account.password_reset_requested',
   'account.password_reset',
+  'account.magic_link_requested',
   'account.email_change_requested',
   'account.email_change_confirmed',
   'account.email_change_refused',

@@ -17,6 +17,10 @@ const RESERVED_PREFIX = 'account.'
 const ACCOUNT_TEMPLATES = {
   'account.verify': { variables: ['name', 'email', 'link', 'token', 'hours'], required: ['link', 'token'] },
   'account.reset': { variables: ['name', 'email', 'link', 'token', 'minutes'], required: ['link', 'token'] },
+  'account.magic-link': {
+    variables: ['name', 'email', 'link', 'token', 'minutes'],
+    required: ['link', 'token'],
+  },
   'account.email-change-old': {
     variables: ['name', 'new_email', 'link', 'refuse_link', 'token', 'hours'],
     required: ['link', 'token'],

@@ -240,6 +240,28 @@ export function composePasswordResetEmail(
   })
 }
 
+/** Returns the email with a link that signs in. */
+export function composeMagicLinkEmail(
+  to: Recipient,
+  target: LinkTarget,
+  token: string,
+  minutes: number,
+): Email {
+  const link = buildTokenUrl(target, 'magic-link', token)
+  return composeEmail({
+    template: 'account.magic-link',
+    values: { name: toGreetingName(to.full_name), email: to.email, link, token, minutes },
+    subject: 'Sign in',
+    greeting: to.full_name,
+    before: [`We received a request to sign in to the account ${to.email}.`],
+    link: { label: 'Sign in', url: link },
+    token,
+    after: [
+      `This link is valid once, for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. If it was not you, ignore this email.`,
+    ],
+  })
+}
+
 export interface Invitation {
   readonly email: string
   readonly organization: string

@@ -28,6 +28,7 @@ export const accountShape = {
   SESSION_MAX_DAYS: countField(0, 0, 3650),
   RESET_TOKEN_MINUTES: countField(60, 1, 10_080),
   VERIFY_TOKEN_HOURS: countField(24, 1, 8760),
+  MAGIC_LINK_MINUTES: countField(15, 0, 1440),
   INVITE_TOKEN_DAYS: countField(14, 1, 365),
   ACCOUNT_DELETION_DAYS: countField(7, 0, 365),
   PASSWORD_MIN_LENGTH: countField(8, 8, 128),
@@ -70,6 +71,8 @@ export interface AccountSettings {
   readonly resetTokenSeconds: number
   readonly verifyTokenSeconds: number
   readonly inviteTokenSeconds: number
+  /** Lifetime of links that sign in; null if they are disabled. */
+  readonly magicLinkSeconds: number | null
   /** Number of days in which an account can cancel its own deletion; 0 means immediate deletion. */
   readonly accountDeletionDays: number
   readonly passwordRules: PasswordRules
@@ -95,6 +98,7 @@ export function buildAccountSettings(env: z.output<typeof AccountEnvironment>): 
     sessionMaxSeconds: env.SESSION_MAX_DAYS * 86_400 || null,
     resetTokenSeconds: env.RESET_TOKEN_MINUTES * 60,
     verifyTokenSeconds: env.VERIFY_TOKEN_HOURS * 3600,
+    magicLinkSeconds: env.MAGIC_LINK_MINUTES * 60 || null,
     inviteTokenSeconds: env.INVITE_TOKEN_DAYS * 86_400,
     accountDeletionDays: env.ACCOUNT_DELETION_DAYS,
     passwordRules: {

@@ -23,6 +23,8 @@ const REQUESTS = {
     api.post(`${AUTH}/register`, { json: { email: createEmail(), password: PASSWORD, ...more } }),
   'password reset': (more: object) =>
     api.post(`${AUTH}/password-reset/request`, { json: { email: resetEmail, ...more } }),
+  'magic link': (more: object) =>
+    api.post(`${AUTH}/magic-link/request`, { json: { email: resetEmail, ...more } }),
   resend: async (more: object) =>
     api.post(`${AUTH}/resend-verification`, { token: (await newcomer()).token, json: more }),
   'email change': (more: object) =>

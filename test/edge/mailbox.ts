@@ -1,6 +1,7 @@
 import { sendDeletionMail } from '../../tasks/accounts/deletion-mail.task.ts'
 import { sendEmailChangeMail } from '../../tasks/accounts/email-change.task.ts'
 import { sendInviteMail } from '../../tasks/accounts/invite.task.ts'
+import { sendMagicLink } from '../../tasks/accounts/magic-link.task.ts'
 import { sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
@@ -25,6 +26,7 @@ const MAIL_TASKS: Readonly<Record<string, { run(context: never, payload: never):
       sendDeletionMail,
       sendEmailChangeMail,
       sendInviteMail,
+      sendMagicLink,
       sendNoticeMail,
       sendPasswordResetMail,
       sendVerification,

@@ -185,6 +185,9 @@ const accounts: Record<string, MakeRequest> = {
       token: await world.createMailedToken('reset', (await world.createAccount()).id),
       new_password: PASSWORD,
     }),
+  'POST /api/v1/auth/magic-link/request': (world) => json({ email: `${world.createName()}@example.com` }),
+  'POST /api/v1/auth/magic-link': async (world) =>
+    json({ token: await world.createMailedToken('sign_in', (await world.createAccount()).id) }),
   'POST /api/v1/auth/change-password': async (world, caller) => {
     await world.setUpTotp(caller, null)
     return json({ current_password: PASSWORD, new_password: PASSWORD })

@@ -46,6 +46,8 @@ PATCH  /api/v1/auth/passkeys/:passkey_id                  401   200   404   404 
 DELETE /api/v1/auth/passkeys/:passkey_id                  401   204   404   404   404
 POST   /api/v1/auth/password-reset/request                200   200   200   200   200
 POST   /api/v1/auth/password-reset/confirm                200   200   200   200   200
+POST   /api/v1/auth/magic-link/request                    200   200   200   200   200
+POST   /api/v1/auth/magic-link                            200   200   200   200   200
 POST   /api/v1/auth/change-password                       401   200   200   200   200
 POST   /api/v1/auth/verify-email                          200   200   200   200   200
 POST   /api/v1/auth/resend-verification                   401   200   200   200   200
@@ -243,6 +245,7 @@ GET    /setup                                             200   200   200   200 
 GET    /verify-email                                      200   200   200   200   200
 GET    /email-change                                      200   200   200   200   200
 GET    /email-change/refuse                               200   200   200   200   200
+GET    /magic-link                                        200   200   200   200   200
 GET    /password-reset                                    200   200   200   200   200
 GET    /register                                          200   200   200   200   200
 GET    /accept-invite                                     200   200   200   200   200

@@ -84,7 +84,7 @@ interface ComparedAnswer {
 }
 
 async function sendWithKey(operation: string, ask: RequestParts, key: string): Promise<ComparedAnswer> {
-  const isPublic = /register|password-reset/.test(operation)
+  const isPublic = /register|password-reset|magic-link/.test(operation)
   const isForAdmins = /llm\/sync|schedules|queues|workers|jobs\/bulk|comms\/templates|users\/import/.test(
     operation,
   )

@@ -132,6 +132,7 @@ test('an empty environment has the documented defaults', () => {
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: undefined,
     ...{ ocrLanguages: 'eng', visionProvider: 'tesseract' as const },
+    magicLinkSeconds: 900,
     webauthn: { rpId: null, origins: [] },
     llmCatalogUrl: 'https://models.dev/api.json',
     logLevel: 'info',

@@ -26,6 +26,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'auth.session': 403,
   'auth.key_organization': 403,
   'auth.registration_closed': 403,
+  'auth.magic_links_off': 403,
+  'auth.sign_in_changed': 409,
   'auth.totp_required': 401,
   'auth.totp_wrong': 401,
   'auth.proof_required': 403,

@@ -5,6 +5,7 @@ import { exportRoutes } from './exports.ts'
 import { importRoute } from './import.ts'
 import { acceptInviteRoute } from './invites.ts'
 import { keyRoutes } from './keys.ts'
+import { magicLinkRoutes } from './magic-link.ts'
 import { passkeyRoutes } from './passkeys.ts'
 import { quotaRoutes } from './quotas.ts'
 import { recoveryRoutes } from './recovery.ts'
@@ -20,6 +21,7 @@ export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   ...quotaRoutes,
   ...totpRoutes,
   ...passkeyRoutes,
+  ...magicLinkRoutes,
   ...recoveryRoutes,
   ...emailRoutes,
   ...deletionRoutes,
