@@ -804,6 +804,31 @@ create table migration_functions (
   constraint migration_functions_pkey PRIMARY KEY (area)
 );
 
+create table oidc_identity (
+  id uuid not null,
+  account_id integer not null,
+  issuer text not null,
+  subject text not null,
+  email text,
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone,
+  constraint oidc_identity_pkey PRIMARY KEY (id),
+  constraint oidc_identity_account_id_key UNIQUE (account_id, issuer),
+  constraint oidc_identity_subject_key UNIQUE (issuer, subject),
+  constraint oidc_identity_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE
+);
+
+create table oidc_login (
+  digest bytea not null,
+  issuer text not null,
+  subject text not null,
+  email text,
+  full_name text,
+  expires_at timestamp with time zone not null,
+  constraint oidc_login_pkey PRIMARY KEY (digest),
+  constraint oidc_login_digest_check CHECK ((length(digest) = 32))
+) with (autovacuum_vacuum_scale_factor=0.02);
+
 create table organization (
   id integer not null generated always as identity,
   name text not null,
@@ -1570,6 +1595,8 @@ CREATE INDEX llm_model_enabled_idx ON public.llm_model USING btree (vendor) WHER
 CREATE INDEX llm_model_listed_idx ON public.llm_model USING btree (COALESCE(('2100-01-01'::date - released_on), 1000000), vendor, model_id);
 
 CREATE INDEX login_failure_failed_at_idx ON public.login_failure USING btree (failed_at);
+
+CREATE INDEX oidc_login_expires_at_idx ON public.oidc_login USING btree (expires_at);
 
 CREATE INDEX organization_created_by_idx ON public.organization USING btree (created_by) WHERE (created_by IS NOT NULL);
 
@@ -2448,6 +2475,12 @@ CREATE OR REPLACE FUNCTION public.member_json(m organization_member)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (m).id, 'organization_id', (m).organization_id, 'user_id', (m).user_id, 'role', (m).role, 'joined_at', iso((m).joined_at));
+
+CREATE OR REPLACE FUNCTION public.oidc_identity_json(i oidc_identity)
+ RETURNS json
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN json_build_object('id', (i).id, 'issuer', (i).issuer, 'email', (i).email, 'created_at', iso((i).created_at), 'last_used_at', iso((i).last_used_at));
 
 CREATE OR REPLACE FUNCTION public.organization_cleanup()
  RETURNS trigger

@@ -1,5 +1,6 @@
 import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
+import type { OpenIdProvider } from './accounts/oidc-ports.ts'
 import type { ChatModels } from './ai/ports.ts'
 import type { ItemResult } from './blog/items.ts'
 import type { Comms } from './comms/ports.ts'
@@ -80,6 +81,7 @@ export interface Providers {
   /** Sends email, text messages and calls. */
   readonly comms: Comms
   readonly payments: PaymentProvider
+  readonly openId: OpenIdProvider
   readonly chat: ChatModels
   readonly speech: Speaker
   readonly transcription: Transcriber

@@ -6,6 +6,8 @@ import { sendForcedDeletionMail } from './accounts/forced-deletion-mail.task.ts'
 import { sendInviteMail } from './accounts/invite.task.ts'
 import { sendMagicLink } from './accounts/magic-link.task.ts'
 import { sendNoticeMail } from './accounts/notice.task.ts'
+import { beginOidc } from './accounts/oidc-begin.task.ts'
+import { exchangeOidc } from './accounts/oidc-exchange.task.ts'
 import { sendPasswordResetMail } from './accounts/password-reset.task.ts'
 import { purgeAccounts } from './accounts/purge.task.ts'
 import { sendVerification } from './accounts/verification.task.ts'
@@ -83,6 +85,8 @@ export const tasks: readonly AnyTask[] = [
   measureTables,
   noop,
   sendMagicLink,
+  beginOidc,
+  exchangeOidc,
   sendPasswordResetMail,
   synthesizePreview,
   purgeCollections,

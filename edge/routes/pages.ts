@@ -15,7 +15,7 @@ const HEADERS = [
 ] as const
 
 // The only files that these routes serve.
-const PAGE_ASSETS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js'])
+const PAGE_ASSETS = new Set(['page.css', 'monitor.css', 'mark.svg', 'account.js', 'oidc.js'])
 const MONITOR_ASSETS = new Set([
   'main.js',
   'api.js',
@@ -105,6 +105,7 @@ export const pages = area('pages', '', { auth: 'public', allowsAnyQuery: true },
   createPageRoute('/verify-email', 'Show the page that verifies an email address', 'account.html'),
   createPageRoute('/email-change', 'Show the page that confirms an email change', 'account.html'),
   createPageRoute('/email-change/refuse', 'Show the page that refuses an email change', 'account.html'),
+  createPageRoute('/oidc', 'Show the page that signs in with OpenID Connect', 'oidc.html'),
   createPageRoute('/magic-link', 'Show the page that signs in with an emailed link', 'account.html'),
   createPageRoute('/password-reset', 'Show the page that resets a password', 'account.html'),
   createPageRoute('/register', 'Show the page that registers an invited address', 'account.html'),

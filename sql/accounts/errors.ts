@@ -72,6 +72,15 @@ export const accountErrors = {
   'account.totp_code': { detail: "The code is incorrect; check the device's clock" },
   'auth.magic_links_off': { detail: 'Sign-in by emailed links is disabled' },
   'auth.sign_in_changed': { detail: 'The account changed during the sign-in; try again' },
+  'oidc.not_configured': { detail: 'OpenID Connect is not configured: OIDC_ISSUER, OIDC_CLIENT_ID' },
+  'oidc.state': { detail: 'The sign-in was not begun here or took too long; start over' },
+  'oidc.refused': { detail: 'The OpenID Connect issuer refused the sign-in; start over' },
+  'oidc.failed': { detail: 'The OpenID Connect issuer did not answer as expected; try again later' },
+  'oidc.unverified': { detail: 'The OpenID Connect issuer has not verified an email address of this person' },
+  'oidc.other_subject': {
+    detail: 'The account is linked to another identity of this issuer; unlink it first',
+  },
+  'identity.missing': { detail: 'Identity not found' },
   'auth.token_expired': { detail: 'The access token has expired' },
   'auth.token_invalid': { detail: 'The access token is invalid, or its session has ended' },
 } as const

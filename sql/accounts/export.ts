@@ -46,6 +46,10 @@ const SOURCES: readonly PartSource[] = [
     item: sql.fragment`passkey_json(r)`,
   },
   {
+    ...{ file: 'identities', table: 'oidc_identity', of: 'account_id', type: 'uuid' },
+    item: sql.fragment`oidc_identity_json(r)`,
+  },
+  {
     ...{
       file: 'memberships',
       table: 'organization_member',

@@ -227,3 +227,35 @@ create unlogged table passkey_challenge (
   constraint passkey_challenge_check check (length(challenge) = 32)
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 create index passkey_challenge_expires_at_idx on passkey_challenge (expires_at);
+
+-- Identities at an OpenID Connect issuer, which sign in to an account.
+create table oidc_identity (
+  id uuid not null,
+  account_id integer not null,
+  issuer text not null,
+  -- The issuer's id of the person, which never changes.
+  subject text not null,
+  -- The address at the issuer, for people; null if it is unknown.
+  email text,
+  created_at timestamptz not null default now(),
+  last_used_at timestamptz,
+  constraint oidc_identity_pkey primary key (id),
+  constraint oidc_identity_subject_key unique (issuer, subject),
+  constraint oidc_identity_account_id_key unique (account_id, issuer),
+  constraint oidc_identity_account_id_fkey foreign key (account_id) references account (id) on delete cascade
+);
+
+-- Claims of people whom the issuer has signed in, until the browser starts its session. The digest is of values that
+-- only this browser has. Unlogged: if a server crash loses them, users can retry.
+create unlogged table oidc_login (
+  digest bytea not null,
+  issuer text not null,
+  subject text not null,
+  -- Address that the issuer has verified; null if there is none.
+  email text,
+  full_name text,
+  expires_at timestamptz not null,
+  constraint oidc_login_pkey primary key (digest),
+  constraint oidc_login_digest_check check (length(digest) = 32)
+) with (autovacuum_vacuum_scale_factor = 0.02);
+create index oidc_login_expires_at_idx on oidc_login (expires_at);

@@ -40,6 +40,8 @@ export const AUDIT_KINDS = [
   'account.totp_enabled',
   'account.totp_disabled',
   'account.recovery_codes_renewed',
+  'identity.linked',
+  'identity.unlinked',
   'passkey.added',
   'passkey.renamed',
   'passkey.deleted',

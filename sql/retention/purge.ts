@@ -41,6 +41,7 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
     referenceColumn: 'account_id',
     children: { api_key_allowance: 'key_id' },
   },
+  { label: 'identities', table: 'oidc_identity', referenceColumn: 'account_id' },
   { label: 'passkeys', table: 'passkey', referenceColumn: 'account_id' },
   {
     label: 'webhooks',

@@ -185,6 +185,12 @@ const NOTICE_TEXTS = {
   key_created: ['New API key', 'An API key was created for your account', 'delete the key'],
   passkey_added: ['New passkey', 'A passkey was added to your account', 'delete the passkey'],
   passkey_deleted: ['Passkey deleted', 'A passkey was deleted from your account', 'add it again'],
+  identity_linked: ['New sign-in', 'A way to sign in was linked to your account', 'unlink it'],
+  identity_unlinked: [
+    'Sign-in removed',
+    'A way to sign in was removed from your account',
+    'sign in with it again',
+  ],
   totp_disabled: [
     'One-time codes disabled',
     'One-time codes were disabled for your account',

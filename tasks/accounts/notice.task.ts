@@ -1,7 +1,14 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 
-export const NOTICES = ['key_created', 'passkey_added', 'passkey_deleted', 'totp_disabled'] as const
+export const NOTICES = [
+  'key_created',
+  'passkey_added',
+  'passkey_deleted',
+  'identity_linked',
+  'identity_unlinked',
+  'totp_disabled',
+] as const
 
 /** Emails an account about a change of its credentials. */
 export const sendNoticeMail = defineTask({

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { AccountAddress } from '../platform/email-address.ts'
 import { countField, flagField } from '../platform/settings/fields.ts'
+import { buildOidcSettings, checkOidc, type OidcSettings, oidcShape } from './oidc-settings.ts'
 import { checkWebauthn, webauthnShape } from './webauthn.ts'
 
 /** Account settings: registration, lifetimes of credentials, and the location of sign-ins. */
@@ -37,6 +38,7 @@ export const accountShape = {
   LOGIN_MAX_FAILURES: countField(5, 1, 1000),
   LOGIN_LOCK_SECONDS: countField(900, 1, 86_400),
   ...webauthnShape,
+  ...oidcShape,
   TRUST_PROXY: flagField(false),
   GEO_HEADER: z.string().toLowerCase().pipe(z.enum(GEO_HEADERS)).optional(),
 }
@@ -76,6 +78,8 @@ export interface AccountSettings {
   /** Number of days in which an account can cancel its own deletion; 0 means immediate deletion. */
   readonly accountDeletionDays: number
   readonly passwordRules: PasswordRules
+  /** Null if no issuer is configured. */
+  readonly oidc: OidcSettings | null
   /** Number of failed logins that lock an address, and the duration of that lock. */
   readonly loginMaxFailures: number
   readonly loginLockSeconds: number
@@ -106,6 +110,7 @@ export function buildAccountSettings(env: z.output<typeof AccountEnvironment>): 
       minClasses: env.PASSWORD_MIN_CLASSES,
       refuseCommon: env.PASSWORD_REFUSE_COMMON,
     },
+    oidc: buildOidcSettings(env),
     loginMaxFailures: env.LOGIN_MAX_FAILURES,
     loginLockSeconds: env.LOGIN_LOCK_SECONDS,
     trustProxy: env.TRUST_PROXY,
@@ -121,5 +126,5 @@ export function checkAccountSettings(env: Readonly<Record<string, string | undef
   // Without a trusted proxy, clients could set the header to any value.
   if (env.GEO_HEADER !== undefined && accountShape.TRUST_PROXY.safeParse(env.TRUST_PROXY).data !== true)
     problems.push('GEO_HEADER: needs TRUST_PROXY=true')
-  return [...problems, ...checkWebauthn(env)]
+  return [...problems, ...checkWebauthn(env), ...checkOidc(env)]
 }

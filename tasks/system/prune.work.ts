@@ -1,6 +1,7 @@
 import { deleteExpiredMailedTokens } from '../../sql/accounts/accounts.ts'
 import { findDueAccounts } from '../../sql/accounts/deletions.ts'
 import { deleteExpiredEmailChanges } from '../../sql/accounts/email-changes.ts'
+import { deleteExpiredOidcLogins } from '../../sql/accounts/oidc.ts'
 import { deleteExpiredChallenges } from '../../sql/accounts/passkeys.ts'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
@@ -45,7 +46,8 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
       (await deleteAll(() => deleteExpiredMailedTokens(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredEmailChanges(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredApiKeys(BATCH_SIZE))) +
-      (await deleteAll(() => deleteExpiredChallenges(BATCH_SIZE))),
+      (await deleteAll(() => deleteExpiredChallenges(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredOidcLogins(BATCH_SIZE))),
     limits:
       (await deleteAll(() => deleteExpiredRequestCounts(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredWebhookRates(BATCH_SIZE))) +

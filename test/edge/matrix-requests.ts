@@ -188,6 +188,16 @@ const accounts: Record<string, MakeRequest> = {
   'POST /api/v1/auth/magic-link/request': (world) => json({ email: `${world.createName()}@example.com` }),
   'POST /api/v1/auth/magic-link': async (world) =>
     json({ token: await world.createMailedToken('sign_in', (await world.createAccount()).id) }),
+  'POST /api/v1/auth/oidc/begin': () => json({ binding: 'b'.repeat(40) }),
+  'POST /api/v1/auth/oidc/callback': () => json({ binding: 'b'.repeat(40), parameters: 'code=c&state=s' }),
+  'POST /api/v1/auth/oidc/sign-in': () => json({ binding: 'b'.repeat(40), state: 's' }),
+  'DELETE /api/v1/auth/me/identities/:identity_id': async (world, caller) => {
+    await world.setUpTotp(caller, null)
+    return {
+      params: { identity_id: await world.createIdentity(world.owner.id) },
+      ...json({ password: PASSWORD }),
+    }
+  },
   'POST /api/v1/auth/change-password': async (world, caller) => {
     await world.setUpTotp(caller, null)
     return json({ current_password: PASSWORD, new_password: PASSWORD })

@@ -48,6 +48,12 @@ POST   /api/v1/auth/password-reset/request                200   200   200   200 
 POST   /api/v1/auth/password-reset/confirm                200   200   200   200   200
 POST   /api/v1/auth/magic-link/request                    200   200   200   200   200
 POST   /api/v1/auth/magic-link                            200   200   200   200   200
+GET    /api/v1/auth/oidc                                  503   503   503   503   503
+POST   /api/v1/auth/oidc/begin                            503   503   503   503   503
+POST   /api/v1/auth/oidc/callback                         503   503   503   503   503
+POST   /api/v1/auth/oidc/sign-in                          503   503   503   503   503
+GET    /api/v1/auth/me/identities                         401   200   200   200   200
+DELETE /api/v1/auth/me/identities/:identity_id            401   204   404   404   404
 POST   /api/v1/auth/change-password                       401   200   200   200   200
 POST   /api/v1/auth/verify-email                          200   200   200   200   200
 POST   /api/v1/auth/resend-verification                   401   200   200   200   200
@@ -245,6 +251,7 @@ GET    /setup                                             200   200   200   200 
 GET    /verify-email                                      200   200   200   200   200
 GET    /email-change                                      200   200   200   200   200
 GET    /email-change/refuse                               200   200   200   200   200
+GET    /oidc                                              200   200   200   200   200
 GET    /magic-link                                        200   200   200   200   200
 GET    /password-reset                                    200   200   200   200   200
 GET    /register                                          200   200   200   200   200

@@ -139,6 +139,16 @@ export class RowFactory {
     return token
   }
 
+  /** Links an identity to an account, in place of its earlier one. */
+  async createIdentity(accountId: number): Promise<string> {
+    const id = uuidv7()
+    await this.database.query(
+      `insert into oidc_identity (id, account_id, issuer, subject) values ($1::uuid, $2, ($1::uuid)::text, ($1::uuid)::text)`,
+      [id, accountId],
+    )
+    return id
+  }
+
   /** Creates a pending address change and returns the token for the current address. */
   async createEmailChange(accountId: number): Promise<string> {
     const id = uuidv7()

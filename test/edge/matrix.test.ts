@@ -205,6 +205,7 @@ describe('other deployments', () => {
 // Statuses with `AUTH_LEVEL=none` of operations that need a real account or credential, or name a row of another
 // account.
 const NO_AUTH_STATUSES: Readonly<Record<string, number>> = {
+  'DELETE /api/v1/auth/me/identities/:identity_id': 409,
   'POST /api/v1/auth/refresh': 401,
   'DELETE /api/v1/auth/sessions/:session_id': 404,
   'POST /api/v1/auth/change-password': 409,

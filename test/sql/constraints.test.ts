@@ -118,6 +118,16 @@ const createPasskeyRow = (fields: Row = {}): Row => ({
   ...fields,
 })
 const otherPasskey = (await insert('passkey', createPasskeyRow({ credential_id: bytes(40) }))).id
+const createIdentityRow = (fields: Row = {}): Row => ({
+  ...{ id: randomUUID(), account_id: owner, issuer: 'i', subject: randomUUID() },
+  ...fields,
+})
+const otherIdentity = (await insert('oidc_identity', createIdentityRow({ issuer: 'taken' }))).id
+await insert(
+  'oidc_identity',
+  createIdentityRow({ account_id: (await insert('account', createAccountRow())).id, subject: 'taken' }),
+)
+await insert('oidc_login', { digest: bytes(32), issuer: 'i', subject: 's', expires_at: new Date() })
 await insert('passkey_challenge', { challenge: bytes(32), expires_at: new Date() })
 const blob = (await insert('blob', { sha256: bytes(32) })).id
 const doc = (await insert('document', createDocumentRow())).id
@@ -244,6 +254,16 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['passkey_transports_check', createPasskeyRow({ transports: Array(11).fill('usb') })],
     ['passkey_name_check', createPasskeyRow({ name: '' }), createPasskeyRow({ name: 'n'.repeat(101) })],
     ['passkey_account_id_fkey', createPasskeyRow({ account_id: 999_999 })],
+  ],
+  oidc_identity: [
+    ['oidc_identity_pkey', createIdentityRow({ id: otherIdentity })],
+    ['oidc_identity_subject_key', createIdentityRow({ subject: 'taken' })],
+    ['oidc_identity_account_id_key', createIdentityRow({ issuer: 'taken' })],
+    ['oidc_identity_account_id_fkey', createIdentityRow({ account_id: 999_999 })],
+  ],
+  oidc_login: [
+    ['oidc_login_pkey', { digest: bytes(32), issuer: 'i', subject: 's', expires_at: new Date() }],
+    ['oidc_login_digest_check', { digest: bytes(31), issuer: 'i', subject: 's', expires_at: new Date() }],
   ],
   passkey_challenge: [
     ['passkey_challenge_pkey', { challenge: bytes(32), expires_at: new Date() }],

@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'email_change',
     'login_failure',
     'passkey_challenge',
+    'oidc_login',
     'request_limit',
     'webhook_rate',
     'idempotency_key',
@@ -36,6 +37,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   'an account has one at most': ['account_totp'],
   'an account has one of each kind at most': ['account_quota'],
   'an account has at most 20': ['passkey'],
+  'an account has one of each issuer at most': ['oidc_identity'],
   'a quota bounds them; pruning deletes those that were deleted': ['webhook_endpoint'],
   'the end of its job takes it along': ['job_callback'],
   'its owner deletes it, or the account': [

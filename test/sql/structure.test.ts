@@ -48,6 +48,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'lru-cache': ['edge/pipeline/*/*.ts'],
   nodemailer: ['workers/providers/comms/email.ts'],
   openai: ['workers/providers/ai/openai.ts'],
+  'openid-client': ['workers/providers/openid.ts'],
   otpauth: ['edge/routes/accounts/one-time-codes.ts'],
   'pdfjs-dist': ['workers/children/*/*.ts'],
   pg: ['sql/connections/driver.ts'],

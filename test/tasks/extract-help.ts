@@ -145,6 +145,7 @@ export function createExtractions({ db, query }: TestDatabase) {
         comms: {} as never,
         postWebhook: () => Promise.reject(new Error('Extraction tells nobody')),
         payments: {} as never,
+        openId: {} as never,
         chat: {} as never,
         speech: {} as never,
         transcription: {} as never,

@@ -78,6 +78,8 @@ describe('prune', { concurrency: false }, () => {
       select gen_random_uuid(), id, 'reset', sha256(n::text::bytea), now() + (1.5 - n) * interval '1 h' from account, generate_series(1, 3) n`)
     await query(`insert into passkey_challenge (challenge, expires_at)
       select sha256(n::text::bytea), now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
+    await query(`insert into oidc_login (digest, issuer, subject, expires_at)
+      select sha256(n::text::bytea), 'i', 's', now() + (1.5 - n) * interval '1 min' from generate_series(1, 3) n`)
     await query(`insert into email_change (id, account_id, email, old_digest, new_digest, expires_at)
       select gen_random_uuid(), id, 'b@example.com', sha256('o'), sha256('n'), now() - interval '1 s' from account`)
     await query(`insert into login_failure (subject, failures, failed_at, locked_until) values
@@ -89,7 +91,7 @@ describe('prune', { concurrency: false }, () => {
       select 's', n::text, '', 204, '', now() - n * interval '10 h' from generate_series(1, 4) n`)
     assert.deepEqual(await runTask(), {
       jobs: 0,
-      tokens: 7,
+      tokens: 9,
       limits: 4,
       keys: 2,
       imports: 0,
@@ -105,8 +107,9 @@ describe('prune', { concurrency: false }, () => {
       'login_failure',
       'request_limit',
       'passkey_challenge',
+      'oidc_login',
     ]
-    assert.deepEqual(await Promise.all(left.map(countRows)), [1, 1, 1, 2, 1, 1])
+    assert.deepEqual(await Promise.all(left.map(countRows)), [1, 1, 1, 2, 1, 1, 1])
     assert.equal(await countRows('idempotency_key'), 2)
   })
 

@@ -132,7 +132,7 @@ test('an empty environment has the documented defaults', () => {
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: undefined,
     ...{ ocrLanguages: 'eng', visionProvider: 'tesseract' as const },
-    magicLinkSeconds: 900,
+    ...{ magicLinkSeconds: 900, oidc: null },
     webauthn: { rpId: null, origins: [] },
     llmCatalogUrl: 'https://models.dev/api.json',
     logLevel: 'info',
@@ -263,6 +263,28 @@ test('passkeys have the origins of pages that their domain covers', () => {
     assert.deepEqual(settingNamesOf(findProblems({ ...api, ...env })), [name], JSON.stringify(env))
 })
 
+test('sign-in by OpenID Connect needs an issuer and a client', () => {
+  const env = { OIDC_ISSUER: 'https://id.example/realm', OIDC_CLIENT_ID: 'mill' }
+  assert.deepEqual(parseSettings(env).oidc, {
+    issuer: 'https://id.example/realm',
+    clientId: 'mill',
+    clientSecret: null,
+    scopes: 'openid email profile',
+    name: 'OpenID Connect',
+  })
+  assert.equal(
+    parseSettings({ ...env, OIDC_ISSUER: 'http://localhost:9000' }).oidc!.issuer,
+    'http://localhost:9000',
+  )
+  assert.deepEqual(findProblems({ OIDC_ISSUER: env.OIDC_ISSUER }), [
+    'OIDC_CLIENT_ID: required with OIDC_ISSUER',
+  ])
+  for (const bad of ['id.example', 'http://id.example', 'https://id.example/?x', 'ftp://id.example'])
+    assert.deepEqual(settingNamesOf(findProblems({ ...env, OIDC_ISSUER: bad })), ['OIDC_ISSUER'], bad)
+  for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'])
+    assert.deepEqual(findProblems({ [name]: 'x' }), ['OIDC_ISSUER: required with OIDC_CLIENT_ID'])
+})
+
 test('numbers are whole numbers in digits', () => {
   assert.equal(parseSettings({ PORT: ' 81 ' }).port, 81)
   for (const text of [
@@ -343,6 +365,8 @@ test('choices and forms are checked', () => {
       'ftp://mill.example',
       ',',
     ],
+
+    OIDC_SCOPES: ['email profile', 'openid,email'],
     RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
     EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],
     EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill@example.com>', 'mill'],

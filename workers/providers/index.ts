@@ -9,6 +9,7 @@ import { createEmbedder } from './ai/embeddings.ts'
 import { readModelList } from './ai/model-list.ts'
 import { createComms } from './comms/comms.ts'
 import { createMailer } from './comms/email.ts'
+import { createOpenIdProvider } from './openid.ts'
 import { createPayments } from './payments/payments.ts'
 import { createSpeaker } from './voice/speech.ts'
 import { createTranscriber } from './voice/transcription.ts'
@@ -27,6 +28,7 @@ export function createProviders(
   const mailer = createMailer(settings)
   const shared = {
     payments: createPayments(settings),
+    openId: createOpenIdProvider(settings),
     chat: createChat(settings),
     speech: createSpeaker(settings),
     transcription: createTranscriber(settings),

@@ -10,16 +10,18 @@ import { lockFactors, revokeCredentials } from '../../../sql/accounts/credential
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { decideLogin } from '../../../sql/limits/limits.ts'
+import { lockInvites } from '../../../sql/orgs/invites.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { auditVerification } from '../orgs/access.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
 import { type factorFields, parseFactor } from './proof.ts'
 import { completeSignIn, type SignInInput, type TokenJson } from './sign-in.ts'
 
 /** Sign-ins that prove the ownership of an address in place of a password. One-time codes are still required. */
 
-type GivenFactor = { readonly [K in keyof typeof factorFields]?: string | undefined }
+export type GivenFactor = { readonly [K in keyof typeof factorFields]?: string | undefined }
 
 /** An account whose owner has proved the address, as read before the transaction. */
 export interface ProvenOwner {
@@ -59,6 +61,7 @@ export async function checkFactor(
 ): Promise<Failure | null> {
   const { body, edge, request } = input
   const { id, email, passwordHash, totpId, replacedHash } = owner
+  if (replacedHash !== null) await tx.run(lockInvites(email))
   // The codes of an unverified account are not the owner's, and end with this sign-in.
   const failure = totpId === null || replacedHash !== null ? null : await decide(totpId)
   if (failure === null) await tx.run(lockFactors(email))
@@ -91,14 +94,13 @@ export async function signInOwner(
   owner: ProvenOwner,
   by: Readonly<Record<string, unknown>>,
 ): Promise<Answer<TokenJson> | Failure> {
-  const { id, passwordHash, totpId, replacedHash } = owner
-  const eventFields = { actorId: id, accountId: id }
+  const { id, email, passwordHash, totpId, replacedHash } = owner
   const isNewlyVerified = (await tx.run(markAddressVerified(id))) > 0
   if (isNewlyVerified !== (replacedHash !== null)) throw fail('auth.sign_in_changed')
   if (replacedHash !== null) {
     await tx.run(setPassword(id, replacedHash))
     await tx.run(revokeCredentials(id))
-    await tx.run(appendAuditEvent(input, 'account.verified', eventFields))
+    await auditVerification(tx, input, { account_id: id, email })
   }
   const checked =
     replacedHash === null ? { passwordHash, totpId } : { passwordHash: replacedHash, totpId: null }

@@ -13,8 +13,6 @@ import {
   revokeIssuedCredentials,
   revokeKeys,
 } from '../../../sql/accounts/credentials.ts'
-import { appendAudit } from '../../../sql/audit/audit.ts'
-import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { unlockLogin } from '../../../sql/limits/limits.ts'
 import { lockInvites } from '../../../sql/orgs/invites.ts'
@@ -27,8 +25,8 @@ import { enqueue } from '../../../tasks/task.ts'
 import { requireAllowedPassword } from '../../passwords/rules.ts'
 import { isUnauthenticated } from '../../pipeline/access/challenges.ts'
 import { type Input, route } from '../../pipeline/route.ts'
-import { appendAuditEvent, buildAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
-import { acceptPendingInvites } from '../orgs/access.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { auditVerification } from '../orgs/access.ts'
 import { readRefreshCookie } from './cookies.ts'
 import { checkProof, factorFields, isFailure, PROOF_ERRORS } from './proof.ts'
 import { resolveRedirect } from './redirects.ts'
@@ -203,16 +201,6 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
     },
   }),
 ]
-
-/** Audits the verification of an address, and accepts the invites that have waited for it. */
-async function auditVerification(
-  tx: Queries,
-  from: EventRequest,
-  { account_id: id, email }: { readonly account_id: number; readonly email: string },
-): Promise<void> {
-  const verified = buildAuditEvent(from, 'account.verified', { actorId: id, accountId: id })
-  await tx.run(appendAudit([verified, ...(await acceptPendingInvites(tx, from, id, email))]))
-}
 
 /** True if the access token or refresh cookie of a request belongs to a session of the account. */
 async function isSignedIn(

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { AuditEvent, AuditKind } from '../../../sql/audit/audit.ts'
+import { type AuditEvent, type AuditKind, appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import {
@@ -192,6 +192,16 @@ export async function acceptPendingInvites(
   return accepted.flatMap(({ invite_id, was_member: wasMember, ...invite }) =>
     buildAcceptanceEvents(from, { id: invite_id, ...invite }, { id, actorId: id, wasMember }),
   )
+}
+
+/** Audits the verification of an address, and accepts the invites that have waited for it. */
+export async function auditVerification(
+  tx: Queries,
+  from: EventRequest,
+  { account_id: id, email }: { readonly account_id: number; readonly email: string },
+): Promise<void> {
+  const verified = buildAuditEvent(from, 'account.verified', { actorId: id, accountId: id })
+  await tx.run(appendAudit([verified, ...(await acceptPendingInvites(tx, from, id, email))]))
 }
 
 /** Returns the invite of a token, which may have ended. @throws invite.token */
