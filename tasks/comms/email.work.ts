@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Send } from '../../sql/comms/sends.ts'
 import type { TaskContext } from '../context.ts'
 import { findAttachableDocuments } from './attach.ts'
+import { addressOf, Mailbox } from './mailbox.ts'
 import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { describeUnknown, sendOnce } from './send.ts'
 import { rejectSuppressedAddresses } from './suppression.ts'
@@ -15,11 +16,11 @@ interface EmailResult {
 
 /** The email's details in the ledger. */
 const EmailContent = z.strictObject({
-  to: z.array(z.string()).min(1),
-  cc: z.array(z.string()).default([]),
-  bcc: z.array(z.string()).default([]),
-  reply_to: z.string().optional(),
-  from_email: z.string().optional(),
+  to: z.array(Mailbox).min(1),
+  cc: z.array(Mailbox).default([]),
+  bcc: z.array(Mailbox).default([]),
+  reply_to: Mailbox.optional(),
+  from_email: Mailbox.optional(),
   subject: z.string(),
   text: z.string().optional(),
   html: z.string().optional(),
@@ -35,7 +36,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     retryMs: ctx.settings.email.retryMs,
     submit: async (request) => {
       const message = buildMessage(row)
-      await comms.checkSender(message.from ?? ctx.settings.email.from, request.signal)
+      await comms.checkSender(addressOf(message.from ?? ctx.settings.email.from), request.signal)
       const pending = row.deliveries.flatMap(({ address, status }) => (status === undefined ? [address] : []))
       await rejectSuppressedAddresses(ctx.db, pending)
       const limit = pending.length < row.deliveries.length ? { pending } : {}

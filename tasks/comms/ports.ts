@@ -1,4 +1,5 @@
 import type { Outcomes } from '../../sql/comms/sends.ts'
+import type { Mailbox } from './mailbox.ts'
 
 /** The tasks' interface to email, text messages and calls. `workers/providers` implements it. */
 
@@ -6,16 +7,16 @@ import type { Outcomes } from '../../sql/comms/sends.ts'
 export interface EmailMessage {
   /** Id of the send, the same in every attempt; the Message-ID derives from it. */
   readonly id: string
-  readonly to: readonly string[]
-  readonly cc?: readonly string[]
-  readonly bcc?: readonly string[]
-  readonly replyTo?: string
+  readonly to: readonly Mailbox[]
+  readonly cc?: readonly Mailbox[]
+  readonly bcc?: readonly Mailbox[]
+  readonly replyTo?: Mailbox
   /** Sender; defaults to the configured one. */
-  readonly from?: string
+  readonly from?: Mailbox
   readonly subject: string
   readonly text?: string
   readonly html?: string
-  /** Recipients of this request, among all; default all. The others already have the message. */
+  /** Addresses of this request, among all; default all. The others already have the message. */
   readonly pending?: readonly string[]
   /** Date of the message in ms since the epoch; default now. */
   readonly dateMs?: number

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Address } from '../platform/email-address.ts'
 import { countField } from '../platform/settings/fields.ts'
+import { buildMailboxSchema, type Mailbox } from './mailbox.ts'
 
 /** The settings of email and telephony. */
 
@@ -32,7 +33,7 @@ const apiBaseUrlField = (fallback: string) =>
 
 export const commsShape = {
   EMAIL_PROVIDER_API_KEY: z.string().min(1).optional(),
-  EMAIL_PROVIDER_FROM_EMAIL: Address.optional(),
+  EMAIL_PROVIDER_FROM_EMAIL: buildMailboxSchema(Address).optional(),
   EMAIL_SMTP_URL: z
     .string()
     .refine((text) => text === 'outbox:' || isSmtpUrl(text), 'must be smtp://…, smtps://… or outbox:')
@@ -66,7 +67,7 @@ export interface EmailSettings {
   /** SMTP server for mail. `outbox:` writes .eml files to `DATA_DIR`; null means that mail is not configured. */
   readonly smtpUrl: string | 'outbox:' | null
   /** The sender; empty if none is set. */
-  readonly from: string
+  readonly from: Mailbox
   /** Key for the provider's REST API, which manages domains; null if not set. */
   readonly apiKey: string | null
   readonly apiBaseUrl: string

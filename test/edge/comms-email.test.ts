@@ -70,7 +70,7 @@ describe('POST /comms/email/send', () => {
     'a bad copy': [{ cc: ['x'] }, ['cc', '0']],
     'a bad blind copy': [{ bcc: ['x'] }, ['bcc', '0']],
     'a bad reply address': [{ reply_to: 'x' }, ['reply_to']],
-    'a bad sender': [{ from_email: 'Name <a@example.com>' }, ['from_email']],
+    'a bad sender': [{ from_email: 'Name a@example.com' }, ['from_email']],
     'an unknown field': [{ attachment: [] }, []],
   }
   for (const [what, [more, loc]] of Object.entries(invalid)) {

@@ -5,6 +5,7 @@ import { sendMagicLink } from '../../tasks/accounts/magic-link.task.ts'
 import { sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
+import { addressOf } from '../../tasks/comms/mailbox.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TestDatabase } from '../database.ts'
 import { createMailContext } from '../tasks/mail-context.ts'
@@ -46,7 +47,7 @@ export function createMailbox({ db, query }: TestDatabase) {
       done.add(id)
       const deliver = async ({ to, subject, text = '', html }: EmailMessage): Promise<void> => {
         const token = /token is: (\S+)/.exec(text)?.[1] ?? ''
-        mails.push({ jobId: id, to: to[0]!, subject, token, text, html })
+        mails.push({ jobId: id, to: addressOf(to[0]!), subject, token, text, html })
       }
       const context = createMailContext({ db }, id, { secretKey: SECRET, deliver })
       await MAIL_TASKS[name]!.run(context as never, payload)

@@ -369,7 +369,7 @@ test('choices and forms are checked', () => {
     OIDC_SCOPES: ['email profile', 'openid,email'],
     RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
     EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],
-    EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill@example.com>', 'mill'],
+    EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill>', 'mill', 'Mill, Old <mill@example.com>'],
     EMAIL_PROVIDER_WEBHOOK_SECRET: [
       'secret',
       'whsec_',

@@ -1,4 +1,5 @@
 import { AI_PROVIDERS, keySettingName } from '../../tasks/ai/providers.ts'
+import { addressOf } from '../../tasks/comms/mailbox.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../tasks/comms/settings.ts'
 import { describeError } from '../../tasks/platform/outage.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
@@ -62,8 +63,8 @@ export async function checkMail({ email, dataDir }: Settings): Promise<Finding[]
 
 /** Reports a sender that is still the default of development: mail servers refuse it. */
 const checkSender = ({ from }: Settings['email']): Finding[] =>
-  from.endsWith('@localhost')
-    ? [problem('email', `the sender is ${from}: set EMAIL_PROVIDER_FROM_EMAIL`)]
+  addressOf(from).endsWith('@localhost')
+    ? [problem('email', `the sender is ${addressOf(from)}: set EMAIL_PROVIDER_FROM_EMAIL`)]
     : []
 
 async function checkSmtp(url: string): Promise<Finding> {

@@ -11,6 +11,7 @@ import {
 } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
+import { addressOf } from '../../../tasks/comms/mailbox.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import {
@@ -126,7 +127,7 @@ function listChannelStatuses({
   return {
     email: buildChannelStatus(
       nameMailProvider(email.smtpUrl),
-      email.from === '' ? null : email.from,
+      email.from === '' ? null : addressOf(email.from),
       missing.email,
     ),
     sms: phone,

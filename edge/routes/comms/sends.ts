@@ -4,6 +4,7 @@ import { fail } from '../../../sql/errors.ts'
 import { findAttachableDocuments, toSendAttachment } from '../../../tasks/comms/attach.ts'
 import { CallResult, placeCall } from '../../../tasks/comms/call.task.ts'
 import { EmailResult, sendEmail } from '../../../tasks/comms/email.task.ts'
+import { addressOf } from '../../../tasks/comms/mailbox.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sendSms } from '../../../tasks/comms/sms.task.ts'
@@ -53,14 +54,15 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     sideEffect: true,
     job: async ({ body, ...input }) => {
       if (findMissingEmailSettings(input.edge.settings.email).length > 0) throw fail('email.not_configured')
-      await rejectSuppressedAddresses(input.tx, [...body.to, ...body.cc, ...body.bcc])
+      const addresses = [...body.to, ...body.cc, ...body.bcc].map(addressOf)
+      await rejectSuppressedAddresses(input.tx, addresses)
       const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
       const attached = await loadAttachments(input, attachments)
       const content =
         template === undefined
           ? { subject, text, html }
           : dropAbsentParts(await renderForChannel(input.tx, 'email', { template, variables }))
-      const { to } = envelope
+      const to = envelope.to.map(addressOf)
       return enqueueSend(input, {
         channel: 'email',
         task: sendEmail,
@@ -70,7 +72,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
         sendAt,
         template,
         attachments: attached,
-        addresses: [...to, ...envelope.cc, ...envelope.bcc],
+        addresses,
         buildScheduledAnswer: (answer) => ({ ...answer, to }),
       })
     },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms/sends.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
+import { buildMailboxSchema } from '../../../tasks/comms/mailbox.ts'
 import {
   SINGLE_LINE_PATTERN,
   SINGLE_LINE_RULE,
@@ -15,7 +16,12 @@ import { PhoneNumber } from './phones.ts'
 // Limit of the provider: https://resend.com/docs/api-reference/emails/send-email
 const MAX_RECIPIENTS = 50
 
-const AddressList = z.array(Address).max(MAX_RECIPIENTS)
+const Mailbox = buildMailboxSchema(Address).meta({
+  type: 'string',
+  description: 'An address, or a display name with an address',
+  examples: ['"Ann" <ann@example.com>'],
+})
+const MailboxList = z.array(Mailbox).max(MAX_RECIPIENTS)
 
 const SingleLine = z.string().min(1).max(998).regex(SINGLE_LINE_PATTERN, SINGLE_LINE_RULE)
 const Text = z.string().min(1).max(1_000_000)
@@ -70,14 +76,14 @@ const Attachment = z.strictObject({
 
 export const EmailRequest = z
   .strictObject({
-    to: AddressList.min(1),
-    cc: AddressList.default([]),
-    bcc: AddressList.default([]),
+    to: MailboxList.min(1),
+    cc: MailboxList.default([]),
+    bcc: MailboxList.default([]),
     subject: SingleLine.optional(),
     text: Text.optional(),
     html: Text.optional(),
-    reply_to: Address.optional(),
-    from_email: Address.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
+    reply_to: Mailbox.optional(),
+    from_email: Mailbox.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
     attachments: z.array(Attachment).max(MAX_ATTACHMENTS).default([]).describe('Documents of the caller'),
     send_at: SendAt,
     ...templateUseFields,

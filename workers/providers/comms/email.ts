@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import type { SendMailOptions, Transporter } from 'nodemailer'
 import { fail } from '../../../sql/errors.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
+import { addressOf, type Mailbox } from '../../../tasks/comms/mailbox.ts'
 import type {
   EmailAttachment,
   EmailMessage,
@@ -62,7 +63,7 @@ type Compose = (message: EmailMessage) => SendMailOptions & { readonly attachmen
 type Attachment = ReturnType<typeof toAttachment>
 
 /** Composes a message deterministically: every attempt yields the same bytes. */
-function createComposer(sender: string, resend: boolean): Compose {
+function createComposer(sender: Mailbox, resend: boolean): Compose {
   return ({
     id,
     to,
@@ -77,19 +78,19 @@ function createComposer(sender: string, resend: boolean): Compose {
     dateMs,
     attachments = [],
   }) => ({
-    from,
-    to: [...to],
-    cc: [...cc],
-    bcc: [...bcc],
-    ...(pending === undefined ? {} : { envelope: { from, to: [...pending] } }),
+    from: copyMailbox(from),
+    to: to.map(copyMailbox),
+    cc: cc.map(copyMailbox),
+    bcc: bcc.map(copyMailbox),
+    ...(pending === undefined ? {} : { envelope: { from: addressOf(from), to: [...pending] } }),
     subject,
-    ...(replyTo === undefined ? {} : { replyTo }),
+    ...(replyTo === undefined ? {} : { replyTo: copyMailbox(replyTo) }),
     ...(text === undefined ? {} : { text }),
     ...(html === undefined ? {} : { html }),
     ...(dateMs === undefined ? {} : { date: new Date(dateMs) }),
     attachments: attachments.map(toAttachment),
     // Lets servers and mail clients recognize a duplicate.
-    messageId: `<${id}@${from.slice(from.lastIndexOf('@') + 1)}>`,
+    messageId: `<${id}@${addressOf(from).replace(/^.*@/, '')}>`,
     baseBoundary: id,
     headers: {
       'auto-submitted': 'auto-generated',
@@ -101,6 +102,9 @@ function createComposer(sender: string, resend: boolean): Compose {
     disableUrlAccess: true,
   })
 }
+
+/** Copies a mailbox, because nodemailer changes the objects that it receives. */
+const copyMailbox = (mailbox: Mailbox) => (typeof mailbox === 'string' ? mailbox : { ...mailbox })
 
 /**
  * Streams an attachment as the server reads it. An attached mail is sent as a plain file: a `message/*` part must not be
@@ -257,7 +261,7 @@ function guardEnd(content: Readable, gate: MessageGate): Readable {
 }
 
 const listRecipients = ({ pending, to, cc = [], bcc = [] }: EmailMessage): readonly string[] =>
-  pending ?? [...new Set([...to, ...cc, ...bcc])]
+  pending ?? [...new Set([...to, ...cc, ...bcc].map(addressOf))]
 
 /**
  * Returns the outcome for each recipient. `status` is the SMTP status of the message for those that the server did not
