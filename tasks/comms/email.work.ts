@@ -24,6 +24,7 @@ const EmailContent = z.strictObject({
   subject: z.string(),
   text: z.string().optional(),
   html: z.string().optional(),
+  headers: z.record(z.string(), z.string()).default({}),
 })
 
 /** Runs `comms.email`. */
@@ -73,7 +74,7 @@ async function loadAttachments(
  * is its due time.
  */
 function buildMessage(send: Send): EmailMessage {
-  const { to, cc, bcc, reply_to, from_email, subject, text, html } = EmailContent.parse(send.message)
+  const { to, cc, bcc, reply_to, from_email, subject, text, html, headers } = EmailContent.parse(send.message)
   return {
     id: send.id,
     dateMs: send.due_ms,
@@ -81,6 +82,7 @@ function buildMessage(send: Send): EmailMessage {
     cc,
     bcc,
     subject,
+    headers,
     ...(reply_to === undefined ? {} : { replyTo: reply_to }),
     ...(from_email === undefined ? {} : { from: from_email }),
     ...(text === undefined ? {} : { text }),

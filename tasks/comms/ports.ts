@@ -16,6 +16,8 @@ export interface EmailMessage {
   readonly subject: string
   readonly text?: string
   readonly html?: string
+  /** Further headers by name. */
+  readonly headers?: Readonly<Record<string, string>>
   /** Addresses of this request, among all; default all. The others already have the message. */
   readonly pending?: readonly string[]
   /** Date of the message in ms since the epoch; default now. */

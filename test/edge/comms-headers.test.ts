@@ -105,3 +105,60 @@ describe('display names', () => {
       await assertInvalid({ reply_to: text }, ['reply_to'])
     })
 })
+
+describe('own headers', () => {
+  test('reach the mail server', async () => {
+    const headers = {
+      'x-tag': `a ${'long value '.repeat(80)}`,
+      'List-ID': 'News <news.example.com>',
+      References: '<a@example.com> <b@example.com>',
+      'In-Reply-To': '<b@example.com>',
+      Precedence: 'bulk',
+      'Feedback-ID': '1:2:3',
+    }
+    const sent = await sendAndRead({ headers: { ...headers, 'X-Campaign': 'Frühling ✓' } })
+    assert.match(sent.raw, /^X-Campaign: =\?UTF-8\?Q\?Fr=C3=BChling_=E2=9C=93\?=\r$/m)
+    const arrived = new Map(sent.mail.headers.map(({ key, value }) => [key, value] as const))
+    for (const [name, value] of Object.entries(headers))
+      assert.equal(arrived.get(name.toLowerCase()), value.trim(), name)
+    assert.equal(arrived.get('x-send-id'), sent.answer.id)
+    assert.ok(sent.raw.split('\r\n').every((line) => line.length <= 998))
+  })
+
+  test('a value without spaces has lines that every server takes', async () => {
+    const { raw } = await sendAndRead({ headers: { [`X-${'n'.repeat(62)}`]: 'v'.repeat(900) } })
+    assert.ok(raw.split('\r\n').every((line) => line.length <= 998))
+  })
+
+  for (const name of [
+    ...['From', 'Sender', 'To', 'cc', 'BCC', 'Reply-To', 'Subject', 'Date', 'Message-ID', 'Return-Path'],
+    ...['Received', 'Content-Type', 'Content-Transfer-Encoding', 'MIME-Version', 'DKIM-Signature'],
+    ...['ARC-Seal', 'Authentication-Results', 'Auto-Submitted', 'Resend-Idempotency-Key', 'Resent-To'],
+    ...['X-Send-ID', 'x-smtpapi', 'X-MC-BccAddress', 'X-', 'X_A', 'X-A: b', 'X-A\r\nBcc', '', ' X-A', 'X-Ä'],
+    ...['Apparently-To', 'Disposition-Notification-To', 'Errors-To', `X-${'n'.repeat(63)}`],
+  ])
+    test(`422 for the name ${JSON.stringify(name)}`, () =>
+      assertInvalid({ headers: { [name]: 'x' } }, ['headers', name]))
+
+  for (const [what, value] of Object.entries({
+    'a line break': 'a\r\nBcc: x@example.com',
+    'a folded line': 'a\r\n b',
+    'a carriage return': 'a\rb',
+    'a NUL': 'a\0b',
+    'no text': '',
+    blanks: '  ',
+    'a long text': 'v'.repeat(901),
+    'a number': 7,
+    'a list': ['a'],
+  }))
+    test(`422 for a value with ${what}`, () =>
+      assertInvalid({ headers: { 'X-A': value } }, ['headers', 'X-A']))
+
+  test('422 for 21 headers, and for one that is named twice', async () => {
+    await assertInvalid(
+      { headers: Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`X-${n}`, 'x'])) },
+      ['headers'],
+    )
+    await assertInvalid({ headers: { 'X-A': '1', 'x-a': '2' } }, ['headers'])
+  })
+})

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { CHANNELS, SEND_STATUSES } from '../../../sql/comms/sends.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
+import { EmailHeaders } from '../../../tasks/comms/headers.ts'
 import { buildMailboxSchema } from '../../../tasks/comms/mailbox.ts'
 import {
   SINGLE_LINE_PATTERN,
@@ -84,6 +85,7 @@ export const EmailRequest = z
     html: Text.optional(),
     reply_to: Mailbox.optional(),
     from_email: Mailbox.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
+    headers: EmailHeaders.optional().describe('Further headers of the email, such as `References` or `X-…`'),
     attachments: z.array(Attachment).max(MAX_ATTACHMENTS).default([]).describe('Documents of the caller'),
     send_at: SendAt,
     ...templateUseFields,

@@ -75,6 +75,7 @@ function createComposer(sender: Mailbox, resend: boolean): Compose {
     subject,
     text,
     html,
+    headers = {},
     dateMs,
     attachments = [],
   }) => ({
@@ -93,6 +94,7 @@ function createComposer(sender: Mailbox, resend: boolean): Compose {
     messageId: `<${id}@${addressOf(from).replace(/^.*@/, '')}>`,
     baseBoundary: id,
     headers: {
+      ...headers,
       'auto-submitted': 'auto-generated',
       [SEND_ID_HEADER]: id,
       ...(resend ? { 'resend-idempotency-key': [id, ...(pending ?? [])].join(' ') } : {}),
