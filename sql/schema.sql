@@ -398,6 +398,7 @@ create table comms_send (
   id uuid not null,
   channel text not null,
   purpose text not null default 'caller'::text,
+  stream text not null default 'transactional'::text,
   owner_id integer,
   job_id uuid not null,
   recipients text[] not null,
@@ -431,7 +432,8 @@ create table comms_send (
   constraint comms_send_requested_check CHECK (((status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'failed'::text, 'cancelled'::text])) OR (requested_at IS NOT NULL))),
   constraint comms_send_scheduled_check CHECK (((status <> 'scheduled'::text) OR (send_at IS NOT NULL))),
   constraint comms_send_settled_check CHECK (((status <> ALL (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text])) = (settled_at IS NOT NULL))),
-  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text, 'cancelled'::text, 'delivered'::text, 'bounced'::text, 'complained'::text])))
+  constraint comms_send_status_check CHECK ((status = ANY (ARRAY['scheduled'::text, 'queued'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'unknown'::text, 'cancelled'::text, 'delivered'::text, 'bounced'::text, 'complained'::text]))),
+  constraint comms_send_stream_check CHECK (((stream = ANY (ARRAY['transactional'::text, 'broadcast'::text])) AND ((channel = 'email'::text) OR (stream = 'transactional'::text))))
 );
 
 create table comms_send_count (
@@ -445,12 +447,14 @@ create table comms_send_count (
 
 create table comms_suppression (
   address text not null,
+  stream text not null default 'transactional'::text,
   reason text not null,
   send_id uuid not null,
   created_at timestamp with time zone not null default now(),
-  constraint comms_suppression_pkey PRIMARY KEY (address),
+  constraint comms_suppression_pkey PRIMARY KEY (address, stream),
   constraint comms_suppression_address_check CHECK ((address = lower(address))),
-  constraint comms_suppression_reason_check CHECK ((reason = ANY (ARRAY['bounced'::text, 'complained'::text])))
+  constraint comms_suppression_reason_check CHECK ((reason = ANY (ARRAY['bounced'::text, 'complained'::text, 'unsubscribed'::text]))),
+  constraint comms_suppression_stream_check CHECK ((stream = ANY (ARRAY['transactional'::text, 'broadcast'::text])))
 );
 
 create table comms_template (
@@ -1506,7 +1510,7 @@ CREATE INDEX comms_send_unowned_status_idx ON public.comms_send USING btree (sta
 
 CREATE INDEX comms_send_count_day_idx ON public.comms_send_count USING btree (day, channel, outcome);
 
-CREATE INDEX comms_suppression_created_at_idx ON public.comms_suppression USING btree (created_at DESC, address DESC);
+CREATE INDEX comms_suppression_created_at_idx ON public.comms_suppression USING btree (stream, created_at DESC, address DESC);
 
 CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
 
@@ -2012,7 +2016,7 @@ CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$d8a438106943aaf9708429027ecb0af6$function$;
+AS $function$8d88a2d81026579712bbd1f79255e79c$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_events_match(events jsonb)
  RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text, event_id text, suppresses text)

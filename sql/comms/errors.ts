@@ -14,7 +14,7 @@ export const messageErrors = {
   },
   'email.suppressed': {
     detail:
-      'Mail to {addresses} is suppressed after a permanent bounce or a spam complaint. An admin can lift the suppression.',
+      'Mail to {addresses} is suppressed after a permanent bounce, a spam complaint or an unsubscription. An admin can lift the suppression.',
   },
   'email.attachments_missing': {
     detail: 'The attached documents do not exist or were deleted: {ids}',

@@ -16,6 +16,10 @@ import type { ReadStatement } from '../reads/reader.ts'
 export const CHANNELS = ['email', 'sms', 'call'] as const
 export type Channel = (typeof CHANNELS)[number]
 
+/** Streams of messages, which recipients leave separately. */
+export const SEND_STREAMS = ['transactional', 'broadcast'] as const
+export type SendStream = (typeof SEND_STREAMS)[number]
+
 export const SEND_STATUSES = [
   'scheduled',
   'queued',
@@ -44,6 +48,8 @@ export interface NewSend {
   readonly attachments?: readonly SendAttachment[]
   /** All recipients, also of copies; defaults to `recipients`. */
   readonly addresses?: readonly string[]
+  /** Default: transactional. */
+  readonly stream?: SendStream
 }
 
 const SendAttachment = z.object({
@@ -60,8 +66,8 @@ const listDeliveries = (addresses: readonly string[]): string =>
 
 export const insertSend = (send: NewSend): Query<unknown> =>
   sql.type(noRows)`
-    insert into comms_send (id, channel, owner_id, job_id, recipients, deliveries, message, status, send_at, template, attachments)
-    values (${send.id}::uuid, ${send.channel}, ${send.ownerId}, ${send.jobId}::uuid,
+    insert into comms_send (id, channel, stream, owner_id, job_id, recipients, deliveries, message, status, send_at, template, attachments)
+    values (${send.id}::uuid, ${send.channel}, ${send.stream ?? 'transactional'}, ${send.ownerId}, ${send.jobId}::uuid,
       ${sql.array(send.recipients, 'text')}, ${listDeliveries(send.addresses ?? send.recipients)}::jsonb, ${JSON.stringify(send.message)}::jsonb,
       ${send.sendAt == null ? 'queued' : 'scheduled'}, ${send.sendAt ?? null}::timestamptz,
       ${send.template ?? null}, ${JSON.stringify(send.attachments ?? [])}::jsonb)`
@@ -84,6 +90,7 @@ export const insertAccountMail = (jobId: string, recipient: string, subject: str
 
 const Send = z.object({
   id: z.string(),
+  stream: z.enum(SEND_STREAMS),
   owner_id: z.number().nullable(),
   recipients: z.array(z.string()),
   deliveries: z.array(
@@ -105,7 +112,7 @@ const Send = z.object({
 })
 export type Send = z.output<typeof Send>
 
-const SEND_COLUMNS = sql.fragment`id, owner_id, recipients, deliveries, message, attachments, status, provider_id, provider_status, detail,
+const SEND_COLUMNS = sql.fragment`id, stream, owner_id, recipients, deliveries, message, attachments, status, provider_id, provider_status, detail,
   extract(epoch from created_at)::float8 * 1000 as created_ms,
   extract(epoch from coalesce(send_at, created_at))::float8 * 1000 as due_ms,
   extract(epoch from now() - coalesce(send_at, created_at))::float8 * 1000 as waited_ms,
@@ -282,7 +289,7 @@ export const applySendEvents = (events: readonly SendEvent[]): Query<{ moved: nu
 
 // Statements for the edge. `who` is the caller's account id. `everything` is true for admins.
 
-const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'to', s.recipients, 'recipients', comms_recipients_json(s),
+const SEND_JSON = `json_build_object('id', s.id, 'channel', s.channel, 'stream', s.stream, 'to', s.recipients, 'recipients', comms_recipients_json(s),
   'status', s.status, 'next_attempt_at', iso(s.next_attempt_at), 'provider_id', s.provider_id, 'provider_status', s.provider_status, 'requests', s.requests, 'detail', s.detail,
   'job_id', s.job_id, 'created_at', iso(s.created_at), 'send_at', iso(s.send_at), 'template', s.template, 'attachments', s.attachments, 'requested_at', iso(s.requested_at),
   'settled_at', iso(s.settled_at))`

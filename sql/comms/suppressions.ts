@@ -1,36 +1,55 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
-import { buildArrayText, type PageValues } from '../reads/lists.ts'
+import { branchByValue, buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { SEND_STREAMS, type SendStream } from './sends.ts'
 
 /** Suppressed mail addresses. Provider events add them (`comms/functions`). */
 
-export const SUPPRESSION_REASONS = ['bounced', 'complained'] as const
+export const SUPPRESSION_REASONS = ['bounced', 'complained', 'unsubscribed'] as const
 
-const Address = z.object({ address: z.string() })
-
-/** Returns those of the given addresses that are suppressed. Ignores case. */
-export const filterSuppressed = (addresses: readonly string[]): Query<{ address: string }> =>
-  sql.prepared('comms_suppressed', Address)`
+/**
+ * Returns those of the given addresses that are suppressed in a stream. Ignores case. `account` is the transactional
+ * stream without unsubscriptions: they are no reason to withhold mails about the recipient's own account.
+ */
+export const filterSuppressed = (
+  addresses: readonly string[],
+  stream: SendStream | 'account',
+): Query<{ address: string }> =>
+  sql.prepared('comms_suppressed', z.object({ address: z.string() }))`
     select address from comms_suppression
-    where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given)) order by address`
+    where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given))
+      and stream = ${stream === 'account' ? 'transactional' : stream}
+      and not (${stream === 'account'} and reason = 'unsubscribed') order by address`
 
-/** Lifts the suppression of an address; no row if the address is not suppressed. */
-export const liftSuppression = (address: string): Query<{ address: string }> =>
-  sql.type(Address)`delete from comms_suppression where address = lower(${address}) returning address`
+const Lifted = z.object({ address: z.string(), streams: z.array(z.enum(SEND_STREAMS)) })
 
-export const SUPPRESSION_ORDER = { 's.created_at': 'timestamptz', 's.address': 'text' } as const
+/** Lifts the suppression of an address in a stream, or in all (null); no row if the address is not suppressed. */
+export const liftSuppression = (address: string, stream: SendStream | null): Query<z.output<typeof Lifted>> =>
+  sql.type(Lifted)`
+    with lifted as (
+      delete from comms_suppression
+      where address = lower(${address}) and stream = coalesce(${stream}::text, stream) returning address, stream
+    )
+    select address, array_agg(stream order by stream) as streams from lifted group by address`
 
-export const readSuppressions: ReadStatement<PageValues> = {
+export const SUPPRESSION_ORDER = {
+  's.created_at': 'timestamptz',
+  's.address': 'text',
+  's.stream': 'text',
+} as const
+
+/** Suppressions, of one stream or of all (null). */
+export const readSuppressions: ReadStatement<[stream: string | null, ...page: PageValues]> = {
   name: 'comms_suppressions',
   text: buildArrayText({
     table: 'comms_suppression',
     row: 's',
-    parameters: 0,
-    where: 'true',
+    parameters: 1,
+    where: branchByValue('s.stream', '$1::text', SEND_STREAMS),
     order: SUPPRESSION_ORDER,
     hasPageNumbers: false,
     direction: 'desc',
-    item: `json_build_object('address', s.address, 'reason', s.reason, 'send_id', s.send_id, 'created_at', iso(s.created_at))`,
+    item: `json_build_object('address', s.address, 'stream', s.stream, 'reason', s.reason, 'send_id', s.send_id, 'created_at', iso(s.created_at))`,
   }),
 }

@@ -24,6 +24,9 @@ create table comms_send (
   -- - account: an email of the account itself, such as one with a token; its text is not stored
   -- - gone: requested by a deleted account; hidden from callers without an account
   purpose text not null default 'caller',
+  -- - transactional: text messages, calls, emails of accounts, and emails that recipients have caused
+  -- - broadcast: newsletters and other emails to many, whose recipients may unsubscribe without losing the others
+  stream text not null default 'transactional',
   owner_id integer,
   -- The job that sends the message. No foreign key, because the pruner deletes the job first.
   job_id uuid not null,
@@ -62,6 +65,7 @@ create table comms_send (
   constraint comms_send_owner_id_fkey foreign key (owner_id) references account (id) on delete set null,
   constraint comms_send_channel_check check (channel in ('email', 'sms', 'call')),
   constraint comms_send_purpose_check check (purpose in ('caller', 'account', 'gone')),
+  constraint comms_send_stream_check check (stream in ('transactional', 'broadcast') and (channel = 'email' or stream = 'transactional')),
   constraint comms_send_recipients_check check (cardinality(recipients) > 0),
   constraint comms_send_status_check check (status in
     ('scheduled', 'queued', 'sending', 'sent', 'failed', 'unknown', 'cancelled', 'delivered', 'bounced', 'complained')),
@@ -130,17 +134,20 @@ create table comms_send_count (
 create index comms_send_count_day_idx on comms_send_count (day, channel, outcome);
 
 -- Suppressed addresses. The server of such an address has permanently rejected mail, or the recipient has marked mail
--- as spam. Further mail to it would damage the reputation of the sender's domain. An address stays suppressed until an
--- admin lifts the suppression.
+-- as spam or unsubscribed from it. Further mail to it would damage the reputation of the sender's domain. An address
+-- stays suppressed until an admin lifts the suppression.
 create table comms_suppression (
   -- The address in lower case, since hardly any mail server distinguishes case.
   address text not null,
+  -- The stream of messages that the address no longer gets; an address may have a row for each.
+  stream text not null default 'transactional',
   reason text not null,
   -- The email that caused the suppression. It is eventually deleted.
   send_id uuid not null,
   created_at timestamptz not null default now(),
-  constraint comms_suppression_pkey primary key (address),
+  constraint comms_suppression_pkey primary key (address, stream),
   constraint comms_suppression_address_check check (address = lower(address)),
-  constraint comms_suppression_reason_check check (reason in ('bounced', 'complained'))
+  constraint comms_suppression_stream_check check (stream in ('transactional', 'broadcast')),
+  constraint comms_suppression_reason_check check (reason in ('bounced', 'complained', 'unsubscribed'))
 );
-create index comms_suppression_created_at_idx on comms_suppression (created_at desc, address desc);
+create index comms_suppression_created_at_idx on comms_suppression (stream, created_at desc, address desc);

@@ -33,7 +33,7 @@ export async function mailOnce(
     failureCode: 'email.failed',
     retryMs: tokenSeconds === undefined ? ctx.settings.email.retryMs : tokenSeconds * 1000,
     submit: async (request) => {
-      await rejectSuppressedAddresses(ctx.db, [to])
+      await rejectSuppressedAddresses(ctx.db, [to], 'account')
       return providers.comms.email({ id, dateMs, to: [to], ...message }, request)
     },
   }))

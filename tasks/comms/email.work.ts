@@ -39,7 +39,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
       const message = buildMessage(row)
       await comms.checkSender(addressOf(message.from ?? ctx.settings.email.from), request.signal)
       const pending = row.deliveries.flatMap(({ address, status }) => (status === undefined ? [address] : []))
-      await rejectSuppressedAddresses(ctx.db, pending)
+      await rejectSuppressedAddresses(ctx.db, pending, row.stream)
       const limit = pending.length < row.deliveries.length ? { pending } : {}
       return comms.email({ ...message, ...limit, attachments: await loadAttachments(ctx, row) }, request)
     },

@@ -1,10 +1,18 @@
+import type { SendStream } from '../../sql/comms/sends.ts'
 import { filterSuppressed } from '../../sql/comms/suppressions.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 
-/** Checks that no address is suppressed. @throws fail('email.suppressed') if one is */
-export async function rejectSuppressedAddresses(db: Queries, addresses: readonly string[]): Promise<void> {
-  const suppressed = await db.any(filterSuppressed(addresses))
+/**
+ * Checks that no address is suppressed in a stream; `account` stands for mails of an account itself.
+ * @throws fail('email.suppressed') if one is
+ */
+export async function rejectSuppressedAddresses(
+  db: Queries,
+  addresses: readonly string[],
+  stream: SendStream | 'account',
+): Promise<void> {
+  const suppressed = await db.any(filterSuppressed(addresses, stream))
   if (suppressed.length > 0)
     throw fail('email.suppressed', { addresses: suppressed.map(({ address }) => address).join(', ') })
 }

@@ -95,6 +95,7 @@ describe('GET /comms/sends', () => {
     assert.deepEqual(rest, {
       id: text!.id,
       channel: 'sms',
+      stream: 'transactional',
       to: ['+14155552671'],
       recipients: [{ address: '+14155552671', status: 'sent', detail: null }],
       next_attempt_at: null,

@@ -17,24 +17,30 @@ const PATH = '/api/v1/comms/suppressions'
 
 const send = (more: object) =>
   api.post('/api/v1/comms/email/send', { token: user.token, json: { subject: 's', text: 't', ...more } })
-const list = async () => (await api.get(PATH, { token: admin.token })).json
-const liftSuppression = (address: string, token = admin.token) =>
-  api.call('DELETE', `${PATH}/${encodeURIComponent(address)}`, { token })
+const list = async (query = '?stream=transactional') =>
+  (await api.get(`${PATH}${query}`, { token: admin.token })).json
+const liftSuppression = (address: string, token = admin.token, query = '') =>
+  api.call('DELETE', `${PATH}/${encodeURIComponent(address)}${query}`, { token })
 const deliverEvent = (type: string, more: Parameters<typeof createMailEvent>[1] & object, id?: string) =>
   api.post(
     '/api/v1/comms/webhooks/resend',
     createSignedEvent(createMailEvent(type, more), id === undefined ? {} : { id }),
   )
 /** Sends mail to an address, then delivers a provider event about the mail. Returns the id of the message. */
-async function sendAndReport(to: string, type: string, more: object = {}, event?: string): Promise<string> {
-  const { id } = (await send({ to: [to] })).json
+async function sendAndReport(
+  to: string,
+  type: string,
+  { stream, ...more }: { stream?: string } & Readonly<Record<string, unknown>> = {},
+  event?: string,
+): Promise<string> {
+  const { id } = (await send({ to: [to], stream })).json
   assert.equal((await deliverEvent(type, { id, to, ...more }, event)).status, 200)
   return id
 }
 
 const PERMANENT_BOUNCE = { bounce: { type: 'Permanent', subType: 'General' } }
 const detailOf = (addresses: string): string =>
-  `Mail to ${addresses} is suppressed after a permanent bounce or a spam complaint. An admin can lift the suppression.`
+  `Mail to ${addresses} is suppressed after a permanent bounce, a spam complaint or an unsubscription. An admin can lift the suppression.`
 
 describe('an address is suppressed', () => {
   for (const [what, type, more, reason] of [
@@ -46,7 +52,11 @@ describe('an address is suppressed', () => {
       const id = await sendAndReport('Ada@example.com', type, more)
       const [one, ...others] = await list()
       const { created_at, ...rest } = one
-      assert.deepEqual([rest, others], [{ address: 'ada@example.com', reason, send_id: id }, []])
+      assert.deepEqual(
+        [rest, others],
+        [{ address: 'ada@example.com', stream: 'transactional', reason, send_id: id }, []],
+      )
+      assert.deepEqual(await list('?stream=broadcast'), [{ ...one, stream: 'broadcast' }])
       assert.ok(Date.parse(created_at) > 0)
       for (const fields of [
         { to: ['ADA@example.com'] },
@@ -89,6 +99,59 @@ test('a rejected request leaves no message or job and names every suppressed add
   for (const address of ['x@example.com', 'y@example.com']) await liftSuppression(address)
 })
 
+describe('streams', () => {
+  const streamsOf = async (address: string) =>
+    (await list(''))
+      .filter((one: { address: string }) => one.address === address)
+      .map(({ stream }: { stream: string }) => stream)
+
+  test('a complaint about a broadcast stops broadcasts only', async () => {
+    const to = 'dora@example.com'
+    const id = await sendAndReport(to, 'email.complained', { stream: 'broadcast' })
+    assert.deepEqual(await streamsOf(to), ['broadcast'])
+    assertRefused(await send({ to: [to], stream: 'broadcast' }), 409, detailOf(to))
+    const answer = await send({ to: [to] })
+    assert.equal(answer.status, 200)
+    const sends = (await api.get('/api/v1/comms/sends', { token: user.token })).json
+    const streamOf = (send: string) => sends.find((one: { id: string }) => one.id === send).stream
+    assert.deepEqual([streamOf(id), streamOf(answer.json.id)], ['broadcast', 'transactional'])
+    await liftSuppression(to)
+  })
+
+  test('a permanent bounce of a broadcast stops both, which are lifted one by one', async () => {
+    const to = 'emil@example.com'
+    await sendAndReport(to, 'email.bounced', { ...PERMANENT_BOUNCE, stream: 'broadcast' })
+    assert.deepEqual(await streamsOf(to), ['transactional', 'broadcast'])
+    assertRefused(await send({ to: [to] }), 409, detailOf(to))
+    assert.equal((await liftSuppression(to, admin.token, '?stream=transactional')).status, 204)
+    assert.deepEqual(await streamsOf(to), ['broadcast'])
+    assert.equal((await send({ to: [to] })).status, 200)
+    assert.equal((await send({ to: [to], stream: 'broadcast' })).status, 409)
+    assert.equal((await liftSuppression(to, admin.token, '?stream=transactional')).status, 404)
+    await liftSuppression(to)
+    assert.deepEqual(await streamsOf(to), [])
+  })
+
+  test('a complaint about a broadcast does not hide an earlier bounce', async () => {
+    const to = 'finn@example.com'
+    const broadcast = (await send({ to: [to], stream: 'broadcast' })).json.id
+    await sendAndReport(to, 'email.bounced', PERMANENT_BOUNCE)
+    await deliverEvent('email.complained', { id: broadcast, to })
+    const reasons = (await list('')).map(({ stream, reason }: Record<string, string>) => [stream, reason])
+    assert.deepEqual(reasons, [
+      ['transactional', 'bounced'],
+      ['broadcast', 'complained'],
+    ])
+    await liftSuppression(to)
+  })
+
+  test('422 for an unknown stream', async () => {
+    assert.equal((await send({ to: ['a@example.com'], stream: 'x' })).status, 422)
+    assert.equal((await api.get(`${PATH}?stream=x`, { token: admin.token })).status, 422)
+    assert.equal((await liftSuppression('a@example.com', admin.token, '?stream=x')).status, 422)
+  })
+})
+
 test('lifting a suppression is audited, and a repeated event does not restore it', async () => {
   const event = 'msg_again'
   const id = await sendAndReport('carl@example.com', 'email.complained', {}, event)
@@ -99,7 +162,9 @@ test('lifting a suppression is audited, and a repeated event does not restore it
   const audited = await query(
     `select actor_id, data from audit_event where kind = 'suppression.lifted' and data ->> 'address' = 'carl@example.com'`,
   )
-  assert.deepEqual(audited, [{ actor_id: admin.id, data: { address: 'carl@example.com' } }])
+  assert.deepEqual(audited, [
+    { actor_id: admin.id, data: { address: 'carl@example.com', streams: ['broadcast', 'transactional'] } },
+  ])
 })
 
 test('only admins list suppressions, in pages', async () => {

@@ -33,8 +33,9 @@ await query(
      when 3 then 'sending' when 4 then 'bounced' when 5 then 'complained' when 6 then 'scheduled' when 7 then 'cancelled'
      else case when n % 2 = 0 then 'sent' else 'delivered' end end as state) of_it`,
 )
-await query(`insert into comms_suppression (address, reason, send_id, created_at)
-  select n || '@example.com', 'bounced', gen_random_uuid(), now() - n * interval '1 minute' from generate_series(1, 2000) n`)
+await query(`insert into comms_suppression (address, stream, reason, send_id, created_at)
+  select n || '@example.com', stream, 'bounced', gen_random_uuid(), now() - n * interval '1 minute'
+  from generate_series(1, 2000) n, unnest(array['transactional', 'broadcast']) stream`)
 await vacuumAnalyze(query)
 const client = await connect({ url, applicationName: 'plans' })
 const reader = createReader({ url, applicationName: 'plans', startOptions: GENERIC_PLANS })
@@ -79,7 +80,8 @@ const reads = [
   ),
   planRead('a send', readSend, 5, false, id),
   planRead('the number of unknown outcomes', readUnknownSendCount),
-  planRead('suppressed addresses', readSuppressions, null, 0, 100),
+  planRead('suppressed addresses', readSuppressions, null, null, 0, 100),
+  planRead('suppressed addresses of a stream', readSuppressions, 'broadcast', null, 0, 100),
 ]
 describe('reads by index', () => testReads(client, reads))
 
@@ -100,8 +102,8 @@ describe('writes of events and admins', () => {
     ['a delivery', () => applySendEvents([event(++next, 'delivered')])],
     ['several bounces', () => applySendEvents([++next, ++next, ++next].map((n) => event(n, 'bounced')))],
     ['an event with the id of a send', () => applySendEvents([{ ...event(0, 'delivered'), sendId: id }])],
-    ['filtering fifty addresses', () => filterSuppressed(addresses)],
-    ['lifting a suppression', () => liftSuppression('7@example.com')],
+    ['filtering fifty addresses', () => filterSuppressed(addresses, 'broadcast')],
+    ['lifting a suppression', () => liftSuppression('7@example.com', null)],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'comms_s'))
 })

@@ -158,6 +158,8 @@ describe('constraints', () => {
   const cases: readonly [string, object][] = [
     ['comms_send_channel_check', { channel: 'fax' }],
     ['comms_send_purpose_check', { purpose: 'none' }],
+    ['comms_send_stream_check', { stream: 'none' }],
+    ['comms_send_stream_check', { channel: 'sms', stream: 'broadcast' }],
     ['comms_send_recipients_check', { recipients: [] }],
     ['comms_send_status_check', { status: 'lost', ...at }],
     ['comms_send_owner_id_fkey', { owner_id: 2_000_000_000 }],

@@ -316,6 +316,7 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
   ],
   comms_suppression: [
     ['comms_suppression_address_check', createSuppressionRow({ address: 'A@example.com' })],
+    ['comms_suppression_stream_check', createSuppressionRow({ stream: 'x' })],
     ['comms_suppression_reason_check', createSuppressionRow({ reason: 'x' })],
     ['comms_suppression_pkey', createSuppressionRow({ address: 'twice@example.com' })],
   ],

@@ -42,7 +42,8 @@ const eventOf = (
   suppression: { address, eventId },
 })
 const applyAll = (...events: SendEvent[]) => db.one(applySendEvents(events))
-const readSuppressions = () => query('select address, reason from comms_suppression order by address')
+const readSuppressions = () =>
+  query(`select address, reason from comms_suppression where stream = 'transactional' order by address`)
 
 test('events lead to the same list in any order, repeated, and in any batches', async () => {
   const chance = createChance(SEED)
@@ -102,11 +103,14 @@ test('a lifted suppression stays lifted if the event is repeated, but not after 
     eventOf(id, 'bounced', 'gone@example.com', 'msg_2'),
   ]
   await applyAll(first)
-  assert.deepEqual(await db.any(filterSuppressed(['x@example.com', 'GONE@example.com'])), [
+  assert.deepEqual(await db.any(filterSuppressed(['x@example.com', 'GONE@example.com'], 'transactional')), [
     { address: 'gone@example.com' },
   ])
-  assert.deepEqual(await db.maybeOne(liftSuppression('GONE@EXAMPLE.com')), { address: 'gone@example.com' })
-  assert.equal(await db.maybeOne(liftSuppression('gone@example.com')), null)
+  assert.deepEqual(await db.maybeOne(liftSuppression('GONE@EXAMPLE.com', null)), {
+    address: 'gone@example.com',
+    streams: ['broadcast', 'transactional'],
+  })
+  assert.equal(await db.maybeOne(liftSuppression('gone@example.com', null)), null)
   await applyAll(first)
   assert.deepEqual(await readSuppressions(), [])
   await applyAll(second)

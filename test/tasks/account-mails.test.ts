@@ -156,6 +156,18 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual(one.sent, [])
     })
 
+    test('is sent to an address that has unsubscribed, or has refused broadcasts', async () => {
+      const owner = await addAccount()
+      const one = createJob()
+      await query(
+        `insert into comms_suppression (address, stream, reason, send_id) values
+           ($1, 'transactional', 'unsubscribed', $2), ($1, 'broadcast', 'complained', $2)`,
+        [owner.email, randomUUID()],
+      )
+      await run(one, owner)
+      assert.equal(one.sent.length, 1)
+    })
+
     test('mails another token from another job, and both work', async () => {
       const owner = await addAccount()
       const [one, other] = [createJob(), createJob()]

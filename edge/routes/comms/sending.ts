@@ -1,4 +1,10 @@
-import { type Channel, computeMsUntil, insertSend, type SendAttachment } from '../../../sql/comms/sends.ts'
+import {
+  type Channel,
+  computeMsUntil,
+  insertSend,
+  type SendAttachment,
+  type SendStream,
+} from '../../../sql/comms/sends.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { enqueue, type JobRef, type TaskDefinition } from '../../../tasks/task.ts'
@@ -30,6 +36,7 @@ interface OutgoingMessage<P, R> {
   readonly attachments?: readonly SendAttachment[]
   /** All recipients, also of copies; default `to`. */
   readonly addresses?: readonly string[]
+  readonly stream?: SendStream
   /** Builds the answer for a scheduled message. */
   readonly buildScheduledAnswer: (answer: ScheduledAnswer) => R
 }
@@ -56,6 +63,7 @@ export async function enqueueSend<P, R>(
     template,
     attachments,
     addresses = to,
+    stream = 'transactional',
     buildScheduledAnswer,
   }: OutgoingMessage<P, R>,
 ): Promise<JobRef<R>> {
@@ -72,6 +80,7 @@ export async function enqueueSend<P, R>(
       template: template ?? null,
       attachments: attachments ?? [],
       addresses,
+      stream,
     }),
   )
   if (sendAt === undefined) return ref

@@ -55,8 +55,18 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
     job: async ({ body, ...input }) => {
       if (findMissingEmailSettings(input.edge.settings.email).length > 0) throw fail('email.not_configured')
       const addresses = [...body.to, ...body.cc, ...body.bcc].map(addressOf)
-      await rejectSuppressedAddresses(input.tx, addresses)
-      const { send_at: sendAt, template, variables, subject, text, html, attachments, ...envelope } = body
+      await rejectSuppressedAddresses(input.tx, addresses, body.stream)
+      const {
+        send_at: sendAt,
+        template,
+        variables,
+        subject,
+        text,
+        html,
+        attachments,
+        stream,
+        ...envelope
+      } = body
       const attached = await loadAttachments(input, attachments)
       const content =
         template === undefined
@@ -73,6 +83,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
         template,
         attachments: attached,
         addresses,
+        stream,
         buildScheduledAnswer: (answer) => ({ ...answer, to }),
       })
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CHANNELS, SEND_STATUSES } from '../../../sql/comms/sends.ts'
+import { CHANNELS, SEND_STATUSES, SEND_STREAMS } from '../../../sql/comms/sends.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import { EmailHeaders } from '../../../tasks/comms/headers.ts'
 import { buildMailboxSchema } from '../../../tasks/comms/mailbox.ts'
@@ -87,6 +87,10 @@ export const EmailRequest = z
     from_email: Mailbox.optional().describe('Default: `EMAIL_PROVIDER_FROM_EMAIL`'),
     headers: EmailHeaders.optional().describe('Further headers of the email, such as `References` or `X-…`'),
     attachments: z.array(Attachment).max(MAX_ATTACHMENTS).default([]).describe('Documents of the caller'),
+    stream: z
+      .enum(SEND_STREAMS)
+      .default('transactional')
+      .describe('`broadcast` for emails that recipients may refuse without losing the others'),
     send_at: SendAt,
     ...templateUseFields,
   })
@@ -157,6 +161,7 @@ export const Send = z
   .strictObject({
     id: z.uuid(),
     channel: z.enum(CHANNELS),
+    stream: z.enum(SEND_STREAMS),
     to: z.array(z.string()),
     recipients: z
       .array(

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { SEND_STREAMS } from '../../../sql/comms/sends.ts'
 import {
   liftSuppression,
   readSuppressions,
@@ -12,9 +13,12 @@ import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 
+const Stream = z.enum(SEND_STREAMS).optional().meta({ description: 'Default: all streams' })
+
 const Suppression = z
   .strictObject({
     address: z.string().meta({ description: 'In lowercase' }),
+    stream: z.enum(SEND_STREAMS).meta({ description: 'The stream that the address no longer gets' }),
     reason: z.enum(SUPPRESSION_REASONS),
     send_id: z.uuid().meta({ description: 'The email that caused it, which may have been pruned' }),
     created_at: Timestamp,
@@ -29,15 +33,16 @@ export const suppressionRoutes = [
     auth: 'admin',
     summary: 'List suppressed addresses, latest first',
     description:
-      'Their servers permanently rejected an email, or their owners marked one as spam. Emails to them are refused, including those of accounts.',
+      'Their servers permanently rejected an email, or their owners marked one as spam or unsubscribed. Emails of the stream to them are refused. Emails of accounts are transactional, and ignore unsubscriptions. A permanent bounce, or a complaint about a transactional email, suppresses both streams.',
     query: z.object({
+      stream: Stream,
       limit: count({ min: 1, max: 1000, fallback: 100 }),
       cursor: buildCursorSchema(SUPPRESSION_ORDER),
     }),
     response: z.array(Suppression),
     reads: 'list',
-    handle: async ({ query: { limit, cursor = null }, reader, request }) =>
-      answerArray((await reader.text(readSuppressions, [cursor, 0, limit]))!, request),
+    handle: async ({ query: { stream = null, limit, cursor = null }, reader, request }) =>
+      answerArray((await reader.text(readSuppressions, [stream, cursor, 0, limit]))!, request),
   }),
 
   route({
@@ -47,12 +52,13 @@ export const suppressionRoutes = [
     summary: 'Lift the suppression of an address',
     description: 'The provider may have its own suppression list: remove the address from that list, too.',
     params: z.object({ address: z.string() }),
+    query: z.object({ stream: Stream }),
     errors: ['suppression.missing'],
     handle: (input) =>
       input.transaction(async (tx) => {
-        const lifted = await tx.maybeOne(
-          liftSuppression(normalizeAddress(input.params.address) ?? input.params.address),
-        )
+        const { params, query } = input
+        const address = normalizeAddress(params.address) ?? params.address
+        const lifted = await tx.maybeOne(liftSuppression(address, query.stream ?? null))
         if (lifted === null) throw fail('suppression.missing')
         await tx.run(appendAuditEvent(input, 'suppression.lifted', { data: lifted }))
         return new Answer<undefined>({})

@@ -1,5 +1,5 @@
 -- Applies provider events to messages, suppresses the addresses that the events name, and returns the number of changed
--- messages. Events arrive late, twice and in any order, so the event of the highest rank determines the state of a
+-- messages. A complaint about a broadcast suppresses broadcasts only; everything else suppresses all streams. Events arrive late, twice and in any order, so the event of the highest rank determines the state of a
 -- message. Events about unknown messages are ignored.
 create or replace function comms_events_apply(events jsonb) returns integer language plpgsql as $$
 #variable_conflict use_column
@@ -10,16 +10,20 @@ begin
   perform from comms_send s where s.id in (select send from comms_events_match(events)) order by s.id for update;
 
   with fresh as (
-    select e.send, e.event_id, e.suppresses, e.status from comms_events_match(events) e join comms_send s on s.id = e.send
+    select e.send, e.event_id, e.suppresses, e.status, s.stream from comms_events_match(events) e join comms_send s on s.id = e.send
     where e.suppresses is not null and not e.event_id = any(s.suppressed_by)
   ), noted as (
     update comms_send s set suppressed_by = s.suppressed_by || e.ids
     from (select send, array_agg(distinct event_id) as ids from fresh group by send) e where s.id = e.send
   )
-  insert into comms_suppression as known (address, reason, send_id)
-  select distinct on (suppresses) suppresses, status, send from fresh order by suppresses, (status = 'complained') desc, send
-  on conflict (address) do update set reason = excluded.reason, send_id = excluded.send_id
-  where known.reason = 'bounced' and excluded.reason = 'complained';
+  insert into comms_suppression as known (address, stream, reason, send_id)
+  select distinct on (f.suppresses, t.stream) f.suppresses, t.stream, f.status, f.send
+  from fresh f cross join unnest(array['broadcast', 'transactional']) t(stream)
+  where t.stream = 'broadcast' or f.stream = 'transactional' or f.status = 'bounced'
+  order by f.suppresses, t.stream, (f.status = 'complained') desc, f.send
+  on conflict (address, stream) do update set reason = excluded.reason, send_id = excluded.send_id
+  where array_position(array['unsubscribed', 'bounced', 'complained'], known.reason)
+    < array_position(array['unsubscribed', 'bounced', 'complained'], excluded.reason);
 
   update comms_send s set status = e.status, provider_id = e.provider_id, provider_status = e.provider_status,
     error_code = e.error_code, settled_at = now(), message = null,

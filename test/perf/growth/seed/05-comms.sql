@@ -15,9 +15,10 @@ from growth.size(500000) size, generate_series(1, size) n, growth.moment(n, size
       when n % 2 = 0 then 'sent' else 'delivered' end as state) of_it;
 
 -- One suppressed address per hundred messages.
-insert into comms_suppression (address, reason, send_id, created_at)
-select 'gone-' || n || '@example.com', case when n % 10 = 0 then 'complained' else 'bounced' end, growth.id(at), at
-from growth.size(5000) size, generate_series(1, size) n, growth.moment(n, size, '90 days') at;
+insert into comms_suppression (address, stream, reason, send_id, created_at)
+select 'gone-' || n || '@example.com', stream, case when n % 10 = 0 then 'complained' else 'bounced' end, growth.id(at), at
+from growth.size(5000) size, generate_series(1, size) n, growth.moment(n, size, '90 days') at,
+  unnest(array['transactional', 'broadcast']) stream;
 
 insert into comms_template (name, channel, subject, text, html, variables)
 select 'template-' || n, 'email', 'Hello {{name}}', repeat('Hello {{name}} ', 100), repeat('<p>Hello {{name}}</p>', 100), '[{"name": "name"}]'
