@@ -1,6 +1,6 @@
 // Handles the links in emails, and the setup link that each start prints until there is an admin. Emailed tokens are in
 // the URL fragment, so they reach no log and no referrer. The setup token is in the query, because it is useless once
-// there is an admin.
+// there is an admin. So is the token of an unsubscribe link, because mail clients post to its URL.
 
 const PAGES = {
   '/setup': {
@@ -86,6 +86,14 @@ const PAGES = {
       ['/api/v1/auth/accept-invite', { token }],
     ],
     done: 'You are now a member. You can close this page.',
+  },
+  '/unsubscribe': {
+    title: 'Unsubscribe',
+    intro: 'Your address will get no more emails of this kind.',
+    send: 'Unsubscribe',
+    fields: [],
+    requests: (token) => [[`/unsubscribe?token=${encodeURIComponent(token)}`, new URLSearchParams({ 'List-Unsubscribe': 'One-Click' })]],
+    done: 'You are unsubscribed. You can close this page.',
   },
 }
 

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
+import { UNSUBSCRIBE_PATH } from '../../tasks/comms/unsubscribe.ts'
 import { PAGE_HEADERS, sendFile } from '../files/static.ts'
 import { type AnyRoute, area, route } from '../pipeline/route.ts'
+import { unsubscribeRoute } from './comms/unsubscribe.ts'
 
 const PAGES_FOLDER = new URL('../pages/', import.meta.url)
 
@@ -110,6 +112,8 @@ export const pages = area('pages', '', { auth: 'public', allowsAnyQuery: true },
   createPageRoute('/password-reset', 'Show the page that resets a password', 'account.html'),
   createPageRoute('/register', 'Show the page that registers an invited address', 'account.html'),
   createPageRoute('/accept-invite', 'Show the page that accepts an invite', 'account.html'),
+  createPageRoute(UNSUBSCRIBE_PATH, 'Show the page that unsubscribes from emails', 'account.html'),
+  unsubscribeRoute,
   createPageRoute('/payment/success', 'Show the page after a paid checkout', 'payment-success.html'),
   createPageRoute('/payment/cancel', 'Show the page after a cancelled checkout', 'payment-cancel.html'),
   createAssetsRoute('/pages/:file', '', PAGE_ASSETS, '*/*'),

@@ -48,6 +48,7 @@ export const messageErrors = {
   'template.missing': { detail: 'There is no template named {name}' },
   'template.name_taken': { detail: 'A template with this name already exists' },
   'suppression.missing': { detail: 'Mail to this address is not suppressed' },
+  'suppression.link_invalid': { detail: 'This unsubscribe link is invalid or incomplete' },
   'send.missing': { detail: 'Message not found' },
   'send.not_cancellable': { detail: 'The message can no longer be cancelled: it is {status}' },
   'send.event_invalid': {

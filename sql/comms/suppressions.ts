@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 import { branchByValue, buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 import { SEND_STREAMS, type SendStream } from './sends.ts'
 
-/** Suppressed mail addresses. Provider events add them (`comms/functions`). */
+/** Suppressed mail addresses. Provider events (`comms/functions`) and unsubscriptions add them. */
 
 export const SUPPRESSION_REASONS = ['bounced', 'complained', 'unsubscribed'] as const
 
@@ -21,6 +21,17 @@ export const filterSuppressed = (
     where address = any(array(select lower(given) from unnest(${sql.array(addresses, 'text')}) given))
       and stream = ${stream === 'account' ? 'transactional' : stream}
       and not (${stream === 'account'} and reason = 'unsubscribed') order by address`
+
+/** Suppresses an address for a stream because its owner has unsubscribed. An earlier suppression keeps its reason. */
+export const suppressUnsubscribed = (from: {
+  readonly address: string
+  readonly stream: SendStream
+  readonly sendId: string
+}): Query<unknown> =>
+  sql.type(noRows)`
+    insert into comms_suppression (address, stream, reason, send_id)
+    values (lower(${from.address}), ${from.stream}, 'unsubscribed', ${from.sendId}::uuid)
+    on conflict on constraint comms_suppression_pkey do nothing`
 
 const Lifted = z.object({ address: z.string(), streams: z.array(z.enum(SEND_STREAMS)) })
 

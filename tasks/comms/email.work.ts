@@ -6,6 +6,7 @@ import { addressOf, Mailbox } from './mailbox.ts'
 import type { EmailAttachment, EmailMessage } from './ports.ts'
 import { describeUnknown, sendOnce } from './send.ts'
 import { rejectSuppressedAddresses } from './suppression.ts'
+import { buildUnsubscribeHeaders } from './unsubscribe.ts'
 
 interface EmailResult {
   readonly id: string
@@ -25,6 +26,7 @@ const EmailContent = z.strictObject({
   text: z.string().optional(),
   html: z.string().optional(),
   headers: z.record(z.string(), z.string()).default({}),
+  unsubscribe: z.boolean().default(false),
 })
 
 /** Runs `comms.email`. */
@@ -36,7 +38,7 @@ export async function run(ctx: TaskContext, { send_id }: { readonly send_id: str
     failureCode: 'email.failed',
     retryMs: ctx.settings.email.retryMs,
     submit: async (request) => {
-      const message = buildMessage(row)
+      const message = buildMessage(ctx, row)
       await comms.checkSender(addressOf(message.from ?? ctx.settings.email.from), request.signal)
       const pending = row.deliveries.flatMap(({ address, status }) => (status === undefined ? [address] : []))
       await rejectSuppressedAddresses(ctx.db, pending, row.stream)
@@ -73,8 +75,11 @@ async function loadAttachments(
  * Builds the message of a send, the same in every attempt. The Message-ID derives from the id of the send, and the date
  * is its due time.
  */
-function buildMessage(send: Send): EmailMessage {
-  const { to, cc, bcc, reply_to, from_email, subject, text, html, headers } = EmailContent.parse(send.message)
+function buildMessage({ settings, secretKey }: TaskContext, send: Send): EmailMessage {
+  const { to, cc, bcc, reply_to, from_email, subject, text, html, headers, unsubscribe } = EmailContent.parse(
+    send.message,
+  )
+  const subscription = { sendId: send.id, stream: send.stream, address: addressOf(to[0]!) }
   return {
     id: send.id,
     dateMs: send.due_ms,
@@ -82,7 +87,10 @@ function buildMessage(send: Send): EmailMessage {
     cc,
     bcc,
     subject,
-    headers,
+    headers: {
+      ...headers,
+      ...(unsubscribe ? buildUnsubscribeHeaders(settings.publicBaseUrl, secretKey, subscription) : {}),
+    },
     ...(reply_to === undefined ? {} : { replyTo: reply_to }),
     ...(from_email === undefined ? {} : { from: from_email }),
     ...(text === undefined ? {} : { text }),

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import { unsubscribeTokenOf } from '../../tasks/comms/unsubscribe.ts'
 import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
 import { createEvent, signEvent } from '../payment-events.ts'
 import { createMailEvent, createSignedEvent } from '../standins/resend.ts'
 import { createSilentWav } from '../standins/transcriptions.ts'
 import { createSignedCallback } from '../standins/twilio.ts'
-import { createMultipart, PASSWORD } from './harness.ts'
+import { createMultipart, PASSWORD, SECRET } from './harness.ts'
 import type { RowFactory } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
@@ -379,6 +381,15 @@ const providerRequests: Record<string, MakeRequest> = {
   'POST /api/v1/comms/domains/:domain/check': () => ({ params: { domain: 'example.com' } }),
   'DELETE /api/v1/comms/suppressions/:address': async (world) => ({
     params: { address: await world.createSuppression() },
+  }),
+  'POST /unsubscribe': () => ({
+    query: {
+      token: unsubscribeTokenOf(SECRET, {
+        sendId: randomUUID(),
+        stream: 'broadcast',
+        address: 'ada@example.com',
+      }),
+    },
   }),
   'POST /api/v1/comms/templates': (world) =>
     json({ name: world.createName(), channel: 'sms', text: 'Hello {{name}}', variables: [{ name: 'name' }] }),

@@ -256,6 +256,8 @@ GET    /magic-link                                        200   200   200   200 
 GET    /password-reset                                    200   200   200   200   200
 GET    /register                                          200   200   200   200   200
 GET    /accept-invite                                     200   200   200   200   200
+GET    /unsubscribe                                       200   200   200   200   200
+POST   /unsubscribe                                       200   200   200   200   200
 GET    /payment/success                                   200   200   200   200   200
 GET    /payment/cancel                                    200   200   200   200   200
 GET    /pages/:file                                       200   200   200   200   200

@@ -46,7 +46,8 @@ test('every link in mail leads to an existing page and keeps its token out of re
 test('the script knows each page and calls existing routes', async () => {
   const script = (await api.get('/pages/account.js')).text
   const paths = ['/setup', '/verify-email', '/password-reset', '/accept-invite', '/register', '/email-change']
-  for (const path of [...paths, '/email-change/refuse']) assert.ok(script.includes(`'${path}': {`))
+  for (const path of [...paths, '/email-change/refuse', '/unsubscribe'])
+    assert.ok(script.includes(`'${path}': {`))
   for (const [, path] of script.matchAll(/'(\/api\/[^']+)'/g))
     assert.notEqual((await api.post(path!, { json: {} })).status, 404, path)
 })

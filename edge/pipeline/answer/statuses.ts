@@ -127,6 +127,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'telephony.failed': 502,
   'telephony.undelivered': 502,
   'suppression.missing': 404,
+  'suppression.link_invalid': 400,
   'template.missing': 404,
   'template.name_taken': 409,
   'send.missing': 404,

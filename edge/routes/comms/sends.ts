@@ -15,7 +15,7 @@ import { requireScope } from '../../pipeline/access/scopes.ts'
 import { route } from '../../pipeline/route.ts'
 import { renderForChannel } from './rendering.ts'
 import { enqueueSend, type SendInput } from './sending.ts'
-import { CallRequest, EmailRequest, MAX_DAYS_AHEAD, SmsRequest } from './shapes.ts'
+import { CallRequest, EmailRequest, hasUnsubscribeLink, MAX_DAYS_AHEAD, SmsRequest } from './shapes.ts'
 
 const ONCE_DESCRIPTION = `A message that the provider accepted is never sent twice, even if a worker dies meanwhile. If it is unclear \
 whether the provider accepted a request, the status is \`unknown\` and the request is not repeated. The message is looked \
@@ -65,6 +65,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
         html,
         attachments,
         stream,
+        unsubscribe,
         ...envelope
       } = body
       const attached = await loadAttachments(input, attachments)
@@ -78,7 +79,7 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
         task: sendEmail,
         payload: {},
         to,
-        message: { ...envelope, ...content },
+        message: { ...envelope, ...content, unsubscribe: hasUnsubscribeLink({ stream, unsubscribe }) },
         sendAt,
         template,
         attachments: attached,

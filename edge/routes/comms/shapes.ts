@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CHANNELS, SEND_STATUSES, SEND_STREAMS } from '../../../sql/comms/sends.ts'
+import { CHANNELS, SEND_STATUSES, SEND_STREAMS, type SendStream } from '../../../sql/comms/sends.ts'
 import { MAX_ATTACHMENTS } from '../../../tasks/comms/attach.ts'
 import { EmailHeaders } from '../../../tasks/comms/headers.ts'
 import { buildMailboxSchema } from '../../../tasks/comms/mailbox.ts'
@@ -10,6 +10,7 @@ import {
   VARIABLE_NAME_PATTERN,
   validateTemplate,
 } from '../../../tasks/comms/template.ts'
+import { UNSUBSCRIBE_HEADERS } from '../../../tasks/comms/unsubscribe.ts'
 import { Address, normalizeDomain } from '../../../tasks/platform/email-address.ts'
 import { Moment, Timestamp } from '../../pipeline/request/schemas.ts'
 import { PhoneNumber } from './phones.ts'
@@ -75,6 +76,36 @@ const Attachment = z.strictObject({
     .describe('Default: the title of the document'),
 })
 
+/** True if an email gets an unsubscribe link. */
+export const hasUnsubscribeLink = ({
+  stream,
+  unsubscribe,
+}: {
+  readonly stream: SendStream
+  readonly unsubscribe?: boolean | undefined
+}): boolean => unsubscribe ?? stream === 'broadcast'
+
+/** Checks an email with an unsubscribe link, which names one recipient, and that a broadcast has one. */
+function checkUnsubscribe(
+  email: {
+    readonly stream: SendStream
+    readonly unsubscribe?: boolean | undefined
+    readonly headers?: Readonly<Record<string, string>> | undefined
+  } & Readonly<Record<'to' | 'cc' | 'bcc', readonly unknown[]>>,
+  context: z.RefinementCtx,
+): void {
+  const { stream, unsubscribe, to, cc, bcc, headers = {} } = email
+  const addIssue = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+  if (stream === 'broadcast' && unsubscribe === false)
+    addIssue(['unsubscribe'], 'must be true for broadcasts')
+  if (!hasUnsubscribeLink(email)) return
+  if (to.length + cc.length + bcc.length !== 1)
+    addIssue(['to'], 'must be the only recipient, because the unsubscribe link is personal')
+  for (const name of Object.keys(headers))
+    if (UNSUBSCRIBE_HEADERS.some((reserved) => reserved === name.toLowerCase()))
+      addIssue(['headers', name], 'is set by the service in an email with an unsubscribe link')
+}
+
 export const EmailRequest = z
   .strictObject({
     to: MailboxList.min(1),
@@ -91,9 +122,16 @@ export const EmailRequest = z
       .enum(SEND_STREAMS)
       .default('transactional')
       .describe('`broadcast` for emails that recipients may refuse without losing the others'),
+    unsubscribe: z
+      .boolean()
+      .optional()
+      .describe(
+        'True if the email has an unsubscribe link, and so one recipient. Broadcasts always have one',
+      ),
     send_at: SendAt,
     ...templateUseFields,
   })
+  .superRefine(checkUnsubscribe)
   .superRefine(({ subject, text, html, ...body }, context) =>
     rejectConflictingTexts(body, { subject, text, html }, context),
   )
