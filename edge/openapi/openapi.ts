@@ -240,7 +240,7 @@ function groupErrors(
     codes.add('auth.forbidden')
     if (settings.requireAdminTotp) codes.add('auth.admin_factor')
   }
-  if (!area.allowsAnyQuery || route.params !== undefined || route.body !== undefined)
+  if (!area.allowsAnyQuery || (route.params ?? route.query ?? route.body) !== undefined)
     codes.add('request.invalid')
   if (route.body !== undefined)
     for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const)

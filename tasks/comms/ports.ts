@@ -112,6 +112,8 @@ export interface SmsMessage {
   readonly id: string
   /** Phone number in E.164 form. */
   readonly to: string
+  /** Number, short code, alphanumeric sender, or id of a messaging service; default the configured sender. */
+  readonly from?: string | undefined
   readonly body: string
 }
 

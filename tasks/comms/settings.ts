@@ -2,8 +2,15 @@ import { z } from 'zod'
 import { Address } from '../platform/email-address.ts'
 import { countField } from '../platform/settings/fields.ts'
 import { buildMailboxSchema, type Mailbox } from './mailbox.ts'
+import { NUMBER_PATTERN, SENDER_PATTERN, SERVICE_PATTERN } from './sender.ts'
 
 /** The settings of email and telephony. */
+
+/** Checks that there is one default sender of text messages, by raw values. Returns the problems. */
+export function checkCommsSettings(env: Readonly<Record<string, string | undefined>>): string[] {
+  const isTwice = env.TELEPHONY_SMS_FROM !== undefined && env.TELEPHONY_MESSAGING_SERVICE_SID !== undefined
+  return isTwice ? ['TELEPHONY_SMS_FROM: must not be set together with TELEPHONY_MESSAGING_SERVICE_SID'] : []
+}
 
 const isSmtpUrl = (text: string): boolean => {
   try {
@@ -55,7 +62,18 @@ export const commsShape = {
   TELEPHONY_AUTH_TOKEN: z.string().min(1).optional(),
   TELEPHONY_PHONE_NUMBER: z
     .string()
-    .regex(/^\+[1-9]\d{6,14}$/, 'must be a number in E.164 form such as +14155552671')
+    .regex(NUMBER_PATTERN, 'must be a number in E.164 form such as +14155552671')
+    .optional(),
+  TELEPHONY_SMS_FROM: z
+    .string()
+    .regex(
+      SENDER_PATTERN,
+      'must be a number in E.164 form, a short code, or 1 to 11 letters, digits and spaces with a letter',
+    )
+    .optional(),
+  TELEPHONY_MESSAGING_SERVICE_SID: z
+    .string()
+    .regex(SERVICE_PATTERN, 'must be MG followed by 32 hexadecimal digits')
     .optional(),
   TELEPHONY_API_BASE_URL: apiBaseUrlField('https://api.twilio.com'),
   TELEPHONY_RETRY_HOURS: countField(4, 0, 336),
@@ -84,6 +102,8 @@ export interface TelephonySettings {
   readonly authToken: string | null
   /** The sender's number in E.164 form; null if not set. */
   readonly phoneNumber: string | null
+  /** The sender of text messages: a number, a name or the id of a messaging service; null if not set. */
+  readonly smsFrom: string | null
   readonly apiBaseUrl: string
   /** Time for which a message or call that the provider did not accept is retried, in ms. */
   readonly retryMs: number
@@ -120,6 +140,8 @@ export function buildTelephonySettings(env: CommsEnvironment): TelephonySettings
     accountSid: env.TELEPHONY_ACCOUNT_SID ?? null,
     authToken: env.TELEPHONY_AUTH_TOKEN ?? null,
     phoneNumber: env.TELEPHONY_PHONE_NUMBER ?? null,
+    smsFrom:
+      env.TELEPHONY_MESSAGING_SERVICE_SID ?? env.TELEPHONY_SMS_FROM ?? env.TELEPHONY_PHONE_NUMBER ?? null,
     apiBaseUrl: env.TELEPHONY_API_BASE_URL,
     retryMs: env.TELEPHONY_RETRY_HOURS * HOUR_MS,
   }
@@ -133,11 +155,14 @@ export function findMissingEmailSettings({ smtpUrl, from }: EmailSettings): read
   ]
 }
 
-/** Returns the names of missing settings for text messages and calls. */
-export function findMissingTelephonySettings(settings: TelephonySettings): readonly string[] {
+/** Returns the names of missing settings for text messages or calls from a sender; null if none is set. */
+export function findMissingTelephonySettings(
+  settings: TelephonySettings,
+  from: string | null,
+): readonly string[] {
   return [
     ...(settings.accountSid === null ? ['TELEPHONY_ACCOUNT_SID'] : []),
     ...(settings.authToken === null ? ['TELEPHONY_AUTH_TOKEN'] : []),
-    ...(settings.phoneNumber === null ? ['TELEPHONY_PHONE_NUMBER'] : []),
+    ...(from === null ? ['TELEPHONY_PHONE_NUMBER'] : []),
   ]
 }

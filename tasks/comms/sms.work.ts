@@ -21,7 +21,7 @@ interface SmsResult {
 }
 
 /** The text message's details in the ledger. */
-const SmsContent = z.strictObject({ to: z.string(), body: z.string() })
+const SmsContent = z.strictObject({ to: z.string(), from: z.string().optional(), body: z.string() })
 
 /** Creates the adapter that sends a text message and looks it up at the provider. */
 export const createSmsAdapter =

@@ -66,7 +66,13 @@ describe('POST /comms/sms/send', () => {
     ['no text', { body: '' }, 'body'],
     ['white space', { body: ' \n' }, 'body'],
     ['1601 characters', { body: 'a'.repeat(1601) }, 'body'],
-    ['an unknown field', { from: '+14155552671' }, undefined],
+    ['a sender of 12 letters', { from: 'Millrace Ltd' }, 'from'],
+    ['a sender of 2 digits', { from: '12' }, 'from'],
+    ['a sender with other letters', { from: 'Mühle' }, 'from'],
+    ['a sender that is no number', { from: '+999123456789' }, 'from'],
+    ['a sender of another kind', { from: `AC${'0'.repeat(32)}` }, 'from'],
+    ['an empty sender', { from: '' }, 'from'],
+    ['an unknown field', { sender: '+14155552671' }, undefined],
   ] as const) {
     test(`422 for ${what}`, async () => {
       const before = twilio.requests

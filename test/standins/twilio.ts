@@ -145,7 +145,7 @@ function acceptSend(taken: AcceptedSend[], kind: AcceptedSend['kind'], { body }:
     sid: `${prefix}${String(taken.length + 1).padStart(32, '0')}`,
     kind,
     to: parameters.get('To')!,
-    from: parameters.get('From')!,
+    from: parameters.get('From') ?? SENDER,
     content,
     parameters,
     at: Date.now(),
@@ -175,7 +175,7 @@ function listSends(
   }
 }
 
-function resourceOf({ sid, kind, to, from, content, at }: AcceptedSend): object {
+function resourceOf({ sid, kind, to, from, content, at, parameters }: AcceptedSend): object {
   const date = new Date(at).toUTCString().replace('GMT', '+0000')
   const common = {
     sid,
@@ -187,5 +187,13 @@ function resourceOf({ sid, kind, to, from, content, at }: AcceptedSend): object 
     date_updated: date,
   }
   if (kind === 'Calls') return { ...common, direction: 'outbound-api', uri: `/Calls/${sid}.json` }
-  return { ...common, body: content, date_sent: null, num_segments: '1', direction: 'outbound-api' }
+  const messaging_service_sid = parameters.get('MessagingServiceSid')
+  return {
+    ...common,
+    messaging_service_sid,
+    body: content,
+    date_sent: null,
+    num_segments: '1',
+    direction: 'outbound-api',
+  }
 }

@@ -99,6 +99,7 @@ test('an empty environment has the documented defaults', () => {
       accountSid: null,
       authToken: null,
       phoneNumber: null,
+      smsFrom: null,
       apiBaseUrl: 'https://api.twilio.com',
       retryMs: 4 * 3_600_000,
     },
@@ -192,6 +193,19 @@ test('given values override the defaults', () => {
     [settings.workerQueues, settings.workerProcesses, settings.maxUploadBytes],
     [['documents', 'system'], 0, 2 ** 40],
   )
+})
+
+test('text messages have one default sender', () => {
+  const senderOf = (env: Record<string, string>) => parseSettings(env).telephony.smsFrom
+  const number = { TELEPHONY_PHONE_NUMBER: '+14155552671' }
+  assert.equal(senderOf(number), '+14155552671')
+  for (const sender of ['Mill', 'A', '1st & Co', '12345', '+14155550100'])
+    assert.equal(senderOf({ ...number, TELEPHONY_SMS_FROM: sender }), sender)
+  const service = { TELEPHONY_MESSAGING_SERVICE_SID: `MG${'0'.repeat(32)}` }
+  assert.equal(senderOf({ ...number, ...service }), `MG${'0'.repeat(32)}`)
+  assert.deepEqual(settingNamesOf(findProblems({ ...service, TELEPHONY_SMS_FROM: 'Mill' })), [
+    'TELEPHONY_SMS_FROM',
+  ])
 })
 
 test('missing values are derived from given ones', () => {
@@ -379,6 +393,16 @@ test('choices and forms are checked', () => {
     EMAIL_PROVIDER_API_BASE_URL: ['api.example.com', 'ftp://x'],
     TELEPHONY_ACCOUNT_SID: ['AC123', `SK${'0'.repeat(32)}`, `AC${'x'.repeat(32)}`],
     TELEPHONY_PHONE_NUMBER: ['4155552671', '+0155552671', '+1 415 555 2671', 'Mill'],
+    TELEPHONY_SMS_FROM: [
+      'Mill and Sons',
+      '12',
+      '123456789',
+      '+0155552671',
+      'Mühle',
+      ' Mill',
+      `MG${'0'.repeat(32)}`,
+    ],
+    TELEPHONY_MESSAGING_SERVICE_SID: ['MG123', 'Mill', `AC${'0'.repeat(32)}`],
     TELEPHONY_API_BASE_URL: ['api.example.com', 'twilio'],
     PROVIDER_API_BASE_URL: ['api.stripe.com', 'ftp://x', 'https://api.stripe.com/v1', 'https://u:p@x'],
     PAYMENT_SUCCESS_URL: ['thanks', '//x.example', 'javascript:alert(1)', 'https://', '/a b'],

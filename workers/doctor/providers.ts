@@ -78,7 +78,7 @@ async function checkSmtp(url: string): Promise<Finding> {
 }
 
 export async function checkTelephony({ telephony: settings }: Settings): Promise<Finding[]> {
-  const missing = findMissingTelephonySettings(settings)
+  const missing = findMissingTelephonySettings(settings, settings.smsFrom)
   if (missing.length > 0) return [createDisabledFinding('telephony', missing, missing.length < 3)]
   const { accountSid, authToken, apiBaseUrl } = settings
   return [

@@ -120,9 +120,9 @@ function listChannelStatuses({
 }: Settings): Omit<z.input<typeof CommsStatus>, 'unknown_sends'> {
   const missing = {
     email: [...findMissingEmailSettings(email)],
-    phone: [...findMissingTelephonySettings(telephony)],
+    sms: [...findMissingTelephonySettings(telephony, telephony.smsFrom)],
+    call: [...findMissingTelephonySettings(telephony, telephony.phoneNumber)],
   }
-  const phone = buildChannelStatus('twilio', telephony.phoneNumber, missing.phone)
   const domains = email.apiKey === null ? ['EMAIL_PROVIDER_API_KEY'] : []
   return {
     email: buildChannelStatus(
@@ -130,8 +130,8 @@ function listChannelStatuses({
       email.from === '' ? null : addressOf(email.from),
       missing.email,
     ),
-    sms: phone,
-    call: phone,
+    sms: buildChannelStatus('twilio', telephony.smsFrom, missing.sms),
+    call: buildChannelStatus('twilio', telephony.phoneNumber, missing.call),
     domains: buildChannelStatus('resend', null, domains),
   }
 }

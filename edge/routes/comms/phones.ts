@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { z } from 'zod'
+import { NAMED_SENDER_PATTERN } from '../../../tasks/comms/sender.ts'
 
 const require = createRequire(import.meta.url)
 // Loads the library on first use, because its tables take 90 ms of CPU and few processes parse a number.
@@ -26,3 +27,11 @@ export const PhoneNumber = z
     return number.number
   })
   .meta({ type: 'string', format: 'phone', examples: ['+14155552671'] })
+
+/** Sender of a text message: a phone number, a short code, an alphanumeric sender, or a messaging service of Twilio. */
+export const SmsSender = z
+  .union([z.string().trim().regex(NAMED_SENDER_PATTERN), PhoneNumber], {
+    error:
+      'must be a phone number, a short code, 1 to 11 letters, digits and spaces with a letter, or the id of a messaging service',
+  })
+  .meta({ type: 'string', examples: ['Millrace'] })

@@ -101,9 +101,10 @@ any other; each of several parts holds 153 or 67. ${ONCE_DESCRIPTION} ${SCHEDULI
     errors: ['template.missing', ...TELEPHONY_ERRORS],
     sideEffect: true,
     job: async ({ body, ...input }) => {
-      if (findMissingTelephonySettings(input.edge.settings.telephony).length > 0)
+      const { telephony } = input.edge.settings
+      if (findMissingTelephonySettings(telephony, body.from ?? telephony.smsFrom).length > 0)
         throw fail('telephony.not_configured')
-      const { send_at: sendAt, template, variables, to } = body
+      const { send_at: sendAt, template, variables, to, from } = body
       const text =
         template === undefined
           ? body.body!
@@ -114,7 +115,7 @@ any other; each of several parts holds 153 or 67. ${ONCE_DESCRIPTION} ${SCHEDULI
         task: sendSms,
         payload,
         to: [to],
-        message: { to, body: text },
+        message: { to, from, body: text },
         sendAt,
         template,
         buildScheduledAnswer: (answer) => ({ ...answer, ...payload, sid: null }),
@@ -133,7 +134,8 @@ any other; each of several parts holds 153 or 67. ${ONCE_DESCRIPTION} ${SCHEDULI
     errors: TELEPHONY_ERRORS,
     sideEffect: true,
     job: async ({ body, ...input }) => {
-      if (findMissingTelephonySettings(input.edge.settings.telephony).length > 0)
+      const { telephony } = input.edge.settings
+      if (findMissingTelephonySettings(telephony, telephony.phoneNumber).length > 0)
         throw fail('telephony.not_configured')
       const { send_at: sendAt, ...message } = body
       const payload = { to: message.to }

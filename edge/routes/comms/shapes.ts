@@ -13,7 +13,7 @@ import {
 import { UNSUBSCRIBE_HEADERS } from '../../../tasks/comms/unsubscribe.ts'
 import { Address, normalizeDomain } from '../../../tasks/platform/email-address.ts'
 import { Moment, Timestamp } from '../../pipeline/request/schemas.ts'
-import { PhoneNumber } from './phones.ts'
+import { PhoneNumber, SmsSender } from './phones.ts'
 
 // Limit of the provider: https://resend.com/docs/api-reference/emails/send-email
 const MAX_RECIPIENTS = 50
@@ -163,6 +163,7 @@ export const EmailRequest = z
 export const SmsRequest = z
   .strictObject({
     to: PhoneNumber,
+    from: SmsSender.optional().describe('Default: the configured sender'),
     body: z.string().min(1).max(1600).regex(/\S/, 'must not be blank').optional(),
     send_at: SendAt,
     ...templateUseFields,

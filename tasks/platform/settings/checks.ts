@@ -1,5 +1,6 @@
 import { checkAccountSettings } from '../../accounts/settings.ts'
 import { isAiProvider, keySettingName } from '../../ai/providers.ts'
+import { checkCommsSettings } from '../../comms/settings.ts'
 import { checkBlobSettings } from '../../documents/blobs/settings.ts'
 import { isLoopback } from '../addresses.ts'
 import { isGuessable } from './fields.ts'
@@ -14,7 +15,7 @@ export function checkCombinations(env: Readonly<Record<string, string | undefine
     problems.push(`VISION_PROVIDER: needs ${keySettingName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
-  return [...problems, ...checkAccountSettings(env), ...checkBlobSettings(env)]
+  return [...problems, ...checkAccountSettings(env), ...checkCommsSettings(env), ...checkBlobSettings(env)]
 }
 
 /** Checks the requirements of production by raw values. Returns the problems. */

@@ -10,6 +10,7 @@ import type {
   SmsMessage,
   SubmitResult,
 } from '../../../tasks/comms/ports.ts'
+import { SERVICE_PATTERN } from '../../../tasks/comms/sender.ts'
 import { findMissingTelephonySettings, type TelephonySettings } from '../../../tasks/comms/settings.ts'
 import { createLazy } from '../../../tasks/platform/lazy.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
@@ -38,8 +39,12 @@ export function createTelephony(
   limits = LIMITS,
 ): Telephony {
   const { telephony } = settings
-  if (findMissingTelephonySettings(telephony).length > 0) return UNCONFIGURED_TELEPHONY
-  const from = telephony.phoneNumber!
+  const { phoneNumber, smsFrom } = telephony
+  const requireSender = (sender: string | null): string => {
+    if (sender === null || findMissingTelephonySettings(telephony, sender).length > 0)
+      throw fail('telephony.not_configured')
+    return sender
+  }
   const { submit, list } = createTwilioCalls(telephony, limits)
   const callback = (id: string): { statusCallback?: string } => {
     const url = buildCallbackUrl(settings, id)
@@ -47,25 +52,40 @@ export function createTelephony(
   }
   return {
     lookupDelaysMs: LOOKUP_DELAYS_MS,
-    sms: ({ id, to, body }: SmsMessage, request) =>
-      submit(request, (api) => api.messages.create({ to, from, body, ...callback(id) })),
-    call: ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
+    sms: async ({ id, to, from, body }: SmsMessage, request) => {
+      const sender = toSender(requireSender(from ?? smsFrom))
+      return submit(request, (api) => api.messages.create({ to, ...sender, body, ...callback(id) }))
+    },
+    call: async ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
+      const from = requireSender(phoneNumber)
       const ringing = timeout === undefined ? {} : { timeout }
       return submit(request, (api) =>
         api.calls.create({ to, from, url: scriptUrl, ...ringing, ...callback(id) }),
       )
     },
-    findSms: async ({ to, body }, sinceMs, signal) =>
-      selectOldestFirst(
-        await list(signal, (api) => api.messages.list({ to, from, limit: MAX_LISTED })),
-        (one) => isCreatedSince(one.dateCreated, sinceMs) && isSameText(one.body, body),
-      ),
-    findCall: async ({ to }, sinceMs, signal) =>
-      selectOldestFirst(await list(signal, (api) => api.calls.list({ to, from, limit: MAX_LISTED })), (one) =>
+    findSms: async ({ to, from, body }, sinceMs, signal) => {
+      const { messagingServiceSid, ...sender } = toSender(requireSender(from ?? smsFrom))
+      const filter = { to, ...sender, limit: MAX_LISTED }
+      return selectOldestFirst(
+        await list(signal, (api) => api.messages.list(filter)),
+        (one) =>
+          isCreatedSince(one.dateCreated, sinceMs) &&
+          isSameText(one.body, body) &&
+          (messagingServiceSid === undefined || one.messagingServiceSid === messagingServiceSid),
+      )
+    },
+    findCall: async ({ to }, sinceMs, signal) => {
+      const filter = { to, from: requireSender(phoneNumber), limit: MAX_LISTED }
+      return selectOldestFirst(await list(signal, (api) => api.calls.list(filter)), (one) =>
         isCreatedSince(one.dateCreated, sinceMs),
-      ),
+      )
+    },
   }
 }
+
+/** Returns the parameter that names a sender of text messages. */
+const toSender = (sender: string): { readonly from?: string; readonly messagingServiceSid?: string } =>
+  SERVICE_PATTERN.test(sender) ? { messagingServiceSid: sender } : { from: sender }
 
 interface TwilioCalls {
   /** Makes a request that sends a message or starts a call. @throws if the provider certainly did not accept it. */
@@ -120,14 +140,6 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
         return waited.value
       }),
   }
-}
-
-const UNCONFIGURED_TELEPHONY: Telephony = {
-  lookupDelaysMs: LOOKUP_DELAYS_MS,
-  sms: () => Promise.reject(fail('telephony.not_configured')),
-  call: () => Promise.reject(fail('telephony.not_configured')),
-  findSms: () => Promise.reject(fail('telephony.not_configured')),
-  findCall: () => Promise.reject(fail('telephony.not_configured')),
 }
 
 /** An error response of the provider, with its headers: the SDK's own errors omit them. */
