@@ -446,6 +446,7 @@ create table comms_send_count (
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table comms_suppression (
+  channel text not null default 'email'::text,
   address text not null,
   stream text not null default 'transactional'::text,
   reason text not null,
@@ -453,7 +454,12 @@ create table comms_suppression (
   created_at timestamp with time zone not null default now(),
   constraint comms_suppression_pkey PRIMARY KEY (address, stream),
   constraint comms_suppression_address_check CHECK ((address = lower(address))),
-  constraint comms_suppression_reason_check CHECK ((reason = ANY (ARRAY['bounced'::text, 'complained'::text, 'unsubscribed'::text]))),
+  constraint comms_suppression_reason_check CHECK (
+CASE channel
+    WHEN 'email'::text THEN (reason = ANY (ARRAY['bounced'::text, 'complained'::text, 'unsubscribed'::text]))
+    WHEN 'sms'::text THEN ((reason = 'opted_out'::text) AND (stream = 'transactional'::text))
+    ELSE false
+END),
   constraint comms_suppression_stream_check CHECK ((stream = ANY (ARRAY['transactional'::text, 'broadcast'::text])))
 );
 

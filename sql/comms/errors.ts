@@ -40,6 +40,10 @@ export const messageErrors = {
       'Telephony is not configured. Set TELEPHONY_ACCOUNT_SID, TELEPHONY_AUTH_TOKEN and TELEPHONY_PHONE_NUMBER.',
   },
   'telephony.refused': { detail: 'The telephony provider refused the request: {reason}' },
+  'telephony.suppressed': {
+    detail:
+      'Text messages to {number} are suppressed because its owner has opted out. An admin can lift the suppression.',
+  },
   'telephony.failed': {
     detail: 'The telephony provider could not be reached or failed: {reason}',
     retry: 'later',
@@ -47,7 +51,7 @@ export const messageErrors = {
   'telephony.undelivered': { detail: 'The carrier failed to deliver the message: {reason}' },
   'template.missing': { detail: 'There is no template named {name}' },
   'template.name_taken': { detail: 'A template with this name already exists' },
-  'suppression.missing': { detail: 'Mail to this address is not suppressed' },
+  'suppression.missing': { detail: 'Messages to this address are not suppressed' },
   'suppression.link_invalid': { detail: 'This unsubscribe link is invalid or incomplete' },
   'send.missing': { detail: 'Message not found' },
   'send.not_cancellable': { detail: 'The message can no longer be cancelled: it is {status}' },

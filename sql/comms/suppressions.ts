@@ -4,9 +4,13 @@ import { branchByValue, buildArrayText, type PageValues } from '../reads/lists.t
 import type { ReadStatement } from '../reads/reader.ts'
 import { SEND_STREAMS, type SendStream } from './sends.ts'
 
-/** Suppressed mail addresses. Provider events (`comms/functions`) and unsubscriptions add them. */
+/**
+ * Suppressed mail addresses and phone numbers. Provider events (`comms/functions`), unsubscriptions and refusals by the
+ * telephony provider add them.
+ */
 
-export const SUPPRESSION_REASONS = ['bounced', 'complained', 'unsubscribed'] as const
+export const SUPPRESSION_REASONS = ['bounced', 'complained', 'unsubscribed', 'opted_out'] as const
+export const SUPPRESSION_CHANNELS = ['email', 'sms'] as const
 
 /**
  * Returns those of the given addresses that are suppressed in a stream. Ignores case. `account` is the transactional
@@ -31,6 +35,13 @@ export const suppressUnsubscribed = (from: {
   sql.type(noRows)`
     insert into comms_suppression (address, stream, reason, send_id)
     values (lower(${from.address}), ${from.stream}, 'unsubscribed', ${from.sendId}::uuid)
+    on conflict on constraint comms_suppression_pkey do nothing`
+
+/** Suppresses a phone number because its owner has opted out of text messages. */
+export const suppressOptedOut = (number: string, sendId: string): Query<unknown> =>
+  sql.type(noRows)`
+    insert into comms_suppression (channel, address, reason, send_id)
+    values ('sms', ${number}, 'opted_out', ${sendId}::uuid)
     on conflict on constraint comms_suppression_pkey do nothing`
 
 const Lifted = z.object({ address: z.string(), streams: z.array(z.enum(SEND_STREAMS)) })
@@ -61,6 +72,6 @@ export const readSuppressions: ReadStatement<[stream: string | null, ...page: Pa
     order: SUPPRESSION_ORDER,
     hasPageNumbers: false,
     direction: 'desc',
-    item: `json_build_object('address', s.address, 'stream', s.stream, 'reason', s.reason, 'send_id', s.send_id, 'created_at', iso(s.created_at))`,
+    item: `json_build_object('channel', s.channel, 'address', s.address, 'stream', s.stream, 'reason', s.reason, 'send_id', s.send_id, 'created_at', iso(s.created_at))`,
   }),
 }

@@ -134,20 +134,24 @@ create table comms_send_count (
 create index comms_send_count_day_idx on comms_send_count (day, channel, outcome);
 
 -- Suppressed addresses. The server of such an address has permanently rejected mail, or the recipient has marked mail
--- as spam or unsubscribed from it. Further mail to it would damage the reputation of the sender's domain. An address
--- stays suppressed until an admin lifts the suppression.
+-- as spam or unsubscribed from it. Further mail to it would damage the reputation of the sender's domain. Phone numbers
+-- whose owners have opted out of text messages count as addresses, too. An address stays suppressed until an admin lifts
+-- the suppression, or the owner of a number opts in again.
 create table comms_suppression (
-  -- The address in lower case, since hardly any mail server distinguishes case.
+  channel text not null default 'email',
+  -- The email address in lower case, since hardly any mail server distinguishes case; or the number in E.164 form.
   address text not null,
   -- The stream of messages that the address no longer gets; an address may have a row for each.
   stream text not null default 'transactional',
   reason text not null,
-  -- The email that caused the suppression. It is eventually deleted.
+  -- The message that caused the suppression. It is eventually deleted.
   send_id uuid not null,
   created_at timestamptz not null default now(),
   constraint comms_suppression_pkey primary key (address, stream),
   constraint comms_suppression_address_check check (address = lower(address)),
   constraint comms_suppression_stream_check check (stream in ('transactional', 'broadcast')),
-  constraint comms_suppression_reason_check check (reason in ('bounced', 'complained', 'unsubscribed'))
+  constraint comms_suppression_reason_check check (
+    case channel when 'email' then reason in ('bounced', 'complained', 'unsubscribed')
+      when 'sms' then reason = 'opted_out' and stream = 'transactional' else false end)
 );
 create index comms_suppression_created_at_idx on comms_suppression (stream, created_at desc, address desc);

@@ -42,7 +42,11 @@ export interface Comms {
   readonly isEmailIdempotent: boolean
   /** Sends an email. @throws fail('email.*') if it was certainly not accepted */
   email(message: EmailMessage, request: ProviderRequest): Promise<EmailSubmitResult>
-  /** Sends a text message. @throws fail('telephony.*') if it was certainly not accepted */
+  /**
+   * Sends a text message.
+   * @throws fail('telephony.*') if it was certainly not accepted; its cause is an OptedOutError if the number's owner
+   * has opted out.
+   */
   sms(message: SmsMessage, request: ProviderRequest): Promise<SubmitResult>
   /** Starts a call. @throws fail('telephony.*') if it was certainly not accepted */
   call(message: CallMessage, request: ProviderRequest): Promise<SubmitResult>
@@ -106,6 +110,9 @@ export type SubmitResult =
 export type EmailSubmitResult =
   | SubmitResult
   | { readonly kind: 'partly'; readonly recipients: readonly RecipientOutcome[] }
+
+/** The cause of a refusal to send a text message whose recipient has opted out. */
+export class OptedOutError extends Error {}
 
 export interface SmsMessage {
   /** Id of the send, which status callbacks contain. */

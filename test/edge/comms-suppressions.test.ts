@@ -54,7 +54,7 @@ describe('an address is suppressed', () => {
       const { created_at, ...rest } = one
       assert.deepEqual(
         [rest, others],
-        [{ address: 'ada@example.com', stream: 'transactional', reason, send_id: id }, []],
+        [{ channel: 'email', address: 'ada@example.com', stream: 'transactional', reason, send_id: id }, []],
       )
       assert.deepEqual(await list('?stream=broadcast'), [{ ...one, stream: 'broadcast' }])
       assert.ok(Date.parse(created_at) > 0)
@@ -158,7 +158,7 @@ test('lifting a suppression is audited, and a repeated event does not restore it
   await liftSuppression('carl@example.com')
   await deliverEvent('email.complained', { id, to: 'carl@example.com' }, event)
   assert.deepEqual(await list(), [])
-  assertRefused(await liftSuppression('carl@example.com'), 404, 'Mail to this address is not suppressed')
+  assertRefused(await liftSuppression('carl@example.com'), 404, 'Messages to this address are not suppressed')
   const audited = await query(
     `select actor_id, data from audit_event where kind = 'suppression.lifted' and data ->> 'address' = 'carl@example.com'`,
   )

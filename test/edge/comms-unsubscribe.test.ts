@@ -59,7 +59,16 @@ describe('an email has an unsubscribe link', () => {
     const [{ created_at: _, ...one }, ...others] = await list()
     assert.deepEqual(
       [one, others],
-      [{ address: 'ann@example.com', stream: 'broadcast', reason: 'unsubscribed', send_id: id }, []],
+      [
+        {
+          channel: 'email',
+          address: 'ann@example.com',
+          stream: 'broadcast',
+          reason: 'unsubscribed',
+          send_id: id,
+        },
+        [],
+      ],
     )
     const again = await send({ to: ['ann@example.com'], stream: 'broadcast' })
     assert.deepEqual([again.status, again.json.code], [409, 'email.suppressed'])

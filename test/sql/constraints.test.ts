@@ -318,6 +318,9 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['comms_suppression_address_check', createSuppressionRow({ address: 'A@example.com' })],
     ['comms_suppression_stream_check', createSuppressionRow({ stream: 'x' })],
     ['comms_suppression_reason_check', createSuppressionRow({ reason: 'x' })],
+    ['comms_suppression_reason_check', createSuppressionRow({ reason: 'opted_out' })],
+    ['comms_suppression_reason_check', createSuppressionRow({ channel: 'sms' })],
+    ['comms_suppression_reason_check', createSuppressionRow({ channel: 'call' })],
     ['comms_suppression_pkey', createSuppressionRow({ address: 'twice@example.com' })],
   ],
   comms_template: [

@@ -124,6 +124,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'domain.missing': 404,
   'telephony.not_configured': 503,
   'telephony.refused': 502,
+  'telephony.suppressed': 409,
   'telephony.failed': 502,
   'telephony.undelivered': 502,
   'suppression.missing': 404,

@@ -97,7 +97,7 @@ export function toCheckedAnswer(edge: Edge, entry: RouteEntry, result: unknown):
   const { route } = entry
   const given = result instanceof Answer ? result : new Answer<unknown>({ value: result })
   const status = given.status ?? route.status ?? (route.response === undefined ? 204 : 200)
-  if (edge.settings.validateSchemas && route.response !== undefined && status < 300) {
+  if (edge.settings.validateSchemas && route.response !== undefined && status < 300 && status !== 204) {
     const { json, value } = completeAnswer(edge, entry, given)
     route.response.parse(json === undefined ? value : JSON.parse(json))
   }

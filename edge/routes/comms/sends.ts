@@ -8,7 +8,7 @@ import { addressOf } from '../../../tasks/comms/mailbox.ts'
 import { countSegments } from '../../../tasks/comms/segments.ts'
 import { findMissingEmailSettings, findMissingTelephonySettings } from '../../../tasks/comms/settings.ts'
 import { SmsResult, sendSms } from '../../../tasks/comms/sms.task.ts'
-import { rejectSuppressedAddresses } from '../../../tasks/comms/suppression.ts'
+import { rejectOptedOutNumber, rejectSuppressedAddresses } from '../../../tasks/comms/suppression.ts'
 import type { RenderedMessage } from '../../../tasks/comms/template.ts'
 import { requireOwner } from '../../pipeline/access/auth.ts'
 import { requireScope } from '../../pipeline/access/scopes.ts'
@@ -98,13 +98,14 @@ the message fails if one is deleted before it is sent. The Message-ID is derived
 any other; each of several parts holds 153 or 67. ${ONCE_DESCRIPTION} ${SCHEDULING_DESCRIPTION}`,
     body: SmsRequest,
     response: SmsResult.meta({ id: 'SmsSent' }),
-    errors: ['template.missing', ...TELEPHONY_ERRORS],
+    errors: ['template.missing', 'telephony.suppressed', ...TELEPHONY_ERRORS],
     sideEffect: true,
     job: async ({ body, ...input }) => {
       const { telephony } = input.edge.settings
       if (findMissingTelephonySettings(telephony, body.from ?? telephony.smsFrom).length > 0)
         throw fail('telephony.not_configured')
       const { send_at: sendAt, template, variables, to, from } = body
+      await rejectOptedOutNumber(input.tx, to)
       const text =
         template === undefined
           ? body.body!

@@ -3,6 +3,7 @@ import { SEND_STREAMS } from '../../../sql/comms/sends.ts'
 import {
   liftSuppression,
   readSuppressions,
+  SUPPRESSION_CHANNELS,
   SUPPRESSION_ORDER,
   SUPPRESSION_REASONS,
 } from '../../../sql/comms/suppressions.ts'
@@ -17,10 +18,11 @@ const Stream = z.enum(SEND_STREAMS).optional().meta({ description: 'Default: all
 
 const Suppression = z
   .strictObject({
-    address: z.string().meta({ description: 'In lowercase' }),
+    channel: z.enum(SUPPRESSION_CHANNELS),
+    address: z.string().meta({ description: 'An email address in lowercase, or a phone number' }),
     stream: z.enum(SEND_STREAMS).meta({ description: 'The stream that the address no longer gets' }),
     reason: z.enum(SUPPRESSION_REASONS),
-    send_id: z.uuid().meta({ description: 'The email that caused it, which may have been pruned' }),
+    send_id: z.uuid().meta({ description: 'The message that caused it, which may have been pruned' }),
     created_at: Timestamp,
   })
   .meta({ id: 'Suppression' })
@@ -33,7 +35,7 @@ export const suppressionRoutes = [
     auth: 'admin',
     summary: 'List suppressed addresses, latest first',
     description:
-      'Their servers permanently rejected an email, or their owners marked one as spam or unsubscribed. Emails of the stream to them are refused. Emails of accounts are transactional, and ignore unsubscriptions. A permanent bounce, or a complaint about a transactional email, suppresses both streams.',
+      'Their servers permanently rejected an email, or their owners marked one as spam or unsubscribed. Emails of the stream to them are refused. Emails of accounts are transactional, and ignore unsubscriptions. A permanent bounce, or a complaint about a transactional email, suppresses both streams. Numbers that the telephony provider reports as opted out get no text messages.',
     query: z.object({
       stream: Stream,
       limit: count({ min: 1, max: 1000, fallback: 100 }),

@@ -44,3 +44,25 @@ export function convertTwilioEvent(
   const { code, detail } = fail('telephony.undelivered', { reason })
   return { ...common, errorCode: code, detail }
 }
+
+// The words that end an opt-out (https://help.twilio.com/articles/223134027). With Advanced Opt-Out, which allows other
+// words, `OptOutType` has the meaning.
+const OPT_IN_WORDS: ReadonlySet<string | undefined> = new Set(['START', 'UNSTOP', 'YES'])
+
+/** True if parameters are those of a text message that a person has sent, not of a status callback. */
+export const isIncomingMessage = ({
+  SmsStatus,
+  MessageStatus,
+}: Readonly<Record<string, string | undefined>>): boolean =>
+  SmsStatus === 'received' && MessageStatus === undefined
+
+/** Returns the number whose owner opts in again with an incoming message; null if the message says something else. */
+export function findOptIn({
+  From,
+  OptOutType,
+  Body,
+}: Readonly<Record<string, string | undefined>>): string | null {
+  const optsIn =
+    OptOutType === undefined ? OPT_IN_WORDS.has(Body?.trim().toUpperCase()) : OptOutType === 'START'
+  return optsIn && From !== undefined ? From : null
+}

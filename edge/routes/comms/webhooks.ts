@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { applySendEvents, type SendEvent } from '../../../sql/comms/sends.ts'
+import { liftSuppression } from '../../../sql/comms/suppressions.ts'
 import { fail } from '../../../sql/errors.ts'
 import { TWILIO_CALLBACK_PATH } from '../../../tasks/comms/callback.ts'
 import { hasValidSignature } from '../../../tasks/webhooks/signature.ts'
@@ -8,7 +9,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { RECEIVED, Received, readEventBytes } from '../../pipeline/write/provider-events.ts'
 import { convertResendEvent, ResendEvent } from './resend-events.ts'
-import { convertTwilioEvent } from './twilio-events.ts'
+import { convertTwilioEvent, findOptIn, isIncomingMessage } from './twilio-events.ts'
 import { isFromTwilio } from './twilio-signature.ts'
 
 const STATUS_RULES =
@@ -21,13 +22,15 @@ export const webhookRoutes = [
     method: 'post',
     path: '/webhooks/twilio',
     auth: 'public',
-    summary: 'Receive a status callback of the telephony provider',
+    summary: 'Receive a status callback or a text message of the telephony provider',
     description: `Requires the provider's signature of the URL and the parameters in the header \`X-Twilio-Signature\`. \
-Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${STATUS_RULES}`,
+Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${STATUS_RULES} An incoming \
+text message such as START lifts the suppression of its number; others change nothing.`,
     query: z.object({ send_id: z.uuid().optional() }),
     body: z.record(z.string(), z.string()).meta({ id: 'StatusCallback' }),
     bodyType: 'form',
     response: Received,
+    alsoAnswers: { 204: 'An incoming text message, to which there is no reply' },
     errors: ['send.event_invalid', 'telephony.not_configured'],
     whyRepeatable: WHY_REPEATABLE,
     handle: async ({ edge, request, query, body }) => {
@@ -36,6 +39,11 @@ Messages and calls name this URL only if \`PUBLIC_BASE_URL\` is https. ${STATUS_
       const url = `${publicBaseUrl}${TWILIO_CALLBACK_PATH}${request.query === '' ? '' : `?${request.query}`}`
       const signature = request.header('x-twilio-signature')
       if (!(await isFromTwilio(telephony.authToken, signature, url, body))) throw fail('send.event_invalid')
+      if (isIncomingMessage(body)) {
+        const number = findOptIn(body)
+        if (number !== null) await edge.db.maybeOne(liftSuppression(number, null))
+        return new Answer<z.input<typeof Received>>({ status: 204 })
+      }
       await applyEvent(edge, convertTwilioEvent(body, query.send_id ?? null))
       return RECEIVED
     },

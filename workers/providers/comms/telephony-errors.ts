@@ -26,6 +26,9 @@ const REASONS: Readonly<Record<number, string>> = {
   21617: 'the message is too long',
 }
 
+/** Code of a text message to a number whose owner has opted out. */
+export const OPTED_OUT = 21610
+
 /**
  * Explains an error.
  * @param code Twilio's error code; null if the provider gave none.

@@ -2,13 +2,14 @@ import type { Twilio } from 'twilio'
 import { createSemaphore } from '../../../sql/connections/semaphore.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { buildCallbackUrl } from '../../../tasks/comms/callback.ts'
-import type {
-  CallMessage,
-  Comms,
-  ProviderMessage,
-  ProviderRequest,
-  SmsMessage,
-  SubmitResult,
+import {
+  type CallMessage,
+  type Comms,
+  OptedOutError,
+  type ProviderMessage,
+  type ProviderRequest,
+  type SmsMessage,
+  type SubmitResult,
 } from '../../../tasks/comms/ports.ts'
 import { SERVICE_PATTERN } from '../../../tasks/comms/sender.ts'
 import { findMissingTelephonySettings, type TelephonySettings } from '../../../tasks/comms/settings.ts'
@@ -17,7 +18,7 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'
-import { explainError } from './telephony-errors.ts'
+import { explainError, OPTED_OUT } from './telephony-errors.ts'
 
 /**
  * Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of Twilio's SDK.
@@ -197,7 +198,12 @@ function judgeOutcome(
       breaker.pause(seconds)
       throw createApiFailure('too many requests', seconds)
     }
-    throw fail('telephony.refused', { reason: explainError(error.status, error.code) })
+    const reason = explainError(error.status, error.code)
+    throw fail(
+      'telephony.refused',
+      { reason },
+      error.code === OPTED_OUT ? { cause: new OptedOutError() } : {},
+    )
   }
   throwIfShort(error)
   breaker.recordFailure()
