@@ -1,6 +1,6 @@
 import { findInviteMail } from '../../sql/orgs/invites.ts'
 import type { TaskContext } from '../context.ts'
-import { composeInviteEmail, composeMemberAddedEmail } from './emails.ts'
+import { composeInviteEmail, composeMemberAddedEmail } from './invite-emails.ts'
 import { mailUnsolicited } from './mail.ts'
 import { inviteTokenOf } from './tokens.ts'
 

@@ -188,7 +188,7 @@ describe('domains', () => {
       'a..b',
       '-a.example',
       'a.example/x',
-      'ä.example',
+      'ä_.example',
       `${'a'.repeat(64)}.example`,
       '1.2.3.4',
       null,

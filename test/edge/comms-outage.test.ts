@@ -51,8 +51,10 @@ test('an email, a text message and a call are queued with the reason while nothi
     assert.match(send.detail, detail)
     assert.equal(send.recipients[0].status, 'queued')
     assert.ok(Date.parse(send.next_attempt_at) > Date.parse(send.created_at))
-    const { json: shown } = await api.get(`/api/v1/jobs/${job.job_id}`)
-    assert.equal(shown.status, 'queued')
+    await until(
+      'the job waits for its next attempt',
+      async () => (await api.get(`/api/v1/jobs/${job.job_id}`)).json.status === 'queued',
+    )
   }
 })
 

@@ -83,6 +83,7 @@ describe('a person whom the issuer signs in', () => {
     assert.equal((await getMe(api, again.json.access_token)).json.id, me.id, 'the subject decides')
     assert.deepEqual(await listKinds(me.id), [
       'account.registered',
+      'account.verified',
       'identity.linked',
       'account.signed_in',
       'account.signed_in',

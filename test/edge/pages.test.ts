@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import {
-  composeInviteEmail,
   composeNewAddressEmail,
   composeOldAddressEmail,
   composePasswordResetEmail,
   composeVerificationEmail,
 } from '../../tasks/accounts/emails.ts'
+import { composeInviteEmail } from '../../tasks/accounts/invite-emails.ts'
 import { getSharedEdge } from './harness.ts'
 
 const { api } = await getSharedEdge()

@@ -24,6 +24,9 @@ const env = {
   AUTH_LEVEL: 'basic',
   SECRET_KEY: SECRET,
   RATE_LIMIT_REGISTER: '0',
+  RATE_LIMIT_LOGIN: '0',
+  OIDC_ISSUER: 'http://127.0.0.1:9',
+  OIDC_CLIENT_ID: 'mill',
   RATE_LIMIT_INVITE: '0',
   RATE_LIMIT_EXPORT: '0',
   RATE_LIMIT_PASSWORD_RESET: '0',
@@ -62,7 +65,8 @@ await query(`create function counted() returns table (name text, n integer) lang
 
 const keyedRoutes = areas
   .flatMap((area) => area.routes.map((route) => ({ route, operation: operationOf(area, route) })))
-  .filter(({ route }) => route.sideEffect === true)
+  // No request can have the state of a sign-in that an issuer has answered.
+  .filter(({ route }) => route.sideEffect === true && !route.path.endsWith('/oidc/callback'))
 const operations = keyedRoutes.map(({ operation }) => operation)
 const waitingOperations = new Set(
   keyedRoutes.filter(({ route }) => route.alwaysWaits).map(({ operation }) => operation),
@@ -84,7 +88,7 @@ interface ComparedAnswer {
 }
 
 async function sendWithKey(operation: string, ask: RequestParts, key: string): Promise<ComparedAnswer> {
-  const isPublic = /register|password-reset|magic-link/.test(operation)
+  const isPublic = /register|password-reset|magic-link|oidc/.test(operation)
   const isForAdmins = /llm\/sync|schedules|queues|workers|jobs\/bulk|comms\/templates|users\/import/.test(
     operation,
   )

@@ -237,7 +237,7 @@ describe('a notice', () => {
       await one.notify(owner.id, what, what === 'totp_disabled' ? undefined : 'the <b>phone\n of')
       const [{ to, subject, text, html }] = one.sent as [EmailMessage]
       assert.deepEqual(to, [owner.email])
-      assert.match(`${subject} ${text}`, /API key|passkey|One-time codes/)
+      assert.match(`${subject} ${text}`, /API key|passkey|One-time codes|sign in/)
       assert.match(text!, /If it was not you, set a new password/)
       assert.ok(!html!.includes('<b>'), html)
       assert.equal(text!.includes('the <b>phone of.'), what !== 'totp_disabled')

@@ -76,12 +76,14 @@ export async function createBench(
   const message = { ...MESSAGES[channel], to: channel === 'email' ? recipients : recipients[0] }
   await db.run(insertSend({ id, channel, ownerId: null, jobId: randomUUID(), recipients, message }))
   const hand = async (request: ProviderRequest): Promise<EmailSubmitResult> => {
-    if (bench.behaviour === 'dies before') throw new WorkerDeath()
+    // As of the start of the request: a test may set another behaviour for the next attempt.
+    const { behaviour } = bench
+    if (behaviour === 'dies before') throw new WorkerDeath()
     await request.begin()
     bench.requests++
-    if (bench.behaviour === 'dies') throw new WorkerDeath()
-    if (bench.behaviour instanceof Failure) throw bench.behaviour
-    return bench.behaviour
+    if (behaviour === 'dies') throw new WorkerDeath()
+    if (behaviour instanceof Failure) throw behaviour
+    return behaviour
   }
   const find = async (): Promise<readonly ProviderMessage[]> => {
     bench.lookups++

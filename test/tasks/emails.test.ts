@@ -6,14 +6,13 @@ import PostalMime, { type Email as Received } from 'postal-mime'
 import {
   composeAddressInUseEmail,
   composeDeletionEmail,
-  composeInviteEmail,
-  composeMemberAddedEmail,
   composeNewAddressEmail,
   composeOldAddressEmail,
   composePasswordResetEmail,
   composeVerificationEmail,
   type Email,
 } from '../../tasks/accounts/emails.ts'
+import { composeInviteEmail, composeMemberAddedEmail } from '../../tasks/accounts/invite-emails.ts'
 import { toPlainName } from '../../tasks/accounts/plain-name.ts'
 import { createRunOptions } from '../runs.ts'
 

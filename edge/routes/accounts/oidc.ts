@@ -65,6 +65,7 @@ the same one. The issuer returns to \`redirect_to\`, by default \`/oidc\` of thi
       .meta({ id: 'OidcBegun' }),
     errors: ['oidc.not_configured', 'oidc.failed'],
     sideEffect: true,
+    alwaysWaits: true,
     limit: 'login',
     task: ({ body, edge }) => {
       requireOidc(edge)
@@ -95,6 +96,7 @@ the same one. The issuer returns to \`redirect_to\`, by default \`/oidc\` of thi
     response: z.strictObject({ status: z.literal('ready') }).meta({ id: 'OidcReady' }),
     errors: ['oidc.not_configured', 'oidc.state', 'oidc.refused', 'oidc.failed'],
     sideEffect: true,
+    alwaysWaits: true,
     hasCredentials: true,
     limit: 'login',
     task: ({ body, edge }) => {

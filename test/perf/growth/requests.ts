@@ -78,6 +78,8 @@ const accounts: Record<string, RequestMaker> = {
   ],
   '/api/v1/auth/passkeys': byCallers(['admin', 'big', 'small'], SHORT_PAGE),
   '/api/v1/auth/totp': byEachAccount,
+  '/api/v1/auth/oidc': byAnonymous,
+  '/api/v1/auth/me/identities': byEachAccount,
   '/api/v1/auth/users': ({ total }) => [
     ...firstAndLastPage('admin', total.accounts),
     ...forEachValue('admin', 'sort', ['created_at', 'email', '-email', '-last_login'], SHORT_PAGE),
@@ -369,6 +371,9 @@ const pages: Record<string, RequestMaker> = {
   '/password-reset': byAnonymous,
   '/accept-invite': byAnonymous,
   '/register': byAnonymous,
+  '/magic-link': byAnonymous,
+  '/oidc': byAnonymous,
+  '/unsubscribe': byAnonymous,
   '/payment/success': byAnonymous,
   '/payment/cancel': byAnonymous,
   '/pages/:file': byCallers(['nobody'], { params: { file: 'page.css' } }),
