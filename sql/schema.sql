@@ -2734,6 +2734,12 @@ CREATE OR REPLACE FUNCTION public.payment_transactions_lock(ids text[])
  LANGUAGE plpgsql
 AS $function$2eeaafd691a9d6290d16bb4d5673f9f3$function$;
 
+CREATE OR REPLACE FUNCTION public.payment_with_account(public_json json, account integer)
+ RETURNS json
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (((("left"((public_json)::text, '-1'::integer) || ', "account_id" : '::text) || COALESCE((account)::text, 'null'::text)) || '}'::text))::json;
+
 CREATE OR REPLACE FUNCTION public.planned_rows(query text)
  RETURNS bigint
  LANGUAGE plpgsql

@@ -36,6 +36,20 @@ function createScopedStatement<M extends readonly ReadValue[]>(
   }
 }
 
+/** Fields of the rows of a read: `public` ones, or also the account that owns each row, for `admin`. */
+type View = 'public' | 'admin'
+
+/** Returns the end of a statement's name, the JSON of a row, and the join that it needs for its customer. */
+function describeView(view: View, customer: string, json: string) {
+  return view === 'public'
+    ? { suffix: '', item: json, join: '' }
+    : {
+        suffix: '_admin',
+        item: `payment_with_account(${json}, payer.user_id)`,
+        join: `left join payment_customer payer on payer.id = ${customer}`,
+      }
+}
+
 // Builds one condition without and one with a status filter, because each uses its own index.
 const buildStatusConditions = (owned: string, column: string): readonly string[] => [
   `${owned} and $2::text is null`,
@@ -57,11 +71,12 @@ export const TRANSACTION_ORDERS = {
   amount: { 't.amount': 'bigint', 't.id': 'bigint' },
 } as const satisfies Record<string, List['order']>
 
-/** A page of transactions, filtered by status and time. A null filter matches any transaction. */
-export const readTransactions = mapOrders(TRANSACTION_ORDERS, (column, order, direction) =>
-  createScopedStatement<[status: string | null, from: string | null, to: string | null, ...page: PageValues]>(
-    `payment_transactions_by_${column}_${direction}`,
-    (owned) => {
+const createTransactionLists = (view: View) => {
+  const { suffix, ...shown } = describeView(view, 't.customer_id', 'payment_transaction_json(t)')
+  return mapOrders(TRANSACTION_ORDERS, (column, order, direction) =>
+    createScopedStatement<
+      [status: string | null, from: string | null, to: string | null, ...page: PageValues]
+    >(`payment_transactions_by_${column}_${direction}${suffix}`, (owned) => {
       const listed = `${owned('t.customer_id')} and t.shown and ${buildTimeSpanCondition('t.created_at', '$3', '$4')}`
       return buildListText('transactions', {
         table: 'payment_transaction',
@@ -73,35 +88,51 @@ export const readTransactions = mapOrders(TRANSACTION_ORDERS, (column, order, di
             : buildStatusConditions(listed, 't.status'),
         order,
         direction,
-        item: 'payment_transaction_json(t)',
+        ...shown,
       })
-    },
-  ),
-)
+    }),
+  )
+}
+
+/** A page of transactions, filtered by status and time. A null filter matches any transaction. */
+export const readTransactions = createTransactionLists('public')
+export const readTransactionsAsAdmin = createTransactionLists('admin')
+
+const createTransactionRead = (view: View) => {
+  const { suffix, item, join } = describeView(view, 't.customer_id', 'payment_transaction_json(t)')
+  return createScopedStatement<[id: number]>(
+    `payment_transaction${suffix}`,
+    (owned) => `select ${item}::text from payment_transaction t ${join}
+    where ${owned('t.customer_id')} and t.shown and t.id = $2::bigint`,
+  )
+}
 
 /** One transaction. */
-export const readTransaction = createScopedStatement<[id: number]>(
-  'payment_transaction',
-  (owned) => `select payment_transaction_json(t)::text from payment_transaction t
-    where ${owned('t.customer_id')} and t.shown and t.id = $2::bigint`,
-)
+export const readTransaction = createTransactionRead('public')
+export const readTransactionAsAdmin = createTransactionRead('admin')
 
 export const SUBSCRIPTION_ORDER = { 's.id': 'bigint' } as const
 
+const createSubscriptionList = (view: View) => {
+  const { suffix, ...shown } = describeView(view, 's.customer_id', 'payment_subscription_json(s)')
+  return createScopedStatement<[status: string | null, ...page: PageValues]>(
+    `payment_subscriptions${suffix}`,
+    (owned) =>
+      buildListText('subscriptions', {
+        table: 'payment_subscription',
+        row: 's',
+        parameters: 2,
+        where: buildStatusConditions(owned('s.customer_id'), 's.status'),
+        order: SUBSCRIPTION_ORDER,
+        direction: 'desc',
+        ...shown,
+      }),
+  )
+}
+
 /** A page of subscriptions, newest first, filtered by status; null matches any status. */
-export const readSubscriptions = createScopedStatement<[status: string | null, ...page: PageValues]>(
-  'payment_subscriptions',
-  (owned) =>
-    buildListText('subscriptions', {
-      table: 'payment_subscription',
-      row: 's',
-      parameters: 2,
-      where: buildStatusConditions(owned('s.customer_id'), 's.status'),
-      order: SUBSCRIPTION_ORDER,
-      direction: 'desc',
-      item: 'payment_subscription_json(s)',
-    }),
-)
+export const readSubscriptions = createSubscriptionList('public')
+export const readSubscriptionsAsAdmin = createSubscriptionList('admin')
 
 /** Statuses that the API's filter `open` selects. */
 export const OPEN_DISPUTE_STATUSES = ['warning_issued', 'needs_response', 'under_review'] as const
@@ -109,33 +140,45 @@ export const OPEN_DISPUTE_STATUSES = ['warning_issued', 'needs_response', 'under
 export const DISPUTE_ORDER = { 'd.id': 'bigint' } as const
 const DISPUTED_TRANSACTION_JOIN = 'left join payment_transaction t on t.id = d.transaction_id'
 
+const createDisputeList = (view: View) => {
+  const { suffix, item, join } = describeView(view, 'd.customer_id', 'payment_dispute_json(d, t)')
+  return createScopedStatement<[status: string | null, ...page: PageValues]>(
+    `payment_disputes${suffix}`,
+    (owned) =>
+      buildListText('disputes', {
+        table: 'payment_dispute',
+        row: 'd',
+        parameters: 2,
+        where: [
+          ...buildStatusConditions(owned('d.customer_id'), 'd.status'),
+          ...OPEN_DISPUTE_STATUSES.map(
+            (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
+          ),
+        ],
+        order: DISPUTE_ORDER,
+        direction: 'desc',
+        join: `${DISPUTED_TRANSACTION_JOIN} ${join}`,
+        item,
+      }),
+  )
+}
+
 /** A page of disputes, newest first, filtered by status or `open`; null matches any status. */
-export const readDisputes = createScopedStatement<[status: string | null, ...page: PageValues]>(
-  'payment_disputes',
-  (owned) =>
-    buildListText('disputes', {
-      table: 'payment_dispute',
-      row: 'd',
-      parameters: 2,
-      where: [
-        ...buildStatusConditions(owned('d.customer_id'), 'd.status'),
-        ...OPEN_DISPUTE_STATUSES.map(
-          (status) => `${owned('d.customer_id')} and $2::text = 'open' and d.status = '${status}'`,
-        ),
-      ],
-      order: DISPUTE_ORDER,
-      direction: 'desc',
-      join: DISPUTED_TRANSACTION_JOIN,
-      item: 'payment_dispute_json(d, t)',
-    }),
-)
+export const readDisputes = createDisputeList('public')
+export const readDisputesAsAdmin = createDisputeList('admin')
+
+const createDisputeRead = (view: View) => {
+  const { suffix, item, join } = describeView(view, 'd.customer_id', 'payment_dispute_json(d, t)')
+  return createScopedStatement<[id: number]>(
+    `payment_dispute${suffix}`,
+    (owned) => `select ${item}::text from payment_dispute d ${DISPUTED_TRANSACTION_JOIN} ${join}
+    where ${owned('d.customer_id')} and d.id = $2::bigint`,
+  )
+}
 
 /** One dispute. */
-export const readDispute = createScopedStatement<[id: number]>(
-  'payment_dispute',
-  (owned) => `select payment_dispute_json(d, t)::text from payment_dispute d ${DISPUTED_TRANSACTION_JOIN}
-    where ${owned('d.customer_id')} and d.id = $2::bigint`,
-)
+export const readDispute = createDisputeRead('public')
+export const readDisputeAsAdmin = createDisputeRead('admin')
 
 /** Reasons for ignoring events of supported types: they are not about this account or not in the mode of its key. */
 export const IGNORE_REASONS = ['connected_account', 'other_mode'] as const

@@ -34,6 +34,7 @@ export const paymentShape = {
     .default('https://api.stripe.com'),
   PAYMENT_SUCCESS_URL: redirectField,
   PAYMENT_CANCEL_URL: redirectField,
+  PAYMENT_REFUNDS: z.enum(['owner', 'admin']).default('owner'),
 }
 
 export type PaymentMode = 'live' | 'test'
@@ -53,6 +54,8 @@ export interface PaymentSettings {
   /** Default redirects after a checkout; undefined selects pages of this server. */
   readonly successUrl: string | undefined
   readonly cancelUrl: string | undefined
+  /** Accounts that may refund: the owner of the payment, or only admins of the service. */
+  readonly refunds: 'owner' | 'admin'
 }
 
 export function buildPaymentSettings(env: z.output<z.ZodObject<typeof paymentShape>>): PaymentSettings {
@@ -65,5 +68,6 @@ export function buildPaymentSettings(env: z.output<z.ZodObject<typeof paymentSha
     apiBaseUrl: env.PROVIDER_API_BASE_URL,
     successUrl: env.PAYMENT_SUCCESS_URL,
     cancelUrl: env.PAYMENT_CANCEL_URL,
+    refunds: env.PAYMENT_REFUNDS,
   }
 }

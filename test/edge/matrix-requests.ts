@@ -413,6 +413,16 @@ const providerRequests: Record<string, MakeRequest> = {
     params: { id: await world.createSubscription() },
   }),
   'GET /api/v1/payment/disputes/:id': async (world) => ({ params: { id: await world.createDispute() } }),
+  'GET /api/v1/payment/admin/transactions/:id': async (world) => ({
+    params: { id: await world.createTransaction() },
+  }),
+  'POST /api/v1/payment/admin/refund/:id': async (world) => ({
+    params: { id: await world.createTransaction() },
+    json: {},
+  }),
+  'GET /api/v1/payment/admin/disputes/:id': async (world) => ({
+    params: { id: await world.createDispute() },
+  }),
   'POST /api/v1/payment/webhook': createStripeEvent(true),
   'POST /api/v1/payment/webhook #unsigned': createStripeEvent(false),
 }

@@ -190,6 +190,12 @@ GET    /api/v1/payment/disputes                           401   200   200   200 
 GET    /api/v1/payment/disputes/:id                       401   200   404   404   404
 GET    /api/v1/payment/status                             401   200   200   200   200
 GET    /api/v1/payment/revenue-timeseries                 401   200   200   200   200
+GET    /api/v1/payment/admin/transactions                 401   403   403   403   200
+GET    /api/v1/payment/admin/transactions/:id             401   403   403   403   200
+POST   /api/v1/payment/admin/refund/:id                   401   403   403   403   202
+GET    /api/v1/payment/admin/subscriptions                401   403   403   403   200
+GET    /api/v1/payment/admin/disputes                     401   403   403   403   200
+GET    /api/v1/payment/admin/disputes/:id                 401   403   403   403   200
 POST   /api/v1/payment/webhook                            200   200   200   200   200
 POST   /api/v1/payment/webhook #unsigned                  400   400   400   400   400
 POST   /api/v1/ai/chat                                    401   202   202   202   202

@@ -9,12 +9,17 @@ import {
 } from '../../sql/payments/changes.ts'
 import {
   readDispute,
+  readDisputeAsAdmin,
   readDisputes,
+  readDisputesAsAdmin,
   readRevenue,
   readSubscriptions,
+  readSubscriptionsAsAdmin,
   readSummary,
   readTransaction,
+  readTransactionAsAdmin,
   readTransactions,
+  readTransactionsAsAdmin,
 } from '../../sql/payments/payments.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
@@ -65,6 +70,25 @@ const reads = [
   ...planLists('amount', null, null),
   planRead('an own transaction', readTransaction.own, owner, id),
   planRead('a transaction', readTransaction.all, null, id),
+  planRead(
+    'transactions of admins',
+    readTransactionsAsAdmin.created_at.desc.all,
+    null,
+    null,
+    null,
+    null,
+    null,
+    0,
+    20,
+  ),
+  planRead(
+    "an account's transactions of admins",
+    ...([readTransactionsAsAdmin.created_at.desc.own, owner, null, null, null, null, 0, 20] as const),
+  ),
+  planRead('a transaction of admins', readTransactionAsAdmin.all, null, id),
+  planRead('subscriptions of admins', readSubscriptionsAsAdmin.own, owner, 'unpaid', null, 0, 20),
+  planRead('disputes of admins', readDisputesAsAdmin.all, null, 'open', null, 0, 20),
+  planRead('a dispute of admins', readDisputeAsAdmin.all, null, 5),
   planRead('own subscriptions', readSubscriptions.own, owner, null, null, 0, 20),
   planRead('own subscriptions of a status', readSubscriptions.own, owner, 'unpaid', null, 0, 20),
   planRead('own disputes', readDisputes.own, owner, null, null, 0, 20),

@@ -110,6 +110,7 @@ test('an empty environment has the documented defaults', () => {
       apiBaseUrl: 'https://api.stripe.com',
       successUrl: undefined,
       cancelUrl: undefined,
+      refunds: 'owner',
     },
     ai: {
       enabled: true,

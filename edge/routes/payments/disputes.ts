@@ -10,16 +10,19 @@ import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/li
 import { answerJson, route } from '../../pipeline/route.ts'
 import { answerRow, DISPUTE_STATUSES, Dispute, DisputeList, PAGE_SIZES, RowParams } from './shapes.ts'
 
+/** Filters and pages of a list of disputes. */
+export const disputeFilters = {
+  ...buildPageQueryFields(DISPUTE_ORDER, PAGE_SIZES),
+  status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),
+}
+
 export const disputeRoutes = [
   route({
     method: 'get',
     path: '/disputes',
     summary: 'List payment disputes, newest first',
     description: `Lists disputes of the caller's payments. \`open\` stands for ${OPEN_DISPUTE_STATUSES.join(', ')}.`,
-    query: z.object({
-      ...buildPageQueryFields(DISPUTE_ORDER, PAGE_SIZES),
-      status: z.enum(['open', ...DISPUTE_STATUSES]).optional(),
-    }),
+    query: z.object(disputeFilters),
     response: DisputeList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {

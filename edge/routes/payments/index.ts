@@ -1,4 +1,5 @@
 import { area } from '../../pipeline/route.ts'
+import { adminRoutes } from './admin.ts'
 import { checkoutRoutes } from './checkout.ts'
 import { disputeRoutes } from './disputes.ts'
 import { subscriptionRoutes } from './subscriptions.ts'
@@ -12,5 +13,6 @@ export const payments = area('payments', '/api/v1/payment', { auth: 'user' }, [
   ...subscriptionRoutes,
   ...disputeRoutes,
   ...summaryRoutes,
+  ...adminRoutes,
   webhookRoute,
 ])

@@ -105,6 +105,25 @@ export const RevenueSeries = z
   })
   .meta({ id: 'RevenueSeries' })
 
+/** The account that owns a row; null if there is none. Only admins see it. */
+const AccountField = { account_id: z.int().nullable() }
+
+export const AdminTransaction = Transaction.extend(AccountField).meta({ id: 'AdminTransaction' })
+const AdminSubscription = Subscription.extend(AccountField).meta({ id: 'AdminSubscription' })
+export const AdminDispute = Dispute.extend(AccountField).meta({ id: 'AdminDispute' })
+
+export const AdminTransactionList = z
+  .strictObject({ transactions: z.array(AdminTransaction), ...PageFields })
+  .meta({ id: 'AdminTransactionList' })
+
+export const AdminSubscriptionList = z
+  .strictObject({ subscriptions: z.array(AdminSubscription), ...PageFields })
+  .meta({ id: 'AdminSubscriptionList' })
+
+export const AdminDisputeList = z
+  .strictObject({ disputes: z.array(AdminDispute), ...PageFields })
+  .meta({ id: 'AdminDisputeList' })
+
 export const RowParams = z.object({ id: LongRowId })
 
 /** Answers with JSON that PostgreSQL built. @throws fail(missing) if `text` is null. */

@@ -16,15 +16,18 @@ import {
   SubscriptionList,
 } from './shapes.ts'
 
+/** Filters and pages of a list of subscriptions. */
+export const subscriptionFilters = {
+  ...buildPageQueryFields(SUBSCRIPTION_ORDER, PAGE_SIZES),
+  status: z.enum(SUBSCRIPTION_STATUSES).optional(),
+}
+
 export const subscriptionRoutes = [
   route({
     method: 'get',
     path: '/subscriptions',
     summary: 'List the subscriptions of the caller, newest first',
-    query: z.object({
-      ...buildPageQueryFields(SUBSCRIPTION_ORDER, PAGE_SIZES),
-      status: z.enum(SUBSCRIPTION_STATUSES).optional(),
-    }),
+    query: z.object(subscriptionFilters),
     response: SubscriptionList,
     reads: 'list',
     handle: async ({ query, caller, reader }) => {

@@ -287,6 +287,15 @@ const payments: Record<string, RequestMaker> = {
   ],
   '/api/v1/payment/disputes': () => [big(), ...forEachValue('big', 'status', ['open', 'lost']), small()],
   '/api/v1/payment/disputes/:id': ({ dispute }) => [big({ params: { id: dispute } })],
+  '/api/v1/payment/admin/transactions': () => [
+    admin(),
+    ...forEachValue('admin', 'status', ['succeeded', 'failed']),
+    admin({ variant: 'by amount', query: { sort: '-amount' } }),
+  ],
+  '/api/v1/payment/admin/transactions/:id': ({ transaction }) => [admin({ params: { id: transaction } })],
+  '/api/v1/payment/admin/subscriptions': () => [admin(), ...forEachValue('admin', 'status', ['unpaid'])],
+  '/api/v1/payment/admin/disputes': () => [admin(), ...forEachValue('admin', 'status', ['open'])],
+  '/api/v1/payment/admin/disputes/:id': ({ dispute }) => [admin({ params: { id: dispute } })],
   '/api/v1/payment/status': byCallers(['big', 'small']),
   '/api/v1/payment/revenue-timeseries': () => [
     big({ variant: 'of 30 days', query: { days: 30 } }),
