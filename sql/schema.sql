@@ -2636,9 +2636,9 @@ CREATE OR REPLACE FUNCTION public.payment_join(one jsonb, other jsonb)
 RETURN (SELECT COALESCE(jsonb_object_agg(winners.key, winners.value), '{}'::jsonb) AS "coalesce" FROM (SELECT DISTINCT ON (entries.key) entries.key, entries.value FROM (SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.one) jsonb_each(key, value) UNION ALL SELECT jsonb_each.key, jsonb_each.value FROM jsonb_each(payment_join.other) jsonb_each(key, value)) entries ORDER BY entries.key, ((entries.value ->> 0) COLLATE "C") DESC, (((entries.value -> 1))::text COLLATE "C") DESC) winners);
 
 CREATE OR REPLACE FUNCTION public.payment_refund_reserve(id bigint, owner integer, any_owner boolean, amount bigint, reason text)
- RETURNS TABLE(refund_id bigint, problem text, status text, available bigint)
+ RETURNS TABLE(refund_id bigint, problem text, status text, available bigint, granted bigint, currency text, account_id integer)
  LANGUAGE plpgsql
-AS $function$c9a9ea08f8ad5ed35d818aae96e629fb$function$;
+AS $function$7591969063a9b707fdfd31488d06bf08$function$;
 
 CREATE OR REPLACE FUNCTION public.payment_refunded(facts jsonb, refunds bigint, returned bigint)
  RETURNS bigint

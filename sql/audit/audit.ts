@@ -8,7 +8,7 @@ import {
 } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 
-/** The append-only audit trail of accounts, organizations and admin actions. */
+/** The append-only audit trail of accounts, organizations, payments and admin actions. */
 
 export const AUDIT_KINDS = [
   'account.registered',
@@ -71,6 +71,9 @@ export const AUDIT_KINDS = [
   'invite.role_changed',
   'invite.accepted',
   'invite.revoked',
+  'payment.checkout_requested',
+  'payment.refund_requested',
+  'subscription.cancel_requested',
   'job.bulk',
   'queue.paused',
   'queue.resumed',

@@ -137,6 +137,9 @@ const ReservedRefund = z.object({
   problem: z.enum(['status', 'amount']).nullable(),
   status: z.string(),
   available: z.number(),
+  granted: z.number().nullable(),
+  currency: z.string().nullable(),
+  account_id: z.number().nullable(),
 })
 
 /** Reserves an amount of a payment for a refund; null reserves the rest. No row if the owner has no such payment. */
@@ -147,7 +150,7 @@ export const reserveRefund = (
   reason: string | null,
 ): Query<z.output<typeof ReservedRefund>> =>
   sql.type(ReservedRefund)`
-    select refund_id, problem, status, available
+    select refund_id, problem, status, available, granted, currency, account_id
     from payment_refund_reserve(${id}, ${ownerId}::int, ${ownerId === null}, ${amount}::bigint, ${reason}::text)`
 
 export const linkRefundToJob = (refundId: number, jobId: string): Query<unknown> =>
@@ -233,17 +236,24 @@ export const deleteRefusedRefunds = (batch: number): Query<{ count: number }> =>
 
 // Subscriptions.
 
-const Subscription = z.object({ id: z.number(), provider_subscription_id: z.string(), status: z.string() })
+const Subscription = z.object({
+  id: z.number(),
+  provider_subscription_id: z.string(),
+  status: z.string(),
+  plan_name: z.string(),
+  cancel_at_period_end: z.boolean(),
+  account_id: z.number().nullable(),
+})
 
-/** Returns a subscription of an owner; null matches any owner. */
+/** Returns a subscription of an owner and its account; a null owner matches any. */
 export const findOwnedSubscription = (
   id: number,
   ownerId: number | null,
 ): Query<z.output<typeof Subscription>> =>
   sql.type(Subscription)`
-    select s.id, s.provider_subscription_id, s.status from payment_subscription s
-    where s.id = ${id} and (${ownerId === null}
-      or s.customer_id = (select c.id from payment_customer c where c.user_id = ${ownerId}::int))`
+    select s.id, s.provider_subscription_id, s.status, s.plan_name, s.cancel_at_period_end, c.user_id as account_id
+    from payment_subscription s left join payment_customer c on c.id = s.customer_id
+    where s.id = ${id} and (${ownerId === null} or c.user_id = ${ownerId}::int)`
 
 /** Returns the subscriptions of an account that will renew: neither canceled nor set to end with their period. */
 export const listRunningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>

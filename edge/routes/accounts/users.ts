@@ -209,7 +209,7 @@ becomes an owner, too.`,
   route({
     method: 'get',
     path: '/audit',
-    summary: 'List audit events of accounts and organizations',
+    summary: 'List audit events of accounts, organizations and payments',
     description:
       'Newest first, unless `sort` is given. An API key of an organization sees only the events of that organization.',
     auth: 'admin',

@@ -6,6 +6,7 @@ import { Catalog, CheckoutSession } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { PROVIDER_ERRORS, requireProvider } from './shapes.ts'
 
 const Redirect = z
@@ -36,7 +37,8 @@ export const checkoutRoutes = [
     errors: PROVIDER_ERRORS,
     sideEffect: true,
     alwaysWaits: true,
-    job: ({ body, caller, edge, tx, requestId }) => {
+    job: async (input) => {
+      const { body, caller, edge, tx, requestId } = input
       requireProvider(edge.settings)
       const payload = {
         user_id: caller.ownerId,
@@ -46,6 +48,9 @@ export const checkoutRoutes = [
         success_url: chooseRedirectUrl(edge.settings, 'success', body.success_url),
         cancel_url: chooseRedirectUrl(edge.settings, 'cancel', body.cancel_url),
       }
+      const { price_id, quantity, mode } = body
+      const data = { price_id, quantity, mode }
+      await tx.run(appendAuditEvent(input, 'payment.checkout_requested', { accountId: caller.ownerId, data }))
       return enqueue(tx, openCheckout, payload, {
         ownerId: caller.ownerId,
         requestId,

@@ -7,6 +7,7 @@ import type { Transaction } from '../../../tasks/payments/shapes.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Input } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { PROVIDER_ERRORS, type RowParams, requireProvider } from './shapes.ts'
 
 // The provider accepts no larger amount.
@@ -34,15 +35,16 @@ type RefundInput = Input<z.output<typeof RowParams>, undefined, z.output<typeof 
   readonly tx: DatabaseTransaction
 }
 
-/** Reserves the amount of a refund of the owner's payment, and enqueues its job. Null matches any owner. */
+/** Reserves the amount of a refund of the owner's payment, and enqueues its job. A null owner matches any. */
 export async function requestRefund(
-  { params, body, caller, edge, tx, requestId }: RefundInput,
+  input: RefundInput,
   ownerId: number | null,
 ): Promise<JobRef<Transaction>> {
+  const { params, body, caller, edge, tx, requestId } = input
   const { amount = null, reason = null } = body
   const reserved = await tx.maybeOne(reserveRefund(params.id, ownerId, amount, reason))
   if (reserved === null) throw fail('transaction.missing')
-  const { refund_id, problem, status, available } = reserved
+  const { refund_id, problem, status, available, granted, currency, account_id: accountId } = reserved
   if (problem === 'status') throw fail('transaction.not_refundable', { status })
   if (refund_id === null) throw fail('transaction.refund_too_large', { available: Math.max(0, available) })
   requireProvider(edge.settings)
@@ -53,5 +55,13 @@ export async function requestRefund(
     { ownerId: caller.ownerId, requestId, settings: edge.settings },
   )
   await tx.run(linkRefundToJob(refund_id, ref.jobId))
+  const data = {
+    transaction_id: params.id,
+    refund_id,
+    ...{ amount: granted, currency, reason },
+    before: { status, refundable: available },
+    after: { refundable: available - granted! },
+  }
+  await tx.run(appendAuditEvent(input, 'payment.refund_requested', { accountId, data }))
   return ref
 }

@@ -7,6 +7,7 @@ import { Cancellation } from '../../../tasks/payments/shapes.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
+import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import {
   PAGE_SIZES,
   PROVIDER_ERRORS,
@@ -46,12 +47,27 @@ export const subscriptionRoutes = [
     errors: ['subscription.missing', 'subscription.canceled', ...PROVIDER_ERRORS],
     sideEffect: true,
     alwaysWaits: true,
-    job: async ({ params, caller, edge, tx, requestId }) => {
+    job: async (input) => {
+      const { params, caller, edge, tx, requestId } = input
       const subscription = await tx.maybeOne(findOwnedSubscription(params.id, caller.ownerId))
       if (subscription === null) throw fail('subscription.missing')
       if (subscription.status === 'canceled') throw fail('subscription.canceled')
       requireProvider(edge.settings)
-      const { id, provider_subscription_id } = subscription
+      const {
+        id,
+        provider_subscription_id,
+        status,
+        cancel_at_period_end,
+        account_id: accountId,
+      } = subscription
+      const before = { status, cancel_at_period_end }
+      const data = {
+        subscription_id: id,
+        provider_subscription_id,
+        before,
+        after: { cancel_at_period_end: true },
+      }
+      await tx.run(appendAuditEvent(input, 'subscription.cancel_requested', { accountId, data }))
       return enqueue(
         tx,
         cancelSubscription,
