@@ -189,8 +189,16 @@ function expireSession(account: StripeAccount, id: string): Answer {
 }
 
 function listSubscriptions(account: StripeAccount, fields: Call['fields']): Answer {
-  const running = [...account.subscriptions.values()].filter(({ status }) => status !== 'canceled')
+  const { price } = fields
+  const running = [...account.subscriptions.values()].filter(
+    (one) => one.status !== 'canceled' && (price === undefined || pricesOf(one).includes(price)),
+  )
   return listOfCustomer(account, running, fields)
+}
+
+function pricesOf(subscription: StripeObject): (string | undefined)[] {
+  const items = subscription.items as { data?: { price?: { id: string } }[] } | undefined
+  return (items?.data ?? []).map(({ price }) => price?.id)
 }
 
 /** Lists rows of a customer, newest first, with the requested status. */

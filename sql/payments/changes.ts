@@ -255,6 +255,22 @@ export const findOwnedSubscription = (
     from payment_subscription s left join payment_customer c on c.id = s.customer_id
     where s.id = ${id} and (${ownerId === null} or c.user_id = ${ownerId}::int)`
 
+/**
+ * Returns a subscription of an account that may charge it for a price, other than `except`. One whose first payment is
+ * open does not count. `isRunning` of the tasks has the same rule.
+ */
+export const findRunningSubscription = (
+  userId: number,
+  priceId: string,
+  except: number | null = null,
+): Query<{ id: number }> =>
+  sql.type(z.object({ id: z.number() }))`
+    select s.id from payment_subscription s
+    where s.customer_id = (select c.id from payment_customer c where c.user_id = ${userId})
+      and s.status not in ('canceled', 'incomplete') and s.facts #> '{prices,1}' @> to_jsonb(${priceId}::text)
+      and s.id is distinct from ${except}::bigint
+    order by s.id limit 1`
+
 /** Returns the subscriptions of an account that will renew: neither canceled nor set to end with their period. */
 export const listRunningSubscriptions = (userId: number): Query<{ provider_subscription_id: string }> =>
   sql.type(z.object({ provider_subscription_id: z.string() }))`

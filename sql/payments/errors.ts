@@ -22,6 +22,9 @@ export const paymentErrors = {
     detail: 'At most {available} of the charge can still be refunded',
   },
   'subscription.missing': { detail: 'Subscription not found' },
+  'subscription.running': {
+    detail: 'The account already has subscription {id} of this price; allow_second buys another one',
+  },
   'subscription.canceled': { detail: 'The subscription is already canceled' },
   'dispute.missing': { detail: 'Dispute not found' },
 } as const

@@ -10,6 +10,8 @@ const Payload = z.strictObject({
   mode: z.enum(['payment', 'subscription']),
   success_url: z.string(),
   cancel_url: z.string(),
+  /** True if the account may have another running subscription of the price. */
+  allow_second: z.boolean(),
 })
 
 /** Opens a checkout page at the provider. The first checkout of an account creates its customer there. */

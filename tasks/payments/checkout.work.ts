@@ -1,7 +1,14 @@
 import { fail } from '../../sql/errors.ts'
-import { findPayer, linkCustomer, replaceCustomer } from '../../sql/payments/changes.ts'
+import {
+  applyChanges,
+  findPayer,
+  findRunningSubscription,
+  linkCustomer,
+  replaceCustomer,
+} from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import type { CheckoutSession } from './shapes.ts'
+import { isRunning, toSubscriptionChange } from './subscriptions.ts'
 
 interface CheckoutPayload {
   readonly user_id: number | null
@@ -10,6 +17,7 @@ interface CheckoutPayload {
   readonly mode: 'payment' | 'subscription'
   readonly success_url: string
   readonly cancel_url: string
+  readonly allow_second: boolean
 }
 
 /** Runs `payments.checkout`. */
@@ -17,6 +25,8 @@ export async function run(ctx: TaskContext, payload: CheckoutPayload): Promise<C
   const account = payload.user_id === null ? null : await ctx.db.maybeOne(findPayer(payload.user_id))
   const linkedCustomer = account?.provider_customer_id ?? null
   const customer = account === null ? null : (linkedCustomer ?? (await createCustomer(ctx, account)))
+  if (account !== null && customer !== null && payload.mode === 'subscription' && !payload.allow_second)
+    await requireFirstSubscription(ctx, account.id, customer, payload.price_id)
   const firstTry = await openSession(ctx, payload, customer)
   // Null if the provider has no such customer: an operator deleted it in the dashboard, or it belongs to another
   // account or mode.
@@ -36,10 +46,32 @@ function openSession(ctx: TaskContext, payload: CheckoutPayload, customer: strin
       cancelUrl: payload.cancel_url,
       customer,
       userId: payload.user_id,
+      jobId: ctx.job.id,
     },
     // The provider rejects a key that is reused with other parameters, so each customer has its own key.
     { key: `${ctx.job.id}:session${customer === null ? '' : `:${customer}`}`, signal: ctx.signal },
   )
+}
+
+/**
+ * Requires that the customer has no running subscription of a price, not even one whose event is still to come. First
+ * expires other checkouts of the price, so that at most one of them can be paid.
+ *
+ * @throws fail('subscription.running')
+ */
+async function requireFirstSubscription(
+  { db, job, providers, runFenced, signal }: TaskContext,
+  accountId: number,
+  customer: string,
+  priceId: string,
+): Promise<void> {
+  await providers.payments.expireCheckouts(customer, signal, { priceId, exceptJobId: job.id })
+  const { objects, at } = await providers.payments.listSubscriptionsOfPrice(customer, priceId, signal)
+  const changes = objects.filter(isRunning).flatMap((one) => toSubscriptionChange(one, 'read', at) ?? [])
+  if (changes.length === 0) return
+  await runFenced((tx) => tx.run(applyChanges(changes)))
+  const running = await db.maybeOne(findRunningSubscription(accountId, priceId))
+  if (running !== null) throw fail('subscription.running', running)
 }
 
 /**

@@ -16,10 +16,10 @@ export interface PaymentProvider {
     call: IdempotentCall,
   ): Promise<{ readonly id: string; readonly url: string } | null>
   /**
-   * Expires a customer's open checkouts, because the customer could still pay them. Does nothing if there is no such
-   * customer.
+   * Expires a customer's open checkouts, because the customer could still pay them; `which` limits them. Does nothing
+   * if there is no such customer.
    */
-  expireCheckouts(customer: string, signal: AbortSignal): Promise<void>
+  expireCheckouts(customer: string, signal: AbortSignal, which?: CheckoutSelection): Promise<void>
   createRefund(refund: NewRefund, call: IdempotentCall): Promise<ObjectSnapshot>
   /**
    * Cancels a subscription at the end of its paid period; one that has none ends immediately. Releases it first from a
@@ -33,6 +33,8 @@ export interface PaymentProvider {
    * period.
    */
   listRenewingSubscriptions(customer: string, signal: AbortSignal): Promise<readonly string[]>
+  /** Returns the customer's subscriptions of a price that have not ended; none if there is no such customer. */
+  listSubscriptionsOfPrice(customer: string, price: string, signal: AbortSignal): Promise<ListSnapshot>
   /** Returns the current state of a subscription; null if there is none. */
   findSubscription(id: string, signal: AbortSignal): Promise<ObjectSnapshot | null>
   /** Returns the id of the payment intent of a session; null if there is none. */
@@ -84,6 +86,14 @@ export interface NewCheckout {
   /** Null makes the provider create a customer for the payer. */
   readonly customer: string | null
   readonly userId: number | null
+  /** The job of the checkout. */
+  readonly jobId: string
+}
+
+/** Selects the checkouts of subscriptions of a price, except that of a job. */
+export interface CheckoutSelection {
+  readonly priceId: string
+  readonly exceptJobId: string
 }
 
 export type PaymentId =
@@ -97,6 +107,9 @@ export interface NewRefund {
   readonly reason: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
+
+/** Key of the job's id in the metadata of a refund or checkout. It identifies a refund whose response was lost. */
+export const JOB_METADATA_KEY = 'millrace_job'
 
 /** Refund reasons that the provider accepts; any other reason is stored as a note. */
 const REFUND_REASONS = ['requested_by_customer', 'duplicate', 'fraudulent'] as const

@@ -19,9 +19,10 @@ import type { EnqueueOptions } from '../task.ts'
 import { ingestEvent } from './event.task.ts'
 import type { Change } from './facts.ts'
 import { linkInvoice, resolvePayments } from './payment-id.ts'
+import { JOB_METADATA_KEY } from './provider.ts'
 import { findIgnoreReason, LISTED_EVENT_TYPES, parseEvent } from './provider-events.ts'
 import { objectOf, type ProviderObject, textOf } from './reading.ts'
-import { JOB_METADATA_KEY, toRefundChange } from './refunds.ts'
+import { toRefundChange } from './refunds.ts'
 import { modeOf } from './settings.ts'
 
 // The provider keeps its events for 30 days.

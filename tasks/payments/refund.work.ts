@@ -8,9 +8,9 @@ import {
 } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import { choosePayment, type ResolvedPayments, resolvePayments } from './payment-id.ts'
-import { isKnownReason, type ObjectSnapshot } from './provider.ts'
+import { isKnownReason, JOB_METADATA_KEY, type ObjectSnapshot } from './provider.ts'
 import { distinctIds } from './reading.ts'
-import { JOB_METADATA_KEY, toRefundChange } from './refunds.ts'
+import { toRefundChange } from './refunds.ts'
 import { Transaction } from './shapes.ts'
 
 /** Runs `payments.refund`. */

@@ -1,4 +1,5 @@
 import { type Change, createEarliestStamp, createFact, createStamp, omitUnknownFacts } from './facts.ts'
+import { JOB_METADATA_KEY } from './provider.ts'
 import { distinctIds, idOf, integerOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 /** Derives changes of refunds from the provider's objects. `at` is the time of the report in seconds. */
@@ -15,9 +16,6 @@ const REFUND_STATES: Readonly<Record<string, readonly [rank: number, ours: strin
   failed: [3, 'failed'],
 }
 const FIRST_RANK_WITHOUT_MONEY = 2
-
-/** Key of the job's id in the metadata of a refund. It identifies a refund whose response was lost. */
-export const JOB_METADATA_KEY = 'millrace_job'
 
 const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

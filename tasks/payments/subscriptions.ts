@@ -6,7 +6,7 @@ import {
   type Fact,
   omitUnknownFacts,
 } from './facts.ts'
-import { idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
+import { distinctIds, idOf, integerOf, itemsOf, objectOf, type ProviderObject, textOf } from './reading.ts'
 
 // The state to report for each of the provider's subscription states, with its rank in the usual order. A trial that
 // ends without a payment method pauses the subscription.
@@ -75,6 +75,7 @@ export function toSubscriptionChange(
       period_start: fact('current_period_start', periodStart ?? 0, periodStart),
       period_end: fact('current_period_end', periodEnd ?? 0, periodEnd),
       plan_name: fact('items', 0, findPlanName(subscription, item)),
+      prices: fact('items', 0, findPrices(subscription)),
       customer: fact('customer', 0, idOf(subscription.customer)),
       created: created === null ? null : [createEarliestStamp(created), created],
     }),
@@ -99,6 +100,18 @@ export function willRenew(subscription: ProviderObject): boolean {
   if (status === 'canceled' || subscription.cancel_at_period_end === true) return false
   const cancelAt = integerOf(subscription.cancel_at)
   return cancelAt === null || cancelAt > (periodEndOf(subscription) ?? cancelAt)
+}
+
+/** Returns the ids of the subscription's prices; null if its items are unknown. */
+function findPrices({ items, plan }: ProviderObject): string[] | null {
+  const ids = distinctIds(...[...itemsOf(items).map((one) => one.price ?? one.plan), plan].map(idOf))
+  return ids.length === 0 ? null : ids
+}
+
+/** True if a subscription may charge its customer. One whose first payment is open may be bought again. */
+export function isRunning(subscription: ProviderObject): boolean {
+  const status = SUBSCRIPTION_STATES[textOf(subscription.status) ?? '']?.[1]
+  return status !== undefined && status !== 'canceled' && status !== 'incomplete'
 }
 
 /** Returns the plan name: the name of the price or product, else a lookup key, else an id; null if there is none. */

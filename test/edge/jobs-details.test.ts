@@ -95,6 +95,7 @@ test('a result is masked according to its task', async () => {
       mode: 'payment',
       success_url: 'https://example.com/yes',
       cancel_url: 'https://example.com/no',
+      allow_second: false,
     },
   })
   await ledger.claim(id)

@@ -3,6 +3,7 @@ import { connect } from '../../sql/connections/driver.ts'
 import {
   applyChanges,
   findLastReport,
+  findRunningSubscription,
   listRunningSubscriptions,
   listUnlinkedInvoices,
   listUnsettledRefunds,
@@ -126,6 +127,7 @@ test('writes that change sums', async () => {
   }
   await assertWriteByIndex(client, paid, 'payment_s', 'payment_t')
   await assertWriteByIndex(client, () => listRunningSubscriptions(owner))
+  await assertWriteByIndex(client, () => findRunningSubscription(owner, 'price_1'))
   await assertWriteByIndex(client, () => listUnsettledRefunds(300, 500))
   await assertWriteByIndex(client, () => listUnlinkedInvoices(500))
   await assertWriteByIndex(client, () => findLastReport('sub_5_1'))

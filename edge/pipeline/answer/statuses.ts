@@ -180,6 +180,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'transaction.not_refundable': 400,
   'transaction.refund_too_large': 400,
   'subscription.missing': 404,
+  'subscription.running': 409,
   'subscription.canceled': 400,
   'dispute.missing': 404,
   'ai.disabled': 503,

@@ -7,7 +7,7 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { route } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
-import { PROVIDER_ERRORS, requireProvider } from './shapes.ts'
+import { PROVIDER_ERRORS, requireFirstSubscription, requireProvider } from './shapes.ts'
 
 const Redirect = z
   .string()
@@ -20,6 +20,7 @@ const Checkout = z
     mode: z.enum(['payment', 'subscription']),
     success_url: Redirect.optional(),
     cancel_url: Redirect.optional(),
+    allow_second: z.boolean().default(false),
   })
   .meta({ id: 'Checkout' })
 
@@ -31,20 +32,24 @@ export const checkoutRoutes = [
     summary: 'Create a checkout session',
     description: `The caller pays on a page of the payment provider, which then redirects to \`success_url\` or \
 \`cancel_url\`. They default to the URLs of the settings, or else to pages of this service. The provider replaces \
-\`{CHECKOUT_SESSION_ID}\` in them.`,
+\`{CHECKOUT_SESSION_ID}\` in them. An account buys a second subscription of a price only with \`allow_second\`. Without it, \
+earlier checkouts of the price expire.`,
     body: Checkout,
     response: CheckoutSession,
-    errors: PROVIDER_ERRORS,
+    errors: ['subscription.running', ...PROVIDER_ERRORS],
     sideEffect: true,
     alwaysWaits: true,
     job: async (input) => {
       const { body, caller, edge, tx, requestId } = input
       requireProvider(edge.settings)
+      if (body.mode === 'subscription' && !body.allow_second)
+        await requireFirstSubscription(tx, caller.ownerId, body.price_id)
       const payload = {
         user_id: caller.ownerId,
         price_id: body.price_id,
         quantity: body.quantity,
         mode: body.mode,
+        allow_second: body.allow_second,
         success_url: chooseRedirectUrl(edge.settings, 'success', body.success_url),
         cancel_url: chooseRedirectUrl(edge.settings, 'cancel', body.cancel_url),
       }

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
+import { findRunningSubscription } from '../../../sql/payments/changes.ts'
 import { IGNORE_REASONS } from '../../../sql/payments/payments.ts'
 import { Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
@@ -130,6 +132,21 @@ export const RowParams = z.object({ id: LongRowId })
 export function answerRow<T>(text: string | null, missing: ErrorCode): Answer<T> {
   if (text === null) throw fail(missing)
   return answerJson<T>(text)
+}
+
+/**
+ * Requires that the account has no running subscription of a price, other than `except`.
+ * @throws fail('subscription.running')
+ */
+export async function requireFirstSubscription(
+  tx: Queries,
+  ownerId: number | null,
+  priceId: string,
+  except: number | null = null,
+): Promise<void> {
+  const running =
+    ownerId === null ? null : await tx.maybeOne(findRunningSubscription(ownerId, priceId, except))
+  if (running !== null) throw fail('subscription.running', running)
 }
 
 /** @throws fail('payment.not_configured') */

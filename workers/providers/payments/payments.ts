@@ -1,15 +1,17 @@
 import type { Stripe } from 'stripe'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import {
+  type CheckoutSelection,
   type IdempotentCall,
   isKnownReason,
+  JOB_METADATA_KEY,
   type ListSnapshot,
   type NewCheckout,
   type NewRefund,
   type ObjectSnapshot,
   type PaymentProvider,
 } from '../../../tasks/payments/provider.ts'
-import { idOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
+import { idOf, objectOf, type ProviderObject } from '../../../tasks/payments/reading.ts'
 import { willRenew } from '../../../tasks/payments/subscriptions.ts'
 import { createLazy } from '../../../tasks/platform/lazy.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
@@ -22,6 +24,8 @@ import { type CancellationRequests, cancelInAnyState } from './cancellation.ts'
 const TIMEOUT_MS = 20_000
 // Limits the catalog. The rest of a longer price list is ignored.
 const MAX_PRICES = 1000
+// Key of the price in the metadata of a subscription's checkout.
+const PRICE_METADATA_KEY = 'price_id'
 
 /** Creates the configured provider; the first call loads the SDK. */
 export function createPayments(
@@ -40,7 +44,7 @@ export function createPayments(
       call('checkout.sessions.create', once.signal, (client) =>
         createCheckoutSession(client, checkout, once).catch(nullIfNoCustomer),
       ),
-    expireCheckouts: (customer, signal) => expireCheckouts(call, customer, signal),
+    expireCheckouts: (customer, signal, which) => expireCheckouts(call, customer, signal, which),
     createRefund: (refund, { key, signal }) =>
       call('refunds.create', signal, async ({ refunds }) => {
         const refunded = await refunds.create(createRefundParams(refund), { idempotencyKey: key })
@@ -54,6 +58,10 @@ export function createPayments(
       }),
     cancelFutureSchedules: (customer, signal) => cancelFutureSchedules(call, customer, signal),
     listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
+    listSubscriptionsOfPrice: (customer, price, signal) =>
+      call('subscriptions.list', signal, async ({ subscriptions }) =>
+        toListSnapshot(await subscriptions.list({ customer, price, limit: 100 }).catch(nullIfNoCustomer)),
+      ),
     findSubscription: (id, signal) =>
       call('subscriptions.retrieve', signal, async ({ subscriptions }) => {
         const found = await nullIfMissing(subscriptions.retrieve(id))
@@ -112,11 +120,13 @@ async function connectStripe(settings: Settings['payments'], timeout: number): P
 
 async function createCheckoutSession(
   { checkout }: Stripe,
-  { mode, priceId, quantity, successUrl, cancelUrl, customer, userId }: NewCheckout,
+  { mode, priceId, quantity, successUrl, cancelUrl, customer, userId, jobId }: NewCheckout,
   { key }: IdempotentCall,
 ): Promise<{ id: string; url: string }> {
-  const owner =
-    userId === null ? {} : { client_reference_id: String(userId), metadata: { user_id: String(userId) } }
+  const metadata = {
+    ...(userId === null ? {} : { user_id: String(userId) }),
+    ...(mode === 'subscription' ? { [PRICE_METADATA_KEY]: priceId, [JOB_METADATA_KEY]: jobId } : {}),
+  }
   const session = await checkout.sessions.create(
     {
       mode,
@@ -125,7 +135,8 @@ async function createCheckoutSession(
       cancel_url: cancelUrl,
       // Subscription mode always creates a customer.
       ...(customer !== null ? { customer } : mode === 'payment' ? { customer_creation: 'always' } : {}),
-      ...owner,
+      ...(userId === null ? {} : { client_reference_id: String(userId) }),
+      metadata,
     },
     { idempotencyKey: key },
   )
@@ -140,15 +151,36 @@ function nullIfNoCustomer(error: Partial<Stripe.errors.StripeError>): null {
   throw error
 }
 
-async function expireCheckouts(call: CallStripe, customer: string, signal: AbortSignal): Promise<void> {
+async function expireCheckouts(
+  call: CallStripe,
+  customer: string,
+  signal: AbortSignal,
+  which?: CheckoutSelection,
+): Promise<void> {
   const open = listPages((after) =>
     call('checkout.sessions.list', signal, ({ checkout }) =>
       checkout.sessions.list({ customer, status: 'open', limit: 100, ...after }).catch(emptyIfNoCustomer),
     ),
   )
   for await (const page of open)
-    for (const { id } of page)
-      await call('checkout.sessions.expire', signal, ({ checkout }) => checkout.sessions.expire(String(id)))
+    for (const session of page)
+      if (which === undefined || isSelected(session, which))
+        await call('checkout.sessions.expire', signal, (client) => expireSession(client, String(session.id)))
+}
+
+function isSelected({ metadata }: ProviderObject, { priceId, exceptJobId }: CheckoutSelection): boolean {
+  const { [PRICE_METADATA_KEY]: price, [JOB_METADATA_KEY]: job } = objectOf(metadata)
+  return price === priceId && job !== exceptJobId
+}
+
+/** Expires a session, unless its customer has completed it in the meantime. */
+async function expireSession({ checkout: { sessions } }: Stripe, id: string): Promise<void> {
+  try {
+    await sessions.expire(id)
+  } catch (error) {
+    if ((error as { statusCode?: number }).statusCode !== 400) throw error
+    if ((await sessions.retrieve(id)).status === 'open') throw error
+  }
 }
 
 function createCancellationRequests(
