@@ -31,6 +31,7 @@ import { listPrices } from './payments/catalog.task.ts'
 import { openCheckout } from './payments/checkout.task.ts'
 import { applyEvent } from './payments/event.task.ts'
 import { lookUpObject } from './payments/look-up.task.ts'
+import { openPortal } from './payments/portal.task.ts'
 import { reconcilePayments } from './payments/reconcile.task.ts'
 import { refundPayment } from './payments/refund.task.ts'
 import { embedLocally, embedRemotely } from './rag/embed.task.ts'
@@ -61,6 +62,7 @@ export const tasks: readonly AnyTask[] = [
   answerMessage,
   checkDomain,
   openCheckout,
+  openPortal,
   collectGarbage,
   deleteDueAccount,
   sendDeletionMail,

@@ -103,6 +103,8 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
         account.sessions.find(({ id }) => id === two),
         two,
       )
+    case 'POST billing_portal':
+      return createPortalSession(account, call.fields)
     case 'POST refunds':
       return createRefund(account, call.fields)
     case 'GET refunds':
@@ -172,6 +174,13 @@ function createSession(account: StripeAccount, fields: Call['fields']): Answer {
   }
   account.sessions.push(session)
   return createAnswer(session)
+}
+
+function createPortalSession(account: StripeAccount, { customer = '', return_url }: Call['fields']): Answer {
+  if (account.deleted.has(customer)) return createMissingCustomerError(customer)
+  const id = createId('bps')
+  const url = `https://billing.example/${id}`
+  return createAnswer({ id, object: 'billing_portal.session', customer, return_url, url })
 }
 
 function expireSession(account: StripeAccount, id: string): Answer {

@@ -14,6 +14,9 @@ export const paymentErrors = {
     detail: 'The payment provider could not be reached or failed: {reason}',
     retry: 'later',
   },
+  'payment.customer_missing': {
+    detail: 'The account is no customer of the payment provider yet; its first checkout makes it one',
+  },
   'transaction.missing': { detail: 'Transaction not found' },
   'transaction.not_refundable': {
     detail: 'Only a successful charge can be refunded; this transaction is {status}',

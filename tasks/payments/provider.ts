@@ -15,6 +15,11 @@ export interface PaymentProvider {
     checkout: NewCheckout,
     call: IdempotentCall,
   ): Promise<{ readonly id: string; readonly url: string } | null>
+  /** Opens a page on which the customer manages billing, and returns its URL. Null if there is no such customer. */
+  createPortal(
+    portal: { readonly customer: string; readonly returnUrl: string },
+    call: IdempotentCall,
+  ): Promise<string | null>
   /**
    * Expires a customer's open checkouts, because the customer could still pay them; `which` limits them. Does nothing
    * if there is no such customer.

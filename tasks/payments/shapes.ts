@@ -23,6 +23,11 @@ export const CheckoutSession = z
   .meta({ id: 'CheckoutSession' })
 export type CheckoutSession = z.output<typeof CheckoutSession>
 
+export const PortalSession = z
+  .strictObject({ portal_url: z.string(), provider_key: z.literal('stripe') })
+  .meta({ id: 'PortalSession' })
+export type PortalSession = z.output<typeof PortalSession>
+
 export const Cancellation = z
   .strictObject({ status: z.string(), cancel_at_period_end: z.enum(['true', 'false']) })
   .meta({ id: 'Cancellation' })

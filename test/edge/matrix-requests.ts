@@ -402,6 +402,7 @@ const providerRequests: Record<string, MakeRequest> = {
   'POST /api/v1/comms/webhooks/resend': () => createSignedEvent(createMailEvent('email.delivered')),
   'POST /api/v1/comms/webhooks/resend #unsigned': () => json(createMailEvent('email.delivered')),
   'POST /api/v1/payment/checkout': () => json({ price_id: 'price_1', mode: 'payment' }),
+  'POST /api/v1/payment/portal': () => json({}),
   'GET /api/v1/payment/transactions/:id': async (world) => ({
     params: { id: await world.createTransaction() },
   }),

@@ -228,6 +228,7 @@ const NO_AUTH_STATUSES: Readonly<Record<string, number>> = {
   'POST /api/v1/webhooks': 409,
   'POST /api/v1/auth/accept-invite': 400,
   "PATCH /api/v1/documents/:id #supersede the owner's": 404,
+  'POST /api/v1/payment/portal': 409,
   'DELETE /api/v1/orgs/:org_id/members/me': 404,
 }
 

@@ -72,7 +72,9 @@ async function findEventOf(kind: string, path: string, json?: object) {
   return events[0].data
 }
 
-test('a checkout and a cancellation are audited', async () => {
+test('a checkout, a portal session and a cancellation are audited', async () => {
+  const opened = { return_url: 'https://mill.example.com/me' }
+  assert.deepEqual(await findEventOf('payment.portal_requested', '/portal', { return_url: '/me' }), opened)
   const bought = { price_id: 'price_1', mode: 'payment', quantity: 2 }
   assert.deepEqual(await findEventOf('payment.checkout_requested', '/checkout', bought), bought)
   const id = await findSubscription('a8')

@@ -200,6 +200,7 @@ test('everything except the webhook requires an active account, at every level',
     ['GET', '/disputes/1'],
     ['GET', '/status'],
     ['POST', '/checkout'],
+    ['POST', '/portal'],
     ['GET', '/catalog'],
     ['GET', '/revenue-timeseries'],
   ] as const

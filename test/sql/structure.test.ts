@@ -63,7 +63,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   slonik: ['sql/db.ts'],
   '@slonik/driver': ['sql/connections/pool-driver.ts'],
   'smol-toml': ['tasks/blog/toml.ts'],
-  stripe: ['workers/providers/payments/payments.ts', 'edge/routes/payments/signature.ts'],
+  stripe: ['workers/providers/payments/client.ts', 'edge/routes/payments/signature.ts'],
   'swagger-ui-dist': ['edge/routes/operations.ts'],
   'tesseract.js': ['workers/children/*/*.ts'],
   twilio: ['workers/providers/comms/telephony.ts', 'edge/routes/comms/twilio-signature.ts'],

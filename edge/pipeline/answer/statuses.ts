@@ -176,6 +176,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'payment.declined': 400,
   'payment.key': 401,
   'payment.failed': 502,
+  'payment.customer_missing': 409,
   'transaction.missing': 404,
   'transaction.not_refundable': 400,
   'transaction.refund_too_large': 400,
