@@ -31,9 +31,11 @@ import { listPrices } from './payments/catalog.task.ts'
 import { openCheckout } from './payments/checkout.task.ts'
 import { applyEvent } from './payments/event.task.ts'
 import { lookUpObject } from './payments/look-up.task.ts'
+import { changePlan } from './payments/plan.task.ts'
 import { openPortal } from './payments/portal.task.ts'
 import { reconcilePayments } from './payments/reconcile.task.ts'
 import { refundPayment } from './payments/refund.task.ts'
+import { resumeSubscription } from './payments/resume.task.ts'
 import { embedLocally, embedRemotely } from './rag/embed.task.ts'
 import { indexDocuments } from './rag/index-documents.task.ts'
 import { indexFiles } from './rag/index-files.task.ts'
@@ -63,6 +65,8 @@ export const tasks: readonly AnyTask[] = [
   checkDomain,
   openCheckout,
   openPortal,
+  changePlan,
+  resumeSubscription,
   collectGarbage,
   deleteDueAccount,
   sendDeletionMail,

@@ -123,7 +123,12 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
     case 'GET events':
       return createList(call.fields, filterEvents(account, call.fields))
     case 'GET prices':
-      return createList(call.fields, account.prices)
+      if (one === '') return createList(call.fields, account.prices)
+      return answerWithRow(
+        'price',
+        account.prices.find(({ id }) => id === one),
+        one,
+      )
     case 'GET invoice_payments':
       return listInvoicePayments(account, call.fields)
     default:
@@ -296,9 +301,20 @@ function updateSubscription(account: StripeAccount, id: string, fields: Call['fi
       'invalid_request_error',
       'An incomplete subscription cannot be updated like this.',
     )
-  const changed = { ...known, cancel_at_period_end: fields.cancel_at_period_end === 'true' }
+  const changed = { ...known, ...changedFieldsOf(account, known, fields) }
   account.subscriptions.set(id, changed)
   return createAnswer(changed)
+}
+
+/** Returns the fields that an update of a subscription changes: its end, or the price of its item. */
+function changedFieldsOf(account: StripeAccount, known: StripeObject, fields: Call['fields']): object {
+  const { cancel_at_period_end, cancel_at } = fields
+  if (cancel_at_period_end === 'true') return { cancel_at_period_end: true }
+  if (cancel_at_period_end === 'false') return { cancel_at_period_end: false, cancel_at: null }
+  if (cancel_at === '') return { cancel_at: null }
+  const [item] = (known.items as { data: StripeObject[] }).data
+  const price = account.prices.find(({ id }) => id === fields['items[0][price]'])
+  return { items: { object: 'list', data: [{ ...item, price }] } }
 }
 
 function cancelSubscription(account: StripeAccount, id: string): Answer {

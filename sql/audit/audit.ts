@@ -75,6 +75,8 @@ export const AUDIT_KINDS = [
   'payment.portal_requested',
   'payment.refund_requested',
   'subscription.cancel_requested',
+  'subscription.plan_change_requested',
+  'subscription.resume_requested',
   'job.bulk',
   'queue.paused',
   'queue.resumed',

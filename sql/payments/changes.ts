@@ -279,6 +279,11 @@ export const listRunningSubscriptions = (userId: number): Query<{ provider_subsc
       and s.status <> 'canceled' and not s.cancel_at_period_end
     order by s.id`
 
+/** Returns the public JSON of a subscription. */
+export const findSubscriptionJson = (id: number): Query<{ json: string }> =>
+  sql.type(JsonText)`
+    select payment_subscription_json(s)::text as json from payment_subscription s where s.id = ${id}`
+
 const SubscriptionState = z.object({ status: z.string(), cancel_at_period_end: z.boolean() })
 
 export const findSubscriptionState = (id: number): Query<z.output<typeof SubscriptionState>> =>

@@ -29,5 +29,6 @@ export const paymentErrors = {
     detail: 'The account already has subscription {id} of this price; allow_second buys another one',
   },
   'subscription.canceled': { detail: 'The subscription is already canceled' },
+  'subscription.unchangeable': { detail: 'The subscription cannot be changed: {reason}' },
   'dispute.missing': { detail: 'Dispute not found' },
 } as const

@@ -1,7 +1,7 @@
 import { fail } from '../../sql/errors.ts'
 import { findSubscriptionState } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
-import { cancelAtProvider } from './cancel-at-provider.ts'
+import { cancelAtProvider } from './change-at-provider.ts'
 import type { Cancellation } from './shapes.ts'
 
 /** Runs `payments.cancel`. */

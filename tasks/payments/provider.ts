@@ -31,6 +31,13 @@ export interface PaymentProvider {
    * schedule that manages it.
    */
   cancelSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
+  /**
+   * Replaces the only price of a subscription.
+   * @throws fail('subscription.canceled'), fail('subscription.unchangeable') permanently
+   */
+  changePlan(id: string, plan: NewPlan, call: IdempotentCall): Promise<ObjectSnapshot>
+  /** Removes the set end of a subscription; does nothing without one. @throws like `changePlan` */
+  resumeSubscription(id: string, call: IdempotentCall): Promise<ObjectSnapshot>
   /** Cancels the customer's schedules that would start a subscription. Does nothing if there is no such customer. */
   cancelFutureSchedules(customer: string, signal: AbortSignal): Promise<void>
   /**
@@ -99,6 +106,14 @@ export interface NewCheckout {
 export interface CheckoutSelection {
   readonly priceId: string
   readonly exceptJobId: string
+}
+
+/** Ways to charge for the rest of the period after a change of plan. */
+export const PRORATIONS = ['create_prorations', 'none', 'always_invoice'] as const
+
+export interface NewPlan {
+  readonly priceId: string
+  readonly proration: (typeof PRORATIONS)[number]
 }
 
 export type PaymentId =

@@ -23,6 +23,30 @@ export const CheckoutSession = z
   .meta({ id: 'CheckoutSession' })
 export type CheckoutSession = z.output<typeof CheckoutSession>
 
+export const SUBSCRIPTION_STATUSES = [
+  'active',
+  'past_due',
+  'canceled',
+  'incomplete',
+  'trialing',
+  'unpaid',
+] as const
+
+export const Subscription = z
+  .strictObject({
+    id: z.int(),
+    provider_subscription_id: z.string(),
+    plan_name: z.string(),
+    status: z.enum(SUBSCRIPTION_STATUSES),
+    current_period_start: z.iso.datetime().nullable(),
+    current_period_end: z.iso.datetime().nullable(),
+    cancel_at_period_end: z.boolean(),
+    /** The set end; null if there is none. */
+    cancel_at: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'Subscription' })
+export type Subscription = z.output<typeof Subscription>
+
 export const PortalSession = z
   .strictObject({ portal_url: z.string(), provider_key: z.literal('stripe') })
   .meta({ id: 'PortalSession' })

@@ -413,6 +413,13 @@ const providerRequests: Record<string, MakeRequest> = {
   'POST /api/v1/payment/subscriptions/:id/cancel': async (world) => ({
     params: { id: await world.createSubscription() },
   }),
+  'POST /api/v1/payment/subscriptions/:id/resume': async (world) => ({
+    params: { id: await world.createSubscription() },
+  }),
+  'POST /api/v1/payment/subscriptions/:id/plan': async (world) => ({
+    params: { id: await world.createSubscription() },
+    json: { price_id: 'price_gold' },
+  }),
   'GET /api/v1/payment/disputes/:id': async (world) => ({ params: { id: await world.createDispute() } }),
   'GET /api/v1/payment/admin/transactions/:id': async (world) => ({
     params: { id: await world.createTransaction() },

@@ -187,6 +187,8 @@ GET    /api/v1/payment/transactions/:id                   401   200   404   404 
 POST   /api/v1/payment/refund/:id                         401   202   404   404   404
 GET    /api/v1/payment/subscriptions                      401   200   200   200   200
 POST   /api/v1/payment/subscriptions/:id/cancel           401   202   404   404   404
+POST   /api/v1/payment/subscriptions/:id/resume           401   202   404   404   404
+POST   /api/v1/payment/subscriptions/:id/plan             401   202   404   404   404
 GET    /api/v1/payment/disputes                           401   200   200   200   200
 GET    /api/v1/payment/disputes/:id                       401   200   404   404   404
 GET    /api/v1/payment/status                             401   200   200   200   200

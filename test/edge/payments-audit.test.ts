@@ -85,3 +85,19 @@ test('a checkout, a portal session and a cancellation are audited', async () => 
     after: { cancel_at_period_end: true },
   })
 })
+
+test('a change of plan and a resumption are audited', async () => {
+  const id = await findSubscription('a9')
+  const before = { status: 'past_due', cancel_at_period_end: false }
+  const ids = { subscription_id: id, provider_subscription_id: 'sub_a9' }
+  const plan = { price_id: 'price_gold', proration: 'none' }
+  assert.deepEqual(
+    await findEventOf('subscription.plan_change_requested', `/subscriptions/${id}/plan`, plan),
+    { ...ids, before: { ...before, plan_name: 'Plan a9' }, after: plan },
+  )
+  assert.deepEqual(await findEventOf('subscription.resume_requested', `/subscriptions/${id}/resume`), {
+    ...ids,
+    before,
+    after: { cancel_at_period_end: false },
+  })
+})

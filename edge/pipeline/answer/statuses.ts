@@ -183,6 +183,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'subscription.missing': 404,
   'subscription.running': 409,
   'subscription.canceled': 400,
+  'subscription.unchangeable': 409,
   'dispute.missing': 404,
   'ai.disabled': 503,
   'ai.missing_key': 503,

@@ -3,7 +3,7 @@ import type { Queries } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { findRunningSubscription } from '../../../sql/payments/changes.ts'
 import { IGNORE_REASONS } from '../../../sql/payments/payments.ts'
-import { Transaction } from '../../../tasks/payments/shapes.ts'
+import { Subscription, Transaction } from '../../../tasks/payments/shapes.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { PageFields } from '../../pipeline/request/lists.ts'
 import { LongRowId, Timestamp } from '../../pipeline/request/schemas.ts'
@@ -17,29 +17,6 @@ export const PAGE_SIZES = { max: 200, fallback: 20 }
 export const TransactionList = z
   .strictObject({ transactions: z.array(Transaction), ...PageFields })
   .meta({ id: 'TransactionList' })
-
-export const SUBSCRIPTION_STATUSES = [
-  'active',
-  'past_due',
-  'canceled',
-  'incomplete',
-  'trialing',
-  'unpaid',
-] as const
-
-export const Subscription = z
-  .strictObject({
-    id: z.int(),
-    provider_subscription_id: z.string(),
-    plan_name: z.string(),
-    status: z.enum(SUBSCRIPTION_STATUSES),
-    current_period_start: Timestamp.nullable(),
-    current_period_end: Timestamp.nullable(),
-    cancel_at_period_end: z.boolean(),
-    /** The set end; null if there is none. */
-    cancel_at: Timestamp.nullable(),
-  })
-  .meta({ id: 'Subscription' })
 
 export const SubscriptionList = z
   .strictObject({ subscriptions: z.array(Subscription), ...PageFields })

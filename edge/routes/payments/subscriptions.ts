@@ -1,19 +1,24 @@
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
+import type { Transaction } from '../../../sql/db.ts'
+import { type ErrorCode, fail } from '../../../sql/errors.ts'
 import { findOwnedSubscription } from '../../../sql/payments/changes.ts'
 import { readSubscriptions, SUBSCRIPTION_ORDER, scopeOf } from '../../../sql/payments/payments.ts'
 import { cancelSubscription } from '../../../tasks/payments/cancel.task.ts'
-import { Cancellation } from '../../../tasks/payments/shapes.ts'
-import { enqueue } from '../../../tasks/task.ts'
+import { changePlan } from '../../../tasks/payments/plan.task.ts'
+import { PRORATIONS } from '../../../tasks/payments/provider.ts'
+import { resumeSubscription } from '../../../tasks/payments/resume.task.ts'
+import { Cancellation, SUBSCRIPTION_STATUSES, Subscription } from '../../../tasks/payments/shapes.ts'
+import { type EnqueueOptions, enqueue } from '../../../tasks/task.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
-import { answerJson, route } from '../../pipeline/route.ts'
+import { answerJson, type Input, route } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import {
   PAGE_SIZES,
   PROVIDER_ERRORS,
   RowParams,
+  requireFirstSubscription,
   requireProvider,
-  SUBSCRIPTION_STATUSES,
   SubscriptionList,
 } from './shapes.ts'
 
@@ -22,6 +27,21 @@ export const subscriptionFilters = {
   ...buildPageQueryFields(SUBSCRIPTION_ORDER, PAGE_SIZES),
   status: z.enum(SUBSCRIPTION_STATUSES).optional(),
 }
+
+const PlanChange = z
+  .strictObject({
+    price_id: z.string().trim().min(1).max(255),
+    proration: z.enum(PRORATIONS).default('create_prorations'),
+    allow_second: z.boolean().default(false),
+  })
+  .meta({ id: 'PlanChange' })
+
+const CHANGE_ERRORS = [
+  'subscription.missing',
+  'subscription.canceled',
+  'subscription.unchangeable',
+  ...PROVIDER_ERRORS,
+] as const satisfies readonly ErrorCode[]
 
 export const subscriptionRoutes = [
   route({
@@ -48,32 +68,75 @@ export const subscriptionRoutes = [
     sideEffect: true,
     alwaysWaits: true,
     job: async (input) => {
-      const { params, caller, edge, tx, requestId } = input
-      const subscription = await tx.maybeOne(findOwnedSubscription(params.id, caller.ownerId))
-      if (subscription === null) throw fail('subscription.missing')
-      if (subscription.status === 'canceled') throw fail('subscription.canceled')
-      requireProvider(edge.settings)
-      const {
-        id,
-        provider_subscription_id,
-        status,
-        cancel_at_period_end,
-        account_id: accountId,
-      } = subscription
-      const before = { status, cancel_at_period_end }
-      const data = {
-        subscription_id: id,
-        provider_subscription_id,
-        before,
-        after: { cancel_at_period_end: true },
-      }
+      const { tx } = input
+      const { account_id: accountId, before, ids } = await findChangeable(input)
+      const data = { ...ids, before, after: { cancel_at_period_end: true } }
       await tx.run(appendAuditEvent(input, 'subscription.cancel_requested', { accountId, data }))
-      return enqueue(
-        tx,
-        cancelSubscription,
-        { subscription_id: id, provider_subscription_id },
-        { ownerId: caller.ownerId, requestId, settings: edge.settings },
-      )
+      return enqueue(tx, cancelSubscription, ids, enqueueOptionsOf(input))
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/subscriptions/:id/resume',
+    summary: 'Resume a subscription that is to end',
+    description: 'Removes its set end, so that it renews again. Has no effect on one without a set end.',
+    params: RowParams,
+    response: Subscription,
+    errors: CHANGE_ERRORS,
+    sideEffect: true,
+    alwaysWaits: true,
+    job: async (input) => {
+      const { tx } = input
+      const { account_id: accountId, before, ids } = await findChangeable(input)
+      const data = { ...ids, before, after: { cancel_at_period_end: false } }
+      await tx.run(appendAuditEvent(input, 'subscription.resume_requested', { accountId, data }))
+      return enqueue(tx, resumeSubscription, ids, enqueueOptionsOf(input))
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/subscriptions/:id/plan',
+    summary: 'Change the plan of a subscription',
+    description: `Replaces its price. \`proration\` says how the rest of the period is charged: with the next invoice, not at \
+all, or with an invoice of its own. The account may not have another running subscription of the price, unless \
+\`allow_second\` is given.`,
+    params: RowParams,
+    body: PlanChange,
+    response: Subscription,
+    errors: ['subscription.running', ...CHANGE_ERRORS],
+    sideEffect: true,
+    alwaysWaits: true,
+    job: async (input) => {
+      const { body, params, tx } = input
+      const { account_id: accountId, before, ids, plan_name } = await findChangeable(input)
+      const { allow_second, ...plan } = body
+      if (!allow_second) await requireFirstSubscription(tx, accountId, plan.price_id, params.id)
+      const data = { ...ids, before: { ...before, plan_name }, after: plan }
+      await tx.run(appendAuditEvent(input, 'subscription.plan_change_requested', { accountId, data }))
+      return enqueue(tx, changePlan, { ...ids, ...plan }, enqueueOptionsOf(input))
     },
   }),
 ]
+
+type ChangeInput = Input<z.output<typeof RowParams>, undefined, unknown, Caller> & {
+  readonly tx: Transaction
+}
+
+const enqueueOptionsOf = ({ caller, requestId, edge }: ChangeInput): EnqueueOptions => ({
+  ownerId: caller.ownerId,
+  requestId,
+  settings: edge.settings,
+})
+
+/** Returns the caller's subscription that a request is to change, with its ids and its state for the audit log. */
+async function findChangeable({ params, caller, edge, tx }: ChangeInput) {
+  const found = await tx.maybeOne(findOwnedSubscription(params.id, caller.ownerId))
+  if (found === null) throw fail('subscription.missing')
+  const { id, provider_subscription_id, status, cancel_at_period_end, ...more } = found
+  if (status === 'canceled') throw fail('subscription.canceled')
+  requireProvider(edge.settings)
+  const ids = { subscription_id: id, provider_subscription_id }
+  return { ...more, ids, before: { status, cancel_at_period_end } }
+}

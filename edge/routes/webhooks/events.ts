@@ -6,11 +6,11 @@ import {
   WEBHOOK_EVENTS,
 } from '../../../sql/webhooks/webhooks.ts'
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
-import { Transaction } from '../../../tasks/payments/shapes.ts'
+import { Subscription, Transaction } from '../../../tasks/payments/shapes.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
 import { Send } from '../comms/shapes.ts'
 import { Job } from '../jobs/shapes.ts'
-import { Dispute, Subscription } from '../payments/shapes.ts'
+import { Dispute } from '../payments/shapes.ts'
 
 /**
  * The messages that endpoints receive: the scopes that events need, the `webhooks` section of the reference and the

@@ -12,12 +12,15 @@ import {
 } from './answers.ts'
 import { type CancellationRequests, cancelInAnyState } from './cancellation.ts'
 import type { CallStripe, Stripe } from './client.ts'
+import { changePlan, resume } from './plan-changes.ts'
 
 /** Calls about subscriptions and their schedules. */
 
 type SubscriptionCalls = Pick<
   PaymentProvider,
   | 'cancelSubscription'
+  | 'changePlan'
+  | 'resumeSubscription'
   | 'cancelFutureSchedules'
   | 'listRenewingSubscriptions'
   | 'listSubscriptionsOfPrice'
@@ -31,6 +34,12 @@ export function createSubscriptionCalls(call: CallStripe): SubscriptionCalls {
         const changed = await cancelInAnyState(createCancellationRequests(client, id), key)
         return addProviderTime(isReplay(changed) ? await client.subscriptions.retrieve(id) : changed)
       }),
+    changePlan: (id, plan, { key, signal }) =>
+      call('subscriptions.update', signal, async (client) =>
+        addProviderTime(await changePlan(client, id, plan, key)),
+      ),
+    resumeSubscription: (id, { key, signal }) =>
+      call('subscriptions.update', signal, async (client) => addProviderTime(await resume(client, id, key))),
     cancelFutureSchedules: (customer, signal) => cancelFutureSchedules(call, customer, signal),
     listRenewingSubscriptions: (customer, signal) => listRunningSubscriptions(call, customer, signal),
     listSubscriptionsOfPrice: (customer, price, signal) =>
