@@ -37,6 +37,8 @@ export interface PaymentsWorld extends TestDatabase {
   link(who: Person, name: string): Promise<void>
   /** Creates a successful payment, both in the database and at the provider, and returns its transaction's id. */
   createPayment(name: string, amount?: number, more?: object): Promise<number>
+  /** Limits the tries of the next refunds of a payment, which the service would retry for hours. */
+  limitRefundTries(id: number, tries: number): Promise<void>
   /** Returns a transaction from the public API. */
   transaction(who: Person | null, id: number): Promise<Record<string, unknown>>
 }
@@ -107,9 +109,17 @@ export async function startPaymentsWorld(options: PaymentsWorldOptions = {}): Pr
       `cus_${name}`,
     ])
   }
+  const limitRefundTries: PaymentsWorld['limitRefundTries'] = async (id, tries) => {
+    await database.query(`create function limit_tries_${id}() returns trigger language plpgsql as
+      $$ begin new.max_tries := ${tries}; return new; end $$`)
+    await database.query(`create trigger limit_tries_${id} before insert on job for each row
+      when (new.name = 'payments.refund' and new.payload ->> 'transaction_id' = '${id}')
+      execute function limit_tries_${id}()`)
+  }
   return {
     ...database,
     api,
+    limitRefundTries,
     stripe,
     env,
     call,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
+import { CALL_TRIES } from './provider.ts'
 import { Cancellation } from './shapes.ts'
 
 /** Cancels a subscription at the end of its paid period, first at the provider and then in the database. */
@@ -10,6 +11,7 @@ export const cancelSubscription = defineTask({
   actor: ({ subscription_id }) => `payment_subscription:${subscription_id}`,
   payload: z.strictObject({ subscription_id: z.int(), provider_subscription_id: z.string() }),
   result: Cancellation,
+  tries: CALL_TRIES,
   timeoutSeconds: 90,
   run: loadLazily(() => import('./cancel.work.ts')),
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
-import { PRORATIONS } from './provider.ts'
+import { CALL_TRIES, PRORATIONS } from './provider.ts'
 import { Subscription } from './shapes.ts'
 
 /** Changes the price of a subscription, first at the provider and then in the database. */
@@ -16,6 +16,7 @@ export const changePlan = defineTask({
     proration: z.enum(PRORATIONS),
   }),
   result: Subscription,
+  tries: CALL_TRIES,
   timeoutSeconds: 90,
   run: loadLazily(() => import('./plan.work.ts')),
 })

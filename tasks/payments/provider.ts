@@ -65,6 +65,12 @@ export interface PaymentProvider {
   listPrices(signal: AbortSignal): Promise<readonly ProviderObject[]>
 }
 
+/**
+ * Tries of a job whose call must take effect although the provider is away or busy. With delays of up to 5 minutes, the
+ * last try starts after about 4 hours. The provider keeps idempotency keys for 24 hours.
+ */
+export const CALL_TRIES = 60
+
 /** Options of a call with an effect. Calls with the same idempotency key take effect once. */
 export interface IdempotentCall {
   readonly key: string

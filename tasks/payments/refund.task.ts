@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
+import { CALL_TRIES } from './provider.ts'
 import { Transaction } from './shapes.ts'
 
 /**
@@ -16,6 +17,7 @@ export const refundPayment = defineTask({
   links: ({ transaction_id }) => [{ kind: 'payment', id: transaction_id }],
   payload: z.strictObject({ refund_id: z.int(), transaction_id: z.int() }),
   result: Transaction,
+  tries: CALL_TRIES,
   timeoutSeconds: 90,
   run: loadLazily(() => import('./refund.work.ts')),
 })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
+import { CALL_TRIES } from './provider.ts'
 import { Subscription } from './shapes.ts'
 
 /** Removes the set end of a subscription, first at the provider and then in the database. */
@@ -10,6 +11,7 @@ export const resumeSubscription = defineTask({
   actor: ({ subscription_id }) => `payment_subscription:${subscription_id}`,
   payload: z.strictObject({ subscription_id: z.int(), provider_subscription_id: z.string() }),
   result: Subscription,
+  tries: CALL_TRIES,
   timeoutSeconds: 90,
   run: loadLazily(() => import('./resume.work.ts')),
 })

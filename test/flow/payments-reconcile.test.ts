@@ -100,6 +100,7 @@ async function addUnsettledRefund(
   const [who] = await people(1)
   await link(who!, name)
   const id = await createPayment(name)
+  await world.limitRefundTries(id, 3)
   const taken = name.startsWith('taken')
   stripe.faults.push(
     ...(taken ? (['broken', 'broken', 'cut', 'broken'] as const) : (['broken', 'broken', 'broken'] as const)),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { startEdge } from '../edge/harness.ts'
 import { assertRefused } from '../edge/orgs-help.ts'
 import { buildCharge, buildInvoice, createEvent } from '../payment-events.ts'
 import { getSharedPaymentsWorld } from '../payments-world.ts'
@@ -7,6 +8,8 @@ import { until } from '../until.ts'
 
 const world = await getSharedPaymentsWorld()
 const { call, link, open, createPayment, people, query, send, stripe, transaction, unconfigured } = world
+
+const impatient = await startEdge(world.url, { env: { ...world.env, REQUEST_WAIT_SECONDS: '0' } })
 
 let names = 0
 /** Adds an account with a payment. */
@@ -217,12 +220,27 @@ describe('a temporary failure of the provider', () => {
     assertRefused(await refund({ amount: 1200 }), 400, 'At most 800 of the charge can still be refunded')
   })
 
-  test('returns 502 if it persists, and keeps the amount reserved', async () => {
-    const { refund, sums } = await addPayment()
-    stripe.faults.push('broken', 'broken', 'broken')
-    assertRefused(await refund({ amount: 1200 }), 502)
+  test('that lasts keeps the amount reserved: a waiting caller gets 202, and the refund follows', async () => {
+    const { id, refund, refunded, status, sums, who } = await addPayment()
+    stripe.faults.push('broken', 'busy', 'broken')
+    const answer = await impatient.post(`/api/v1/payment/refund/${id}`, {
+      token: who.token,
+      json: { amount: 1200 },
+    })
+    assert.equal(answer.status, 202, answer.text)
     assert.deepEqual(await sums(), [{ refunds: 0, reserved: 1200 }])
     assertRefused(await refund({ amount: 801 }), 400, 'At most 800 of the charge can still be refunded')
+    await until('the refund is made', async () => (await status()) === 'partially_refunded')
+    assert.deepEqual([refunded().length, await sums()], [1, [{ refunds: 1200, reserved: 0 }]])
+  })
+
+  test('that outlasts all tries ends the job, and keeps the amount reserved', async () => {
+    const { id, refund, sums } = await addPayment()
+    await world.limitRefundTries(id, 3)
+    stripe.faults.push('broken', 'broken', 'broken')
+    assertRefused(await refund(), 502)
+    assert.deepEqual(await sums(), [{ refunds: 0, reserved: 2000 }])
+    assertRefused(await refund({ amount: 1 }), 400, 'At most 0 of the charge can still be refunded')
   })
 })
 
