@@ -26,10 +26,12 @@ import { renderPage } from './documents/draw.task.ts'
 import { extractDocument } from './documents/extract.task.ts'
 import { syncCatalog } from './llm/sync.task.ts'
 import { loadTestTasks } from './load-test/index.ts'
+import { updateAddress } from './payments/address.task.ts'
 import { cancelSubscription } from './payments/cancel.task.ts'
 import { listPrices } from './payments/catalog.task.ts'
 import { openCheckout } from './payments/checkout.task.ts'
 import { applyEvent } from './payments/event.task.ts'
+import { forgetCustomer } from './payments/forget.task.ts'
 import { lookUpObject } from './payments/look-up.task.ts'
 import { changePlan } from './payments/plan.task.ts'
 import { openPortal } from './payments/portal.task.ts'
@@ -65,6 +67,8 @@ export const tasks: readonly AnyTask[] = [
   checkDomain,
   openCheckout,
   openPortal,
+  updateAddress,
+  forgetCustomer,
   changePlan,
   resumeSubscription,
   collectGarbage,

@@ -93,7 +93,7 @@ export function dispatch(account: StripeAccount, call: Call): Answer {
   const [, , kind = '', one = '', two = '', three = ''] = call.path.split('/')
   switch (`${call.method} ${kind}`) {
     case 'POST customers':
-      return createCustomer(account, call.fields)
+      return one === '' ? createCustomer(account, call.fields) : updateCustomer(account, one, call.fields)
     case 'POST checkout':
       return three === 'expire' ? expireSession(account, two) : createSession(account, call.fields)
     case 'GET checkout':
@@ -155,6 +155,16 @@ function createCustomer(account: StripeAccount, fields: Call['fields']): Answer 
   }
   account.customers.push(customer)
   return createAnswer(customer)
+}
+
+/** Updates a customer; an empty field unsets it. */
+function updateCustomer(account: StripeAccount, id: string, fields: Call['fields']): Answer {
+  const at = account.customers.findIndex((one) => one.id === id)
+  const known = account.customers[at]
+  if (known === undefined || account.deleted.has(id)) return createMissingError('customer', id)
+  const given = Object.entries(fields).map(([key, value]) => [key, value === '' ? null : value])
+  account.customers[at] = { ...known, ...Object.fromEntries(given) }
+  return createAnswer(account.customers[at])
 }
 
 function createSession(account: StripeAccount, fields: Call['fields']): Answer {

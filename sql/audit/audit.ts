@@ -72,6 +72,7 @@ export const AUDIT_KINDS = [
   'invite.accepted',
   'invite.revoked',
   'payment.checkout_requested',
+  'payment.customer_cleared',
   'payment.portal_requested',
   'payment.refund_requested',
   'subscription.cancel_requested',

@@ -5,6 +5,7 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { applyChanges, findCustomerByAccount, listRunningSubscriptions } from '../../sql/payments/changes.ts'
 import type { TaskContext } from '../context.ts'
 import { cancelAtProvider } from '../payments/change-at-provider.ts'
+import { forgetCustomer } from '../payments/forget.task.ts'
 import { toSubscriptionChange } from '../payments/subscriptions.ts'
 import { enqueue } from '../task.ts'
 import { deleteAndPurge } from './deletion.ts'
@@ -29,9 +30,12 @@ export async function run(
     if (running.length > 0 && !overdue) throw createStillRunning()
     const event = createEvent(ctx, 'account.deleted', id)
     const options = { requestId: ctx.job.requestId, settings: ctx.settings }
+    const customer = await tx.maybeOne(findCustomerByAccount(id))
     const deleted = await deleteAndPurge(tx, id, (email) => ({ ...event, data: { email } }), options)
     if (deleted && (refusal !== null || running.length > 0))
       await reportForcedDeletion(tx, ctx, id, running, refusal ?? createStillRunning())
+    if (deleted && customer !== null && ctx.settings.payments.secretKey !== undefined)
+      await enqueue(tx, forgetCustomer, { account_id: id, ...customer }, { ...options, ownerId: null })
     return { deleted }
   })
 }

@@ -10,6 +10,10 @@ import type { ProviderObject } from './reading.ts'
 export interface PaymentProvider {
   /** Creates a customer and returns its id. */
   createCustomer(customer: NewCustomer, call: IdempotentCall): Promise<string>
+  /** Replaces the address and name of a customer. Returns false if there is no such customer. */
+  updateCustomer(id: string, contact: Contact, call: IdempotentCall): Promise<boolean>
+  /** Clears the address, name and other personal data of a customer, and keeps its payments. */
+  clearCustomer(id: string, call: IdempotentCall): Promise<void>
   /** Opens a checkout page. Null if the provider has no such customer or has deleted it. */
   createCheckout(
     checkout: NewCheckout,
@@ -89,9 +93,12 @@ export interface ListSnapshot {
   readonly at: number
 }
 
-export interface NewCustomer {
+export interface Contact {
   readonly email: string
   readonly name: string | null
+}
+
+export interface NewCustomer extends Contact {
   readonly userId: number
 }
 

@@ -81,6 +81,11 @@ test('deletes an account with all its data after its subscription is cancelled a
   const [customer] = await query(`select c.user_id, s.cancel_at_period_end from payment_customer c
     join payment_subscription s on s.customer_id = c.id order by c.id desc limit 1`)
   assert.deepEqual(customer, { user_id: null, cancel_at_period_end: true })
+  const jobs = await query(`select payload from job where name = 'payments.forget'`)
+  assert.deepEqual(
+    jobs.map(({ payload }) => (payload as { account_id: number }).account_id),
+    [one.id],
+  )
 })
 
 test('keeps an account usable while the provider fails, and retries at most hourly', async () => {

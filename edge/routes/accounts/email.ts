@@ -16,6 +16,7 @@ import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.task.t
 import { RedirectTo } from '../../../tasks/accounts/links.ts'
 import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
 import { AccountAddress } from '../../../tasks/platform/email-address.ts'
+import { enqueueAddressUpdate } from '../../../tasks/payments/address.task.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
@@ -203,5 +204,6 @@ async function confirmChange(
   await tx.run(endSessions(id, change.session_id))
   await tx.run(invalidateMailedTokens(id))
   await edge.authenticator.invalidate(tx, id)
+  await enqueueAddressUpdate(tx, id, { requestId: input.requestId, settings: edge.settings })
   return { detail: 'The email address has been changed' }
 }

@@ -17,6 +17,7 @@ import { deleteDueAccount } from '../../../tasks/accounts/delete.task.ts'
 import { deleteAndPurge } from '../../../tasks/accounts/deletion.ts'
 import { createInheritanceEvents } from '../../../tasks/accounts/inheritance.ts'
 import { normalizeDomainInSearch } from '../../../tasks/platform/email-address.ts'
+import { enqueueAddressUpdate } from '../../../tasks/payments/address.task.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import {
@@ -297,12 +298,14 @@ async function changeAccount(
   change: ReturnType<typeof updateAccount>,
   data: Readonly<Record<string, unknown>> = {},
 ): Promise<Answer<UserJson>> {
-  const { params, edge } = input
+  const { params, edge, requestId } = input
   const id = params.user_id
   return input.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('account.missing')
     await tx.run(appendAuditEvent(input, kind, { accountId: id, data }))
+    // The name may have changed.
+    if (kind === 'account.updated') await enqueueAddressUpdate(tx, id, { requestId, settings: edge.settings })
     await edge.authenticator.invalidate(tx, id)
     return answerJson(row.json)
   })

@@ -28,6 +28,8 @@ import { createSubscriptionCalls } from './subscriptions.ts'
 const TIMEOUT_MS = 20_000
 // Limits the catalog. The rest of a longer price list is ignored.
 const MAX_PRICES = 1000
+// Stripe unsets a field that is empty.
+const NO_CONTACT = { email: '', name: '', phone: '', description: '', address: '', shipping: '' } as const
 // Key of the price in the metadata of a subscription's checkout.
 const PRICE_METADATA_KEY = 'price_id'
 
@@ -43,6 +45,15 @@ export function createPayments(
         const metadata = { user_id: String(userId) }
         const params = { email, metadata, ...(name === null ? {} : { name }) }
         return (await customers.create(params, { idempotencyKey: key })).id
+      }),
+    updateCustomer: (id, { email, name }, { key, signal }) =>
+      call('customers.update', signal, async ({ customers }) => {
+        const params = { email, name: name ?? '' }
+        return (await nullIfMissing(customers.update(id, params, { idempotencyKey: key }))) !== null
+      }),
+    clearCustomer: (id, { key, signal }) =>
+      call('customers.update', signal, async ({ customers }) => {
+        await nullIfMissing(customers.update(id, NO_CONTACT, { idempotencyKey: key }))
       }),
     createCheckout: (checkout, once) =>
       call('checkout.sessions.create', once.signal, (client) =>
