@@ -228,7 +228,8 @@ describe('checks of providers', () => {
     asked.push(`${request.method} ${request.url}`)
     const given = `${authorization} ${apiKey} ${Buffer.from(authorization.slice(6), 'base64')}`
     const unasked = request.url === '/cohere/models' ? 404 : request.url!.startsWith('/down/') ? 503 : null
-    response.statusCode = unasked ?? (given.includes(KEY) ? 200 : 401)
+    const isForbidden = given.includes('restricted') && /^\/v1\/(balance|refunds|events)\b/.test(request.url!)
+    response.statusCode = isForbidden ? 403 : (unasked ?? (given.includes(KEY) ? 200 : 401))
     response.end('{}')
   })
   before(() => once(provider.listen(0, '127.0.0.1'), 'listening'))
@@ -278,6 +279,20 @@ describe('checks of providers', () => {
       ],
     )
     assert.ok(asked.length >= 6 && asked.every((line) => line.startsWith('GET ')))
+  })
+
+  test('the rights that a restricted key of the payment provider lacks are named', async () => {
+    const found = await check({
+      PROVIDER_SECRET_KEY: `restricted-${KEY}`,
+      PROVIDER_WEBHOOK_SECRET: 'whsec_x',
+    })
+    assert.deepEqual(
+      found.filter(({ name }) => name === 'payments').map(({ level, text }) => [level, text.split(': ')[1]]),
+      [
+        ['ok', undefined],
+        ['problem', 'Charges and Refunds, Events'],
+      ],
+    )
   })
 
   test('a rejected key is named by its setting, and never shown', async () => {

@@ -91,6 +91,35 @@ export async function checkTelephony({ telephony: settings }: Settings): Promise
   ]
 }
 
+/** Rights that a restricted key of Stripe needs, each with a read that needs it: https://docs.stripe.com/keys */
+const PAYMENT_RIGHTS = {
+  Customers: 'customers',
+  'Checkout Sessions': 'checkout/sessions',
+  'Charges and Refunds': 'refunds',
+  Subscriptions: 'subscriptions',
+  'Subscription Schedules': 'subscription_schedules',
+  Invoices: 'invoice_payments',
+  Prices: 'prices',
+  Events: 'events',
+  'Customer portal': 'billing_portal/configurations',
+}
+
+/** Returns a problem that names the rights which a valid key lacks; none if it has all. Only reads are tried. */
+async function checkPaymentRights(apiBaseUrl: string, secretKey: string): Promise<Finding[]> {
+  const headers = createBearerHeader(secretKey)
+  const missing = await Promise.all(
+    Object.entries(PAYMENT_RIGHTS).map(async ([right, path]) => {
+      const signal = AbortSignal.timeout(TIMEOUT_MS)
+      const url = `${apiBaseUrl}/v1/${path}?limit=1`
+      const { status } = await fetch(url, { headers, redirect: 'manual', signal })
+      return status === 403 ? [right] : []
+    }),
+  ).catch((error) => [[`unknown, because a read failed (${describeError(error)})`]])
+  const rights = missing.flat().join(', ')
+  if (rights === '') return []
+  return [problem('payments', `PROVIDER_SECRET_KEY is a restricted key without these rights: ${rights}`)]
+}
+
 export async function checkPayments({
   payments: { secretKey, webhookSecrets, apiBaseUrl },
 }: Settings): Promise<Finding[]> {
@@ -103,9 +132,11 @@ export async function checkPayments({
     // The status of a restricted key without permission to read the balance: https://docs.stripe.com/keys#limit-access
     alsoAccepted: [403],
   })
-  if (webhookSecrets.length > 0) return [account]
+  const rights = account.level === 'ok' ? await checkPaymentRights(apiBaseUrl, secretKey) : []
+  if (webhookSecrets.length > 0) return [account, ...rights]
   return [
     account,
+    ...rights,
     problem('payments', 'all events of the provider are rejected: PROVIDER_WEBHOOK_SECRET not set'),
   ]
 }
