@@ -124,7 +124,7 @@ async function submitMessage(ctx: TaskContext, send: Send, adapter: ChannelAdapt
     handed = await adapter.submit({ signal: ctx.signal, begin })
   } catch (error) {
     if (error instanceof RequestRefusedError) return null
-    if (error instanceof Failure) throw await deferOrFail(ctx, send, adapter, error)
+    if (error instanceof Failure) return endAttempt(send, await deferOrFail(ctx, send, adapter, error))
     throw error
   }
   if (handed.kind === 'taken') return recordAccepted(ctx, send, handed)
@@ -179,7 +179,7 @@ async function recordRecipients(
       { ...(status === 'deferred' ? {} : { status }), ...(detail === null ? {} : { detail }) },
     ]),
   )
-  const isSent = [...recipients, ...send.deliveries].some(({ status }) => status === 'sent')
+  const isSent = recipients.some(({ status }) => status === 'sent')
   const deferred = recipients.filter(({ status }) => status === 'deferred')
   const refused = recipients.filter(({ status }) => status === 'failed')
   if (deferred.length === 0 && isSent) {
@@ -196,8 +196,12 @@ async function recordRecipients(
     fail(deferred.length > 0 ? 'email.failed' : 'email.refused', { reason }),
     outcomes,
   )
-  // If the time of the deferred recipients is over, the message is sent to the others.
-  if (isSent && !failure.retryable) return null
+  return endAttempt(send, failure, isSent)
+}
+
+/** Ends an attempt that has failed. Returns null if no other follows and some recipients have the message: it is sent. */
+function endAttempt({ deliveries }: Send, failure: Failure, isSent = false): null {
+  if (!failure.retryable && (isSent || deliveries.some(({ status }) => status === 'sent'))) return null
   throw failure
 }
 

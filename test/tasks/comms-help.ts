@@ -38,6 +38,8 @@ export interface SendBench {
     | Failure
     | ((look: number) => readonly ProviderMessage[] | Promise<readonly ProviderMessage[]>)
   isRepeatable: boolean
+  /** True if the server refuses the request before the message. */
+  beginsNothing: boolean
   /** True if a later attempt has replaced this one. */
   isSuperseded: boolean
   readonly abort: AbortController
@@ -79,7 +81,7 @@ export async function createBench(
     // As of the start of the request: a test may set another behaviour for the next attempt.
     const { behaviour } = bench
     if (behaviour === 'dies before') throw new WorkerDeath()
-    await request.begin()
+    if (!bench.beginsNothing) await request.begin()
     bench.requests++
     if (behaviour === 'dies') throw new WorkerDeath()
     if (behaviour instanceof Failure) throw behaviour
@@ -126,6 +128,7 @@ export async function createBench(
     behaviour: createAccepted(),
     list: [],
     isRepeatable: false,
+    beginsNothing: false,
     isSuperseded: false,
     abort,
     context,

@@ -320,6 +320,26 @@ describe('a mail that the server refuses for some recipients', () => {
     assert.deepEqual([status, message], ['sent', 'The mail server accepted the message'])
   })
 
+  for (const refusal of [
+    fail('email.refused', { reason: 'x' }),
+    refuse([ADDRESSES[1]!, 'failed'], [ADDRESSES[2]!, 'failed']),
+  ])
+    test(`is sent if the deferred ones are refused later (${refusal instanceof Failure ? 'all' : 'each'})`, async () => {
+      const one = await make()
+      one.behaviour = refuse(
+        [ADDRESSES[0]!, 'sent'],
+        [ADDRESSES[1]!, 'deferred'],
+        [ADDRESSES[2]!, 'deferred'],
+      )
+      await assert.rejects(run(one), { code: 'email.failed', retry: 'free' })
+      // A server that refuses all recipients gets no message.
+      one.beginsNothing = true
+      one.behaviour = refusal
+      assert.equal((await run(one)).status, 'sent')
+      assert.deepEqual(await readRecipients(one), ['sent', 'sent', 'failed', 'failed'])
+      assert.equal(one.pending.length, 2)
+    })
+
   test('is sent if one of them has it', async () => {
     const one = await make()
     one.behaviour = refuse([ADDRESSES[0]!, 'failed'], [ADDRESSES[1]!, 'sent'], [ADDRESSES[2]!, 'failed'])
