@@ -32,6 +32,7 @@ function buildMessage(type: DeliveryType, components: Record<string, Json>): Jso
     tags: ['webhooks'],
     operationId: `receive_${type.replace('.', '_')}`,
     summary: MESSAGES[type].summary,
+    security: [],
     parameters: Object.entries(HEADERS).map(([name, description]) => ({
       ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
     })),

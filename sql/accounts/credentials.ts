@@ -17,6 +17,7 @@ const buildIssuedCredentialDeletes = (accountId: number) => sql.fragment`
   keys as (delete from api_key where account_id = ${accountId}),
   passkeys as (delete from passkey where account_id = ${accountId}),
   codes as (delete from account_totp where account_id = ${accountId}),
+  identities as (delete from oidc_identity where account_id = ${accountId}),
   changes as (delete from email_change where account_id = ${accountId}),
   endpoints as (
     update webhook_endpoint set is_active = false, deleted_at = now()

@@ -8,6 +8,7 @@ export const beginOidc = defineTask({
   pool: 'io',
   payload: z.strictObject({ state: z.string(), redirect_uri: z.string() }),
   result: z.strictObject({ authorization_url: z.string(), state: z.string() }),
+  secrets: ['authorization_url'],
   tries: 1,
   timeoutSeconds: 60,
   run: loadLazily(() => import('./oidc-begin.work.ts')),

@@ -49,7 +49,10 @@ export type Subscription = z.output<typeof Subscription>
 
 export const PortalSession = z
   .strictObject({ portal_url: z.string(), provider_key: z.literal('stripe') })
-  .meta({ id: 'PortalSession' })
+  .meta({
+    id: 'PortalSession',
+    examples: [{ portal_url: 'https://billing.stripe.com/p/session/x', provider_key: 'stripe' }],
+  })
 export type PortalSession = z.output<typeof PortalSession>
 
 export const Cancellation = z

@@ -127,8 +127,8 @@ describe('a link that this service has not issued is refused', () => {
       assert.deepEqual(await list(), [])
     })
 
-  test('422 without a token', async () => {
-    assert.equal((await api.post('/unsubscribe', ONE_CLICK)).status, 422)
+  test('400 without a token', async () => {
+    assert.equal((await api.post('/unsubscribe', ONE_CLICK)).status, 400)
   })
 })
 

@@ -298,5 +298,6 @@ test('every list with `from`, `to` or `sort` has all three', () => {
     ...Object.fromEntries(Object.values(LISTS).map(({ path }) => [path.split('?')[0], ['from', 'to']])),
     '/api/v1/jobs/search': ['from', 'to'],
     '/api/v1/documents': ['from', 'to'],
+    '/api/v1/payment/admin/transactions': ['from', 'to'],
   })
 })

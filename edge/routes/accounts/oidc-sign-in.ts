@@ -52,8 +52,7 @@ export async function signInWithOidc(input: OidcInput, digest: Buffer): Promise<
     // The address that the issuer has verified must still be that of the account.
     if (account === null || (linked === null && account.email !== login.email))
       throw fail('auth.sign_in_changed')
-    const refusal = await link(input, tx, owner, login)
-    return refusal ?? signInOwner(input, tx, owner, { method: 'oidc' })
+    return signInOwner(input, tx, owner, { method: 'oidc' }, () => link(input, tx, owner, login))
   })
 }
 

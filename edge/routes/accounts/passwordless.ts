@@ -85,7 +85,8 @@ export async function checkFactor(
 }
 
 /**
- * Verifies the address and starts a session. The caller has checked the factor and locked the account.
+ * Verifies the address and starts a session. The caller has checked the factor and locked the account. `link` adds a
+ * credential, after those of a previous holder have ended.
  * @throws auth.sign_in_changed if the account has changed since it was read.
  */
 export async function signInOwner(
@@ -93,6 +94,7 @@ export async function signInOwner(
   tx: Transaction,
   owner: ProvenOwner,
   by: Readonly<Record<string, unknown>>,
+  link: () => Promise<Failure | null> = async () => null,
 ): Promise<Answer<TokenJson> | Failure> {
   const { id, email, passwordHash, totpId, replacedHash } = owner
   const isNewlyVerified = (await tx.run(markAddressVerified(id))) > 0
@@ -102,6 +104,8 @@ export async function signInOwner(
     await tx.run(revokeCredentials(id))
     await auditVerification(tx, input, { account_id: id, email })
   }
+  const refusal = await link()
+  if (refusal !== null) return refusal
   const checked =
     replacedHash === null ? { passwordHash, totpId } : { passwordHash: replacedHash, totpId: null }
   const account = await tx.maybeOne(recordLogin(id, checked))

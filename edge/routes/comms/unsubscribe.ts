@@ -11,7 +11,7 @@ export const unsubscribeRoute = route({
   summary: 'Unsubscribe the recipient of an email',
   description:
     'Mail clients post to the URL in `List-Unsubscribe`. The address is then suppressed for the stream of the email. The body is ignored.',
-  query: z.object({ token: z.string() }),
+  query: z.object({ token: z.string().default('') }),
   response: z.strictObject({ detail: z.string() }).meta({ id: 'Unsubscribed' }),
   errors: ['suppression.link_invalid'],
   whyRepeatable: 'an address is unsubscribed only once',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { lockAccount } from '../../../sql/accounts/accounts.ts'
 import { appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
@@ -64,6 +65,8 @@ export const organizationRoutes = [
       const { ownerId } = input.caller
       const organization = { name, slug, description: description || null, isActive, ownerId }
       return input.transaction(async (tx) => {
+        // The membership takes a shared lock on the account. Two holders of it could not lock the account for the quota.
+        if (ownerId !== null) await tx.run(lockAccount(ownerId))
         const { id: organizationId, json: text } = await tx.one(insertOrganization(organization))
         await requireQuota(tx, ownerId, ['organizations'], input.edge.settings.quotas)
         await tx.run(

@@ -11,7 +11,9 @@ import { route } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { PROVIDER_ERRORS, requireProvider } from './shapes.ts'
 
-const Portal = z.strictObject({ return_url: z.string().optional() }).meta({ id: 'PortalRequest' })
+const Portal = z
+  .strictObject({ return_url: z.string().optional() })
+  .meta({ id: 'PortalRequest', examples: [{ return_url: '/monitor' }] })
 
 /** Opens the provider's page for the caller's own customer. */
 export const portalRoute = route({
