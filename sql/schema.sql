@@ -2051,7 +2051,7 @@ CREATE OR REPLACE FUNCTION public.comms_send_cancel(send_id uuid)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$dc2cfc121d5de3735093848e3dace040$function$;
+AS $function$9cf6b3bdd1bae9f86b541476f2926569$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_send_close(ids uuid[], outcome text, code text, reason text, outcomes jsonb DEFAULT '{}'::jsonb)
  RETURNS void

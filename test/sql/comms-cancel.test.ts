@@ -8,6 +8,7 @@ import {
   computeMsUntil,
   findSendById,
   insertSend,
+  markDeferred,
   markFailed,
   markSent,
 } from '../../sql/comms/sends.ts'
@@ -100,6 +101,27 @@ describe('a waiting message', () => {
     assert.equal(await cancelMessage(one), 'cancelled')
     const [row] = await query('select error_code, detail from comms_send where id = $1', [one.id])
     assert.deepEqual(row, { error_code: null, detail: null })
+  })
+
+  test('is cancelled for the recipients of an email who do not have it yet', async () => {
+    const one = await addClaimedMessage()
+    await beginSend(one)
+    const outcomes = { 'a@x': { status: 'sent' } } as const
+    await query(
+      `update comms_send set channel = 'email', deliveries = '[{"address": "a@x"}, {"address": "b@x"}]' where id = $1`,
+      [one.id],
+    )
+    await db.run(markDeferred(one.id, 1, { seconds: 3600, detail: 'no', isUncertain: false, outcomes }))
+    await ledger.finish({ id: one.jobId, attempt: 1, outcome: 'release', delay_ms: HOUR_MS })
+    assert.equal(await cancelMessage(one), 'cancelled')
+    const [row] = await query('select status, deliveries from comms_send where id = $1', [one.id])
+    assert.deepEqual(row, {
+      status: 'sent',
+      deliveries: [
+        { address: 'a@x', status: 'sent' },
+        { address: 'b@x', status: 'cancelled' },
+      ],
+    })
   })
 
   test('does not delay other messages to its number', async () => {
