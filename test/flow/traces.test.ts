@@ -108,7 +108,7 @@ test('a request, its job, its attempts and its calls to a provider form one trac
       'job.id': job.id,
       'job.attempt': n + 1,
       'job.queue': 'comms',
-      'job.outcome': n === 0 ? 'retry' : 'done',
+      'job.outcome': n === 0 ? 'release' : 'done',
       'request.id': 'twice-1',
       ...(n === 0 ? { 'error.type': 'email.failed' } : {}),
     })
