@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { areas } from '../../edge/routes/index.ts'
 import {
   composeNewAddressEmail,
   composeOldAddressEmail,
@@ -70,6 +71,17 @@ test('the public pages describe the service and link to the other pages', async 
   ])
     assert.equal((await api.get(path)).status, 200, path)
   for (const path of ['/monitor', '/docs', '/health']) assert.ok(home.text.includes(`href="${path}"`), path)
+})
+
+test('every page is one document', async () => {
+  const pages = areas.flatMap(({ routes }) => routes.filter(({ produces }) => produces === 'text/html'))
+  assert.ok(pages.length > 10)
+  for (const { path, method } of pages) {
+    if (method !== 'get') continue
+    const { text } = await api.get(path.replace(/:\w+/g, '1') || '/')
+    for (const part of ['<!doctype html>', '<html', '<head>', '<title>', '<body'])
+      assert.equal(text.split(part).length, 2, `${path}: ${part}`)
+  }
 })
 
 test('every part of a page is served, and all its imports and links resolve', async () => {
