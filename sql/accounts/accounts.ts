@@ -3,6 +3,7 @@ import { ACCOUNT_CHANGED_CHANNEL } from '../connections/notify.ts'
 import { JsonText, noRows, type Query, sql } from '../db.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { deleteExpiredRows } from '../retention/expired.ts'
 
 /** Queries about accounts, their sessions and refresh tokens. */
 
@@ -239,13 +240,7 @@ export const markAddressVerified = (id: number): Query<unknown> =>
 
 /** Prunes expired mailed tokens. Returns the number deleted. */
 export const deleteExpiredMailedTokens = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from account_token where id in (
-        select id from account_token where expires_at < now() order by expires_at limit ${batch})
-      returning 1
-    )
-    select count(*)::int as count from expired`
+  deleteExpiredRows(sql.fragment`account_token`, sql.fragment`id`, batch)
 
 /** Invalidates every unused mailed token of an account. */
 export const invalidateMailedTokens = (accountId: number): Query<unknown> =>

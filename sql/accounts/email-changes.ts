@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { JsonText, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { deleteExpiredRows } from '../retention/expired.ts'
 
 /** Changes of an account's email address, which both addresses must confirm. */
 
@@ -87,10 +88,4 @@ export const cancelEmailChange = (accountId: number): Query<{ email: string }> =
 
 /** Prunes expired changes. Returns the number deleted. */
 export const deleteExpiredEmailChanges = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from email_change where id in (
-        select id from email_change where expires_at < now() order by expires_at limit ${batch})
-      returning 1
-    )
-    select count(*)::int as count from expired`
+  deleteExpiredRows(sql.fragment`email_change`, sql.fragment`id`, batch)

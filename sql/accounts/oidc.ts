@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { deleteExpiredRows } from '../retention/expired.ts'
 
 /** Identities at an OpenID Connect issuer, and sign-ins that wait for their second step. */
 
@@ -46,14 +47,7 @@ export const consumeOidcLogin = (digest: Buffer): Query<{ found: boolean }> =>
 
 /** Prunes expired sign-ins; returns their number. */
 export const deleteExpiredOidcLogins = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from oidc_login where digest in (
-        select digest from oidc_login where expires_at < now() order by expires_at limit ${batch}
-        for update skip locked)
-      returning 1
-    )
-    select count(*)::int as count from expired`
+  deleteExpiredRows(sql.fragment`oidc_login`, sql.fragment`digest`, batch)
 
 /** Finds the account of an identity. */
 export const findIdentityAccount = (issuer: string, subject: string): Query<{ account_id: number }> =>
@@ -108,9 +102,3 @@ export const readIdentities: ReadStatement<[account: number, ...page: PageValues
 export const deleteIdentity = (accountId: number, id: string): Query<{ issuer: string }> =>
   sql.type(z.object({ issuer: z.string() }))`
     delete from oidc_identity where id = ${id}::uuid and account_id = ${accountId} returning issuer`
-
-/** True if an invite is pending for an address, which may then register. */
-export const hasPendingInvite = (email: string): Query<{ any: boolean }> =>
-  sql.type(z.object({ any: z.boolean() }))`
-    select exists (select from organization_invite
-      where email = ${email} and status = 'pending' and expires_at > now()) as any`

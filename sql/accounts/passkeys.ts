@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { JsonText, noRows, type Query, sql } from '../db.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { deleteExpiredRows } from '../retention/expired.ts'
 
 /** Passkeys and the challenges that their authenticators sign. */
 
@@ -121,11 +122,4 @@ export const recordPasskeyLogin = (id: number): Query<z.output<typeof SignedInAc
 
 /** Prunes expired challenges; returns their number. */
 export const deleteExpiredChallenges = (batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from passkey_challenge where challenge in (
-        select challenge from passkey_challenge where expires_at < now() order by expires_at limit ${batch}
-        for update skip locked)
-      returning 1
-    )
-    select count(*)::int as count from expired`
+  deleteExpiredRows(sql.fragment`passkey_challenge`, sql.fragment`challenge`, batch)

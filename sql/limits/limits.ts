@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
+import { deleteExpiredRows } from '../retention/expired.ts'
 
 /** Limits that all edge processes share: requests per client, failed logins per address. */
 
@@ -75,20 +76,6 @@ export const unlockLogin = (address: Buffer): Query<unknown> => {
   return sql.type(z.unknown())`
     delete from login_failure where subject between ${sql.binary(first!)} and ${sql.binary(last!)}`
 }
-
-const deleteExpiredRows = (
-  table: ReturnType<typeof sql.fragment>,
-  key: ReturnType<typeof sql.fragment>,
-  batch: number,
-): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from ${table} where (${key}) in (
-        select ${key} from ${table} where expires_at < now() order by expires_at limit ${batch}
-        for update skip locked)
-      returning 1
-    )
-    select count(*)::int as count from expired`
 
 /** Deletes expired webhook rates and returns their number. */
 export const deleteExpiredWebhookRates = (batch: number): Query<{ count: number }> =>

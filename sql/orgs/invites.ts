@@ -57,6 +57,12 @@ export const checkPendingInvite = (organizationId: number, email: string): Query
     select exists (select from organization_invite
       where organization_id = ${organizationId} and email = ${email} and status = 'pending') as any`
 
+/** True if an invite is pending for an address, which may then register. */
+export const hasPendingInvite = (email: string): Query<{ any: boolean }> =>
+  sql.type(z.object({ any: z.boolean() }))`
+    select exists (select from organization_invite
+      where email = ${email} and status = 'pending' and expires_at > now()) as any`
+
 export interface NewInvite {
   readonly organizationId: number
   readonly email: string

@@ -8,14 +8,13 @@ import {
   consumeOidcLogin,
   findIdentityAccount,
   findOidcLogin,
-  hasPendingInvite,
   linkIdentity,
   type OidcLogin,
 } from '../../../sql/accounts/oidc.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
-import { lockInvites } from '../../../sql/orgs/invites.ts'
+import { hasPendingInvite, lockInvites } from '../../../sql/orgs/invites.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
