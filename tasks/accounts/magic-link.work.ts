@@ -1,22 +1,18 @@
-import { findRecipientByEmail, insertMailedToken } from '../../sql/accounts/accounts.ts'
+import { findRecipientByEmail } from '../../sql/accounts/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { composeMagicLinkEmail } from './emails.ts'
-import { mailUnsolicited } from './mail.ts'
-import { digestOf, mailedTokenOf } from './tokens.ts'
+import { composeMagicLinkEmail, type LinkTarget } from './emails.ts'
+import { mailToken } from './token-mail.ts'
 
 /** Runs `accounts.magic-link`. */
 export async function run(
   ctx: TaskContext,
   { email, redirect_to }: { readonly email: string; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
-  const { db, job, settings, secretKey } = ctx
-  const { magicLinkSeconds: seconds } = settings
-  const to = await db.maybeOne(findRecipientByEmail(email))
+  const { magicLinkSeconds: seconds } = ctx.settings
+  const to = await ctx.db.maybeOne(findRecipientByEmail(email))
   if (seconds === null || to === null || !to.is_active) return {}
-  const token = mailedTokenOf(secretKey, 'sign_in', job.id)
-  const stored = insertMailedToken(job.id, to.id, 'sign_in', digestOf(token), seconds, to.email)
-  if ((await db.maybeOne(stored)) === null) return {}
-  const target = { base: settings.publicBaseUrl, redirectTo: redirect_to }
-  await mailUnsolicited(ctx, to.email, composeMagicLinkEmail(to, target, token, seconds / 60))
+  const compose = (target: LinkTarget, token: string) =>
+    composeMagicLinkEmail(to, target, token, seconds / 60)
+  await mailToken(ctx, to, { kind: 'sign_in', seconds, redirectTo: redirect_to, compose })
   return {}
 }

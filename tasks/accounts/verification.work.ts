@@ -1,31 +1,18 @@
-import { findRecipientById, insertMailedToken } from '../../sql/accounts/accounts.ts'
+import { findRecipientById } from '../../sql/accounts/accounts.ts'
 import type { TaskContext } from '../context.ts'
-import { composeVerificationEmail } from './emails.ts'
-import { mailUnsolicited } from './mail.ts'
-import { digestOf, mailedTokenOf } from './tokens.ts'
+import { composeVerificationEmail, type LinkTarget } from './emails.ts'
+import { mailToken } from './token-mail.ts'
 
 /** Runs `accounts.verification`. */
 export async function run(
   ctx: TaskContext,
   { account_id, redirect_to }: { readonly account_id: number; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
-  const { db, job, settings, secretKey } = ctx
-  const to = await db.maybeOne(findRecipientById(account_id))
+  const to = await ctx.db.maybeOne(findRecipientById(account_id))
   if (to === null || to.is_verified) return {}
-  // Derives the token from the job's id, so that a retry sends the same message.
-  const token = mailedTokenOf(secretKey, 'verify', job.id)
-  const stored = insertMailedToken(
-    job.id,
-    to.id,
-    'verify',
-    digestOf(token),
-    settings.verifyTokenSeconds,
-    to.email,
-  )
-  if ((await db.maybeOne(stored)) === null) return {}
-  const target = { base: settings.publicBaseUrl, redirectTo: redirect_to }
-  const hours = settings.verifyTokenSeconds / 3600
-  const mail = composeVerificationEmail(to, target, token, hours)
-  await mailUnsolicited(ctx, to.email, mail, settings.verifyTokenSeconds)
+  const { verifyTokenSeconds: seconds } = ctx.settings
+  const compose = (target: LinkTarget, token: string) =>
+    composeVerificationEmail(to, target, token, seconds / 3600)
+  await mailToken(ctx, to, { kind: 'verify', seconds, redirectTo: redirect_to, compose })
   return {}
 }
