@@ -92,3 +92,20 @@ export function isServedHost({ names, addresses }: ServedHosts, host: string): b
       : name === served,
   )
 }
+
+/**
+ * True if a link may lead to this page of the service or of an allowed front end. Compares whole origins, so a token
+ * never reaches another site.
+ */
+export function isAllowedRedirect(
+  {
+    publicBaseUrl,
+    corsOrigins,
+  }: { readonly publicBaseUrl: string; readonly corsOrigins: ReadonlySet<string> },
+  redirectTo: string,
+): boolean {
+  if (!/^https?:\/\//i.test(redirectTo) || !URL.canParse(redirectTo)) return false
+  const { origin, username, password } = new URL(redirectTo)
+  if (username !== '' || password !== '') return false
+  return origin === new URL(publicBaseUrl).origin || corsOrigins.has(origin)
+}

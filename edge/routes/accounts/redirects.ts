@@ -1,4 +1,4 @@
-import { isAllowedRedirect } from '../../../tasks/accounts/links.ts'
+import { isAllowedRedirect } from '../../../tasks/platform/addresses.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
 

@@ -4,6 +4,7 @@ import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
 import { openPortal } from '../../../tasks/payments/portal.task.ts'
 import { isRedirectTarget } from '../../../tasks/payments/settings.ts'
 import { PortalSession } from '../../../tasks/payments/shapes.ts'
+import { isAllowedRedirect } from '../../../tasks/platform/addresses.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
@@ -45,14 +46,13 @@ back leads to \`return_url\`: a path of this service, or a URL whose origin is t
 
 /** Returns the absolute URL of the portal's link back. @throws fail('request.invalid') for a foreign origin */
 function resolveReturnUrl(
-  { publicBaseUrl, corsOrigins }: Pick<Settings, 'publicBaseUrl' | 'corsOrigins'>,
+  settings: Pick<Settings, 'publicBaseUrl' | 'corsOrigins'>,
   given: string | undefined,
 ): string {
-  if (given === undefined) return publicBaseUrl
+  if (given === undefined) return settings.publicBaseUrl
   if (isRedirectTarget(given)) {
-    if (given.startsWith('/')) return `${publicBaseUrl}${given}`
-    const { origin, username } = new URL(given)
-    if (username === '' && (origin === new URL(publicBaseUrl).origin || corsOrigins.has(origin))) return given
+    if (given.startsWith('/')) return `${settings.publicBaseUrl}${given}`
+    if (isAllowedRedirect(settings, given)) return given
   }
   const problem = 'must be a path that begins with /, or a URL within PUBLIC_BASE_URL or CORS_ORIGINS'
   throw failInvalidField('body', 'return_url', problem, 'invalid_format')
