@@ -13,7 +13,7 @@ import {
 } from '../../sql/comms/sends.ts'
 import { type ErrorCode, Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
-import { computeDelaySeconds } from './deferral.ts'
+import { computeBackoff } from '../platform/backoff.ts'
 import type {
   EmailSubmitResult,
   ProviderMessage,
@@ -49,6 +49,10 @@ export interface ChannelAdapter {
   /** Time after the due time for which requests that were not accepted are repeated, in ms. */
   readonly retryMs: number
 }
+
+// The first delay before another attempt; the delays grow up to an hour.
+const FIRST_DELAY_SECONDS = 1
+const MAX_DELAY_SECONDS = 3600
 
 // Providers that recognize duplicates do so for a day, so a message that may have been accepted is repeated for less.
 const MAX_UNCERTAIN_MS = 23 * 3_600_000
@@ -124,12 +128,21 @@ async function submitMessage(ctx: TaskContext, send: Send, adapter: ChannelAdapt
     handed = await adapter.submit({ signal: ctx.signal, begin })
   } catch (error) {
     if (error instanceof RequestRefusedError) return null
-    if (error instanceof Failure) return endAttempt(send, await deferOrFail(ctx, send, adapter, error))
-    throw error
+    if (!(error instanceof Failure)) throw error
+    const rejection = { failure: error, isUncertain: send.status === 'sending' }
+    return endAttempt(send, await deferOrFail(ctx, send, adapter, rejection))
   }
   if (handed.kind === 'taken') return recordAccepted(ctx, send, handed)
   if (handed.kind === 'partly') return recordRecipients(ctx, send, adapter, handed.recipients)
   return resolveUnknown(ctx, current ?? send, adapter, handed)
+}
+
+/** A request that the provider did not accept. */
+interface Rejection {
+  readonly failure: Failure
+  /** True if the provider may have accepted an earlier request. */
+  readonly isUncertain?: boolean
+  readonly outcomes?: Outcomes
 }
 
 /**
@@ -141,17 +154,16 @@ async function deferOrFail(
   ctx: TaskContext,
   send: Send,
   adapter: ChannelAdapter,
-  failure: Failure,
-  outcomes: Outcomes = {},
+  { failure, isUncertain = false, outcomes = {} }: Rejection,
 ): Promise<Failure> {
-  const { code, detail } = failure
-  const isUncertain = send.status === 'sending'
+  const { code, detail, retryAfter = 0 } = failure
   const { attempt } = ctx.job
   if (code === 'job.superseded' || (failure.retry === 'free' && code !== 'provider.paused')) return failure
   const limitMs = isUncertain ? Math.min(adapter.retryMs, MAX_UNCERTAIN_MS) : adapter.retryMs
   const leftSeconds = (limitMs - send.waited_ms) / 1000
   if (failure.retryable && leftSeconds > 0) {
-    const seconds = Math.min(computeDelaySeconds(attempt, failure.retryAfter), Math.ceil(leftSeconds))
+    const backoff = computeBackoff(FIRST_DELAY_SECONDS, attempt, MAX_DELAY_SECONDS)
+    const seconds = Math.min(Math.max(backoff, retryAfter), MAX_DELAY_SECONDS, Math.ceil(leftSeconds))
     await retryWrite(ctx, () =>
       ctx.db.run(markDeferred(send.id, attempt, { seconds, detail, isUncertain, outcomes })),
     )
@@ -189,14 +201,8 @@ async function recordRecipients(
   }
   const [first] = [...deferred, ...refused]
   const reason = `${first?.detail} for ${listAddresses(deferred.length > 0 ? deferred : refused)}`
-  const failure = await deferOrFail(
-    ctx,
-    { ...send, status: 'queued' },
-    adapter,
-    fail(deferred.length > 0 ? 'email.failed' : 'email.refused', { reason }),
-    outcomes,
-  )
-  return endAttempt(send, failure, isSent)
+  const failure = fail(deferred.length > 0 ? 'email.failed' : 'email.refused', { reason })
+  return endAttempt(send, await deferOrFail(ctx, send, adapter, { failure, outcomes }), isSent)
 }
 
 /** Ends an attempt that has failed. Returns null if no other follows and some recipients have the message: it is sent. */
@@ -221,23 +227,12 @@ async function resolveUnknown(
   adapter: ChannelAdapter,
   handed: SubmitResult & { kind: 'unknown' },
 ): Promise<Send | null> {
+  const failure = fail(adapter.failureCode, { reason: handed.reason })
   // The provider recognizes duplicates, so the job's next attempt repeats the request.
-  if (adapter.isIdempotent)
-    throw await deferOrFail(
-      ctx,
-      { ...send, status: 'sending' },
-      adapter,
-      fail(adapter.failureCode, { reason: handed.reason }),
-    )
+  if (adapter.isIdempotent) throw await deferOrFail(ctx, send, adapter, { failure, isUncertain: true })
   const found = await pollProvider(ctx, send, adapter)
   if (found !== null) return recordAccepted(ctx, send, { kind: 'taken', detail: null, ...found })
-  if (handed.answered)
-    throw await deferOrFail(
-      ctx,
-      { ...send, status: 'queued' },
-      adapter,
-      fail(adapter.failureCode, { reason: handed.reason }),
-    )
+  if (handed.answered) throw await deferOrFail(ctx, send, adapter, { failure })
   // After a shutdown or timeout, another attempt follows and repeats the lookup.
   if (ctx.signal.aborted && ctx.signal.reason !== 'cancelled') ctx.signal.throwIfAborted()
   const result = await retryWrite(ctx, () => ctx.db.maybeOne(markUnknown(send.id, handed.reason)))

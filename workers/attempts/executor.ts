@@ -7,6 +7,7 @@ import {
   SUSPECT_FROM_DEATHS,
 } from '../../sql/jobs/jobs.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
+import { computeBackoff } from '../../tasks/platform/backoff.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Span, Tracing } from '../../tasks/platform/telemetry/tracing.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
@@ -312,7 +313,7 @@ function createFailureEntry(
   if (retry === 'free')
     return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.round(Math.max(retryMs, askedMs)) }
   if (retry === 'never' || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
-  const backoff = Math.min(retryMs * 2 ** (tries - 1), MAX_RETRY_MS) * (0.75 + Math.random() / 2)
+  const backoff = computeBackoff(retryMs, tries, MAX_RETRY_MS)
   const delay_ms = Math.round(Math.max(backoff, askedMs))
   return { id, attempt, outcome: 'retry', code, detail, delay_ms }
 }

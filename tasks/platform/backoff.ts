@@ -1,0 +1,3 @@
+/** Returns the delay before the nth retry: `first`, doubled with each one up to `max`, and varied by a quarter. */
+export const computeBackoff = (first: number, n: number, max: number): number =>
+  Math.min(first * 2 ** (n - 1), max) * (0.75 + Math.random() / 2)
