@@ -31,6 +31,16 @@ export function requireOwnEndpoint(caller: Caller, endpoint: OwnedEndpoint): voi
   if (!everything && endpoint.account_id !== account) throw fail('webhook.not_yours')
 }
 
+/**
+ * Returns the URL of the caller's own endpoint.
+ * @throws webhook.not_yours; webhook.callbacks if the endpoint is for the callback URLs of jobs and has no URL
+ */
+export function requireOwnUrl(caller: Caller, endpoint: OwnedEndpoint): string {
+  requireOwnEndpoint(caller, endpoint)
+  if (endpoint.url === null) throw fail('webhook.callbacks')
+  return endpoint.url
+}
+
 /** Checks that an API key's scopes allow reading the areas of these messages. @throws fail('auth.scope') */
 export function requireEventScopes(caller: Caller, types: readonly DeliveryType[]): void {
   for (const type of types) {

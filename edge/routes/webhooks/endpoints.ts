@@ -42,6 +42,7 @@ import {
   managerOf,
   requireEventScopes,
   requireOwnEndpoint,
+  requireOwnUrl,
   requireServiceAdmin,
   withEndpoint,
 } from './access.ts'
@@ -192,10 +193,9 @@ events.`,
     sideEffect: true,
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
-        requireOwnEndpoint(input.caller, endpoint)
+        const url = requireOwnUrl(input.caller, endpoint)
         const { endpoint_id: id } = input.params
-        if (endpoint.url === null) throw fail('webhook.callbacks')
-        const token = deriveChallengeToken(input.edge.secretKey, id, endpoint.url)
+        const token = deriveChallengeToken(input.edge.secretKey, id, url)
         if ((await tx.maybeOne(addChallenge(id, token))) === null) throw fail('quota.pending_deliveries')
         return { detail: 'A challenge is on its way' }
       }),
@@ -216,8 +216,7 @@ and example data of such an event. The endpoint needs no subscription to either.
     sideEffect: true,
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
-        requireOwnEndpoint(input.caller, endpoint)
-        if (endpoint.url === null) throw fail('webhook.callbacks')
+        requireOwnUrl(input.caller, endpoint)
         const { type = null } = input.body
         const data = type === null ? null : makeMessageExample(type)
         const added = await tx.maybeOne(addTestDelivery(input.params.endpoint_id, { type, data }))
