@@ -26,7 +26,8 @@ export async function ensureAdmin(edge: Edge): Promise<void> {
     if (row.change === 'replaced') await tx.run(revokeCredentials(row.id))
     const kinds: AuditKind[] = [...AUDIT_KINDS[row.change]]
     if ((await tx.maybeOne(unscheduleDeletion(row.id))) !== null) kinds.push('account.deletion_cancelled')
-    const data = { by: 'ADMIN_EMAIL', role: 'admin' }
+    const role = row.former_role === null ? { role: 'admin' } : { from: row.former_role, to: 'admin' }
+    const data = { by: 'ADMIN_EMAIL', ...role }
     const details = { actorId: null, accountId: row.id, address: null, requestId: null, data }
     await tx.run(appendAudit(kinds.map((kind) => ({ kind, ...details }))))
     await tx.run(notifyAccountChanged(row.id))

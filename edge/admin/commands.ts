@@ -96,8 +96,9 @@ async function createAdmin(db: Database, email: string, newPassword: boolean): P
     const row = await tx.maybeOne(upsertAdmin(email, passwordHash, true))
     const created = row?.change === 'created'
     const { id } = row ?? (await tx.one(findCredentialsByEmail(email)))
-    if (row !== null)
-      await tx.run(auditCommand(created ? 'account.registered' : 'account.role_changed', id, 'admin'))
+    if (created) await tx.run(auditCommand('account.registered', id, { role: 'admin' }))
+    else if (row !== null)
+      await tx.run(auditCommand('account.role_changed', id, { from: row.former_role, to: 'admin' }))
     if (row !== null && (await tx.maybeOne(unscheduleDeletion(id))) !== null)
       await tx.run(auditCommand('account.deletion_cancelled', id))
     if (newPassword && !created) {
@@ -239,7 +240,7 @@ async function retryFailed(
   return [`Failed jobs retried: ${retried}`, ...(skipped > 0 ? [`Failed jobs skipped: ${skipped}`] : [])]
 }
 
-function auditCommand(kind: AuditKind, accountId: number, role?: string): Query<unknown> {
-  const data = { by: 'command line', ...(role === undefined ? {} : { role }) }
+function auditCommand(kind: AuditKind, accountId: number, more: object = {}): Query<unknown> {
+  const data = { by: 'command line', ...more }
   return appendAudit([{ kind, actorId: null, accountId, address: null, requestId: null, data }])
 }

@@ -129,11 +129,14 @@ export const activateAccount = (id: number): Query<z.output<typeof ActivatedAcco
       updated_at = case when a.is_active and not found.due then a.updated_at else now() end
     from found where a.id = found.id returning account_json(a)::text as json, found.due as restored`
 
-/** Sets the role of an account. @throws account.last_admin if no active admin would remain. */
-export const setRole = (id: number, role: NewAccount['role']): Query<{ json: string }> =>
-  sql.type(JsonText)`
-    update account set role = ${role}, updated_at = case when role = ${role} then updated_at else now() end
-    where id = ${id} and deleted_at is null returning account_json(account)::text as json`
+const ChangedRole = z.object({ json: z.string(), former_role: z.string() })
+
+/** Sets the role of an account, and returns the former one. @throws account.last_admin if no active admin would remain. */
+export const setRole = (id: number, role: NewAccount['role']): Query<z.output<typeof ChangedRole>> =>
+  sql.type(ChangedRole)`
+    with found as (select id, role from account where id = ${id} and deleted_at is null for no key update)
+    update account a set role = ${role}, updated_at = case when a.role = ${role} then a.updated_at else now() end
+    from found where a.id = found.id returning account_json(a)::text as json, found.role as former_role`
 
 /** Sets the password. No row if the account is gone. */
 export const setPassword = (id: number, passwordHash: string): Query<{ id: number }> =>
@@ -248,12 +251,17 @@ export const invalidateMailedTokens = (accountId: number): Query<unknown> =>
     noRows,
   )`update account_token set used_at = now() where account_id = ${accountId} and used_at is null`
 
-const UpsertedAdmin = z.object({ id: z.number(), change: z.enum(['created', 'promoted', 'replaced']) })
+const UpsertedAdmin = z.object({
+  id: z.number(),
+  change: z.enum(['created', 'promoted', 'replaced']),
+  /** Null for a new account. */
+  former_role: z.string().nullable(),
+})
 
 /**
  * Makes an account an active admin. No row if it already is one. If its address is unverified, the account gets this
  * password and becomes verified (`replaced`). If the address is verified or `asItIs` is true, the account keeps its
- * password.
+ * password. The caller holds the lock of `lockFactors`.
  */
 export const upsertAdmin = (
   email: string,
@@ -266,7 +274,8 @@ export const upsertAdmin = (
         is_verified = account.is_verified or not ${asItIs},
         password_hash = case when account.is_verified or ${asItIs} then account.password_hash else excluded.password_hash end
       where account.role <> 'admin' or not account.is_active or not (account.is_verified or ${asItIs})
-    returning id, case when xmax = 0 then 'created' when password_hash = ${passwordHash} then 'replaced' else 'promoted' end as change`
+    returning id, case when xmax = 0 then 'created' when password_hash = ${passwordHash} then 'replaced' else 'promoted' end as change,
+      (select role from account where email = ${email}) as former_role`
 
 /** Origin of a session. `place` comes from a trusted proxy, `device` from the user agent. */
 export interface SessionOrigin {

@@ -67,11 +67,34 @@ export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
       ${sql.array([...key.scopes], 'text')}, ${key.expiresAt}::timestamptz)
     returning api_key_json(api_key)::text as json`
 
-const KeyOwners = z.object({ account_id: z.number(), organization_id: z.number().nullable() })
+/** The data of the audit event of a key. */
+const AUDITED_KEY = sql.fragment`
+  jsonb_build_object('key', id, 'name', name, 'scopes', scopes, 'expires_at', iso(expires_at))`
 
-/** Reads the account and organization of a key. No row if the key does not exist. */
-export const findApiKeyOwners = (id: string): Query<z.output<typeof KeyOwners>> =>
-  sql.type(KeyOwners)`select account_id, organization_id from api_key where id = ${id}::uuid`
+const OwnedKey = z.object({
+  account_id: z.number(),
+  organization_id: z.number().nullable(),
+  audited: z.record(z.string(), z.unknown()),
+})
+
+/** Reads the owners of a key, and the data of its audit event. No row if the key does not exist. */
+export const findOwnedKey = (id: string): Query<z.output<typeof OwnedKey>> =>
+  sql.type(OwnedKey)`
+    select account_id, organization_id, ${AUDITED_KEY} as audited from api_key where id = ${id}::uuid`
+
+const AuditData = z.record(z.string(), z.unknown())
+const MemberCredentials = z.object({ keys: z.array(AuditData), webhooks: z.array(AuditData) })
+
+/** Returns the audit data of the API keys and webhook endpoints that end with a membership. */
+export const listMemberCredentials = (
+  organizationId: number,
+  userId: number,
+): Query<z.output<typeof MemberCredentials>> =>
+  sql.type(MemberCredentials)`
+    select array(select ${AUDITED_KEY} from api_key
+        where organization_id = ${organizationId} and account_id = ${userId} order by id) as keys,
+      array(select jsonb_build_object('webhook', id, 'url', url, 'events', events) from webhook_endpoint
+        where organization_id = ${organizationId} and account_id = ${userId} and deleted_at is null order by id) as webhooks`
 
 /** Deletes a key. A trigger then notifies every edge process. No row if the key was already gone. */
 export const deleteApiKey = (id: string): Query<{ id: string }> =>

@@ -247,18 +247,6 @@ export const demoteOwners = (
       and (${only}::int is null or user_id = ${only}::int)
     returning user_id`
 
-const MemberCredentials = z.object({ keys: z.array(z.string()), webhooks: z.array(z.number()) })
-
-/** Returns the API keys and webhook endpoints that end with a membership. */
-export const listMemberCredentials = (
-  organizationId: number,
-  userId: number,
-): Query<z.output<typeof MemberCredentials>> =>
-  sql.type(MemberCredentials)`
-    select array(select id from api_key where organization_id = ${organizationId} and account_id = ${userId} order by id) as keys,
-      array(select id from webhook_endpoint
-        where organization_id = ${organizationId} and account_id = ${userId} and deleted_at is null order by id) as webhooks`
-
 /**
  * Removes a member.
  *

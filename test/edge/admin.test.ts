@@ -75,6 +75,8 @@ test('a verified account becomes an active admin again and keeps its password', 
   assert.equal(status, 200)
   assert.equal((await again.get('/api/v1/auth/users', { token: json.access_token })).status, 200)
   assert.deepEqual(await readAuditEvents(query), ['account.role_changed'])
+  const [changed] = await query(`select data from audit_event where kind = 'account.role_changed'`)
+  assert.deepEqual(changed!.data, { by: 'ADMIN_EMAIL', from: 'user', to: 'admin' })
   assert.ok(said.some((line) => /Made the account of ADMIN_EMAIL an active admin/.test(line)))
 })
 

@@ -182,7 +182,7 @@ test('records changes that admins make to others and users to themselves', async
   const patch = (what: string, by = admin.token) => act('PATCH', `users/${id}${what}`, by)
   assert.deepEqual(await recordEvents(200, patch('?full_name=Ada', token)), by(id, 'updated'))
   assert.deepEqual(await recordEvents(200, patch('?full_name=Eve')), by(admin.id, 'updated'))
-  const role = by(admin.id, 'role_changed', { role: 'moderator' })
+  const role = by(admin.id, 'role_changed', { from: 'user', to: 'moderator' })
   assert.deepEqual(await recordEvents(200, patch('/role?role=moderator')), role)
   assert.deepEqual(await recordEvents(200, patch('/deactivate')), by(admin.id, 'deactivated'))
   assert.deepEqual(await recordEvents(200, patch('/activate')), by(admin.id, 'activated'))

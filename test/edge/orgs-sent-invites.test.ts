@@ -113,13 +113,13 @@ test('the keys and webhook endpoints that end with a membership are audited', as
       kind: 'key.deleted',
       actor_id: owner.id,
       account_id: admin.id,
-      data: { key: key.json.id, reason: 'member' },
+      data: { key: key.json.id, name: 'k', scopes, expires_at: null, reason: 'member' },
     },
     {
       kind: 'webhook.deleted',
       actor_id: owner.id,
       account_id: admin.id,
-      data: { webhook: webhook.json.id, reason: 'member' },
+      data: { webhook: webhook.json.id, url: webhook.json.url, events: ['job.failed'], reason: 'member' },
     },
   ])
 })

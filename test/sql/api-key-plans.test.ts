@@ -7,7 +7,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import {
   deleteApiKey,
   deleteExpiredApiKeys,
-  findApiKeyOwners,
+  findOwnedKey,
   insertApiKey,
   readApiKey,
   readApiKeys,
@@ -70,7 +70,7 @@ const insertNewKey = (): Query<unknown> => {
 
 const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'adding a key': insertNewKey,
-  'the owners of a key': () => findApiKeyOwners(nextKeyId()),
+  'the owners of a key': () => findOwnedKey(nextKeyId()),
   'deleting a key': () => deleteApiKey(nextKeyId()),
   'recording the last use': () => recordKeyUse([nextKeyId(), nextKeyId()]),
   'reserving requests': () => reserveRequests(nextKeyId(), 1000, 60, 10),

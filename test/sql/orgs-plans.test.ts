@@ -2,6 +2,7 @@ import { after, describe, test } from 'node:test'
 import { deactivateAccount, deleteAccount } from '../../sql/accounts/deletions.ts'
 import { connect } from '../../sql/connections/driver.ts'
 import type { Query } from '../../sql/db.ts'
+import { listMemberCredentials } from '../../sql/keys/api-keys.ts'
 import {
   acceptInvites,
   checkPendingInvite,
@@ -20,7 +21,6 @@ import {
   findMember,
   insertMember,
   insertMembers,
-  listMemberCredentials,
   listUnknownAccounts,
   lockOrganization,
   markOrganizationDeleted,

@@ -4,7 +4,7 @@ import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
   API_KEY_ORDER,
   deleteApiKey,
-  findApiKeyOwners,
+  findOwnedKey,
   insertApiKey,
   readApiKeys,
   readOrganizationKeys,
@@ -174,15 +174,15 @@ function deleteKey(
   const { key_id: id } = input.params
   if (!isUuid(id)) throw fail('key.missing')
   return input.transaction(async (tx) => {
-    const owners = await tx.maybeOne(findApiKeyOwners(id))
-    if (owners === null) throw fail('key.missing')
-    const { account_id: accountId, organization_id: organizationId } = owners
+    const key = await tx.maybeOne(findOwnedKey(id))
+    if (key === null) throw fail('key.missing')
+    const { account_id: accountId, organization_id: organizationId } = key
     if (accountId !== caller.ownerId && caller.role !== 'admin') {
       if (organizationId === null) throw fail('key.missing')
       await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
     }
     if ((await tx.maybeOne(deleteApiKey(id))) === null) throw fail('key.missing')
-    await tx.run(appendAuditEvent(input, 'key.deleted', { accountId, organizationId, data: { key: id } }))
+    await tx.run(appendAuditEvent(input, 'key.deleted', { accountId, organizationId, data: key.audited }))
     tx.afterCommit(() => edge.authenticator.forget(accountId))
     return undefined
   })

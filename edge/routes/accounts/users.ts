@@ -10,7 +10,7 @@ import {
 import { deactivateAccount } from '../../../sql/accounts/deletions.ts'
 import { ACCOUNT_ORDERS, ROLES, readAccounts } from '../../../sql/accounts/lists.ts'
 import { AUDIT_KINDS, AUDIT_ORDERS, appendAudit, readAudit } from '../../../sql/audit/audit.ts'
-import type { Queries } from '../../../sql/db.ts'
+import type { Queries, Query } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { findCustomerByAccount } from '../../../sql/payments/changes.ts'
 import { deleteDueAccount } from '../../../tasks/accounts/delete.task.ts'
@@ -179,7 +179,10 @@ becomes an owner, too.`,
     handle: (input) => {
       const role = input.body?.role ?? input.query.role
       if (role === undefined) throw fail('account.no_fields')
-      return changeAccount(input, 'account.role_changed', setRole(input.params.user_id, role), { role })
+      return changeAccount(input, 'account.role_changed', setRole(input.params.user_id, role), (row) => ({
+        from: row.former_role,
+        to: role,
+      }))
     },
   }),
 
@@ -292,18 +295,18 @@ function activate(input: UserInput): Promise<Answer<UserJson>> {
 }
 
 /** Changes an account and returns it. Makes every edge process drop its cached state of the account. */
-async function changeAccount(
+async function changeAccount<T extends { readonly json: string }>(
   input: UserInput,
   kind: 'account.updated' | 'account.role_changed',
-  change: ReturnType<typeof updateAccount>,
-  data: Readonly<Record<string, unknown>> = {},
+  change: Query<T>,
+  describe: (row: T) => Readonly<Record<string, unknown>> = () => ({}),
 ): Promise<Answer<UserJson>> {
   const { params, edge, requestId } = input
   const id = params.user_id
   return input.transaction(async (tx) => {
     const row = await tx.maybeOne(change)
     if (row === null) throw fail('account.missing')
-    await tx.run(appendAuditEvent(input, kind, { accountId: id, data }))
+    await tx.run(appendAuditEvent(input, kind, { accountId: id, data: describe(row) }))
     // The name may have changed.
     if (kind === 'account.updated') await enqueueAddressUpdate(tx, id, { requestId, settings: edge.settings })
     await edge.authenticator.invalidate(tx, id)

@@ -2,19 +2,14 @@ import type { z } from 'zod'
 import { type AuditEvent, type AuditKind, appendAudit } from '../../../sql/audit/audit.ts'
 import type { Queries, Transaction } from '../../../sql/db.ts'
 import { type ErrorCode, fail } from '../../../sql/errors.ts'
+import { listMemberCredentials } from '../../../sql/keys/api-keys.ts'
 import {
   acceptInvites,
   findInvite,
   type Invite as InviteRow,
   limitInvites,
 } from '../../../sql/orgs/invites.ts'
-import {
-  deleteMember,
-  listMemberCredentials,
-  lockOrganization,
-  ORG_ROLES,
-  type OrgRole,
-} from '../../../sql/orgs/orgs.ts'
+import { deleteMember, lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { describeLimitedInvite } from '../../../tasks/accounts/inheritance.ts'
 import { inviteTokenOf, isInviteToken, parseInviteId } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
@@ -175,8 +170,8 @@ export async function endMembership(
   const build = (kind: AuditKind, data: object) =>
     buildAuditEvent(input, kind, { accountId, organizationId, data: { ...data, reason: 'member' } })
   return [
-    ...keys.map((key) => build('key.deleted', { key })),
-    ...webhooks.map((webhook) => build('webhook.deleted', { webhook })),
+    ...keys.map((key) => build('key.deleted', key)),
+    ...webhooks.map((webhook) => build('webhook.deleted', webhook)),
     ...(await limitSentInvites(tx, input, accountId)),
   ]
 }
