@@ -975,6 +975,13 @@ create table payment_ignored_event (
   constraint payment_ignored_event_reason_check CHECK ((reason = ANY (ARRAY['connected_account'::text, 'other_mode'::text])))
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
+create table payment_key (
+  single boolean not null default true,
+  missing_rights text[] not null,
+  constraint payment_key_pkey PRIMARY KEY (single),
+  constraint payment_key_single_check CHECK (single)
+);
+
 create table payment_reconciliation (
   single boolean not null default true,
   read_until timestamp with time zone not null,

@@ -51,6 +51,8 @@ export interface StripeStandIn {
   readonly faults: (Fault | null)[]
   /** Faults of the next requests for the event list, which a worker's schedule may send during any test. */
   readonly eventFaults: (Fault | null)[]
+  /** Paths that the key has no right to read, as the check of its rights reads them: with the limit 1. */
+  readonly forbiddenPaths: Set<string>
   /** Delay of answers in ms. */
   delayMs: number
   /** API keys that the server accepts. */
@@ -86,6 +88,8 @@ const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
   broken: createError(500, 'api_error', 'An unknown error occurred'),
 }
 
+const EMPTY_LIST: Answer = { status: 200, body: { object: 'list', data: [], has_more: false } }
+
 /** Starts a stand-in that stops after the file. Call it at the top of the file, not in a hook. */
 export async function startStripe(): Promise<StripeStandIn> {
   const kept = new Map<string, StoredAnswer>()
@@ -95,6 +99,7 @@ export async function startStripe(): Promise<StripeStandIn> {
     eventsAsked: [],
     faults: [],
     eventFaults: [],
+    forbiddenPaths: new Set(),
     delayMs: 0,
     keys: new Set([KEY]),
   }
@@ -120,6 +125,12 @@ async function serveRequest(
 ): Promise<void> {
   const url = new URL(request.url!, 'http://stripe')
   const fields = Object.fromEntries(new URLSearchParams(request.method === 'GET' ? url.search : body))
+  // A worker checks the rights of its key during any test.
+  if (request.method === 'GET' && fields.limit === '1') {
+    const isKnown = standIn.keys.has(String(request.headers.authorization).replace('Bearer ', ''))
+    const permitted = standIn.forbiddenPaths.has(url.pathname) ? FAULTS.forbidden! : EMPTY_LIST
+    return sendAnswer(response, isKnown ? permitted : FAULTS.revoked!)
+  }
   const idempotencyKey = String(request.headers['idempotency-key'] ?? '')
   const isEvents = url.pathname === '/v1/events'
   const faults = isEvents ? standIn.eventFaults : standIn.faults

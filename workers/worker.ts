@@ -9,6 +9,7 @@ import { StartError } from '../sql/server/start-error.ts'
 import { createTaskFinder, loadTasks, queuesOf } from '../tasks/index.ts'
 import type { Log } from '../tasks/platform/log.ts'
 import { waitForDatabase } from '../tasks/platform/outage.ts'
+import type { Periodic } from '../tasks/platform/periodic.ts'
 import { listSecretPaths } from '../tasks/platform/settings/environment.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import { createStep, shutDown } from '../tasks/platform/shutdown.ts'
@@ -30,6 +31,7 @@ import { type Scheduler, startScheduler } from './attempts/scheduler.ts'
 import { createTallies } from './attempts/tally.ts'
 import { addLostSpans } from './attempts/telemetry.ts'
 import { createChildPool } from './children/pool.ts'
+import { watchPaymentKey } from './payments.ts'
 import { createIsolatedRunner } from './processes/isolated-runner.ts'
 import { type QueueLimits, startQueueLimits } from './queue/limits.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
@@ -105,6 +107,10 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
   const rescuer = startRescuer(parts.db, log, rescueMs)
   await waitForDatabase(log, () => parts.db.run(storePendingQuota(settings.quotas)))
   const webhookWatch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
+  const paymentWatch =
+    queues.includes('payments') && settings.payments.secretKey !== undefined
+      ? watchPaymentKey(parts.db, log, settings)
+      : null
   return {
     lease,
     executor: parts.executor,
@@ -119,6 +125,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         rescuer,
         queueLimits,
         webhookWatch,
+        paymentWatch,
       }),
   }
 }
@@ -291,6 +298,7 @@ interface StoppableWorker extends WorkerParts {
   readonly scheduler: Scheduler
   readonly queueLimits: QueueLimits
   readonly webhookWatch: WebhookWatch | null
+  readonly paymentWatch: Periodic | null
 }
 
 const stopWorker = (worker: StoppableWorker): Promise<void> =>
@@ -298,6 +306,7 @@ const stopWorker = (worker: StoppableWorker): Promise<void> =>
     createStep('stop the rescuer', () => worker.rescuer.stop()),
     createStep('stop the scheduler', () => worker.scheduler.stop()),
     createStep('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
+    createStep('stop checking the payment key', () => worker.paymentWatch?.stop()),
     createStep('stop reading the queue limits', () => worker.queueLimits.stop()),
     createStep('drain the jobs', () => drainRunners(worker.runners, worker.executor), MAX_DRAIN_MS),
     createStep('flush the ledger', () => worker.ledger.idle()),

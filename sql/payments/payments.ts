@@ -209,6 +209,7 @@ export const readSummary = createScopedStatement<[enabled: boolean, isTestMode: 
       'ignored_events', (select coalesce(json_agg(json_build_object('reason', reason, 'events', events,
         'last_type', last_type, 'last_received_at', iso(last_received_at)) order by reason), '[]')
         from payment_ignored_event),
+      'missing_rights', coalesce((select to_json(missing_rights) from payment_key where $2::boolean), '[]'),
       'unlinked_invoices', (select count(*) from payment_transaction where ${owned('customer_id')} and unlinked))::text`,
 )
 

@@ -219,6 +219,14 @@ create table payment_ignored_event (
   constraint payment_ignored_event_reason_check check (reason in ('connected_account', 'other_mode'))
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 
+-- The rights that the provider's key lacks, as its dashboard names them. The table has at most one row.
+create table payment_key (
+  single boolean not null default true,
+  missing_rights text[] not null,
+  constraint payment_key_pkey primary key (single),
+  constraint payment_key_single_check check (single)
+);
+
 -- The time up to which the provider's event list has been read. The table has at most one row.
 create table payment_reconciliation (
   single boolean not null default true,

@@ -4,7 +4,7 @@ import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 import { DAY, getSharedPayments, NOW } from './payments-rows.ts'
 
-const { ann, call, eve, everything, get, url } = await getSharedPayments()
+const { ann, call, eve, everything, get, query, url } = await getSharedPayments()
 const unconfiguredEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
 
 describe('the summary', () => {
@@ -22,6 +22,7 @@ describe('the summary', () => {
         { currency: 'eur', revenue_cents: 700, payments: 1 },
       ],
       ignored_events: [],
+      missing_rights: [],
       unlinked_invoices: 0,
     })
     assert.deepEqual((await get(eve, '/status')).per_currency, [])
@@ -39,6 +40,14 @@ describe('the summary', () => {
     const answer = await live.get('/api/v1/payment/status')
     assert.deepEqual([answer.json.enabled, answer.json.is_test_mode], [true, false])
     assert.doesNotMatch(answer.text, /sk_live/)
+  })
+
+  test('names the rights that the key of the provider lacks', async () => {
+    await query(`insert into payment_key (missing_rights) values ('{Events,Prices}')`)
+    assert.deepEqual((await get(ann, '/status')).missing_rights, ['Events', 'Prices'])
+    const unconfigured = (await unconfiguredEdge.get('/api/v1/payment/status')).json
+    assert.deepEqual(unconfigured.missing_rights, [])
+    await query('delete from payment_key')
   })
 
   test('equals the sum of the daily series', async () => {

@@ -157,6 +157,12 @@ describe('constraints', () => {
       'payment_reconciliation_single_check',
       'insert into payment_reconciliation (single, read_until) values (false, now())',
     )
+    await query(`insert into payment_key (missing_rights) values ('{}')`)
+    await assertBroken('payment_key_pkey', `insert into payment_key (missing_rights) values ('{}')`)
+    await assertBroken(
+      'payment_key_single_check',
+      `insert into payment_key (single, missing_rights) values (false, '{}')`,
+    )
     const buildCountInsert = (reason: string): string =>
       `insert into payment_ignored_event (reason, events, last_type) values ('${reason}', 1, 'x')`
     await query(buildCountInsert('other_mode'))

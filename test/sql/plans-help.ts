@@ -47,6 +47,7 @@ const SMALL_TABLES = [
   'job_count',
   'llm_current',
   'payment_ignored_event',
+  'payment_key',
   'queue_control',
   'schedule_control',
 ]

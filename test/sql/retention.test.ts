@@ -97,6 +97,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'setting',
     'schedule_control',
     'search_pass',
+    'payment_key',
     'payment_reconciliation',
     'payment_ignored_event',
     'worker_lease',

@@ -4,6 +4,7 @@ import { findMissingEmailSettings, findMissingTelephonySettings } from '../../ta
 import { describeError } from '../../tasks/platform/outage.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { verifyServer } from '../providers/comms/email.ts'
+import { listMissingRights } from '../providers/payments/rights.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 
 /** Checks that providers accept the API keys of the settings. The requests send no messages and cost nothing. */
@@ -91,38 +92,19 @@ export async function checkTelephony({ telephony: settings }: Settings): Promise
   ]
 }
 
-/** Rights that a restricted key of Stripe needs, each with a read that needs it: https://docs.stripe.com/keys */
-const PAYMENT_RIGHTS = {
-  Customers: 'customers',
-  'Checkout Sessions': 'checkout/sessions',
-  'Charges and Refunds': 'refunds',
-  Subscriptions: 'subscriptions',
-  'Subscription Schedules': 'subscription_schedules',
-  Invoices: 'invoice_payments',
-  Prices: 'prices',
-  Events: 'events',
-  'Customer portal': 'billing_portal/configurations',
-}
-
 /** Returns a problem that names the rights which a valid key lacks; none if it has all. Only reads are tried. */
-async function checkPaymentRights(apiBaseUrl: string, secretKey: string): Promise<Finding[]> {
-  const headers = createBearerHeader(secretKey)
-  const missing = await Promise.all(
-    Object.entries(PAYMENT_RIGHTS).map(async ([right, path]) => {
-      const signal = AbortSignal.timeout(TIMEOUT_MS)
-      const url = `${apiBaseUrl}/v1/${path}?limit=1`
-      const { status } = await fetch(url, { headers, redirect: 'manual', signal })
-      return status === 403 ? [right] : []
-    }),
-  ).catch((error) => [[`unknown, because a read failed (${describeError(error)})`]])
-  const rights = missing.flat().join(', ')
-  if (rights === '') return []
-  return [problem('payments', `PROVIDER_SECRET_KEY is a restricted key without these rights: ${rights}`)]
+async function checkPaymentRights(settings: Settings['payments']): Promise<Finding[]> {
+  try {
+    const missing = await listMissingRights(settings)
+    if (missing.length === 0) return []
+    return [problem('payments', `PROVIDER_SECRET_KEY lacks rights at the provider: ${missing.join(', ')}`)]
+  } catch (error) {
+    return [problem('payments', `can't tell if PROVIDER_SECRET_KEY has all rights: ${describeError(error)}`)]
+  }
 }
 
-export async function checkPayments({
-  payments: { secretKey, webhookSecrets, apiBaseUrl },
-}: Settings): Promise<Finding[]> {
+export async function checkPayments({ payments }: Settings): Promise<Finding[]> {
+  const { secretKey, webhookSecrets, apiBaseUrl } = payments
   if (secretKey === undefined) return [note('payments', 'disabled: PROVIDER_SECRET_KEY not set')]
   const account = await checkKey({
     name: 'payments',
@@ -132,7 +114,7 @@ export async function checkPayments({
     // The status of a restricted key without permission to read the balance: https://docs.stripe.com/keys#limit-access
     alsoAccepted: [403],
   })
-  const rights = account.level === 'ok' ? await checkPaymentRights(apiBaseUrl, secretKey) : []
+  const rights = account.level === 'ok' ? await checkPaymentRights(payments) : []
   if (webhookSecrets.length > 0) return [account, ...rights]
   return [
     account,

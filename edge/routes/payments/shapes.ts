@@ -72,6 +72,7 @@ export const Summary = z
     currency: z.string(),
     per_currency: z.array(Revenue),
     ignored_events: z.array(IgnoredEvents),
+    missing_rights: z.array(z.string()),
     unlinked_invoices: z.int(),
   })
   .meta({ id: 'PaymentStatus' })

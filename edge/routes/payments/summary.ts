@@ -12,8 +12,9 @@ export const summaryRoutes = [
     summary: 'Get payment status and totals',
     description: `Totals cover the caller's payments. Revenue is payments less refunds, in the currency of most payments; \
 \`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency. \`ignored_events\` counts the \
-provider's events for connected accounts and for the other mode, of the whole service. \`unlinked_invoices\` counts paid \
-invoices that are no revenue yet, because their payments are unknown.`,
+provider's events for connected accounts and for the other mode, of the whole service. \`missing_rights\` names the \
+rights that the provider's key lacks, checked every 10 minutes. \`unlinked_invoices\` counts paid invoices that are no \
+revenue yet, because their payments are unknown.`,
     response: Summary,
     reads: 'statistics',
     mayLag: true,
