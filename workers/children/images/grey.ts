@@ -14,10 +14,14 @@ const CELL_SIZE = 2 ** CELL_BITS
 // A pixel is coloured if its channels differ by more than this. JPEG noise stays below it.
 const COLOUR_THRESHOLD = 48
 const MAX_COLOURED_PIXELS = 0.7 * CELL_SIZE * CELL_SIZE
+// Coloured print on a darker ground is light by its brightness, and dark by its darkest channel.
+const DARK_BRIGHTNESS = 96
+const MAX_DARK_PIXELS = 0.5 * CELL_SIZE * CELL_SIZE
 
 /**
  * Collects the pixels of an image from the top. A coloured pixel gets the level of its darkest channel, because light blue
  * print almost vanishes by brightness. Areas covered by colour are paper and use brightness: black on yellow stays black.
+ * Mostly dark areas also use brightness: yellow on black stays light.
  */
 export class GreyLevels {
   readonly #width: number
@@ -71,13 +75,22 @@ export class GreyLevels {
     const [data, across] = [this.#dark, this.#across]
     const down = this.#coloured.length / across
     for (const [cell, count] of this.#coloured.entries()) {
-      if (count < MAX_COLOURED_PIXELS) continue
+      if (count < MAX_COLOURED_PIXELS && (count === 0 || !this.#isDarkCell(cell))) continue
       // Also brighten the adjacent cells: they contain the edge of the area.
       const [left, top] = [(cell % across) - 1, Math.floor(cell / across) - 1]
       for (let y = Math.max(0, top); y < Math.min(down, top + 3); y++)
         for (let x = Math.max(0, left); x < Math.min(across, left + 3); x++) this.#brighten(x, y)
     }
     return { data, width: this.#width, height: this.#height }
+  }
+
+  #isDarkCell(cell: number): boolean {
+    const [left, top] = [(cell % this.#across) << CELL_BITS, Math.floor(cell / this.#across) << CELL_BITS]
+    const [right, bottom] = [Math.min(this.#width, left + CELL_SIZE), Math.min(this.#height, top + CELL_SIZE)]
+    let dark = 0
+    for (let y = top; y < bottom; y++)
+      for (let x = left; x < right; x++) if (this.#bright[y * this.#width + x]! < DARK_BRIGHTNESS) dark++
+    return dark > MAX_DARK_PIXELS
   }
 
   #brighten(cellX: number, cellY: number): void {
