@@ -1,5 +1,6 @@
 /** Decodes image files page by page. The only importer of `sharp` and `libheif-js`. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
+import { composeOnGround } from './ground.ts'
 import { createTooLargeError, loadBitmap, type Pixels, Unreadable } from './images.ts'
 
 /** An open image file. Page numbers start at 1. Request one page at a time. */
@@ -11,10 +12,12 @@ export interface ImageFile {
   readonly close?: () => void
 }
 
-/** A page as displayed: upright, on white, scaled down to `MAX_PIXELS` if it is larger. */
+/** A page as displayed: upright, opaque, scaled down to `MAX_PIXELS` if it is larger. */
 export interface DecodedPage {
   readonly pixels: Pixels
   readonly condition: ImageCondition
+  /** True if no pixel of the image is visible. */
+  readonly isTransparent?: boolean
 }
 
 /**
@@ -72,50 +75,73 @@ function createFrameReader(open: OpenSharp, first: Metadata, pageCount: number):
   const together = Math.max(1, Math.min(MAX_FRAMES, Math.floor(MAX_PIXELS / (width * height))))
   let [from, frames] = [0, new Uint8Array()]
   let condition: ImageCondition = 'whole'
+  let isTransparent = false
   return async (pageNumber) => {
     if (together === 1) return decodePage(open, { page: pageNumber - 1 })
     if (frames.length === 0 || pageNumber <= from || pageNumber > from + together) {
       from = pageNumber - 1
-      const some = await decodeRaw(open, { page: from, pages: Math.min(together, pageCount - from) })
-      ;({ data: frames, condition } = some)
+      const some = await decodeRaw(open, { page: from, pages: Math.min(together, pageCount - from) }, first)
+      ;({ data: frames, condition, isTransparent } = some)
     }
     const size = 4 * width * height
     const at = (pageNumber - 1 - from) * size
-    return { pixels: { data: frames.subarray(at, at + size), width, height }, condition }
+    return { pixels: { data: frames.subarray(at, at + size), width, height }, condition, isTransparent }
   }
 }
 
 async function decodePage(open: OpenSharp, which: SharpOptions): Promise<DecodedPage> {
-  const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = await readMetadata(open, which)
+  const metadata = await readMetadata(open, which)
+  const { width: ownWidth, height: ownHeight, channels = 4, autoOrient } = metadata
   if (ownWidth * ownHeight * channels > MAX_SOURCE_BYTES) throw createTooLargeError(ownWidth, ownHeight)
   const { width, height } = autoOrient
   const scale = Math.sqrt(MAX_PIXELS / (width * height))
   const [across, down] = [width, height].map((side) => Math.max(1, Math.floor(side * scale)))
-  const { data, info, condition } = await decodeRaw(open, which, (image) =>
+  const { data, info, ...rest } = await decodeRaw(open, which, metadata, (image) =>
     scale >= 1 ? image.autoOrient() : image.autoOrient().resize(across, down, { fit: 'fill' }),
   )
-  return { pixels: { data, width: info.width, height: info.height }, condition }
+  return { pixels: { data, width: info.width, height: info.height }, ...rest }
 }
 
 // Values of sharp's `failOn`, strictest first. The first one that succeeds has the index of the image's condition.
 const STRICTNESS = ['warning', 'error', 'none'] as const
 
-/** Decodes to opaque RGBA on white. Returns the intact part of a damaged image. @throws Unreadable if there is none. */
-async function decodeRaw(open: OpenSharp, which: SharpOptions, change = (image: Sharp): Sharp => image) {
+/** Decodes to opaque RGBA. Returns the intact part of a damaged image. @throws Unreadable if there is none. */
+async function decodeRaw(
+  open: OpenSharp,
+  which: SharpOptions,
+  { hasAlpha, depth }: Metadata,
+  change = (image: Sharp): Sharp => image,
+) {
   let complaint: unknown
+  const brighten = depth === 'ushort' ? await measureRange(open, which) : (image: Sharp): Sharp => image
   for (const [damage, failOn] of STRICTNESS.entries())
     try {
-      const decoded = await change(open({ ...which, failOn }))
-        .flatten({ background: '#fff' })
+      const decoded = await brighten(change(open({ ...which, failOn })))
         .toColourspace('srgb')
         .ensureAlpha()
         .raw({ depth: 'uchar' })
         .toBuffer({ resolveWithObject: true })
-      return { ...decoded, condition: CONDITIONS[damage]! }
+      const isTransparent = hasAlpha && !composeOnGround(decoded.data)
+      return { ...decoded, condition: CONDITIONS[damage]!, isTransparent }
     } catch (error) {
       complaint = error
     }
   return throwDamaged(complaint)
+}
+
+/**
+ * Returns a function that stretches samples of 9 to 15 bits to the 16 bits in which the file stores them. Without it,
+ * white of 12 bits is nearly black.
+ */
+async function measureRange(open: OpenSharp, which: SharpOptions): Promise<(image: Sharp) => Sharp> {
+  const stats = await open({ ...which, failOn: 'none' })
+    .stats()
+    .catch(throwDamaged)
+  const colours = stats.isOpaque ? stats.channels : stats.channels.slice(0, -1)
+  const most = Math.max(...colours.map(({ max }) => max))
+  const bits = Math.ceil(Math.log2(most + 1))
+  const gain = bits > 8 && bits < 16 ? 65_535 / (2 ** bits - 1) : 1
+  return (image) => (gain === 1 ? image : image.linear(gain, 0))
 }
 
 async function readMetadata(open: OpenSharp, which: SharpOptions): Promise<Metadata> {

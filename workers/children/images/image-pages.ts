@@ -44,10 +44,14 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
 const MAX_STORED_PIXELS = 4_350_000
 const MAX_ENLARGEMENT = 2
 
+const TRANSPARENT_IMAGE_DETAIL = 'The image is transparent: no part of it is visible'
 const INCOMPLETE_IMAGE_DETAIL = 'The image is damaged: part of it is missing'
 
 /** Reads the words of an image. The page image is drawn later, on demand, unless a model reads the page. */
-export async function readImage({ pixels, condition }: DecodedPage, options: OpenOptions): Promise<ReadPage> {
+export async function readImage(
+  { pixels, condition, isTransparent = false }: DecodedPage,
+  options: OpenOptions,
+): Promise<ReadPage> {
   const grey = convertToGrey(pixels)
   if (condition !== 'whole' && isBlank(grey)) throw new Unreadable('The image is damaged')
   // Only a model needs the PNG now: it receives the stored image.
@@ -63,6 +67,7 @@ export async function readImage({ pixels, condition }: DecodedPage, options: Ope
     return finer
   }
   const page = await readPixels(grey, kept, options, { renderEnlarged: scale > 1 ? enlarged : undefined })
+  if (isTransparent && page.status === 'read') return { ...page, detail: TRANSPARENT_IMAGE_DETAIL }
   return condition === 'damaged' && page.status === 'read'
     ? { ...page, detail: INCOMPLETE_IMAGE_DETAIL }
     : page
