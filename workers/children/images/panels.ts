@@ -164,7 +164,9 @@ function classifyHoles(grey: GreyImage, regions: Uint16Array, panel: Panel): Uin
         kinds[cell] = Kind.panel
         if (grey.data[at]! < darkThreshold) darkPixels++
       } else if (grey.data[at]! > threshold) {
-        const hole = fillHole(grey, panel, kinds, cell)
+        // A light spot behind a dark one, such as the inside of an O in a box, is of the same kind.
+        const around = x === left ? Kind.other : kinds[cell - 1]!
+        const hole = fillHole(grey, panel, kinds, cell, around)
         if (hole.isGlyph && hole.pixelCount >= MIN_GLYPH_PIXELS) glyphs++
         if (hole.isGlyph) glyphPixels += hole.pixelCount
       } else kinds[cell] = x === left ? Kind.other : kinds[cell - 1]!
@@ -180,6 +182,7 @@ function fillHole(
   panel: Panel,
   kinds: Uint8Array,
   cell: number,
+  around: number,
 ): { isGlyph: boolean; pixelCount: number } {
   const { left, right, top, bottom, threshold } = panel
   const across = right - left + 1
@@ -210,7 +213,7 @@ function fillHole(
   }
   const [wide, high] = [maxX - minX + 1, maxY - minY + 1]
   const isBox = Math.min(wide, high) >= MIN_BOX_SIDE && found.length >= MIN_BOX_DENSITY * wide * high
-  const isGlyph = !isOutside && !isBox && cut <= MAX_CUT_GLYPH
+  const isGlyph = around !== Kind.other && !isOutside && !isBox && cut <= MAX_CUT_GLYPH
   if (isGlyph) for (const one of found) kinds[one] = Kind.glyph
   return { isGlyph, pixelCount: found.length }
 }
