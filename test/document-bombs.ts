@@ -110,6 +110,13 @@ function createGifBomb(name: string, frames: number): Bomb {
   return { name, fileName: 'bomb.gif', make }
 }
 
+const createSmallScans = (count: number): Buffer => Buffer.from('P5 1 1 255\n\xff'.repeat(count), 'latin1')
+
+/** Creates a bitmap in which each byte of pixels is alike. */
+function createImageOfBits(width: number, height: number, bits: number): Buffer {
+  return Buffer.concat([Buffer.from(`P4 ${width} ${height}\n`), Buffer.alloc((width / 8) * height, bits)])
+}
+
 const createLongTextBomb = (name: string, unit: string): Bomb => ({
   name: `90 MB of ${name}`,
   fileName: 'bomb.txt',
@@ -162,6 +169,12 @@ export const documentBombs: readonly Bomb[] = [
   createPngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
   createPngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
   createGifBomb('20,000 frames', 20_000),
+  { name: '1,000 scans of one pixel', fileName: 'bomb.pgm', make: () => createSmallScans(100_000) },
+  {
+    name: 'a panel of 60 million points',
+    fileName: 'bomb.pbm',
+    make: () => createImageOfBits(8000, 7500, 0xdd),
+  },
   createDocxBomb('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
   createDocxBomb('a document of 90 MB of elements in elements', '<p>', 90),
   createDocxBomb('a document of 400 MB', 'a', 400),

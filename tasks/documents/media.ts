@@ -53,6 +53,7 @@ export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise
   const detected = (await fileTypeFromBuffer(head).catch(() => undefined))?.mime
   const known = (detected && (TYPE_ALIASES[detected] ?? detected)) ?? matchSignature(head)
   if (known === 'application/xml' && isHtml(head)) return 'text/html'
+  if (TEXT_IMAGE_PATTERN.test(toLatin1(head, head.length))) return 'image/x-portable-anymap'
   if (known && (TEXTUAL_TYPES.has(known) || !isCleanText(head))) return identifyContainer(known, head, hint)
   if (isOffsetPdf(head)) return 'application/pdf'
   const isText = isUnicode(head) || (suggestsText(hint) && hasNoControls(head))
@@ -66,9 +67,24 @@ const SIGNATURES: readonly (readonly [signature: string, mediaType: string])[] =
   ['PK\x03\x04', 'application/zip'],
 ]
 
+// Plain PBM, PGM and PPM: nothing but numbers behind the signature.
+const TEXT_IMAGE_PATTERN = /^P[1-3]\s+(#[^\n]*\n\s*)*\d+\s+\d+\s[\s\d]*$/
+
+// PBM, PGM, PPM and PAM, which share a reader.
+const NETPBM_PATTERN = /^(P[4-6](\s+(#[^\n]*\n\s*)*\d+){2}\s|P7\n)/
+const MAX_HEADER_BYTES = 1024
+
 function matchSignature(head: Uint8Array): string | undefined {
-  const start = toLatin1(head, 4)
-  return SIGNATURES.find(([signature]) => signature === start)?.[1]
+  const start = toLatin1(head, MAX_HEADER_BYTES)
+  const [, mediaType] = SIGNATURES.find(([signature]) => start.startsWith(signature)) ?? []
+  if (mediaType !== undefined) return mediaType
+  if (NETPBM_PATTERN.test(start)) return 'image/x-portable-anymap'
+  return isPcx(head) ? 'image/vnd.zbrush.pcx' : undefined
+}
+
+/** True if the bytes begin with the signature of PCX and its version, encoding and bits per sample. */
+function isPcx([signature, version = 1, encoding = 2, bits = 0]: Uint8Array): boolean {
+  return signature === 10 && version <= 5 && version !== 1 && encoding <= 1 && [1, 2, 4, 8].includes(bits)
 }
 
 /** Narrows the type of an archive or compound file by its first bytes or its name. */

@@ -1,7 +1,9 @@
 /** Decodes image files page by page. The only importer of `sharp` and `libheif-js`. */
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import { composeOnGround } from './ground.ts'
-import { createTooLargeError, loadBitmap, type Pixels, Unreadable } from './images.ts'
+import { createTooLargeError, loadBitmap, type Pixels, type Raster, Unreadable } from './images.ts'
+import { parseNetpbm } from './netpbm.ts'
+import { parsePcx } from './pcx.ts'
 
 /** An open image file. Page numbers start at 1. Request one page at a time. */
 export interface ImageFile {
@@ -163,6 +165,24 @@ function throwDamaged(cause: unknown): never {
 /** Opens a Windows bitmap (BMP). @throws Unreadable. */
 export async function openBmp(bytes: Uint8Array): Promise<ImageFile> {
   return { pageCount: 1, page: async () => ({ pixels: await loadBitmap(bytes), condition: 'whole' }) }
+}
+
+/** Opens an image of the Netpbm family. @throws Unreadable. */
+export async function openNetpbm(bytes: Uint8Array): Promise<ImageFile> {
+  const images = parseNetpbm(bytes)
+  return { pageCount: images.length, page: async (pageNumber) => decodeRaster(images[pageNumber - 1]!()) }
+}
+
+/** Opens a PCX image. @throws Unreadable. */
+export async function openPcx(bytes: Uint8Array): Promise<ImageFile> {
+  return { pageCount: 1, page: async () => decodeRaster(parsePcx(bytes)) }
+}
+
+async function decodeRaster({ data, width, height, channels, isWhole }: Raster): Promise<DecodedPage> {
+  const sharp = await loadSharp()
+  const raw = { width, height, channels: channels as 1 | 2 | 3 | 4 }
+  const page = await decodePage((options) => sharp(data, { ...options, raw }), {})
+  return isWhole ? page : { ...page, condition: 'damaged' }
 }
 
 /** Opens HEIC (phone photos) and other HEIF. @throws Unreadable. */

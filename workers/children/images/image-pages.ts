@@ -10,6 +10,8 @@ import {
   openBmp,
   openHeif,
   openImage,
+  openNetpbm,
+  openPcx,
 } from './image-decoders.ts'
 import {
   canvasToGrey,
@@ -33,6 +35,8 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
   'image/tiff': openImage,
   'image/avif': openImage,
   'image/bmp': openBmp,
+  'image/x-portable-anymap': openNetpbm,
+  'image/vnd.zbrush.pcx': openPcx,
   'image/heic': openHeif,
   'image/heif': openHeif,
   'image/heic-sequence': openHeif,

@@ -111,6 +111,16 @@ export interface Pixels {
   readonly height: number
 }
 
+/** A decoded image in the form of its file: 8-bit samples of grey, grey and alpha, RGB or RGBA, row by row. */
+export interface Raster {
+  readonly data: Uint8Array
+  readonly width: number
+  readonly height: number
+  readonly channels: number
+  /** False if the file ends before its last pixel. */
+  readonly isWhole: boolean
+}
+
 /** Draws a decoded image at `scale`. @throws Unreadable if it exceeds the canvas limits. */
 export async function drawPixels({ data, width, height }: Pixels, scale: number): Promise<Canvas> {
   const { createCanvas, ImageData } = await loadCanvas()

@@ -6,10 +6,7 @@ const POINTS_PER_PIXEL = 72 / 250
 /** Wraps a JPEG 2000 image in a one-page PDF, because the PDF readers can decode it. @throws Unreadable. */
 export function wrapJpeg2000InPdf(bytes: Uint8Array): Uint8Array {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  // ISO/IEC 15444-1, I.5.3.1: height and width follow the box name. The box is near the start of the file.
-  const header = file.subarray(0, 1024).indexOf('ihdr')
-  if (header < 0 || header + 12 > file.length) throw new Unreadable('The image is damaged')
-  const [height, width] = [file.readUInt32BE(header + 4), file.readUInt32BE(header + 8)]
+  const { width, height } = readSize(file)
   const [across, up] = [width * POINTS_PER_PIXEL, height * POINTS_PER_PIXEL]
   const content = `${across} 0 0 ${up} 0 0 cm /P Do`
   const stream = (dictionary: string, data: Uint8Array | string): Buffer[] => [
@@ -29,6 +26,23 @@ export function wrapJpeg2000InPdf(bytes: Uint8Array): Uint8Array {
     stream(`/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /Filter /JPXDecode`, file),
   ]
   return assemblePdf(objects)
+}
+
+const CODESTREAM_START = Buffer.from('ff4fff51', 'hex')
+
+/** Reads the size of an image, or of a codestream without a file around it. @throws Unreadable. */
+function readSize(file: Buffer): { width: number; height: number } {
+  if (file.subarray(0, 4).equals(CODESTREAM_START)) {
+    if (file.length < 24) throw new Unreadable('The image is damaged')
+    // ISO/IEC 15444-1, A.5.1: the size of the reference grid, and the offset of the image in it.
+    const [right, bottom, left, top] = [8, 12, 16, 20].map((at) => file.readUInt32BE(at)) as never as number[]
+    if (right! <= left! || bottom! <= top!) throw new Unreadable('The image is damaged')
+    return { width: right! - left!, height: bottom! - top! }
+  }
+  // ISO/IEC 15444-1, I.5.3.1: height and width follow the box name. The box is near the start of the file.
+  const header = file.subarray(0, 1024).indexOf('ihdr')
+  if (header < 0 || header + 12 > file.length) throw new Unreadable('The image is damaged')
+  return { width: file.readUInt32BE(header + 8), height: file.readUInt32BE(header + 4) }
 }
 
 /** Assembles a PDF from its objects and adds the cross-reference table. */
