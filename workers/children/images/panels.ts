@@ -32,11 +32,14 @@ export function invertPanels(grey: GreyImage): GreyImage | null {
   const regions = new Uint16Array(grey.data.length)
   let inverted: Uint8Array | null = null
   let count = 0
+  let budget = MAX_AREAS * grey.data.length
   for (const { at, level } of seeds) {
     if (regions[at] !== 0 || paper - level < MIN_CONTRAST || count === MAX_REGIONS) continue
     const panel = floodPanel(grey, regions, { at, level, paper, label: ++count })
     const { left, right, top, bottom } = panel
     if (right - left + 1 < MIN_PANEL_WIDTH || bottom - top + 1 < MIN_PANEL_HEIGHT) continue
+    budget -= (right - left + 1) * (bottom - top + 1)
+    if (budget < 0) break
     const kinds = classifyHoles(grey, regions, panel)
     if (kinds === null) continue
     inverted ??= grey.data.slice()
@@ -45,6 +48,8 @@ export function invertPanels(grey: GreyImage): GreyImage | null {
   return inverted && { ...grey, data: inverted }
 }
 
+// Limits the total area of all panels, in areas of the image: the bounds of stripes and rings overlap.
+const MAX_AREAS = 6
 // Labels of regions have 16 bits.
 const MAX_REGIONS = 65_535
 
