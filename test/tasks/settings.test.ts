@@ -133,7 +133,7 @@ test('an empty environment has the documented defaults', () => {
     maxDocumentCpuSeconds: 3600,
     maxImportBytes: 20 * 1024 * 1024,
     maxJsonBytes: undefined,
-    ...{ ocrLanguages: 'eng', visionProvider: 'tesseract' as const },
+    ...{ ocrLanguages: 'eng', visionProvider: 'tesseract' as const, visionPictures: 'auto' as const },
     ...{ magicLinkSeconds: 900, oidc: null },
     webauthn: { rpId: null, origins: [] },
     llmCatalogUrl: 'https://models.dev/api.json',

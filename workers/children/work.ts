@@ -13,6 +13,8 @@ export interface OpenOptions {
   readonly ocrMode: OcrMode
   /** OCR languages, e.g. `deu+fra`; default English. */
   readonly languages?: string | undefined
+  /** False to ignore pictures on pages with text, and in office files. */
+  readonly withPictures?: boolean
   /** True to avoid PDFium, after it has crashed on the document. */
   readonly withoutPdfium?: boolean
   /** The child does not open a document that claims more pages. */

@@ -50,7 +50,7 @@ export function createProviders(
 }
 
 const createReaders = (
-  { visionProvider: vision, ocrLanguages, maxDocumentPages: maxPages }: Settings,
+  { visionProvider: vision, visionPictures, ocrLanguages, maxDocumentPages: maxPages }: Settings,
   children: Children,
 ): Pick<Providers, 'openPages' | 'renderPage' | 'readPosts' | 'analyze'> => ({
   openPages: async (load, { languages = ocrLanguages, ...options }) =>
@@ -58,6 +58,7 @@ const createReaders = (
       ...options,
       languages,
       vision,
+      withPictures: visionPictures === 'auto',
       maxPages,
     }),
   renderPage: async (bytes, page, options) =>

@@ -120,6 +120,7 @@ const Environment = z.object({
   MAX_JSON_BYTES: wholeNumberField(1, 2 ** 30).optional(),
   OCR_LANGUAGES: Languages.pipe(InstalledLanguages).default('eng'),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
+  VISION_PICTURES: z.enum(['off', 'auto']).default('auto'),
   ...aiShape,
   LLM_CATALOG_URL: z
     .literal('none')
@@ -214,6 +215,8 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly ocrLanguages: string
   /** Reader of pages without a text layer. */
   readonly visionProvider: 'tesseract' | 'none' | AiModel
+  /** Mode of OCR of pictures on pages with text, and in office files. */
+  readonly visionPictures: 'off' | 'auto'
   /** URL of the model list; null disables the sync. */
   readonly llmCatalogUrl: string | null
   /** True if rows and responses are validated against their schemas. */
@@ -280,6 +283,7 @@ function buildSettings(env: Env): Settings {
     trashDays: env.TRASH_DAYS,
     ocrLanguages: env.OCR_LANGUAGES,
     visionProvider: resolveVisionProvider(env),
+    visionPictures: env.VISION_PICTURES,
     llmCatalogUrl: resolveCatalogUrl(env),
   })
 }

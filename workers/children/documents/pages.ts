@@ -2,6 +2,7 @@
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
 import { findFormat } from '../formats/index.ts'
 import type { Attachment } from '../formats/mail.ts'
+import { findArchivePictures } from '../formats/pictures.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { DECODERS, drawImage, readImage } from '../images/image-pages.ts'
 import {
@@ -14,9 +15,12 @@ import {
   Unreadable,
 } from '../images/images.ts'
 import { wrapJpeg2000InPdf } from '../images/jpeg2000.ts'
+import { cropImage } from '../images/orientation.ts'
 import { readGrey, readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
+import { type Picture, PictureReader } from '../ocr/pictures.ts'
 import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf.ts'
 import { openTextLayer, type TextLayer, type TextPage } from '../pdf/pdfium.ts'
+import type { PagePicture } from '../pdf/pdfium-pictures.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
@@ -79,10 +83,22 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   }
   const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
+  // The reader of the format may take ownership of the bytes.
+  const pictures = readsPictures(options) ? await findArchivePictures(bytes, mediaType) : []
   const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
+  const pictureReader = new PictureReader(options)
   const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
-  return createPageReader(pageCount, readText, { unpackedBytes, attachments, readIfFast: readText })
+  // The pages of these formats are not those that their writer shows, so the pictures have no better place.
+  const hasPictures = (n: number): boolean => n === pageCount && pictures.length > 0
+  const readPage: ReadPageByNumber = async (n) =>
+    hasPictures(n) ? pictureReader.append(await readText(n), n, pictures) : readText(n)
+  const readIfFast = async (n: number): Promise<PageResult | null> => (hasPictures(n) ? null : readText(n))
+  return createPageReader(pageCount, readPage, { unpackedBytes, attachments, readIfFast })
 }
+
+/** A model reads whole pages only, so the local engine also reads the pictures beside it. */
+const readsPictures = ({ ocrMode, withPictures = true }: OpenOptions): boolean =>
+  withPictures && ocrMode !== 'none'
 
 function createPageReader(
   pageCount: number,
@@ -123,7 +139,9 @@ function createPageReader(
 }
 
 function createTextLayerPage(text: string, image: PageResult['image']): PageResult {
-  return { status: 'read', method: 'text_layer', model: null, ...cleanText(text), image }
+  const { text: cleaned, detail } = cleanText(text)
+  const reason = detail ?? (cleaned.trim() === '' ? 'The page has no text' : null)
+  return { status: 'read', method: 'text_layer', model: null, text: cleaned, detail: reason, image }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
@@ -138,12 +156,23 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  const readIfFast = async (pageNumber: number): Promise<PageResult | null> =>
-    readLayer(layers, pageNumber, options.ocrMode === 'local')
+  const pictureReader = readsPictures(options) ? new PictureReader(options) : null
+  const readIfFast = async (pageNumber: number): Promise<PageResult | null> => {
+    const layer = readLayer(layers, pageNumber, options.ocrMode === 'local')
+    return layer === null || layer.pictures.length === 0 || pictureReader === null
+      ? (layer?.page ?? null)
+      : null
+  }
+  const readLayerAndPictures = async (pageNumber: number, doubted: boolean): Promise<PageResult | null> => {
+    const layer = readLayer(layers, pageNumber, doubted)
+    return layer && pictureReader
+      ? pictureReader.append(layer.page, pageNumber, layer.pictures)
+      : (layer?.page ?? null)
+  }
   const readPage: ReadPageByNumber = async (pageNumber) =>
-    (await readIfFast(pageNumber)) ??
+    (await readLayerAndPictures(pageNumber, options.ocrMode === 'local')) ??
     (await readScan(layers, pageNumber, options)) ??
-    readLayer(layers, pageNumber) ??
+    (await readLayerAndPictures(pageNumber, false)) ??
     (await withPdfPage(looks, pageNumber, (page) => readDrawing(page, options)))
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
@@ -184,18 +213,46 @@ async function withPdfPage<T>(
   }
 }
 
+/** A page's text layer, and the pictures beside its text. */
+interface PageLayer {
+  readonly page: PageResult
+  readonly pictures: readonly Picture[]
+}
+
 /** Reads a page's text layer; null if it has none. With `doubted`, a short or poor layer over a scan is left to OCR. */
-function readLayer(layers: TextLayer | null, pageNumber: number, doubted = false): PageResult | null {
+function readLayer(layers: TextLayer | null, pageNumber: number, doubted: boolean): PageLayer | null {
   const page = layers?.page(pageNumber)
   if (!page) return null
   try {
     const text = page.text(MAX_CHARACTERS)
     if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
-    return createTextLayerPage(text, describeUndrawnImage(page.width, page.height))
+    return {
+      page: createTextLayerPage(text, describeUndrawnImage(page.width, page.height)),
+      pictures: page.pictures().map((picture) => createPagePicture(layers!, pageNumber, picture)),
+    }
   } finally {
     page.close()
   }
 }
+
+/** Returns a picture of a page, which is drawn on demand with the page. */
+const createPagePicture = (layers: TextLayer, pageNumber: number, picture: PagePicture): Picture => ({
+  key: picture.key,
+  async load() {
+    const page = layers.page(pageNumber)
+    const dpi = page && fitDpi(page.width, page.height, VISION_DPI)
+    try {
+      if (page === null || !dpi) return null
+      const { width, height } = toPixelSize(page.width, page.height, dpi)
+      const [left, top] = [Math.floor(picture.left * width), Math.floor(picture.top * height)]
+      const [right, bottom] = [Math.ceil(picture.right * width), Math.ceil(picture.bottom * height)]
+      const grey = page.grey(width, height, picture.isColoured)
+      return grey && cropImage(grey, { left, top, width: right - left, height: bottom - top })
+    } finally {
+      page?.close()
+    }
+  },
+})
 
 // Minimum share of the page that the pictures of a scan cover. Smaller pictures are illustrations.
 const MIN_SCAN_COVERAGE = 0.6

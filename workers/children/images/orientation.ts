@@ -69,11 +69,26 @@ export function findTextPart(grey: GreyImage): GreyImage {
         for (let x = left; x < Math.min(across, left + PART_CELLS); x++) count += edges[y * across + x]!
       if (count > best.count) best = { count, left, top }
     }
-  return cropImage(grey, best.left * CELL_SIZE, best.top * CELL_SIZE, side)
+  return cropImage(grey, {
+    left: best.left * CELL_SIZE,
+    top: best.top * CELL_SIZE,
+    width: side,
+    height: side,
+  })
 }
 
-function cropImage({ data, width, height }: GreyImage, left: number, top: number, side: number): GreyImage {
-  const [wide, high] = [Math.min(side, width - left), Math.min(side, height - top)]
+/** An area of an image in pixels. */
+interface Area {
+  readonly left: number
+  readonly top: number
+  readonly width: number
+  readonly height: number
+}
+
+/** Copies an area of an image, as far as the image reaches. */
+export function cropImage({ data, width, height }: GreyImage, area: Area): GreyImage {
+  const { left, top } = area
+  const [wide, high] = [Math.min(area.width, width - left), Math.min(area.height, height - top)]
   const part = new Uint8Array(wide * high)
   for (let y = 0; y < high; y++) {
     const from = (top + y) * width + left

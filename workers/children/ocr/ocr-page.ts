@@ -137,9 +137,10 @@ export async function readGrey(
   grey: GreyImage,
   { languages = 'eng' }: OpenOptions,
   enlarged?: ImageHelpers['renderEnlarged'],
+  limitMs = MAX_PAGE_CPU_MS,
 ): Promise<Omit<PageResult, 'image'>> {
   const read: Read = (picture, limitMs) => recognize(picture, languages, limitMs)
-  const end = readCpuMs() + MAX_PAGE_CPU_MS
+  const end = readCpuMs() + limitMs
   let seen = await readPanels(grey, read, end, enlarged)
   if (seen === null || seen.confidence < MIN_SURE_CONFIDENCE) {
     const whole = (await readLightText(grey, read)) ?? (await readDarkText(grey, read, end, enlarged))

@@ -35,6 +35,21 @@ export interface Native {
   _FPDFPageObj_GetBounds(object: number, left: number, bottom: number, right: number, top: number): number
   /** Writes 28 bytes: width, height, two resolutions in dpi as floats, bits per pixel, and others. */
   _FPDFImageObj_GetImageMetadata(object: number, page: number, at: number): number
+  /** Returns the size of the encoded bytes; writes them if they fit in `size`. */
+  _FPDFImageObj_GetImageDataRaw(object: number, at: number, size: number): number
+  /** Writes the place in device units as two integers. */
+  _FPDF_PageToDevice(
+    page: number,
+    left: number,
+    top: number,
+    width: number,
+    height: number,
+    turns: number,
+    x: number,
+    y: number,
+    deviceX: number,
+    deviceY: number,
+  ): number
   _FPDFBitmap_CreateEx(width: number, height: number, format: number, at: number, stride: number): number
   _FPDFBitmap_FillRect(
     bitmap: number,

@@ -8,6 +8,7 @@ import { type Piece, textFromPieces } from './layout.ts'
 import { appendFields, readFields } from './pdfium-fields.ts'
 import { readPieces } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
+import { findPictures, type PagePicture } from './pdfium-pictures.ts'
 import { describeScan, drawGrey, type Scan } from './pdfium-scan.ts'
 
 /** A PDF opened by PDFium, which reads the text layer. OCR reads the pages that PDFium cannot open or map to characters. */
@@ -33,6 +34,8 @@ export interface TextPage {
   text(limit: number): string | null
   /** Describes a scanned page; null unless the page consists of opaque pictures and, optionally, text. */
   scan(): Scan | null
+  /** Returns the pictures that may hold words, except those behind text. */
+  pictures(): readonly PagePicture[]
   /** Draws the page on white in grey levels, at this size in pixels; null if it is too large or memory is short. */
   grey(width: number, height: number, isColoured: boolean): GreyImage | null
   close(): void
@@ -123,6 +126,7 @@ function openPage(native: Native, document: number, index: number): TextPage | n
       return pieces && textFromPieces(appendFields(pieces, fields))
     },
     scan: () => describeScan(native, page),
+    pictures: () => findPictures(native, page),
     grey: (width, height, isColoured) => drawGrey(native, page, width, height, isColoured),
     close: () => native._FPDF_ClosePage(page),
   }

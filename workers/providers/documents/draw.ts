@@ -19,6 +19,7 @@ export async function drawPage(
       password,
       ocrMode: 'none',
       languages: undefined,
+      withPictures: false,
       withoutPdfium: true,
       maxPages,
     }

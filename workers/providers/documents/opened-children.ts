@@ -6,6 +6,8 @@ import { type OcrMode, type ReadPage, sendBytes, type Work } from '../../childre
 
 export interface DocumentOptions extends OpenPagesOptions {
   readonly vision: Settings['visionProvider']
+  /** False to ignore pictures on pages with text; default true. */
+  readonly withPictures?: boolean
   readonly maxPages: number
   /** Limits for opening the document, and for each page. */
   readonly limits?: Limits
@@ -204,12 +206,13 @@ export class OpenedChildren {
     const since = performance.now()
     try {
       await sendBytes(lease, await this.#document())
-      const { mediaType, password = null, languages, maxPages } = this.#options
+      const { mediaType, password = null, languages, withPictures = true, maxPages } = this.#options
       const request: Work['document.open']['request'] = {
         mediaType,
         password,
         ocrMode: sight,
         languages,
+        withPictures,
         withoutPdfium,
         maxPages,
       }
