@@ -96,7 +96,7 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   return createPageReader(pageCount, readPage, { unpackedBytes, attachments, readIfFast })
 }
 
-/** A model reads whole pages only, so the local engine also reads the pictures beside it. */
+/** A model reads whole pages only, so the local engine reads the pictures. */
 const readsPictures = ({ ocrMode, withPictures = true }: OpenOptions): boolean =>
   withPictures && ocrMode !== 'none'
 
@@ -213,7 +213,7 @@ async function withPdfPage<T>(
   }
 }
 
-/** A page's text layer, and the pictures beside its text. */
+/** A page's text layer, and the pictures around its text. */
 interface PageLayer {
   readonly page: PageResult
   readonly pictures: readonly Picture[]

@@ -27,7 +27,7 @@ export function composeOnGround(rgba: Uint8Array): boolean {
   return visible
 }
 
-/** Sums the brightness of the visible pixels beside transparent ones: that of the print, whatever else the image shows. */
+/** Sums the brightness of the visible pixels next to transparent ones: that of the print, whatever else the image shows. */
 function measureEdges(rgba: Uint8Array): { visible: boolean; edges: number; light: number } {
   let [visible, edges, light] = [false, 0, 0]
   let wasVisible = (rgba[3] ?? 0) >= MIN_VISIBLE_ALPHA

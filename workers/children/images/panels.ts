@@ -1,7 +1,7 @@
 /** Finds dark bands and panels with light print, and inverts them for OCR. */
 import type { GreyImage } from './grey.ts'
 
-// Cells of 8 x 8 pixels. A panel of one line of print has even cells beside the words.
+// Cells of 8 x 8 pixels. A panel of one line of print has even cells next to the words.
 const CELL_SIZE = 8
 // White print on a lighter ground is illegible.
 const MAX_PANEL_LEVEL = 200
