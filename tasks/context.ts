@@ -140,6 +140,10 @@ export interface OpenPagesOptions {
   readonly password?: string | null
   /** OCR languages such as `deu+fra`; defaults to those of the settings. */
   readonly languages?: string | undefined
+  /** The encoding of a text file that the caller names; null or absent if the bytes must tell it. */
+  readonly encoding?: string | null
+  /** The name of the file, for the reason why it is unread. */
+  readonly fileName?: string
   readonly signal: AbortSignal
 }
 
@@ -154,6 +158,8 @@ export interface PageReader {
   readonly cpuMs: number
   /** True if the document is encrypted and no password opened it. It then has one unread page. */
   readonly isLocked: boolean
+  /** The encoding of a text file, as in a `charset` parameter; null for other documents. */
+  readonly encoding: string | null
   /** Attachments of an email; empty for other documents. */
   readonly attachments: readonly AttachmentInfo[]
   /**

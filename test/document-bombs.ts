@@ -195,6 +195,25 @@ export const documentBombs: readonly Bomb[] = [
         (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
       ).join(''),
   ),
+  createTextBomb('20 million form feeds', 'bomb.txt', () => 'a\f'.repeat(20_000_000)),
+  createTextBomb(
+    'a drawing of 3 million elements in elements',
+    'bomb.svg',
+    () => `<svg>${'<text>a'.repeat(3_000_000)}`,
+  ),
+  createTextBomb(
+    'an address card of 8 million lines in one',
+    'bomb.vcf',
+    () => `BEGIN:VCARD\nNOTE;QUOTED-PRINTABLE:${'=41=\n'.repeat(8_000_000)}`,
+  ),
+  createTextBomb(
+    'a card of 2 million marks',
+    'bomb.vcf',
+    () => `BEGIN:VCARD\n${';QUOTED-PRINTABLE'.repeat(2_000_000)}`,
+  ),
+  createTextBomb('HTML of unfinished declarations', 'bomb.html', () => `<html>${'<meta '.repeat(1_000_000)}`),
+  createTextBomb('HTML of unfinished comments', 'bomb.html', () => `<html>${'<!--'.repeat(1_000_000)}`),
+  createLongTextBomb('letters of no encoding', '\xff\x81a'),
   createLongTextBomb('newlines', '\n'),
   createLongTextBomb('one letter', 'a'),
 ]

@@ -3,6 +3,7 @@ import type { AttachmentInfo, PageReader, TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import type { UploadedBlob } from './blobs/blobs.ts'
 import { EXTRACTION_TASK } from './extraction.ts'
+import { removeBidiControls } from './file-name.ts'
 import { sniffMediaType } from './media.ts'
 import { createDocument, discardUnusedUpload, findLostDuplicate } from './store.ts'
 
@@ -42,7 +43,7 @@ async function storeAttachment(
   { name, mediaType }: AttachmentInfo,
   blob: UploadedBlob,
 ): Promise<void> {
-  const fileName = name.trim()
+  const fileName = removeBidiControls(name).trim()
   const sniffed = await sniffMediaType(blob.head, { fileName, mediaType })
   const lostBlob = await findLostDuplicate(ctx.db, ctx.blobs, blob)
   const title = fileName.slice(0, MAX_TITLE_CHARACTERS).toWellFormed().replaceAll('\0', '') || 'Untitled'

@@ -22,8 +22,8 @@ export interface EncodingHints {
 }
 
 /**
- * Decodes a text, in this order: by its byte order mark, as `given`, as UTF-16 without a mark, as UTF-8, as `declared`,
- * and by statistics of letters in all languages. Null if none fits: the text would be garbage. Drops NUL, with which
+ * Decodes a text. A byte order mark decides, then `given`. Then UTF-16 without a mark, UTF-8, `declared` and the
+ * statistics of letters in all languages follow. Null if none fits: the text would be garbage. Drops NUL, with which
  * programs pad logs.
  */
 export function decodeText(
@@ -166,7 +166,7 @@ function detectEncoding(sample: Uint8Array): string | null {
   return chooseOther(addCapitals(candidates, sample), countHighBytes(sample))
 }
 
-/** Lists the possible encodings, the most likely first. Of those that yield the same text, the most common one counts. */
+/** Lists the possible encodings, the most likely first. If several yield the same text, only the most common counts. */
 function listCandidates(sample: Uint8Array, among = [...DETECTED.keys()]): readonly Candidate[] {
   const options = { detectEncodings: among, minimumThreshold: 0 }
   const found = new Map<string, Candidate>()
@@ -186,7 +186,7 @@ const rankOf = (encoding: string): number =>
   encoding === WESTERN ? 2 : encoding.startsWith('windows-') ? 1 : 0
 
 // A wrong encoding turns letters with accents into symbols, capitals or letters of another script within words, such as
-// `Caf‚s`, `MŸller` and `Grפßה`. Han and kana do stand beside Latin letters.
+// `Caf‚s`, `MŸller` and `Grפßה`. Han and kana do stand next to Latin letters.
 const ODD_IN_WORD = new RegExp(
   [
     '[A-Za-z](?![\\p{L}\\p{M}’‘·…\\u00ad\\u2010-\\u2015])\\P{ASCII}(?=[A-Za-z])',

@@ -78,8 +78,8 @@ const MIN_BYTES_PER_PADDING = 8
 const MAX_CONTROL_SHARE = 0.01
 
 /**
- * True if bytes may be a text in an encoding that extends ASCII: they have few runs of NUL and few controls other than
- * white space, escape and backspace. DOS ends a text with 0x1a.
+ * True if bytes may be a text in an encoding that extends ASCII. Such a text has few runs of NUL and few controls. White
+ * space, escape and backspace do not count, nor 0x1a at the end of texts from DOS.
  */
 function hasTextBytes(bytes: Uint8Array): boolean {
   const length = bytes.at(-1) === 0x1a ? bytes.length - 1 : bytes.length
@@ -116,7 +116,8 @@ export function isUtf8(bytes: Uint8Array): boolean {
 }
 
 // A page declares its encoding within its first 1024 bytes (HTML, 13.2.3.2). Browsers also obey a later declaration.
-const DECLARATION = /<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*([\w:-]+)/i
+const DECLARATION =
+  /<(?:meta\b[^>]{0,1000}?\bcharset|\?xml\b[^>]{0,1000}?\bencoding)\s{0,100}=\s{0,100}["']?\s{0,100}([\w:-]+)/i
 
 /**
  * Returns the encoding that an HTML or XML page declares; null if it declares none that is known. A declaration that is
@@ -124,8 +125,13 @@ const DECLARATION = /<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["
  */
 export function findDeclaredEncoding(bytes: Uint8Array): string | null {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, SAMPLE_BYTES))
-  // Comments may contain examples.
-  const label = DECLARATION.exec(head.toString('latin1').replace(/<!--[\s\S]*?-->/g, ''))?.[1]
+  const label = DECLARATION.exec(dropComments(head.toString('latin1')))?.[1]
   const encoding = label === undefined ? null : resolveEncoding(label)
   return encoding !== null && /^utf-(16|32)/.test(encoding) ? 'utf-8' : encoding
+}
+
+/** Drops comments, which may contain examples. */
+function dropComments(markup: string): string {
+  const [start = '', ...rest] = markup.split('<!--')
+  return start + rest.map((part) => part.split('-->').slice(1).join('-->')).join('')
 }

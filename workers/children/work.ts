@@ -13,6 +13,10 @@ export interface OpenOptions {
   readonly ocrMode: OcrMode
   /** OCR languages, e.g. `deu+fra`; default English. */
   readonly languages?: string | undefined
+  /** The encoding of a text file that the caller names; null if the bytes must tell it. */
+  readonly encoding?: string | null
+  /** The name of the file, for the reason why it is unread. */
+  readonly fileName?: string | undefined
   /** True to avoid PDFium, after it has crashed on the document. */
   readonly withoutPdfium?: boolean
   /** The child does not open a document that claims more pages. */
@@ -37,6 +41,7 @@ export interface Work {
       readonly unpackedBytes: number
       readonly cpuMs: number
       readonly isLocked: boolean
+      readonly encoding: string | null
       readonly attachments: readonly AttachmentInfo[]
     }
   }

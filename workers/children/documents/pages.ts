@@ -1,5 +1,6 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
 import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import { describeUnreadable } from '../formats/describe.ts'
 import { findFormat } from '../formats/index.ts'
 import type { Attachment } from '../formats/mail.ts'
 import type { GreyImage } from '../images/grey.ts'
@@ -78,10 +79,11 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     return createPageReader(pageCount, readPage, { unpackedBytes: size, close: async () => close?.(), draw })
   }
   const format = findFormat(mediaType)
-  if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
-  const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
+  if (format === undefined) throw new Unreadable(describeUnreadable(mediaType, options.fileName))
+  const document = await format(bytes, mediaType, { encoding: options.encoding ?? null })
+  const { pageCount, text, unpackedBytes = size, attachments = [], encoding = null } = document
   const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
-  return createPageReader(pageCount, readText, { unpackedBytes, attachments, readIfFast: readText })
+  return createPageReader(pageCount, readText, { unpackedBytes, attachments, encoding, readIfFast: readText })
 }
 
 function createPageReader(
@@ -91,6 +93,7 @@ function createPageReader(
     unpackedBytes = 0,
     isLocked = false,
     attachments = [],
+    encoding = null,
     close = async () => {},
     draw = async () => null,
     readIfFast = async () => null,
@@ -106,6 +109,7 @@ function createPageReader(
     unpackedBytes,
     isLocked,
     attachments,
+    encoding,
     close,
     async read(pageNumber) {
       check(pageNumber)

@@ -17,8 +17,8 @@ export async function open(
   const cpuMs = startCpuTimer()
   reader = await openPages(bytes, mediaType, options)
   const attachments = reader.attachments.map(({ name, mediaType: type }) => ({ name, mediaType: type }))
-  const { pageCount, unpackedBytes, isLocked } = reader
-  return { pageCount, unpackedBytes, cpuMs: cpuMs(), isLocked, attachments }
+  const { pageCount, unpackedBytes, isLocked, encoding } = reader
+  return { pageCount, unpackedBytes, cpuMs: cpuMs(), isLocked, encoding, attachments }
 }
 
 export async function read(pages: readonly number[]): Promise<Work['document.read']['answer']> {

@@ -8,7 +8,12 @@ export interface TextDocument extends PagedText {
   readonly attachments?: readonly Attachment[]
 }
 
-type OpenDocument = (bytes: Uint8Array, mediaType: string) => Promise<TextDocument>
+export interface FormatOptions {
+  /** The encoding of a text file that the caller names; null if the bytes must tell it. */
+  readonly encoding: string | null
+}
+
+type OpenDocument = (bytes: Uint8Array, mediaType: string, options: FormatOptions) => Promise<TextDocument>
 
 const loadMarkup = () => import('./markup.ts')
 
@@ -34,11 +39,12 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
   [/^application\/rtf$/, async (bytes) => (await import('./rtf.ts')).openRtf(bytes)],
   [/^message\/rfc822$/, async (bytes) => (await import('./mail.ts')).openMail(bytes)],
   [/^application\/vnd\.ms-outlook$/, async (bytes) => (await import('./outlook.ts')).openOutlook(bytes)],
-  [/^text\/html$/, async (bytes) => (await loadMarkup()).openHtml(bytes)],
-  [/^application\/xml$/, async (bytes) => (await loadMarkup()).openXml(bytes)],
-  [/^text\/(calendar|vcard)$/, async (bytes) => (await loadMarkup()).openFolded(bytes)],
-  [/^text\/vtt$/, async (bytes) => (await loadMarkup()).openSubtitles(bytes)],
-  [/^text\/(plain|markdown)$/, async (bytes) => (await loadMarkup()).openPlain(bytes)],
+  [/^text\/html$/, async (bytes, _, options) => (await loadMarkup()).openHtml(bytes, options)],
+  [/^image\/svg\+xml$/, async (bytes, _, options) => (await loadMarkup()).openSvg(bytes, options)],
+  [/^application\/xml$/, async (bytes, _, options) => (await loadMarkup()).openXml(bytes, options)],
+  [/^text\/(calendar|vcard)$/, async (bytes, _, options) => (await loadMarkup()).openFolded(bytes, options)],
+  [/^text\/vtt$/, async (bytes, _, options) => (await loadMarkup()).openSubtitles(bytes, options)],
+  [/^text\/(plain|markdown)$/, async (bytes, _, options) => (await loadMarkup()).openPlain(bytes, options)],
 ]
 
 /** Returns the function that opens documents of a media type; undefined for types without text. */

@@ -17,7 +17,7 @@ export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
       .map(({ name, smtpAddress, email }) => formatPerson(name, smtpAddress ?? email))
       .join(', ')
   const readHtmlBody = async (): Promise<string> =>
-    mail.html ? openHtml(mail.html).text(1) : extractHtmlText(mail.bodyHtml ?? '')
+    mail.html ? openHtml(mail.html, { encoding: null }).text(1) : extractHtmlText(mail.bodyHtml ?? '')
   return formatMail({
     headers: [
       ['Subject', mail.subject],

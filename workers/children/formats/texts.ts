@@ -1,12 +1,49 @@
+import { decodeText } from '../../../tasks/formats/decode.ts'
 import { MAX_CHARACTERS } from '../documents/texts.ts'
+import { Unreadable } from '../images/images.ts'
 
 /** A document with text pages. */
 export interface PagedText {
   readonly pageCount: number
   /** Unpacked size of an archive; absent for other files, whose own size counts. */
   readonly unpackedBytes?: number
+  /** The encoding of a text file, as in a `charset` parameter; absent for other files. */
+  readonly encoding?: string
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
+}
+
+// Decoding this many bytes takes less than a second.
+const MAX_TEXT_BYTES = 32 * 2 ** 20
+
+/** The encodings that the caller and the file name; null without one. */
+export interface TextHints {
+  readonly given: string | null
+  readonly declared?: string | null
+}
+
+export interface TextFile {
+  readonly text: string
+  readonly encoding: string
+  /** True if the file is longer than what is read of it. */
+  readonly isCut: boolean
+}
+
+/** Decodes a text file. Line ends become line feeds. @throws Unreadable for an unknown encoding. */
+export function readTextFile(bytes: Uint8Array, hints: TextHints): TextFile {
+  const decoded = decodeText(bytes.subarray(0, MAX_TEXT_BYTES), hints)
+  if (decoded === null)
+    throw new Unreadable(
+      hints.given === null
+        ? 'The encoding of the text is unknown; extract it again with `encoding`, for example `windows-1251`'
+        : `The text is not in the encoding ${hints.given}`,
+    )
+  // DOS ends a text with this control character.
+  const text = (decoded.text.endsWith('\u001a') ? decoded.text.slice(0, -1) : decoded.text).replace(
+    /\r\n?/g,
+    '\n',
+  )
+  return { text, encoding: decoded.encoding, isCut: bytes.length > MAX_TEXT_BYTES }
 }
 
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */

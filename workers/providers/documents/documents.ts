@@ -41,6 +41,7 @@ export async function openDocument(
     unpackedBytes: 0,
     cpuMs: reader.cpuMs,
     isLocked: false,
+    encoding: null,
     attachments: [],
     isFast: false,
     read: async () => unread,
@@ -55,6 +56,7 @@ class DocumentReader implements PageReader {
   pageCount = 0
   unpackedBytes = 0
   isLocked = false
+  encoding: string | null = null
   attachments: readonly AttachmentInfo[] = []
   // True if the last page read had a text layer: the next ones probably have one, too.
   isFast = false
@@ -86,6 +88,7 @@ class DocumentReader implements PageReader {
       this.pageCount = child.pageCount
       this.unpackedBytes = child.unpackedBytes
       this.isLocked = child.isLocked
+      this.encoding = child.encoding
       this.attachments = child.attachments
       this.#openingMs = child.openingMs
       this.#children.keep(child)

@@ -19,6 +19,8 @@ export async function drawPage(
       password,
       ocrMode: 'none',
       languages: undefined,
+      encoding: null,
+      fileName: undefined,
       withoutPdfium: true,
       maxPages,
     }
