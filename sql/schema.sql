@@ -504,6 +504,8 @@ create table document (
   attachments_due boolean not null default false,
   day date not null generated always as (COALESCE(document_date, ((received_at AT TIME ZONE 'utc'::text))::date)),
   sealed_password text,
+  encoding text,
+  given_encoding text,
   tags text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
@@ -568,6 +570,8 @@ create table document_tag (
   kind text not null,
   day date not null,
   title text not null,
+  byte_size bigint not null,
+  page_count integer not null,
   superseded boolean not null,
   constraint document_tag_pkey PRIMARY KEY (document_id, label),
   constraint document_tag_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE
@@ -1527,6 +1531,8 @@ CREATE INDEX comms_suppression_created_at_idx ON public.comms_suppression USING 
 
 CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
 
+CREATE INDEX document_byte_size_idx ON public.document USING btree (owner_id, byte_size, id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (pruned_at IS NOT NULL);
 
 CREATE INDEX document_day_idx ON public.document USING btree (owner_id, day, id) INCLUDE (superseded_by_id) WHERE (deleted_at IS NULL);
@@ -1543,6 +1549,8 @@ CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id 
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
+CREATE INDEX document_page_count_idx ON public.document USING btree (owner_id, COALESCE(page_count, 0), id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX document_search_idx ON public.document USING gin (owned_vector(owner_id, search)) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
@@ -1557,9 +1565,13 @@ CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_v
 
 CREATE INDEX document_sum_owner_id_idx ON public.document_sum USING btree (owner_id);
 
+CREATE INDEX document_tag_byte_size_idx ON public.document_tag USING btree (owner_id, label, byte_size, document_id) INCLUDE (kind, superseded);
+
 CREATE INDEX document_tag_day_idx ON public.document_tag USING btree (owner_id, label, day, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_owner_id_idx ON public.document_tag USING btree (owner_id, label, document_id) INCLUDE (kind, superseded);
+
+CREATE INDEX document_tag_page_count_idx ON public.document_tag USING btree (owner_id, label, page_count, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_title_idx ON public.document_tag USING btree (owner_id, label, title, document_id) INCLUDE (kind, superseded);
 
@@ -2198,7 +2210,7 @@ AS $function$75a2a16f82348ff0b9d848b0eb452cdb$function$;
 CREATE OR REPLACE FUNCTION public.document_tags_sync()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$d46aa8fab3f588a6fe2ba40e140ed85b$function$;
+AS $function$841924289e4e7d79fda8801fdaefb08d$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[], document_date date)
  RETURNS tsvector
@@ -3107,7 +3119,7 @@ CREATE TRIGGER document_tag_count_update AFTER UPDATE ON public.document REFEREN
 
 CREATE TRIGGER document_tags_sync_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.tags <> '{}'::text[])) EXECUTE FUNCTION document_tags_sync();
 
-CREATE TRIGGER document_tags_sync_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tags_sync();
+CREATE TRIGGER document_tags_sync_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR (old.byte_size IS DISTINCT FROM new.byte_size)) OR (old.page_count IS DISTINCT FROM new.page_count)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tags_sync();
 
 CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION document_words_store();
 

@@ -139,13 +139,18 @@ const ExtractionSource = z.object({
   attached_to_id: z.number().nullable(),
   attachments_due: z.boolean(),
   sealed_password: z.string().nullable(),
+  title: z.string(),
+  encoding: z.string().nullable(),
+  given_encoding: z.string().nullable(),
 })
+
+export type ExtractionSource = z.output<typeof ExtractionSource>
 
 /** Returns the input of an extraction; no row if the document is deleted. */
 export const findExtractionSource = (id: number): Query<z.output<typeof ExtractionSource>> =>
   sql.type(ExtractionSource)`
     select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.attachments_due,
-      d.sealed_password
+      d.sealed_password, d.title, d.encoding, d.given_encoding
     from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
 
 const ExtractedPage = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
@@ -168,6 +173,12 @@ export const countTextBytesExcept = (id: number, pages: readonly number[]): Quer
 /** Stores the password that opened a document, in sealed form. */
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
+
+/** Stores the encoding of a text, and the one that the owner named for it; null if the owner named none. */
+export const setEncoding = (id: number, encoding: string, given: string | null): Query<unknown> =>
+  sql.type(noRows)`
+    update document set encoding = ${encoding}, given_encoding = ${given}
+    where id = ${id} and (encoding, given_encoding) is distinct from (${encoding}::text, ${given}::text)`
 
 /** Stores whether a mail has attachments that are not stored yet. */
 export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>

@@ -38,6 +38,8 @@ export const SEARCH_ORDERS = {
   received_at: { 'found.id': 'bigint' },
   document_date: { 'found.day': 'date', 'found.id': 'bigint' },
   title: { 'found.title': 'text', 'found.id': 'bigint' },
+  byte_size: { 'found.byte_size': 'bigint', 'found.id': 'bigint' },
+  page_count: { 'found.page_count': 'bigint', 'found.id': 'bigint' },
 } as const satisfies Record<keyof typeof DOCUMENT_ORDERS | 'rank', List['order']>
 
 const HITS_JSON = `(
@@ -87,7 +89,8 @@ const FOUND_DOCUMENTS_CTE = `
     select id, sum(rank)::real as rank, array_agg(n) as terms from best group by id
     having bool_or(n = (select n from rarest))
   ), found as materialized (
-    select d.id, scored.rank, d.day, lower(d.title) as title from scored join document d using (id)
+    select d.id, scored.rank, d.day, lower(d.title) as title, d.byte_size, coalesce(d.page_count, 0) as page_count
+    from scored join document d using (id)
     where ${LIST_CONDITION} and not exists (
       select from term t left join size using (n) where not t.negated and t.n <> all(scored.terms)
         and not (coalesce(size.is_cut, false) and (d.search @@ t.wide

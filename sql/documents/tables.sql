@@ -102,6 +102,10 @@ create table document (
   day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
   -- The password of an encrypted document, sealed with the deployment's key; null if none is stored.
   sealed_password text,
+  -- The encoding of a text, as in a charset parameter; null for other files, and while it is unknown.
+  encoding text,
+  -- The encoding that the owner named; null if the bytes must tell it. Later extractions use it, too.
+  given_encoding text,
   tags text[] not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
@@ -136,6 +140,8 @@ create index document_listed_idx on document (owner_id, id desc) where deleted_a
 create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_day_idx on document (owner_id, day, id) include (superseded_by_id) where deleted_at is null;
 create index document_title_idx on document (owner_id, lower(title), id) where deleted_at is null;
+create index document_byte_size_idx on document (owner_id, byte_size, id) where deleted_at is null;
+create index document_page_count_idx on document (owner_id, coalesce(page_count, 0), id) where deleted_at is null;
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
@@ -159,6 +165,9 @@ create table document_tag (
   day date not null,
   -- The title in lower case.
   title text not null,
+  byte_size bigint not null,
+  -- 0 if the pages have not been counted yet.
+  page_count integer not null,
   superseded boolean not null,
   constraint document_tag_pkey primary key (document_id, label),
   constraint document_tag_document_id_fkey foreign key (document_id) references document (id) on delete cascade
@@ -166,6 +175,8 @@ create table document_tag (
 create index document_tag_owner_id_idx on document_tag (owner_id, label, document_id) include (kind, superseded);
 create index document_tag_day_idx on document_tag (owner_id, label, day, document_id) include (kind, superseded);
 create index document_tag_title_idx on document_tag (owner_id, label, title, document_id) include (kind, superseded);
+create index document_tag_byte_size_idx on document_tag (owner_id, label, byte_size, document_id) include (kind, superseded);
+create index document_tag_page_count_idx on document_tag (owner_id, label, page_count, document_id) include (kind, superseded);
 
 -- Number of an owner's live documents per tag; owner 0 means none. Maintained by sums/functions.
 create table document_tag_count (
