@@ -60,7 +60,7 @@ test('files that are no PDF', async () => {
 test('unsupported types', async () => {
   await assertUnread(
     Buffer.from('PK'),
-    /^Documents of type application\/zip cannot be read$/,
+    /^Archives \(\.zip\) cannot be read; readable are PDF/,
     'application/zip',
   )
 })
