@@ -220,7 +220,7 @@ export const storePages = (
       insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width,
         height, job_id, given_up)
       select ${id}::bigint, (select owner_id from document where id = ${id}::bigint), number, status, method, model, detail, text,
-        page_vector(text), nullif(image, ''), width, height, ${job.id}::uuid, given_up
+        search_vector(left(text, 16000)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
       from fenced cross join unnest(
         ${sql.array(
           column(({ number }) => number),
@@ -259,8 +259,8 @@ const toTextColumn = (
 /** Indexes the words of pages, for partial and misspelled search terms. */
 export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
   sql.type(noRows)`
-    select search_words_store(array(
-      select search from document_page where document_id = ${id} and page_number between ${from} and ${to}))`
+    select search_words_store(array_agg(owner_id), array_agg(search))
+    from document_page where document_id = ${id} and page_number between ${from} and ${to}`
 
 /** Counts the pages that this job has read, and those that it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>
