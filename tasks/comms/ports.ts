@@ -104,6 +104,8 @@ export type SubmitResult =
        * it.
        */
       readonly answered: boolean
+      /** Seconds for which the provider asks to wait; absent if it does not ask. */
+      readonly retryAfter?: number
     }
 
 /** Outcome of an email. `partly`: the server refused it for some recipients, or for all. */

@@ -227,7 +227,8 @@ async function resolveUnknown(
   adapter: ChannelAdapter,
   handed: SubmitResult & { kind: 'unknown' },
 ): Promise<Send | null> {
-  const failure = fail(adapter.failureCode, { reason: handed.reason })
+  const { reason, retryAfter } = handed
+  const failure = fail(adapter.failureCode, { reason }, retryAfter === undefined ? {} : { retryAfter })
   // The provider recognizes duplicates, so the job's next attempt repeats the request.
   if (adapter.isIdempotent) throw await deferOrFail(ctx, send, adapter, { failure, isUncertain: true })
   const found = await pollProvider(ctx, send, adapter)

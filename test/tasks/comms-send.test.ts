@@ -267,6 +267,13 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal(one.requests, 2)
     })
 
+    test('waits after an answered failure for as long as the provider asks', async () => {
+      const one = await make()
+      one.behaviour = { kind: 'unknown', reason: 'HTTP status 503', answered: true, retryAfter: 600 }
+      const error = await expectFailure(one)
+      assert.ok(error instanceof Failure && error.retryAfter === 600, inspect(error))
+    })
+
     test('is sent after an answered failure if the provider has it', async () => {
       const one = await make()
       one.behaviour = createUnknown(true)
