@@ -113,6 +113,9 @@ export type EmailSubmitResult =
   | SubmitResult
   | { readonly kind: 'partly'; readonly recipients: readonly RecipientOutcome[] }
 
+/** The telephony provider's error code of a text message to a number whose owner has opted out. */
+export const OPTED_OUT_CODE = 21610
+
 /** The cause of a refusal to send a text message whose recipient has opted out. */
 export class OptedOutError extends Error {}
 

@@ -36,9 +36,6 @@ const BUSY_STATUSES: ReadonlySet<number> = new Set([408, 425, 429])
 export const isBusy = (status: number, code: number | null): boolean =>
   BUSY_STATUSES.has(status) || BUSY_CODES.has(code)
 
-/** Code of a text message to a number whose owner has opted out. */
-export const OPTED_OUT = 21610
-
 /**
  * Explains an error.
  * @param code Twilio's error code; null if the provider gave none.

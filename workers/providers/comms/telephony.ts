@@ -5,6 +5,7 @@ import { buildCallbackUrl } from '../../../tasks/comms/callback.ts'
 import {
   type CallMessage,
   type Comms,
+  OPTED_OUT_CODE,
   OptedOutError,
   type ProviderMessage,
   type ProviderRequest,
@@ -18,7 +19,7 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'
-import { explainError, isBusy, OPTED_OUT } from './telephony-errors.ts'
+import { explainError, isBusy } from './telephony-errors.ts'
 
 /**
  * Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of Twilio's SDK.
@@ -202,7 +203,7 @@ function judgeOutcome(
     throw fail(
       'telephony.refused',
       { reason },
-      error.code === OPTED_OUT ? { cause: new OptedOutError() } : {},
+      error.code === OPTED_OUT_CODE ? { cause: new OptedOutError() } : {},
     )
   }
   throwIfShort(error)
