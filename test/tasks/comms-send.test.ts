@@ -81,6 +81,15 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await one.row()).status, 'queued')
     })
 
+    test('waits for at most an hour or a 48th of its time, however many attempts there were', async () => {
+      const one = await make()
+      Object.assign(one.context.job, { attempt: 30 })
+      one.behaviour = failed()
+      const longest = name === 'email' ? 3600 : 300
+      const { retryAfter } = (await expectFailure(one)) as Failure
+      assert.ok(retryAfter! >= longest * 0.75 && retryAfter! <= longest * 1.25, `${retryAfter} s`)
+    })
+
     test('is failed when its time is over', async () => {
       const one = await make()
       one.behaviour = failed()
