@@ -175,6 +175,18 @@ describe('a person whom the issuer signs in', () => {
     }
   })
 
+  test('may have a name with characters that a name cannot have', async () => {
+    for (const [name, expected] of [
+      ['Ann\0\r\nMiller', 'Ann Miller'],
+      [`${'a'.repeat(199)}🜁`, 'a'.repeat(199)],
+      [' \0 ', null],
+    ] as const) {
+      const answer = await signIn(createPerson({ name }))
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal((await getMe(api, answer.json.access_token)).json.full_name, expected)
+    }
+  })
+
   test('has the claims of the userinfo endpoint if the token lacks them', async () => {
     const person = createPerson()
     const answer = await withFaults({ onlyUserInfo: true }, () => signIn(person))
