@@ -50,8 +50,8 @@ export interface ChannelAdapter {
   readonly retryMs: number
 }
 
-// The first delay before another attempt. The delays grow up to an hour, or a 48th of the time for all attempts, because a
-// message may wait that long after the provider is back. A later text message to the same number waits behind it.
+// The first delay before another attempt. The delays grow up to an hour, or a 48th of the time for all attempts. A message
+// may wait that long after the provider is back, and a later text message to its number waits behind it.
 const FIRST_DELAY_SECONDS = 1
 const MAX_DELAY_SECONDS = 3600
 const MIN_ATTEMPTS = 48
