@@ -2022,7 +2022,7 @@ CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$8d88a2d81026579712bbd1f79255e79c$function$;
+AS $function$5c77fc96a51bda0f0041b72a404f3ba0$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_events_match(events jsonb)
  RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text, event_id text, suppresses text)
