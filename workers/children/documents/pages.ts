@@ -79,8 +79,8 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   }
   const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
-  const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
-  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
+  const { pageCount, text, detail, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
+  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null, detail?.(n))
   return createPageReader(pageCount, readText, { unpackedBytes, attachments, readIfFast: readText })
 }
 
@@ -122,8 +122,13 @@ function createPageReader(
   }
 }
 
-function createTextLayerPage(text: string, image: PageResult['image']): PageResult {
-  return { status: 'read', method: 'text_layer', model: null, ...cleanText(text), image }
+function createTextLayerPage(
+  text: string,
+  image: PageResult['image'],
+  missing: string | null = null,
+): PageResult {
+  const { text: kept, detail } = cleanText(text)
+  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: detail ?? missing, image }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {

@@ -11,6 +11,7 @@ export interface TextDocument extends PagedText {
 type OpenDocument = (bytes: Uint8Array, mediaType: string) => Promise<TextDocument>
 
 const loadMarkup = () => import('./markup.ts')
+const loadMailFiles = () => import('./mail-files.ts')
 
 /** The patterns also match templates, slide shows and documents with macros. */
 const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
@@ -32,7 +33,9 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
   ],
   [/^application\/epub\+zip$/, async (bytes) => (await import('./epub.ts')).openEpub(bytes)],
   [/^application\/rtf$/, async (bytes) => (await import('./rtf.ts')).openRtf(bytes)],
-  [/^message\/rfc822$/, async (bytes) => (await import('./mail.ts')).openMail(bytes)],
+  [/^message\/rfc822$/, async (bytes) => (await loadMailFiles()).openMail(bytes)],
+  [/^application\/vnd\.ms-tnef$/, async (bytes) => (await loadMailFiles()).openTnef(bytes)],
+  [/^application\/pkcs7-mime$/, async (bytes) => (await loadMailFiles()).openSigned(bytes)],
   [/^application\/vnd\.ms-outlook$/, async (bytes) => (await import('./outlook.ts')).openOutlook(bytes)],
   [/^text\/html$/, async (bytes) => (await loadMarkup()).openHtml(bytes)],
   [/^application\/xml$/, async (bytes) => (await loadMarkup()).openXml(bytes)],

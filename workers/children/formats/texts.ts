@@ -7,6 +7,8 @@ export interface PagedText {
   readonly unpackedBytes?: number
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
+  /** Returns the reason why the text of a page lacks content; null if it lacks none. */
+  detail?(page: number): string | null
 }
 
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
