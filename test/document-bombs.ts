@@ -1,5 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
+import { buildTnef } from './envelopes.ts'
+import { buildOutlookFile } from './outlook.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
 import { buildRawPdf, buildStreamObject } from './pdfs.ts'
 import { createZip } from './zip.ts'
@@ -195,6 +197,40 @@ export const documentBombs: readonly Bomb[] = [
         (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
       ).join(''),
   ),
+  createTextBomb('an mbox of a million mails', 'bomb.mbox', () =>
+    'From a Sat Mar 14 10:00:00 2026\nFrom: a@example.com\n\na\n\n'.repeat(1_000_000),
+  ),
+  createTextBomb(
+    'lines that almost separate mails',
+    'bomb.mbox',
+    () => `From a Sat Mar 14 10:00:00 2026\n\n${`\nFrom ${'Sat Mar '.repeat(30)}\n`.repeat(100_000)}`,
+  ),
+  createTextBomb(
+    'signed mails in signed mails',
+    'bomb.eml',
+    () => `${MAIL_HEADERS}--b\nContent-Type: application/pkcs7-mime\n\n${'0\x80'.repeat(20_000_000)}`,
+  ),
+  {
+    name: 'TNEF of two million attachments',
+    fileName: 'winmail.dat',
+    make: () => buildTnef(Array.from({ length: 2_000_000 }, () => [0x00069002, new Uint8Array()] as const)),
+  },
+  {
+    name: 'TNEF properties of four thousand million values',
+    fileName: 'winmail.dat',
+    make: () => buildTnef([[0x00069003, Buffer.from('ffffffff1e100010ffffffff', 'hex')]]),
+  },
+  {
+    name: 'RTF of two thousand million bytes in an Outlook mail',
+    fileName: 'bomb.msg',
+    make: () =>
+      buildOutlookFile({
+        properties: {
+          '0037001F': 'x',
+          '10090102': Buffer.from(`ffffff7fffffff7f${'4c5a4675'}00000000`, 'hex'),
+        },
+      }),
+  },
   createLongTextBomb('newlines', '\n'),
   createLongTextBomb('one letter', 'a'),
 ]
