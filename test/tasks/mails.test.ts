@@ -328,15 +328,18 @@ describe('Outlook', () => {
     }
   })
 
-  test('HTML in the Internet code page', async () => {
-    const { text } = await readOutlook({
-      properties: {
-        '3FFD0003': 1252,
-        '3FDE0003': 20866,
-        '10130102': latin1('<p>\xf0\xd2\xc9\xd7\xc5\xd4</p>'),
-      },
-    })
-    assert.equal(text, 'Привет')
+  test('HTML in the Internet code page, in its own, or in UTF-8', async () => {
+    const koi8 = latin1('<meta charset="windows-1252"><p>\xf0\xd2\xc9\xd7\xc5\xd4</p>')
+    const own = latin1('<meta charset="koi8-r"><p>\xf0\xd2\xc9\xd7\xc5\xd4</p>')
+    for (const [codePage, html] of [
+      [20866, koi8],
+      [20127, own],
+      [1252, Buffer.from('<p>Привет</p>')],
+      [50220, latin1("<p>\x1b$B'1'b'Z'S'V'd\x1b(B</p>")],
+    ] as const) {
+      const properties = { '3FFD0003': 1252, '3FDE0003': codePage, '10130102': html }
+      assert.equal((await readOutlook({ properties })).text, 'Привет')
+    }
   })
 
   test('people and dates', async () => {

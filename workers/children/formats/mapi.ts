@@ -1,3 +1,4 @@
+import { isAscii, isUtf8 } from 'node:buffer'
 import { decompressRTF } from '@kenjiuno/decompressrtf'
 import { decodeLatin1, decodeText } from '../documents/texts.ts'
 import { encodingOfCodePage, encodingOfLocale } from './code-pages.ts'
@@ -132,12 +133,14 @@ export async function readBody(message: MapiProperties, encoding: string | undef
 
 const PICTURE = /<(?:img|svg|object|v:imagedata)\b|\\(?:pict|object)\b/i
 
-/** Reads the HTML body. Its bytes are in the Internet code page. */
+/** Reads the HTML body. Its bytes are in the Internet code page, whatever the HTML declares. */
 function readHtml(message: MapiProperties, encoding: string | undefined): string {
   const bytes = message.bytes(TAG.html, TYPE.binary) ?? message.bytes(TAG.html, TYPE.text8)
   if (bytes === undefined) return message.text(TAG.html, encoding)
-  const declared = encodingOfCodePage(message.integer(TAG.internetCodePage)) ?? encoding
-  return cutAtNul(decodeHtml(bytes, declared))
+  // Some programs store UTF-8 and keep the code page of another text.
+  const isUnicode = isUtf8(bytes) && !isAscii(bytes)
+  const declared = isUnicode ? 'utf-8' : encodingOfCodePage(message.integer(TAG.internetCodePage))
+  return cutAtNul(declared === undefined ? decodeHtml(bytes, encoding) : decodeText(bytes, declared))
 }
 
 const HEADER_BYTES = 16
