@@ -75,9 +75,9 @@ create table document (
   supersedes_id bigint,
   -- The live document that supersedes this one, maintained by document_set_superseded; null if there is none.
   superseded_by_id bigint,
-  -- The mail that the document was attached to; null if it was not an attachment.
+  -- The mail or PDF that the document was attached to; null if it was not an attachment.
   attached_to_id bigint,
-  -- True for a mail with attachments that are not stored yet. The next extraction stores them.
+  -- True for a document with attachments that are not stored yet. The next extraction stores them.
   attachments_due boolean not null default false,
   -- The date for sorting and filtering lists: the document's own date, or else the date of receipt.
   day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
