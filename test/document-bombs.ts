@@ -160,6 +160,24 @@ export const documentBombs: readonly Bomb[] = [
   createPageBomb('a page of brackets', '[', 60, 1),
   createPageBomb('zeros that are packed five times', '\0', 1000, 5),
   createRawPdfBomb('arrays in arrays', ...PAGE_TREE_OBJECTS, '['.repeat(200_000)),
+  createPdfBomb('a page that carries a file of 1 GB', () =>
+    buildRawPdf([
+      '<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >> >>',
+      ...PAGE_TREE_OBJECTS.slice(1, 3),
+      '<< /Type /Filespec /F (a) /EF << /F 5 0 R >> >>',
+      buildStreamObject(deflateRepeat('\0', 2 ** 30), '/Filter /FlateDecode'),
+    ]),
+  ),
+  createPdfBomb('a page of 20,000 fields on one line', () => {
+    const field = '<< /Type /Annot /Subtype /Widget /FT /Tx /T (a) /V (value) /Rect [9 9 99 20] /F 4 >>'
+    const fields = Array.from({ length: 20_000 }, (_, i) => `${4 + i} 0 R`).join(' ')
+    return buildRawPdf([
+      `<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [${fields}] >> >>`,
+      PAGE_TREE_OBJECTS[1]!,
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [${fields}] >>`,
+      ...Array<string>(20_000).fill(field),
+    ])
+  }),
   { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => createOverlappingTiff(10_000) },
   createPngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
   createPngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
