@@ -16,7 +16,9 @@ async function read(file: Uint8Array | string, hint: MediaHint = {}) {
   const reader = await openPages(new Uint8Array(bytes), type, { ocrMode: 'none' })
   const pages = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
-  const files = reader.attachments.map(({ name, bytes: content }) => [name, Buffer.from(content).toString()])
+  const files = []
+  for (const { name, read: readFile } of reader.attachments)
+    files.push([name, Buffer.from(await readFile()).toString()])
   return { type, pages, texts: pages.map(({ text }) => text), files }
 }
 
