@@ -16,7 +16,7 @@ import { wrapJpeg2000InPdf } from '../images/jpeg2000.ts'
 import { readGrey, readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
 import { createFactsReader, findSigns } from '../pdf/facts.ts'
 import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf.ts'
-import { openTextLayer, type TextLayer, type TextPage } from '../pdf/pdfium.ts'
+import type { TextLayer, TextPage } from '../pdf/pdfium.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
@@ -147,7 +147,10 @@ function createTextLayerPage(
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const size = bytes.length
-  const layers = options.withoutPdfium === true ? null : await openTextLayer(bytes, options.password)
+  const layers =
+    options.withoutPdfium === true
+      ? null
+      : await (await import('../pdf/pdfium.ts')).openTextLayer(bytes, options.password)
   let opened: Promise<Pdf> | null = null
   const looks = (): Promise<Pdf> => {
     opened ??= openPdf(bytes, options.password)
