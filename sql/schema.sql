@@ -2849,6 +2849,15 @@ CREATE OR REPLACE FUNCTION public.search_han(number integer)
  IMMUTABLE PARALLEL SAFE
 RETURN ((CASE WHEN (number >= 20) THEN substr('二三四五六七八九'::text, ((number / 10) - 1), 1) ELSE ''::text END || CASE WHEN (number >= 10) THEN '十'::text ELSE ''::text END) || substr('一二三四五六七八九'::text, NULLIF((number % 10), 0), 1));
 
+CREATE OR REPLACE FUNCTION public.search_has_hyphen(content text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((strpos(content, '-
+'::text) > 0) OR (strpos(content, '­
+'::text) > 0) OR (strpos(content, '‐
+'::text) > 0));
+
 CREATE OR REPLACE FUNCTION public.search_is_pair(word text)
  RETURNS boolean
  LANGUAGE sql
@@ -2859,7 +2868,7 @@ CREATE OR REPLACE FUNCTION public.search_joined(content text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (content ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(content, '([^\x01-@\[-`\x7b-\x7f])[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f])'::text, '\1\2'::text, 'g'::text) ELSE content END;
+RETURN CASE WHEN search_has_hyphen(content) THEN regexp_replace(content, '([^\x01-@\[-`\x7b-\x7f])[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f])'::text, '\1\2'::text, 'g'::text) ELSE content END;
 
 CREATE OR REPLACE FUNCTION public.search_lower(content text)
  RETURNS text
@@ -2913,7 +2922,7 @@ CREATE OR REPLACE FUNCTION public.search_spellings(content text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (CASE WHEN (content ~ '[-\u00ad\u2010]\n'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(((divided.divided[1] || ' '::text) || divided.divided[2]))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)'::text, 'g'::text) divided(divided)), ''::text) ELSE ''::text END || CASE WHEN (content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(regexp_replace(grouped.grouped[1], '[^A-Za-z0-9]'::text, ''::text, 'g'::text))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])'::text, 'g'::text) grouped(grouped)), ''::text) ELSE ''::text END);
+RETURN (CASE WHEN search_has_hyphen(content) THEN COALESCE((SELECT string_agg(('  '::text || search_text(((divided.divided[1] || ' '::text) || divided.divided[2]))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)'::text, 'g'::text) divided(divided)), ''::text) ELSE ''::text END || CASE WHEN (content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(regexp_replace(grouped.grouped[1], '[^A-Za-z0-9]'::text, ''::text, 'g'::text))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])'::text, 'g'::text) grouped(grouped)), ''::text) ELSE ''::text END);
 
 CREATE OR REPLACE FUNCTION public.search_stems(owner integer, term text)
  RETURNS SETOF text
@@ -2931,7 +2940,7 @@ CREATE OR REPLACE FUNCTION public.search_text(content text)
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$2ad9cfabcc85db3320a9758921b4132f$function$;
+AS $function$54065d7c3faecbce274a8e727843ad2d$function$;
 
 CREATE OR REPLACE FUNCTION public.search_vector(content text)
  RETURNS tsvector

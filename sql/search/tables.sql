@@ -54,8 +54,8 @@ create function search_text(content text) returns text language plpgsql immutabl
 declare
   words text := case when content ~ '[^\x01-\x7f]' then search_fold(content) else lower(content) end;
 begin
-  words := regexp_replace(words, '([a-z])\+\+', '\1plusplus', 'g');
-  words := regexp_replace(words, '([a-z])#', '\1sharp', 'g');
+  if strpos(words, '++') > 0 then words := regexp_replace(words, '([a-z])\+\+', '\1plusplus', 'g'); end if;
+  if strpos(words, '#') > 0 then words := regexp_replace(words, '([a-z])#', '\1sharp', 'g'); end if;
   words := regexp_replace(words, '[\x01-\x2f\x3a-\x60\x7b-\x7f]+', ' ', 'g');
   if words ~ ('[' || search_pairs() || ']') then
     words := regexp_replace(words, format('(?<=[%1$s])([%1$s])', search_pairs()), '\1 \1', 'g');
@@ -63,9 +63,7 @@ begin
     words := regexp_replace(words, format('([^ %1$s])(?=[%1$s])', search_pairs()), '\1 ', 'g');
     words := regexp_replace(words, format('([%1$s])(?=[^ %1$s])', search_pairs()), '\1 ', 'g');
   end if;
-  words := regexp_replace(words, '([^ 0-9])(?=[0-9])', '\1 ', 'g');
-  words := regexp_replace(words, '([0-9])(?=[^ 0-9])', '\1 ', 'g');
-  return ltrim(words) || ' ';
+  return ltrim(regexp_replace(words, '([^ 0-9])(?=[0-9])|([0-9])(?=[^ 0-9])', '\1\2 ', 'g')) || ' ';
 end $$;
 
 -- True if a word is of a script without spaces, see `search_text`.
@@ -76,11 +74,15 @@ create function search_is_pair(word text) returns boolean language sql immutable
 create function search_words(content text) returns text[] language sql immutable parallel safe
   return string_to_array(rtrim(search_text(content)), ' ');
 
+-- True if a line of a text ends with a hyphen.
+create function search_has_hyphen(content text) returns boolean language sql immutable parallel safe
+  return strpos(content, E'-\n') > 0 or strpos(content, E'\u00ad\n') > 0 or strpos(content, E'\u2010\n') > 0;
+
 -- Returns further spellings of a text's words, which are indexed behind the text. A word that was hyphenated at a line end
 -- may be a compound, so its parts are words as well. Digits in groups, such as those of an IBAN, an ISBN or a phone number,
 -- are also one number, together with letters before them.
 create function search_spellings(content text) returns text language sql immutable parallel safe
-  return case when content ~ '[-\u00ad\u2010]\n' then coalesce((
+  return case when search_has_hyphen(content) then coalesce((
     select string_agg('  ' || search_text(divided[1] || ' ' || divided[2]), '')
     from regexp_matches(content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)', 'g') divided), '') else '' end
   || case when content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]' then coalesce((
@@ -89,7 +91,7 @@ create function search_spellings(content text) returns text language sql immutab
 
 -- Joins words that were hyphenated at line ends. A second part that starts with a capital is a word of its own.
 create function search_joined(content text) returns text language sql immutable parallel safe
-  return case when content ~ '[-\u00ad\u2010]\n'
+  return case when search_has_hyphen(content)
     then regexp_replace(content, '([^\x01-@\[-`\x7b-\x7f])[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f])', '\1\2', 'g')
     else content end;
 
