@@ -79,8 +79,14 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   }
   const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
-  const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
-  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
+  const { password = null } = options
+  const opened = await format(bytes, mediaType, { password })
+  const { pageCount, unpackedBytes = size, attachments = [], hasPictures = false } = opened
+  const readText: ReadPageByNumber = async (n) => {
+    const page = createTextLayerPage(await opened.text(n), null)
+    if (page.text.trim() !== '') return page
+    return { ...page, detail: hasPictures ? 'The page has no text, only pictures' : 'The page is blank' }
+  }
   return createPageReader(pageCount, readText, { unpackedBytes, attachments, readIfFast: readText })
 }
 
