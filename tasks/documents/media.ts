@@ -1,4 +1,3 @@
-import { constants, inflateRawSync } from 'node:zlib'
 import { createLazy } from '../platform/lazy.ts'
 
 /** Detects a file's media type from its bytes. No other module imports `file-type`. */
@@ -106,21 +105,13 @@ function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' 
   return mediaType === 'application/xml' ? (identifyFlat(head) ?? mediaType) : mediaType
 }
 
-/** Tells an Excel workbook in binary parts by the first entry, which lists the types of all parts. */
+const LOCAL_HEADER_BYTES = 30
+
+/** True for an Excel workbook in binary parts, by the local header of its main part. */
 function isBinaryWorkbook(head: Uint8Array): boolean {
-  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
-  const name = '[Content_Types].xml'
-  if (bytes.length < 30 || bytes.toString('latin1', 30, 30 + name.length) !== name) return false
-  const packed = bytes.subarray(30 + name.length + bytes.readUInt16LE(28))
-  const mark = 'sheet.binary.macroEnabled.main'
-  if (bytes.readUInt16LE(8) === 0) return packed.includes(mark)
-  try {
-    // The head may end within the entry.
-    const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 ** 20 }
-    return inflateRawSync(packed, options).includes(mark)
-  } catch {
-    return false
-  }
+  const start = toLatin1(head, head.length)
+  const at = start.indexOf('xl/workbook.bin')
+  return at >= LOCAL_HEADER_BYTES && start.startsWith('PK\x03\x04', at - LOCAL_HEADER_BYTES)
 }
 
 /** Tells a compound file by its streams. Encrypted files have those of any, so their name decides. */

@@ -1,15 +1,12 @@
-import WordExtractor from 'word-extractor'
 import { Unreadable } from '../images/images.ts'
 import { openLegacyWorkbook } from './legacy-sheets.ts'
 import { areSlidesEncrypted, readLegacySlides } from './legacy-slides.ts'
+import { isWordEncrypted, readLegacyWord } from './legacy-word.ts'
 import { decryptPackage } from './office-crypto.ts'
 import { type CompoundEntry, readCompoundStreams } from './sheetjs.ts'
-import { createPagedText, PageCollector, type PagedText } from './texts.ts'
+import { createPagedText, type PagedText } from './texts.ts'
 
-/**
- * Opens compound files (MS-CFB): doc, xls and ppt, and encrypted Office Open XML. The only importer of
- * `word-extractor`.
- */
+/** Opens compound files (MS-CFB): doc, xls and ppt, and encrypted Office Open XML. */
 
 const SIGNATURE = Buffer.from('d0cf11e0a1b11ae1', 'hex')
 
@@ -22,9 +19,14 @@ export type Compound =
   | { readonly kind: 'archive'; readonly bytes: Uint8Array }
   | { readonly kind: 'mail' }
 
-/** Opens a compound file by its streams. @throws Unreadable, and Locked if it is encrypted and the password is not its own. */
-export async function openCompound(bytes: Uint8Array, password: string | null): Promise<Compound> {
+/** Opens a compound file by its streams. @throws Unreadable, and Locked if the password is missing or wrong. */
+export function openCompound(bytes: Uint8Array, password: string | null): Compound {
   const streams = readStreams(bytes)
+  const hasPictures = streams.some(({ path }) => /^(ObjectPool\/|Data$|Pictures$)/i.test(path))
+  const toDocument = (read: () => readonly string[]): Compound => ({
+    kind: 'document',
+    document: { ...openPages(read), hasPictures },
+  })
   const find = (name: string): Uint8Array | undefined =>
     streams.find(({ path }) => path.toLowerCase() === name.toLowerCase())?.content
   const encrypted = find('EncryptedPackage')
@@ -35,15 +37,23 @@ export async function openCompound(bytes: Uint8Array, password: string | null): 
     }
   if (find('__properties_version1.0') !== undefined) return { kind: 'mail' }
   const word = find('WordDocument')
-  if (word !== undefined) return { kind: 'document', document: await openDoc(bytes, word) }
+  if (word !== undefined) {
+    if (isWordEncrypted(word)) throw new Unreadable(LEGACY_ENCRYPTION)
+    const tables = { table0: find('0Table'), table1: find('1Table') }
+    return toDocument(() => readLegacyWord({ main: word, ...tables }))
+  }
   const workbook = find('Workbook') ?? find('Book')
   if (workbook !== undefined) {
     if (isWorkbookEncrypted(workbook)) throw new Unreadable(LEGACY_ENCRYPTION)
     return { kind: 'document', document: openLegacyWorkbook(bytes) }
   }
   const slides = find('PowerPoint Document')
-  if (slides !== undefined) return { kind: 'document', document: openPpt(slides, find('Current User')) }
-  throw new Unreadable('Compound files of this kind cannot be read')
+  const user = find('Current User')
+  if (slides !== undefined) {
+    if (areSlidesEncrypted(user)) throw new Unreadable(LEGACY_ENCRYPTION)
+    return toDocument(() => readLegacySlides(slides, user))
+  }
+  throw new Unreadable('The document is a compound file of unknown kind')
 }
 
 function readStreams(bytes: Uint8Array): readonly CompoundEntry[] {
@@ -56,33 +66,13 @@ function readStreams(bytes: Uint8Array): readonly CompoundEntry[] {
 
 const LEGACY_ENCRYPTION =
   'The document is encrypted and needs a password, and the encryption of Office 97 to 2003 cannot be read'
-const IS_ENCRYPTED = 0x0100
 
-/** Opens a document of Word 97 to 2003. It has one page: the file does not say where pages end. */
-async function openDoc(bytes: Uint8Array, main: Uint8Array): Promise<PagedText> {
-  if (main.length > 12 && (Buffer.from(main).readUInt16LE(10) & IS_ENCRYPTED) !== 0)
-    throw new Unreadable(LEGACY_ENCRYPTION)
-  const options = { filterUnicode: false, includeFooters: false }
+/** Reads the pages of a document. @throws Unreadable if it is damaged. */
+function openPages(read: () => readonly string[]): PagedText {
   try {
-    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const word = await new WordExtractor().extract(buffer)
-    const pages = new PageCollector()
-    const parts = [
-      word.getHeaders(options),
-      word.getBody(options),
-      word.getTextboxes(options),
-      word.getFootnotes(options),
-      word.getEndnotes(options),
-      word.getAnnotations(options),
-      word.getFooters(options),
-    ]
-    for (const part of parts) {
-      pages.add(part.replace(/\t\t(?=[^\t])/g, '\n'))
-      pages.endLine()
-    }
-    return createPagedText(pages.end())
+    return createPagedText(read())
   } catch (cause) {
-    throw new Unreadable('The document is damaged, or older than Word 97', { cause })
+    throw new Unreadable('The document is damaged, or older than Office 97', { cause })
   }
 }
 
@@ -101,13 +91,4 @@ function isWorkbookEncrypted(stream: Uint8Array): boolean {
     at += 4 + bytes.readUInt16LE(at + 2)
   }
   return false
-}
-
-function openPpt(slides: Uint8Array, currentUser: Uint8Array | undefined): PagedText {
-  if (areSlidesEncrypted(currentUser)) throw new Unreadable(LEGACY_ENCRYPTION)
-  try {
-    return createPagedText(readLegacySlides(slides, currentUser))
-  } catch (cause) {
-    throw new Unreadable('The document is damaged', { cause })
-  }
 }

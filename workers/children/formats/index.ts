@@ -23,7 +23,8 @@ const loadMarkup = () => import('./markup.ts')
 /** The patterns also match templates, slide shows and documents with macros. */
 const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
   [/^application\/vnd\.(openxmlformats-officedocument|ms-word|ms-powerpoint|ms-excel)\b/, openOffice],
-  [/^application\/(msword|x-cfb|zip)$/, openOffice],
+  [/^application\/(msword|x-cfb)$/, openOffice],
+  [/^application\/zip$/, openUnknownArchive],
   [
     /^application\/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation|graphics)/,
     async (bytes, mediaType, { password }) =>
@@ -52,10 +53,23 @@ async function openOffice(
 ): Promise<TextDocument> {
   const { isCompound, openCompound } = await import('./compound.ts')
   if (!isCompound(bytes)) return await openArchive(await Archive.open(bytes), mediaType, bytes)
-  const compound = await openCompound(bytes, options.password)
+  const compound = openCompound(bytes, options.password)
   if (compound.kind === 'document') return compound.document
   if (compound.kind === 'mail') return (await import('./outlook.ts')).openOutlook(bytes)
   return await openArchive(await Archive.open(compound.bytes), mediaType, compound.bytes)
+}
+
+/** Opens an archive whose first bytes and name do not tell its format. */
+async function openUnknownArchive(bytes: Uint8Array, mediaType: string): Promise<TextDocument> {
+  const createError = (cause?: unknown): Unreadable =>
+    new Unreadable(`Documents of type ${mediaType} cannot be read`, { cause })
+  try {
+    const archive = await Archive.open(bytes)
+    if (findKind(await archive.contentType(await archive.findMainPart())) === undefined) throw createError()
+    return await openArchive(archive, mediaType, bytes)
+  } catch (error) {
+    throw error instanceof Unreadable ? createError(error) : error
+  }
 }
 
 /** Opens an Office Open XML file by the content type of its main part, or else by its media type. */

@@ -53,7 +53,7 @@ export function openRtf(bytes: Uint8Array): PagedText {
     if (token?.[1] === 'bin') at += Math.max(0, Number(token[2] ?? 0))
     else if (token !== null) reader.take(token)
   }
-  return createPagedText(reader.end())
+  return { ...createPagedText(reader.end()), hasPictures: rtf.includes('\\pict') || rtf.includes('\\object') }
 }
 
 class RtfReader {

@@ -28,7 +28,7 @@ export interface CompoundEntry {
 
 // The library has no types for this part.
 interface CompoundFile {
-  readonly FileIndex: readonly { readonly type: number; readonly content: ArrayLike<number> }[]
+  readonly FileIndex: readonly { readonly type: number; readonly content?: ArrayLike<number> }[]
   readonly FullPaths: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export function readCompoundStreams(bytes: Uint8Array): readonly CompoundEntry[]
   const { FileIndex, FullPaths }: CompoundFile = CFB.read(bytes, { type: 'array' })
   return FileIndex.flatMap(({ type, content }, n) =>
     type === STREAM
-      ? [{ path: FullPaths[n]!.replace(/^[^/]*\//, ''), content: Uint8Array.from(content) }]
+      ? [{ path: FullPaths[n]!.replace(/^[^/]*\//, ''), content: Uint8Array.from(content ?? []) }]
       : [],
   )
 }
