@@ -1,5 +1,4 @@
-import { toShownNumber } from './number-formats.ts'
-import { PageCollector } from './texts.ts'
+import { PageCollector, toShownNumber } from './texts.ts'
 import { parseXml } from './xml.ts'
 
 /** Reads charts (ECMA-376, part 1, chapter 21, and the charts of Office 2016). */

@@ -8,11 +8,6 @@ import { createPagedText, type PagedText } from './texts.ts'
 
 /** Opens compound files (MS-CFB): doc, xls and ppt, and encrypted Office Open XML. */
 
-const SIGNATURE = Buffer.from('d0cf11e0a1b11ae1', 'hex')
-
-export const isCompound = (bytes: Uint8Array): boolean =>
-  SIGNATURE.equals(bytes.subarray(0, SIGNATURE.length))
-
 /** A compound file by its content: a document, an encrypted archive, or a mail. */
 export type Compound =
   | { readonly kind: 'document'; readonly document: PagedText }

@@ -45,14 +45,19 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
 export const findFormat = (mediaType: string): OpenDocument | undefined =>
   FORMATS.find(([pattern]) => pattern.test(mediaType))?.[1]
 
+const COMPOUND_SIGNATURE = Buffer.from('d0cf11e0a1b11ae1', 'hex')
+
+const isCompound = (bytes: Uint8Array): boolean =>
+  COMPOUND_SIGNATURE.equals(bytes.subarray(0, COMPOUND_SIGNATURE.length))
+
 /** Opens a file of Office, or of a program that writes the same formats, by its content. */
 async function openOffice(
   bytes: Uint8Array,
   mediaType: string,
   options: FormatOptions,
 ): Promise<TextDocument> {
-  const { isCompound, openCompound } = await import('./compound.ts')
   if (!isCompound(bytes)) return await openArchive(await Archive.open(bytes), mediaType, bytes)
+  const { openCompound } = await import('./compound.ts')
   const compound = openCompound(bytes, options.password)
   if (compound.kind === 'document') return compound.document
   if (compound.kind === 'mail') return (await import('./outlook.ts')).openOutlook(bytes)

@@ -1,4 +1,5 @@
 import { BUILT_IN_FORMATS, formatByCode } from './sheetjs.ts'
+import { toShownNumber } from './texts.ts'
 
 /** Formats the values of cells as spreadsheets show them. Dates are in ISO format, whatever the cell's own format. */
 
@@ -59,14 +60,6 @@ export function formatNumber(
 /** Formats a text: formats such as `"No. "@` add words. */
 export const formatWords = (words: string, { code }: CellFormat): string =>
   code === '@' || !code.includes('@') ? words : (formatWith(code, words) ?? words)
-
-/** Returns a number with 15 significant digits, and any other text unchanged. */
-export function toShownNumber(value: number | string): string {
-  const number = Number(value)
-  return value === '' || !Number.isFinite(number)
-    ? String(value).trim()
-    : String(Number(number.toPrecision(15)))
-}
 
 // Formats fill cells with spaces.
 function formatWith(code: string, value: number | string): string | null {

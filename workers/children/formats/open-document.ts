@@ -89,7 +89,7 @@ async function readParts(bytes: Uint8Array, mediaType: string, password: string 
   return { content: await archive.readRequired('content.xml'), styles, objects, mediaType, archive }
 }
 
-// Fields of headers and footers. Words beside them, such as "Page 1 of 2", say nothing either.
+// Fields of headers and footers. Words next to them, such as "Page 1 of 2", say nothing either.
 const PAGE_FIELDS = new Set(['page-number', 'page-count', 'sheet-name'])
 const MAX_FIELD_WORDS = 2
 
@@ -143,7 +143,10 @@ const parseRepeat = (repeated: string | undefined, max: number): number =>
 
 /** Returns the value of a cell without text, or its formula. */
 function readCellValue(attributes: Attributes): string {
-  const formula = attributes['table:formula']?.replace(/^[a-z]+:=?|^=/i, '')
+  const formula = attributes['table:formula']
+    ?.replace(/^[a-z]+:=?|^=/i, '')
+    // References are in brackets, and have a dot before the column.
+    .replace(/\[([^\]]*)\]/g, (_, reference: string) => reference.replace(/(^|:)\./g, '$1'))
   const value =
     attributes['office:string-value'] ?? attributes['office:date-value'] ?? attributes['office:value']
   return value ?? attributes['office:boolean-value'] ?? (formula === undefined ? '' : showFormula(formula))

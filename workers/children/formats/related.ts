@@ -7,7 +7,7 @@ import { extractOfficeText } from './office-text.ts'
 /** Reads the text of an embedded file; '' if its type has no text. `path` tells its type. */
 export type ReadEmbedded = (bytes: Uint8Array, path: string) => Promise<string>
 
-// Limit of embedded files per document. Each takes as long as a document of its own.
+// Limit of embedded files per document. Each costs the time of a document of its own.
 const MAX_EMBEDDED = 20
 const SHOWN_TYPES = /^(chart|chartEx|diagramData|aFChunk|package)$/
 

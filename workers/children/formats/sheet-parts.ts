@@ -3,7 +3,7 @@ import { extractOfficeText } from './office-text.ts'
 import type { RelatedParts } from './related.ts'
 import { parseXml } from './xml.ts'
 
-/** Reads what a sheet holds beside its cells: comments, text boxes, charts, headers and footers. */
+/** Reads what a sheet holds besides its cells: comments, text boxes, charts, headers and footers. */
 
 /** Returns a line for each comment, with the name of its cell. */
 export function readComments(xml: string): readonly string[] {
@@ -69,7 +69,7 @@ export function readHeadersAndFooters(xml: string): readonly string[] {
 // Sections, names of fonts, sizes, colours and fields.
 const HEADER_CODE = /&(?:"[^"]*"|K(?:[\dA-F]{6}|\d\d[+-]\d{3})|\d+|[\s\S])/gi
 
-// Words beside fields, such as "Page 1 of 2", say nothing either.
+// Words next to fields, such as "Page 1 of 2", say nothing either.
 const MAX_FIELD_WORDS = 2
 
 /** Returns the words of a header or footer; '' if it only shows fields, such as the page number. */

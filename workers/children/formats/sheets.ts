@@ -24,7 +24,7 @@ interface Workbook {
   readonly is1904: boolean
 }
 
-/** Opens a workbook. The texts beside the cells follow the cells of their sheet. @throws Unreadable. */
+/** Opens a workbook. Comments, drawings and headers follow the cells of their sheet. @throws Unreadable. */
 export async function openXlsx(archive: Archive, readEmbedded?: ReadEmbedded): Promise<PagedText> {
   const main = await archive.findMainPart()
   const related = await archive.readRelations(main)

@@ -81,3 +81,11 @@ const removeExtraSpace = (text: string): string =>
     .replace(/(?<![ \t])[ \t]+\n/g, '\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
+
+/** Returns a number with 15 significant digits, and any other text unchanged. */
+export function toShownNumber(value: number | string): string {
+  const number = Number(value)
+  return value === '' || !Number.isFinite(number)
+    ? String(value).trim()
+    : String(Number(number.toPrecision(15)))
+}
