@@ -1,5 +1,6 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
+import { buildTnef } from './envelopes.ts'
 import {
   createCompound,
   createDoc,
@@ -9,6 +10,7 @@ import {
   encryptAgile,
   wordPart,
 } from './office.ts'
+import { buildOutlookFile } from './outlook.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
 import { buildRawPdf, buildStreamObject } from './pdfs.ts'
 import { createZip } from './zip.ts'
@@ -232,6 +234,24 @@ export const documentBombs: readonly Bomb[] = [
   createPageBomb('a page of brackets', '[', 60, 1),
   createPageBomb('zeros that are packed five times', '\0', 1000, 5),
   createRawPdfBomb('arrays in arrays', ...PAGE_TREE_OBJECTS, '['.repeat(200_000)),
+  createPdfBomb('a page that carries a file of 1 GB', () =>
+    buildRawPdf([
+      '<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >> >>',
+      ...PAGE_TREE_OBJECTS.slice(1, 3),
+      '<< /Type /Filespec /F (a) /EF << /F 5 0 R >> >>',
+      buildStreamObject(deflateRepeat('\0', 2 ** 30), '/Filter /FlateDecode'),
+    ]),
+  ),
+  createPdfBomb('a page of 20,000 fields on one line', () => {
+    const field = '<< /Type /Annot /Subtype /Widget /FT /Tx /T (a) /V (value) /Rect [9 9 99 20] /F 4 >>'
+    const fields = Array.from({ length: 20_000 }, (_, i) => `${4 + i} 0 R`).join(' ')
+    return buildRawPdf([
+      `<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [${fields}] >> >>`,
+      PAGE_TREE_OBJECTS[1]!,
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [${fields}] >>`,
+      ...Array<string>(20_000).fill(field),
+    ])
+  }),
   { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => createOverlappingTiff(10_000) },
   createPngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
   createPngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
@@ -269,6 +289,40 @@ export const documentBombs: readonly Bomb[] = [
         (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
       ).join(''),
   ),
+  createTextBomb('an mbox of a million mails', 'bomb.mbox', () =>
+    'From a Sat Mar 14 10:00:00 2026\nFrom: a@example.com\n\na\n\n'.repeat(1_000_000),
+  ),
+  createTextBomb(
+    'lines that almost separate mails',
+    'bomb.mbox',
+    () => `From a Sat Mar 14 10:00:00 2026\n\n${`\nFrom ${'Sat Mar '.repeat(30)}\n`.repeat(100_000)}`,
+  ),
+  createTextBomb(
+    'signed mails in signed mails',
+    'bomb.eml',
+    () => `${MAIL_HEADERS}--b\nContent-Type: application/pkcs7-mime\n\n${'0\x80'.repeat(20_000_000)}`,
+  ),
+  {
+    name: 'TNEF of two million attachments',
+    fileName: 'winmail.dat',
+    make: () => buildTnef(Array.from({ length: 2_000_000 }, () => [0x00069002, new Uint8Array()] as const)),
+  },
+  {
+    name: 'TNEF properties of four thousand million values',
+    fileName: 'winmail.dat',
+    make: () => buildTnef([[0x00069003, Buffer.from('ffffffff1e100010ffffffff', 'hex')]]),
+  },
+  {
+    name: 'RTF of two thousand million bytes in an Outlook mail',
+    fileName: 'bomb.msg',
+    make: () =>
+      buildOutlookFile({
+        properties: {
+          '0037001F': 'x',
+          '10090102': Buffer.from(`ffffff7fffffff7f${'4c5a4675'}00000000`, 'hex'),
+        },
+      }),
+  },
   createLongTextBomb('newlines', '\n'),
   createLongTextBomb('one letter', 'a'),
 ]

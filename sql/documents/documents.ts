@@ -212,7 +212,7 @@ export interface NewDocument {
   readonly source?: string | undefined
   readonly channel?: string | undefined
   readonly note?: string | undefined
-  /** Document id of the mail that this document was attached to. */
+  /** Document id of the mail or PDF that this document was attached to. */
   readonly attachedToId?: number
 }
 

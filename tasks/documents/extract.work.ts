@@ -30,7 +30,7 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
   const { documentId, force, language, sealedPassword } = payload
   if (language !== undefined) assertLanguagesInstalled(language)
   ctx.reportProgress('Opening the document')
-  const { pages, ownerId, isAttached, attachmentsDue } = await openDocument(ctx, payload)
+  const { pages, ownerId, isNested, attachmentsDue } = await openDocument(ctx, payload)
   try {
     if (pages.isLocked) await rejectWrongPassword(ctx, payload)
     await ctx.runFenced(async (tx) => {
@@ -44,9 +44,9 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Do not store the attachments of attachments, because they may be nested without limit.
+    // Store the attachments of an attachment, such as a PDF in a mail, but none below: they may nest without limit.
     const hasAttachmentsToStore =
-      pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
+      pages.attachments.length > 0 && !isNested && (attachmentsDue || remaining.length > 0)
     // The flag makes a later job store the attachments if this attempt ends before it stores them.
     if (hasAttachmentsToStore) await ctx.runFenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
@@ -156,8 +156,8 @@ function describeReading({ status, method, detail }: NumberedPage): string {
 interface OpenedDocument {
   readonly pages: PageReader
   readonly ownerId: number | null
-  /** True if the document was an attachment of an email. */
-  readonly isAttached: boolean
+  /** True for an attachment of an attachment. */
+  readonly isNested: boolean
   /** True if the document's attachments are not stored yet, even if its page has been read. */
   readonly attachmentsDue: boolean
 }
@@ -180,7 +180,7 @@ async function openDocument(
       signal: ctx.signal,
     }),
     ownerId: source.owner_id,
-    isAttached: source.attached_to_id !== null,
+    isNested: source.is_nested,
     attachmentsDue: source.attachments_due,
   }
 }

@@ -43,6 +43,7 @@ export const ZIP_TYPES: Readonly<Record<string, string>> = {
   epub: 'application/epub+zip',
 }
 const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
+const TNEF_TYPE = 'application/vnd.ms-tnef'
 
 /** Types of flat OpenDocument files by the type of the same document as an archive. */
 export const FLAT_TYPES: Readonly<Record<string, string>> = Object.fromEntries(
@@ -65,7 +66,7 @@ export const loadFileType = createLazy(() => import('file-type'))
 /**
  * Detects the media type of a file from its first bytes (64 KiB are plenty). A text that begins like HTML is
  * `text/html`. Other text is `text/markdown` if the client's name or type says so, or `message/rfc822` if it begins
- * like an email. The rest is `text/plain`, including CSV, JSON and source code. Anything unknown is
+ * like one or more emails. The rest is `text/plain`, including CSV, JSON and source code. Anything unknown is
  * `application/octet-stream`. Never throws for invalid bytes.
  */
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {
@@ -75,6 +76,7 @@ export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise
   if (known === 'application/xml' && isHtml(head)) return 'text/html'
   if (known && (TEXTUAL_TYPES.has(known) || !isCleanText(head))) return identifyContainer(known, head, hint)
   if (isOffsetPdf(head)) return 'application/pdf'
+  if (!suggestsMarkdown(hint) && isMail(decodeStart(head), hint)) return 'message/rfc822'
   const isText = isUnicode(head) || (suggestsText(hint) && hasNoControls(head))
   return isText ? detectTextType(head, hint) : 'application/octet-stream'
 }
@@ -84,12 +86,23 @@ const SIGNATURES: readonly (readonly [signature: string, mediaType: string])[] =
   ['II*\0', 'image/tiff'],
   ['MM\0*', 'image/tiff'],
   ['PK\x03\x04', 'application/zip'],
+  ['\x78\x9f\x3e\x22', TNEF_TYPE],
 ]
 
 function matchSignature(head: Uint8Array): string | undefined {
   const start = toLatin1(head, 4)
-  return SIGNATURES.find(([signature]) => signature === start)?.[1]
+  const isCms = start.startsWith('0') && CMS_OBJECTS.some((object) => toLatin1(head, 32).includes(object))
+  return isCms ? 'application/pkcs7-mime' : SIGNATURES.find(([signature]) => signature === start)?.[1]
 }
+
+// Object IDs of signed, encrypted and compressed data (RFC 5652, 14).
+const CMS_OBJECTS = [
+  '06092a864886f70d010702',
+  '06092a864886f70d010703',
+  '06092a864886f70d010706',
+  '060b2a864886f70d0109100109',
+  '060b2a864886f70d0109100117',
+].map((object) => Buffer.from(object, 'hex').toString('latin1'))
 
 /** Narrows the type of an archive, a compound file or an XML file by its first bytes or its name. */
 function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' }: MediaHint): string {
@@ -142,7 +155,7 @@ function identifyFlat(head: Uint8Array): string | undefined {
 function detectTextType(head: Uint8Array, hint: MediaHint): string {
   if (isHtml(head)) return 'text/html'
   if (suggestsMarkdown(hint)) return 'text/markdown'
-  return isMail(head) ? 'message/rfc822' : 'text/plain'
+  return 'text/plain'
 }
 
 const toLatin1 = (bytes: Uint8Array, length: number): string =>
@@ -155,13 +168,42 @@ const isHtml = (head: Uint8Array): boolean =>
     toLatin1(head, 4096),
   )
 
-/** True if the text begins with headers that are typical of email (RFC 5322, 3.6). */
-function isMail(head: Uint8Array): boolean {
-  const [headers = ''] = toLatin1(head, head.length).split(/\r?\n\r?\n/, 1)
-  const lines = headers.replace(/\r?\n[ \t]+/g, ' ').split(/\r?\n/)
-  if (!lines.every((line) => /^[!-9;-~]+:/.test(line) || /^From /.test(line))) return false
-  const has = (name: string): boolean => lines.some((line) => line.toLowerCase().startsWith(`${name}:`))
-  return has('from') && ['date', 'message-id', 'mime-version', 'received'].some(has)
+// Headers that hardly any other text has (RFC 5322, 3.6; RFC 2045), and those that letters and notes have, too.
+const MAIL_HEADERS =
+  /^(mime-version|message-id|received|return-path|delivered-to|x-unsent|x-mozilla-status):/i
+const LETTER_HEADERS = /^(from|to|cc|bcc|reply-to|sender|subject|date):/i
+const DAYS = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)'
+const MONTHS = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
+/** Pattern of the line before each mail of an mbox file (RFC 4155). Some programs write the date as in headers. */
+export const MBOX_LINE = `From [^\\n]{0,300}\\b${DAYS},? (?:${MONTHS} +\\d{1,2} +\\d{1,2}:\\d\\d(?::\\d\\d)?(?: [+\\w-]{1,9}){0,2} \\d{4}|\\d{1,2} ${MONTHS} \\d{4} \\d{1,2}:\\d\\d)[^\\n]{0,60}\\n`
+const MBOX_START = new RegExp(`^${MBOX_LINE}`)
+
+/**
+ * True if the text begins with headers that are typical of email, complete or not. Apple puts a line with the length
+ * before them. Drafts lack the sender and the date.
+ */
+function isMail(start: string, { fileName = '', mediaType = '' }: MediaHint): boolean {
+  const text = start.replace(/^\s*(\d{1,10}[ \t]*\r?\n)?/, '')
+  if (MBOX_START.test(text.slice(0, 500))) return true
+  const [headers = ''] = text.split(/\r?\n\r?\n/, 1)
+  const lines = headers
+    .replace(/\r?\n[ \t]+/g, ' ')
+    .trimEnd()
+    .split(/\r?\n/)
+  // The last header may be incomplete.
+  if (headers.length === text.length && lines.length > 1) lines.pop()
+  if (!lines.every((line) => /^[!-9;-~]+[ \t]*:/.test(line) || /^>?From /.test(line))) return false
+  const count = (pattern: RegExp): number => lines.filter((line) => pattern.test(line)).length
+  const [mail, letter] = [count(MAIL_HEADERS), count(LETTER_HEADERS)]
+  if (/\.(eml|emlx|mbox)$/i.test(fileName) || /^message\/rfc822\b/i.test(mediaType)) return mail + letter > 0
+  return (mail > 0 && letter > 0) || (letter >= 2 && count(/^from:/i) > 0 && count(/^date:/i) > 0)
+}
+
+/** Decodes the ASCII characters of a text with or without a byte order mark. */
+function decodeStart(head: Uint8Array): string {
+  if (head[0] === 0xff && head[1] === 0xfe) return new TextDecoder('utf-16le').decode(head)
+  if (head[0] === 0xfe && head[1] === 0xff) return new TextDecoder('utf-16be').decode(head)
+  return toLatin1(head, head.length).replace(/^\xef\xbb\xbf/, '')
 }
 
 /**

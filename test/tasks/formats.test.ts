@@ -34,7 +34,10 @@ async function read(bytes: Uint8Array | string, hint: MediaHint = {}) {
   const pages = []
   for (let n = 1; n <= reader.pageCount; n++) pages.push(await reader.read(n))
   await reader.close()
-  return { type, pages, texts: pages.map(({ text }) => text), attachments: reader.attachments }
+  const attachments = await Promise.all(
+    reader.attachments.map(async (file) => ({ ...file, content: Buffer.from(await file.read()).toString() })),
+  )
+  return { type, pages, texts: pages.map(({ text }) => text), attachments }
 }
 
 const FIRST = [
@@ -235,7 +238,7 @@ describe('mail', () => {
 Date: 2026-03-14T10:00:00.000Z\n\nThe fähre leaves at noon.\n\nAttachments:\nfees.csv (20 bytes)`,
     ])
     assert.deepEqual(
-      attachments.map(({ name, mediaType, bytes }) => [name, mediaType, Buffer.from(bytes).toString()]),
+      attachments.map(({ name, mediaType, content }) => [name, mediaType, content]),
       [['fees.csv', 'text/csv', 'ship,fee\nKestrel,12\n']],
     )
   })
@@ -253,7 +256,7 @@ Date: 2026-03-14T10:00:00.000Z\n\nThe fähre leaves at noon.\n\nAttachments:\nfe
       'Subject: Fähre at noon\nFrom: Jürgen <jurgen@example.com>\nTo: Ane <ane@example.com>\n\nThe fähre leaves at noon.\n\nAttachments:\nfees.csv (9 bytes)',
     ])
     assert.deepEqual(
-      attachments.map(({ name, bytes }) => [name, Buffer.from(bytes).toString()]),
+      attachments.map(({ name, content }) => [name, content]),
       [['fees.csv', 'ship,fee\n']],
     )
   })

@@ -19,6 +19,7 @@ export interface FormatOptions {
 type OpenDocument = (bytes: Uint8Array, mediaType: string, options: FormatOptions) => Promise<TextDocument>
 
 const loadMarkup = () => import('./markup.ts')
+const loadMailFiles = () => import('./mail-files.ts')
 
 /** The patterns also match templates, slide shows and documents with macros. */
 const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
@@ -32,7 +33,9 @@ const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
   ],
   [/^application\/epub\+zip$/, async (bytes) => (await import('./epub.ts')).openEpub(bytes)],
   [/^application\/rtf$/, async (bytes) => (await import('./rtf.ts')).openRtf(bytes)],
-  [/^message\/rfc822$/, async (bytes) => (await import('./mail.ts')).openMail(bytes)],
+  [/^message\/rfc822$/, async (bytes) => (await loadMailFiles()).openMail(bytes)],
+  [/^application\/vnd\.ms-tnef$/, async (bytes) => (await loadMailFiles()).openTnef(bytes)],
+  [/^application\/pkcs7-mime$/, async (bytes) => (await loadMailFiles()).openSigned(bytes)],
   [/^application\/vnd\.ms-outlook$/, async (bytes) => (await import('./outlook.ts')).openOutlook(bytes)],
   [/^text\/html$/, async (bytes) => (await loadMarkup()).openHtml(bytes)],
   [/^application\/xml$/, openXml],
@@ -122,7 +125,7 @@ async function readEmbeddedFile(bytes: Uint8Array, path: string): Promise<string
 }
 
 const openHtml = async (bytes: Uint8Array): Promise<PagedText> => (await loadMarkup()).openHtml(bytes)
-const openMail = async (bytes: Uint8Array): Promise<PagedText> => (await import('./mail.ts')).openMail(bytes)
+const openMail = async (bytes: Uint8Array): Promise<PagedText> => (await loadMailFiles()).openMail(bytes)
 const EMBEDDED_TEXTS: Readonly<Record<string, (bytes: Uint8Array) => Promise<PagedText>>> = {
   html: openHtml,
   htm: openHtml,

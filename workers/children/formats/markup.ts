@@ -8,11 +8,14 @@ import { stripNamespacePrefix } from './xml.ts'
 
 export const openPlain = (bytes: Uint8Array): PagedText => createPagedText([decodeText(bytes)])
 
-export function openHtml(bytes: Uint8Array): PagedText {
+export const openHtml = (bytes: Uint8Array): PagedText =>
+  createPagedText([extractHtmlText(decodeHtml(bytes))])
+
+/** Decodes an HTML page by its own declaration, else as `declared`. */
+export function decodeHtml(bytes: Uint8Array, declared?: string): string {
   // A page declares its encoding within its first 1024 bytes (HTML, 13.2.3.2).
   const start = decodeLatin1(bytes.subarray(0, 1024))
-  const declared = /<meta\s[^>]*charset\s*=\s*["']?\s*([\w-]+)/i.exec(start)?.[1]
-  return createPagedText([extractHtmlText(decodeText(bytes, declared))])
+  return decodeText(bytes, /<meta\s[^>]*charset\s*=\s*["']?\s*([\w-]+)/i.exec(start)?.[1] ?? declared)
 }
 
 /** Opens an XML file. Each text gets a line of its own, which begins with the name and attributes of its element. */

@@ -1,3 +1,4 @@
+import { encodingOfCodePage } from './code-pages.ts'
 import { findCodePage } from './sheetjs.ts'
 
 /** Control words and encodings of Rich Text Format 1.9.1. */
@@ -33,36 +34,16 @@ const CHARACTER_SETS: Readonly<Record<number, number>> = {
   254: 437,
   255: 850,
 }
-const ENCODINGS: Readonly<Record<number, string>> = {
-  866: 'ibm866',
-  874: 'windows-874',
-  932: 'shift_jis',
-  936: 'gb18030',
-  949: 'euc-kr',
-  950: 'big5',
-  10000: 'macintosh',
-  10007: 'x-mac-cyrillic',
-  20866: 'koi8-r',
-  21866: 'koi8-u',
-  54936: 'gb18030',
-  65001: 'utf-8',
-}
-export const SYMBOL_CHARACTER_SET = 2
-
 /** Returns the code page of a font's character set; undefined for that of the document. */
 export const findFontCodePage = (characterSet: number): number | undefined => CHARACTER_SETS[characterSet]
 
 /** Decodes bytes of a code page. Unknown code pages count as windows-1252. */
 export function decodeBytes(bytes: readonly number[], codePage: number): string {
-  const encoding = ENCODINGS[codePage] ?? `windows-${codePage}`
-  try {
-    return new TextDecoder(encoding).decode(Uint8Array.from(bytes))
-  } catch {
-    const characters = findCodePage(codePage)
-    return characters === undefined
-      ? new TextDecoder('windows-1252').decode(Uint8Array.from(bytes))
-      : bytes.map((byte) => characters[byte] ?? '\ufffd').join('')
-  }
+  const characters = findCodePage(codePage)
+  const encoding = encodingOfCodePage(codePage)
+  if (encoding === undefined && characters !== undefined)
+    return bytes.map((byte) => characters[byte] ?? '\ufffd').join('')
+  return new TextDecoder(encoding ?? 'windows-1252').decode(Uint8Array.from(bytes))
 }
 
 /** Groups without document text. */

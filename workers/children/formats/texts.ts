@@ -9,6 +9,8 @@ export interface PagedText {
   readonly hasPictures?: boolean
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
+  /** Returns the reason why the text of a page lacks content; null if it lacks none. */
+  detail?(page: number): string | null
 }
 
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
