@@ -1,6 +1,15 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
 import { buildTnef } from './envelopes.ts'
+import {
+  createCompound,
+  createDoc,
+  createOffice,
+  createPpt,
+  createSheet,
+  encryptAgile,
+  wordPart,
+} from './office.ts'
 import { buildOutlookFile } from './outlook.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
 import { buildRawPdf, buildStreamObject } from './pdfs.ts'
@@ -142,8 +151,73 @@ const createDocxBomb = (name: string, unit: string, megabytes: number): Bomb => 
 const MAIL_HEADERS =
   'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
 
+/** Creates an office file. */
+const createOfficeBomb = (name: string, fileName: string, make: () => Buffer): Bomb => ({
+  name,
+  fileName,
+  make,
+})
+
+/** Overwrites all references of a file's allocation table by one to themselves. */
+function createCyclicCompound(): Buffer {
+  const bytes = createCompound({ WordDocument: Buffer.alloc(100_000, 1) })
+  for (let at = 512; at + 4 <= bytes.length; at += 4)
+    if (bytes.readUInt32LE(at) < 1000) bytes.writeUInt32LE(1, at)
+  return bytes
+}
+
+/** Creates a presentation whose first slide consists of containers in containers. */
+function createNestedPpt(levels: number): Buffer {
+  const inner = Buffer.alloc(8 * levels)
+  for (let n = 0; n < levels; n++) {
+    inner.writeUInt16LE(0xf, 8 * n)
+    inner.writeUInt16LE(0xf00d, 8 * n + 2)
+    inner.writeUInt32LE(8 * (levels - n - 1), 8 * n + 4)
+  }
+  return createPpt([['a', inner.toString('latin1')]])
+}
+
+const FORMATS_10000 = `<cellXfs>${'<xf numFmtId="200"/>'.repeat(10_000)}</cellXfs>`
+
+/** Office files whose parts refer to each other, or claim more than they have. */
+const officeBombs: readonly Bomb[] = [
+  createOfficeBomb('a compound file of cycles', 'bomb.doc', createCyclicCompound),
+  createOfficeBomb('a document of two million fields in fields', 'bomb.doc', () =>
+    createDoc({ body: '\x13'.repeat(2_000_000) }),
+  ),
+  createOfficeBomb('200,000 containers in containers', 'bomb.ppt', () => createNestedPpt(200_000)),
+  createOfficeBomb('a password of ten million rounds', 'bomb.docx', () =>
+    encryptAgile(createOffice('docx', wordPart('')), 'x', 10_000_000),
+  ),
+  createOfficeBomb('300,000 cells of a long number format', 'bomb.xlsx', () =>
+    createSheet(`<row>${'<c s="1"><v>1234567.891</v></c>'.repeat(300_000)}</row>`, {
+      formats: `<numFmts><numFmt numFmtId="200" formatCode="${'#,##0.00_);'.repeat(23)}"/></numFmts>${FORMATS_10000}`,
+    }),
+  ),
+  createOfficeBomb('100,000 copies of a shared formula', 'bomb.xlsx', () =>
+    createSheet(
+      `<row><c><f t="shared" si="0">${'A1+'.repeat(10_000)}1</f></c>${'<c><f t="shared" si="0"/></c>'.repeat(100_000)}</row>`,
+    ),
+  ),
+  createOfficeBomb('a million namespaces in namespaces', 'bomb.docx', () =>
+    createOffice('docx', Array.from({ length: 1_000_000 }, (_, n) => `<a xmlns:n${n}="u">`).join('')),
+  ),
+  createOfficeBomb('a million parts in a flat package', 'bomb.xml', () =>
+    Buffer.from(
+      `<?xml version="1.0"?><k:package xmlns:k="http://schemas.microsoft.com/office/2006/xmlPackage">${'<k:part k:name="/a"><k:xmlData><a/></k:xmlData></k:part>'.repeat(1_000_000)}`,
+    ),
+  ),
+  createOfficeBomb('three million notes', 'bomb.rtf', () =>
+    Buffer.from(`{\\rtf1 ${'{\\footnote a}\\page'.repeat(3_000_000)}`),
+  ),
+  createOfficeBomb('binary data that is not there', 'bomb.rtf', () =>
+    Buffer.from(`{\\rtf1 ${'\\bin9999999999 '.repeat(9)}`),
+  ),
+]
+
 /** Documents that decompress to a huge size, never end, or have false headers. */
 export const documentBombs: readonly Bomb[] = [
+  ...officeBombs,
   createPdfBomb('two thousand million pages, without a trailer', () =>
     removeTrailer(createWrongPageCount(2_147_483_647)),
   ),

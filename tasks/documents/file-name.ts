@@ -1,11 +1,14 @@
-import { OUTLOOK_TYPE, ZIP_TYPES } from './media.ts'
+import { COMPOUND_TYPES, FLAT_TYPES, ZIP_TYPES } from './media.ts'
 
 /** File extensions by media type. Omits types that do not determine an extension. */
 const EXTENSIONS_BY_TYPE: ReadonlyMap<string, string> = new Map(
   Object.entries({
     'application/pdf': 'pdf',
     'application/rtf': 'rtf',
-    [OUTLOOK_TYPE]: 'msg',
+    ...Object.fromEntries(COMPOUND_TYPES.map(([, extension, mediaType]) => [mediaType, extension])),
+    ...Object.fromEntries(
+      Object.values(FLAT_TYPES).map((mediaType, n) => [mediaType, ['fodt', 'fods', 'fodp', 'fodg'][n]!]),
+    ),
     ...Object.fromEntries(Object.entries(ZIP_TYPES).map(([extension, mediaType]) => [mediaType, extension])),
     'application/zip': 'zip',
     'audio/mpeg': 'mp3',

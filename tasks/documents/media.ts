@@ -26,20 +26,40 @@ const TYPE_ALIASES: Readonly<Record<string, string>> = {
   'text/rtf': 'application/rtf',
 }
 
+const XLSB_TYPE = 'application/vnd.ms-excel.sheet.binary.macroenabled.12'
+
 /**
  * Types of zip-based formats by file extension. The extension decides if the first bytes do not identify the format.
  */
 export const ZIP_TYPES: Readonly<Record<string, string>> = {
   docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
   xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  xlsb: XLSB_TYPE,
   pptx: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
   odt: 'application/vnd.oasis.opendocument.text',
   ods: 'application/vnd.oasis.opendocument.spreadsheet',
   odp: 'application/vnd.oasis.opendocument.presentation',
+  odg: 'application/vnd.oasis.opendocument.graphics',
   epub: 'application/epub+zip',
 }
-export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
+const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
 const TNEF_TYPE = 'application/vnd.ms-tnef'
+
+/** Types of flat OpenDocument files by the type of the same document as an archive. */
+export const FLAT_TYPES: Readonly<Record<string, string>> = Object.fromEntries(
+  ['text', 'spreadsheet', 'presentation', 'graphics'].map((kind) => [
+    `application/vnd.oasis.opendocument.${kind}`,
+    `application/vnd.oasis.opendocument.${kind}-flat-xml`,
+  ]),
+)
+
+/** Types of compound files by the name of a stream, and by file extension if the first bytes do not name a stream. */
+export const COMPOUND_TYPES: readonly (readonly [stream: string, extension: string, mediaType: string])[] = [
+  ['__properties_version1.0', 'msg', OUTLOOK_TYPE],
+  ['WordDocument', 'doc', 'application/msword'],
+  ['Workbook', 'xls', 'application/vnd.ms-excel'],
+  ['PowerPoint Document', 'ppt', 'application/vnd.ms-powerpoint'],
+]
 
 export const loadFileType = createLazy(() => import('file-type'))
 
@@ -84,24 +104,52 @@ const CMS_OBJECTS = [
   '060b2a864886f70d0109100117',
 ].map((object) => Buffer.from(object, 'hex').toString('latin1'))
 
-/** Narrows the type of an archive or compound file by its first bytes or its name. */
+/** Narrows the type of an archive, a compound file or an XML file by its first bytes or its name. */
 function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' }: MediaHint): string {
   const extension = /\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? ''
   if (mediaType === 'application/zip') {
     // OpenDocument and EPUB files declare their type in the first entry, uncompressed (ISO/IEC 26300-3, 3.3).
     const [, declared] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(toLatin1(head, 200)) ?? []
-    return declared ?? (Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType)
+    if (declared !== undefined) return declared
+    if (isBinaryWorkbook(head)) return XLSB_TYPE
+    return Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType
   }
-  // An Outlook message has a stream with this name (MS-OXMSG, 2.1.3).
-  const isMail =
-    mediaType === 'application/x-cfb' &&
-    (extension === 'msg' ||
-      Buffer.from(head.buffer, head.byteOffset, head.byteLength).includes(
-        '__properties_version1.0',
-        0,
-        'utf16le',
-      ))
-  return isMail ? OUTLOOK_TYPE : mediaType
+  if (mediaType === 'application/x-cfb') return identifyCompound(head, extension) ?? mediaType
+  return mediaType === 'application/xml' ? (identifyFlat(head) ?? mediaType) : mediaType
+}
+
+const LOCAL_HEADER_BYTES = 30
+
+/** True for an Excel workbook in binary parts, by the local header of its main part. */
+function isBinaryWorkbook(head: Uint8Array): boolean {
+  const start = toLatin1(head, head.length)
+  const at = start.indexOf('xl/workbook.bin')
+  return at >= LOCAL_HEADER_BYTES && start.startsWith('PK\x03\x04', at - LOCAL_HEADER_BYTES)
+}
+
+/** Tells a compound file by its streams. Encrypted files have those of any, so their name decides. */
+function identifyCompound(head: Uint8Array, extension: string): string | undefined {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
+  const has = (stream: string): boolean => bytes.includes(`${stream}\0`, 0, 'utf16le')
+  if (has('EncryptedPackage')) return Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension] : undefined
+  const [, , mediaType] =
+    COMPOUND_TYPES.find(([stream]) => has(stream)) ??
+    COMPOUND_TYPES.find(([, ending]) => ending === extension) ??
+    []
+  return mediaType ?? (Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension] : undefined)
+}
+
+/** Tells a flat OpenDocument file by its root element, whose namespace has any prefix. */
+function identifyFlat(head: Uint8Array): string | undefined {
+  const start = toLatin1(head, 16_384)
+  const [, prefix, kind] =
+    /<(?:([\w.-]+):)?document\b[^>]*:mimetype\s*=\s*["'](application\/vnd\.oasis\.opendocument\.[a-z]+)/.exec(
+      start,
+    ) ?? []
+  const declared = `xmlns${prefix === undefined ? '' : `:${prefix}`}=`
+  const namespace = 'urn:oasis:names:tc:opendocument:xmlns:office:1.0'
+  const isOpenDocument = [`"`, `'`].some((quote) => start.includes(`${declared}${quote}${namespace}${quote}`))
+  return isOpenDocument && kind !== undefined ? FLAT_TYPES[kind] : undefined
 }
 
 function detectTextType(head: Uint8Array, hint: MediaHint): string {

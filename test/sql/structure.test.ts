@@ -19,6 +19,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
 // Libraries, each with the files that may import it: one unless more are listed.
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
+  '@e965/xlsx': ['workers/children/formats/sheetjs.ts'],
   '@fastify/busboy': ['edge/files/uploads.ts'],
   '@napi-rs/canvas': ['workers/children/*/*.ts'],
   '@kenjiuno/decompressrtf': ['workers/children/formats/mapi.ts'],

@@ -178,7 +178,7 @@ describe('sheets and slides', () => {
       '0.3',
       '2026-03-14 18:00:00',
       '2026-03-14',
-      '46095',
+      '46095.00 days',
       '12:00:00',
       'FALSE',
       '#N/A',
@@ -373,7 +373,10 @@ describe('unreadable documents state the reason', () => {
       ['META-INF/manifest.xml', '<manifest:encryption-data/>'],
       ['content.xml', 'garbage'],
     ])
-    assert.equal(await readReason(sealed, { fileName: 'a.ods' }), 'The document is encrypted')
+    assert.equal(
+      await readReason(sealed, { fileName: 'a.ods' }),
+      'The document is encrypted and needs a password',
+    )
   })
 
   test('invalid mail and truncated pictures', async () => {

@@ -39,7 +39,7 @@ export const pageRoutes = [
     summary: 'Extract the text of a document',
     description: `Skips pages that were already read unless \`force\` is true. A request joins an unfinished extraction of \
 the document. With \`force\` it joins only a forced one, with \`language\` only one with the same language, and with \
-\`password\` none; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A correct password is stored \
+\`password\` none; otherwise it runs afterwards. \`password\` opens an encrypted file. A correct password is stored \
 encrypted, and later extractions and page images use it.`,
     params: DocumentParams,
     query: z.object({

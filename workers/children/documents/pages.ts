@@ -86,15 +86,15 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   }
   const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
-  const {
-    pageCount,
-    text,
-    detail,
-    unpackedBytes = size,
-    attachments: files = [],
-  } = await format(bytes, mediaType)
+  const { password = null } = options
+  const opened = await format(bytes, mediaType, { password })
+  const { pageCount, unpackedBytes = size, attachments: files = [], hasPictures = false } = opened
   const attachments = files.map(({ bytes: content, ...info }) => ({ ...info, read: async () => content }))
-  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null, detail?.(n))
+  const blank = hasPictures ? 'The page has no text, only pictures' : 'The page is blank'
+  const readText: ReadPageByNumber = async (n) => {
+    const text = await opened.text(n)
+    return createTextLayerPage(text, null, opened.detail?.(n) ?? (text.trim() === '' ? blank : null))
+  }
   return createPageReader(pageCount, readText, { unpackedBytes, attachments, readIfFast: readText })
 }
 

@@ -1,8 +1,8 @@
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { decodeLatin1, decodeText, decodeXml } from '../documents/texts.ts'
-import { stripNamespacePrefix } from './archive.ts'
 import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
+import { stripNamespacePrefix } from './xml.ts'
 
 /** Opens text files: plain text, HTML, XML, calendars, address cards and subtitles. */
 
