@@ -13,8 +13,9 @@ const TEXT_PARTS: readonly (readonly [part: RegExp, elements: readonly string[] 
 ]
 
 /**
- * Returns the words of a file as an independent reader finds them: pdftotext if it is installed, else pdfjs, for a PDF;
- * the text nodes of the parts of an office file. Null for other files, and for those that the reader rejects.
+ * Returns the words of a file as an independent reader finds them. Reads a PDF with pdftotext, or with pdfjs if that is
+ * not installed, and the text nodes of the parts of an office file. Null for other files, and for those that the reader
+ * rejects.
  */
 export async function readIndependently(path: string, bytes: Buffer): Promise<string | null> {
   if (bytes.subarray(0, 1024).includes('%PDF-')) return readPdf(path, bytes)
