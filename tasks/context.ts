@@ -133,6 +133,11 @@ export interface AttachmentInfo {
   readonly mediaType: string
 }
 
+/** An attachment that cannot be unpacked within the limits. */
+export class AttachmentUnreadable extends Error {
+  override name = 'AttachmentUnreadable'
+}
+
 /** Options for opening a document. */
 export interface OpenPagesOptions {
   readonly mediaType: string
@@ -160,7 +165,7 @@ export interface PageReader {
   readonly isLocked: boolean
   /** The encoding of a text file, as in a `charset` parameter; null for other documents. */
   readonly encoding: string | null
-  /** Attachments of an email; empty for other documents. */
+  /** Attachments of an email, or files that a PDF carries. */
   readonly attachments: readonly AttachmentInfo[]
   /**
    * True if the last page that was read had a text layer. Such pages take milliseconds, so callers then request many
@@ -168,7 +173,7 @@ export interface PageReader {
    */
   readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>
-  /** Streams an attachment, by its index in `attachments`. */
+  /** Streams an attachment, by its index in `attachments`. Throws `AttachmentUnreadable`. */
   readAttachment(index: number): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }

@@ -228,7 +228,7 @@ export interface NewDocument {
   readonly tags?: readonly string[] | undefined
   /** The encoding of a text; null if its bytes do not prove one. */
   readonly encoding?: string | null
-  /** Document id of the mail that this document was attached to. */
+  /** Document id of the mail or PDF that this document was attached to. */
   readonly attachedToId?: number
 }
 

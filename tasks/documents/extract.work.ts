@@ -35,7 +35,7 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
   const { documentId, language, sealedPassword } = payload
   if (language !== undefined) assertLanguagesInstalled(language)
   ctx.reportProgress('Opening the document')
-  const { pages, ownerId, isAttached, attachmentsDue, isReread, givenEncoding } = await openDocument(
+  const { pages, ownerId, isNested, attachmentsDue, isReread, givenEncoding } = await openDocument(
     ctx,
     payload,
   )
@@ -53,9 +53,9 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Do not store the attachments of attachments, because they may be nested without limit.
+    // Store the attachments of an attachment, such as a PDF in a mail, but none below: they may nest without limit.
     const hasAttachmentsToStore =
-      pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
+      pages.attachments.length > 0 && !isNested && (attachmentsDue || remaining.length > 0)
     // The flag makes a later job store the attachments if this attempt ends before it stores them.
     if (hasAttachmentsToStore) await ctx.runFenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
@@ -165,8 +165,8 @@ function describeReading({ status, method, detail }: NumberedPage): string {
 interface OpenedDocument {
   readonly pages: PageReader
   readonly ownerId: number | null
-  /** True if the document was an attachment of an email. */
-  readonly isAttached: boolean
+  /** True for an attachment of an attachment. */
+  readonly isNested: boolean
   /** True if pages that were read before must be read again. */
   readonly isReread: boolean
   /** The encoding that the owner named, now or before; null if none. */
@@ -196,7 +196,7 @@ async function openDocument(
       signal: ctx.signal,
     }),
     ownerId: source.owner_id,
-    isAttached: source.attached_to_id !== null,
+    isNested: source.is_nested,
     isReread: force || (encoding !== undefined && encoding !== source.encoding),
     givenEncoding,
     attachmentsDue: source.attachments_due,

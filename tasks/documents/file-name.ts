@@ -1,4 +1,4 @@
-import { OUTLOOK_TYPE, SVG_TYPE, ZIP_TYPES } from './media.ts'
+import { COMPOUND_TYPES, FLAT_TYPES, OUTLOOK_TYPE, SVG_TYPE, ZIP_TYPES } from './media.ts'
 
 /**
  * File extensions by media type, the usual one first. A title with another extension gets the usual one, too. `*` accepts
@@ -13,8 +13,12 @@ const EXTENSIONS_BY_TYPE: ReadonlyMap<string, string> = new Map(
     'application/x-7z-compressed': '7z *',
     'application/x-rar-compressed': 'rar *',
     'application/x-tar': 'tar *',
-    [OUTLOOK_TYPE]: 'msg oft',
     [SVG_TYPE]: 'svg',
+    ...Object.fromEntries(COMPOUND_TYPES.map(([, extension, mediaType]) => [mediaType, extension])),
+    [OUTLOOK_TYPE]: 'msg oft',
+    ...Object.fromEntries(
+      Object.values(FLAT_TYPES).map((mediaType, n) => [mediaType, ['fodt', 'fods', 'fodp', 'fodg'][n]!]),
+    ),
     ...Object.fromEntries(Object.entries(ZIP_TYPES).map(([extension, mediaType]) => [mediaType, extension])),
     'application/zip': 'zip *',
     'audio/aac': 'aac',

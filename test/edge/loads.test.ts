@@ -80,6 +80,6 @@ test('a task thread loads its providers without their libraries', () => {
 
 test('a child process that reads documents loads no schemas or database driver', () => {
   const loaded = listLoadedModules('workers/children/documents/work.ts')
-  assert.ok(loaded.own.includes('workers/children/pdf/pdfium.ts'), 'it is counted')
+  assert.ok(loaded.own.includes('workers/children/documents/pages.ts'), 'it is counted')
   assert.deepEqual(filterLoaded([...RARE_PACKAGES, 'zod', 'slonik', 'pg'], loaded.packages), [])
 })

@@ -19,8 +19,10 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
 // Libraries, each with the files that may import it: one unless more are listed.
 const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@aws-sdk/client-s3': ['tasks/documents/blobs/s3.ts'],
+  '@e965/xlsx': ['workers/children/formats/sheetjs.ts'],
   '@fastify/busboy': ['edge/files/uploads.ts'],
   '@napi-rs/canvas': ['workers/children/*/*.ts'],
+  '@kenjiuno/decompressrtf': ['workers/children/formats/mapi.ts'],
   '@kenjiuno/msgreader': ['workers/children/formats/outlook.ts'],
   '@node-rs/argon2': ['edge/passwords/argon2.ts'],
   '@embedpdf/pdfium': ['workers/children/*/*.ts'],
@@ -32,6 +34,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
   '@tesseract.js-data/eng': ['workers/children/*/*.ts'],
   '@zxcvbn-ts/language-common': ['edge/passwords/common.ts'],
+  asn1js: ['workers/children/formats/cms.ts'],
   bcryptjs: ['edge/passwords/foreign.ts'],
   bowser: ['edge/routes/accounts/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
@@ -58,7 +61,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   pino: ['tasks/platform/log.ts'],
   'pino-pretty': ['tasks/platform/log.ts'],
   piscina: ['workers/threads/pools.ts'],
-  'postal-mime': ['workers/children/formats/mail.ts'],
+  'postal-mime': ['workers/children/formats/mime.ts'],
   'prom-client': ['edge/metrics/metrics.ts'],
   'request-filtering-agent': ['workers/providers/webhooks.ts'],
   sharp: ['workers/children/*/*.ts'],

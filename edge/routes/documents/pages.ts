@@ -41,7 +41,7 @@ export const pageRoutes = [
     description: `Skips pages that were already read unless \`force\` is true. A request joins an unfinished extraction of \
 the document. With \`force\` it joins only a forced one, with \`language\` or \`encoding\` only one with the same, and \
 with \`password\` none; otherwise it runs afterwards. \`force\` also detects the type of the file again. \`encoding\` rereads \
-a text that was read in another encoding, and later extractions use it, too. \`password\` opens an encrypted PDF. A correct password is stored \
+a text that was read in another encoding, and later extractions use it, too. \`password\` opens an encrypted file. A correct password is stored \
 encrypted, and later extractions and page images use it.`,
     params: DocumentParams,
     query: z.object({

@@ -26,7 +26,7 @@ export const Document = z
     protected: z.boolean(),
     supersedes_id: z.int().nullable(),
     superseded_by_id: z.int().nullable(),
-    attached_to_id: z.int().nullable().describe('Id of the mail that it was attached to'),
+    attached_to_id: z.int().nullable().describe('Id of the mail or PDF that it was attached to'),
     tags: z.array(z.string()),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),

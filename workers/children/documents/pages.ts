@@ -1,8 +1,7 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
-import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
 import { describeUnreadable } from '../formats/describe.ts'
 import { findFormat } from '../formats/index.ts'
-import type { Attachment } from '../formats/mail.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { DECODERS, drawImage, readImage } from '../images/image-pages.ts'
 import {
@@ -16,8 +15,9 @@ import {
 } from '../images/images.ts'
 import { wrapJpeg2000InPdf } from '../images/jpeg2000.ts'
 import { readGrey, readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
+import { createFactsReader, findSigns } from '../pdf/facts.ts'
 import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf.ts'
-import { openTextLayer, type TextLayer, type TextPage } from '../pdf/pdfium.ts'
+import type { TextLayer, TextPage } from '../pdf/pdfium.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
@@ -25,13 +25,18 @@ export { closeVision } from '../ocr/vision.ts'
 
 /** A page reader that can also draw a page's image without reading the page. */
 export interface LocalReader extends Omit<PageReader, 'attachments' | 'readAttachment' | 'isFast' | 'cpuMs'> {
-  /** Files attached to a mail. */
-  readonly attachments: readonly Attachment[]
+  /** Files that the document carries. */
+  readonly attachments: readonly AttachedFile[]
   read(pageNumber: number): Promise<ReadPage>
   /** Reads a page if that takes only milliseconds; null if the page needs `read`. */
   readIfFast(pageNumber: number): Promise<PageResult | null>
   /** Draws a page at the stored resolution; null if there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
+}
+
+/** A file that a document carries. */
+export interface AttachedFile extends AttachmentInfo {
+  read(): Promise<Uint8Array>
 }
 
 export type { PageReader, PageResult }
@@ -42,6 +47,8 @@ const IMAGE_DPI = 150
 // OCR of seven-point scans finds 99.7 % of the words at 150 and 200 dpi and all at 250. At 300 dpi it costs 10 %
 // more time and finds no more.
 const VISION_DPI = 250
+// At this resolution ten-point text is five pixels high. Below it, text is illegible.
+const MIN_LEGIBLE_DPI = 36
 // Scans of at least this resolution are read at their own resolution: upscaling them only costs time.
 const FINE_DPI = 180
 
@@ -80,9 +87,21 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   }
   const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(describeUnreadable(mediaType, options.fileName))
-  const document = await format(bytes, mediaType, { encoding: options.encoding ?? null })
-  const { pageCount, text, unpackedBytes = size, attachments = [], encoding = null } = document
-  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
+  const { password = null, encoding: given = null } = options
+  const opened = await format(bytes, mediaType, { password, encoding: given, fileName: options.fileName })
+  const {
+    pageCount,
+    unpackedBytes = size,
+    attachments: files = [],
+    encoding = null,
+    hasPictures = false,
+  } = opened
+  const attachments = files.map(({ bytes: content, ...info }) => ({ ...info, read: async () => content }))
+  const blank = hasPictures ? 'The page has no text, only pictures' : 'The page is blank'
+  const readText: ReadPageByNumber = async (n) => {
+    const text = await opened.text(n)
+    return createTextLayerPage(text, null, opened.detail?.(n) ?? (text.trim() === '' ? blank : null))
+  }
   return createPageReader(pageCount, readText, { unpackedBytes, attachments, encoding, readIfFast: readText })
 }
 
@@ -126,13 +145,21 @@ function createPageReader(
   }
 }
 
-function createTextLayerPage(text: string, image: PageResult['image']): PageResult {
-  return { status: 'read', method: 'text_layer', model: null, ...cleanText(text), image }
+function createTextLayerPage(
+  text: string,
+  image: PageResult['image'],
+  missing: string | null = null,
+): PageResult {
+  const { text: kept, detail } = cleanText(text)
+  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: detail ?? missing, image }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const size = bytes.length
-  const layers = options.withoutPdfium === true ? null : await openTextLayer(bytes, options.password)
+  const layers =
+    options.withoutPdfium === true
+      ? null
+      : await (await import('../pdf/pdfium.ts')).openTextLayer(bytes, options.password)
   let opened: Promise<Pdf> | null = null
   const looks = (): Promise<Pdf> => {
     opened ??= openPdf(bytes, options.password)
@@ -142,16 +169,29 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
-  const readIfFast = async (pageNumber: number): Promise<PageResult | null> =>
-    readLayer(layers, pageNumber, options.ocrMode === 'local')
-  const readPage: ReadPageByNumber = async (pageNumber) =>
-    (await readIfFast(pageNumber)) ??
-    (await readScan(layers, pageNumber, options)) ??
-    readLayer(layers, pageNumber) ??
-    (await withPdfPage(looks, pageNumber, (page) => readDrawing(page, options)))
+  const signs = findSigns(bytes)
+  const readFacts = createFactsReader(signs, looks)
+  const openLayer = async (n: number): Promise<TextPage | null> => layers?.page(n, await readFacts(n)) ?? null
+  const addTexts = <T extends ReadPage | null>(page: T, n: number): T | ReadPage =>
+    page && addMissingTexts(page, listMissingTexts(layers, n))
+  const readIfFast = async (n: number): Promise<PageResult | null> =>
+    addTexts(readLayer(await openLayer(n), options.ocrMode === 'local'), n)
+  const readPage: ReadPageByNumber = async (n) =>
+    (await readIfFast(n)) ??
+    addTexts(
+      await orUnread(
+        async () =>
+          (await readScan(await openLayer(n), options)) ??
+          readLayer(await openLayer(n)) ??
+          (await withPdfPage(looks, n, (page) => readDrawing(page, options))),
+      ),
+      n,
+    )
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
-  return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast })
+  const mayHaveFiles = layers === null || layers.hasFiles || signs.hasFileAnnotations
+  const attachments = mayHaveFiles ? await listFiles(looks) : []
+  return createPageReader(pageCount, readPage, { unpackedBytes: size, attachments, close, draw, readIfFast })
 }
 
 // A lower bound. Each page needs a dictionary and a cross-reference entry, and identical pages compress to six bytes
@@ -188,10 +228,38 @@ async function withPdfPage<T>(
   }
 }
 
+// Limit of files, as for mails.
+const MAX_FILES = 1000
+
+/** Lists the files that a PDF carries; none if pdfjs cannot read it. */
+async function listFiles(looks: () => Promise<Pdf>): Promise<AttachedFile[]> {
+  const files = await looks()
+    .then((pdf) => pdf.files())
+    .catch(() => [])
+  return files.slice(0, MAX_FILES).map((file) => ({ ...file, mediaType: '' }))
+}
+
+const orUnread = (read: () => Promise<ReadPage>): Promise<ReadPage> => read().catch(toUnreadPage)
+
+/** Returns texts that belong to a page, but that its image does not show: remarks, and forms that viewers build. */
+function listMissingTexts(layers: TextLayer | null, pageNumber: number): readonly string[] {
+  if (layers === null) return []
+  return [...(pageNumber === 1 ? [layers.form] : []), ...layers.remarks(pageNumber)]
+}
+
+/** Adds texts that a page lacks, each as a paragraph. They make a page without words a page that is read. */
+function addMissingTexts(page: ReadPage, texts: readonly string[]): ReadPage {
+  const bare = (text: string): string => text.replace(/\s+/g, '')
+  const present = bare(page.text)
+  const missing = [...new Set(texts)].filter((text) => bare(text) !== '' && !present.includes(bare(text)))
+  if (missing.length === 0 || page.forModel === true) return page
+  const { text } = cleanText([page.text, ...missing].filter((part) => part !== '').join('\n\n'))
+  return page.status === 'read' ? { ...page, text } : { ...page, text, status: 'read', method: 'text_layer' }
+}
+
 /** Reads a page's text layer; null if it has none. With `doubted`, a short or poor layer over a scan is left to OCR. */
-function readLayer(layers: TextLayer | null, pageNumber: number, doubted = false): PageResult | null {
-  const page = layers?.page(pageNumber)
-  if (!page) return null
+function readLayer(page: TextPage | null, doubted = false): PageResult | null {
+  if (page === null) return null
   try {
     const text = page.text(MAX_CHARACTERS)
     if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
@@ -215,13 +283,9 @@ const MIN_STAMP_RATIO = 1.5
 const MIN_POOR_LAYER_RATIO = 0.8
 
 /** Reads a scanned page with local OCR; null if pdfjs must draw the page or OCR is not local. */
-async function readScan(
-  layers: TextLayer | null,
-  pageNumber: number,
-  options: OpenOptions,
-): Promise<PageResult | null> {
+async function readScan(page: TextPage | null, options: OpenOptions): Promise<PageResult | null> {
   if (options.ocrMode !== 'local') return null
-  const scan = drawScan(layers?.page(pageNumber) ?? null)
+  const scan = drawScan(page)
   // A blank drawing may come from an image that PDFium cannot decode. Only pdfjs can detect this.
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
@@ -246,7 +310,6 @@ function drawScan(page: TextPage | null): DrawnScan | null {
     if (text === null || (text !== '' && !isOverScan(page, text))) return null
     const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
     const dpi = fitDpi(page.width, page.height, wanted)
-    if (!dpi) return null
     const { width, height } = toPixelSize(page.width, page.height, dpi)
     const grey = page.grey(width, height, scan.isColoured)
     return grey && { grey, image: describeUndrawnImage(page.width, page.height), text }
@@ -255,31 +318,28 @@ function drawScan(page: TextPage | null): DrawnScan | null {
   }
 }
 
-/**
- * Describes a page image without drawing it; null if the page is too large. Most images are never requested, and
- * drawing takes forty times the time of reading.
- */
+/** Describes a page image without drawing it: most are never requested, and drawing takes forty times as long. */
 function describeUndrawnImage(width: number, height: number): PageResult['image'] {
-  const dpi = fitDpi(width, height, IMAGE_DPI)
-  return dpi === null ? null : { png: null, ...toPixelSize(width, height, dpi) }
+  return { png: null, ...toPixelSize(width, height, fitDpi(width, height, IMAGE_DPI)) }
 }
 
 /** Draws a page and reads the drawing with OCR. */
 async function readDrawing(page: PdfPage, options: OpenOptions): Promise<ReadPage> {
   const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
-  if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
+  const image = describeUndrawnImage(page.width, page.height)
+  if (dpi < MIN_LEGIBLE_DPI)
+    return { ...toUnreadPage(new Unreadable('The page is too large for OCR and has no text layer')), image }
   // Local OCR gets a finer image. A model gets the stored image.
-  const drawnDpi = options.ocrMode === 'local' ? (fitDpi(page.width, page.height, VISION_DPI) ?? dpi) : dpi
+  const drawnDpi = options.ocrMode === 'local' ? fitDpi(page.width, page.height, VISION_DPI) : dpi
   const canvas = await page.draw(drawnDpi)
   const grey = canvasToGrey(canvas)
-  const kept = options.ocrMode === 'model' ? canvas : describeUndrawnImage(page.width, page.height)
+  const kept = options.ocrMode === 'model' ? canvas : image
   if (kept !== canvas) releaseCanvas(canvas)
   return readPixels(grey, kept, options, { isIncomplete: () => page.isIncomplete() })
 }
 
 async function drawPage(page: PdfPage): Promise<PageImage | null> {
   const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
-  if (!dpi) return null
   const canvas = await page.draw(dpi)
   return toPng(canvas).finally(() => releaseCanvas(canvas))
 }

@@ -57,11 +57,18 @@ export async function draw(page: number): Promise<Work['document.draw']['answer'
   }
 }
 
-export function copyAttachmentPiece({ index, at }: Work['document.attachment']['request']): Uint8Array {
-  return copyPiece(reader!.attachments[index]!.bytes, at)
+let attachment: { readonly index: number; readonly bytes: Uint8Array } | null = null
+
+export async function copyAttachmentPiece({
+  index,
+  at,
+}: Work['document.attachment']['request']): Promise<Uint8Array> {
+  if (attachment?.index !== index) attachment = { index, bytes: await reader!.attachments[index]!.read() }
+  return copyPiece(attachment.bytes, at)
 }
 
 export async function close(): Promise<void> {
+  attachment = null
   await reader?.close()
   reader = null
 }

@@ -8,9 +8,9 @@ import {
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { decodeLatin1 } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
-import { stripNamespacePrefix } from './archive.ts'
 import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText, readTextFile, type TextFile } from './texts.ts'
+import { stripNamespacePrefix } from './xml.ts'
 
 /** Opens text files: plain text, HTML, XML, drawings, calendars, address cards and subtitles. */
 

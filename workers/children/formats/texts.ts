@@ -9,8 +9,12 @@ export interface PagedText {
   readonly unpackedBytes?: number
   /** The encoding of a text file, as in a `charset` parameter; absent for other files. */
   readonly encoding?: string
+  /** True if the document has pictures, which are not read. */
+  readonly hasPictures?: boolean
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
+  /** Returns the reason why the text of a page lacks content; null if it lacks none. */
+  detail?(page: number): string | null
 }
 
 // Decoding this many bytes takes less than a second.
@@ -49,11 +53,11 @@ export function readTextFile(bytes: Uint8Array, hints: TextHints): TextFile {
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
 export function createPagedText(
   pages: readonly string[],
-  archive?: { readonly unpackedBytes: number },
+  archive?: { readonly unpackedBytes: number; readonly hasPictures: boolean },
 ): PagedText {
   return {
     pageCount: Math.max(1, pages.length),
-    ...(archive && { unpackedBytes: archive.unpackedBytes }),
+    ...(archive && { unpackedBytes: archive.unpackedBytes, hasPictures: archive.hasPictures }),
     text: (page) => pages[page - 1] ?? '',
   }
 }
@@ -64,6 +68,8 @@ export class PageCollector {
   #page = ''
   // Cached: reading the end of the page string would flatten the string, and thus copy the whole page for each line.
   #isLineEnd = true
+  // Characters of the text before the body, such as headers. It never makes a page of its own.
+  #lead = 0
 
   /** True if the page accepts no more text. It then exceeds the limit, so that `cleanText` reports the truncation. */
   get isFull(): boolean {
@@ -76,6 +82,11 @@ export class PageCollector {
     this.#isLineEnd = text.endsWith('\n')
   }
 
+  /** Ends the text before the body, such as headers: it belongs to the first page. */
+  endLead(): void {
+    this.#lead = this.#page.length
+  }
+
   /** Ends the current line, unless it is empty. */
   endLine(): void {
     if (!this.#isLineEnd) this.add('\n')
@@ -83,6 +94,12 @@ export class PageCollector {
 
   /** Ends the current page, unless it is empty: writers mark the same break in several ways. */
   endPage(): void {
+    if (this.#lead > 0 && this.#page.slice(this.#lead).trim() === '') return
+    this.#lead = 0
+    this.#keepPage()
+  }
+
+  #keepPage(): void {
     const page = removeExtraSpace(this.#page)
     if (page !== '') this.#pages.push(page)
     this.#page = ''
@@ -91,7 +108,7 @@ export class PageCollector {
 
   /** Ends the last page and returns all pages. */
   end(): readonly string[] {
-    this.endPage()
+    this.#keepPage()
     return this.#pages
   }
 }
@@ -103,3 +120,11 @@ const removeExtraSpace = (text: string): string =>
     .replace(/(?<![ \t])[ \t]+\n/g, '\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
+
+/** Returns a number with 15 significant digits, and any other text unchanged. */
+export function toShownNumber(value: number | string): string {
+  const number = Number(value)
+  return value === '' || !Number.isFinite(number)
+    ? String(value).trim()
+    : String(Number(number.toPrecision(15)))
+}

@@ -1,5 +1,10 @@
 /** Reads documents page by page, in several child processes concurrently. */
-import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import {
+  type AttachmentInfo,
+  AttachmentUnreadable,
+  type PageReader,
+  type PageResult,
+} from '../../../tasks/context.ts'
 import { createUnreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import type { ReadPage } from '../../children/work.ts'
@@ -126,6 +131,11 @@ class DocumentReader implements PageReader {
         if (!isWhole) yield piece
         at += piece.length
       }
+    } catch (error) {
+      if (!(error instanceof ChildLost)) throw error
+      throw new AttachmentUnreadable(`Unpacking the attachment ${error.reason(this.#limits)}`, {
+        cause: error,
+      })
     } finally {
       // Keep the child for the next attachment, which also needs the open document.
       if (isWhole) this.#children.keepUnlessDue(child)

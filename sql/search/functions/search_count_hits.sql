@@ -3,5 +3,7 @@ create or replace function search_count_hits(words tsquery) returns bigint langu
   select count(*) from (
     (select from document d where owned_vector(d.owner_id, d.search) @@ words and d.deleted_at is null limit 50)
     union all
-    (select from document_page p where owned_vector(p.owner_id, p.search) @@ words limit 50)) found
+    (select from document_page p where owned_vector(p.owner_id, p.search) @@ words limit 50)
+    union all
+    (select from document_page_part p where owned_vector(p.owner_id, p.search) @@ words limit 50)) found
 $$;

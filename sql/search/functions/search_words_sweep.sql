@@ -20,15 +20,19 @@ begin
   if pass.started_at is null then return; end if;
   with text as materialized (
     select * from (
-      (select d.id as document_id, 0 as page_number, case when d.deleted_at is null then d.search end as search from document d
+      (select d.id as document_id, 0 as page_number, d.owner_id, case when d.deleted_at is null then d.search end as search from document d
         where d.id > pass.document_id order by d.id limit batch_size)
       union all
-      (select p.document_id, p.page_number, p.search from document_page p
+      (select p.document_id, p.page_number, p.owner_id, p.search from document_page p
         where (p.document_id, p.page_number) > (pass.document_id, pass.page_number)
         order by p.document_id, p.page_number limit batch_size)
     ) texts order by document_id, page_number limit batch_size
   ), marked as materialized (
-    select search_words_store(array(select search from text where search is not null))
+    select search_words_store(array_agg(owner_id), array_agg(search)) from (
+      select owner_id, search from text where search is not null
+      union all
+      select p.owner_id, p.search from text cross join lateral (
+        select * from document_page_part part where part.document_id = text.document_id and part.page_number = text.page_number offset 0) p) every
   )
   select count(*), (array_agg(document_id order by document_id desc, page_number desc))[1],
     (array_agg(page_number order by document_id desc, page_number desc))[1]
@@ -38,8 +42,8 @@ begin
   end if;
   if looked = batch_size then return; end if;
   -- Rechecks `seen_at`, because a concurrent transaction may have marked the row meanwhile.
-  delete from search_word where seen_at < pass.started_at - kept and word = any(array(
-    select word from search_word where seen_at < pass.started_at - kept order by seen_at limit batch_size));
+  delete from search_word where seen_at < pass.started_at - kept and ctid = any(array(
+    select ctid from search_word where seen_at < pass.started_at - kept order by seen_at limit batch_size for update));
   get diagnostics gone = row_count;
   looked := looked + gone;
   if gone < batch_size then delete from search_pass; end if;

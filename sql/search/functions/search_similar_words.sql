@@ -1,8 +1,9 @@
--- Finds words that differ from a long one by one edit: a letter replaced, added, removed, or swapped with its
+-- Finds an owner's words that differ from a long one by one edit: a letter replaced, added, removed, or swapped with its
 -- neighbour. At least one half of the word has no error, so candidates share its beginning or its end.
-create or replace function search_similar_words(term text) returns setof text language sql stable as $$
+create or replace function search_similar_words(owner integer, term text) returns setof text language sql stable as $$
   select word from search_word
-  where (word like left(term, (length(term) - 1) / 2) || '%' or word like '%' || right(term, (length(term) - 1) / 2))
+  where owner_id = coalesce(owner, 0)
+    and (word like left(term, (length(term) - 1) / 2) || '%' or word like '%' || right(term, (length(term) - 1) / 2))
     and length(word) between length(term) - 1 and length(term) + 1
     -- The concatenation bypasses the index, which would run one scan per pattern.
     and (word || '') like any(array(
