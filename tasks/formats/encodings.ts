@@ -59,7 +59,7 @@ export function findUnmarkedUtf16(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | 
   if (sample.length < 4 || !sample.includes(0)) return null
   const little = countAscii(sample, 'utf-16le')
   const big = countAscii(sample, 'utf-16be')
-  if (little === big) return null
+  if (little === big || Math.max(little, big) === 0) return null
   return little > big ? 'utf-16le' : 'utf-16be'
 }
 
