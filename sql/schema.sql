@@ -4,27 +4,6 @@ create extension pg_trgm;
 
 create extension unaccent;
 
-create text search configuration folded (parser = "default");
-alter text search configuration folded add mapping for asciihword with unaccent, simple;
-alter text search configuration folded add mapping for asciiword with unaccent, simple;
-alter text search configuration folded add mapping for email with simple;
-alter text search configuration folded add mapping for file with simple;
-alter text search configuration folded add mapping for "float" with simple;
-alter text search configuration folded add mapping for host with simple;
-alter text search configuration folded add mapping for hword with unaccent, simple;
-alter text search configuration folded add mapping for hword_asciipart with unaccent, simple;
-alter text search configuration folded add mapping for hword_numpart with simple;
-alter text search configuration folded add mapping for hword_part with unaccent, simple;
-alter text search configuration folded add mapping for "int" with simple;
-alter text search configuration folded add mapping for numhword with simple;
-alter text search configuration folded add mapping for numword with simple;
-alter text search configuration folded add mapping for sfloat with simple;
-alter text search configuration folded add mapping for uint with simple;
-alter text search configuration folded add mapping for url with simple;
-alter text search configuration folded add mapping for url_path with simple;
-alter text search configuration folded add mapping for version with simple;
-alter text search configuration folded add mapping for word with unaccent, simple;
-
 create table account (
   id integer not null generated always as identity,
   email text,
@@ -504,6 +483,8 @@ create table document (
   attachments_due boolean not null default false,
   day date not null generated always as (COALESCE(document_date, ((received_at AT TIME ZONE 'utc'::text))::date)),
   sealed_password text,
+  encoding text,
+  given_encoding text,
   tags text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone,
@@ -552,6 +533,17 @@ create table document_page (
   constraint document_page_status_check CHECK ((status = ANY (ARRAY['read'::text, 'unread'::text])))
 ) with (autovacuum_vacuum_insert_scale_factor=0.02);
 
+create table document_page_part (
+  document_id bigint not null,
+  page_number integer not null,
+  part integer not null,
+  owner_id integer,
+  search tsvector not null,
+  constraint document_page_part_pkey PRIMARY KEY (document_id, page_number, part),
+  constraint document_page_part_document_id_fkey FOREIGN KEY (document_id, page_number) REFERENCES document_page(document_id, page_number) ON DELETE CASCADE,
+  constraint document_page_part_part_check CHECK ((part > 0))
+) with (autovacuum_vacuum_insert_scale_factor=0.02);
+
 create table document_sum (
   id bigint not null generated always as identity,
   owner_id integer not null,
@@ -568,6 +560,8 @@ create table document_tag (
   kind text not null,
   day date not null,
   title text not null,
+  byte_size bigint not null,
+  page_count integer not null,
   superseded boolean not null,
   constraint document_tag_pkey PRIMARY KEY (document_id, label),
   constraint document_tag_document_id_fkey FOREIGN KEY (document_id) REFERENCES document(id) ON DELETE CASCADE
@@ -1192,9 +1186,10 @@ create table search_pass (
 );
 
 create table search_word (
+  owner_id integer not null,
   word text not null,
   seen_at timestamp with time zone not null default now(),
-  constraint search_word_pkey PRIMARY KEY (word)
+  constraint search_word_pkey PRIMARY KEY (owner_id, word)
 );
 
 create table session (
@@ -1527,6 +1522,8 @@ CREATE INDEX comms_suppression_created_at_idx ON public.comms_suppression USING 
 
 CREATE INDEX document_attached_to_id_idx ON public.document USING btree (attached_to_id) WHERE (attached_to_id IS NOT NULL);
 
+CREATE INDEX document_byte_size_idx ON public.document USING btree (owner_id, byte_size, id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX document_collected_idx ON public.document USING btree (deleted_at) WHERE (pruned_at IS NOT NULL);
 
 CREATE INDEX document_day_idx ON public.document USING btree (owner_id, day, id) INCLUDE (superseded_by_id) WHERE (deleted_at IS NULL);
@@ -1543,6 +1540,8 @@ CREATE INDEX document_owner_id_idx ON public.document USING btree (owner_id, id 
 
 CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree (owner_id, sha256) NULLS NOT DISTINCT WHERE (deleted_at IS NULL);
 
+CREATE INDEX document_page_count_idx ON public.document USING btree (owner_id, COALESCE(page_count, 0), id) WHERE (deleted_at IS NULL);
+
 CREATE INDEX document_search_idx ON public.document USING gin (owned_vector(owner_id, search)) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
@@ -1555,11 +1554,17 @@ CREATE INDEX document_title_idx ON public.document USING btree (owner_id, lower(
 
 CREATE INDEX document_page_search_idx ON public.document_page USING gin (owned_vector(owner_id, search));
 
+CREATE INDEX document_page_part_search_idx ON public.document_page_part USING gin (owned_vector(owner_id, search));
+
 CREATE INDEX document_sum_owner_id_idx ON public.document_sum USING btree (owner_id);
+
+CREATE INDEX document_tag_byte_size_idx ON public.document_tag USING btree (owner_id, label, byte_size, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_day_idx ON public.document_tag USING btree (owner_id, label, day, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_owner_id_idx ON public.document_tag USING btree (owner_id, label, document_id) INCLUDE (kind, superseded);
+
+CREATE INDEX document_tag_page_count_idx ON public.document_tag USING btree (owner_id, label, page_count, document_id) INCLUDE (kind, superseded);
 
 CREATE INDEX document_tag_title_idx ON public.document_tag USING btree (owner_id, label, title, document_id) INCLUDE (kind, superseded);
 
@@ -1723,7 +1728,7 @@ CREATE UNIQUE INDEX search_pass_single_key ON public.search_pass USING btree ((t
 
 CREATE INDEX search_word_seen_at_idx ON public.search_word USING btree (seen_at);
 
-CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (word gin_trgm_ops);
+CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (owner_id, word gin_trgm_ops);
 
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id, ended_at);
 
@@ -2029,7 +2034,7 @@ CREATE OR REPLACE FUNCTION public.comms_events_apply(events jsonb)
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$8d88a2d81026579712bbd1f79255e79c$function$;
+AS $function$5c77fc96a51bda0f0041b72a404f3ba0$function$;
 
 CREATE OR REPLACE FUNCTION public.comms_events_match(events jsonb)
  RETURNS TABLE(send uuid, provider_id text, status text, provider_status text, error_code text, detail text, event_id text, suppresses text)
@@ -2198,18 +2203,18 @@ AS $function$75a2a16f82348ff0b9d848b0eb452cdb$function$;
 CREATE OR REPLACE FUNCTION public.document_tags_sync()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$d46aa8fab3f588a6fe2ba40e140ed85b$function$;
+AS $function$841924289e4e7d79fda8801fdaefb08d$function$;
 
 CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags text[], document_date date)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$ad8d6dc7805977af65c858d0327771c2$function$;
+AS $function$68d526c3e2ef3b611e98a66f4c51b785$function$;
 
 CREATE OR REPLACE FUNCTION public.document_words_store()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$f57da48ec22273deb08702131b6d3c90$function$;
+AS $function$2544980e9dbceca31c42033cd097ac7d$function$;
 
 CREATE OR REPLACE FUNCTION public.email_change_confirm(digest bytea)
  RETURNS TABLE(account_id integer, side text, outcome text, old_email text, new_email text, session_id uuid)
@@ -2455,12 +2460,6 @@ CREATE OR REPLACE FUNCTION public.job_unlock_deliveries(pools text[])
  LANGUAGE plpgsql
 AS $function$665e777a1995488ffae1073063cd024a$function$;
 
-CREATE OR REPLACE FUNCTION public.join_hyphenated(content text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (content ~ '[-\u00ad\u2010]\n'::text) THEN regexp_replace(content, '([[:alpha:]])[-\u00ad\u2010]\n\s*([[:lower:]])'::text, '\1\2'::text, 'g'::text) ELSE content END;
-
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -2534,13 +2533,13 @@ CREATE OR REPLACE FUNCTION public.owned_query(owner integer, query tsquery)
  RETURNS tsquery
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (regexp_replace((query)::text, '''((?:[^'']|'''')+)'''::text, ((''''::text || owner_prefix(owner)) || '\1'''::text), 'g'::text))::tsquery;
+RETURN (regexp_replace(replace((query)::text, '<->'::text, '&'::text), '''([^'']+)'''::text, ((''''::text || owner_prefix(owner)) || '\1'''::text), 'g'::text))::tsquery;
 
 CREATE OR REPLACE FUNCTION public.owned_vector(owner integer, vector tsvector)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN array_to_tsvector(ARRAY(SELECT (owner_prefix(owned_vector.owner) || "left"(word.word, 500)) FROM unnest(tsvector_to_array(owned_vector.vector)) word(word)));
+RETURN array_to_tsvector(ARRAY(SELECT (owner_prefix(owned_vector.owner) || word.word) FROM unnest(tsvector_to_array(owned_vector.vector)) word(word)));
 
 CREATE OR REPLACE FUNCTION public.owner_prefix(owner integer)
  RETURNS text
@@ -2551,19 +2550,12 @@ RETURN (to_hex(COALESCE(owner, 0)) || ':'::text);
 CREATE OR REPLACE FUNCTION public.page_compute_search()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$57c1c8fc7a48f9d9c8d705343dfdb04f$function$;
+AS $function$d6d7d4062b5d4ffd1aa2a2c0b0b4b210$function$;
 
-CREATE OR REPLACE FUNCTION public.page_vector(content text)
- RETURNS tsvector
+CREATE OR REPLACE FUNCTION public.page_divide()
+ RETURNS trigger
  LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$6e2b1ea5763bc37d7d414c434243a7d5$function$;
-
-CREATE OR REPLACE FUNCTION public.page_words(content text)
- RETURNS tsvector
- LANGUAGE plpgsql
- IMMUTABLE PARALLEL SAFE
-AS $function$e9663fd723067a89876e8c35355280a7$function$;
+AS $function$98ac68044d5cf65102e6417f09f95aef$function$;
 
 CREATE OR REPLACE FUNCTION public.partitions_maintain(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -2773,12 +2765,6 @@ CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  SET enable_seqscan TO 'off'
 AS $function$b4f6e726d1d367560ca71b45bd573544$function$;
 
-CREATE OR REPLACE FUNCTION public.quote_lexeme(word text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN ((''''::text || replace(replace(word, '\'::text, '\\'::text), ''''::text, ''''''::text)) || ''''::text);
-
 CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
  LANGUAGE plpgsql
@@ -2827,55 +2813,172 @@ CREATE OR REPLACE FUNCTION public.request_limit_acquire(name text, subject text,
  LANGUAGE plpgsql
 AS $function$3d6160387cf7efdf900222be8ebf5bac$function$;
 
+CREATE OR REPLACE FUNCTION public.search_any_of(queries tsquery[])
+ RETURNS tsquery
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$6c544222a05318f8ac4f373212d156a1$function$;
+
 CREATE OR REPLACE FUNCTION public.search_count_hits(words tsquery)
  RETURNS bigint
  LANGUAGE sql
  STABLE
-AS $function$3512a142091825e5e133fa3b672db274$function$;
+AS $function$95c2569cac73dfb4aba8fa0addc586fd$function$;
 
 CREATE OR REPLACE FUNCTION public.search_date(year text, month text, day text)
  RETURNS date
  LANGUAGE plpgsql
  IMMUTABLE
-AS $function$49a17ad0d23ce71af2875520369293e5$function$;
+AS $function$f760126e378814c0db992fdcf3258766$function$;
 
-CREATE OR REPLACE FUNCTION public.search_notations(term text)
- RETURNS text[]
+CREATE OR REPLACE FUNCTION public.search_date_query(day date)
+ RETURNS tsquery
+ LANGUAGE sql
+ STABLE
+AS $function$23e06b0c6b257823962c9293b9b78406$function$;
+
+CREATE OR REPLACE FUNCTION public.search_dates(term text)
+ RETURNS date[]
  LANGUAGE plpgsql
  STABLE
-AS $function$26e5f11c64e9ce1795ad51c82c3d9fff$function$;
+AS $function$b199ca953f88c2883188024dd83028a7$function$;
 
-CREATE OR REPLACE FUNCTION public.search_similar_words(term text)
+CREATE OR REPLACE FUNCTION public.search_first_match(vector tsvector, queries tsquery[])
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$2a750ee12b6726a210ff4d41acdfd40d$function$;
+
+CREATE OR REPLACE FUNCTION public.search_fold(content text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$bcd500a772a69b7bbd85c821e5aac52f$function$;
+
+CREATE OR REPLACE FUNCTION public.search_han(number integer)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((CASE WHEN (number >= 20) THEN substr('二三四五六七八九'::text, ((number / 10) - 1), 1) ELSE ''::text END || CASE WHEN (number >= 10) THEN '十'::text ELSE ''::text END) || substr('一二三四五六七八九'::text, NULLIF((number % 10), 0), 1));
+
+CREATE OR REPLACE FUNCTION public.search_has_hyphen(content text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ((strpos(content, '-
+'::text) > 0) OR (strpos(content, '­
+'::text) > 0) OR (strpos(content, '‐
+'::text) > 0));
+
+CREATE OR REPLACE FUNCTION public.search_is_pair(word text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (word ~ (('^['::text || search_pairs()) || ']'::text));
+
+CREATE OR REPLACE FUNCTION public.search_joined(content text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN search_has_hyphen(content) THEN regexp_replace(content, '([^\x01-@\[-`\x7b-\x7f])[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f])'::text, '\1\2'::text, 'g'::text) ELSE content END;
+
+CREATE OR REPLACE FUNCTION public.search_lower(content text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN lower((content COLLATE pg_c_utf8));
+
+CREATE OR REPLACE FUNCTION public.search_months()
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN ARRAY['de gen|de gener|ean|eanair|ene|enero|gen|gener|gennaio|ian|ianuarie|ion|ionawr|jaan|jaanuar|jan|janar|janeiro|jannar|januar|januara|januari|januarie|january|janv|janvaris|janvier|led|leden|ledna|oca|ocak|sausio|sausis|sij|sijecanj|sijecnja|sty|styczen|stycznia|tammi|tammikuu|tammikuuta|urt|urtarrila|xan|xaneiro|yan|yanvar|ιαν|ιανουαριου|нэгдүгээр сар|сту|студзень|студзеня|січ|січень|січня|янв|январь|января|януари|јан|јануар|јануари|қаң|қаңтар|հնվ|հունվար|հունվարի|ינו|ינואר|جنوري|كانون الثاني|يناير|ژانويه|जनवरी|जन॰|जाने|जानेवारी|জানু|জানুয়ারি|ਜਨ|ਜਨਵਰੀ|જાન્યુ|જાન્યુઆરી|ஜன|ஜனவரி|జన|జనవరి|ಜನ|ಜನವರಿ|ജനു|ജനുവരി|දුරුතු|ม ค|มก กร รา าค คม ม|ມ ກ|ມັ ັງ ງກ ກອ ອນ ນ|ဇန န် ်|ဇန န် ်န နဝ ဝါ ါရ ရီ ီ|იან|იანვარი|ጃን|ጃንዋሪ|មក ករ រា ា'::text, 'chw|chwef|chwefror|de febr|de febrer|feabh|feabhra|feb|febbraio|febr|febreiro|febrer|febrero|februar|februara|februari|februarie|februaris|february|fev|fevereiro|fevr|fevral|fevrier|fra|frar|helmi|helmikuu|helmikuuta|lut|lutego|luty|ots|otsaila|peb|pebrero|shk|shkurt|sub|subat|uno|unor|unora|vasario|vasaris|veebr|veebruar|velj|veljaca|veljace|φεβ|φεβρουαριου|ақп|ақпан|лют|лютага|лютий|лютого|люты|феб|фебруар|фев|февр|февраль|февраля|февруари|хоердугаар сар|փետրվար|փետրվարի|փտվ|פבר|פברואר|شباط|فبراير|فروري|فوريه|फ़रवरी|फ़र॰|फेब्रु|फेब्रुअरी|फेब्रुवारी|ফেব|ফেব্রুয়ারি|ਫ਼ਰ|ਫ਼ਰਵਰੀ|ફેબ્રુ|ફેબ્રુઆરી|பிப்|பிப்ரவரி|ఫిబ్ర|ఫిబ్రవరి|ಫೆಬ್ರ|ಫೆಬ್ರವರಿ|ഫെബ്രു|ഫെബ്രുവരി|නවම්|ก พ|กุ ุม มภ ภา าพ พั ัน นธ ธ์ ์|ກ ພ|ກຸ ຸມ ມພ ພາ າ|ဖေ ေ|ဖေ ေဖ ဖေ ော ာ် ်ဝ ဝါ ါရ ရီ ီ|თებ|თებერვალი|ፌብ|ፌብሩዋሪ|កុ ុម ម្ ្ភ ភៈ ៈ'::text, 'bre|brezen|brezna|de marc|kovas|kovo|maalis|maaliskuu|maaliskuuta|maart|mac|machi|mar|marc|marca|march|marcius|marco|marec|maret|mars|marso|mart|marta|martie|marts|martxoa|marz|marzec|marzo|marzu|maw|mawrth|mrt|ozu|ozujak|ozujka|μαρ|μαρτιου|бер|березень|березня|гуравдугаар сар|мар|март|марта|нау|наурыз|сак|сакавік|сакавіка|մարտ|մարտի|մրտ|מרץ|اذار|مارس|مارچ|मार्च|মার্চ|ਮਾਰਚ|માર્ચ|மார்|மார்ச்|మార్చి|ಮಾರ್ಚ್|മാർ|മാർച്ച്|මැදින්|มี ี ค|มี ีน นา าค คม ม|ມ ນ|ມີ ີນ ນາ າ|မတ တ် ်|მარ|მარტი|ማርች|មី ីន នា ា'::text, 'abr|abril|aib|aibrean|api|apirila|apr|aprel|april|aprila|aprile|aprili|aprilie|aprilis|aprill|avr|avril|balandis|balandzio|d abr|d abril|dub|duben|dubna|ebr|ebrill|huhti|huhtikuu|huhtikuuta|kwi|kwiecien|kwietnia|nis|nisan|pri|prill|tra|travanj|travnja|απρ|απριλιου|апр|апрель|апреля|април|дөрөвдүгээр сар|квіт|квітень|квітня|кра|красавік|красавіка|сәу|сәуір|ապր|ապրիլ|ապրիլի|אפר|אפריל|ابريل|اوريل|اپريل|نيسان|अप्रिल|अप्रैल|एप्रि|एप्रिल|এপ্রি|এপ্রিল|ਅਪ੍ਰੈ|ਅਪ੍ਰੈਲ|એપ્રિલ|ஏப்|ஏப்ரல்|ఏప్రి|ఏప్రిల్|ಏಪ್ರಿ|ಏಪ್ರಿಲ್|ഏപ്രി|ഏപ്രിൽ|බක්|เม ม ย|เม มษ ษา าย ยน น|ມ ສ|ເມ ມສ ສາ າ|ဧ|ဧပ ပြ ြီ ီ|აპრ|აპრილი|ኤፕሪ|ኤፕሪል|មេ េស សា ា'::text, 'beal|bealtaine|de maig|geguze|geguzes|kve|kveten|kvetna|mag|maggio|mai|maiatza|maig|maijs|maio|maj|maja|majus|may|mayis|mayo|mei|mej|mejju|svi|svibanj|svibnja|touko|toukokuu|toukokuuta|μαι|μαιου|май|мам|мамыр|мая|мај|тавдугаар сар|трав|травень|травня|մայիս|մայիսի|մյս|מאי|ايار|ماي|مايو|مه|ميي|मई|मे|মে|ਮਈ|મે|மே|మే|ಮೇ|മേയ്|වෙසක්|พ ค|พฤ ฤษ ษภ ภา าค คม ม|ພ ພ|ພຶ ຶດ ດສ ສະ ະພ ພາ າ|မေ ေ|მაი|მაისი|ሜይ|ឧស សភ ភា ា'::text, 'birzelio|birzelis|cerven|cervna|cvn|cze|czerwca|czerwiec|de juny|eka|ekaina|giu|giugno|gun|gunju|haz|haziran|hun|hunyo|iun|iunie|iyn|iyun|juin|jun|juna|june|junho|juni|junie|junij|junijs|junio|junius|juny|juuni|kesa|kesakuu|kesakuuta|lip|lipanj|lipnja|meh|mehefin|meith|meitheamh|qer|qershor|xuno|ιουν|ιουνιου|зургаадугаар сар|июн|июнь|июня|мау|маусым|черв|червень|червня|чэр|чэрвень|чэрвеня|юни|јун|јуни|հնս|հունիս|հունիսի|יוני|جون|حزيران|يونيو|ژوين|जुन|जून|জুন|ਜੂਨ|જૂન|ஜூன்|జూన్|ಜೂನ್|ജൂൺ|පොසොන්|มิ ิ ย|มิ ิถ ถุ ุน นา าย ยน น|ມິ ິ ຖ|ມິ ິຖ ຖຸ ຸນ ນາ າ|ဇွ ွန န် ်|ივნ|ივნისი|ጁን|មិ ិថ ថុ ុន នា ា'::text, 'cervence|cervenec|cvc|de jul|de juliol|gor|gorff|gorffennaf|heina|heinakuu|heinakuuta|hul|hulyo|iuil|iul|iulie|iyl|iyul|juil|juillet|jul|jula|julai|julho|juli|julie|julij|julijs|julio|juliol|julius|july|juuli|korr|korrik|liepa|liepos|lip|lipca|lipiec|lug|luglio|lul|lulju|srp|srpanj|srpnja|tem|temmuz|uzt|uztaila|xul|xullo|ιουλ|ιουλιου|долоодугаар сар|июл|июль|июля|лип|липень|липня|ліп|ліпень|ліпеня|шіл|шілде|юли|јул|јули|հլս|հուլիս|հուլիսի|יולי|تموز|جولايي|يوليو|يوليوز|ژوييه|जुलाई|जुलै|जुल॰|জুল|জুলাই|ਜੁਲਾ|ਜੁਲਾਈ|જુલાઈ|ஜூலை|జులై|ಜುಲೈ|ജൂലൈ|ඇසළ|ก ค|กร รก กฎ ฎา าค คม ม|ກ ລ|ກໍ ໍລ ລະ ະກ ກົ ົດ ດ|ဇူ ူ|ဇူ ူလ လိ ို ုင င် ်|ივლ|ივლისი|ጁላይ|កក ក្ ្ក កដ ដា ា'::text, 'abu|abuztua|ag|ago|agost|agosti|agosto|agu|agust|agustos|agustus|aout|aug|august|augusta|augusti|augusts|augustus|augusztus|avg|avgust|avq|avqust|awst|aww|awwissu|d ag|d agost|elo|elokuu|elokuuta|gush|gusht|kol|kolovoz|kolovoza|lun|lunasa|ogo|ogos|rugpjucio|rugpjutis|sie|sierpien|sierpnia|srp|srpen|srpna|αυγ|αυγουστου|авг|август|августа|жні|жнівень|жніўня|наймдугаар сар|серп|серпень|серпня|там|тамыз|օգոստոս|օգոստոսի|օգս|אוג|אוגוסט|اب|اغسطس|اوت|اگست|غشت|अगस्ट|अगस्त|अग॰|ऑग|ऑगस्ट|আগ|আগস্ট|ਅਗ|ਅਗਸਤ|ઑગસ્ટ|ஆக|ஆகஸ்ட்|ఆగ|ఆగస్టు|ಆಗ|ಆಗಸ್ಟ್|ഓഗ|ഓഗസ്റ്റ്|නිකිණි|ส ค|สิ ิง งห หา าค คม ม|ສ ຫ|ສິ ິງ ງຫ ຫາ າ|ဩ|ဩဂ ဂု ုတ တ် ်|აგვ|აგვისტო|ኦገስ|ኦገስት|សី ីហ ហា ា'::text, 'de set|de setembre|eyl|eylul|ira|iraila|mean fomhair|medi|mfomh|rugsejis|rugsejo|ruj|rujan|rujna|sen|sentabr|sentyabr|sep|sept|septemba|septembar|september|septembra|septembre|septembrie|septembris|septiembre|set|setembre|setembro|settembre|settembru|setyembre|sht|shtator|syys|syyskuu|syyskuuta|szept|szeptember|wrz|wrzesien|wrzesnia|zar|zari|σεπ|σεπτεμβριου|вер|верасень|верасня|вересень|вересня|есдүгээр сар|сент|сентябрь|сентября|сеп|септембар|септември|қыр|қыркүйек|սեպ|սեպտեմբեր|սեպտեմբերի|ספט|ספטמבר|ايلول|سبتمبر|ستمبر|سپتامبر|شتنبر|सप्टें|सप्टेंबर|सितंबर|सित॰|सेप्टेम्बर|সেপ|সেপ্ট|সেপ্টেম্বর|ਸਤੰ|ਸਤੰਬਰ|સપ્ટે|સપ્ટેમ્બર|செப்|செப்டம்பர்|సెప్టెం|సెప్టెంబర్|ಸೆಪ್ಟೆಂ|ಸೆಪ್ಟೆಂಬರ್|സെപ്റ്റം|സെപ്റ്റംബർ|බිනර|ก ย|กั ัน นย ยา าย ยน น|ກ ຍ|ກັ ັນ ນຍ ຍາ າ|စက က် ်|စက က် ်တ တင င် ်ဘ ဘာ ာ|სექ|სექტემბერი|ሴፕቴ|ሴፕቴምበር|កញ ញ្ ្ញ ញា ា'::text, 'd oct|d octubre|deireadh fomhair|dfomh|eki|ekim|hyd|hydref|lis|listopad|listopada|loka|lokakuu|lokakuuta|oct|october|octobre|octombrie|octubre|okt|oktabr|oktoba|oktobar|oktober|oktobra|oktobris|oktoober|oktubre|oktyabr|ott|ottobre|ottubru|out|outubro|paz|pazdziernik|pazdziernika|rij|rijen|rijna|spalio|spalis|tet|tetor|urr|urria|οκτ|οκτωβριου|аравдугаар сар|жовт|жовтень|жовтня|кас|кастрычнік|кастрычніка|окт|октобар|октомври|октябрь|октября|қаз|қазан|հոկ|հոկտեմբեր|հոկտեմբերի|אוק|אוקטובר|اكتبر|اكتوبر|تشرين الاول|अक्टूबर|अक्टू॰|अक्टोबर|ऑक्टो|ऑक्टोबर|অক্টো|অক্টোবর|ਅਕਤੂ|ਅਕਤੂਬਰ|ઑક્ટો|ઑક્ટોબર|அக்|அக்டோபர்|అక్టో|అక్టోబర్|ಅಕ್ಟೋ|ಅಕ್ಟೋಬರ್|ഒക്ടോ|ഒക്ടോബർ|වප්|ต ค|ตุ ุล ลา าค คม ม|ຕ ລ|ຕຸ ຸລ ລາ າ|အေ ော ာက က် ်|အေ ော ာက က် ်တ တိ ို ုဘ ဘာ ာ|ოქტ|ოქტომბერი|ኦክቶ|ኦክቶበር|តុ ុល លា ា'::text, 'aza|azaroa|de nov|de novembre|kas|kasim|lapkricio|lapkritis|lis|listopad|listopada|listopadu|marras|marraskuu|marraskuuta|nen|nentor|nob|nobyembre|noiembrie|nov|novemba|novembar|november|novembra|novembre|novembris|novembro|novembru|noviembre|noy|noyabr|samh|samhain|stu|studeni|studenoga|tach|tachwedd|νοε|νοεμβριου|арван нэгдүгээр сар|лист|листопад|листопада|ліс|лістапад|лістапада|нов|новембар|ное|ноември|нояб|ноябрь|ноября|қар|қараша|նոյ|նոյեմբեր|նոյեմբերի|נוב|נובמבר|تشرين الثاني|نوامبر|نوفمبر|نومبر|نونبر|नवंबर|नव॰|नोभेम्बर|नोव्हें|नोव्हेंबर|নভে|নভেম্বর|ਨਵੰ|ਨਵੰਬਰ|નવે|નવેમ્બર|நவ|நவம்பர்|నవం|నవంబర్|ನವೆಂ|ನವೆಂಬರ್|നവം|നവംബർ|ඉල්|พ ย|พฤ ฤศ ศจ จิ ิก กา าย ยน น|ພ ຈ|ພະ ະຈ ຈິ ິກ ກ|နိ ို ု|နိ ို ုဝ ဝင င် ်ဘ ဘာ ာ|ნოე|ნოემბერი|ኖቬም|ኖቬምበር|វិ ិច ច្ ្ឆ ឆិ ិក កា ា'::text, 'abe|abendua|ara|aralik|de des|de desembre|dec|decembar|december|decembra|decembre|decembrie|decembris|decembro|dek|dekabr|des|desemba|desember|desembre|dets|detsember|dez|dezember|dezembro|dhj|dhjetor|dic|dicembre|dicembru|diciembre|dis|disember|disyembre|gru|grudnia|grudzien|gruodis|gruodzio|joulu|joulukuu|joulukuuta|noll|nollaig|pro|prosinac|prosinca|prosince|prosinec|rhag|rhagfyr|δεκ|δεκεμβριου|арван хоердугаар сар|груд|грудень|грудня|дек|декабрь|декабря|декември|дец|децембар|жел|желтоқсан|сне|снежань|снежня|դեկ|դեկտեմբեր|դեկտեմբերի|דצמ|דצמבר|دجنبر|دسامبر|دسمبر|ديسمبر|كانون الاول|डिसें|डिसेंबर|डिसेम्बर|दिसंबर|दिस॰|ডিসে|ডিসেম্বর|ਦਸੰ|ਦਸੰਬਰ|ડિસે|ડિસેમ્બર|டிச|டிசம்பர்|డిసెం|డిసెంబర్|ಡಿಸೆಂ|ಡಿಸೆಂಬರ್|ഡിസം|ഡിസംബർ|උඳුවප්|ธ ค|ธั ัน นว วา าค คม ม|ທ ວ|ທັ ັນ ນວ ວາ າ|ဒီ ီ|ဒီ ီဇ ဇင င် ်ဘ ဘာ ာ|დეკ|დეკემბერი|ዲሴም|ዲሴምበር|ធ្ ្ន នូ ូ'::text];
+
+CREATE OR REPLACE FUNCTION public.search_number(term text)
+ RETURNS TABLE(words text[])
+ LANGUAGE plpgsql
+ IMMUTABLE ROWS 2
+AS $function$faac0b4169234b9d174c3005af01b293$function$;
+
+CREATE OR REPLACE FUNCTION public.search_pairs()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN '\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff'::text;
+
+CREATE OR REPLACE FUNCTION public.search_phrase(words text[], is_prefix boolean)
+ RETURNS tsquery
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$577b84e230cf93f638ddb0ef5c74c72b$function$;
+
+CREATE OR REPLACE FUNCTION public.search_separators()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN '\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u055a-\u055f\u0589\u05be\u05c0\u05c3\u05f3\u05f4\u060c\u061b\u061f\u066a-\u066d\u06d4\u0964\u0965\u0e3f\u0e4f\u0e5a\u0e5b\u0f04-\u0f14\u104a-\u104f\u1361-\u1368\u17d4-\u17da\u2000-\u2029\u202f-\u205f\u20a0-\u20cf\u2100-\u214f\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\ue000-\uf8ff\ufe00-\ufe1f\uff00-\uffff\U0001f000-\U0001faff'::text;
+
+CREATE OR REPLACE FUNCTION public.search_similar_words(owner integer, term text)
  RETURNS SETOF text
  LANGUAGE sql
  STABLE
-AS $function$eebd8a13ec54b0f77a8249a56a043c0e$function$;
+AS $function$7b249c17c89e37f6ab71e434cc04501a$function$;
+
+CREATE OR REPLACE FUNCTION public.search_snippet(content text, part integer, vector tsvector, queries tsquery[])
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$85cdccd852d1fdadfa42ca3bf386e795$function$;
+
+CREATE OR REPLACE FUNCTION public.search_spellings(content text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (CASE WHEN search_has_hyphen(content) THEN COALESCE((SELECT string_agg(('  '::text || search_text(((divided.divided[1] || ' '::text) || divided.divided[2]))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)'::text, 'g'::text) divided(divided)), ''::text) ELSE ''::text END || CASE WHEN (content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(regexp_replace(grouped.grouped[1], '[^A-Za-z0-9]'::text, ''::text, 'g'::text))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])'::text, 'g'::text) grouped(grouped)), ''::text) ELSE ''::text END);
+
+CREATE OR REPLACE FUNCTION public.search_stems(owner integer, term text)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE
+AS $function$93ea1433ae0084274252864178ba609b$function$;
 
 CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, query text)
- RETURNS TABLE(n integer, negated boolean, is_phrase boolean, exact tsquery, wide tsquery, words tsquery)
+ RETURNS TABLE(n integer, negated boolean, is_phrase boolean, is_partial boolean, exact tsquery, wide tsquery, words tsquery)
  LANGUAGE plpgsql
  STABLE ROWS 3
-AS $function$61e96f92e1dcfab7e9f407fc6beda178$function$;
+AS $function$f9ac39003174484e907651c89c33468d$function$;
 
-CREATE OR REPLACE FUNCTION public.search_words_store(vectors tsvector[])
+CREATE OR REPLACE FUNCTION public.search_text(content text)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE PARALLEL SAFE
+AS $function$54065d7c3faecbce274a8e727843ad2d$function$;
+
+CREATE OR REPLACE FUNCTION public.search_vector(content text)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (COALESCE((SELECT string_agg((("left"(given.word, 100) || ':'::text) || given.n), ' '::text) AS string_agg FROM unnest(string_to_array((search_text(search_joined(search_vector.content)) || search_spellings(search_vector.content)), ' '::text)) WITH ORDINALITY given(word, n) WHERE ((given.word <> ''::text) AND (given.n <= 16383))), ''::text))::tsvector;
+
+CREATE OR REPLACE FUNCTION public.search_words(content text)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN string_to_array(rtrim(search_text(content)), ' '::text);
+
+CREATE OR REPLACE FUNCTION public.search_words_store(owners integer[], vectors tsvector[])
  RETURNS void
  LANGUAGE sql
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$2c09287ffdd88ce0afdb95afc16aa86d$function$;
+AS $function$1d9a7669bb8837ba8164a5c8a45eccdf$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, batch_size integer, OUT looked integer, OUT gone integer)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
-AS $function$29cf2a53791a9fb1e6c6b366377d6989$function$;
-
-CREATE OR REPLACE FUNCTION public.separate_words(content text, separator text)
- RETURNS text
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN (content ~ '[^\x01-\x7f]'::text) THEN regexp_replace(translate(content, '‐‑−­'::text, '---'::text), '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])'::text, separator, 'g'::text) ELSE content END;
+AS $function$ec6d177c5222fb8ca28631ed62dd66d9$function$;
 
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
@@ -3107,7 +3210,7 @@ CREATE TRIGGER document_tag_count_update AFTER UPDATE ON public.document REFEREN
 
 CREATE TRIGGER document_tags_sync_insert AFTER INSERT ON public.document FOR EACH ROW WHEN ((new.tags <> '{}'::text[])) EXECUTE FUNCTION document_tags_sync();
 
-CREATE TRIGGER document_tags_sync_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tags_sync();
+CREATE TRIGGER document_tags_sync_update AFTER UPDATE ON public.document FOR EACH ROW WHEN ((((old.tags <> '{}'::text[]) OR (new.tags <> '{}'::text[])) AND (((((((((old.tags IS DISTINCT FROM new.tags) OR (old.owner_id IS DISTINCT FROM new.owner_id)) OR (old.kind IS DISTINCT FROM new.kind)) OR (old.day IS DISTINCT FROM new.day)) OR (old.title IS DISTINCT FROM new.title)) OR (old.byte_size IS DISTINCT FROM new.byte_size)) OR (old.page_count IS DISTINCT FROM new.page_count)) OR ((old.superseded_by_id IS NULL) IS DISTINCT FROM (new.superseded_by_id IS NULL))) OR (old.deleted_at IS DISTINCT FROM new.deleted_at)))) EXECUTE FUNCTION document_tags_sync();
 
 CREATE TRIGGER search_words_inserted AFTER INSERT ON public.document REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION document_words_store();
 
@@ -3116,6 +3219,10 @@ CREATE TRIGGER search_words_updated AFTER UPDATE ON public.document REFERENCING 
 CREATE TRIGGER page_compute_search_insert BEFORE INSERT ON public.document_page FOR EACH ROW WHEN ((new.search IS NULL)) EXECUTE FUNCTION page_compute_search();
 
 CREATE TRIGGER page_compute_search_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_compute_search();
+
+CREATE TRIGGER page_divide_insert AFTER INSERT ON public.document_page FOR EACH ROW WHEN ((length(new.text) > 16000)) EXECUTE FUNCTION page_divide();
+
+CREATE TRIGGER page_divide_update AFTER UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((new.text <> old.text) AND ((length(new.text) > 16000) OR (length(old.text) > 16000)))) EXECUTE FUNCTION page_divide();
 
 CREATE TRIGGER job_delete_traces AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_delete_traces();
 

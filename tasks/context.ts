@@ -133,6 +133,11 @@ export interface AttachmentInfo {
   readonly mediaType: string
 }
 
+/** An attachment that cannot be unpacked within the limits. */
+export class AttachmentUnreadable extends Error {
+  override name = 'AttachmentUnreadable'
+}
+
 /** Options for opening a document. */
 export interface OpenPagesOptions {
   readonly mediaType: string
@@ -140,6 +145,10 @@ export interface OpenPagesOptions {
   readonly password?: string | null
   /** OCR languages such as `deu+fra`; defaults to those of the settings. */
   readonly languages?: string | undefined
+  /** The encoding of a text file that the caller names; null or absent if the bytes must tell it. */
+  readonly encoding?: string | null
+  /** The name of the file, for the reason why it is unread. */
+  readonly fileName?: string
   readonly signal: AbortSignal
 }
 
@@ -154,7 +163,9 @@ export interface PageReader {
   readonly cpuMs: number
   /** True if the document is encrypted and no password opened it. It then has one unread page. */
   readonly isLocked: boolean
-  /** Attachments of an email; empty for other documents. */
+  /** The encoding of a text file, as in a `charset` parameter; null for other documents. */
+  readonly encoding: string | null
+  /** Attachments of an email, or files that a PDF carries. */
   readonly attachments: readonly AttachmentInfo[]
   /**
    * True if the last page that was read had a text layer. Such pages take milliseconds, so callers then request many
@@ -162,7 +173,7 @@ export interface PageReader {
    */
   readonly isFast: boolean
   read(pageNumber: number): Promise<PageResult>
-  /** Streams an attachment, by its index in `attachments`. */
+  /** Streams an attachment, by its index in `attachments`. Throws `AttachmentUnreadable`. */
   readAttachment(index: number): AsyncIterable<Uint8Array>
   close(): Promise<void>
 }

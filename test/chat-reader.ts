@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
+import { getAwakeMs } from './awake.ts'
 import { type Frame, Stream } from './service.ts'
 
 /** Simulates clients that read chat answers, lose their streams and reconnect. */
@@ -36,10 +37,10 @@ const CHAT_PATH = '/api/v1/ai/chat'
 export async function readAnswer(listening: ReadOptions): Promise<AnswerRead> {
   const { ports, random } = listening
   const frames: Frame[] = []
-  const end = Date.now() + (listening.limitMs ?? ANSWER_TIMEOUT_MS)
+  const end = getAwakeMs() + (listening.limitMs ?? ANSWER_TIMEOUT_MS)
   let stopping = false
   for (let opened = 1; ; opened++) {
-    assert.ok(Date.now() < end, `no end after ${opened} streams, the last at ${frames.at(-1)?.id}`)
+    assert.ok(getAwakeMs() < end, `no end after ${opened} streams, the last at ${frames.at(-1)?.id}`)
     const all = ports()
     const port = all[Math.floor(random() * all.length)]
     const stream = port === undefined ? null : await openStream(port, listening, frames)

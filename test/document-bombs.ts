@@ -1,5 +1,16 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
+import { buildTnef } from './envelopes.ts'
+import {
+  createCompound,
+  createDoc,
+  createOffice,
+  createPpt,
+  createSheet,
+  encryptAgile,
+  wordPart,
+} from './office.ts'
+import { buildOutlookFile } from './outlook.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
 import { buildRawPdf, buildStreamObject } from './pdfs.ts'
 import { createZip } from './zip.ts'
@@ -147,8 +158,73 @@ const createDocxBomb = (name: string, unit: string, megabytes: number): Bomb => 
 const MAIL_HEADERS =
   'From: a@example.com\nDate: Sat, 14 Mar 2026 10:00:00 +0000\nContent-Type: multipart/mixed; boundary=b\n\n'
 
+/** Creates an office file. */
+const createOfficeBomb = (name: string, fileName: string, make: () => Buffer): Bomb => ({
+  name,
+  fileName,
+  make,
+})
+
+/** Overwrites all references of a file's allocation table by one to themselves. */
+function createCyclicCompound(): Buffer {
+  const bytes = createCompound({ WordDocument: Buffer.alloc(100_000, 1) })
+  for (let at = 512; at + 4 <= bytes.length; at += 4)
+    if (bytes.readUInt32LE(at) < 1000) bytes.writeUInt32LE(1, at)
+  return bytes
+}
+
+/** Creates a presentation whose first slide consists of containers in containers. */
+function createNestedPpt(levels: number): Buffer {
+  const inner = Buffer.alloc(8 * levels)
+  for (let n = 0; n < levels; n++) {
+    inner.writeUInt16LE(0xf, 8 * n)
+    inner.writeUInt16LE(0xf00d, 8 * n + 2)
+    inner.writeUInt32LE(8 * (levels - n - 1), 8 * n + 4)
+  }
+  return createPpt([['a', inner.toString('latin1')]])
+}
+
+const FORMATS_10000 = `<cellXfs>${'<xf numFmtId="200"/>'.repeat(10_000)}</cellXfs>`
+
+/** Office files whose parts refer to each other, or claim more than they have. */
+const officeBombs: readonly Bomb[] = [
+  createOfficeBomb('a compound file of cycles', 'bomb.doc', createCyclicCompound),
+  createOfficeBomb('a document of two million fields in fields', 'bomb.doc', () =>
+    createDoc({ body: '\x13'.repeat(2_000_000) }),
+  ),
+  createOfficeBomb('200,000 containers in containers', 'bomb.ppt', () => createNestedPpt(200_000)),
+  createOfficeBomb('a password of ten million rounds', 'bomb.docx', () =>
+    encryptAgile(createOffice('docx', wordPart('')), 'x', 10_000_000),
+  ),
+  createOfficeBomb('300,000 cells of a long number format', 'bomb.xlsx', () =>
+    createSheet(`<row>${'<c s="1"><v>1234567.891</v></c>'.repeat(300_000)}</row>`, {
+      formats: `<numFmts><numFmt numFmtId="200" formatCode="${'#,##0.00_);'.repeat(23)}"/></numFmts>${FORMATS_10000}`,
+    }),
+  ),
+  createOfficeBomb('100,000 copies of a shared formula', 'bomb.xlsx', () =>
+    createSheet(
+      `<row><c><f t="shared" si="0">${'A1+'.repeat(10_000)}1</f></c>${'<c><f t="shared" si="0"/></c>'.repeat(100_000)}</row>`,
+    ),
+  ),
+  createOfficeBomb('a million namespaces in namespaces', 'bomb.docx', () =>
+    createOffice('docx', Array.from({ length: 1_000_000 }, (_, n) => `<a xmlns:n${n}="u">`).join('')),
+  ),
+  createOfficeBomb('a million parts in a flat package', 'bomb.xml', () =>
+    Buffer.from(
+      `<?xml version="1.0"?><k:package xmlns:k="http://schemas.microsoft.com/office/2006/xmlPackage">${'<k:part k:name="/a"><k:xmlData><a/></k:xmlData></k:part>'.repeat(1_000_000)}`,
+    ),
+  ),
+  createOfficeBomb('three million notes', 'bomb.rtf', () =>
+    Buffer.from(`{\\rtf1 ${'{\\footnote a}\\page'.repeat(3_000_000)}`),
+  ),
+  createOfficeBomb('binary data that is not there', 'bomb.rtf', () =>
+    Buffer.from(`{\\rtf1 ${'\\bin9999999999 '.repeat(9)}`),
+  ),
+]
+
 /** Documents that decompress to a huge size, never end, or have false headers. */
 export const documentBombs: readonly Bomb[] = [
+  ...officeBombs,
   createPdfBomb('two thousand million pages, without a trailer', () =>
     removeTrailer(createWrongPageCount(2_147_483_647)),
   ),
@@ -165,6 +241,24 @@ export const documentBombs: readonly Bomb[] = [
   createPageBomb('a page of brackets', '[', 60, 1),
   createPageBomb('zeros that are packed five times', '\0', 1000, 5),
   createRawPdfBomb('arrays in arrays', ...PAGE_TREE_OBJECTS, '['.repeat(200_000)),
+  createPdfBomb('a page that carries a file of 1 GB', () =>
+    buildRawPdf([
+      '<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >> >>',
+      ...PAGE_TREE_OBJECTS.slice(1, 3),
+      '<< /Type /Filespec /F (a) /EF << /F 5 0 R >> >>',
+      buildStreamObject(deflateRepeat('\0', 2 ** 30), '/Filter /FlateDecode'),
+    ]),
+  ),
+  createPdfBomb('a page of 20,000 fields on one line', () => {
+    const field = '<< /Type /Annot /Subtype /Widget /FT /Tx /T (a) /V (value) /Rect [9 9 99 20] /F 4 >>'
+    const fields = Array.from({ length: 20_000 }, (_, i) => `${4 + i} 0 R`).join(' ')
+    return buildRawPdf([
+      `<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [${fields}] >> >>`,
+      PAGE_TREE_OBJECTS[1]!,
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Annots [${fields}] >>`,
+      ...Array<string>(20_000).fill(field),
+    ])
+  }),
   { name: '10,000 pages of one strip', fileName: 'bomb.tif', make: () => createOverlappingTiff(10_000) },
   createPngBomb('a picture of 4 thousand million pixels', 65_535, 65_535, 100),
   createPngBomb('a picture of 64 million pixels, all alike', 8_000, 8_000, 8_000 * 8_001),
@@ -208,6 +302,59 @@ export const documentBombs: readonly Bomb[] = [
         (_, n) => `--b${n}\nContent-Type: multipart/mixed; boundary=b${n + 1}\n\n`,
       ).join(''),
   ),
+  createTextBomb('20 million form feeds', 'bomb.txt', () => 'a\f'.repeat(20_000_000)),
+  createTextBomb(
+    'a drawing of 3 million elements in elements',
+    'bomb.svg',
+    () => `<svg>${'<text>a'.repeat(3_000_000)}`,
+  ),
+  createTextBomb(
+    'an address card of 8 million lines in one',
+    'bomb.vcf',
+    () => `BEGIN:VCARD\nNOTE;QUOTED-PRINTABLE:${'=41=\n'.repeat(8_000_000)}`,
+  ),
+  createTextBomb(
+    'a card of 2 million marks',
+    'bomb.vcf',
+    () => `BEGIN:VCARD\n${';QUOTED-PRINTABLE'.repeat(2_000_000)}`,
+  ),
+  createTextBomb('HTML of unfinished declarations', 'bomb.html', () => `<html>${'<meta '.repeat(1_000_000)}`),
+  createTextBomb('HTML of unfinished comments', 'bomb.html', () => `<html>${'<!--'.repeat(1_000_000)}`),
+  createLongTextBomb('letters of no encoding', '\xff\x81a'),
+  createTextBomb('an mbox of a million mails', 'bomb.mbox', () =>
+    'From a Sat Mar 14 10:00:00 2026\nFrom: a@example.com\n\na\n\n'.repeat(1_000_000),
+  ),
+  createTextBomb(
+    'lines that almost separate mails',
+    'bomb.mbox',
+    () => `From a Sat Mar 14 10:00:00 2026\n\n${`\nFrom ${'Sat Mar '.repeat(30)}\n`.repeat(100_000)}`,
+  ),
+  createTextBomb(
+    'signed mails in signed mails',
+    'bomb.eml',
+    () => `${MAIL_HEADERS}--b\nContent-Type: application/pkcs7-mime\n\n${'0\x80'.repeat(20_000_000)}`,
+  ),
+  {
+    name: 'TNEF of two million attachments',
+    fileName: 'winmail.dat',
+    make: () => buildTnef(Array.from({ length: 2_000_000 }, () => [0x00069002, new Uint8Array()] as const)),
+  },
+  {
+    name: 'TNEF properties of four thousand million values',
+    fileName: 'winmail.dat',
+    make: () => buildTnef([[0x00069003, Buffer.from('ffffffff1e100010ffffffff', 'hex')]]),
+  },
+  {
+    name: 'RTF of two thousand million bytes in an Outlook mail',
+    fileName: 'bomb.msg',
+    make: () =>
+      buildOutlookFile({
+        properties: {
+          '0037001F': 'x',
+          '10090102': Buffer.from(`ffffff7fffffff7f${'4c5a4675'}00000000`, 'hex'),
+        },
+      }),
+  },
   createLongTextBomb('newlines', '\n'),
   createLongTextBomb('one letter', 'a'),
 ]

@@ -35,6 +35,7 @@ export interface Answer {
   readonly body: unknown
   /** True if the answer repeats that of an earlier request with the same key. */
   readonly isReplayed?: boolean
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 interface Call {

@@ -24,6 +24,7 @@ export type Fault =
   | 'revoked'
   | 'forbidden'
   | 'busy'
+  | 'paused'
   | 'broken'
   | 'garbage'
   | 'refuse'
@@ -85,6 +86,10 @@ const FAULTS: Readonly<Partial<Record<Fault, Answer>>> = {
     'The provided key rk_test_******1234 lacks the permission',
   ),
   busy: createError(429, 'invalid_request_error', 'Too many requests', { code: 'rate_limit' }),
+  paused: {
+    ...createError(503, 'api_error', 'Under maintenance'),
+    headers: { 'retry-after': '120' },
+  },
   broken: createError(500, 'api_error', 'An unknown error occurred'),
 }
 
@@ -169,11 +174,15 @@ function answerOnce(account: StripeAccount, kept: Map<string, StoredAnswer>, ask
   return answer
 }
 
-function sendAnswer(response: ServerResponse, { status, body, isReplayed = false }: Answer): void {
+function sendAnswer(
+  response: ServerResponse,
+  { status, body, isReplayed = false, headers = {} }: Answer,
+): void {
   if (response.socket?.destroyed) return
   response.writeHead(status, {
     'content-type': 'application/json',
     'request-id': 'req_standin',
+    ...headers,
     ...(isReplayed ? { 'idempotent-replayed': 'true' } : {}),
   })
   response.end(JSON.stringify(body))

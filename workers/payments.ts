@@ -3,7 +3,6 @@ import { storeMissingRights } from '../sql/payments/key.ts'
 import type { Log } from '../tasks/platform/log.ts'
 import { type Periodic, runPeriodically } from '../tasks/platform/periodic.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
-import { listMissingRights } from './providers/payments/rights.ts'
 
 // An operator who adds a right at the provider sees it in the status after this time at the latest.
 const INTERVAL_MS = 600_000
@@ -15,6 +14,7 @@ const INTERVAL_MS = 600_000
 export function watchPaymentKey(db: Database, log: Log, settings: Settings): Periodic {
   let logged = ''
   const check = async (): Promise<void> => {
+    const { listMissingRights } = await import('./providers/payments/rights.ts')
     const missing = await listMissingRights(settings.payments)
     const text = missing.join(', ')
     if (text !== logged) {

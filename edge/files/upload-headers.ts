@@ -1,3 +1,5 @@
+import { removeBidiControls } from '../../tasks/documents/file-name.ts'
+
 /** Headers of a part. Names are lower-case. Values are binary strings with one character per byte. */
 export type PartHeaders = Readonly<Record<string, readonly string[]>>
 
@@ -10,10 +12,14 @@ export function parseDisposition(headers: PartHeaders): {
   if (!/^form-data\s*(;|$)/i.test(text)) return { name: undefined, fileName: undefined }
   const found = parseParameters(text)
   return {
-    name: found.get('name'),
-    fileName: decodeExtended(found.get('filename*')) ?? found.get('filename'),
+    name: decodeFormName(found.get('name')),
+    fileName: decodeExtended(found.get('filename*')) ?? decodeFormName(found.get('filename')),
   }
 }
+
+/** Decodes the characters that browsers escape in names of a form (HTML, 4.10.22.8). */
+const decodeFormName = (name?: string): string | undefined =>
+  name?.replace(/%(22|0D|0A)/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
 /** Returns the media type in lower case without parameters, or undefined if it is missing or malformed. */
 export function parseMediaType(headers: PartHeaders): string | undefined {
@@ -52,11 +58,11 @@ function decodeExtended(value: string | undefined): string | undefined {
   }
 }
 
-/** Returns the base name without control characters, cut to 255 characters. Returns '' if nothing is left. */
+/** Returns the base name without control characters and those of text direction, cut to 255 characters. Returns '' if nothing is left. */
 export function cleanFileName(given = ''): string {
   const base = given.slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
   // Counts code points, so that the limit splits no character.
-  const clean = Array.from(base.replace(/\p{Cc}/gu, '').trim())
+  const clean = Array.from(removeBidiControls(base.replace(/\p{Cc}/gu, '')).trim())
     .slice(0, 255)
     .join('')
   return clean === '.' || clean === '..' ? '' : clean

@@ -17,6 +17,13 @@ export interface StoredUpload<F> {
   readonly mediaType: string
 }
 
+export interface UploadRules<F> {
+  readonly fields: F
+  /** Names of the fields that a form may repeat, whose values are a list. If another field repeats, its last value counts. */
+  readonly repeatable?: readonly string[]
+  readonly maxBytes: number
+}
+
 /**
  * Streams the file of a form into the blob store. Discards the bytes if the upload is rejected. Treats an empty field
  * as absent.
@@ -26,7 +33,7 @@ export interface StoredUpload<F> {
 export async function storeUpload<F extends z.ZodObject>(
   edge: Edge,
   request: EdgeRequest,
-  { fields: schema, maxBytes }: { readonly fields: F; readonly maxBytes: number },
+  { fields: schema, repeatable = [], maxBytes }: UploadRules<F>,
 ): Promise<StoredUpload<z.output<F>>> {
   let blob: UploadedBlob | null = null
   let file: UploadedFile = { fileName: '', mediaType: '' }
@@ -45,7 +52,12 @@ export async function storeUpload<F extends z.ZodObject>(
     }
     const stored: UploadedBlob = blob
     if (stored.byteSize === 0) throw fail('document.empty')
-    const filled = Object.fromEntries([...fields].filter(([, value]) => value !== ''))
+    const filled = Object.fromEntries(
+      [...fields].flatMap(([name, values]) => {
+        const given = repeatable.includes(name) ? values.filter((value) => value !== '') : values.at(-1)!
+        return given.length === 0 ? [] : [[name, given]]
+      }),
+    )
     const given = parsePart(schema, 'body', filled) as z.output<F>
     return { blob: stored, file, fields: given, mediaType: await sniffMediaType(stored.head, file) }
   } catch (error) {

@@ -51,7 +51,7 @@ export interface UploadOptions {
 export async function readMultipart(
   request: EdgeRequest,
   options: UploadOptions,
-): Promise<{ fields: Map<string, string>; hadFile: boolean }> {
+): Promise<{ fields: ReadonlyMap<string, readonly string[]>; hadFile: boolean }> {
   const form = new MultipartParser(parseBoundary(request.header('content-type')), options)
   const limit = options.maxBytes
   try {
@@ -72,7 +72,8 @@ export async function readMultipart(
  * Instead, feed() waits for the file's reader between two chunks.
  */
 class MultipartParser {
-  readonly fields = new Map<string, string>()
+  /** The values of each field, in order. */
+  readonly fields = new Map<string, string[]>()
   hadFile = false
   /** The first failure. Later ones are ignored. */
   failure: { readonly error: unknown } | undefined = undefined
@@ -217,7 +218,9 @@ class MultipartParser {
       if (size > MAX_FIELD_BYTES) this.fail(fail('request.too_large', { limit: MAX_FIELD_BYTES }))
       else chunks.push(chunk)
     })
-    part.on('end', () => this.fields.set(name, Buffer.concat(chunks).toString()))
+    part.on('end', () => {
+      this.fields.set(name, [...(this.fields.get(name) ?? []), Buffer.concat(chunks).toString()])
+    })
   }
 
   private readFile(part: Readable, info: UploadedFile): void {

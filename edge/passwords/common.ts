@@ -9,5 +9,6 @@ const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
   list.filter(({ length }) => length >= MIN_LENGTH).slice(0, MAX_COMMON_PASSWORDS),
 )
 
-/** True if a password is among the most common ones, ignoring case. */
-export const isCommonPassword = (password: string): boolean => COMMON_PASSWORDS.has(password.toLowerCase())
+/** True if a password is among the most common ones. Ignores case, and spaces at both ends. */
+export const isCommonPassword = (password: string): boolean =>
+  COMMON_PASSWORDS.has(password.trim().toLowerCase())

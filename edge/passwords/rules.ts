@@ -32,8 +32,9 @@ export async function findPasswordProblem(
   return countClasses(password) < minClasses ? fail('account.password_simple', { min: minClasses }) : null
 }
 
+/** Removes words, and spaces at both ends, which do not count towards the length. */
 function removeWords(password: string, words: readonly string[]): string {
-  let rest = password.toLowerCase()
+  let rest = password.trim().toLowerCase()
   for (const word of words) if (word.length >= MIN_WORD_LENGTH) rest = rest.replaceAll(word, '')
   return rest
 }

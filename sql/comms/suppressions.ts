@@ -44,6 +44,16 @@ export const suppressOptedOut = (number: string, sendId: string): Query<unknown>
     values ('sms', ${number}, 'opted_out', ${sendId}::uuid)
     on conflict on constraint comms_suppression_pkey do nothing`
 
+/**
+ * Suppresses the number of a text message that the provider accepted, and failed later because the owner has opted out.
+ */
+export const suppressOptedOutRecipient = (providerId: string): Query<unknown> =>
+  sql.type(noRows)`
+    insert into comms_suppression (channel, address, reason, send_id)
+    select 'sms', recipients[1], 'opted_out', id from comms_send
+    where channel = 'sms' and provider_id = ${providerId}
+    on conflict on constraint comms_suppression_pkey do nothing`
+
 const Lifted = z.object({ address: z.string(), streams: z.array(z.enum(SEND_STREAMS)) })
 
 /** Lifts the suppression of an address in a stream, or in all (null); no row if the address is not suppressed. */

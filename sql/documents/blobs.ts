@@ -31,6 +31,7 @@ const DocumentContent = z.object({
   upload_id: z.string().nullable(),
   byte_size: z.number(),
   media_type: z.string(),
+  encoding: z.string().nullable(),
   title: z.string(),
   sha256: z.string(),
 })
@@ -39,7 +40,7 @@ export type DocumentContent = z.output<typeof DocumentContent>
 /** Finds the location and metadata of a document's bytes. The location is null if the bytes are not stored. */
 export const findDocumentContent = (id: number, owner: number | null): Query<DocumentContent> =>
   sql.prepared('document_content', DocumentContent)`
-    select ${LOCATION_COLUMNS}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+    select ${LOCATION_COLUMNS}, d.byte_size, d.media_type, d.encoding, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = ${id} and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 
@@ -49,7 +50,7 @@ export const findDocumentContents = (
   owner: number | null,
 ): Query<DocumentContent & { id: number }> =>
   sql.prepared('document_contents', DocumentContent.extend({ id: z.number() }))`
-    select d.id, ${LOCATION_COLUMNS}, d.byte_size, d.media_type, d.title, encode(d.sha256, 'hex') as sha256
+    select d.id, ${LOCATION_COLUMNS}, d.byte_size, d.media_type, d.encoding, d.title, encode(d.sha256, 'hex') as sha256
     from document d left join blob b on b.sha256 = d.sha256
     where d.id = any(${sql.array(ids, 'int8')}) and d.owner_id is not distinct from ${owner}::int and d.deleted_at is null`
 

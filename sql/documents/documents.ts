@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
 import { buildListText, type List, mapOrders, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 
@@ -41,6 +41,8 @@ export const DOCUMENT_ORDERS = {
   received_at: { 'd.id': 'bigint' },
   document_date: { 'd.day': 'date', 'd.id': 'bigint' },
   title: { 'lower(d.title)': 'text', 'd.id': 'bigint' },
+  byte_size: { 'd.byte_size': 'bigint', 'd.id': 'bigint' },
+  page_count: { 'coalesce(d.page_count, 0)': 'bigint', 'd.id': 'bigint' },
 } as const satisfies Record<string, List['order']>
 
 /** A page of an owner's documents. */
@@ -77,6 +79,8 @@ const TAGGED_ORDERS = {
   received_at: { 't.document_id': 'bigint' },
   document_date: { 't.day': 'date', 't.document_id': 'bigint' },
   title: { 't.title': 'text', 't.document_id': 'bigint' },
+  byte_size: { 't.byte_size': 'bigint', 't.document_id': 'bigint' },
+  page_count: { 't.page_count': 'bigint', 't.document_id': 'bigint' },
 } as const satisfies Record<keyof typeof DOCUMENT_ORDERS, List['order']>
 
 /** A page of the documents with some tags. Cursors are compatible with those of `readDocuments`. */
@@ -102,15 +106,24 @@ export const readTaggedDocuments = mapOrders(
 
 export const TRASH_ORDER = { 'd.deleted_at': 'timestamptz', 'd.id': 'bigint' } as const
 
-/** A page of an owner's trash, last deleted first. */
-export const readTrash: ReadStatement<[...Filters, ...page: PageValues]> = {
+const HAS_WORDS = (query: string): string => `(d.search @@ ${query} or exists (
+    select from document_page p where p.document_id = d.id and p.search @@ ${query}))`
+
+// The terms of a search ($6) match as they do in searches of live documents; '' matches any document. No index serves
+// them, because the trash is small and pages of the trash are found by their document.
+const TRASH_SEARCH_CONDITION = `($6 = '' or exists (select from search_terms($1::int, $6) where not negated) and not exists (
+  select from search_terms($1::int, $6) t
+  where case when t.negated then ${HAS_WORDS('t.exact')} else not ${HAS_WORDS('t.wide')} end))`
+
+/** A page of an owner's trash, last deleted first, that matches a search. */
+export const readTrash: ReadStatement<[...Filters, search: string, ...page: PageValues]> = {
   name: 'documents_trash',
   text: buildListText('items', {
     table: 'document',
     row: 'd',
-    parameters: 5,
+    parameters: 6,
     // Matches the condition of the partial index, which excludes rows with `pruned_at`.
-    where: `${OWNER_CONDITION} and d.expires_at > now() and d.pruned_at is null and ${buildFilterCondition('d')} and ${TAGS_CONDITION}`,
+    where: `${OWNER_CONDITION} and d.expires_at > now() and d.pruned_at is null and ${buildFilterCondition('d')} and ${TAGS_CONDITION} and ${TRASH_SEARCH_CONDITION}`,
     order: TRASH_ORDER,
     direction: 'desc',
     item: `concat(left(d.json, -1), ',"deleted_at":"', iso(d.deleted_at), '","expires_at":"', iso(d.expires_at), '"}')`,
@@ -212,11 +225,14 @@ export interface NewDocument {
   readonly source?: string | undefined
   readonly channel?: string | undefined
   readonly note?: string | undefined
-  /** Document id of the mail that this document was attached to. */
+  readonly tags?: readonly string[] | undefined
+  /** The encoding of a text; null if its bytes do not prove one. */
+  readonly encoding?: string | null
+  /** Document id of the mail or PDF that this document was attached to. */
   readonly attachedToId?: number
 }
 
-const StoredDocument = z.object({ id: z.number(), created: z.boolean() })
+const StoredDocument = z.object({ id: z.number(), created: z.boolean(), media_type: z.string() })
 
 /**
  * Stores a document, unless its owner already has the same bytes. Returns the id of the new or the existing document.
@@ -225,19 +241,23 @@ export const insertDocument = (d: NewDocument): Query<z.output<typeof StoredDocu
   sql.type(StoredDocument)`
     with inserted as (
       insert into document (owner_id, title, kind, media_type, byte_size, sha256, document_date, source, channel, note,
-        attached_to_id)
+        encoding, tags, attached_to_id)
       values (${d.ownerId}, ${d.title}, ${d.kind ?? 'other'}, ${d.mediaType}, ${d.byteSize}, ${sql.binary(d.sha256)},
         ${d.documentDate ?? null}::date, ${d.source ?? 'upload'}, ${d.channel ?? null}, ${d.note ?? null},
-        ${d.attachedToId ?? null})
+        ${d.encoding ?? null}, ${sql.array(d.tags ?? [], 'text')}, ${d.attachedToId ?? null})
       on conflict (owner_id, sha256) where deleted_at is null do nothing
-      returning id
+      returning id, media_type
     )
-    select id, true as created from inserted
+    select id, true as created, media_type from inserted
     union all
-    select id, false from document
+    select id, false, media_type from document
     where (owner_id = ${d.ownerId}::int or (${d.ownerId}::int is null and owner_id is null))
       and sha256 = ${sql.binary(d.sha256)} and deleted_at is null
       and not exists (select from inserted)`
+
+/** Corrects the type of a document, after an upload under a better name or a new detection. */
+export const setMediaType = (id: number, mediaType: string): Query<unknown> =>
+  sql.type(noRows)`update document set media_type = ${mediaType} where id = ${id} and deleted_at is null`
 
 // Deletion. These statements use `clock_timestamp()`, because `now()` is the start of the transaction. By `now()`, a
 // document that was permanently deleted during the transaction would still be in the trash.

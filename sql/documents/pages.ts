@@ -136,17 +136,28 @@ const ExtractionSource = z.object({
   byte_size: z.number(),
   media_type: z.string(),
   owner_id: z.number().nullable(),
-  attached_to_id: z.number().nullable(),
+  is_nested: z.boolean(),
   attachments_due: z.boolean(),
   sealed_password: z.string().nullable(),
+  title: z.string(),
+  encoding: z.string().nullable(),
+  given_encoding: z.string().nullable(),
 })
 
-/** Returns the input of an extraction; no row if the document is deleted. */
+export type ExtractionSource = z.output<typeof ExtractionSource>
+
+/**
+ * Returns the input of an extraction; no row if the document is deleted. `is_nested` is true for an attachment of an
+ * attachment.
+ */
 export const findExtractionSource = (id: number): Query<z.output<typeof ExtractionSource>> =>
   sql.type(ExtractionSource)`
-    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, d.attached_to_id, d.attachments_due,
-      d.sealed_password
-    from document d left join blob b on b.sha256 = d.sha256 where d.id = ${id} and d.deleted_at is null`
+    select b.id as blob_id, d.byte_size, d.media_type, d.owner_id, parent.attached_to_id is not null as is_nested,
+      d.attachments_due, d.sealed_password, d.title, d.encoding, d.given_encoding
+    from document d
+    left join blob b on b.sha256 = d.sha256
+    left join document parent on parent.id = d.attached_to_id
+    where d.id = ${id} and d.deleted_at is null`
 
 const ExtractedPage = z.object({ page_number: z.number(), settled: z.boolean(), mine: z.boolean() })
 
@@ -169,7 +180,13 @@ export const countTextBytesExcept = (id: number, pages: readonly number[]): Quer
 export const setPassword = (id: number, sealed: string): Query<unknown> =>
   sql.type(noRows)`update document set sealed_password = ${sealed} where id = ${id} and deleted_at is null`
 
-/** Stores whether a mail has attachments that are not stored yet. */
+/** Stores the encoding of a text, and the one that the owner named for it; null if the owner named none. */
+export const setEncoding = (id: number, encoding: string, given: string | null): Query<unknown> =>
+  sql.type(noRows)`
+    update document set encoding = ${encoding}, given_encoding = ${given}
+    where id = ${id} and (encoding, given_encoding) is distinct from (${encoding}::text, ${given}::text)`
+
+/** Stores whether a document has attachments that are not stored yet. */
 export const setAttachmentsDue = (id: number, due: boolean): Query<unknown> =>
   sql.type(noRows)`
     update document set attachments_due = ${due} where id = ${id} and attachments_due <> ${due}`
@@ -220,7 +237,7 @@ export const storePages = (
       insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width,
         height, job_id, given_up)
       select ${id}::bigint, (select owner_id from document where id = ${id}::bigint), number, status, method, model, detail, text,
-        page_vector(text), nullif(image, ''), width, height, ${job.id}::uuid, given_up
+        search_vector(left(text, 16000)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
       from fenced cross join unnest(
         ${sql.array(
           column(({ number }) => number),
@@ -259,8 +276,8 @@ const toTextColumn = (
 /** Indexes the words of pages, for partial and misspelled search terms. */
 export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
   sql.type(noRows)`
-    select search_words_store(array(
-      select search from document_page where document_id = ${id} and page_number between ${from} and ${to}))`
+    select search_words_store(array_agg(owner_id), array_agg(search))
+    from document_page where document_id = ${id} and page_number between ${from} and ${to}`
 
 /** Counts the pages that this job has read, and those that it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>

@@ -14,23 +14,24 @@ const MAX_RANKED_MATCHES = 500
 // positions.
 const MAX_PHRASE_CANDIDATES = 5000
 
-// Snippets per document, from its first matching pages. Each has the words around the first match.
+// Snippets per document, from its first matching pages.
 const MAX_SNIPPETS = 3
-const SNIPPET_OPTIONS = 'MaxFragments=1, MinWords=10, MaxWords=25, ShortWord=0, StartSel="", StopSel=""'
-// Maximum number of characters of a page to search for snippets. Highlighting two million characters takes a second.
-const MAX_SNIPPET_SOURCE_CHARACTERS = 200_000
-
-// Splits words as the index does, but keeps punctuation. Each mark is wrapped in U+0001, which no text contains, and
-// which `translate` then removes.
-const buildSnippet = (text: string, query: string): string =>
-  `translate(ts_headline('folded', separate_words(${text}, E'\\x01\\\\1\\x01'), ${query}, '${SNIPPET_OPTIONS}'), E'\\x01', '')`
 
 /** Returns the expression for the vector that the `words` of a search term must match. */
 const buildOwnedVector = (row: string): string => `owned_vector(${row}.owner_id, ${row}.search)`
 
+// All vectors of pages: those of their beginnings, and those of their further parts.
+const PAGES_QUERY = `(select document_id, owner_id, page_number, 0 as part, search from document_page
+    union all select document_id, owner_id, page_number, part, search from document_page_part)`
+
 // `offset 0` forces a lookup by key for each document. The planner might otherwise join all pages.
 const buildPagesQuery = (document: string): string =>
-  `(select document_id, search from document_page where document_id = ${document} offset 0)`
+  `(select * from ${PAGES_QUERY} texts where document_id = ${document} offset 0)`
+
+// BM25 in parts. `ts_rank` saturates the frequency of a term as BM25 does with k1 = 0.65, and 1 divides by the length of the
+// text. `scored` multiplies by the rarity of the term among the ranked texts. Whole words count most.
+const buildRank = (vector: string, term: string): string =>
+  `4 * ts_rank(${vector}, ${term}exact, 1) + ts_rank(${vector}, ${term}wide, 1)`
 
 /** Sort orders of search results. */
 export const SEARCH_ORDERS = {
@@ -38,15 +39,18 @@ export const SEARCH_ORDERS = {
   received_at: { 'found.id': 'bigint' },
   document_date: { 'found.day': 'date', 'found.id': 'bigint' },
   title: { 'found.title': 'text', 'found.id': 'bigint' },
+  byte_size: { 'found.byte_size': 'bigint', 'found.id': 'bigint' },
+  page_count: { 'found.page_count': 'bigint', 'found.id': 'bigint' },
 } as const satisfies Record<keyof typeof DOCUMENT_ORDERS | 'rank', List['order']>
 
 const HITS_JSON = `(
   select coalesce(json_agg(json_build_object('page_number', hit.page_number, 'snippet',
-    ${buildSnippet(`join_hyphenated(left(hit.text, ${MAX_SNIPPET_SOURCE_CHARACTERS}))`, 'sought.query')}) order by hit.page_number), '[]')
-  from (select string_agg('(' || wide::text || ')', ' | ')::tsquery as query from term where not negated) sought
+    search_snippet(p.text, hit.part, hit.search, sought.queries)) order by hit.page_number), '[]')
+  from (select array_agg(wide) as queries, search_any_of(array_agg(wide)) as query from term where not negated) sought
     cross join lateral (
-      select p.page_number, p.text from document_page p where p.document_id = d.id and p.search @@ sought.query
-      order by p.page_number limit ${MAX_SNIPPETS}) hit)`
+      select distinct on (page_number) page_number, part, search from ${buildPagesQuery('d.id')} texts
+      where search @@ sought.query order by page_number, part limit ${MAX_SNIPPETS}) hit
+    join document_page p on p.document_id = d.id and p.page_number = hit.page_number)`
 
 // Finds the matching documents and their ranks.
 const FOUND_DOCUMENTS_CTE = `
@@ -58,25 +62,25 @@ const FOUND_DOCUMENTS_CTE = `
       (select d.id, d.search from document d
         where ${buildOwnedVector('d')} @@ t.words and d.deleted_at is null limit t.most + 1)
       union all
-      (select p.document_id, p.search from document_page p where ${buildOwnedVector('p')} @@ t.words limit t.most + 1)
+      (select p.document_id, p.search from ${PAGES_QUERY} p where ${buildOwnedVector('p')} @@ t.words limit t.most + 1)
     ) possible
     where not t.negated
   ), size as materialized (
-    select n, count(*) filter (where matches) as hits, count(*) > most as is_cut from hit group by n, most
+    select n, most, count(*) filter (where matches) as hits, count(*) > most as is_cut from hit group by n, most
   ), rarest as materialized (
     select * from size order by is_cut, hits, n limit 1
   ), newest as materialized (
     select d.id from document d where ${LIVE_DOCUMENTS_CONDITION} order by d.id desc limit ${MAX_RANKED_MATCHES}
   ), ranked as (
-    select n, id, 4 * ts_rank(search, exact) + ts_rank(search, wide) as rank from hit where matches
+    select n, id, ${buildRank('search', '')} as rank from hit where matches
     union all
-    select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
+    select t.n, p.document_id, ${buildRank('p.search', 't.')}
     from size join term t using (n) join newest on size.is_cut
       cross join lateral ${buildPagesQuery('newest.id')} p where p.search @@ t.wide
     union all
-    select t.n, p.document_id, 4 * ts_rank(p.search, t.exact) + ts_rank(p.search, t.wide)
+    select t.n, p.document_id, ${buildRank('p.search', 't.')}
     from term t cross join (
-      select * from document_page p
+      select * from ${PAGES_QUERY} p
       where (select is_cut from rarest) and (select count(*) > 1 from size)
         and ${buildOwnedVector('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
       limit ${MAX_RANKED_MATCHES}) p
@@ -84,10 +88,12 @@ const FOUND_DOCUMENTS_CTE = `
   ), best as (
     select n, id, max(rank) as rank from ranked group by n, id
   ), scored as (
-    select id, sum(rank)::real as rank, array_agg(n) as terms from best group by id
+    select id, sum(rank * ln(1 + (most - least(hits, most) + 0.5) / (hits + 0.5)))::real as rank, array_agg(n) as terms
+    from best join size using (n) group by id
     having bool_or(n = (select n from rarest))
   ), found as materialized (
-    select d.id, scored.rank, d.day, lower(d.title) as title from scored join document d using (id)
+    select d.id, scored.rank, d.day, lower(d.title) as title, d.byte_size, coalesce(d.page_count, 0) as page_count
+    from scored join document d using (id)
     where ${LIST_CONDITION} and not exists (
       select from term t left join size using (n) where not t.negated and t.n <> all(scored.terms)
         and not (coalesce(size.is_cut, false) and (d.search @@ t.wide
@@ -124,7 +130,7 @@ export const searchDocuments = mapOrders(
         join: 'join document d on d.id = found.id',
         item: `case when $8::boolean then concat(left(d.json, -1), ',"hits":', ${HITS_JSON}, '}') else d.json end`,
       },
-      'not coalesce((select is_cut from rarest), false)',
+      'not coalesce((select is_cut from rarest), false) and not exists (select from term where is_partial)',
     )}`,
   }),
 )

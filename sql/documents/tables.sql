@@ -49,32 +49,13 @@ returns text language sql immutable parallel safe as $$
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
       iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields
 $$;
--- Makes ASCII characters the only separators of words. Replaces every other mark, symbol and space with `separator` (\1
--- keeps it), and other hyphens with `-`. Removes soft hyphens. Where LC_CTYPE is C, as in the embedded database, the
--- parser treats all non-ASCII characters as letters. It would then take “invoice” or €50 for one word.
-create function separate_words(content text, separator text) returns text language sql immutable parallel safe
-  return case when content ~ '[^\x01-\x7f]' then regexp_replace(translate(content, E'\u2010\u2011\u2212\u00ad', '---'),
-    '([\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u2000-\u200b\u2012-\u202f\u2030-\u205f'
-    '\u20a0-\u20cf\u2190-\u2bff\u2e00-\u2e7f\u3000-\u3004\u3008-\u3020\u3030\u303d-\u303f\u30fb\uff01-\uff0f\uff1a-\uff20'
-    '\uff3b-\uff40\uff5b-\uff65\uffe0-\uffee])', separator, 'g') else content end;
-
 -- Returns the search vector of a document's metadata. The date is in ISO format, whatever the session settings.
 create function document_vector(title text, note text, tags text[], document_date date) returns tsvector
 language sql immutable parallel safe as $$
-  select setweight(to_tsvector('folded', separate_words(title, ' ')), 'A') || setweight(to_tsvector('folded', separate_words(array_to_string(tags, ' '), ' ')), 'A')
-    || setweight(to_tsvector('folded', separate_words(coalesce(note, ''), ' ')), 'B')
-    || coalesce(setweight(to_tsvector('folded', json_build_array(document_date) ->> 0), 'B'), '')
+  select setweight(search_vector(title), 'A') || setweight(search_vector(array_to_string(tags, ' ')), 'A')
+    || setweight(search_vector(coalesce(note, '')), 'B')
+    || coalesce(setweight(search_vector(json_build_array(document_date) ->> 0), 'B'), '')
 $$;
-
--- Returns the prefix of an owner's words in the word indexes. A null owner stands for documents without one.
-create function owner_prefix(owner integer) returns text language sql immutable parallel safe
-  return to_hex(coalesce(owner, 0)) || ':';
-
--- Returns the index entries of a vector: its words, each prefixed with the owner. A search, even for a prefix, thus
--- reads only the entries of its own owner. Long words are truncated, because an index key must be smaller than 2 KiB.
-create function owned_vector(owner integer, vector tsvector) returns tsvector language sql immutable parallel safe
-  return array_to_tsvector(array(
-    select owner_prefix(owner) || left(word, 500) from unnest(tsvector_to_array(vector)) word));
 
 create table document (
   id bigint generated always as identity,
@@ -94,14 +75,18 @@ create table document (
   supersedes_id bigint,
   -- The live document that supersedes this one, maintained by document_set_superseded; null if there is none.
   superseded_by_id bigint,
-  -- The mail that the document was attached to; null if it was not an attachment.
+  -- The mail or PDF that the document was attached to; null if it was not an attachment.
   attached_to_id bigint,
-  -- True for a mail with attachments that are not stored yet. The next extraction stores them.
+  -- True for a document with attachments that are not stored yet. The next extraction stores them.
   attachments_due boolean not null default false,
   -- The date for sorting and filtering lists: the document's own date, or else the date of receipt.
   day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
   -- The password of an encrypted document, sealed with the deployment's key; null if none is stored.
   sealed_password text,
+  -- The encoding of a text, as in a charset parameter; null for other files, and while it is unknown.
+  encoding text,
+  -- The encoding that the owner named; null if the bytes must tell it. Later extractions use it, too.
+  given_encoding text,
   tags text[] not null default '{}',
   created_at timestamptz not null default now(),
   updated_at timestamptz,
@@ -136,6 +121,8 @@ create index document_listed_idx on document (owner_id, id desc) where deleted_a
 create index document_kind_idx on document (owner_id, kind, id desc) where deleted_at is null and superseded_by_id is null;
 create index document_day_idx on document (owner_id, day, id) include (superseded_by_id) where deleted_at is null;
 create index document_title_idx on document (owner_id, lower(title), id) where deleted_at is null;
+create index document_byte_size_idx on document (owner_id, byte_size, id) where deleted_at is null;
+create index document_page_count_idx on document (owner_id, coalesce(page_count, 0), id) where deleted_at is null;
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
 create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
@@ -159,6 +146,9 @@ create table document_tag (
   day date not null,
   -- The title in lower case.
   title text not null,
+  byte_size bigint not null,
+  -- 0 if the pages have not been counted yet.
+  page_count integer not null,
   superseded boolean not null,
   constraint document_tag_pkey primary key (document_id, label),
   constraint document_tag_document_id_fkey foreign key (document_id) references document (id) on delete cascade
@@ -166,6 +156,8 @@ create table document_tag (
 create index document_tag_owner_id_idx on document_tag (owner_id, label, document_id) include (kind, superseded);
 create index document_tag_day_idx on document_tag (owner_id, label, day, document_id) include (kind, superseded);
 create index document_tag_title_idx on document_tag (owner_id, label, title, document_id) include (kind, superseded);
+create index document_tag_byte_size_idx on document_tag (owner_id, label, byte_size, document_id) include (kind, superseded);
+create index document_tag_page_count_idx on document_tag (owner_id, label, page_count, document_id) include (kind, superseded);
 
 -- Number of an owner's live documents per tag; owner 0 means none. Maintained by sums/functions.
 create table document_tag_count (
@@ -200,7 +192,7 @@ create table document_page (
   model text,
   detail text,
   text text not null default '',
-  -- The search vector of `text`, which `page_compute_search` computes if a write omits it.
+  -- The search vector of the first 16,000 characters of `text`, which `page_compute_search` computes if a write omits it.
   search tsvector not null,
   image bytea,
   -- Size of the page's image. A size without an image means that the page is not rendered yet.
@@ -227,23 +219,16 @@ create table document_page (
 alter table document_page alter column image set storage external;
 create index document_page_search_idx on document_page using gin (owned_vector(owner_id, search));
 
--- Every indexed word, for searches by a part of a word. An index on whole texts would be several times their size, and
--- searching it would cost more than reading the texts.
-create table search_word (
-  word text not null,
-  -- When the word was last seen in a text, accurate to three days.
-  seen_at timestamptz not null default now(),
-  constraint search_word_pkey primary key (word)
-);
-create index search_word_seen_at_idx on search_word (seen_at);
-create index search_word_trigram_idx on search_word using gin (word gin_trgm_ops);
-
--- The current pass over all texts, which marks their words so that unused words can be deleted. At most one pass runs
--- at a time.
-create table search_pass (
-  started_at timestamptz not null default now(),
-  -- The last text that the pass has marked: a page, or page 0 for the metadata of a document.
-  document_id bigint not null default 0,
-  page_number integer not null default 0
-);
-create unique index search_pass_single_key on search_pass ((true));
+-- The search vectors of what follows the first 16,000 characters of a page: one for each further 16,000.
+create table document_page_part (
+  document_id bigint not null,
+  page_number integer not null,
+  part integer not null,
+  owner_id integer,
+  search tsvector not null,
+  constraint document_page_part_pkey primary key (document_id, page_number, part),
+  constraint document_page_part_document_id_fkey foreign key (document_id, page_number)
+    references document_page (document_id, page_number) on delete cascade,
+  constraint document_page_part_part_check check (part > 0)
+) with (autovacuum_vacuum_insert_scale_factor = 0.02);
+create index document_page_part_search_idx on document_page_part using gin (owned_vector(owner_id, search));

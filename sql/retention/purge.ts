@@ -64,6 +64,7 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
     referenceColumn: 'owner_id',
     children: { document_page: 'document_id', document_tag: 'document_id' },
   },
+  { label: 'words', table: 'search_word', referenceColumn: 'owner_id' },
   { label: 'transcriptions', table: 'voice_transcription', referenceColumn: 'owner_id' },
   {
     label: 'conversations',

@@ -10,6 +10,7 @@ import { readdir, readFile } from 'node:fs/promises'
 /** The areas with tables, in the order of their foreign keys. */
 const TABLE_AREAS = [
   'common',
+  'search',
   'accounts',
   'limits',
   'audit',

@@ -24,8 +24,16 @@ export async function run(
     issuer: settings.oidc!.issuer,
     subject,
     email: isVerified && email !== null ? normalizeAccountAddress(email) : null,
-    fullName: name?.trim().slice(0, MAX_NAME_CHARACTERS) || null,
+    fullName: name === null ? null : toFullName(name),
   }
   await runFenced((tx) => tx.run(insertOidcLogin(login)))
   return { status: 'ready' }
 }
+
+/** Removes what no name of an account has: control characters, and half of a character that the limit cut. */
+const toFullName = (name: string): string | null =>
+  name
+    .trim()
+    .slice(0, MAX_NAME_CHARACTERS)
+    .replace(/[\s\p{Cc}\p{Cs}]+/gu, ' ')
+    .trim() || null

@@ -104,12 +104,17 @@ export type SubmitResult =
        * it.
        */
       readonly answered: boolean
+      /** Seconds for which the provider asks to wait; absent if it does not ask. */
+      readonly retryAfter?: number
     }
 
 /** Outcome of an email. `partly`: the server refused it for some recipients, or for all. */
 export type EmailSubmitResult =
   | SubmitResult
   | { readonly kind: 'partly'; readonly recipients: readonly RecipientOutcome[] }
+
+/** The telephony provider's error code of a text message to a number whose owner has opted out. */
+export const OPTED_OUT_CODE = 21610
 
 /** The cause of a refusal to send a text message whose recipient has opted out. */
 export class OptedOutError extends Error {}

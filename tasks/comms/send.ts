@@ -50,9 +50,11 @@ export interface ChannelAdapter {
   readonly retryMs: number
 }
 
-// The first delay before another attempt; the delays grow up to an hour.
+// The first delay before another attempt. The delays grow up to an hour, or a 48th of the time for all attempts. A message
+// may wait that long after the provider is back, and a later text message to its number waits behind it.
 const FIRST_DELAY_SECONDS = 1
 const MAX_DELAY_SECONDS = 3600
+const MIN_ATTEMPTS = 48
 
 // Providers that recognize duplicates do so for a day, so a message that may have been accepted is repeated for less.
 const MAX_UNCERTAIN_MS = 23 * 3_600_000
@@ -162,7 +164,8 @@ async function deferOrFail(
   const limitMs = isUncertain ? Math.min(adapter.retryMs, MAX_UNCERTAIN_MS) : adapter.retryMs
   const leftSeconds = (limitMs - send.waited_ms) / 1000
   if (failure.retryable && leftSeconds > 0) {
-    const backoff = computeBackoff(FIRST_DELAY_SECONDS, attempt, MAX_DELAY_SECONDS)
+    const longest = Math.min(MAX_DELAY_SECONDS, adapter.retryMs / 1000 / MIN_ATTEMPTS)
+    const backoff = computeBackoff(FIRST_DELAY_SECONDS, attempt, longest)
     const seconds = Math.min(Math.max(backoff, retryAfter), MAX_DELAY_SECONDS, Math.ceil(leftSeconds))
     await retryWrite(ctx, () =>
       ctx.db.run(markDeferred(send.id, attempt, { seconds, detail, isUncertain, outcomes })),
@@ -227,7 +230,8 @@ async function resolveUnknown(
   adapter: ChannelAdapter,
   handed: SubmitResult & { kind: 'unknown' },
 ): Promise<Send | null> {
-  const failure = fail(adapter.failureCode, { reason: handed.reason })
+  const { reason, retryAfter } = handed
+  const failure = fail(adapter.failureCode, { reason }, retryAfter === undefined ? {} : { retryAfter })
   // The provider recognizes duplicates, so the job's next attempt repeats the request.
   if (adapter.isIdempotent) throw await deferOrFail(ctx, send, adapter, { failure, isUncertain: true })
   const found = await pollProvider(ctx, send, adapter)

@@ -1,11 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { findBlobLocation } from '../../sql/documents/blobs.ts'
+import { setMediaType } from '../../sql/documents/documents.ts'
 import {
   countPages,
   countTextBytesExcept,
+  type ExtractionSource,
   findExtractionSource,
   listExtractedPages,
   type NumberedPage,
   setAttachmentsDue,
+  setEncoding,
   setPageCount,
   setPassword,
   storePages,
@@ -19,6 +23,7 @@ import { storeAttachments } from './attachments.ts'
 import { type ExtractCounts, type ExtractPayload, unsealPassword } from './extraction.ts'
 import { assertLanguagesInstalled } from './languages.ts'
 import { createUnreadPage, DOCUMENT_TIMEOUT_MS, DocumentBudget } from './limits.ts'
+import { chooseMediaType, HEAD_BYTES, sniffMediaType } from './media.ts'
 
 // A page with a text layer takes about a millisecond, so many such pages are read, stored and reported together.
 const MAX_FAST_PAGES_IN_FLIGHT = 32
@@ -27,26 +32,30 @@ const PAGES_PER_WORD_BATCH = 1000
 
 /** Runs `documents.extract`. */
 export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {
-  const { documentId, force, language, sealedPassword } = payload
+  const { documentId, language, sealedPassword } = payload
   if (language !== undefined) assertLanguagesInstalled(language)
   ctx.reportProgress('Opening the document')
-  const { pages, ownerId, isAttached, attachmentsDue } = await openDocument(ctx, payload)
+  const { pages, ownerId, isNested, attachmentsDue, isReread, givenEncoding } = await openDocument(
+    ctx,
+    payload,
+  )
   try {
     if (pages.isLocked) await rejectWrongPassword(ctx, payload)
     await ctx.runFenced(async (tx) => {
       if (await tx.maybeOne(setPageCount(documentId, pages.pageCount)))
         await requireQuota(tx, ownerId, ['pages'], ctx.settings.quotas)
       if (sealedPassword !== undefined) await tx.run(setPassword(documentId, sealedPassword))
+      if (pages.encoding !== null) await tx.run(setEncoding(documentId, pages.encoding, givenEncoding))
     })
     const known = await ctx.db.any(listExtractedPages(documentId, ctx.job.id))
     const done = new Set(
-      known.filter((page) => page.mine || (!force && page.settled)).map((page) => page.page_number),
+      known.filter((page) => page.mine || (!isReread && page.settled)).map((page) => page.page_number),
     )
     const skipped = known.filter((page) => !page.mine && done.has(page.page_number)).length
     const remaining = Array.from({ length: pages.pageCount }, (_, i) => i + 1).filter((n) => !done.has(n))
-    // Do not store the attachments of attachments, because they may be nested without limit.
+    // Store the attachments of an attachment, such as a PDF in a mail, but none below: they may nest without limit.
     const hasAttachmentsToStore =
-      pages.attachments.length > 0 && !isAttached && (attachmentsDue || remaining.length > 0)
+      pages.attachments.length > 0 && !isNested && (attachmentsDue || remaining.length > 0)
     // The flag makes a later job store the attachments if this attempt ends before it stores them.
     if (hasAttachmentsToStore) await ctx.runFenced((tx) => tx.run(setAttachmentsDue(documentId, true)))
     try {
@@ -156,33 +165,60 @@ function describeReading({ status, method, detail }: NumberedPage): string {
 interface OpenedDocument {
   readonly pages: PageReader
   readonly ownerId: number | null
-  /** True if the document was an attachment of an email. */
-  readonly isAttached: boolean
+  /** True for an attachment of an attachment. */
+  readonly isNested: boolean
+  /** True if pages that were read before must be read again. */
+  readonly isReread: boolean
+  /** The encoding that the owner named, now or before; null if none. */
+  readonly givenEncoding: string | null
   /** True if the document's attachments are not stored yet, even if its page has been read. */
   readonly attachmentsDue: boolean
 }
 
 async function openDocument(
   ctx: TaskContext,
-  { documentId, language, sealedPassword }: ExtractPayload,
+  { documentId, force, language, encoding, sealedPassword }: ExtractPayload,
 ): Promise<OpenedDocument> {
   const source = await ctx.db.maybeOne(findExtractionSource(documentId))
   if (source === null) throw fail('document.missing')
-  const { blob_id, byte_size, media_type } = source
+  const { blob_id, byte_size } = source
   if (blob_id === null) throw fail('document.bytes_missing')
   const password = unsealPassword(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
   const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
+  const givenEncoding = encoding ?? source.given_encoding
   return {
     pages: await ctx.providers.openPages(load, {
-      mediaType: media_type,
+      mediaType: force ? await sniffAgain(ctx, documentId, blob_id, source) : source.media_type,
       password,
+      encoding: givenEncoding,
+      fileName: source.title,
       languages: language,
       signal: ctx.signal,
     }),
     ownerId: source.owner_id,
-    isAttached: source.attached_to_id !== null,
+    isNested: source.is_nested,
+    isReread: force || (encoding !== undefined && encoding !== source.encoding),
+    givenEncoding,
     attachmentsDue: source.attachments_due,
   }
+}
+
+/** Detects the type of a document again, by its title. Returns the type to read it as, and stores a better one. */
+async function sniffAgain(
+  ctx: TaskContext,
+  documentId: number,
+  blobId: number,
+  { media_type: known, title, byte_size }: ExtractionSource,
+): Promise<string> {
+  const at = await ctx.db.maybeOne(findBlobLocation(blobId))
+  if (at === null) throw fail('document.bytes_missing')
+  const pieces: Uint8Array[] = []
+  for await (const piece of ctx.blobs.read(at, 0, Math.min(byte_size, HEAD_BYTES)))
+    pieces.push(Buffer.from(piece))
+  const sniffed = await sniffMediaType(Buffer.concat(pieces), { fileName: title, mediaType: known })
+  const better = chooseMediaType(known, sniffed)
+  if (better !== known) await ctx.runFenced((tx) => tx.run(setMediaType(documentId, better)))
+  return better
 }
 
 const TIMED_OUT_PAGE = {

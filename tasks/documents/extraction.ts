@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { seal, unseal } from '../platform/sealed.ts'
 import type { TaskDeclaration } from '../task.ts'
+import { Encoding } from './encoding.ts'
 import { Languages } from './languages.ts'
 import { DOCUMENT_TIMEOUT_MS } from './limits.ts'
 
@@ -8,6 +9,7 @@ const Payload = z.strictObject({
   documentId: z.int(),
   force: z.boolean(),
   language: Languages.optional(),
+  encoding: Encoding.optional(),
   /** The sealed password of an encrypted document; see `passwords.ts`. */
   sealedPassword: z.string().optional(),
 })
@@ -29,11 +31,12 @@ export const EXTRACTION_TASK: TaskDeclaration<ExtractPayload, ExtractCounts> = {
   links: ({ documentId }) => [{ kind: 'document', id: documentId }],
   secrets: ['sealedPassword'],
   whenBusy: 'join',
-  // A forced extraction rereads pages, so it must not join one that skips them. The same holds for another language or
-  // password.
-  joinCriteria: ({ force, language, sealedPassword }) => ({
+  // A forced extraction rereads pages, so it must not join one that skips them. The same holds for another language,
+  // encoding or password.
+  joinCriteria: ({ force, language, encoding, sealedPassword }) => ({
     ...(force && { force }),
     ...(language !== undefined && { language }),
+    ...(encoding !== undefined && { encoding }),
     ...(sealedPassword !== undefined && { sealedPassword }),
   }),
   // A page takes at most ten minutes, but may wait for pages of other documents.

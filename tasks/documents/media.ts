@@ -1,6 +1,10 @@
+import { findMarkedEncoding, findUnmarkedUtf16, isText, isUtf8 } from '../formats/encodings.ts'
 import { createLazy } from '../platform/lazy.ts'
 
 /** Detects a file's media type from its bytes. No other module imports `file-type`. */
+
+/** Number of first bytes that tell a file's type. */
+export const HEAD_BYTES = 64 * 1024
 
 /** The client's name and type of the file; used only if the bytes are ambiguous. */
 export interface MediaHint {
@@ -26,45 +30,90 @@ const TYPE_ALIASES: Readonly<Record<string, string>> = {
   'text/rtf': 'application/rtf',
 }
 
+const XLSB_TYPE = 'application/vnd.ms-excel.sheet.binary.macroenabled.12'
+
 /**
  * Types of zip-based formats by file extension. The extension decides if the first bytes do not identify the format.
  */
 export const ZIP_TYPES: Readonly<Record<string, string>> = {
   docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
   xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  xlsb: XLSB_TYPE,
   pptx: 'application/vnd.openxmlformats-officedocument.presentationml.presentation',
   odt: 'application/vnd.oasis.opendocument.text',
   ods: 'application/vnd.oasis.opendocument.spreadsheet',
   odp: 'application/vnd.oasis.opendocument.presentation',
+  odg: 'application/vnd.oasis.opendocument.graphics',
   epub: 'application/epub+zip',
 }
+export const SVG_TYPE = 'image/svg+xml'
 export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
+const NETPBM_TYPE = 'image/x-portable-anymap'
+const TNEF_TYPE = 'application/vnd.ms-tnef'
+
+/** Types of flat OpenDocument files by the type of the same document as an archive. */
+export const FLAT_TYPES: Readonly<Record<string, string>> = Object.fromEntries(
+  ['text', 'spreadsheet', 'presentation', 'graphics'].map((kind) => [
+    `application/vnd.oasis.opendocument.${kind}`,
+    `application/vnd.oasis.opendocument.${kind}-flat-xml`,
+  ]),
+)
+
+/** Types of compound files by the name of a stream, and by file extension if the first bytes do not name a stream. */
+export const COMPOUND_TYPES: readonly (readonly [stream: string, extension: string, mediaType: string])[] = [
+  ['__properties_version1.0', 'msg', OUTLOOK_TYPE],
+  ['WordDocument', 'doc', 'application/msword'],
+  ['Workbook', 'xls', 'application/vnd.ms-excel'],
+  ['PowerPoint Document', 'ppt', 'application/vnd.ms-powerpoint'],
+]
 
 export const loadFileType = createLazy(() => import('file-type'))
 
 /**
- * Detects the media type of a file from its first bytes (64 KiB are plenty). A text that begins like HTML is
- * `text/html`. Other text is `text/markdown` if the client's name or type says so, or `message/rfc822` if it begins
- * like an email. The rest is `text/plain`, including CSV, JSON and source code. Anything unknown is
- * `application/octet-stream`. Never throws for invalid bytes.
+ * Detects the media type of a file from its first bytes (64 KiB are plenty). The bytes show whether a file is text, in any
+ * encoding and whatever its name. A text that browsers show as a page is `text/html`. Other text is `text/markdown` if the
+ * client's name or type says so, or `message/rfc822` if it begins like one or more emails. The rest is `text/plain`, including CSV,
+ * JSON and source code. Anything unknown is `application/octet-stream`. Never throws for invalid bytes.
  */
 export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise<string> {
   const { fileTypeFromBuffer } = await loadFileType()
   const detected = (await fileTypeFromBuffer(head).catch(() => undefined))?.mime
   const known = (detected && (TYPE_ALIASES[detected] ?? detected)) ?? matchSignature(head)
-  if (known === 'application/xml' && isHtml(head)) return 'text/html'
-  if (TEXT_IMAGE_PATTERN.test(toLatin1(head, head.length))) return 'image/x-portable-anymap'
-  if (known && (TEXTUAL_TYPES.has(known) || !isCleanText(head))) return identifyContainer(known, head, hint)
+  if (known === 'application/xml')
+    return detectMarkup(decodeHead(head), hint) ?? identifyContainer(known, head, hint)
+  if (TEXT_IMAGE_PATTERN.test(toLatin1(head, head.length))) return NETPBM_TYPE
+  // A picture in light greys has no controls, either, but it is no UTF-8.
+  const isChance = known === NETPBM_TYPE ? isUtf8(head) && hasNoControls(head) : isCleanText(head)
+  if (known && (TEXTUAL_TYPES.has(known) || !isChance)) return identifyContainer(known, head, hint)
   if (isOffsetPdf(head)) return 'application/pdf'
-  const isText = isUnicode(head) || (suggestsText(hint) && hasNoControls(head))
-  return isText ? detectTextType(head, hint) : 'application/octet-stream'
+  if (!suggestsMarkdown(hint) && isMail(decodeHead(head), hint)) return 'message/rfc822'
+  return isWritten(head, hint) ? detectTextType(decodeHead(head), hint) : 'application/octet-stream'
 }
+
+// Types that say little: a name may tell more than the bytes.
+const GENERIC_TYPES = new Set([
+  'application/octet-stream',
+  'application/zip',
+  'application/x-cfb',
+  'text/plain',
+])
+
+/** Chooses between the type of a document and that of a later look at the same bytes, whose name may be worse. */
+export const chooseMediaType = (known: string, sniffed: string): string =>
+  GENERIC_TYPES.has(sniffed) && known !== 'application/octet-stream' ? known : sniffed
+
+/** Returns the encoding of a text that its first bytes prove; null for other files. */
+export const findProvenEncoding = (head: Uint8Array, mediaType: string): string | null =>
+  mediaType.startsWith('text/')
+    ? (findMarkedEncoding(head) ?? findUnmarkedUtf16(head) ?? (isUtf8(head) ? 'utf-8' : null))
+    : null
 
 // Formats that the library does not detect if their distinguishing data lies beyond the first bytes.
 const SIGNATURES: readonly (readonly [signature: string, mediaType: string])[] = [
   ['II*\0', 'image/tiff'],
   ['MM\0*', 'image/tiff'],
   ['PK\x03\x04', 'application/zip'],
+  ['\x78\x9f\x3e\x22', TNEF_TYPE],
 ]
 
 // Plain PBM, PGM and PPM: nothing but numbers behind the signature.
@@ -78,8 +127,10 @@ function matchSignature(head: Uint8Array): string | undefined {
   const start = toLatin1(head, MAX_HEADER_BYTES)
   const [, mediaType] = SIGNATURES.find(([signature]) => start.startsWith(signature)) ?? []
   if (mediaType !== undefined) return mediaType
-  if (NETPBM_PATTERN.test(start)) return 'image/x-portable-anymap'
-  return isPcx(head) ? 'image/vnd.zbrush.pcx' : undefined
+  if (NETPBM_PATTERN.test(start)) return NETPBM_TYPE
+  if (isPcx(head)) return 'image/vnd.zbrush.pcx'
+  const isCms = start.startsWith('0') && CMS_OBJECTS.some((object) => start.slice(0, 32).includes(object))
+  return isCms ? 'application/pkcs7-mime' : undefined
 }
 
 /** True if the bytes begin with the signature of PCX and its version, encoding and bits per sample. */
@@ -87,68 +138,163 @@ function isPcx([signature, version = 1, encoding = 2, bits = 0]: Uint8Array): bo
   return signature === 10 && version <= 5 && version !== 1 && encoding <= 1 && [1, 2, 4, 8].includes(bits)
 }
 
-/** Narrows the type of an archive or compound file by its first bytes or its name. */
+// Object IDs of signed, encrypted and compressed data (RFC 5652, 14).
+const CMS_OBJECTS = [
+  '06092a864886f70d010702',
+  '06092a864886f70d010703',
+  '06092a864886f70d010706',
+  '060b2a864886f70d0109100109',
+  '060b2a864886f70d0109100117',
+].map((object) => Buffer.from(object, 'hex').toString('latin1'))
+
+/** Narrows the type of an archive, a compound file or an XML file by its first bytes or its name. */
 function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' }: MediaHint): string {
   const extension = /\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? ''
   if (mediaType === 'application/zip') {
     // OpenDocument and EPUB files declare their type in the first entry, uncompressed (ISO/IEC 26300-3, 3.3).
     const [, declared] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(toLatin1(head, 200)) ?? []
-    return declared ?? (Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType)
+    if (declared !== undefined) return declared
+    if (isBinaryWorkbook(head)) return XLSB_TYPE
+    return Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType
   }
-  // An Outlook message has a stream with this name (MS-OXMSG, 2.1.3).
-  const isMail =
-    mediaType === 'application/x-cfb' &&
-    (extension === 'msg' ||
-      Buffer.from(head.buffer, head.byteOffset, head.byteLength).includes(
-        '__properties_version1.0',
-        0,
-        'utf16le',
-      ))
-  return isMail ? OUTLOOK_TYPE : mediaType
+  if (mediaType === 'application/x-cfb') return identifyCompound(head, extension) ?? mediaType
+  return mediaType === 'application/xml' ? (identifyFlat(head) ?? mediaType) : mediaType
 }
 
-function detectTextType(head: Uint8Array, hint: MediaHint): string {
-  if (isHtml(head)) return 'text/html'
+const LOCAL_HEADER_BYTES = 30
+
+/** True for an Excel workbook in binary parts, by the local header of its main part. */
+function isBinaryWorkbook(head: Uint8Array): boolean {
+  const start = toLatin1(head, head.length)
+  const at = start.indexOf('xl/workbook.bin')
+  return at >= LOCAL_HEADER_BYTES && start.startsWith('PK\x03\x04', at - LOCAL_HEADER_BYTES)
+}
+
+/** Tells a compound file by its streams. Encrypted files have those of any, so their name decides. */
+function identifyCompound(head: Uint8Array, extension: string): string | undefined {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength)
+  const has = (stream: string): boolean => bytes.includes(`${stream}\0`, 0, 'utf16le')
+  if (has('EncryptedPackage')) return Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension] : undefined
+  const [, , mediaType] =
+    COMPOUND_TYPES.find(([stream]) => has(stream)) ??
+    COMPOUND_TYPES.find(([, ending]) => ending === extension) ??
+    []
+  return mediaType ?? (Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension] : undefined)
+}
+
+/** Tells a flat OpenDocument file by its root element, whose namespace has any prefix. */
+function identifyFlat(head: Uint8Array): string | undefined {
+  const start = toLatin1(head, 16_384)
+  const [, prefix, kind] =
+    /<(?:([\w.-]+):)?document\b[^>]*:mimetype\s*=\s*["'](application\/vnd\.oasis\.opendocument\.[a-z]+)/.exec(
+      start,
+    ) ?? []
+  const declared = `xmlns${prefix === undefined ? '' : `:${prefix}`}=`
+  const namespace = 'urn:oasis:names:tc:opendocument:xmlns:office:1.0'
+  const isOpenDocument = [`"`, `'`].some((quote) => start.includes(`${declared}${quote}${namespace}${quote}`))
+  return isOpenDocument && kind !== undefined ? FLAT_TYPES[kind] : undefined
+}
+
+// Types of text by their first words. The library knows them only in ASCII, from the first byte on.
+const TEXT_SIGNATURES: readonly (readonly [start: RegExp, mediaType: string])[] = [
+  [/^\{\\rtf\d/, 'application/rtf'],
+  [/^BEGIN:VCALENDAR\b/i, 'text/calendar'],
+  [/^BEGIN:VCARD\b/i, 'text/vcard'],
+  [/^WEBVTT\b/, 'text/vtt'],
+  [/^<\?xml\s/, 'application/xml'],
+]
+
+function detectTextType(text: string, hint: MediaHint): string {
+  const markup = detectMarkup(text, hint)
+  if (markup !== null) return markup
+  const start = text.slice(0, MARKUP_CHARACTERS).trimStart()
+  const signature = TEXT_SIGNATURES.find(([pattern]) => pattern.test(start))
+  if (signature !== undefined) return signature[1]
   if (suggestsMarkdown(hint)) return 'text/markdown'
-  return isMail(head) ? 'message/rfc822' : 'text/plain'
+  return 'text/plain'
 }
 
 const toLatin1 = (bytes: Uint8Array, length: number): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, length)).toString('latin1')
 
-// Comments and declarations may precede the root element. The pattern ends each comment at its first `-->`, because
-// backtracking over later ones would double the time with each comment.
-const isHtml = (head: Uint8Array): boolean =>
-  /^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--(?:(?!-->)[\s\S])*-->\s*)*<(!doctype\s+html|html|head|body)\b/i.test(
-    toLatin1(head, 4096),
-  )
-
-/** True if the text begins with headers that are typical of email (RFC 5322, 3.6). */
-function isMail(head: Uint8Array): boolean {
-  const [headers = ''] = toLatin1(head, head.length).split(/\r?\n\r?\n/, 1)
-  const lines = headers.replace(/\r?\n[ \t]+/g, ' ').split(/\r?\n/)
-  if (!lines.every((line) => /^[!-9;-~]+:/.test(line) || /^From /.test(line))) return false
-  const has = (name: string): boolean => lines.some((line) => line.toLowerCase().startsWith(`${name}:`))
-  return has('from') && ['date', 'message-id', 'mime-version', 'received'].some(has)
+/** Decodes the head of a text so that its ASCII characters can be read. */
+function decodeHead(head: Uint8Array): string {
+  const encoding = findMarkedEncoding(head) ?? findUnmarkedUtf16(head)
+  if (encoding?.startsWith('utf-16')) return new TextDecoder(encoding).decode(head, { stream: true })
+  return toLatin1(head, head.length).replace(/^\xef\xbb\xbf/, '')
 }
+
+const MARKUP_CHARACTERS = 4096
+// Declarations and comments may precede the root element. The pattern ends each comment at its first `-->`, because
+// backtracking over later ones would double the time with each comment.
+const PROLOG = /^\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*/
+const PAGE_ROOT = /^<(?:!doctype\s+html|html|head|body)\b/i
+// Elements that begin pages without a root, such as exports of shops (MIME Sniffing, 7.1, and more of their kind).
+const PAGE_ELEMENT =
+  /^<(?:script|iframe|h[1-6]|div|font|table|a|style|title|b|br|p|meta|link|base|center|span|ul|ol|dl|form|img|pre|section|article|main|nav|header|footer|tr|td|strong|em|blockquote|hr)(?:[\s/][^<>]*)?>/i
+// Sources that may begin with such an element, and whose text is more than their markup's.
+const MARKUP_SOURCES = /\.(?:md|markdown|xml|xslt?|vue|svelte|astro|jsx?|tsx?|mjs|php|erb|ejs|hbs|txt)$/i
+
+/** Returns the type of a page or drawing; null for other texts. */
+function detectMarkup(text: string, hint: MediaHint): string | null {
+  const head = text.slice(0, MARKUP_CHARACTERS)
+  const body = head.slice(PROLOG.exec(head)![0].length)
+  if (PAGE_ROOT.test(body)) return 'text/html'
+  if (/^<(?:!doctype\s+svg\b|(?:[\w-]+:)?svg[\s/>])/i.test(body)) return SVG_TYPE
+  const isPart =
+    PAGE_ELEMENT.test(body) && !MARKUP_SOURCES.test(hint.fileName ?? '') && !suggestsMarkdown(hint)
+  return isPart && !/^\s*<\?xml/.test(head) ? 'text/html' : null
+}
+
+// Headers that hardly any other text has (RFC 5322, 3.6; RFC 2045), and those that letters and notes have, too.
+const MAIL_HEADERS =
+  /^(mime-version|message-id|received|return-path|delivered-to|x-unsent|x-mozilla-status):/i
+const LETTER_HEADERS = /^(from|to|cc|bcc|reply-to|sender|subject|date):/i
+const DAYS = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)'
+const MONTHS = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
+/** Pattern of the line before each mail of an mbox file (RFC 4155). Some programs write the date as in headers. */
+export const MBOX_LINE = `From [^\\n]{0,300}\\b${DAYS},? (?:${MONTHS} +\\d{1,2} +\\d{1,2}:\\d\\d(?::\\d\\d)?(?: [+\\w-]{1,9}){0,2} \\d{4}|\\d{1,2} ${MONTHS} \\d{4} \\d{1,2}:\\d\\d)[^\\n]{0,60}\\n`
+const MBOX_START = new RegExp(`^${MBOX_LINE}`)
 
 /**
- * True for UTF-8, and for UTF-16 with a byte order mark, if the text contains no NUL. The last character may be
- * incomplete.
+ * True if the text begins with headers that are typical of email, complete or not. Apple puts a line with the length
+ * before them. Drafts lack the sender and the date.
  */
-function isUnicode(head: Uint8Array): boolean {
-  const little = head[0] === 0xff && head[1] === 0xfe
-  const big = head[0] === 0xfe && head[1] === 0xff
-  const encoding = little ? 'utf-16le' : big ? 'utf-16be' : 'utf-8'
-  try {
-    return !new TextDecoder(encoding, { fatal: true }).decode(head, { stream: true }).includes('\0')
-  } catch {
-    return false
-  }
+function isMail(start: string, { fileName = '', mediaType = '' }: MediaHint): boolean {
+  const text = start.replace(/^\s*(\d{1,10}[ \t]*\r?\n)?/, '')
+  if (MBOX_START.test(text.slice(0, 500))) return true
+  const [headers = ''] = text.split(/\r?\n\r?\n/, 1)
+  const lines = headers
+    .replace(/\r?\n[ \t]+/g, ' ')
+    .trimEnd()
+    .split(/\r?\n/)
+  // The last header may be incomplete.
+  if (headers.length === text.length && lines.length > 1) lines.pop()
+  if (!lines.every((line) => /^[!-9;-~]+[ \t]*:/.test(line) || /^>?From /.test(line))) return false
+  const count = (pattern: RegExp): number => lines.filter((line) => pattern.test(line)).length
+  const [mail, letter] = [count(MAIL_HEADERS), count(LETTER_HEADERS)]
+  if (/\.(eml|emlx|mbox)$/i.test(fileName) || /^message\/rfc822\b/i.test(mediaType)) return mail + letter > 0
+  return (mail > 0 && letter > 0) || (letter >= 2 && count(/^from:/i) > 0 && count(/^date:/i) > 0)
 }
 
+// By chance, this many bytes of another file have a control character among them.
+const MIN_PROVEN_BYTES = 64
+// Share of bytes beyond ASCII in texts of Latin script.
+const MAX_ACCENT_SHARE = 0.3
+
+/** True if the bytes are a text. A short one that is neither UTF-8 nor mostly ASCII counts only if its name says so. */
+function isWritten(head: Uint8Array, hint: MediaHint): boolean {
+  if (!isText(head)) return false
+  if (findMarkedEncoding(head) !== null || findUnmarkedUtf16(head) !== null || isUtf8(head)) return true
+  const accents = head.reduce((count, byte) => count + (byte >= 0x80 ? 1 : 0), 0)
+  if (suggestsText(hint)) return hasNoControls(head) || accents <= MAX_ACCENT_SHARE * head.length
+  return accents <= MAX_ACCENT_SHARE * head.length || (head.length >= MIN_PROVEN_BYTES && hasNoControls(head))
+}
+
+/** True for a text without any control, in which signatures of other types are chance hits. */
 function isCleanText(head: Uint8Array): boolean {
-  return isUnicode(head) && ((head[0] ?? 0) >= 0xfe || hasNoControls(head))
+  if (/^utf-(16|32)/.test(findMarkedEncoding(head) ?? '')) return isText(head)
+  return hasNoControls(head) && (isUtf8(head) || head.length >= MIN_PROVEN_BYTES)
 }
 
 // True if the bytes have no control characters other than white space and escape.

@@ -1,10 +1,11 @@
 import type { Database, Queries } from '../../sql/db.ts'
 import { findSealedBlob, lockDigest, sealBlob, unsealBlob } from '../../sql/documents/blobs.ts'
-import { insertDocument, type NewDocument } from '../../sql/documents/documents.ts'
+import { insertDocument, type NewDocument, setMediaType } from '../../sql/documents/documents.ts'
 import { fail } from '../../sql/errors.ts'
 import { findExceededQuota, type Quotas } from '../../sql/quotas/quotas.ts'
 import type { TaskLog } from '../context.ts'
 import type { Blobs, UploadedBlob } from './blobs/blobs.ts'
+import { chooseMediaType, findProvenEncoding } from './media.ts'
 
 /** Turns uploads into documents, or removes them. */
 
@@ -44,13 +45,18 @@ export async function createDocument(
   tx: Queries,
   blob: UploadedBlob,
   lost: number | null,
-  document: Omit<NewDocument, 'byteSize' | 'sha256'>,
+  document: Omit<NewDocument, 'byteSize' | 'sha256' | 'encoding'>,
   quotas: Quotas,
 ): Promise<{ readonly id: number; readonly created: boolean }> {
   const { sha256, byteSize } = blob
   await sealUpload(tx, blob, lost)
-  const stored = await tx.one(insertDocument({ ...document, byteSize, sha256 }))
-  if (!stored.created) return stored
+  const encoding = findProvenEncoding(blob.head, document.mediaType)
+  const stored = await tx.one(insertDocument({ ...document, encoding, byteSize, sha256 }))
+  if (!stored.created) {
+    const better = chooseMediaType(stored.media_type, document.mediaType)
+    if (better !== stored.media_type) await tx.run(setMediaType(stored.id, better))
+    return stored
+  }
   const exceeded = await findExceededQuota(tx, document.ownerId, ['bytes', 'documents'], quotas)
   if (exceeded === null) return stored
   const { kind, quota } = exceeded

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
+import { CALL_TRIES } from './provider.ts'
 
 /**
  * Asks the provider for data that an event omits: an invoice's payments, a charge's refunds, or a subscription's newest
@@ -13,7 +14,7 @@ export const lookUpObject = defineTask({
   actor: ({ id }) => `payment_look_up:${id}`,
   payload: z.strictObject({ what: z.enum(['invoice', 'charge', 'subscription']), id: z.string() }),
   result: z.strictObject({}),
-  tries: 8,
+  tries: CALL_TRIES,
   timeoutSeconds: 90,
   run: loadLazily(() => import('./look-up.work.ts')),
 })

@@ -53,8 +53,10 @@ export function toRefundChange(refund: ProviderObject, at: number): RefundChange
  * amount that was never captured, which moves no money.
  */
 export function toReportedRefund(refund: ProviderObject, at: number): RefundChange | null {
+  const change = toRefundChange(refund, at)
   const isRelease = refund.status === 'succeeded' && refund.balance_transaction === null
-  return isRelease ? null : toRefundChange(refund, at)
+  // A refund that this service requested is no release.
+  return isRelease && change?.request === null ? null : change
 }
 
 /** Returns the changes for a refund, whose payment may be unknown yet. */

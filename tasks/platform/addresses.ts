@@ -93,6 +93,9 @@ export function isServedHost({ names, addresses }: ServedHosts, host: string): b
   )
 }
 
+// Parsers disagree about backslashes, white space and credentials in URLs.
+const PLAIN_URL_PATTERN = /^https?:\/\/[^\s\p{Cc}\\/?#@]+(?:[/?#][^\s\p{Cc}\\]*)?$/iu
+
 /**
  * True if a link may lead to this page of the service or of an allowed front end. Compares whole origins, so a token
  * never reaches another site.
@@ -104,8 +107,7 @@ export function isAllowedRedirect(
   }: { readonly publicBaseUrl: string; readonly corsOrigins: ReadonlySet<string> },
   redirectTo: string,
 ): boolean {
-  if (!/^https?:\/\//i.test(redirectTo) || !URL.canParse(redirectTo)) return false
-  const { origin, username, password } = new URL(redirectTo)
-  if (username !== '' || password !== '') return false
+  if (!PLAIN_URL_PATTERN.test(redirectTo) || !URL.canParse(redirectTo)) return false
+  const { origin } = new URL(redirectTo)
   return origin === new URL(publicBaseUrl).origin || corsOrigins.has(origin)
 }

@@ -7,7 +7,7 @@ import { hashTerm, tokenize } from './words.ts'
  * Increase the version whenever the analysis of the same bytes changes. The next run then reanalyzes files of older
  * versions.
  */
-export const ANALYSIS_VERSION = 4
+export const ANALYSIS_VERSION = 5
 
 /** The chunks of a file, or the reason for having none. */
 export type AnalysisResult = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises'
+import { decodeText as decodeBytes } from '../formats/decode.ts'
+import { findDeclaredEncoding, isText } from '../formats/encodings.ts'
 import type { Format } from './chunks.ts'
 import { describeFileError, type FoundFile } from './walk.ts'
 
@@ -45,40 +47,12 @@ async function readAtMost(file: FileHandle, size: number): Promise<Buffer> {
   return bytes.subarray(0, at)
 }
 
-// Text has no control characters except white space and ESC, which coloured logs use.
-const CONTROL_CHARACTER = /(?!\s)\p{Cc}/u
-
-// Matches the encoding that an HTML or XML page declares
-// (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
-const DECLARED_ENCODING =
-  /<(?:meta\b[^>]*?\bcharset|\?xml\b[^>]*?\bencoding)\s*=\s*["']?\s*(?!utf-16|unicode|ucs-2)([\w-]+)/i
-const PRESCAN_BYTES = 1024
-
-/**
- * Decodes bytes, as UTF-16 if they begin with a byte order mark. Otherwise tries UTF-8, then the encoding that an HTML
- * page declares, then Windows-1252. Null if the bytes are not text.
- */
+/** Decodes a text in any encoding that its bytes tell or an HTML page declares. Null if the bytes are not text. */
 export function decodeText(bytes: Buffer, format: Format = 'text'): string | null {
-  const little = bytes[0] === 0xff && bytes[1] === 0xfe
-  const big = bytes[0] === 0xfe && bytes[1] === 0xff
-  const declared =
-    format === 'html' ? DECLARED_ENCODING.exec(bytes.toString('latin1', 0, PRESCAN_BYTES))?.[1] : undefined
-  const text = little || big ? decode(bytes, little ? 'utf-16le' : 'utf-16be') : decodeBytes(bytes, declared)
-  return text === null ||
-    CONTROL_CHARACTER.test(text.slice(0, 8192).replaceAll('\x1b', '')) ||
-    text.includes('\0')
-    ? null
-    : text.toWellFormed()
-}
-
-function decodeBytes(bytes: Buffer, declared = 'windows-1252'): string | null {
-  return decode(bytes, 'utf-8') ?? decode(bytes, declared) ?? decode(bytes, 'windows-1252')
-}
-
-function decode(bytes: Buffer, encoding: string): string | null {
-  try {
-    return new TextDecoder(encoding, { fatal: true }).decode(bytes)
-  } catch {
-    return null
-  }
+  if (!isText(bytes)) return null
+  return (
+    decodeBytes(bytes, {
+      declared: format === 'html' ? findDeclaredEncoding(bytes) : null,
+    })?.text.toWellFormed() ?? null
+  )
 }

@@ -15,6 +15,7 @@ const { api, url, query } = await startEdgeAndDatabase({ env })
 await startMessageWorker(url, env)
 const { admin } = await createCast(api)
 
+const BASE = `http://127.0.0.1:${api.port}`
 const NUMBER = '+14155552671'
 const PATH = '/api/v1/comms/suppressions'
 const send = (more: object = {}) =>
@@ -72,6 +73,24 @@ test('a message that waits is refused when it is due', async () => {
   await until('it has failed', async () => (await read()).status === 'failed')
   assert.equal((await read()).detail, SUPPRESSED.detail)
   assert.equal(twilio.requests, before)
+})
+
+test('an opt-out that Twilio reports only after it took the message is remembered once', async () => {
+  assert.equal((await send()).status, 200)
+  const taken = twilio.taken.at(-1)!
+  const report = (code: string) => twilio.postStatus(BASE, taken, 'undelivered', { ErrorCode: code })
+  assert.equal((await report('21610')).status, 200)
+  assert.deepEqual(
+    (await list()).map(({ address, reason }: Record<string, unknown>) => [address, reason]),
+    [[NUMBER, 'opted_out']],
+  )
+  assert.deepEqual((await send()).json, SUPPRESSED)
+  await lift()
+  assert.equal((await report('21610')).status, 200)
+  assert.deepEqual(await list(), [], 'a repeated callback does not restore it')
+  assert.equal((await send()).status, 200)
+  await twilio.postStatus(BASE, twilio.taken.at(-1)!, 'undelivered', { ErrorCode: '30003' })
+  assert.deepEqual(await list(), [], 'another error')
 })
 
 test('another refusal suppresses nothing', async () => {

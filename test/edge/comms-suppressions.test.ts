@@ -80,6 +80,16 @@ describe('an address is suppressed', () => {
       assert.deepEqual(await list(), [])
     })
 
+  test('if the event has its display name', async () => {
+    for (const to of ['"Lovelace, Ada" <Ada@example.com>', 'Ada <ada@bücher.example>']) {
+      await sendAndReport(to, 'email.complained')
+      const [{ address }] = await list()
+      assert.equal(address, to.includes('"') ? 'ada@example.com' : 'ada@xn--bcher-kva.example')
+      assertRefused(await send({ to: [address] }), 409, detailOf(address))
+      assert.equal((await liftSuppression(address)).status, 204)
+    }
+  })
+
   test('but not if the event names several addresses', async () => {
     const { id } = (await send({ to: ['a@example.com', 'b@example.com'] })).json
     await deliverEvent('email.complained', { id, to: ['a@example.com', 'b@example.com'] })

@@ -196,7 +196,7 @@ test('sorts by title, date or creation, in both directions; `from` and `to` acce
   for (const sort of ['title', '-title', 'document_date', '-document_date', 'title&search=alpha'])
     assert.deepEqual(await followTitles(`sort=${sort}`, token), await sorted(sort), sort)
   for (const [search, name] of [
-    ['sort=size', 'sort'],
+    ['sort=bytes', 'sort'],
     ['sort=--title', 'sort'],
     ['from=2026-02-30', 'from'],
     ['to=0000-01-01', 'to'],
@@ -206,6 +206,32 @@ test('sorts by title, date or creation, in both directions; `from` and `to` acce
     const { status, json } = await api.get(`/api/v1/documents?${search}`, { token })
     assert.deepEqual([status, json.errors[0].loc], [422, ['query', name]], search)
   }
+})
+
+test('sorts by size and number of pages, with tags and searches, too', async () => {
+  const { id, token } = await api.register(createEmail('sizes'))
+  for (const [title, pages] of [
+    ['middle', 3],
+    ['the longest title', null],
+    ['x', 12],
+  ] as const) {
+    await upload(token, title)
+    await query(`update document set page_count = $3, tags = '{all}' where title = $2 and owner_id = $1`, [
+      id,
+      title,
+      pages,
+    ])
+  }
+  for (const more of ['', '&tag=all', '&search=all'])
+    for (const [sort, titles] of [
+      ['byte_size', ['x', 'middle', 'the longest title']],
+      ['-byte_size', ['the longest title', 'middle', 'x']],
+      ['page_count', ['the longest title', 'middle', 'x']],
+      ['-page_count', ['x', 'middle', 'the longest title']],
+    ] as const) {
+      assert.deepEqual(await listTitles(`?sort=${sort}${more}`, token), titles, sort + more)
+      assert.deepEqual(await followTitles(`sort=${sort}${more}`, token), titles, sort + more)
+    }
 })
 
 test('filters by tags in every order, whichever tag is rarer', async () => {

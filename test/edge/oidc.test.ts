@@ -113,7 +113,7 @@ describe('a person whom the issuer signs in', () => {
   })
 
   test('needs a verified address, unless the identity is linked', async () => {
-    for (const more of [{ email_verified: false }, { email: 'no address' }]) {
+    for (const more of [{ email_verified: false }, { email_verified: 'false' }, { email: 'no address' }]) {
       const answer = await signIn(createPerson({ email: user.email, ...more }))
       assert.deepEqual([answer.status, answer.json.code], [403, 'oidc.unverified'])
     }
@@ -165,6 +165,26 @@ describe('a person whom the issuer signs in', () => {
     assert.equal((await finish(binding, state)).status, 200)
     for (const bad of ['https://evil.example/', `${redirect_to}?x=1`, `${redirect_to}#x`])
       assert.equal((await begin(binding, { redirect_to: bad })).status, 422, bad)
+  })
+
+  test('may have a verification that the issuer sends as a text', async () => {
+    const person = createPerson({ email_verified: 'true' })
+    for (const onlyUserInfo of [false, true]) {
+      const answer = await withFaults({ onlyUserInfo }, () => signIn(person))
+      assert.equal(answer.status, 200, answer.text)
+    }
+  })
+
+  test('may have a name with characters that a name cannot have', async () => {
+    for (const [name, expected] of [
+      ['Ann\0\r\nMiller', 'Ann Miller'],
+      [`${'a'.repeat(199)}🜁`, 'a'.repeat(199)],
+      [' \0 ', null],
+    ] as const) {
+      const answer = await signIn(createPerson({ name }))
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal((await getMe(api, answer.json.access_token)).json.full_name, expected)
+    }
   })
 
   test('has the claims of the userinfo endpoint if the token lacks them', async () => {

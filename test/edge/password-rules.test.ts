@@ -44,6 +44,15 @@ describe('a new password', () => {
       assert.equal((await register(password)).status, 200, password)
   })
 
+  test('must not be blank, and no common or short one with spaces around', async () => {
+    for (const password of [' password', 'password1  ', '\u00a0iloveyou\u3000'])
+      assertRefused(await register(password), COMMON_REFUSAL)
+    for (const password of ['        ', '\u00a0'.repeat(8), '\t'.repeat(8), '        1', 'letmein  '])
+      assertRefused(await register(password), tooShortRefusal(8))
+    assert.equal((await register(' a b c d ')).json.code, 'password_short')
+    assert.equal((await register(' a b c d e ')).status, 200)
+  })
+
   test("must have enough characters besides the address and the service's name", async () => {
     for (const password of [
       'ann.miller2024',

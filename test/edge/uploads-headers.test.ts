@@ -24,6 +24,11 @@ test('cleans file names', () => {
     ["filename*=ISO-8859-1''%FCber.txt", 'über.txt'],
     ['filename="kept.txt"; filename*=UTF-8\'\'%FF', 'kept.txt'],
     ["filename*=UTF-8''..%2F..%2Fevil%00.txt", 'evil.txt'],
+    ['filename="a%22b%22 100%25.txt"', 'a"b" 100%25.txt'],
+    ['filename="a%0D%0Ab.txt"', 'ab.txt'],
+    ['filename=a%22b.txt', 'a"b.txt'],
+    ['filename="in\u202efdp.exe"', 'infdp.exe'],
+    ['filename="\u2066a\u2069\u200f.txt"', 'a.txt'],
     ['filename="Grüße 😀.txt"', 'Grüße 😀.txt'],
     [`filename="${'😀'.repeat(300)}"`, '😀'.repeat(255)],
   ]

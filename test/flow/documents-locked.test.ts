@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
+import { createOffice, encryptAgile, wordParagraph, wordPart } from '../office.ts'
 import { createPageLines } from '../pdfs.ts'
 import { getSharedService } from './shared-service.ts'
 
@@ -52,4 +53,21 @@ test('reads an encrypted PDF with its password, and keeps the password for later
     `select coalesce(string_agg(j::text || e::text, ''), '') as text from job j, job_event_row e`,
   )
   for (const { text } of [...stored, ...visible]) assert.doesNotMatch(text as string, /weiß|mistaken/)
+})
+
+test('reads an encrypted office file with its password', async () => {
+  const file = encryptAgile(createOffice('docx', wordPart(wordParagraph('walrus'))), PASSWORD)
+  const { id } = (await (await client.upload(file, 'locked.docx')).json()) as { id: number }
+  const extract = async (body?: object) => {
+    const answer = await client.post(`/api/v1/documents/${id}/extract`, body)
+    return [answer.status, await answer.json()]
+  }
+  assert.deepEqual(await extract(), [200, { read: 0, unread: 1, skipped: 0 }])
+  const [page] = await query('select detail from document_page where document_id = $1', [id])
+  assert.deepEqual(page, { detail: 'The document is encrypted and needs a password' })
+  const [status, error] = await extract({ password: 'mistaken' })
+  assert.deepEqual([status, (error as { code: string }).code], [400, 'document.password_wrong'])
+  assert.deepEqual(await extract({ password: PASSWORD }), [200, { read: 1, unread: 0, skipped: 0 }])
+  const [read] = await query('select text from document_page where document_id = $1', [id])
+  assert.deepEqual(read, { text: 'walrus' })
 })

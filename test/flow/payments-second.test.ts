@@ -47,7 +47,11 @@ test('a subscription that ends later still runs; one that has ended or was never
   for (const [state, status] of [
     [{ cancel_at_period_end: true }, 409],
     [{ status: 'past_due' }, 409],
+    [{ status: 'trialing' }, 409],
+    [{ status: 'unpaid' }, 409],
+    [{ status: 'paused' }, 409],
     [{ status: 'incomplete' }, 200],
+    [{ status: 'incomplete_expired' }, 200],
     [{ status: 'canceled' }, 200],
   ] as const) {
     const { who, name, price } = await addCustomer()

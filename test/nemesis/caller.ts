@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { getAwakeMs } from '../awake.ts'
 import type { Chance } from '../chance.ts'
 import { type Frame, Stream } from '../service.ts'
 import type { World } from './world.ts'
@@ -102,9 +103,9 @@ export class Caller {
    */
   async ask(path: string, request: Request = {}): Promise<FinalAnswer> {
     const { method = 'GET', done = [] } = request
-    const end = performance.now() + TOTAL_TIMEOUT_MS
+    const end = getAwakeMs() + TOTAL_TIMEOUT_MS
     for (let tries = 1; ; tries++) {
-      if (performance.now() > end)
+      if (getAwakeMs() > end)
         throw this.recordViolation(`${method} ${path} had no answer within ${TOTAL_TIMEOUT_MS / 1000} s`)
       const answer = await this.#once(path, request)
       if (answer !== null) {
@@ -153,7 +154,7 @@ export class Caller {
     const port = this.#port()
     if (port === null) return null
     this.history.count(this.history.requests, this.area)
-    const startedAt = performance.now()
+    const startedAt = getAwakeMs()
     try {
       const response = await fetch(`http://127.0.0.1:${port}${path}`, {
         method,
@@ -175,7 +176,7 @@ export class Caller {
         json: isJson ? JSON.parse(Buffer.from(text, 'latin1').toString()) : null,
       }
     } catch {
-      if (performance.now() - startedAt >= ANSWER_TIMEOUT_MS)
+      if (getAwakeMs() - startedAt >= ANSWER_TIMEOUT_MS - 1000)
         this.recordViolation(
           `${method} ${path} stayed open for ${ANSWER_TIMEOUT_MS / 1000} s without an answer`,
         )

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { getAwakeMs } from '../awake.ts'
 import { assertComplete } from '../flow/crash.ts'
 import type { Frame } from '../service.ts'
 import type { Caller } from './caller.ts'
@@ -20,12 +21,12 @@ const END_STATUSES = ['done', 'failed', 'cancelled']
  */
 export async function follow(caller: Caller, jobId: string): Promise<Frame['data']> {
   const frames: Frame[] = []
-  const from = performance.now()
+  const from = getAwakeMs()
   let next = from + CHECK_INTERVAL_MS
   const isOver = (): boolean => END_STATUSES.includes(frames.at(-1)?.data.status ?? '')
   while (!isOver()) {
-    if (performance.now() > next) {
-      next = performance.now() + CHECK_INTERVAL_MS
+    if (getAwakeMs() > next) {
+      next = getAwakeMs() + CHECK_INTERVAL_MS
       const job = await readJob(caller, jobId)
       if (Number(job?.over) * 1000 > MAX_REPORT_MS || next - from > MAX_JOB_MS)
         throw caller.recordViolation(

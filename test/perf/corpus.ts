@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
-import { isInstalled, runProgram } from './native.ts'
+import { basename, extname, join, relative } from 'node:path'
+import { readIndependently } from './independent.ts'
 import type { Measured } from './report.ts'
 import { queryRows, type Stack, signUp } from './stack.ts'
 import { readFamilyBytes } from './usage.ts'
@@ -8,7 +8,8 @@ import { countSharedWords } from './words.ts'
 
 /**
  * `npm run bench -- corpus DIR` extracts every file of a folder through a real edge and worker, two at a time. Each
- * page must have a row, no page may take over 30 s, and the worker must survive with less than 2 GB.
+ * page must have a row, no page may take over 30 s, and the worker must survive with less than 2 GB. Compares the words of
+ * each kind of file with those of an independent reader (`independent.ts`).
  */
 
 interface FileReport {
@@ -24,8 +25,17 @@ interface FileReport {
   readonly slowest: number
   /** Peak resident memory of the worker and its children during the file, in MB. */
   readonly peakMb: number
-  /** Share of pdftotext's words that our text contains; null if pdftotext finds fewer than a hundred. */
-  readonly words: number | null
+  /** Words in common with an independent reader; null without one. */
+  readonly words: SharedWords | null
+}
+
+interface SharedWords {
+  readonly theirs: number
+  readonly ours: number
+  /** Number of their words that our text contains. */
+  readonly found: number
+  /** Number of our words that their text contains. */
+  readonly confirmed: number
 }
 
 interface Service {
@@ -83,7 +93,7 @@ async function readFile(service: Service, file: string, name: string): Promise<F
   const bytes = readFileSync(file)
   const headers = { authorization: `Bearer ${service.token}` }
   const form = new FormData()
-  form.set('file', new File([bytes], 'document.pdf'))
+  form.set('file', new File([bytes], basename(file)))
   const startedAt = performance.now()
   const uploaded = await fetch(service.base, { method: 'POST', body: form, headers })
   const { id } = (await uploaded.json()) as { id: number }
@@ -110,21 +120,39 @@ async function readFile(service: Service, file: string, name: string): Promise<F
     seconds,
     slowest: Math.max(rows.length > 1 ? 0 : seconds, ...rows.map(({ took }) => Number(took ?? 0))),
     peakMb: service.peak(),
-    words: compareWords(file, rows.map(({ text }) => text).join('\n')),
+    words: await compareWords(file, bytes, rows.map(({ text }) => text).join('\n')),
   }
 }
 
-function compareWords(file: string, text: string): number | null {
-  if (!isInstalled('pdftotext')) return null
-  const theirs = runProgram('pdftotext', [file, '-'])?.output ?? ''
-  const { shared, all } = countSharedWords(theirs, text)
-  return all < MIN_WORDS ? null : shared / all
+async function compareWords(file: string, bytes: Buffer, text: string): Promise<SharedWords | null> {
+  const theirs = await readIndependently(file, bytes)
+  if (theirs === null) return null
+  const [found, confirmed] = [countSharedWords(theirs, text), countSharedWords(text, theirs)]
+  return { theirs: found.all, ours: confirmed.all, found: found.shared, confirmed: confirmed.shared }
+}
+
+/** Lists the recall and the precision of the words of each kind of file. */
+function listKinds(reports: readonly FileReport[]): string[] {
+  const kinds = Map.groupBy(reports, ({ file }) => extname(file).toLowerCase())
+  return [...kinds].sort().flatMap(([kind, files]) => {
+    const words = files.flatMap(({ words }) => words ?? [])
+    const sum = (name: keyof SharedWords): number => words.reduce((n, one) => n + one[name], 0)
+    if (sum('theirs') === 0) return []
+    const share = (part: number, all: number): string => (part / Math.max(1, all)).toFixed(4)
+    const recall = share(sum('found'), sum('theirs'))
+    const precision = share(sum('confirmed'), sum('ours'))
+    return [
+      `${kind}: recall ${recall}, precision ${precision} (${words.length} files, ${sum('theirs')} words)`,
+    ]
+  })
 }
 
 function summarize(reports: readonly FileReport[], crashes: number): Measured {
   const sum = (pick: (report: FileReport) => number): number => reports.reduce((n, one) => n + pick(one), 0)
   const max = (pick: (report: FileReport) => number): number => Math.max(0, ...reports.map(pick))
-  const words = reports.flatMap(({ words }) => words ?? [])
+  const shares = reports.flatMap(({ words }) =>
+    words === null || words.theirs < MIN_WORDS ? [] : words.found / words.theirs,
+  )
   const value = (name: string, unit: string, given: number, atMost?: number) => ({
     name,
     unit,
@@ -166,10 +194,14 @@ function summarize(reports: readonly FileReport[], crashes: number): Measured {
         max(({ peakMb }) => peakMb),
         MAX_WORKER_MB,
       ),
-      value('files of 100 words or more', '', words.length),
-      value('files with at least 99 % of the words', '', words.filter((share) => share >= 0.99).length),
+      value('files of 100 words or more', '', shares.length),
+      value('files with at least 99 % of the words', '', shares.filter((share) => share >= 0.99).length),
     ],
-    notes: ['One line per file: bench-results/corpus-files.json', ...countReasons(reports)],
+    notes: [
+      'One line per file: bench-results/corpus-files.json',
+      ...listKinds(reports),
+      ...countReasons(reports),
+    ],
   }
 }
 

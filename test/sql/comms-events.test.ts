@@ -162,3 +162,28 @@ describe('an event', () => {
       }
   })
 })
+
+test('events about some recipients leave a message to its deferred ones, and still suppress addresses', async () => {
+  const id = await addSend()
+  await db.one(beginSendRequest(id, { id, attempt: 1 }, false))
+  await query(
+    `update comms_send set status = 'queued', next_attempt_at = now(),
+       deliveries = '[{"address": "a@example.com", "status": "sent"}, {"address": "b@example.com", "status": "queued"}]' where id = $1`,
+    [id],
+  )
+  const bounced = createEvent(id, 'bounced', { suppression: { address: 'a@example.com', eventId: 'e' } })
+  assert.equal(await applyAll(createEvent(id, 'delivered'), bounced), 0)
+  const [send] = await query('select status, message is null as is_cleared from comms_send where id = $1', [
+    id,
+  ])
+  assert.deepEqual(send, { status: 'queued', is_cleared: false })
+  assert.equal(
+    (await query(`select from comms_suppression where address = 'a@example.com'`)).length > 0,
+    true,
+  )
+  await query(
+    `update comms_send set deliveries = '[{"address": "b@example.com", "status": "sent"}]' where id = $1`,
+    [id],
+  )
+  assert.equal(await applyAll(createEvent(id, 'delivered')), 1)
+})

@@ -46,7 +46,7 @@ test('a word on most pages ranks some of them, including the newest, with an ine
   const { ids, total, isExact } = await search('every')
   assert.equal(isExact, false)
   assert.ok(total >= 1000 && total <= 2100, `${total}`)
-  assert.deepEqual(ids.slice(0, 3), [2500, 2499, 2498])
+  assert.deepEqual(ids.slice(0, 3), [2500, 2498, 2497], 'page 2499 is longer')
 })
 
 test('a rare word is found on any page, alone or with a frequent word', async () => {

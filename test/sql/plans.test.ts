@@ -150,7 +150,7 @@ const FAILED: JobSelection = {
   unretried: true,
 }
 const TIME_FILTER = [null, 3600, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as const
-const ORDERS = ['received_at', 'document_date', 'title'] as const
+const ORDERS = ['received_at', 'document_date', 'title', 'byte_size', 'page_count'] as const
 
 const reads = [
   planRead('an account', readAccount, 5),
@@ -275,8 +275,9 @@ const reads = [
     0,
     50,
   ),
-  planRead('a page of the trash', readTrash, 5, ...NO_FILTER, null, 0, 50),
-  planRead('the trash without an owner', readTrash, null, ...NO_FILTER, null, 0, 50),
+  planRead('a page of the trash', readTrash, 5, ...NO_FILTER, '', null, 0, 50),
+  planRead('the trash without an owner', readTrash, null, ...NO_FILTER, '', null, 0, 50),
+  planRead('a search of the trash', readTrash, 5, ...NO_FILTER, 'titl -x', null, 0, 50),
   planRead('tags', readTags, 5),
   planRead('the pages of a document', readPages, 5, 5, null, 0, 1000),
   planRead('a page', readPage, 5, 5, 1),

@@ -47,6 +47,9 @@ const FILL_STATEMENTS = [
   `insert into document_page (document_id, page_number, status, method, text, job_id)
    select id, n, 'read', 'text_layer', 'Text', gen_random_uuid() from (
      select id from document where owner_id = $1 order by id limit 2) few, generate_series(1, $2) n`,
+  // The documents have words, too.
+  `insert into search_word (owner_id, word) select $1, 'word' || n
+   from generate_series(1, $2 - (select count(*)::int from search_word where owner_id = $1)) n`,
   `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $3) n`,
   `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
    select id, 'documents/' || n, n, 't', sha256(''), 1, 'document', 1, 0, 0 from (

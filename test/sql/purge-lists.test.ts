@@ -31,6 +31,8 @@ describe('the lists of rows that are deleted in batches', () => {
     'schedule_control_paused_by_fkey',
     'voice_settings_updated_by_fkey',
   ]
+  // The words of texts without an owner have the owner 0, so this table has no foreign key.
+  const WITHOUT_KEY = ['search_word']
   // `account_leave` deletes these memberships, in its own batches.
   const LEFT = ['organization_member_user_id_fkey']
 
@@ -44,10 +46,12 @@ describe('the lists of rows that are deleted in batches', () => {
         `select conname as name, confdeltype = 'n' as clears from pg_constraint where confrelid = $1::regclass`,
         [table],
       )
-      const listed = belongings.map(({ table, referenceColumn, clearsReference = false }) => ({
-        name: `${table}_${referenceColumn}_fkey`,
-        clears: clearsReference,
-      }))
+      const listed = belongings
+        .filter(({ table }) => !WITHOUT_KEY.includes(table))
+        .map(({ table, referenceColumn, clearsReference = false }) => ({
+          name: `${table}_${referenceColumn}_fkey`,
+          clears: clearsReference,
+        }))
       const key = ({ name, clears }: { name?: unknown; clears?: unknown }) =>
         `${name}${clears ? ' (clears)' : ''}`
       assertListed(keys.filter(({ name }) => !others.some((one) => one === name)).map(key), listed.map(key), [

@@ -43,6 +43,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   'its owner deletes it, or the account': [
     'document',
     'document_page',
+    'document_page_part',
     'document_tag',
     'ai_conversation',
     'ai_message',

@@ -36,7 +36,7 @@ describe('words', { concurrency: false }, () => {
     const gone = await addDocument('other words')
     await query('update document set deleted_at = now(), expires_at = now() where id = $1', [gone])
     const all = await readWords()
-    assert.equal(all, `back neill o other quagga slash title words`)
+    assert.equal(all, `back neill other quagga slash title words`)
     await ageWords(29)
     assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 })
     await ageWords(31)
@@ -45,7 +45,7 @@ describe('words', { concurrency: false }, () => {
       { count: 3 + 2, deleted: 2 },
       'two documents and a page, and two words',
     )
-    assert.equal(await readWords(), 'back neill o quagga slash title')
+    assert.equal(await readWords(), 'back neill quagga slash title')
     assert.deepEqual(await sweepWords(), { count: 0, deleted: 0 }, 'words that were found count as seen')
     await query('delete from document_page')
     await ageWords(31)
@@ -69,7 +69,9 @@ describe('words', { concurrency: false }, () => {
       for (const page of [1, 2, 3]) await query(INSERT_PAGE, [id, page, `${title}${page}`])
     }
     const kept = await readWords()
-    await query(`insert into search_word (word) select 'gone' || n from generate_series(1, 12) n`)
+    await query(
+      `insert into search_word (owner_id, word) select 0, 'gone' || n from generate_series(1, 12) n`,
+    )
     await ageWords(31)
     const batches: { count: number; deleted: number }[] = []
     for (let full = true; full; full = batches.at(-1)!.count >= 5) batches.push(await sweepWords(5))
@@ -97,7 +99,9 @@ describe('words', { concurrency: false }, () => {
   })
 
   test('are kept when a page with them is written during the check', async () => {
-    await query(`insert into search_word (word, seen_at) values ('okapi', now() - interval '1 year')`)
+    await query(
+      `insert into search_word (owner_id, word, seen_at) values (0, 'okapi', now() - interval '1 year')`,
+    )
     const id = await addDocument('t')
     const other = new pg.Client({ connectionString: url })
     await other.connect()
@@ -109,12 +113,12 @@ describe('words', { concurrency: false }, () => {
     await waitForLock(query)
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')
-    assert.equal(await readWords(), 'okapi t')
+    assert.equal(await readWords(), 'okapi')
   })
 
   test('are found by an index when they are stored, checked or deleted', async () => {
     await query(
-      `insert into search_word (word, seen_at) select 'w' || n, now() - interval '40 days' from generate_series(1, 5000) n`,
+      `insert into search_word (owner_id, word, seen_at) select 0, 'w' || n, now() - interval '40 days' from generate_series(1, 5000) n`,
     )
     const id = await addDocument('t')
     await query(
@@ -129,7 +133,8 @@ describe('words', { concurrency: false }, () => {
     await assertWriteByIndex(client, () => prune(30, 100), 'document_page')
     await assertWriteByIndex(
       client,
-      () => sql.type(noRows)`select search_words_store(array['w17 w18 w5001'::tsvector])`,
+      () =>
+        sql.type(noRows)`select search_words_store(array[null]::integer[], array['w17 w18 w5001'::tsvector])`,
       'search_word',
     )
   })

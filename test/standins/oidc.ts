@@ -9,7 +9,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 export interface Person {
   readonly sub: string
   readonly email?: string
-  readonly email_verified?: boolean
+  readonly email_verified?: boolean | string
   readonly name?: string
 }
 

@@ -81,6 +81,15 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await one.row()).status, 'queued')
     })
 
+    test('waits for at most an hour or a 48th of its time, however many attempts there were', async () => {
+      const one = await make()
+      Object.assign(one.context.job, { attempt: 30 })
+      one.behaviour = failed()
+      const longest = name === 'email' ? 3600 : 300
+      const { retryAfter } = (await expectFailure(one)) as Failure
+      assert.ok(retryAfter! >= longest * 0.75 && retryAfter! <= longest * 1.25, `${retryAfter} s`)
+    })
+
     test('is failed when its time is over', async () => {
       const one = await make()
       one.behaviour = failed()
@@ -265,6 +274,13 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       one.behaviour = createAccepted()
       await run(one)
       assert.equal(one.requests, 2)
+    })
+
+    test('waits after an answered failure for as long as the provider asks', async () => {
+      const one = await make()
+      one.behaviour = { kind: 'unknown', reason: 'HTTP status 503', answered: true, retryAfter: 600 }
+      const error = await expectFailure(one)
+      assert.ok(error instanceof Failure && error.retryAfter === 600, inspect(error))
     })
 
     test('is sent after an answered failure if the provider has it', async () => {

@@ -119,7 +119,7 @@ test('a docx of pictures only is read by OCR, or says that it has only pictures'
     ['read', 'The page has only pictures, and no words were found in them'],
   )
   const [empty] = await readAll(createDocx('', {}), ZIP_TYPES.docx!)
-  assert.deepEqual([empty!.status, empty!.detail], ['read', 'The page has no text'])
+  assert.deepEqual([empty!.status, empty!.detail], ['read', 'The page is blank'])
 })
 
 test('a damaged picture leaves the text of its document', async () => {

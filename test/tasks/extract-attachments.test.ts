@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
+import { AttachmentUnreadable } from '../../tasks/context.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertFailure, createExtractions, createPage } from './extract-help.ts'
 
@@ -89,7 +90,7 @@ test('an extraction without unread pages does not restore deleted attachments', 
   assert.deepEqual(await readAttached(id), [])
 })
 
-test('existing documents stay unchanged, and attachments of attachments are not stored', async () => {
+test('existing documents stay unchanged, and attachments are stored down to those of attachments', async () => {
   const id = await add('another mail')
   const attachments = [['twice.txt', 'attached to two mails']] as const
   await run(id, { pageCount: 1, attachments })
@@ -98,5 +99,24 @@ test('existing documents stay unchanged, and attachments of attachments are not 
   assert.deepEqual([(await readAttached(id)).length, await readAttached(second)], [1, []])
   await query('update document set attached_to_id = $1 where id = $2', [id, second])
   await run(second, { pageCount: 1, attachments: [['deep.txt', 'deeply attached']], force: true })
-  assert.deepEqual(await readAttached(second), [])
+  assert.deepEqual(await readAttached(second), [createRow('deep.txt', 'text/plain', 15)])
+  const third = await add('a third mail')
+  await query('update document set attached_to_id = $1 where id = $2', [second, third])
+  await run(third, { pageCount: 1, attachments: [['deeper.txt', 'too deeply attached']], force: true })
+  assert.deepEqual(await readAttached(third), [])
+})
+
+test('attachments that cannot be unpacked or are too large are skipped', async () => {
+  const id = await add('a file with attachments of any size')
+  const attachments = [
+    ['bomb.txt', new AttachmentUnreadable('Unpacking the attachment takes too long')],
+    ['small.txt', 'small enough'],
+    ['large.txt', 'too large by itself and with others'],
+    ['last.txt', 'the last one'],
+  ] as const
+  await run(id, { pageCount: 1, attachments, settings: { MAX_UPLOAD_BYTES: '7' } })
+  assert.deepEqual(await readAttached(id), [
+    createRow('small.txt', 'text/plain', 12),
+    createRow('last.txt', 'text/plain', 12),
+  ])
 })

@@ -3,7 +3,7 @@ import { appendChunk, createBlob, sealBlob } from '../../sql/documents/blobs.ts'
 import { insertDocument } from '../../sql/documents/documents.ts'
 import { Failure } from '../../sql/errors.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import type { PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
+import type { OpenPagesOptions, PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { extractDocument } from '../../tasks/documents/extract.task.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
@@ -46,7 +46,11 @@ export interface Attempt {
   readonly inHand?: number
   /** True if a page takes only milliseconds; false by default. */
   readonly isFast?: boolean
-  readonly open?: () => void
+  /** The encoding of the text file that the document is; null by default. */
+  readonly encoding?: string | null
+  readonly open?: (options: OpenPagesOptions) => void
+  /** The encoding that the request names. */
+  readonly given?: string
   /** Files attached to the document. If `text` is an error, storing that file throws it. */
   readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
@@ -103,6 +107,7 @@ export function createExtractions({ db, query }: TestDatabase) {
         return how.cpuMs?.(ran.read.length) ?? 0
       },
       isLocked: false,
+      encoding: how.encoding ?? null,
       isFast: how.isFast ?? false,
       read: async (number) => {
         ran.read.push(number)
@@ -131,10 +136,10 @@ export function createExtractions({ db, query }: TestDatabase) {
       log: { info: () => {}, warn: () => {}, error: () => {} },
       signal: how.signal ?? new AbortController().signal,
       providers: {
-        openPages: async (load) => {
+        openPages: async (load, options) => {
           ran.bytes = Buffer.from(await load()).toString()
           ran.opened++
-          how.open?.()
+          how.open?.(options)
           return reader
         },
         readPosts: () => Promise.reject(new Error('Extraction reads no posts')),
@@ -156,7 +161,11 @@ export function createExtractions({ db, query }: TestDatabase) {
       runFenced: (work) => db.transaction(work),
     }
     const [outcome] = await Promise.allSettled([
-      extractDocument.run(context, { documentId, force: how.force ?? false }),
+      extractDocument.run(context, {
+        documentId,
+        force: how.force ?? false,
+        ...(how.given !== undefined && { encoding: how.given }),
+      }),
     ])
     return {
       ...ran,

@@ -114,7 +114,7 @@ test("values of form fields are part of the page's text", async () => {
   await reader.close()
 })
 
-const WIDGET = '/Type /Annot /Subtype /Widget /T (field) /F 4 /DA (/F1 12 Tf 0 g)'
+const WIDGET = '/Type /Annot /Subtype /Widget /F 4 /DA (/F1 12 Tf 0 g)'
 
 /** Builds a page with this content and these form fields. Its `objects` are numbered from 5 + the number of fields. */
 function createFormPdf(
@@ -130,7 +130,7 @@ function createFormPdf(
     `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Rotate ${rotate} /Contents 4 0 R /Annots [${numbers}]` +
       ` /Resources << ${FONT} >> >>`,
     buildStreamObject(content),
-    ...fields.map((field) => `<< ${WIDGET} ${field} >>`),
+    ...fields.map((field, i) => `<< ${WIDGET} /T (field ${i}) ${field} >>`),
     ...objects,
   ])
 }
@@ -142,7 +142,7 @@ const readText = async (pdf: Uint8Array): Promise<string> => {
   return text
 }
 
-test('a field without an appearance is read as viewers show it, without buttons, passwords and hidden ones', async () => {
+test('a field without an appearance is read as viewers show it, without passwords and hidden ones', async () => {
   const fields = [
     '/FT /Tx /V (Ada of the harbour) /Rect [80 140 300 165]',
     '/FT /Ch /V <FEFF00440165> /Rect [80 110 300 135]',
@@ -151,12 +151,13 @@ test('a field without an appearance is read as viewers show it, without buttons,
     '/FT /Tx /F 2 /V (unseen) /Rect [80 30 300 55]',
   ]
   const content = 'BT /F1 12 Tf 20 150 Td (Name:) Tj ET'
-  assert.equal(await readText(createFormPdf(content, fields)), 'Name:\nAda of the harbour\nD\u0165')
+  assert.equal(await readText(createFormPdf(content, fields)), 'Name: Ada of the harbour\nD\u0165\n☑')
   const turned = 'BT /F1 12 Tf 0 1 -1 0 40 20 Tm (Name of the reader:) Tj ET'
   assert.deepEqual((await readText(createFormPdf(turned, fields))).split(/\n+/), [
-    'Name of the reader:',
     'Ada of the harbour',
     'D\u0165',
+    '☑',
+    'Name of the reader:',
   ])
 })
 

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { changesOf, findRequiredLookUp } from '../../tasks/payments/changes.ts'
 import { type Change, createEarliestStamp, createStamp } from '../../tasks/payments/facts.ts'
+import { JOB_METADATA_KEY } from '../../tasks/payments/provider.ts'
 import { parseEvent, subjectOf } from '../../tasks/payments/provider-events.ts'
 import {
   buildCharge,
   buildIntent,
   buildInvoice,
+  buildRefund,
   buildSession,
   buildSubscription,
   createEvent,
@@ -225,6 +227,15 @@ describe('events', () => {
       'toString',
     ])
       assert.deepEqual(changesFrom(type, {}), [])
+  })
+
+  test('of a refund without money change nothing, unless this service requested it', () => {
+    const refund = { ...buildRefund('x', 1, 500, AT), balance_transaction: null }
+    const kinds = (object: object) => changesFrom('refund.updated', object).map(({ kind }) => kind)
+    assert.deepEqual(kinds(refund), [])
+    assert.deepEqual(kinds({ ...refund, status: 'failed' }), ['transaction', 'refund'])
+    const metadata = { [JOB_METADATA_KEY]: '018f0000-0000-7000-8000-000000000001' }
+    assert.deepEqual(kinds({ ...refund, metadata }), ['transaction', 'refund'])
   })
 
   test('require a request only if their version lacks data', () => {

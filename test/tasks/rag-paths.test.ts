@@ -200,12 +200,14 @@ describe('reading', () => {
     assert.equal(decodeText(Buffer.from([0x67, 0xfc, 0x80])), 'gü€')
     assert.equal(decodeText(Buffer.from('\x1b[31mred\x1b[0m\r\n\tx\f')), '\x1b[31mred\x1b[0m\r\n\tx\f')
     assert.equal(decodeText(Buffer.from('')), '')
+    assert.equal(decodeText(Buffer.from('a padded log\0\0\n')), 'a padded log\n')
+    assert.equal(decodeText(Buffer.from('Мельница и мука', 'utf16le')), 'Мельница и мука')
     for (const bytes of [
       Buffer.alloc(10),
       Buffer.from('a\0b'),
       Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
       Buffer.from([0x81, 0x8d]),
-      Buffer.concat([Buffer.alloc(9000, 'a'), Buffer.alloc(1)]),
+      Buffer.concat([Buffer.alloc(900, 'ab'), Buffer.alloc(900, 1)]),
     ])
       assert.equal(decodeText(bytes), null, bytes.toString('hex').slice(0, 20))
     writeFileSync(join(root, 'ok.txt'), 'ok')

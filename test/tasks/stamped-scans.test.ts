@@ -31,7 +31,7 @@ async function read(shown: readonly string[], text: string) {
 }
 
 const createHiddenText = (written: readonly string[]): string =>
-  `3 Tr ${written.map((line) => `(${line}) Tj T*`).join(' ')}`
+  `3 Tr 0 700 Td ${written.map((line) => `(${line}) Tj T*`).join(' ')}`
 
 test('a stamp on a scan does not hide the scan', async () => {
   const page = await read(lines, '(Scanned by CamScanner p. 1) Tj')

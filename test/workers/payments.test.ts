@@ -50,6 +50,17 @@ describe('a failure', () => {
       assert.doesNotMatch(JSON.stringify(error.detail), /[sr]k_/)
     })
 
+  test('tells how long the provider asks to wait', async () => {
+    for (const [fault, seconds] of [
+      ['paused', 120],
+      ['broken', undefined],
+    ] as const) {
+      stripe.faults.push(fault)
+      const error = await expectFailure(provider.createCustomer(customer, createRequestOptions()))
+      assert.equal(error.retryAfter, seconds)
+    }
+  })
+
   test('of the connection is retried once with the same key', async () => {
     for (const fault of ['refuse', 'cut'] as const) {
       const [before, key] = [stripe.account.customers.length, createRequestOptions()]

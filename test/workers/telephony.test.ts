@@ -126,6 +126,32 @@ for (const [kind, send] of Object.entries(sendByKind)) {
       assert.deepEqual([server.requests, on.begun], [1, 0])
     })
 
+    for (const [status, code] of [
+      [400, 21611],
+      [400, 10004],
+      [403, 14107],
+      [408, null],
+      [425, null],
+      [429, 21611],
+    ] as const)
+      test(`fails as transient if the provider is busy (${status}, ${code})`, async () => {
+        const body = code === null ? {} : { code, message: 'words', status }
+        const { telephony } = await openTelephony({ status, body, headers: { 'retry-after': '3' } })
+        const error = await expectFailure(send(telephony))
+        assert.deepEqual([error.code, error.retryable, error.retryAfter], ['telephony.failed', true, 3])
+      })
+
+    test('reports how long a provider asks to wait with HTTP 503', async () => {
+      const { telephony } = await openTelephony({ status: 503, headers: { 'retry-after': '120' } })
+      const handed = await send(telephony)
+      assert.deepEqual(handed, {
+        kind: 'unknown',
+        reason: 'HTTP status 503',
+        answered: true,
+        retryAfter: 120,
+      })
+    })
+
     for (const mode of ['error before', 'error after'] as const) {
       test(`reports an unknown outcome with an answer for HTTP 500 (${mode} acceptance)`, async () => {
         const { server, telephony } = await openTelephony(mode)

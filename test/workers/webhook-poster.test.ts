@@ -147,6 +147,9 @@ describe('the head of an answer', () => {
       ['120', 120, 120],
       ['0', 0, 0],
       [inAnHour, 3590, 3600],
+      // The two obsolete formats of RFC 9110.
+      [inAnHour.replace(/^(\w+), (\d+) (\w+) (\d+) (.*) GMT$/, '$1 $3 $2 $5 $4'), 3590, 3600],
+      ['Sunday, 06-Nov-94 08:49:37 GMT', 0, 0],
       ['Wed, 21 Oct 2015 07:28:00 GMT', 0, 0],
       ['99999999999999', 86_400, Number.MAX_SAFE_INTEGER],
     ] as const) {

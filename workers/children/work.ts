@@ -15,6 +15,10 @@ export interface OpenOptions {
   readonly languages?: string | undefined
   /** False to ignore pictures on pages with text, and in office files. */
   readonly withPictures?: boolean
+  /** The encoding of a text file that the caller names; null if the bytes must tell it. */
+  readonly encoding?: string | null
+  /** The name of the file, for the reason why it is unread. */
+  readonly fileName?: string | undefined
   /** True to avoid PDFium, after it has crashed on the document. */
   readonly withoutPdfium?: boolean
   /** The child does not open a document that claims more pages. */
@@ -39,6 +43,7 @@ export interface Work {
       readonly unpackedBytes: number
       readonly cpuMs: number
       readonly isLocked: boolean
+      readonly encoding: string | null
       readonly attachments: readonly AttachmentInfo[]
     }
   }

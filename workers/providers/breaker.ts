@@ -89,6 +89,7 @@ export function createBreaker(provider: string, options: Partial<BreakerOptions>
 export function parseRetryAfter(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null
   if (/^\d+$/.test(header)) return Math.min(Number(header), MAX_RETRY_AFTER_SECONDS)
-  const at = Date.parse(header)
+  // The obsolete format of asctime has no zone, and is in UTC.
+  const at = Date.parse(/(GMT|UTC|Z|[+-]\d\d:?\d\d)$/i.test(header) ? header : `${header} GMT`)
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000))
 }

@@ -75,7 +75,8 @@ export function createOpenIdProvider({ oidc }: { readonly oidc: OidcSettings | n
         return {
           subject: claims.sub,
           email: typeof email === 'string' ? email : null,
-          isVerified: isVerified === true,
+          // Some issuers send a text, such as Amazon Cognito.
+          isVerified: [true, 'true'].includes(isVerified as boolean | string),
           name: typeof name === 'string' ? name : null,
         }
       }),

@@ -3,7 +3,8 @@ import type { SendEvent } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { SEND_ID_HEADER } from '../../../tasks/comms/callback.ts'
-import { normalizeAddress } from '../../../tasks/platform/email-address.ts'
+import { addressOf, buildMailboxSchema } from '../../../tasks/comms/mailbox.ts'
+import { Address } from '../../../tasks/platform/email-address.ts'
 
 /**
  * Converts Resend's events about emails (https://resend.com/docs/webhooks/event-types). Each event is about one
@@ -74,9 +75,17 @@ export function convertResendEvent(eventId: string, { type, data }: ResendEvent)
     ...rest,
     // If there are several recipients, the event does not say which of them it is about.
     ...(isPermanent && address !== undefined && others.length === 0
-      ? { suppression: { address: normalizeAddress(address) ?? address, eventId } }
+      ? { suppression: { address: readAddress(address), eventId } }
       : {}),
   }
+}
+
+const RecipientMailbox = buildMailboxSchema(Address)
+
+/** Returns the address of a recipient, who may have a display name. */
+function readAddress(recipient: string): string {
+  const { data } = RecipientMailbox.safeParse(recipient)
+  return data === undefined ? recipient : addressOf(data)
 }
 
 /**

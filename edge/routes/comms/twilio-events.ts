@@ -1,5 +1,6 @@
 import type { SendEvent } from '../../../sql/comms/sends.ts'
 import { fail } from '../../../sql/errors.ts'
+import { OPTED_OUT_CODE } from '../../../tasks/comms/ports.ts'
 
 /** Converts Twilio's status callbacks about text messages and calls. */
 
@@ -44,6 +45,10 @@ export function convertTwilioEvent(
   const { code, detail } = fail('telephony.undelivered', { reason })
   return { ...common, errorCode: code, detail }
 }
+
+/** True if a callback reports that a text message failed because the owner of the number has opted out. */
+export const isOptOut = ({ MessageSid, ErrorCode }: Readonly<Record<string, string | undefined>>): boolean =>
+  MessageSid !== undefined && ErrorCode === String(OPTED_OUT_CODE)
 
 // The words that end an opt-out (https://help.twilio.com/articles/223134027). With Advanced Opt-Out, which allows other
 // words, `OptOutType` has the meaning.

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { applySendEvents, type SendEvent } from '../../../sql/comms/sends.ts'
-import { liftSuppression } from '../../../sql/comms/suppressions.ts'
+import { applySendEvents } from '../../../sql/comms/sends.ts'
+import { liftSuppression, suppressOptedOutRecipient } from '../../../sql/comms/suppressions.ts'
 import { fail } from '../../../sql/errors.ts'
 import { TWILIO_CALLBACK_PATH } from '../../../tasks/comms/callback.ts'
 import { hasValidSignature } from '../../../tasks/webhooks/signature.ts'
@@ -9,7 +9,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { Answer, route } from '../../pipeline/route.ts'
 import { RECEIVED, Received, readEventBytes } from '../../pipeline/write/provider-events.ts'
 import { convertResendEvent, ResendEvent } from './resend-events.ts'
-import { convertTwilioEvent, findOptIn, isIncomingMessage } from './twilio-events.ts'
+import { convertTwilioEvent, findOptIn, isIncomingMessage, isOptOut } from './twilio-events.ts'
 import { isFromTwilio } from './twilio-signature.ts'
 
 const STATUS_RULES =
@@ -44,7 +44,14 @@ text message such as START lifts the suppression of its number; others change no
         if (number !== null) await edge.db.maybeOne(liftSuppression(number, null))
         return new Answer<z.input<typeof Received>>({ status: 204 })
       }
-      await applyEvent(edge, convertTwilioEvent(body, query.send_id ?? null))
+      const event = convertTwilioEvent(body, query.send_id ?? null)
+      if (event !== null)
+        await edge.db.transaction(async (tx) => {
+          const { moved } = await tx.one(applySendEvents([event]))
+          // A repeated callback must not restore a suppression that was lifted.
+          if (moved > 0 && event.status === 'failed' && isOptOut(body))
+            await tx.run(suppressOptedOutRecipient(event.providerId))
+        })
       return RECEIVED
     },
   }),
@@ -62,18 +69,12 @@ text message such as START lifts the suppression of its number; others change no
     errors: ['send.event_invalid', 'email.events_not_configured'],
     whyRepeatable: WHY_REPEATABLE,
     raw: async ({ edge, request }) => {
-      await applyEvent(
-        edge,
-        convertResendEvent(request.header('svix-id'), await readSignedEvent(edge, request)),
-      )
+      const event = convertResendEvent(request.header('svix-id'), await readSignedEvent(edge, request))
+      if (event !== null) await edge.db.one(applySendEvents([event]))
       return new Answer<z.input<typeof Received>>({ value: RECEIVED })
     },
   }),
 ]
-
-async function applyEvent(edge: Edge, event: SendEvent | null): Promise<void> {
-  if (event !== null) await edge.db.one(applySendEvents([event]))
-}
 
 /** @throws fail('send.event_invalid') */
 async function readSignedEvent(edge: Edge, request: EdgeRequest): Promise<ResendEvent> {

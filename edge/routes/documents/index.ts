@@ -25,6 +25,10 @@ const UploadForm = z
     source: z.string().optional(),
     channel: z.string().optional(),
     note: z.string().optional(),
+    tags: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Repeat the field, or send one JSON array; at most 100 labels' }),
   })
   .meta({ id: 'DocumentUpload' })
 
@@ -62,11 +66,13 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
     path: '',
     summary: 'List the documents of the caller',
     description: `Sorted newest first, or best match first with \`search\`, unless \`sort\` is given. \`search\` covers \
-title, note, tags and page text, ignoring accents and case. Every word must occur. It also matches as the beginning of \
-another word, as part of one if that finds little, and with one wrong, missing or additional letter if a long word finds \
-nothing. Numbers and dates match in any notation: \`1284.50\` finds 1,284.50, and \`2026-03-14\` finds 14 March 2026. \
+title, note, tags and page text, ignoring accents, vowel marks and case. Every word must occur. It also matches as the \
+beginning of another word, with another ending, as part of a word if that finds little, and with one wrong, missing or \
+additional letter if a long word finds nothing. Digits and letters are separate words: \`40718\` finds INV-40718. Numbers \
+and dates match in any notation: \`1284.50\` finds 1,284.50, and \`2026-03-14\` finds 14 March 2026. In scripts without \
+spaces, such as Chinese and Thai, each sequence of characters is found. \
 "quoted words" must occur together; a word or phrase after \`-\` must not occur. \`trashed\` lists the trash instead, \
-latest deleted first, including superseded documents; it cannot be searched or sorted. \`from\` and \`to\` include the \
+latest deleted first, including superseded documents; it can be searched, but not sorted. \`from\` and \`to\` include the \
 days that they name; a document without \`document_date\` counts by the day on which it was received. With \`hits\`, each \
 found document has its first matching pages, at most three, with a snippet of each.`,
     query: z
@@ -85,10 +91,6 @@ found document has its first matching pages, at most three, with a snippet of ea
         include_superseded: option(),
         trashed: option(),
         hits: option(),
-      })
-      .refine(({ search, trashed }) => !(trashed && hasSearchText(search)), {
-        error: 'cannot be combined with `trashed`',
-        path: ['search'],
       })
       .refine(({ sort, trashed }) => !(trashed && sort !== undefined), {
         error: 'cannot be combined with `trashed`',
@@ -109,7 +111,8 @@ found document has its first matching pages, at most three, with a snippet of ea
       } = query
       const filters = [caller.ownerId, kind, tag, from, to] as const
       const read = (): Promise<string | null> => {
-        if (trashed) return reader.text(readTrash, [...filters, ...buildPageValues(query, TRASH_ORDER)])
+        if (trashed)
+          return reader.text(readTrash, [...filters, search.trim(), ...buildPageValues(query, TRASH_ORDER)])
         const listed = [...filters, include_superseded] as const
         if (!hasSearchText(search)) {
           const { column, direction } = query.sort ?? NEWEST_FIRST

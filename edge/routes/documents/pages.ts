@@ -9,6 +9,7 @@ import {
 } from '../../../sql/documents/pages.ts'
 import { fail } from '../../../sql/errors.ts'
 import { renderPage } from '../../../tasks/documents/draw.task.ts'
+import { Encoding } from '../../../tasks/documents/encoding.ts'
 import { extractDocument } from '../../../tasks/documents/extract.task.ts'
 import { ExtractCounts, sealPassword } from '../../../tasks/documents/extraction.ts'
 import { assertLanguagesInstalled, Languages } from '../../../tasks/documents/languages.ts'
@@ -38,14 +39,19 @@ export const pageRoutes = [
     path: '/:id/extract',
     summary: 'Extract the text of a document',
     description: `Skips pages that were already read unless \`force\` is true. A request joins an unfinished extraction of \
-the document. With \`force\` it joins only a forced one, with \`language\` only one with the same language, and with \
-\`password\` none; otherwise it runs afterwards. \`password\` opens an encrypted PDF. A correct password is stored \
+the document. With \`force\` it joins only a forced one, with \`language\` or \`encoding\` only one with the same, and \
+with \`password\` none; otherwise it runs afterwards. \`force\` also detects the type of the file again. \`encoding\` rereads \
+a text that was read in another encoding, and later extractions use it, too. \`password\` opens an encrypted file. A correct password is stored \
 encrypted, and later extractions and page images use it.`,
     params: DocumentParams,
     query: z.object({
       force: option(),
       language: Languages.optional().meta({
         description: 'Languages of the OCR, e.g. `deu+fra`; default: `OCR_LANGUAGES`',
+      }),
+      encoding: Encoding.optional().meta({
+        description:
+          'Encoding of a text, e.g. `windows-1251`, `shift_jis` or `cp850`; default: told by the bytes',
       }),
     }),
     body: ExtractionRequest.optional(),
@@ -61,13 +67,14 @@ encrypted, and later extractions and page images use it.`,
       const hasBytes = await read(readBytesPresence, [params.id, caller.ownerId])
       if (hasBytes === null) throw fail('document.missing')
       if (hasBytes === 'false') throw fail('document.bytes_missing')
-      const { force, language } = query
+      const { force, language, encoding } = query
       if (language !== undefined) assertLanguagesInstalled(language)
       const password = body?.password && sealPassword(edge.secretKey, params.id, body.password)
       return createJob(extractDocument, {
         documentId: params.id,
         force,
         ...(language !== undefined && { language }),
+        ...(encoding !== undefined && { encoding }),
         ...(password && { sealedPassword: password }),
       })
     },

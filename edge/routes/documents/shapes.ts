@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
+import { removeBidiControls } from '../../../tasks/documents/file-name.ts'
 import { PageFields } from '../../pipeline/request/lists.ts'
 import { Day, LongRowId, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerCompactJson } from '../../pipeline/route.ts'
@@ -25,7 +26,7 @@ export const Document = z
     protected: z.boolean(),
     supersedes_id: z.int().nullable(),
     superseded_by_id: z.int().nullable(),
-    attached_to_id: z.int().nullable().describe('Id of the mail that it was attached to'),
+    attached_to_id: z.int().nullable().describe('Id of the mail or PDF that it was attached to'),
     tags: z.array(z.string()),
     created_at: Timestamp,
     updated_at: Timestamp.nullable(),
@@ -57,7 +58,7 @@ export const PageWithText = Page.extend({ text: z.string() }).meta({ id: 'Docume
 
 /** Metadata fields that the owner can set. */
 export const METADATA = {
-  title: z.string().trim().min(1).max(300),
+  title: z.string().overwrite(removeBidiControls).trim().min(1).max(300),
   kind: z.string().trim().min(1).max(32),
   document_date: Day,
   channel: z.string().trim().max(100),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { readDocument } from '../../../sql/documents/documents.ts'
 import { fail } from '../../../sql/errors.ts'
+import { Label } from '../../../tasks/documents/bulk.task.ts'
 import { buildDocumentFileName } from '../../../tasks/documents/file-name.ts'
 import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../../tasks/documents/store.ts'
 import { storeUpload } from '../../files/upload-store.ts'
@@ -11,7 +12,23 @@ import { type Answer, answerCompactJson, type Input, type RawInput } from '../..
 import { computeFingerprint } from '../../pipeline/write/idempotency.ts'
 import { METADATA } from './shapes.ts'
 
-const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100) }).partial()
+const MAX_TAGS = 100
+
+/** Labels, each in a field of its own, or all as a JSON array. */
+const Tags = z
+  .array(z.string())
+  .transform((values, context) => {
+    if (values.length !== 1 || !values[0]!.startsWith('[')) return values
+    try {
+      return JSON.parse(values[0]!)
+    } catch {
+      context.addIssue({ code: 'custom', message: 'must be labels or a JSON array of them' })
+      return z.NEVER
+    }
+  })
+  .pipe(z.array(Label).max(MAX_TAGS))
+
+const Fields = z.object({ ...METADATA, source: z.string().trim().min(1).max(100), tags: Tags }).partial()
 
 /** Streams a file into the blob store, then creates its document. A failure discards the stored bytes. */
 export async function uploadDocument({
@@ -26,7 +43,7 @@ export async function uploadDocument({
     file,
     fields: given,
     mediaType,
-  } = await storeUpload(edge, request, { fields: Fields, maxBytes })
+  } = await storeUpload(edge, request, { fields: Fields, repeatable: ['tags'], maxBytes })
   try {
     const fingerprint = (): Buffer =>
       computeFingerprint(edge.secretKey, request.path, blob.sha256, JSON.stringify([given, file]))
@@ -39,6 +56,7 @@ export async function uploadDocument({
       source: given.source,
       channel: given.channel,
       note: given.note,
+      tags: [...new Set(given.tags)],
     }
     const lost = await findLostDuplicate(edge.db, edge.blobs, blob)
     return await transaction(async (tx) => {
@@ -69,7 +87,11 @@ const INLINE_MEDIA_TYPES = new Set([
 ])
 
 /** Returns headers that sandbox stored bytes and let browsers display only safe types. */
-export function buildContentHeaders(content: { media_type: string; title: string }): Header[] {
+export function buildContentHeaders(content: {
+  readonly media_type: string
+  readonly encoding: string | null
+  readonly title: string
+}): Header[] {
   const disposition = INLINE_MEDIA_TYPES.has(content.media_type) ? 'inline' : 'attachment'
   const name = buildDocumentFileName(content.title, content.media_type)
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
@@ -78,11 +100,11 @@ export function buildContentHeaders(content: { media_type: string; title: string
     /['()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
   )
+  // Without a charset, browsers detect the encoding.
+  const charset =
+    content.media_type.startsWith('text/') && content.encoding !== null ? `; charset=${content.encoding}` : ''
   return [
-    [
-      'content-type',
-      content.media_type.startsWith('text/') ? `${content.media_type}; charset=utf-8` : content.media_type,
-    ],
+    ['content-type', `${content.media_type}${charset}`],
     ['content-disposition', `${disposition}; filename="${ascii}"; filename*=UTF-8''${extended}`],
     ['content-security-policy', "default-src 'none'; sandbox"],
   ]

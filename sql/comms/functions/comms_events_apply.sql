@@ -1,6 +1,7 @@
 -- Applies provider events to messages, suppresses the addresses that the events name, and returns the number of changed
--- messages. A complaint about a broadcast suppresses broadcasts only; everything else suppresses all streams. Events arrive late, twice and in any order, so the event of the highest rank determines the state of a
--- message. Events about unknown messages are ignored.
+-- messages. A complaint about a broadcast suppresses broadcasts only; everything else suppresses all streams. Events arrive
+-- late, twice and in any order, so the event of the highest rank determines the state of a message. Events about unknown
+-- messages are ignored. So is the state of a message whose job still sends it to deferred recipients.
 create or replace function comms_events_apply(events jsonb) returns integer language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -34,7 +35,8 @@ begin
   from (
     select distinct on (send) * from comms_events_match(events) order by send, comms_rank(status, provider_id) desc
   ) e
-  where s.id = e.send and comms_rank(e.status, e.provider_id) > comms_rank(s.status, s.provider_id);
+  where s.id = e.send and not (s.settled_at is null and s.deliveries @> '[{"status": "queued"}]')
+    and comms_rank(e.status, e.provider_id) > comms_rank(s.status, s.provider_id);
   get diagnostics moved = row_count;
   return moved;
 end $$;

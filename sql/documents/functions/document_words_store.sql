@@ -1,6 +1,6 @@
 create or replace function document_words_store() returns trigger language plpgsql as $$
 begin
-  perform search_words_store(array(select search from changed));
+  perform search_words_store(array_agg(owner_id), array_agg(search)) from changed;
   return null;
 end $$;
 

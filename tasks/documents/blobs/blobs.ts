@@ -14,6 +14,7 @@ import {
 } from '../../../sql/documents/blobs.ts'
 import { Failure, fail } from '../../../sql/errors.ts'
 import type { Settings } from '../../platform/settings/settings.ts'
+import { HEAD_BYTES } from '../media.ts'
 import { createFileStore } from './files.ts'
 import { parseLocation } from './location.ts'
 import { splitIntoParts } from './parts.ts'
@@ -52,8 +53,6 @@ export interface Blobs {
   remove(at: BlobLocation): Promise<void>
   close(): Promise<void>
 }
-
-const HEAD_BYTES = 64 * 1024
 
 export function createBlobs(db: Database, settings: Settings): Blobs {
   return new StoredBlobs(db, settings)

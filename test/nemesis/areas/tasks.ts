@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { getAwakeMs } from '../../awake.ts'
 import type { MakeArea } from '../area.ts'
 import { follow } from '../follow.ts'
 
@@ -22,11 +23,11 @@ export const tasks: MakeArea = (admin) => {
       ids.push(...own)
       const one = chance.pick(own)
       if (chance.isHit(0.5)) return void (await follow(admin, one))
-      const end = performance.now() + RESULT_TIMEOUT_MS
+      const end = getAwakeMs() + RESULT_TIMEOUT_MS
       for (;;) {
         const { json: result } = await admin.ask(`/api/v1/tasks/result/${one}`)
         if (result.status === 'completed') return
-        if (performance.now() > end)
+        if (getAwakeMs() > end)
           throw admin.recordViolation(`task ${one} is ${result.status} after ${RESULT_TIMEOUT_MS / 1000} s`)
         await delay(200)
       }

@@ -1,8 +1,7 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
-import type { PageReader, PageResult } from '../../../tasks/context.ts'
+import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import { describeUnreadable } from '../formats/describe.ts'
 import { findFormat } from '../formats/index.ts'
-import type { Attachment } from '../formats/mail.ts'
-import { findArchivePictures } from '../formats/pictures.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { DECODERS, drawImage, readImage } from '../images/image-pages.ts'
 import {
@@ -18,23 +17,30 @@ import { wrapJpeg2000InPdf } from '../images/jpeg2000.ts'
 import { cropImage } from '../images/orientation.ts'
 import { readGrey, readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
 import { type Picture, PictureReader } from '../ocr/pictures.ts'
+import { createFactsReader, findSigns } from '../pdf/facts.ts'
 import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf.ts'
-import { openTextLayer, type TextLayer, type TextPage } from '../pdf/pdfium.ts'
+import type { TextLayer, TextPage } from '../pdf/pdfium.ts'
 import type { PagePicture } from '../pdf/pdfium-pictures.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
+import { addMissingTexts, listMissingTexts } from './missing-texts.ts'
 import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
 export { closeVision } from '../ocr/vision.ts'
 
 /** A page reader that can also draw a page's image without reading the page. */
 export interface LocalReader extends Omit<PageReader, 'attachments' | 'readAttachment' | 'isFast' | 'cpuMs'> {
-  /** Files attached to a mail. */
-  readonly attachments: readonly Attachment[]
+  /** Files that the document carries. */
+  readonly attachments: readonly AttachedFile[]
   read(pageNumber: number): Promise<ReadPage>
   /** Reads a page if that takes only milliseconds; null if the page needs `read`. */
   readIfFast(pageNumber: number): Promise<PageResult | null>
   /** Draws a page at the stored resolution; null if there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
+}
+
+/** A file that a document carries. */
+export interface AttachedFile extends AttachmentInfo {
+  read(): Promise<Uint8Array>
 }
 
 export type { PageReader, PageResult }
@@ -46,6 +52,8 @@ const IMAGE_DPI = 150
 // OCR of seven-point scans finds 99.7 % of the words at 150 and 200 dpi and all at 250. At 300 dpi it costs 10 %
 // more time and finds no more.
 const VISION_DPI = 250
+// At this resolution ten-point text is five pixels high. Below it, text is illegible.
+const MIN_LEGIBLE_DPI = 36
 // Scans of at least this resolution are read at their own resolution: upscaling them only costs time.
 const FINE_DPI = 180
 
@@ -82,19 +90,35 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     return createPageReader(pageCount, readPage, { unpackedBytes: size, close: async () => close?.(), draw })
   }
   const format = findFormat(mediaType)
-  if (format === undefined) throw new Unreadable(`Documents of type ${mediaType} cannot be read`)
+  if (format === undefined) throw new Unreadable(describeUnreadable(mediaType, options.fileName))
+  const { password = null, encoding: given = null } = options
   // The reader of the format may take ownership of the bytes.
-  const pictures = readsPictures(options) ? await findArchivePictures(bytes, mediaType) : []
-  const { pageCount, text, unpackedBytes = size, attachments = [] } = await format(bytes, mediaType)
+  const pictures = readsPictures(options) ? await listArchivePictures(bytes, mediaType) : []
+  const opened = await format(bytes, mediaType, { password, encoding: given, fileName: options.fileName })
+  const {
+    pageCount,
+    unpackedBytes = size,
+    attachments: files = [],
+    encoding = null,
+    hasPictures = false,
+  } = opened
+  const attachments = files.map(({ bytes: content, ...info }) => ({ ...info, read: async () => content }))
+  const blank = hasPictures ? 'The page has no text, only pictures' : 'The page is blank'
+  const readText: ReadPageByNumber = async (n) => {
+    const text = await opened.text(n)
+    return createTextLayerPage(text, null, opened.detail?.(n) ?? (text.trim() === '' ? blank : null))
+  }
   const pictureReader = new PictureReader(options)
-  const readText: ReadPageByNumber = async (n) => createTextLayerPage(await text(n), null)
   // The pages of these formats are not those that their writer shows, so the pictures have no better place.
-  const hasPictures = (n: number): boolean => n === pageCount && pictures.length > 0
+  const showsPictures = (n: number): boolean => n === pageCount && pictures.length > 0
   const readPage: ReadPageByNumber = async (n) =>
-    hasPictures(n) ? pictureReader.append(await readText(n), n, pictures) : readText(n)
-  const readIfFast = async (n: number): Promise<PageResult | null> => (hasPictures(n) ? null : readText(n))
-  return createPageReader(pageCount, readPage, { unpackedBytes, attachments, readIfFast })
+    showsPictures(n) ? pictureReader.append(await readText(n), n, pictures) : readText(n)
+  const readIfFast = async (n: number): Promise<PageResult | null> => (showsPictures(n) ? null : readText(n))
+  return createPageReader(pageCount, readPage, { unpackedBytes, attachments, encoding, readIfFast })
 }
+
+const listArchivePictures = async (bytes: Uint8Array, mediaType: string): Promise<readonly Picture[]> =>
+  (await import('../formats/pictures.ts')).findArchivePictures(bytes, mediaType)
 
 /** A model reads whole pages only, so the local engine reads the pictures. */
 const readsPictures = ({ ocrMode, withPictures = true }: OpenOptions): boolean =>
@@ -107,6 +131,7 @@ function createPageReader(
     unpackedBytes = 0,
     isLocked = false,
     attachments = [],
+    encoding = null,
     close = async () => {},
     draw = async () => null,
     readIfFast = async () => null,
@@ -122,6 +147,7 @@ function createPageReader(
     unpackedBytes,
     isLocked,
     attachments,
+    encoding,
     close,
     async read(pageNumber) {
       check(pageNumber)
@@ -138,15 +164,22 @@ function createPageReader(
   }
 }
 
-function createTextLayerPage(text: string, image: PageResult['image']): PageResult {
-  const { text: cleaned, detail } = cleanText(text)
-  const reason = detail ?? (cleaned.trim() === '' ? 'The page has no text' : null)
-  return { status: 'read', method: 'text_layer', model: null, text: cleaned, detail: reason, image }
+function createTextLayerPage(
+  text: string,
+  image: PageResult['image'],
+  missing: string | null = null,
+): PageResult {
+  const { text: kept, detail } = cleanText(text)
+  const reason = detail ?? missing ?? (kept.trim() === '' ? 'The page has no text' : null)
+  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: reason, image }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const size = bytes.length
-  const layers = options.withoutPdfium === true ? null : await openTextLayer(bytes, options.password)
+  const layers =
+    options.withoutPdfium === true
+      ? null
+      : await (await import('../pdf/pdfium.ts')).openTextLayer(bytes, options.password)
   let opened: Promise<Pdf> | null = null
   const looks = (): Promise<Pdf> => {
     opened ??= openPdf(bytes, options.password)
@@ -156,27 +189,42 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     layers?.close()
     await (await opened?.catch(() => null))?.close()
   }
+  const signs = findSigns(bytes)
+  const readFacts = createFactsReader(signs, looks)
+  const openLayer = async (n: number): Promise<TextPage | null> => layers?.page(n, await readFacts(n)) ?? null
+  const addTexts = <T extends ReadPage | null>(page: T, n: number): T | ReadPage =>
+    page && addMissingTexts(page, listMissingTexts(layers, n))
   const pictureReader = readsPictures(options) ? new PictureReader(options) : null
-  const readIfFast = async (pageNumber: number): Promise<PageResult | null> => {
-    const layer = readLayer(layers, pageNumber, options.ocrMode === 'local')
-    return layer === null || layer.pictures.length === 0 || pictureReader === null
-      ? (layer?.page ?? null)
-      : null
-  }
-  const readLayerAndPictures = async (pageNumber: number, doubted: boolean): Promise<PageResult | null> => {
-    const layer = readLayer(layers, pageNumber, doubted)
+  const isDoubted = options.ocrMode === 'local'
+  const readOwnLayer = async (n: number, doubted: boolean): Promise<PageLayer | null> =>
+    readLayer(await openLayer(n), () => openLayer(n), doubted)
+  const readLayerAndPictures = async (n: number, doubted: boolean): Promise<PageResult | null> => {
+    const layer = await readOwnLayer(n, doubted)
     return layer && pictureReader
-      ? pictureReader.append(layer.page, pageNumber, layer.pictures)
+      ? pictureReader.append(layer.page, n, layer.pictures)
       : (layer?.page ?? null)
   }
-  const readPage: ReadPageByNumber = async (pageNumber) =>
-    (await readLayerAndPictures(pageNumber, options.ocrMode === 'local')) ??
-    (await readScan(layers, pageNumber, options)) ??
-    (await readLayerAndPictures(pageNumber, false)) ??
-    (await withPdfPage(looks, pageNumber, (page) => readDrawing(page, options)))
+  const readIfFast = async (n: number): Promise<PageResult | null> => {
+    const layer = await readOwnLayer(n, isDoubted)
+    if (layer === null || (layer.pictures.length > 0 && pictureReader !== null)) return null
+    return addTexts(layer.page, n)
+  }
+  const readPage: ReadPageByNumber = async (n) =>
+    addTexts(
+      (await readLayerAndPictures(n, isDoubted)) ??
+        (await orUnread(
+          async () =>
+            (await readScan(await openLayer(n), options)) ??
+            (await readLayerAndPictures(n, false)) ??
+            (await withPdfPage(looks, n, (page) => readDrawing(page, options))),
+        )),
+      n,
+    )
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
-  return createPageReader(pageCount, readPage, { unpackedBytes: size, close, draw, readIfFast })
+  const mayHaveFiles = layers === null || layers.hasFiles || signs.hasFileAnnotations
+  const attachments = mayHaveFiles ? await listFiles(looks) : []
+  return createPageReader(pageCount, readPage, { unpackedBytes: size, attachments, close, draw, readIfFast })
 }
 
 // A lower bound. Each page needs a dictionary and a cross-reference entry, and identical pages compress to six bytes
@@ -213,22 +261,41 @@ async function withPdfPage<T>(
   }
 }
 
+// Limit of files, as for mails.
+const MAX_FILES = 1000
+
+/** Lists the files that a PDF carries; none if pdfjs cannot read it. */
+async function listFiles(looks: () => Promise<Pdf>): Promise<AttachedFile[]> {
+  const files = await looks()
+    .then((pdf) => pdf.files())
+    .catch(() => [])
+  return files.slice(0, MAX_FILES).map((file) => ({ ...file, mediaType: '' }))
+}
+
+const orUnread = (read: () => Promise<ReadPage>): Promise<ReadPage> => read().catch(toUnreadPage)
+
 /** A page's text layer, and the pictures around its text. */
 interface PageLayer {
   readonly page: PageResult
   readonly pictures: readonly Picture[]
 }
 
-/** Reads a page's text layer; null if it has none. With `doubted`, a short or poor layer over a scan is left to OCR. */
-function readLayer(layers: TextLayer | null, pageNumber: number, doubted: boolean): PageLayer | null {
-  const page = layers?.page(pageNumber)
-  if (!page) return null
+/**
+ * Reads a page's text layer; null if it has none. With `doubted`, a short or poor layer over a scan is left to OCR.
+ * `reopen` opens the page again, to draw its pictures.
+ */
+function readLayer(
+  page: TextPage | null,
+  reopen: () => Promise<TextPage | null>,
+  doubted: boolean,
+): PageLayer | null {
+  if (page === null) return null
   try {
     const text = page.text(MAX_CHARACTERS)
     if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
     return {
       page: createTextLayerPage(text, describeUndrawnImage(page.width, page.height)),
-      pictures: page.pictures().map((picture) => createPagePicture(layers!, pageNumber, picture)),
+      pictures: page.pictures().map((picture) => createPagePicture(reopen, picture)),
     }
   } finally {
     page.close()
@@ -236,10 +303,10 @@ function readLayer(layers: TextLayer | null, pageNumber: number, doubted: boolea
 }
 
 /** Returns a picture of a page, which is drawn on demand with the page. */
-const createPagePicture = (layers: TextLayer, pageNumber: number, picture: PagePicture): Picture => ({
+const createPagePicture = (open: () => Promise<TextPage | null>, picture: PagePicture): Picture => ({
   key: picture.key,
   async load() {
-    const page = layers.page(pageNumber)
+    const page = await open()
     const dpi = page && fitDpi(page.width, page.height, VISION_DPI)
     try {
       if (page === null || !dpi) return null
@@ -268,13 +335,9 @@ const MIN_STAMP_RATIO = 1.5
 const MIN_POOR_LAYER_RATIO = 0.8
 
 /** Reads a scanned page with local OCR; null if pdfjs must draw the page or OCR is not local. */
-async function readScan(
-  layers: TextLayer | null,
-  pageNumber: number,
-  options: OpenOptions,
-): Promise<PageResult | null> {
+async function readScan(page: TextPage | null, options: OpenOptions): Promise<PageResult | null> {
   if (options.ocrMode !== 'local') return null
-  const scan = drawScan(layers?.page(pageNumber) ?? null)
+  const scan = drawScan(page)
   // A blank drawing may come from an image that PDFium cannot decode. Only pdfjs can detect this.
   if (scan === null || isBlank(scan.grey)) return null
   const { grey, image, text } = scan
@@ -299,7 +362,6 @@ function drawScan(page: TextPage | null): DrawnScan | null {
     if (text === null || (text !== '' && !isOverScan(page, text))) return null
     const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
     const dpi = fitDpi(page.width, page.height, wanted)
-    if (!dpi) return null
     const { width, height } = toPixelSize(page.width, page.height, dpi)
     const grey = page.grey(width, height, scan.isColoured)
     return grey && { grey, image: describeUndrawnImage(page.width, page.height), text }
@@ -308,31 +370,28 @@ function drawScan(page: TextPage | null): DrawnScan | null {
   }
 }
 
-/**
- * Describes a page image without drawing it; null if the page is too large. Most images are never requested, and
- * drawing takes forty times the time of reading.
- */
+/** Describes a page image without drawing it: most are never requested, and drawing takes forty times as long. */
 function describeUndrawnImage(width: number, height: number): PageResult['image'] {
-  const dpi = fitDpi(width, height, IMAGE_DPI)
-  return dpi === null ? null : { png: null, ...toPixelSize(width, height, dpi) }
+  return { png: null, ...toPixelSize(width, height, fitDpi(width, height, IMAGE_DPI)) }
 }
 
 /** Draws a page and reads the drawing with OCR. */
 async function readDrawing(page: PdfPage, options: OpenOptions): Promise<ReadPage> {
   const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
-  if (!dpi) throw new Unreadable('The page is too large to be drawn and has no text layer')
+  const image = describeUndrawnImage(page.width, page.height)
+  if (dpi < MIN_LEGIBLE_DPI)
+    return { ...toUnreadPage(new Unreadable('The page is too large for OCR and has no text layer')), image }
   // Local OCR gets a finer image. A model gets the stored image.
-  const drawnDpi = options.ocrMode === 'local' ? (fitDpi(page.width, page.height, VISION_DPI) ?? dpi) : dpi
+  const drawnDpi = options.ocrMode === 'local' ? fitDpi(page.width, page.height, VISION_DPI) : dpi
   const canvas = await page.draw(drawnDpi)
   const grey = canvasToGrey(canvas)
-  const kept = options.ocrMode === 'model' ? canvas : describeUndrawnImage(page.width, page.height)
+  const kept = options.ocrMode === 'model' ? canvas : image
   if (kept !== canvas) releaseCanvas(canvas)
   return readPixels(grey, kept, options, { isIncomplete: () => page.isIncomplete() })
 }
 
 async function drawPage(page: PdfPage): Promise<PageImage | null> {
   const dpi = fitDpi(page.width, page.height, IMAGE_DPI)
-  if (!dpi) return null
   const canvas = await page.draw(dpi)
   return toPng(canvas).finally(() => releaseCanvas(canvas))
 }

@@ -1,4 +1,4 @@
-/** Decodes text files, and cleans text for storage in PostgreSQL and for search. */
+/** Decodes the parts of archives, and cleans text for storage in PostgreSQL and for search. */
 
 export const MAX_CHARACTERS = 2_000_000
 
@@ -53,18 +53,6 @@ export function isPoorText(text: string): boolean {
   const words = text.match(/\p{L}[\p{L}\p{N}]{2,}/gu) ?? []
   const odd = words.filter((word) => /\p{Ll}\d+\p{Ll}/u.test(word)).length
   return odd >= MIN_ODD_WORDS && odd > MAX_ODD_SHARE * words.length
-}
-
-/**
- * Decodes a text by its byte order mark, else as `declared`, else as UTF-8, else as windows-1252. Line ends become line
- * feeds.
- */
-export function decodeText(bytes: Uint8Array, declared?: string): string {
-  // No encoding needs more than four bytes per character; `cleanText` would cut off the rest anyway.
-  const head = bytes.subarray(0, 4 * (MAX_CHARACTERS + 2))
-  const first = encodingOf(head, declared)
-  const text = tryDecode(head, first) ?? tryDecode(head, 'utf-8') ?? tryDecode(head, 'windows-1252') ?? ''
-  return text.replace(/\r\n?/g, '\n')
 }
 
 /** Decodes each byte as one character, to find ASCII marks before the encoding is known. */

@@ -17,8 +17,8 @@ export async function open(
   const cpuMs = startCpuTimer()
   reader = await openPages(bytes, mediaType, options)
   const attachments = reader.attachments.map(({ name, mediaType: type }) => ({ name, mediaType: type }))
-  const { pageCount, unpackedBytes, isLocked } = reader
-  return { pageCount, unpackedBytes, cpuMs: cpuMs(), isLocked, attachments }
+  const { pageCount, unpackedBytes, isLocked, encoding } = reader
+  return { pageCount, unpackedBytes, cpuMs: cpuMs(), isLocked, encoding, attachments }
 }
 
 export async function read(pages: readonly number[]): Promise<Work['document.read']['answer']> {
@@ -57,11 +57,18 @@ export async function draw(page: number): Promise<Work['document.draw']['answer'
   }
 }
 
-export function copyAttachmentPiece({ index, at }: Work['document.attachment']['request']): Uint8Array {
-  return copyPiece(reader!.attachments[index]!.bytes, at)
+let attachment: { readonly index: number; readonly bytes: Uint8Array } | null = null
+
+export async function copyAttachmentPiece({
+  index,
+  at,
+}: Work['document.attachment']['request']): Promise<Uint8Array> {
+  if (attachment?.index !== index) attachment = { index, bytes: await reader!.attachments[index]!.read() }
+  return copyPiece(attachment.bytes, at)
 }
 
 export async function close(): Promise<void> {
+  attachment = null
   await reader?.close()
   reader = null
 }

@@ -1,13 +1,13 @@
 import { posix } from 'node:path'
-import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { openZip, type ZipEntry, type ZipRules } from '../../../tasks/formats/zip.ts'
 import { decodeXml } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
+import { parseXml } from './xml.ts'
 
 /** Reads archives of XML parts: office files and electronic books. */
 
 // A sheet with a million rows takes 50 MB. No part of a readable document exceeds this limit.
-const MAX_PART_BYTES = 100_000_000
+export const MAX_PART_BYTES = 100_000_000
 
 const ZIP_RULES: ZipRules = {
   createError: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
@@ -40,19 +40,48 @@ export class Archive {
     )
   }
 
+  /** Wraps parts that are already unpacked, as those of a flat file. */
+  static of(parts: ReadonlyMap<string, Buffer>): Archive {
+    return new Archive(
+      [...parts].map(([path, bytes]) => ({
+        path,
+        size: bytes.length,
+        read: async (max) => (bytes.length > max ? null : bytes),
+      })),
+    )
+  }
+
   /** Returns the unpacked size of all parts. */
   get unpackedBytes(): number {
     return [...this.#entries.values()].reduce((sum, { size }) => sum + size, 0)
   }
 
-  /** Reads the text of a part; null if it does not exist. @throws Unreadable if it is damaged or too large. */
-  async text(path: string): Promise<string | null> {
+  /** Names of all parts, in lower case. */
+  get paths(): readonly string[] {
+    return [...this.#entries.keys()]
+  }
+
+  /** True if the document has pictures. */
+  get hasPictures(): boolean {
+    return [...this.#entries.keys()].some((path) =>
+      /\.(png|jpe?g|gif|bmp|tiff?|webp|emf|wmf|svg|heic)$/.test(path),
+    )
+  }
+
+  /** Reads a part; null if it does not exist. @throws Unreadable if it is damaged or too large. */
+  async bytes(path: string): Promise<Buffer | null> {
     const entry = this.#entries.get(path.toLowerCase())
     if (entry === undefined) return null
     const bytes = await entry.read(MAX_PART_BYTES)
     if (bytes === null)
       throw new Unreadable(`A part of the document exceeds ${MAX_PART_BYTES / 1_000_000} MB`)
-    return decodeXml(bytes)
+    return bytes
+  }
+
+  /** Reads the text of a part; null if it does not exist. @throws Unreadable if it is damaged or too large. */
+  async text(path: string): Promise<string | null> {
+    const bytes = await this.bytes(path)
+    return bytes === null ? null : decodeXml(bytes)
   }
 
   /** Reads the text of a required part. @throws Unreadable if it is missing, damaged or too large. */
@@ -71,14 +100,25 @@ export class Archive {
     const folder = posix.dirname(path)
     const xml = await this.text(posix.join(folder, '_rels', `${posix.basename(path)}.rels`))
     const relations: Relation[] = []
-    parseMarkup(xml ?? '', 'xml', {
+    parseXml(xml ?? '', {
       open: (name, { Id: id = '', Type = '', Target = '', TargetMode }) => {
-        if (stripNamespacePrefix(name) !== 'Relationship' || TargetMode === 'External') return
+        if (name !== 'Relationship' || TargetMode === 'External') return
         const type = Type.slice(Type.lastIndexOf('/') + 1)
         relations.push({ id, type, path: posix.resolve('/', folder, Target).slice(1) })
       },
     })
     return relations
+  }
+
+  /** Returns the content type of a part, as `[Content_Types].xml` declares it; '' if it has none of its own. */
+  async contentType(path: string): Promise<string> {
+    let found = ''
+    parseXml((await this.text('[Content_Types].xml')) ?? '', {
+      open: (name, { PartName = '', ContentType = '' }) => {
+        if (name === 'Override' && PartName.toLowerCase() === `/${path.toLowerCase()}`) found = ContentType
+      },
+    })
+    return found
   }
 
   /** Returns the path of the main part of an Office Open XML file. @throws Unreadable if there is none. */
@@ -99,6 +139,3 @@ export function keepFirstOfEach<T extends { readonly path: string }>(
     return !seen.has(key) && seen.add(key)
   })
 }
-
-/** Strips the namespace prefix of an element or attribute: every writer chooses its own. */
-export const stripNamespacePrefix = (name: string): string => name.slice(name.indexOf(':') + 1)

@@ -2,8 +2,9 @@ import { posix } from 'node:path'
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { splitHtml } from '../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images/images.ts'
-import { Archive, keepFirstOfEach, stripNamespacePrefix } from './archive.ts'
+import { Archive, keepFirstOfEach } from './archive.ts'
 import type { PagedText } from './texts.ts'
+import { stripNamespacePrefix } from './xml.ts'
 
 /** Opens an electronic book (EPUB 3.3): one page per chapter, in reading order. @throws Unreadable. */
 export async function openEpub(bytes: Uint8Array): Promise<PagedText> {

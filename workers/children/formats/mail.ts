@@ -1,9 +1,6 @@
-import PostalMime, { type Address, type Attachment as Part } from 'postal-mime'
-import { Unreadable } from '../images/images.ts'
-import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
-/** Opens mail in transport format (RFC 5322, MIME). The only importer of `postal-mime`. */
+/** Formats mails as text, independent of their file format. */
 
 /** A file attached to a mail. */
 export interface Attachment {
@@ -13,64 +10,72 @@ export interface Attachment {
   readonly bytes: Uint8Array
 }
 
-/** The text and the attachments of a mail. */
+/** The text and the attachments of a mail, or of several mails. */
 export interface Mail extends PagedText {
   readonly attachments: readonly Attachment[]
 }
 
+export type Headers = readonly (readonly [name: string, value: string | undefined])[]
+
 /** Content of a mail, independent of its file format. */
 export interface MailParts {
-  readonly headers: readonly (readonly [name: string, value: string | undefined])[]
+  readonly headers: Headers
   readonly body: string
   readonly attachments: readonly Attachment[]
+  /** Reason why `body` lacks the content that the mail has; null if it lacks nothing. */
+  readonly detail: string | null
 }
+
+export const ENCRYPTED_MAIL = 'The content of the mail is encrypted'
+export const MAIL_WITHOUT_TEXT = 'The mail has content, but no text that can be read'
 
 // Limit of attachments, above the number in any real mail.
 const MAX_ATTACHMENTS = 1000
 
-/** Opens a mail. @throws Unreadable. */
-export async function openMail(bytes: Uint8Array): Promise<Mail> {
-  const mail = await PostalMime.parse(bytes, { attachmentEncoding: 'arraybuffer' }).catch((cause) => {
-    throw new Unreadable('The mail is damaged', { cause })
-  })
-  return formatMail({
-    headers: [
-      ['Subject', mail.subject],
-      ['From', formatAddresses(mail.from && [mail.from])],
-      ['To', formatAddresses(mail.to)],
-      ['Cc', formatAddresses(mail.cc)],
-      ['Date', mail.date],
-    ],
-    body: mail.text?.trim() ? mail.text : extractHtmlText(mail.html ?? ''),
-    attachments: mail.attachments.filter((part) => !isShownInBody(part, mail.html ?? '')).map(toAttachment),
-  })
+/** Drops attachments beyond `max`, and says so. */
+export function limitAttachments(mail: MailParts, max = MAX_ATTACHMENTS): MailParts {
+  if (mail.attachments.length <= max) return mail
+  const detail = `Only the first ${max} attachments were kept`
+  return { ...mail, attachments: mail.attachments.slice(0, max), detail: mail.detail ?? detail }
 }
 
-/** Formats a mail as one page. Drops attachments beyond `MAX_ATTACHMENTS`. */
-export function formatMail({ headers, body, attachments }: MailParts): Mail {
+/** Creates a document of one page from a mail. */
+export function createMail(mail: MailParts): Mail {
+  const { detail, attachments } = limitAttachments(mail)
+  return {
+    ...createPagedText([formatMail({ ...mail, attachments })]),
+    detail: () => detail,
+    attachments,
+  }
+}
+
+/** Formats a mail: headers, body and the names of its attachments. */
+export function formatMail({ headers, body, attachments }: MailParts): string {
   const pages = new PageCollector()
-  for (const [name, value] of headers) if (value) pages.add(`${name}: ${value.replace(/\s+/g, ' ')}\n`)
+  pages.add(formatHeaders(headers))
   pages.add(`\n${body.replace(/\r\n?/g, '\n')}\n`)
-  const kept = attachments.slice(0, MAX_ATTACHMENTS)
-  if (kept.length > 0) pages.add('\nAttachments:\n')
-  for (const { name, bytes } of kept) pages.add(`${name} (${bytes.length} bytes)\n`)
-  return { ...createPagedText([pages.end().join('\n')]), attachments: kept }
+  if (attachments.length > 0) pages.add('\nAttachments:\n')
+  for (const { name, bytes } of attachments) pages.add(`${name} (${bytes.length} bytes)\n`)
+  return pages.end().join('\n')
 }
 
-const formatAddresses = (all: readonly Address[] | undefined): string | undefined =>
-  all
-    ?.flatMap((one) => one.group ?? [one])
-    .map(({ name, address }) => (name && address ? `${name} <${address}>` : name || address))
-    .join(', ')
+const formatHeaders = (headers: Headers): string =>
+  headers
+    .filter(([, value]) => value?.trim())
+    .map(([name, value]) => `${name}: ${value!.replace(/\s+/g, ' ').trim()}\n`)
+    .join('')
 
-// True if the attachment is an icon or logo that the body shows. Apple Mail marks every picture as inline, even an
-// attached photo, so the body must also reference the picture.
-const isShownInBody = ({ related, disposition, mimeType, contentId = '' }: Part, html: string): boolean =>
-  mimeType.startsWith('image/') &&
-  (related === true ||
-    (disposition === 'inline' && contentId !== '' && html.includes(`cid:${contentId.replace(/^<|>$/g, '')}`)))
-
-function toAttachment({ filename, mimeType, content }: Part, n: number): Attachment {
-  const bytes = typeof content === 'string' ? Buffer.from(content) : new Uint8Array(content)
-  return { name: filename || `Attachment ${n + 1}`, mediaType: mimeType, bytes }
+/** Appends mails that stand inside of a mail, with their headers and attachments. */
+export function appendMails(mail: MailParts, inner: readonly MailParts[]): MailParts {
+  const texts = inner.map(({ headers, body }) => `${formatHeaders(headers)}\n${body}`)
+  return {
+    headers: mail.headers,
+    body: [mail.body, ...texts].filter((text) => text.trim() !== '').join('\n\n'),
+    attachments: [...mail.attachments, ...inner.flatMap(({ attachments }) => attachments)],
+    detail: mail.detail ?? inner.find(({ detail }) => detail !== null)?.detail ?? null,
+  }
 }
+
+/** Formats a person; the address only if it differs from the name. */
+export const formatPerson = (name = '', address = ''): string =>
+  name !== '' && address !== '' && name !== address ? `${name} <${address}>` : name || address

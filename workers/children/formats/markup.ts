@@ -1,25 +1,94 @@
+import { decodeText } from '../../../tasks/formats/decode.ts'
+import {
+  findDeclaredEncoding,
+  findMarkedEncoding,
+  findUnmarkedUtf16,
+  resolveEncoding,
+} from '../../../tasks/formats/encodings.ts'
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
-import { decodeLatin1, decodeText, decodeXml } from '../documents/texts.ts'
-import { stripNamespacePrefix } from './archive.ts'
+import { decodeLatin1 } from '../documents/texts.ts'
+import { Unreadable } from '../images/images.ts'
 import { extractHtmlText } from './epub.ts'
-import { createPagedText, PageCollector, type PagedText } from './texts.ts'
+import { createPagedText, PageCollector, type PagedText, readTextFile, type TextFile } from './texts.ts'
+import { stripNamespacePrefix } from './xml.ts'
 
-/** Opens text files: plain text, HTML, XML, calendars, address cards and subtitles. */
+/** Opens text files: plain text, HTML, XML, drawings, calendars, address cards and subtitles. */
 
-export const openPlain = (bytes: Uint8Array): PagedText => createPagedText([decodeText(bytes)])
+/** Options of all text files. */
+interface TextOptions {
+  /** The encoding that the caller names; null if the bytes must tell it. */
+  readonly encoding: string | null
+}
 
-export function openHtml(bytes: Uint8Array): PagedText {
-  // A page declares its encoding within its first 1024 bytes (HTML, 13.2.3.2).
-  const start = decodeLatin1(bytes.subarray(0, 1024))
-  const declared = /<meta\s[^>]*charset\s*=\s*["']?\s*([\w-]+)/i.exec(start)?.[1]
-  return createPagedText([extractHtmlText(decodeText(bytes, declared))])
+// More than any print has.
+const MAX_PAGES = 100_000
+
+/** Opens a plain text. A form feed ends a page, as on a printer. */
+export function openPlain(bytes: Uint8Array, { encoding: given }: TextOptions): PagedText {
+  const file = readTextFile(bytes, { given })
+  const pages = file.text.split('\f', MAX_PAGES + 1).filter((page) => page.trim() !== '')
+  if (pages.length > MAX_PAGES) throw new Unreadable(`The text has more than ${MAX_PAGES} pages`)
+  if (pages.length < 2) return createTextPages(file, [file.text.replaceAll('\f', '\n')])
+  const { pageCount, text, encoding } = createTextPages(file, pages)
+  if (!file.isCut) return { pageCount, text, encoding: encoding! }
+  return {
+    pageCount: pageCount + 1,
+    encoding: encoding!,
+    text(page) {
+      if (page > pageCount) throw new Unreadable('The text is too long; the pages from here on were not read')
+      return text(page)
+    },
+  }
+}
+
+const createTextPages = ({ encoding }: TextFile, pages: readonly string[]): PagedText => ({
+  ...createPagedText(pages),
+  encoding,
+})
+
+const readMarkup = (bytes: Uint8Array, { encoding: given }: TextOptions): TextFile =>
+  readTextFile(bytes, { given, declared: findDeclaredEncoding(bytes) })
+
+export function openHtml(bytes: Uint8Array, options: TextOptions): PagedText {
+  const file = readMarkup(bytes, options)
+  return createTextPages(file, [extractHtmlText(file.text)])
+}
+
+// Elements of SVG with words. Each begins a line, as does a part of a text with a place of its own.
+const SVG_TEXTS = new Set(['text', 'title', 'desc', 'foreignObject'])
+
+/** Opens a drawing: its words without shapes and styles. */
+export function openSvg(bytes: Uint8Array, options: TextOptions): PagedText {
+  const file = readMarkup(bytes, options)
+  const pages = new PageCollector()
+  const open: string[] = []
+  // Number of open elements with words.
+  let depth = 0
+  parseMarkup(file.text, 'xml', {
+    open(qualified, { x, y, dy }) {
+      const name = stripNamespacePrefix(qualified)
+      if (SVG_TEXTS.has(name)) depth++
+      if (SVG_TEXTS.has(name) || (name === 'tspan' && (x ?? y ?? dy) !== undefined)) pages.endLine()
+      open.push(name)
+    },
+    text(data) {
+      if (depth > 0 && !/^(style|script)$/.test(open.at(-1) ?? '')) pages.add(data.replace(/\s+/g, ' '))
+    },
+    close() {
+      if (!SVG_TEXTS.has(open.pop() ?? '')) return
+      depth--
+      pages.endLine()
+    },
+  })
+  return createTextPages(file, pages.end())
 }
 
 /** Opens an XML file. Each text gets a line of its own, which begins with the name and attributes of its element. */
-export function openXml(bytes: Uint8Array): PagedText {
+export function openXml(bytes: Uint8Array, options: TextOptions): PagedText {
+  const file = readMarkup(bytes, options)
   const pages = new PageCollector()
   const open: Element[] = []
-  parseMarkup(decodeXml(bytes), 'xml', {
+  parseMarkup(file.text, 'xml', {
     open(qualified, attributes) {
       const parent = open.at(-1)
       // An element within a text is part of that text.
@@ -46,7 +115,7 @@ export function openXml(bytes: Uint8Array): PagedText {
       else writeElement(element, pages)
     },
   })
-  return createPagedText(pages.end())
+  return createTextPages(file, pages.end())
 }
 
 interface Element {
@@ -76,15 +145,52 @@ function writeElement(element: Element, pages: PageCollector): void {
 }
 
 /** Opens calendars and address cards: unfolds long lines and resolves escapes (RFC 5545, 3.1 and 3.3.11). */
-export function openFolded(bytes: Uint8Array): PagedText {
+export function openFolded(bytes: Uint8Array, { encoding: given }: TextOptions): PagedText {
+  const isWide = /^utf-(16|32)/.test(findMarkedEncoding(bytes) ?? findUnmarkedUtf16(bytes) ?? '')
   // Unfold before decoding: a fold may split a character.
-  const unfolded = Buffer.from(decodeLatin1(bytes).replace(/\r?\n[ \t]/g, ''), 'latin1')
-  return createPagedText([
-    decodeText(unfolded).replace(/\\([nN,;\\])/g, (_, sign) => (/n/i.test(sign) ? '\n' : sign)),
+  const unfolded = isWide ? bytes : Buffer.from(unfold(decodeLatin1(bytes)), 'latin1')
+  const file = readTextFile(unfolded, { given })
+  const properties = (isWide ? unfold(file.text) : file.text).split('\n').map(decodeProperty)
+  return createTextPages(file, [
+    properties.join('\n').replace(/\\([nN,;\\])/g, (_, sign) => (/n/i.test(sign) ? '\n' : sign)),
   ])
 }
 
+/** Joins the lines of each property. Quoted-printable values (vCard 2.1) have `=` at the end of continued lines. */
+function unfold(text: string): string {
+  const lines: string[] = []
+  let isQuoted = false
+  let isContinued = false
+  for (const line of text.split(/\r?\n/)) {
+    const isFold = !isContinued && /^[ \t]/.test(line)
+    if (!isContinued && !isFold) isQuoted = isQuotedProperty(line.slice(0, Math.max(0, line.indexOf(':'))))
+    if (lines.length > 0 && !isContinued && !isFold) lines.push('\n')
+    isContinued = isQuoted && line.endsWith('=')
+    lines.push(line.slice(isFold ? 1 : 0, isContinued ? -1 : undefined))
+  }
+  return lines.join('')
+}
+
+const isQuotedProperty = (name: string): boolean => /;(?:ENCODING=)?QUOTED-PRINTABLE\b/i.test(name)
+
+function decodeProperty(line: string): string {
+  const colon = line.indexOf(':')
+  const name = line.slice(0, Math.max(0, colon))
+  return isQuotedProperty(name)
+    ? `${name.split(';', 1)[0]}:${decodeQuoted(name, line.slice(colon + 1))}`
+    : line
+}
+
+function decodeQuoted(name: string, value: string): string {
+  const bytes = value.replace(/=([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  const declared = resolveEncoding(/;CHARSET="?([\w:-]+)/i.exec(name)?.[1] ?? '')
+  return decodeText(Buffer.from(bytes, 'latin1'), { declared })?.text.replace(/\r\n?/g, '\n') ?? value
+}
+
 /** Opens subtitles, without their voice and style tags (WebVTT). */
-export function openSubtitles(bytes: Uint8Array): PagedText {
-  return createPagedText([decodeText(bytes).replace(/<\/?(?:[cibuv]|ruby|rt|lang)[^<>\n]*>/g, '')])
+export function openSubtitles(bytes: Uint8Array, { encoding: given }: TextOptions): PagedText {
+  const file = readTextFile(bytes, { given })
+  return createTextPages(file, [file.text.replace(/<\/?(?:[cibuv]|ruby|rt|lang)[^<>\n]*>/g, '')])
 }

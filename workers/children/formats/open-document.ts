@@ -1,20 +1,24 @@
-import { parseMarkup } from '../../../tasks/formats/markup.ts'
-import { MAX_CHARACTERS } from '../documents/texts.ts'
-import { Unreadable } from '../images/images.ts'
-import { Archive, stripNamespacePrefix } from './archive.ts'
+import { decodeXml, MAX_CHARACTERS } from '../documents/texts.ts'
+import { Archive } from './archive.ts'
+import { showFormula } from './formulas.ts'
+import { decryptOpenDocument } from './open-document-crypto.ts'
+import { PageBreakStyles } from './open-document-styles.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
+import { type Attributes, parseXml } from './xml.ts'
 
-/** Opens OpenDocument files (ISO/IEC 26300-3): texts, spreadsheets and presentations. */
+/** Opens OpenDocument files (ISO/IEC 26300-3), as archives or flat: texts, spreadsheets, presentations and drawings. */
 
 const PARAGRAPH_ELEMENTS = new Set(['p', 'h'])
-// Skip the contents of these elements: deleted text and phonetic guides (furigana).
-const SKIPPED_ELEMENTS = new Set(['tracked-changes', 'ruby-text'])
+// Skip the contents of these elements: deleted text, phonetic guides (furigana) and pictures of flat files.
+const SKIPPED_ELEMENTS = new Set(['tracked-changes', 'ruby-text', 'binary-data'])
 const HEADER_OR_FOOTER = /^(header|footer)(-left|-first)?$/
 const MAX_SPACES = 100
 // Limits of expanded repetitions. A file may repeat an empty cell to the end of its row, and an empty row to the end of
 // the sheet.
 const MAX_CELLS = 100
 const MAX_ROWS = 1000
+// Limit of embedded charts and formulas.
+const MAX_OBJECTS = 100
 
 /**
  * The element that starts a page, and the attribute with the page's title, if any. Text documents mark page breaks
@@ -23,37 +27,136 @@ const MAX_ROWS = 1000
 const PAGE_ELEMENTS: Readonly<Record<string, readonly [element: string, name: string]>> = {
   spreadsheet: ['table', 'table:name'],
   presentation: ['page', ''],
+  graphics: ['page', ''],
 }
 
-export async function openOpenDocument(bytes: Uint8Array, mediaType: string): Promise<PagedText> {
-  const archive = await Archive.open(bytes)
-  if ((await archive.text('META-INF/manifest.xml'))?.includes('encryption-data'))
-    throw new Unreadable('The document is encrypted')
+/** The parts of a file. A flat file has all of them in one. */
+interface Parts {
+  readonly content: string
+  readonly styles: string
+  readonly objects: ReadonlyMap<string, string>
+  readonly mediaType: string
+  readonly archive?: Archive
+}
+
+/** Opens a file. @throws Unreadable, and Locked if it is encrypted and the password is missing or wrong. */
+export async function openOpenDocument(
+  bytes: Uint8Array,
+  mediaType: string,
+  password: string | null,
+): Promise<PagedText> {
+  const isFlat = bytes[0] !== 0x50
+  const parts = isFlat ? readFlatParts(bytes, mediaType) : await readParts(bytes, mediaType, password)
+  const page = PAGE_ELEMENTS[/opendocument\.([a-z]+)/.exec(parts.mediaType)?.[1] ?? '']
+  const breaks = new PageBreakStyles()
   const pages = new PageCollector()
-  const page = PAGE_ELEMENTS[/opendocument\.([a-z]+)/.exec(mediaType)?.[1] ?? '']
   if (page === undefined) {
-    addText((await archive.text('styles.xml')) ?? '', pages, { only: HEADER_OR_FOOTER })
+    breaks.add(parts.styles)
+    if (parts.content !== parts.styles) breaks.add(parts.content)
+    addText(parts.styles, pages, { only: HEADER_OR_FOOTER, breaks: new PageBreakStyles() })
     pages.endLine()
+    pages.endLead()
   }
-  addText(await archive.readRequired('content.xml'), pages, page === undefined ? {} : { page })
-  return createPagedText(pages.end(), archive)
+  const { objects } = parts
+  addText(parts.content, pages, { breaks, objects, ...(page && { page }), ...(isFlat && { only: /^body$/ }) })
+  const [first = '', ...others] = pages.end()
+  const masters = page === undefined ? '' : readMasters(parts.styles)
+  return createPagedText([`${first}\n${masters}`.trim(), ...others], parts.archive)
+}
+
+function readFlatParts(bytes: Uint8Array, mediaType: string): Parts {
+  const xml = decodeXml(bytes)
+  let declared = ''
+  parseXml(xml.slice(0, 16_384), {
+    open: (_, attributes) => {
+      declared ||= attributes['office:mimetype'] ?? ''
+    },
+  })
+  return { content: xml, styles: xml, objects: new Map(), mediaType: declared || mediaType }
+}
+
+async function readParts(bytes: Uint8Array, mediaType: string, password: string | null): Promise<Parts> {
+  let archive = await Archive.open(bytes)
+  const manifest = (await archive.text('META-INF/manifest.xml')) ?? ''
+  if (manifest.includes('encryption-data')) archive = await decryptOpenDocument(archive, manifest, password)
+  const objects = new Map<string, string>()
+  for (const path of archive.paths.filter((name) => /.\/content\.xml$/.test(name)).slice(0, MAX_OBJECTS)) {
+    const pages = new PageCollector()
+    addText((await archive.text(path)) ?? '', pages, { breaks: new PageBreakStyles() })
+    objects.set(path.replace(/\/content\.xml$/, ''), pages.end().join('\n'))
+  }
+  const styles = (await archive.text('styles.xml')) ?? ''
+  return { content: await archive.readRequired('content.xml'), styles, objects, mediaType, archive }
+}
+
+// Fields of headers and footers. Words next to them, such as "Page 1 of 2", say nothing either.
+const PAGE_FIELDS = new Set(['page-number', 'page-count', 'sheet-name'])
+const MAX_FIELD_WORDS = 2
+
+/** Returns the texts of master pages: of headers and footers, and of shapes that all pages show. */
+function readMasters(xml: string): string {
+  const lines = new Set<string>()
+  let [masters, placeholders, fields, paragraphs] = [0, 0, 0, 0]
+  let line = ''
+  let hasField = false
+  const frames: boolean[] = []
+  parseXml(xml, {
+    open(name, attributes) {
+      if (name === 'master-page') masters++
+      else if (name === 'frame' || name === 'custom-shape' || name === 'notes') {
+        frames.push(name === 'notes' || attributes['presentation:class'] !== undefined)
+        if (frames.at(-1)) placeholders++
+      } else if (PARAGRAPH_ELEMENTS.has(name) && paragraphs++ === 0) [line, hasField] = ['', false]
+      else if (PAGE_FIELDS.has(name)) {
+        fields++
+        hasField = true
+      }
+    },
+    text(data) {
+      if (masters > 0 && placeholders === 0 && fields === 0 && paragraphs > 0) line += data
+    },
+    close(name) {
+      if (name === 'master-page') masters--
+      else if (name === 'frame' || name === 'custom-shape' || name === 'notes') {
+        if (frames.pop()) placeholders--
+      } else if (PAGE_FIELDS.has(name)) fields--
+      else if (PARAGRAPH_ELEMENTS.has(name) && --paragraphs === 0) {
+        const words = line.match(/[\p{L}\p{N}]+/gu)?.length ?? 0
+        if (words > (hasField ? MAX_FIELD_WORDS : 0)) lines.add(line.replace(/\s+/g, ' ').trim())
+      }
+    },
+  })
+  return [...lines].join('\n')
 }
 
 interface TextSelection {
   /** Restricts the text to elements with matching names. */
   readonly only?: RegExp
   readonly page?: readonly [element: string, name: string]
+  readonly breaks: PageBreakStyles
+  /** The texts of embedded objects by their path. */
+  readonly objects?: ReadonlyMap<string, string>
 }
-
-type Attributes = Readonly<Record<string, string>>
 
 const parseRepeat = (repeated: string | undefined, max: number): number =>
   Math.min(Number(repeated ?? 1) || 1, max)
+
+/** Returns the value of a cell without text, or its formula. */
+function readCellValue(attributes: Attributes): string {
+  const formula = attributes['table:formula']
+    ?.replace(/^[a-z]+:=?|^=/i, '')
+    // References are in brackets, and have a dot before the column.
+    .replace(/\[([^\]]*)\]/g, (_, reference: string) => reference.replace(/(^|:)\./g, '$1'))
+  const value =
+    attributes['office:string-value'] ?? attributes['office:date-value'] ?? attributes['office:value']
+  return value ?? attributes['office:boolean-value'] ?? (formula === undefined ? '' : showFormula(formula))
+}
 
 /** A row of a sheet. The file stores a run of equal rows or cells once, with a count; this class expands it. */
 class Row {
   #text = ''
   #cell = ''
+  #value = ''
   #cells = 1
   #rows = 1
 
@@ -64,6 +167,7 @@ class Row {
 
   beginCell(attributes: Attributes): void {
     this.#cell = ''
+    this.#value = readCellValue(attributes)
     this.#cells = parseRepeat(attributes['table:number-columns-repeated'], MAX_CELLS)
   }
 
@@ -72,8 +176,8 @@ class Row {
   }
 
   endCell(): void {
-    for (let n = 0; n < this.#cells && this.#text.length <= MAX_CHARACTERS; n++)
-      this.#text += `${this.#cell}\t`
+    const cell = this.#cell === '' ? this.#value : this.#cell
+    for (let n = 0; n < this.#cells && this.#text.length <= MAX_CHARACTERS; n++) this.#text += `${cell}\t`
   }
 
   end(pages: PageCollector): void {
@@ -84,62 +188,129 @@ class Row {
   }
 }
 
-function addText(xml: string, pages: PageCollector, { only, page }: TextSelection): void {
-  let within = only === undefined ? 1 : 0
-  let [paragraphs, silent, cells, pageDepth] = [0, 0, 0, 0]
-  let style = ''
-  // Only sheets have rows. A cell includes the text of the tables nested in it.
-  const row = page?.[0] === 'table' ? new Row() : null
-  // A covered cell is hidden by a merged one, but still takes up a column.
-  const isCell = (name: string): boolean =>
-    name === 'table-cell' || (row !== null && name === 'covered-table-cell')
-  const add = (text: string): void => (cells > 0 ? (row ?? pages) : pages).add(text)
-  // Paragraph styles that start a new page.
-  const pageBreakStyles = new Set<string | undefined>()
-  parseMarkup(xml, 'xml', {
-    open(qualified, attributes) {
-      const name = stripNamespacePrefix(qualified)
-      if (only?.test(name)) within++
-      if (SKIPPED_ELEMENTS.has(name)) silent++
-      if (name === page?.[0] && pageDepth++ === 0) {
-        pages.endPage()
-        pages.add(`${attributes[page[1]] ?? ''}\n`)
-      }
-      if (name === 'style') style = attributes['style:name'] ?? ''
-      else if (attributes['fo:break-before'] === 'page') pageBreakStyles.add(style)
-      if (PARAGRAPH_ELEMENTS.has(name)) {
-        paragraphs++
-        if (pageBreakStyles.has(attributes['text:style-name'])) pages.endPage()
-      }
-      if (row !== null && cells === 0 && name === 'table-row') row.begin(attributes)
-      if (isCell(name)) {
-        if (cells++ === 0) row?.beginCell(attributes)
-      } else if (name === 'soft-page-break') pages.endPage()
-      else if (paragraphs === 0 || silent > 0 || within === 0) return
-      else if (name === 's') add(' '.repeat(parseRepeat(attributes['text:c'], MAX_SPACES)))
-      else if (name === 'tab') add('\t')
-      else if (name === 'line-break') add('\n')
-    },
-    text(data) {
-      if (paragraphs > 0 && silent === 0 && within > 0) add(data.replace(/[ \t\r\n]+/g, ' '))
-    },
-    close(qualified) {
-      const name = stripNamespacePrefix(qualified)
-      if (only?.test(name)) within--
-      if (SKIPPED_ELEMENTS.has(name)) silent--
-      if (name === page?.[0]) pageDepth--
-      if (PARAGRAPH_ELEMENTS.has(name)) {
-        paragraphs--
-        if (silent === 0 && within > 0) add(cells > 0 ? ' ' : '\n')
-      } else if (isCell(name)) {
-        cells--
-        if (row !== null && cells === 0) row.endCell()
-        else add('\t')
-      } else if (name === 'table-row') {
-        if (row === null) pages.endLine()
-        else if (cells === 0) row.end(pages)
-        else add('\n')
-      }
-    },
+function addText(xml: string, pages: PageCollector, selection: TextSelection): void {
+  const reader = new OpenDocumentText(pages, selection)
+  parseXml(xml, {
+    open: (name, attributes) => reader.open(name, attributes),
+    text: (data) => reader.text(data),
+    close: (name) => reader.close(name),
   })
+}
+
+class OpenDocumentText {
+  readonly #pages: PageCollector
+  readonly #selection: TextSelection
+  // Only sheets have rows. A cell includes the text of the tables nested in it.
+  readonly #row: Row | null
+  #within: number
+  // Depths of paragraphs, skipped elements, cells and pages.
+  #paragraphs = 0
+  #silent = 0
+  #cells = 0
+  #pageDepth = 0
+  // Style names of open paragraphs and tables.
+  readonly #styles: (string | undefined)[] = []
+
+  constructor(pages: PageCollector, selection: TextSelection) {
+    this.#pages = pages
+    this.#selection = selection
+    this.#row = selection.page?.[0] === 'table' ? new Row() : null
+    this.#within = selection.only === undefined ? 1 : 0
+  }
+
+  open(name: string, attributes: Attributes): void {
+    const { only, page } = this.#selection
+    if (only?.test(name)) this.#within++
+    if (SKIPPED_ELEMENTS.has(name)) this.#silent++
+    if (this.#within === 0) return
+    if (name === page?.[0] && this.#pageDepth++ === 0) {
+      this.#pages.endPage()
+      this.#pages.add(`${attributes[page[1]] ?? ''}\n`)
+    }
+    if (PARAGRAPH_ELEMENTS.has(name)) this.#openParagraph(attributes['text:style-name'])
+    else if (name === 'table') this.#openTable(attributes['table:style-name'])
+    if (this.#row !== null && this.#cells === 0 && name === 'table-row') this.#row.begin(attributes)
+    if (this.#isCell(name)) {
+      if (this.#cells++ === 0) this.#row?.beginCell(attributes)
+    } else if (name === 'soft-page-break') this.#pages.endPage()
+    else if (this.#silent > 0) return
+    else if (name === 'object') this.#addObject(attributes['xlink:href'] ?? '')
+    else if (this.#paragraphs === 0) this.#addControl(attributes)
+    else if (name === 's') this.#add(' '.repeat(parseRepeat(attributes['text:c'], MAX_SPACES)))
+    else if (name === 'tab') this.#add('\t')
+    else if (name === 'line-break') this.#add('\n')
+  }
+
+  text(data: string): void {
+    if (this.#paragraphs > 0 && this.#silent === 0 && this.#within > 0)
+      this.#add(data.replace(/[ \t\r\n]+/g, ' '))
+  }
+
+  close(name: string): void {
+    const { only, page } = this.#selection
+    if (SKIPPED_ELEMENTS.has(name)) this.#silent--
+    if (this.#within > 0) {
+      if (name === page?.[0]) this.#pageDepth--
+      if (PARAGRAPH_ELEMENTS.has(name)) this.#closeParagraph()
+      else if (name === 'table') this.#endStyle('table')
+      else if (this.#isCell(name)) this.#closeCell()
+      else if (name === 'table-row') {
+        if (this.#row === null) this.#pages.endLine()
+        else if (this.#cells === 0) this.#row.end(this.#pages)
+        else this.#add('\n')
+      }
+    }
+    if (only?.test(name)) this.#within--
+  }
+
+  // A covered cell is hidden by a merged one, but still takes up a column.
+  #isCell(name: string): boolean {
+    return name === 'table-cell' || (this.#row !== null && name === 'covered-table-cell')
+  }
+
+  #add(text: string): void {
+    const into = this.#cells > 0 ? (this.#row ?? this.#pages) : this.#pages
+    into.add(text)
+  }
+
+  #openParagraph(style: string | undefined): void {
+    this.#styles.push(style)
+    // A box or a note within a paragraph has lines of its own.
+    if (this.#paragraphs++ > 0 && this.#cells === 0) this.#pages.endLine()
+    if (this.#selection.breaks.breaksBefore('paragraph', style)) this.#pages.endPage()
+  }
+
+  #openTable(style: string | undefined): void {
+    this.#styles.push(style)
+    if (this.#selection.breaks.breaksBefore('table', style)) this.#pages.endPage()
+  }
+
+  #closeParagraph(): void {
+    this.#paragraphs--
+    if (this.#silent === 0) this.#add(this.#cells > 0 ? ' ' : '\n')
+    this.#endStyle('paragraph')
+  }
+
+  #endStyle(family: 'paragraph' | 'table'): void {
+    if (this.#selection.breaks.breaksAfter(family, this.#styles.pop())) this.#pages.endPage()
+  }
+
+  #closeCell(): void {
+    this.#cells--
+    if (this.#row !== null && this.#cells === 0) this.#row.endCell()
+    else this.#add('\t')
+  }
+
+  #addObject(href: string): void {
+    const text = this.#selection.objects?.get(href.replace(/^\.\//, '').toLowerCase())
+    if (!text) return
+    if (this.#cells === 0) this.#pages.endLine()
+    this.#add(`${text}\n`)
+  }
+
+  /** Adds the words of a form's control. */
+  #addControl(attributes: Attributes): void {
+    const text = attributes['form:current-value'] ?? attributes['form:label']
+    if (text) this.#pages.add(`${text}\n`)
+  }
 }

@@ -21,7 +21,9 @@ const MIN_PIXELS = 8000
 
 /** Returns the pictures of a file, in the order of their names; none for files that are no archives. @throws Unreadable. */
 export async function findArchivePictures(bytes: Uint8Array, mediaType: string): Promise<readonly Picture[]> {
-  if (!ZIP_TYPE_PATTERN.test(mediaType)) return []
+  // An encrypted office file is no archive.
+  const isArchive = bytes[0] === 0x50 && bytes[1] === 0x4b
+  if (!isArchive || !ZIP_TYPE_PATTERN.test(mediaType)) return []
   const entries = await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), {
     createError: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
     isTextOnly: false,

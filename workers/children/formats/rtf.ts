@@ -1,129 +1,131 @@
 import { decodeLatin1 } from '../documents/texts.ts'
+import {
+  ASIDE_GROUPS,
+  CONTROL_SYMBOL_TEXTS,
+  CONTROL_WORD_TEXTS,
+  decodeBytes,
+  findFontCodePage,
+  KNOWN_IGNORABLE_GROUPS,
+  SKIPPED_GROUPS,
+} from './rtf-words.ts'
+import { isSymbolFont, mapSymbols } from './symbols.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Opens documents in Rich Text Format 1.9.1. */
 
-// Encodings of fonts by character set, and of documents by code page if it is not windows-N.
-const CHARACTER_SETS: Readonly<Record<number, string>> = {
-  128: 'shift_jis',
-  129: 'euc-kr',
-  134: 'gb18030',
-  136: 'big5',
-  161: 'windows-1253',
-  162: 'windows-1254',
-  163: 'windows-1258',
-  177: 'windows-1255',
-  178: 'windows-1256',
-  186: 'windows-1257',
-  204: 'windows-1251',
-  222: 'windows-874',
-  238: 'windows-1250',
-}
-const CODE_PAGES: Readonly<Record<number, string>> = {
-  437: 'windows-1252',
-  850: 'windows-1252',
-  932: 'shift_jis',
-  936: 'gb18030',
-  949: 'euc-kr',
-  950: 'big5',
-  10000: 'macintosh',
-  65001: 'utf-8',
-}
-
-// Control words of groups without document text.
-const SKIPPED_GROUPS = new Set(
-  'fonttbl colortbl stylesheet info pict objdata themedata datastore listtable listoverridetable revtbl rsidtbl generator xmlnstbl fldinst latentstyles'.split(
-    ' ',
-  ),
-)
-// A Map, because a plain object inherits `constructor` and `toString`, which a file may use as control words.
-const CONTROL_WORD_TEXTS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    par: '\n',
-    line: '\n',
-    row: '\n',
-    sect: '\n',
-    tab: '\t',
-    cell: '\t',
-    nestcell: '\t',
-    nestrow: '\n',
-    emdash: '—',
-    endash: '–',
-    emspace: ' ',
-    enspace: ' ',
-    lquote: '‘',
-    rquote: '’',
-    ldblquote: '“',
-    rdblquote: '”',
-    bullet: '•',
-  }),
-)
-const CONTROL_SYMBOL_TEXTS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    '~': ' ',
-    _: '-',
-    '{': '{',
-    '}': '}',
-    '\\': '\\',
-    '\n': '\n',
-    '\r': '\n',
-  }),
-)
-
 // Matches a control word with its number and closing space, a hex byte, a control symbol, a brace, or text.
-const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/gi
+const TOKEN = /\\([a-z]+)(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+|\\/giy
 // Limit of nested groups: no real document has more.
 const MAX_NESTING = 10_000
+const MAX_FONT_NAME = 100
 
 interface GroupState {
   isSilent: boolean
+  /** True for hidden and deleted text. */
+  isHidden: boolean
+  /** True if the text stands apart from that of its paragraph. */
+  isAside: boolean
+  isFontTable: boolean
+  /** True for groups that readers may ignore and this one does not know. */
+  isIgnored: boolean
   font: number
   /** Number of fallback characters after each `\u` character, for readers without Unicode. */
   fallback: number
+  /** True within `\upr`, which has its text once in the code page and once in Unicode (`\ud`). */
+  hasUnicodeCopy: boolean
 }
 
-/** Opens an RTF document, split at its explicit page breaks. */
+interface Font {
+  codePage?: number
+  name: string
+}
+
+/** Opens an RTF document, split at its page breaks and at those of the last layout. */
 export function openRtf(bytes: Uint8Array): PagedText {
   const reader = new RtfReader()
-  for (const token of decodeLatin1(bytes).matchAll(TOKEN)) reader.take(token)
-  return createPagedText(reader.end())
+  const rtf = decodeLatin1(bytes)
+  TOKEN.lastIndex = 0
+  for (let at = 0; at < rtf.length; ) {
+    TOKEN.lastIndex = at
+    const token = TOKEN.exec(rtf)
+    // Binary data follows its control word unescaped.
+    at = token === null ? at + 1 : TOKEN.lastIndex
+    if (token?.[1] === 'bin') at += Math.max(0, Number(token[2] ?? 0))
+    else if (token !== null) reader.take(token)
+  }
+  return { ...createPagedText(reader.end()), hasPictures: rtf.includes('\\pict') || rtf.includes('\\object') }
 }
 
 class RtfReader {
   readonly #pages = new PageCollector()
   readonly #groups: GroupState[] = []
-  #state: GroupState = { isSilent: false, font: -1, fallback: 1 }
-  #encoding = 'windows-1252'
-  readonly #fonts = new Map<number, string>()
-  #isFontTable = false
+  #state: GroupState = {
+    isSilent: false,
+    isHidden: false,
+    isAside: false,
+    isFontTable: false,
+    isIgnored: false,
+    font: -1,
+    fallback: 1,
+    hasUnicodeCopy: false,
+  }
+  #codePage = 1252
+  #defaultFont = -1
+  readonly #fonts = new Map<number, Font>()
+  // True directly behind an opening brace, and behind the asterisk that follows it.
+  #isGroupStart = false
+  #isIgnorable = false
   // Number of fallback characters still to skip after a Unicode character.
   #left = 0
   // Pending bytes. They are decoded together, because a character may have several.
   #bytes: number[] = []
+  // Notes, comments and text boxes of the page.
+  #aside = new PageCollector()
+  // True if the current section begins on a new page, and if it has not begun yet.
+  #breaksSection = true
+  #isSectionDue = false
+  // True if paragraphs begin on a new page, and if the next one has not begun yet.
+  #breaksParagraph = false
+  #isParagraphDue = false
+  // The name of a shape's property. The words of word art are one.
+  #property = ''
 
-  take([, word, number, hex, sign, brace, text]: RegExpExecArray): void {
+  take([token, word, number, hex, sign, brace, text]: RegExpExecArray): void {
+    const isStart = this.#isGroupStart
+    if (/^[\r\n]/.test(token)) return
+    this.#isGroupStart = brace === '{'
     if (hex !== undefined) this.#byte(Number.parseInt(hex, 16))
     else if (text !== undefined) this.#text(text)
     else if (brace !== undefined) this.#group(brace)
-    else if (sign !== undefined) this.#sign(sign)
+    else if (sign !== undefined) this.#sign(sign, isStart)
     else if (word !== undefined) this.#word(word, number === undefined ? null : Number(number))
   }
 
   end(): readonly string[] {
     this.#flush()
+    this.#addAside()
     return this.#pages.end()
   }
 
   #group(brace: string): void {
     this.#flush()
     this.#left = 0
-    if (brace === '{' && this.#groups.length < MAX_NESTING) this.#groups.push({ ...this.#state })
-    else if (brace === '}') this.#state = this.#groups.pop() ?? this.#state
+    this.#isIgnorable = false
+    if (brace === '{' && this.#groups.length < MAX_NESTING) {
+      this.#groups.push({ ...this.#state })
+      // Only the copy in Unicode counts.
+      if (this.#state.hasUnicodeCopy) this.#state.isSilent = true
+    } else if (brace === '}') {
+      if (this.#state.isAside && this.#groups.at(-1)?.isAside === false) this.#aside.endLine()
+      this.#state = this.#groups.pop() ?? this.#state
+    }
   }
 
-  #sign(sign: string): void {
-    // The `\*` symbol starts a group that readers may ignore.
-    if (sign === '*') this.#state.isSilent = true
+  #sign(sign: string, isStart: boolean): void {
+    // The `\*` symbol starts a group that readers may ignore, but only directly behind the brace.
+    if (sign === '*') {
+      if (isStart) this.#isIgnorable = true
+    } else if (this.#left > 0) this.#left--
     else this.#add(CONTROL_SYMBOL_TEXTS.get(sign) ?? '')
   }
 
@@ -133,30 +135,102 @@ class RtfReader {
       return
     }
     this.#flush()
+    // A control word counts as one fallback character.
+    if (this.#left > 0) this.#left--
+    if (this.#isIgnorable && !KNOWN_IGNORABLE_GROUPS.has(word))
+      [this.#state.isSilent, this.#state.isIgnored] = [true, true]
+    this.#isIgnorable = false
     if (SKIPPED_GROUPS.has(word)) this.#state.isSilent = true
-    if (word === 'fonttbl') this.#isFontTable = true
-    else if (word === 'f') this.#state.font = number ?? -1
-    else if (word === 'uc') this.#state.fallback = Math.min(number ?? 1, 10)
-    else if (word === 'ansicpg') this.#encoding = encodingOf(number ?? 1252)
-    else if (word === 'mac') this.#encoding = 'macintosh'
-    else if (word === 'fcharset' && this.#isFontTable) this.#font(number ?? 0)
-    else if (word === 'page' || word === 'pagebb') this.#pageBreak()
+    if (ASIDE_GROUPS.has(word)) this.#state.isAside = true
+    if (word === 'fonttbl') this.#state.isFontTable = true
+    else if (word === 'sn' || word === 'sv') this.#startProperty(word)
+    else if (this.#setCharacters(word, number) || this.#setPages(word, number)) return
     else this.#add(CONTROL_WORD_TEXTS.get(word) ?? '')
   }
 
-  #font(characters: number): void {
-    const encoding = CHARACTER_SETS[characters]
-    if (encoding !== undefined) this.#fonts.set(this.#state.font, encoding)
+  /** Handles control words about characters; false for other words. */
+  #setCharacters(word: string, number: number | null): boolean {
+    const state = this.#state
+    if (word === 'f') state.font = number ?? -1
+    else if (word === 'deff') this.#defaultFont = state.font = number ?? -1
+    else if (word === 'plain') [state.font, state.isHidden] = [this.#defaultFont, false]
+    else if (word === 'uc') state.fallback = Math.min(number ?? 1, 10)
+    else if (word === 'ansicpg') this.#codePage = number ?? 1252
+    else if (word === 'mac') this.#codePage = 10000
+    else if (word === 'pc') this.#codePage = 437
+    else if (word === 'pca') this.#codePage = 850
+    else if (word === 'v' || word === 'deleted') state.isHidden = number !== 0
+    else if (word === 'upr') state.hasUnicodeCopy = true
+    else if (word === 'ud') {
+      // The group within `\upr` that counts. Its own groups are not silent.
+      state.isSilent = this.#groups.at(-1)?.isSilent ?? false
+      state.hasUnicodeCopy = false
+    } else if (word === 'fcharset' && state.isFontTable) this.#setFontCodePage(findFontCodePage(number ?? 0))
+    else if (word === 'cpg' && state.isFontTable) this.#setFontCodePage(number ?? undefined)
+    else return false
+    return true
   }
 
-  #pageBreak(): void {
-    if (!this.#state.isSilent) this.#pages.endPage()
+  /** Handles control words about pages and sections; false for other words. */
+  #setPages(word: string, number: number | null): boolean {
+    if (word === 'page' || word === 'softpage') this.#endPage()
+    else if (word === 'pagebb') {
+      this.#breaksParagraph = number !== 0 && !this.#state.isSilent
+      if (this.#breaksParagraph) this.#endPage()
+    } else if (word === 'pard') this.#breaksParagraph = false
+    else if (word === 'sectd') this.#breaksSection = true
+    else if (/^sbk(none|col|page|even|odd)$/.test(word)) this.#breaksSection = !/none|col/.test(word)
+    else {
+      if (word === 'sect' && !this.#state.isSilent) this.#isSectionDue = true
+      else if (word === 'par' && this.#breaksParagraph) this.#isParagraphDue = true
+      return false
+    }
+    return true
+  }
+
+  #setFontCodePage(codePage: number | undefined): void {
+    if (codePage !== undefined) this.#font().codePage = codePage
+  }
+
+  #font(): Font {
+    const font = this.#fonts.get(this.#state.font) ?? { name: '' }
+    this.#fonts.set(this.#state.font, font)
+    return font
+  }
+
+  #startProperty(word: string): void {
+    if (word === 'sn') this.#property = ''
+    else if (/^gtextUNICODE$/.test(this.#property)) {
+      ;[this.#state.isSilent, this.#state.isAside] = [this.#groups.at(-1)?.isSilent ?? false, true]
+    }
+  }
+
+  #endPage(): void {
+    if (this.#state.isSilent || this.#state.isAside) return
+    this.#addAside()
+    this.#pages.endPage()
+    ;[this.#isSectionDue, this.#isParagraphDue] = [false, false]
+  }
+
+  #addAside(): void {
+    const notes = this.#aside.end().join('\n')
+    this.#aside = new PageCollector()
+    if (notes === '') return
+    this.#pages.endLine()
+    this.#pages.add(`${notes}\n`)
   }
 
   #unicode(number: number): void {
     this.#flush()
     // The number is a signed 16-bit value. Concatenation joins the two halves of a surrogate pair.
-    this.#add(String.fromCharCode(number & 0xffff))
+    const character = String.fromCharCode(number & 0xffff)
+    const { name = '' } = this.#fonts.get(this.#state.font) ?? {}
+    // Symbol fonts have their characters in the private use area.
+    this.#add(
+      isSymbolFont(name) && character >= '\uf000' && character <= '\uf0ff'
+        ? mapSymbols(name, character)
+        : character,
+    )
     this.#left = this.#state.fallback
   }
 
@@ -168,30 +242,49 @@ class RtfReader {
   #text(text: string): void {
     const left = Math.min(this.#left, text.length)
     this.#left -= left
+    if (this.#state.isFontTable) this.#nameFont(text)
+    else if (this.#property.length < MAX_FONT_NAME) this.#property += text
     if (this.#state.isSilent || left === text.length) return
     // The second byte of a two-byte character may appear unescaped.
     for (const char of text.slice(left)) this.#bytes.push(char.charCodeAt(0))
   }
 
+  #nameFont(text: string): void {
+    if (this.#state.isIgnored) return
+    const font = this.#font()
+    if (font.name.length < MAX_FONT_NAME) font.name += text.replace(/;.*/, '').trim()
+  }
+
   #flush(): void {
     if (this.#bytes.length === 0) return
-    const encoding = this.#fonts.get(this.#state.font) ?? this.#encoding
-    this.#pages.add(new TextDecoder(encoding).decode(Uint8Array.from(this.#bytes)))
+    const bytes = this.#bytes
     this.#bytes = []
+    const { codePage, name = '' } = this.#fonts.get(this.#state.font) ?? {}
+    this.#write(
+      isSymbolFont(name)
+        ? bytes.map((byte) => mapSymbols(name, String.fromCharCode(byte))).join('')
+        : decodeBytes(bytes, codePage ?? this.#codePage),
+    )
   }
 
   #add(text: string): void {
     this.#flush()
-    if (!this.#state.isSilent) this.#pages.add(text)
+    if (!this.#state.isSilent) this.#write(text)
   }
-}
 
-function encodingOf(codePage: number): string {
-  const encoding = CODE_PAGES[codePage] ?? `windows-${codePage}`
-  try {
-    new TextDecoder(encoding)
-    return encoding
-  } catch {
-    return 'windows-1252'
+  #write(text: string): void {
+    if (this.#state.isHidden || text === '') return
+    if (this.#state.isAside) {
+      this.#aside.add(text)
+      return
+    }
+    // The properties of a section follow the end of the one before it.
+    if ((this.#isSectionDue || this.#isParagraphDue) && text.trim() !== '') {
+      const isBreak =
+        (this.#isSectionDue && this.#breaksSection) || (this.#isParagraphDue && this.#breaksParagraph)
+      ;[this.#isSectionDue, this.#isParagraphDue] = [false, false]
+      if (isBreak) this.#endPage()
+    }
+    this.#pages.add(text)
   }
 }

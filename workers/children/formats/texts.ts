@@ -1,22 +1,63 @@
+import { decodeText } from '../../../tasks/formats/decode.ts'
 import { MAX_CHARACTERS } from '../documents/texts.ts'
+import { Unreadable } from '../images/images.ts'
 
 /** A document with text pages. */
 export interface PagedText {
   readonly pageCount: number
   /** Unpacked size of an archive; absent for other files, whose own size counts. */
   readonly unpackedBytes?: number
+  /** The encoding of a text file, as in a `charset` parameter; absent for other files. */
+  readonly encoding?: string
+  /** True if the document has pictures, which are not read. */
+  readonly hasPictures?: boolean
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
+  /** Returns the reason why the text of a page lacks content; null if it lacks none. */
+  detail?(page: number): string | null
+}
+
+// Decoding this many bytes takes less than a second.
+const MAX_TEXT_BYTES = 32 * 2 ** 20
+
+/** The encodings that the caller and the file name; null without one. */
+export interface TextHints {
+  readonly given: string | null
+  readonly declared?: string | null
+}
+
+export interface TextFile {
+  readonly text: string
+  readonly encoding: string
+  /** True if the file is longer than what is read of it. */
+  readonly isCut: boolean
+}
+
+/** Decodes a text file. Line ends become line feeds. @throws Unreadable for an unknown encoding. */
+export function readTextFile(bytes: Uint8Array, hints: TextHints): TextFile {
+  const decoded = decodeText(bytes.subarray(0, MAX_TEXT_BYTES), hints)
+  if (decoded === null)
+    throw new Unreadable(
+      hints.given === null
+        ? 'The encoding of the text is unknown; extract it again with `encoding`, for example `windows-1251`'
+        : `The text is not in the encoding ${hints.given}`,
+    )
+  // DOS ends a text with this control character.
+  const text = (decoded.text.endsWith('\u001a') ? decoded.text.slice(0, -1) : decoded.text).replace(
+    /\r\n?/g,
+    '\n',
+  )
+  return { text, encoding: decoded.encoding, isCut: bytes.length > MAX_TEXT_BYTES }
 }
 
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
 export function createPagedText(
   pages: readonly string[],
-  archive?: { readonly unpackedBytes: number },
+  archive?: { readonly unpackedBytes: number; readonly hasPictures: boolean },
 ): PagedText {
   return {
     pageCount: Math.max(1, pages.length),
-    ...(archive && { unpackedBytes: archive.unpackedBytes }),
+    ...(archive && { unpackedBytes: archive.unpackedBytes, hasPictures: archive.hasPictures }),
     text: (page) => pages[page - 1] ?? '',
   }
 }
@@ -27,6 +68,8 @@ export class PageCollector {
   #page = ''
   // Cached: reading the end of the page string would flatten the string, and thus copy the whole page for each line.
   #isLineEnd = true
+  // Characters of the text before the body, such as headers. It never makes a page of its own.
+  #lead = 0
 
   /** True if the page accepts no more text. It then exceeds the limit, so that `cleanText` reports the truncation. */
   get isFull(): boolean {
@@ -39,6 +82,11 @@ export class PageCollector {
     this.#isLineEnd = text.endsWith('\n')
   }
 
+  /** Ends the text before the body, such as headers: it belongs to the first page. */
+  endLead(): void {
+    this.#lead = this.#page.length
+  }
+
   /** Ends the current line, unless it is empty. */
   endLine(): void {
     if (!this.#isLineEnd) this.add('\n')
@@ -46,6 +94,12 @@ export class PageCollector {
 
   /** Ends the current page, unless it is empty: writers mark the same break in several ways. */
   endPage(): void {
+    if (this.#lead > 0 && this.#page.slice(this.#lead).trim() === '') return
+    this.#lead = 0
+    this.#keepPage()
+  }
+
+  #keepPage(): void {
     const page = removeExtraSpace(this.#page)
     if (page !== '') this.#pages.push(page)
     this.#page = ''
@@ -54,7 +108,7 @@ export class PageCollector {
 
   /** Ends the last page and returns all pages. */
   end(): readonly string[] {
-    this.endPage()
+    this.#keepPage()
     return this.#pages
   }
 }
@@ -66,3 +120,11 @@ const removeExtraSpace = (text: string): string =>
     .replace(/(?<![ \t])[ \t]+\n/g, '\n')
     .replace(/\n{3,}/g, '\n\n')
     .trim()
+
+/** Returns a number with 15 significant digits, and any other text unchanged. */
+export function toShownNumber(value: number | string): string {
+  const number = Number(value)
+  return value === '' || !Number.isFinite(number)
+    ? String(value).trim()
+    : String(Number(number.toPrecision(15)))
+}

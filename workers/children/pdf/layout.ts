@@ -16,6 +16,8 @@ export interface Piece {
    * True if the gap before this piece must be ignored, because its script runs in another direction than its positions.
    */
   readonly ignoresGap: boolean
+  /** True if this piece was put next to its label: its row does not consist of columns. */
+  readonly isPlaced?: boolean
 }
 
 /** Text of a line between two gaps that are wider than word spaces. */
@@ -31,6 +33,8 @@ interface Row {
   readonly cells: Cell[]
   readonly angle: number
   readonly base: number
+  /** True if the row holds labels with their values. */
+  hasPlaced: boolean
 }
 
 // In multiples of the font size. The gutter between narrow columns is slightly wider than 1, a gap in a table is 3.
@@ -50,10 +54,11 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
     if (piece.text.trim() !== '') {
       if (row && !continuesRow(row, piece)) row = null
       if (!row) {
-        row = { cells: [], angle: piece.angle, base: piece.base }
+        row = { cells: [], angle: piece.angle, base: piece.base, hasPlaced: false }
         rows.push(row)
       }
       appendPiece(row, piece)
+      row.hasPlaced ||= piece.isPlaced === true
     } else if (row) {
       row.cells.at(-1)!.text += piece.text
     }
@@ -205,6 +210,7 @@ function divideAtGutter(rows: readonly Row[], at: number, from: number, to: numb
   let end = at
   for (let [low, high] = [from, to]; end < rows.length; end++) {
     const { cells, ...place } = rows[end]!
+    if (place.hasPlaced) break
     const before = cells.filter((cell) => (cell.start + cell.end) / 2 < (low + high) / 2)
     const behind = cells.slice(before.length)
     low = Math.max(low, ...before.map((cell) => cell.end))

@@ -12,13 +12,25 @@ import {
   MAX_SOURCE_PIXELS,
   Unreadable,
 } from '../images/images.ts'
+import { listPasswordForms } from './passwords.ts'
 
 /** An open PDF. Not safe for concurrent callers: pdfjs runs in the calling thread. */
 export interface Pdf {
   readonly pageCount: number
   /** Opens a page, counted from 1. Throws `Unreadable` if the page is damaged. */
   page(pageNumber: number): Promise<PdfPage>
+  /** True if the document has layers that are off by default. */
+  hidesLayers(): Promise<boolean>
+  /** Lists the files that the document carries: embedded files, and those of annotations. */
+  files(): Promise<readonly PdfFile[]>
   close(): Promise<void>
+}
+
+/** A file that a PDF carries. */
+export interface PdfFile {
+  readonly name: string
+  /** Reads the file; empty if it is damaged. */
+  read(): Promise<Uint8Array>
 }
 
 export interface PdfPage {
@@ -26,6 +38,10 @@ export interface PdfPage {
   readonly width: number
   /** Height in points, after the page's own rotation. */
   readonly height: number
+  /** Size of the page's unit, in points. */
+  readonly unit: number
+  /** Returns the texts in layers that are off, by their place among all texts in the order of drawing. */
+  hiddenTexts(): Promise<ReadonlySet<number>>
   /** Draws the page and its annotations on white. Throws `Unreadable`. */
   draw(dpi: number): Promise<Canvas>
   /**
@@ -37,9 +53,6 @@ export interface PdfPage {
 }
 
 const POINTS_PER_INCH = 72
-
-// At this resolution ten-point text is five pixels high. Below it, text is illegible.
-const MIN_DPI = 36
 
 /**
  * Opens a PDF. Tries the given password on an encrypted one, besides the empty password.
@@ -67,11 +80,9 @@ async function startLoading(
 ): Promise<PDFDocumentLoadingTask> {
   const pdfjs = await loadPdfjs()
   const task = pdfjs.getDocument(await createDocumentOptions(bytes, pdfjs.VerbosityLevel.ERRORS, strict))
-  const { NEED_PASSWORD } = pdfjs.PasswordResponses
-  task.onPassword = (answer: (password: string | Error) => void, reason: number) =>
-    answer(
-      password !== null && reason === NEED_PASSWORD ? password : new Error('No other password is available'),
-    )
+  const forms = password === null ? [] : [...listPasswordForms(password)]
+  task.onPassword = (answer: (password: string | Error) => void) =>
+    answer(forms.shift() ?? new Error('No other password is available'))
   return task
 }
 
@@ -128,7 +139,15 @@ function createPdf(
       const page = await document.getPage(pageNumber).catch((cause) => {
         throw new Unreadable('The page is damaged', { cause })
       })
-      return createPdfPage(page, () => isIncomplete(page).catch(() => true))
+      return createPdfPage(
+        page,
+        () => isIncomplete(page).catch(() => true),
+        async () => findHiddenTexts(page, await readLayers(document)),
+      )
+    },
+    files: () => listFiles(document),
+    async hidesLayers() {
+      return [...(await readLayers(document))].some(([, { visible }]) => !visible)
     },
     async close() {
       await close(task)
@@ -168,13 +187,12 @@ function readStoredImage(page: PDFPageProxy, id: string): Promise<unknown> {
   return new Promise((resolve) => store.get(id, resolve))
 }
 
-/** Limits `dpi` to the resolution that fits the largest canvas; null if that is below 36 dpi. */
-export function fitDpi(width: number, height: number, dpi: number): number | null {
+/** Limits `dpi` to the resolution that fits the largest canvas. */
+export function fitDpi(width: number, height: number, dpi: number): number {
   // The 0.1 % margin allows for rounding to whole pixels.
   const byArea = 0.999 * POINTS_PER_INCH * Math.sqrt(MAX_CANVAS_PIXELS / (width * height))
   const bySide = 0.999 * POINTS_PER_INCH * (MAX_CANVAS_SIDE / Math.max(width, height))
-  const fitting = Math.min(dpi, byArea, bySide)
-  return fitting >= MIN_DPI ? fitting : null
+  return Math.min(dpi, byArea, bySide)
 }
 
 /** Converts a page size from points to whole pixels. */
@@ -183,11 +201,60 @@ export function toPixelSize(width: number, height: number, dpi: number): { width
   return { width: pixels(width), height: pixels(height) }
 }
 
-function createPdfPage(page: PDFPageProxy, isIncomplete: () => Promise<boolean>): PdfPage {
+async function listFiles(document: PDFDocumentProxy): Promise<PdfFile[]> {
+  const { AnnotationType } = await loadPdfjs()
+  const embedded = await document.getAttachments()
+  const annotated = await document.getAnnotationsByType(new Set([AnnotationType.FILEATTACHMENT]), new Set())
+  const files = [
+    ...[...(embedded ?? [])].map(([id, { filename }]) => ({ id, name: filename })),
+    ...(annotated as AttachmentAnnotation[]).map(({ fileId, file }) => ({ id: fileId, name: file.filename })),
+  ]
+  return files.map(({ id, name }) => ({
+    name,
+    read: async () => (await document.getAttachmentContent(id)) ?? new Uint8Array(0),
+  }))
+}
+
+interface AttachmentAnnotation {
+  readonly fileId: string
+  readonly file: { readonly filename: string }
+}
+
+type Layers = Awaited<ReturnType<PDFDocumentProxy['getOptionalContentConfig']>>
+
+const readLayers = (document: PDFDocumentProxy): Promise<Layers> => document.getOptionalContentConfig()
+
+async function findHiddenTexts(page: PDFPageProxy, layers: Layers): Promise<ReadonlySet<number>> {
+  const { OPS, AnnotationMode } = await loadPdfjs()
+  const { fnArray, argsArray } = await page.getOperatorList({ annotationMode: AnnotationMode.DISABLE })
+  const hidden = new Set<number>()
+  // True for each open piece of marked content that is in a layer that is off.
+  const open: boolean[] = []
+  let place = 0
+  for (const [at, operator] of fnArray.entries()) {
+    const args = argsArray[at]
+    if (operator === OPS.beginMarkedContentProps) open.push(args[0] === 'OC' && !layers.isVisible(args[1]))
+    else if (operator === OPS.beginMarkedContent) open.push(false)
+    else if (operator === OPS.endMarkedContent) open.pop()
+    else if (operator === OPS.showText && args[0].length > 0) {
+      if (open.includes(true)) hidden.add(place)
+      place++
+    }
+  }
+  return hidden
+}
+
+function createPdfPage(
+  page: PDFPageProxy,
+  isIncomplete: () => Promise<boolean>,
+  hiddenTexts: () => Promise<ReadonlySet<number>>,
+): PdfPage {
   const { width, height } = page.getViewport({ scale: 1 })
   return {
     width,
     height,
+    unit: page.userUnit,
+    hiddenTexts,
     async draw(dpi) {
       beginDrawing()
       const pixels = toPixelSize(width, height, dpi)

@@ -23,13 +23,45 @@ export interface Native {
   _FPDFAnnot_GetSubtype(annotation: number): number
   _FPDFAnnot_GetFlags(annotation: number): number
   _FPDFAnnot_GetRect(annotation: number, rectangle: number): number
-  /** Writes the value as a float; returns 0 if there is none. */
-  _FPDFAnnot_GetNumberValue(annotation: number, key: number, at: number): number
-  /** Writes zero-terminated UTF-16 if it fits in `size`; returns the bytes needed. */
+  _FPDFAnnot_SetFlags(annotation: number, flags: number): number
+  /** Writes zero-terminated UTF-16 if it fits in `size`; returns the bytes needed. So do all readers of strings. */
   _FPDFAnnot_GetStringValue(annotation: number, key: number, at: number, size: number): number
+  _EPDFAnnot_GetRichContent(annotation: number, at: number, size: number): number
+  /** Returns the annotation that a key refers to, such as the one that is replied to; 0 if there is none. */
+  _FPDFAnnot_GetLinkedAnnot(annotation: number, key: number): number
+  /** Returns the number of the annotation's object; 0 if it is not an object of its own. */
+  _EPDFAnnot_GetObjectNumber(annotation: number): number
+  /** Counts the annotations of a page, counted from 0, without parsing its content. */
+  _EPDFPage_GetAnnotCountRaw(document: number, index: number): number
+  _EPDFPage_GetAnnotRaw(document: number, index: number, annotation: number): number
+  _PDFiumExt_OpenFormFillInfo(): number
+  _PDFiumExt_CloseFormFillInfo(info: number): void
+  _PDFiumExt_InitFormFillEnvironment(document: number, info: number): number
+  _PDFiumExt_ExitFormFillEnvironment(form: number): void
+  /** Returns -1 for annotations that are not fields. */
+  _FPDFAnnot_GetFormFieldType(form: number, annotation: number): number
+  _FPDFAnnot_GetFormFieldFlags(form: number, annotation: number): number
+  _FPDFAnnot_GetFormFieldValue(form: number, annotation: number, at: number, size: number): number
+  _FPDFAnnot_IsChecked(form: number, annotation: number): number
+  _FPDFAnnot_GetOptionCount(form: number, annotation: number): number
+  _FPDFAnnot_GetOptionLabel(form: number, annotation: number, index: number, at: number, size: number): number
+  _FPDFAnnot_IsOptionSelected(form: number, annotation: number, index: number): number
+  _FPDFDoc_GetAttachmentCount(document: number): number
+  /** Returns 2 for a form of XFA that viewers build from its template, 3 for one with pages of its own. */
+  _FPDF_GetFormType(document: number): number
+  _FPDF_GetXFAPacketCount(document: number): number
+  /** Writes a zero-terminated name in UTF-8. */
+  _FPDF_GetXFAPacketName(document: number, index: number, at: number, size: number): number
+  _FPDF_GetXFAPacketContent(document: number, index: number, at: number, size: number, length: number): number
+  /** Writes left, top, right and bottom as floats: the part of the page that viewers show. */
+  _FPDF_GetPageBoundingBox(page: number, rectangle: number): number
   _FPDFPage_CountObjects(page: number): number
   _FPDFPage_GetObject(page: number, index: number): number
   _FPDFPageObj_GetType(object: number): number
+  /** Inactive objects are neither drawn nor part of the text. */
+  _FPDFPageObj_SetIsActive(object: number, isActive: number): number
+  _FPDFFormObj_CountObjects(object: number): number
+  _FPDFFormObj_GetObject(object: number, index: number): number
   _FPDFPageObj_HasTransparency(object: number): number
   /** Writes four floats, in points; returns 0 on failure. */
   _FPDFPageObj_GetBounds(object: number, left: number, bottom: number, right: number, top: number): number

@@ -4,12 +4,20 @@ import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import type { GreyImage } from '../images/grey.ts'
 import { Locked } from '../images/images.ts'
-import { type Piece, textFromPieces } from './layout.ts'
-import { appendFields, readFields } from './pdfium-fields.ts'
+import { textFromPieces } from './layout.ts'
+import { listPasswordForms } from './passwords.ts'
+import { AnnotatedPages, type LoadedPage } from './pdfium-annotated.ts'
+import { findUndrawn, placeShownTexts } from './pdfium-annotations.ts'
+import { keepShown } from './pdfium-bounds.ts'
 import { readPieces } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
+import { hideTexts, setActive } from './pdfium-objects.ts'
 import { findPictures, type PagePicture } from './pdfium-pictures.ts'
 import { describeScan, drawGrey, type Scan } from './pdfium-scan.ts'
+import { withUtf8 } from './pdfium-strings.ts'
+import { readXfaPackets } from './pdfium-xfa.ts'
+import { placeNextToLabels } from './placing.ts'
+import { readXfa } from './xfa.ts'
 
 /** A PDF opened by PDFium, which reads the text layer. OCR reads the pages that PDFium cannot open or map to characters. */
 export interface TextLayer {
@@ -18,8 +26,22 @@ export interface TextLayer {
   /** True if PDFium can open the page. */
   has(pageNumber: number): boolean
   /** Opens a page, counted from 1; null if it is damaged. */
-  page(pageNumber: number): TextPage | null
+  page(pageNumber: number, facts?: PageFacts): TextPage | null
+  /** Returns sticky notes and notes on marks, which a page shows on demand. */
+  remarks(pageNumber: number): readonly string[]
+  /** Returns the text of a form that viewers build themselves, in place of the pages; '' for other documents. */
+  readonly form: string
+  /** True if the document has embedded files. */
+  readonly hasFiles: boolean
   close(): void
+}
+
+/** Facts about a page that PDFium does not know. */
+export interface PageFacts {
+  /** Size of the page's unit in points; default 1. */
+  readonly unit?: number
+  /** Texts that layers hide, by their place among all texts of the page in the order of drawing. */
+  readonly hiddenTexts?: ReadonlySet<number>
 }
 
 export interface TextPage {
@@ -62,8 +84,12 @@ export async function openTextLayer(
   native.HEAPU8.set(bytes, at)
   let document = native._FPDF_LoadMemDocument(at, bytes.length, 0)
   const isEncrypted = document === 0 && native._FPDF_GetLastError() === PASSWORD_ERROR
-  if (isEncrypted && password !== null) document = loadWithPassword(native, at, bytes.length, password)
+  for (const form of isEncrypted && password !== null ? listPasswordForms(password) : [])
+    if (document === 0)
+      document = withUtf8(native, form, 0, (word) => native._FPDF_LoadMemDocument(at, bytes.length, word))
+  const pages = new AnnotatedPages(native, document)
   const close = (): void => {
+    pages.close()
     if (document !== 0) native._FPDF_CloseDocument(document)
     native.wasmExports.free(at)
     if (native.HEAPU8.length > MAX_IDLE_BYTES) instance = null
@@ -73,25 +99,16 @@ export async function openTextLayer(
     return {
       pageCount,
       has: (n) => hasPage(native, document, n - 1),
-      page: (n) => openPage(native, document, n - 1),
+      page: (n, facts) => openPage(pages, n - 1, facts),
+      remarks: (n) => pages.remarks(n - 1),
+      form: readXfa(readXfaPackets(native, document)),
+      hasFiles: native._FPDFDoc_GetAttachmentCount(document) > 0,
       close,
     }
   const locked = document === 0 && native._FPDF_GetLastError() === PASSWORD_ERROR
   close()
   if (locked) throw new Locked(password !== null)
   return null
-}
-
-/** Opens a PDF with a password; 0 on failure. PDFium converts it to the encoding that the encryption version needs. */
-function loadWithPassword(native: Native, at: number, size: number, password: string): number {
-  const characters = Buffer.from(`${password}\0`)
-  const word = native.wasmExports.malloc(characters.length)
-  if (word === 0) return 0
-  native.HEAPU8.set(characters, word)
-  const document = native._FPDF_LoadMemDocument(at, size, word)
-  native.HEAPU8.fill(0, word, word + characters.length)
-  native.wasmExports.free(word)
-  return document
 }
 
 async function startPdfium(): Promise<Native> {
@@ -115,35 +132,51 @@ function hasPage(native: Native, document: number, index: number): boolean {
   return page !== 0
 }
 
-function openPage(native: Native, document: number, index: number): TextPage | null {
-  const { page, fields } = loadPage(native, document, index)
+function openPage(
+  pages: AnnotatedPages,
+  index: number,
+  { unit = 1, hiddenTexts = new Set() }: PageFacts = {},
+): TextPage | null {
+  const { native } = pages
+  const loaded = pages.load(index)
+  const { page } = loaded
   if (page === 0) return null
   return {
-    width: native._FPDF_GetPageWidthF(page),
-    height: native._FPDF_GetPageHeightF(page),
-    text: (limit) => {
-      const pieces = readPieces(native, page, limit)
-      return pieces && textFromPieces(appendFields(pieces, fields))
+    width: native._FPDF_GetPageWidthF(page) * unit,
+    height: native._FPDF_GetPageHeightF(page) * unit,
+    text: (limit) => readText(native, loaded, hiddenTexts, limit),
+    scan: () => {
+      const scan = describeScan(native, page)
+      return scan && { ...scan, dpi: scan.dpi / unit }
     },
-    scan: () => describeScan(native, page),
     pictures: () => findPictures(native, page),
     grey: (width, height, isColoured) => drawGrey(native, page, width, height, isColoured),
     close: () => native._FPDF_ClosePage(page),
   }
 }
 
-const FLATTEN_SUCCESS = 1
-const FLATTEN_AS_DISPLAYED = 0
-
-/**
- * Loads a page with its annotations merged into its content. PDFium does not count annotations, including form values,
- * as page text.
- */
-function loadPage(native: Native, document: number, index: number): { page: number; fields: Piece[] } {
-  const page = native._FPDF_LoadPage(document, index)
-  if (page === 0 || native._FPDFPage_GetAnnotCount(page) < 1) return { page, fields: [] }
-  const fields = readFields(native, page)
-  if (native._FPDFPage_Flatten(page, FLATTEN_AS_DISPLAYED) !== FLATTEN_SUCCESS) return { page, fields }
-  native._FPDF_ClosePage(page)
-  return { page: native._FPDF_LoadPage(document, index), fields }
+/** Reads the page's own text with the texts that its annotations draw, and the values that they do not draw. */
+function readText(
+  native: Native,
+  { page, ownObjects, shown }: LoadedPage,
+  hiddenTexts: ReadonlySet<number>,
+  limit: number,
+): string | null {
+  const objects = native._FPDFPage_CountObjects(page)
+  if (hiddenTexts.size > 0) hideTexts(native, page, ownObjects, hiddenTexts)
+  if (objects <= ownObjects && shown.length === 0) {
+    const pieces = readPieces(native, page, limit)
+    return pieces && textFromPieces(keepShown(native, page, pieces))
+  }
+  setActive(native, page, ownObjects, objects, false)
+  const own = readPieces(native, page, limit)
+  setActive(native, page, ownObjects, objects, true)
+  if (own === null) return null
+  setActive(native, page, 0, ownObjects, false)
+  const drawn = readPieces(native, page, limit) ?? []
+  setActive(native, page, 0, ownObjects, true)
+  const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
+  const undrawn = placeShownTexts(findUndrawn(shown, drawn), turn)
+  const shownPieces = keepShown(native, page, [...drawn, ...undrawn])
+  return textFromPieces(placeNextToLabels(keepShown(native, page, own), shownPieces))
 }

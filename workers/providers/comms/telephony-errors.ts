@@ -1,6 +1,8 @@
 // Reasons of errors that callers can fix (https://www.twilio.com/docs/api/errors). They do not quote the provider,
 // whose texts can contain account and phone numbers.
 const REASONS: Readonly<Record<number, string>> = {
+  10004: 'too many calls of the account are under way',
+  14107: 'the sender has sent too many messages',
   20003: 'it does not accept the credentials',
   20404: 'the account or the requested resource does not exist',
   21205: 'it cannot use the script URL',
@@ -26,8 +28,13 @@ const REASONS: Readonly<Record<number, string>> = {
   21617: 'the message is too long',
 }
 
-/** Code of a text message to a number whose owner has opted out. */
-export const OPTED_OUT = 21610
+// Refusals for now: the call concurrency of the account, the rate and the queue of the sender, too many requests.
+const BUSY_CODES: ReadonlySet<number | null> = new Set([10004, 14107, 20429, 21611])
+const BUSY_STATUSES: ReadonlySet<number> = new Set([408, 425, 429])
+
+/** True if the provider has not processed a request, and may accept it later. */
+export const isBusy = (status: number, code: number | null): boolean =>
+  BUSY_STATUSES.has(status) || BUSY_CODES.has(code)
 
 /**
  * Explains an error.

@@ -5,6 +5,7 @@ import { buildCallbackUrl } from '../../../tasks/comms/callback.ts'
 import {
   type CallMessage,
   type Comms,
+  OPTED_OUT_CODE,
   OptedOutError,
   type ProviderMessage,
   type ProviderRequest,
@@ -18,7 +19,7 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'
-import { explainError, OPTED_OUT } from './telephony-errors.ts'
+import { explainError, isBusy } from './telephony-errors.ts'
 
 /**
  * Sends text messages and makes calls through Twilio, which has no idempotency keys. The only importer of Twilio's SDK.
@@ -192,23 +193,25 @@ function judgeOutcome(
   const error = waited.kind === 'error' ? waited.error : null
   if (error instanceof ErrorResponse && error.status < 500) {
     breaker.recordSuccess()
-    // Twilio did not process the request: https://www.twilio.com/docs/api/errors/20429
-    if (error.status === 429) {
-      const seconds = error.retryAfter ?? 1
-      breaker.pause(seconds)
-      throw createApiFailure('too many requests', seconds)
-    }
     const reason = explainError(error.status, error.code)
+    // Twilio did not process the request: https://www.twilio.com/docs/api/errors/20429
+    if (isBusy(error.status, error.code)) {
+      const seconds = error.retryAfter ?? 1
+      if (error.status === 429) breaker.pause(seconds)
+      throw createApiFailure(error.code === null ? 'too many requests' : reason, seconds)
+    }
     throw fail(
       'telephony.refused',
       { reason },
-      error.code === OPTED_OUT ? { cause: new OptedOutError() } : {},
+      error.code === OPTED_OUT_CODE ? { cause: new OptedOutError() } : {},
     )
   }
   throwIfShort(error)
   breaker.recordFailure()
-  if (error instanceof ErrorResponse)
-    return { ...createUnknownOutcome(`HTTP status ${error.status}`), answered: true }
+  if (error instanceof ErrorResponse) {
+    const outcome = { ...createUnknownOutcome(`HTTP status ${error.status}`), answered: true }
+    return error.retryAfter === null ? outcome : { ...outcome, retryAfter: error.retryAfter }
+  }
   if (error === null)
     return createUnknownOutcome(
       waited.kind === 'timeout' ? 'it did not answer in time' : 'its answer could not be read',

@@ -1,5 +1,10 @@
 /** Reads documents page by page, in several child processes concurrently. */
-import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import {
+  type AttachmentInfo,
+  AttachmentUnreadable,
+  type PageReader,
+  type PageResult,
+} from '../../../tasks/context.ts'
 import { createUnreadPage } from '../../../tasks/documents/limits.ts'
 import { ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import type { ReadPage } from '../../children/work.ts'
@@ -41,6 +46,7 @@ export async function openDocument(
     unpackedBytes: 0,
     cpuMs: reader.cpuMs,
     isLocked: false,
+    encoding: null,
     attachments: [],
     isFast: false,
     read: async () => unread,
@@ -55,6 +61,7 @@ class DocumentReader implements PageReader {
   pageCount = 0
   unpackedBytes = 0
   isLocked = false
+  encoding: string | null = null
   attachments: readonly AttachmentInfo[] = []
   // True if the last page read had a text layer: the next ones probably have one, too.
   isFast = false
@@ -86,6 +93,7 @@ class DocumentReader implements PageReader {
       this.pageCount = child.pageCount
       this.unpackedBytes = child.unpackedBytes
       this.isLocked = child.isLocked
+      this.encoding = child.encoding
       this.attachments = child.attachments
       this.#openingMs = child.openingMs
       this.#children.keep(child)
@@ -123,6 +131,11 @@ class DocumentReader implements PageReader {
         if (!isWhole) yield piece
         at += piece.length
       }
+    } catch (error) {
+      if (!(error instanceof ChildLost)) throw error
+      throw new AttachmentUnreadable(`Unpacking the attachment ${error.reason(this.#limits)}`, {
+        cause: error,
+      })
     } finally {
       // Keep the child for the next attachment, which also needs the open document.
       if (isWhole) this.#children.keepUnlessDue(child)

@@ -20,6 +20,8 @@ export async function drawPage(
       ocrMode: 'none',
       languages: undefined,
       withPictures: false,
+      encoding: null,
+      fileName: undefined,
       withoutPdfium: true,
       maxPages,
     }

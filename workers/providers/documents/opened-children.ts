@@ -34,6 +34,7 @@ export interface OpenedChild {
   readonly pageCount: number
   readonly unpackedBytes: number
   readonly isLocked: boolean
+  readonly encoding: string | null
   readonly attachments: readonly AttachmentInfo[]
   /** Start of the opening, by `performance.now()`. */
   readonly since: number
@@ -206,13 +207,23 @@ export class OpenedChildren {
     const since = performance.now()
     try {
       await sendBytes(lease, await this.#document())
-      const { mediaType, password = null, languages, withPictures = true, maxPages } = this.#options
+      const {
+        mediaType,
+        password = null,
+        languages,
+        encoding = null,
+        fileName,
+        withPictures = true,
+        maxPages,
+      } = this.#options
       const request: Work['document.open']['request'] = {
         mediaType,
         password,
         ocrMode: sight,
         languages,
         withPictures,
+        encoding,
+        fileName,
         withoutPdfium,
         maxPages,
       }

@@ -2,6 +2,7 @@ import type { Stripe } from 'stripe'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { createLazy } from '../../../tasks/platform/lazy.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
+import { parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
 
 /** Sends requests through Stripe's SDK (https://docs.stripe.com/api). The job decides about retries. */
@@ -63,11 +64,13 @@ const MAX_MESSAGE_LENGTH = 500
 
 /** Converts an error of the SDK (https://docs.stripe.com/error-handling); returns an unknown error unchanged. */
 function toFailure(error: unknown): unknown {
-  const { type, message, userMessage, statusCode } = error as Partial<Stripe.errors.StripeError>
+  const { type, message, userMessage, statusCode, headers } = error as Partial<Stripe.errors.StripeError>
   const text = (typeof userMessage === 'string' && userMessage !== '' ? userMessage : (message ?? ''))
     .replace(KEY_LIKE_PATTERN, '***')
     .slice(0, MAX_MESSAGE_LENGTH)
-  const callFailed = (reason: string): Failure => fail('payment.failed', { reason }, { cause: error })
+  const retryAfter = parseRetryAfter(headers?.['retry-after'])
+  const callFailed = (reason: string): Failure =>
+    fail('payment.failed', { reason }, { cause: error, ...(retryAfter === null ? {} : { retryAfter }) })
   switch (type as string | undefined) {
     case 'StripeCardError':
       return fail('payment.declined', { reason: text }, { cause: error })

@@ -42,7 +42,7 @@ from growth.size(10000) size, generate_series(1, size) account, generate_series(
 call growth.drop_indexes('document_page');
 call growth.drop_indexes('search_word');
 create table growth.text as
-select n, text, page_vector(text) as search from (
+select n, text, search_vector(text) as search from (
   select n, string_agg(growth.word(floor(power(50000::float8, growth.pick(n, k, 1000000) / 1000000::float8))::int), ' ' order by k) as text
   from generate_series(0, least(10000, growth.size(1000000)) - 1) n, generate_series(21, 70) k group by n) texts;
 alter table growth.text add primary key (n);
@@ -53,7 +53,7 @@ select d.id, d.owner_id, p, case when unread then 'unread' else 'read' end,
   case when unread then 'none' when d.media_type = 'image/png' then 'vision' else 'text_layer' end,
   case when not unread and d.media_type = 'image/png' then 'tesseract/eng' end, case when unread then 'The page is empty' end,
   case when unread then '' when numbered then t.text || ' inv' || number else t.text end,
-  case when unread then ''::tsvector when numbered then t.search || ('inv' || number || ':1')::tsvector else t.search end,
+  case when unread then ''::tsvector when numbered then t.search || ('inv:1 ' || number || ':2')::tsvector else t.search end,
   case when p = 1 and d.id % 100 < 2 then decode('89504e470d0a1a0a', 'hex') end, 600, 800, gen_random_uuid(), d.created_at
 from document d, generate_series(1, d.page_count) p,
   lateral (select d.id * 5 + p as number, (d.id * 5 + p) % 10 = 0 as numbered, (d.id * 5 + p) % 51 = 0 as unread) page
@@ -67,9 +67,9 @@ from (select min(id) as id from document where owner_id = 2 and deleted_at is nu
 update document set page_count = pages.n from (select document_id, max(page_number) as n from document_page
   where document_id = (select min(id) from document where owner_id = 2 and deleted_at is null) group by 1) pages where id = document_id;
 
-insert into search_word (word)
-select word from growth.text, unnest(tsvector_to_array(search)) word
-union select 'inv' || (document_id * 5 + page_number) from document_page where (document_id * 5 + page_number) % 10 = 0
+insert into search_word (owner_id, word)
+select coalesce(owner.id, 0), word from growth.text, unnest(tsvector_to_array(search)) word, (select distinct owner_id as id from document) owner
+union select coalesce(owner_id, 0), (document_id * 5 + page_number)::text from document_page where (document_id * 5 + page_number) % 10 = 0
 on conflict do nothing;
 call growth.restore_indexes();
 drop table growth.text;

@@ -1,0 +1,81 @@
+-- Returns the names of the twelve months in the languages that ICU knows, as words of `search_text`. `|` separates names.
+create or replace function search_months() returns text[] language sql immutable parallel safe
+  return array[
+    'de gen|de gener|ean|eanair|ene|enero|gen|gener|gennaio|ian|ianuarie|ion|ionawr|jaan|jaanuar|jan|janar|janeiro|jannar|'
+    'januar|januara|januari|januarie|january|janv|janvaris|janvier|led|leden|ledna|oca|ocak|sausio|sausis|sij|sijecanj|'
+    'sijecnja|sty|styczen|stycznia|tammi|tammikuu|tammikuuta|urt|urtarrila|xan|xaneiro|yan|yanvar|ιαν|ιανουαριου|'
+    'нэгдүгээр сар|сту|студзень|студзеня|січ|січень|січня|янв|январь|января|януари|јан|јануар|јануари|қаң|қаңтар|հնվ|'
+    'հունվար|հունվարի|ינו|ינואר|جنوري|كانون الثاني|يناير|ژانويه|जनवरी|जन॰|जाने|जानेवारी|জানু|জানুয়ারি|ਜਨ|ਜਨਵਰੀ|જાન્યુ|'
+    'જાન્યુઆરી|ஜன|ஜனவரி|జన|జనవరి|ಜನ|ಜನವರಿ|ജനു|ജനുവരി|දුරුතු|ม ค|มก กร รา าค คม ม|ມ ກ|ມັ ັງ ງກ ກອ ອນ ນ|ဇန န် ်|'
+    'ဇန န် ်န နဝ ဝါ ါရ ရီ ီ|იან|იანვარი|ጃን|ጃንዋሪ|មក ករ រា ា',
+    'chw|chwef|chwefror|de febr|de febrer|feabh|feabhra|feb|febbraio|febr|febreiro|febrer|febrero|februar|februara|'
+    'februari|februarie|februaris|february|fev|fevereiro|fevr|fevral|fevrier|fra|frar|helmi|helmikuu|helmikuuta|lut|lutego|'
+    'luty|ots|otsaila|peb|pebrero|shk|shkurt|sub|subat|uno|unor|unora|vasario|vasaris|veebr|veebruar|velj|veljaca|veljace|'
+    'φεβ|φεβρουαριου|ақп|ақпан|лют|лютага|лютий|лютого|люты|феб|фебруар|фев|февр|февраль|февраля|февруари|хоердугаар сар|'
+    'փետրվար|փետրվարի|փտվ|פבר|פברואר|شباط|فبراير|فروري|فوريه|फ़रवरी|फ़र॰|फेब्रु|फेब्रुअरी|फेब्रुवारी|ফেব|ফেব্রুয়ারি|ਫ਼ਰ|'
+    'ਫ਼ਰਵਰੀ|ફેબ્રુ|ફેબ્રુઆરી|பிப்|பிப்ரவரி|ఫిబ్ర|ఫిబ్రవరి|ಫೆಬ್ರ|ಫೆಬ್ರವರಿ|ഫെബ്രു|ഫെബ്രുവരി|නවම්|ก พ|'
+    'กุ ุม มภ ภา าพ พั ัน นธ ธ์ ์|ກ ພ|ກຸ ຸມ ມພ ພາ າ|ဖေ ေ|ဖေ ေဖ ဖေ ော ာ် ်ဝ ဝါ ါရ ရီ ီ|თებ|თებერვალი|ፌብ|ፌብሩዋሪ|'
+    'កុ ុម ម្ ្ភ ភៈ ៈ',
+    'bre|brezen|brezna|de marc|kovas|kovo|maalis|maaliskuu|maaliskuuta|maart|mac|machi|mar|marc|marca|march|marcius|marco|'
+    'marec|maret|mars|marso|mart|marta|martie|marts|martxoa|marz|marzec|marzo|marzu|maw|mawrth|mrt|ozu|ozujak|ozujka|μαρ|'
+    'μαρτιου|бер|березень|березня|гуравдугаар сар|мар|март|марта|нау|наурыз|сак|сакавік|сакавіка|մարտ|մարտի|մրտ|מרץ|اذار|'
+    'مارس|مارچ|मार्च|মার্চ|ਮਾਰਚ|માર્ચ|மார்|மார்ச்|మార్చి|ಮಾರ್ಚ್|മാർ|മാർച്ച്|මැදින්|มี ี ค|มี ีน นา าค คม ม|ມ ນ|ມີ ີນ ນາ າ|'
+    'မတ တ် ်|მარ|მარტი|ማርች|មី ីន នា ា',
+    'abr|abril|aib|aibrean|api|apirila|apr|aprel|april|aprila|aprile|aprili|aprilie|aprilis|aprill|avr|avril|balandis|'
+    'balandzio|d abr|d abril|dub|duben|dubna|ebr|ebrill|huhti|huhtikuu|huhtikuuta|kwi|kwiecien|kwietnia|nis|nisan|pri|'
+    'prill|tra|travanj|travnja|απρ|απριλιου|апр|апрель|апреля|април|дөрөвдүгээр сар|квіт|квітень|квітня|кра|красавік|'
+    'красавіка|сәу|сәуір|ապր|ապրիլ|ապրիլի|אפר|אפריל|ابريل|اوريل|اپريل|نيسان|अप्रिल|अप्रैल|एप्रि|एप्रिल|এপ্রি|এপ্রিল|ਅਪ੍ਰੈ|'
+    'ਅਪ੍ਰੈਲ|એપ્રિલ|ஏப்|ஏப்ரல்|ఏప్రి|ఏప్రిల్|ಏಪ್ರಿ|ಏಪ್ರಿಲ್|ഏപ്രി|ഏപ്രിൽ|බක්|เม ม ย|เม มษ ษา าย ยน น|ມ ສ|ເມ ມສ ສາ າ|ဧ|'
+    'ဧပ ပြ ြီ ီ|აპრ|აპრილი|ኤፕሪ|ኤፕሪል|មេ េស សា ា',
+    'beal|bealtaine|de maig|geguze|geguzes|kve|kveten|kvetna|mag|maggio|mai|maiatza|maig|maijs|maio|maj|maja|majus|may|'
+    'mayis|mayo|mei|mej|mejju|svi|svibanj|svibnja|touko|toukokuu|toukokuuta|μαι|μαιου|май|мам|мамыр|мая|мај|тавдугаар сар|'
+    'трав|травень|травня|մայիս|մայիսի|մյս|מאי|ايار|ماي|مايو|مه|ميي|मई|मे|মে|ਮਈ|મે|மே|మే|ಮೇ|മേയ്|වෙසක්|พ ค|'
+    'พฤ ฤษ ษภ ภา าค คม ม|ພ ພ|ພຶ ຶດ ດສ ສະ ະພ ພາ າ|မေ ေ|მაი|მაისი|ሜይ|ឧស សភ ភា ា',
+    'birzelio|birzelis|cerven|cervna|cvn|cze|czerwca|czerwiec|de juny|eka|ekaina|giu|giugno|gun|gunju|haz|haziran|hun|'
+    'hunyo|iun|iunie|iyn|iyun|juin|jun|juna|june|junho|juni|junie|junij|junijs|junio|junius|juny|juuni|kesa|kesakuu|'
+    'kesakuuta|lip|lipanj|lipnja|meh|mehefin|meith|meitheamh|qer|qershor|xuno|ιουν|ιουνιου|зургаадугаар сар|июн|июнь|июня|'
+    'мау|маусым|черв|червень|червня|чэр|чэрвень|чэрвеня|юни|јун|јуни|հնս|հունիս|հունիսի|יוני|جون|حزيران|يونيو|ژوين|जुन|जून|'
+    'জুন|ਜੂਨ|જૂન|ஜூன்|జూన్|ಜೂನ್|ജൂൺ|පොසොන්|มิ ิ ย|มิ ิถ ถุ ุน นา าย ยน น|ມິ ິ ຖ|ມິ ິຖ ຖຸ ຸນ ນາ າ|ဇွ ွန န် ်|ივნ|ივნისი|ጁን|'
+    'មិ ិថ ថុ ុន នា ា',
+    'cervence|cervenec|cvc|de jul|de juliol|gor|gorff|gorffennaf|heina|heinakuu|heinakuuta|hul|hulyo|iuil|iul|iulie|iyl|'
+    'iyul|juil|juillet|jul|jula|julai|julho|juli|julie|julij|julijs|julio|juliol|julius|july|juuli|korr|korrik|liepa|'
+    'liepos|lip|lipca|lipiec|lug|luglio|lul|lulju|srp|srpanj|srpnja|tem|temmuz|uzt|uztaila|xul|xullo|ιουλ|ιουλιου|'
+    'долоодугаар сар|июл|июль|июля|лип|липень|липня|ліп|ліпень|ліпеня|шіл|шілде|юли|јул|јули|հլս|հուլիս|հուլիսի|יולי|تموز|'
+    'جولايي|يوليو|يوليوز|ژوييه|जुलाई|जुलै|जुल॰|জুল|জুলাই|ਜੁਲਾ|ਜੁਲਾਈ|જુલાઈ|ஜூலை|జులై|ಜುಲೈ|ജൂലൈ|ඇසළ|ก ค|กร รก กฎ ฎา าค คม ม|'
+    'ກ ລ|ກໍ ໍລ ລະ ະກ ກົ ົດ ດ|ဇူ ူ|ဇူ ူလ လိ ို ုင င် ်|ივლ|ივლისი|ጁላይ|កក ក្ ្ក កដ ដា ា',
+    'abu|abuztua|ag|ago|agost|agosti|agosto|agu|agust|agustos|agustus|aout|aug|august|augusta|augusti|augusts|augustus|'
+    'augusztus|avg|avgust|avq|avqust|awst|aww|awwissu|d ag|d agost|elo|elokuu|elokuuta|gush|gusht|kol|kolovoz|kolovoza|lun|'
+    'lunasa|ogo|ogos|rugpjucio|rugpjutis|sie|sierpien|sierpnia|srp|srpen|srpna|αυγ|αυγουστου|авг|август|августа|жні|'
+    'жнівень|жніўня|наймдугаар сар|серп|серпень|серпня|там|тамыз|օգոստոս|օգոստոսի|օգս|אוג|אוגוסט|اب|اغسطس|اوت|اگست|غشت|'
+    'अगस्ट|अगस्त|अग॰|ऑग|ऑगस्ट|আগ|আগস্ট|ਅਗ|ਅਗਸਤ|ઑગસ્ટ|ஆக|ஆகஸ்ட்|ఆగ|ఆగస్టు|ಆಗ|ಆಗಸ್ಟ್|ഓഗ|ഓഗസ്റ്റ്|නිකිණි|ส ค|'
+    'สิ ิง งห หา าค คม ม|ສ ຫ|ສິ ິງ ງຫ ຫາ າ|ဩ|ဩဂ ဂု ုတ တ် ်|აგვ|აგვისტო|ኦገስ|ኦገስት|សី ីហ ហា ា',
+    'de set|de setembre|eyl|eylul|ira|iraila|mean fomhair|medi|mfomh|rugsejis|rugsejo|ruj|rujan|rujna|sen|sentabr|sentyabr|'
+    'sep|sept|septemba|septembar|september|septembra|septembre|septembrie|septembris|septiembre|set|setembre|setembro|'
+    'settembre|settembru|setyembre|sht|shtator|syys|syyskuu|syyskuuta|szept|szeptember|wrz|wrzesien|wrzesnia|zar|zari|σεπ|'
+    'σεπτεμβριου|вер|верасень|верасня|вересень|вересня|есдүгээр сар|сент|сентябрь|сентября|сеп|септембар|септември|қыр|'
+    'қыркүйек|սեպ|սեպտեմբեր|սեպտեմբերի|ספט|ספטמבר|ايلول|سبتمبر|ستمبر|سپتامبر|شتنبر|सप्टें|सप्टेंबर|सितंबर|सित॰|सेप्टेम्बर|'
+    'সেপ|সেপ্ট|সেপ্টেম্বর|ਸਤੰ|ਸਤੰਬਰ|સપ્ટે|સપ્ટેમ્બર|செப்|செப்டம்பர்|సెప్టెం|సెప్టెంబర్|ಸೆಪ್ಟೆಂ|ಸೆಪ್ಟೆಂಬರ್|സെപ്റ്റം|'
+    'സെപ്റ്റംബർ|බිනර|ก ย|กั ัน นย ยา าย ยน น|ກ ຍ|ກັ ັນ ນຍ ຍາ າ|စက က် ်|စက က် ်တ တင င် ်ဘ ဘာ ာ|სექ|სექტემბერი|ሴፕቴ|ሴፕቴምበር|'
+    'កញ ញ្ ្ញ ញា ា',
+    'd oct|d octubre|deireadh fomhair|dfomh|eki|ekim|hyd|hydref|lis|listopad|listopada|loka|lokakuu|lokakuuta|oct|october|'
+    'octobre|octombrie|octubre|okt|oktabr|oktoba|oktobar|oktober|oktobra|oktobris|oktoober|oktubre|oktyabr|ott|ottobre|'
+    'ottubru|out|outubro|paz|pazdziernik|pazdziernika|rij|rijen|rijna|spalio|spalis|tet|tetor|urr|urria|οκτ|οκτωβριου|'
+    'аравдугаар сар|жовт|жовтень|жовтня|кас|кастрычнік|кастрычніка|окт|октобар|октомври|октябрь|октября|қаз|қазан|հոկ|'
+    'հոկտեմբեր|հոկտեմբերի|אוק|אוקטובר|اكتبر|اكتوبر|تشرين الاول|अक्टूबर|अक्टू॰|अक्टोबर|ऑक्टो|ऑक्टोबर|অক্টো|অক্টোবর|ਅਕਤੂ|'
+    'ਅਕਤੂਬਰ|ઑક્ટો|ઑક્ટોબર|அக்|அக்டோபர்|అక్టో|అక్టోబర్|ಅಕ್ಟೋ|ಅಕ್ಟೋಬರ್|ഒക്ടോ|ഒക്ടോബർ|වප්|ต ค|ตุ ุล ลา าค คม ม|ຕ ລ|ຕຸ ຸລ ລາ າ|'
+    'အေ ော ာက က် ်|အေ ော ာက က် ်တ တိ ို ုဘ ဘာ ာ|ოქტ|ოქტომბერი|ኦክቶ|ኦክቶበር|តុ ុល លា ា',
+    'aza|azaroa|de nov|de novembre|kas|kasim|lapkricio|lapkritis|lis|listopad|listopada|listopadu|marras|marraskuu|'
+    'marraskuuta|nen|nentor|nob|nobyembre|noiembrie|nov|novemba|novembar|november|novembra|novembre|novembris|novembro|'
+    'novembru|noviembre|noy|noyabr|samh|samhain|stu|studeni|studenoga|tach|tachwedd|νοε|νοεμβριου|арван нэгдүгээр сар|лист|'
+    'листопад|листопада|ліс|лістапад|лістапада|нов|новембар|ное|ноември|нояб|ноябрь|ноября|қар|қараша|նոյ|նոյեմբեր|'
+    'նոյեմբերի|נוב|נובמבר|تشرين الثاني|نوامبر|نوفمبر|نومبر|نونبر|नवंबर|नव॰|नोभेम्बर|नोव्हें|नोव्हेंबर|নভে|নভেম্বর|ਨਵੰ|'
+    'ਨਵੰਬਰ|નવે|નવેમ્બર|நவ|நவம்பர்|నవం|నవంబర్|ನವೆಂ|ನವೆಂಬರ್|നവം|നവംബർ|ඉල්|พ ย|พฤ ฤศ ศจ จิ ิก กา าย ยน น|ພ ຈ|ພະ ະຈ ຈິ ິກ ກ|'
+    'နိ ို ု|နိ ို ုဝ ဝင င် ်ဘ ဘာ ာ|ნოე|ნოემბერი|ኖቬም|ኖቬምበር|វិ ិច ច្ ្ឆ ឆិ ិក កា ា',
+    'abe|abendua|ara|aralik|de des|de desembre|dec|decembar|december|decembra|decembre|decembrie|decembris|decembro|dek|'
+    'dekabr|des|desemba|desember|desembre|dets|detsember|dez|dezember|dezembro|dhj|dhjetor|dic|dicembre|dicembru|diciembre|'
+    'dis|disember|disyembre|gru|grudnia|grudzien|gruodis|gruodzio|joulu|joulukuu|joulukuuta|noll|nollaig|pro|prosinac|'
+    'prosinca|prosince|prosinec|rhag|rhagfyr|δεκ|δεκεμβριου|арван хоердугаар сар|груд|грудень|грудня|дек|декабрь|декабря|'
+    'декември|дец|децембар|жел|желтоқсан|сне|снежань|снежня|դեկ|դեկտեմբեր|դեկտեմբերի|דצמ|דצמבר|دجنبر|دسامبر|دسمبر|ديسمبر|'
+    'كانون الاول|डिसें|डिसेंबर|डिसेम्बर|दिसंबर|दिस॰|ডিসে|ডিসেম্বর|ਦਸੰ|ਦਸੰਬਰ|ડિસે|ડિસેમ્બર|டிச|டிசம்பர்|డిసెం|డిసెంబర్|'
+    'ಡಿಸೆಂ|ಡಿಸೆಂಬರ್|ഡിസം|ഡിസംബർ|උඳුවප්|ธ ค|ธั ัน นว วา าค คม ม|ທ ວ|ທັ ັນ ນວ ວາ າ|ဒီ ီ|ဒီ ီဇ ဇင င် ်ဘ ဘာ ာ|დეკ|დეკემბერი|'
+    'ዲሴም|ዲሴምበር|ធ្ ្ន នូ ូ'];

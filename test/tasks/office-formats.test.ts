@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type CellObject, write } from '@e965/xlsx'
+import {
+  createCompound,
+  createDoc,
+  createEncryptedOdt,
+  createOffice,
+  createPpt,
+  encryptAgile,
+  encryptStandard,
+  wordParagraph as p,
+  wordPart,
+} from '../office.ts'
+import { createZip } from '../zip.ts'
+import { read, readPages } from './office-help.ts'
+
+/** Covers encrypted office files, those of Office 97, flat files and drawings. */
+
+describe('encrypted files', () => {
+  const docx = createOffice('docx', wordPart(p('secret '.repeat(2000))))
+  const odt = createEncryptedOdt('<o><text:p>secret</text:p></o>', 'Grün')
+  for (const [name, bytes] of [
+    ['standard.docx', encryptStandard(docx, 'Grün')],
+    ['agile.docx', encryptAgile(docx, 'Grün')],
+    ['a.odt', odt],
+  ] as const)
+    test(`${name} needs its password and takes it`, async () => {
+      const { type, pages, isLocked } = await readPages(bytes, name, 'Grün')
+      assert.match(type, /wordprocessingml|opendocument/)
+      assert.deepEqual([pages[0]!.status, isLocked], ['read', false])
+      assert.match(pages[0]!.text, /^secret/)
+      for (const [password, detail] of [
+        [null, 'The document is encrypted and needs a password'],
+        ['grün', 'The document is encrypted, and the password does not open it'],
+      ] as const) {
+        const locked = await readPages(bytes, name, password)
+        assert.deepEqual(
+          [locked.pages[0]!.status, locked.pages[0]!.detail, locked.isLocked],
+          ['unread', detail, true],
+        )
+      }
+    })
+
+  test('a file that Office encrypted by its default password opens without one', async () => {
+    assert.match((await read(encryptAgile(docx, 'VelvetSweatshop'), 'a.xyz'))[0]!, /^secret/)
+  })
+
+  test('files of Office 97 say that they need a password', async () => {
+    const stream = Buffer.from('0908100000060500000000000000000000000000' + '2f000600010001000100', 'hex')
+    for (const [name, bytes] of [
+      ['a.doc', createDoc({ body: 'x\r' }, { isEncrypted: true })],
+      ['a.xls', createCompound({ Workbook: stream })],
+      ['a.ppt', createPpt([['a', 'b']], true)],
+    ] as const) {
+      const { pages } = await readPages(bytes, name, 'any')
+      assert.equal(pages[0]!.status, 'unread')
+      assert.match(pages[0]!.detail!, /^The document is encrypted and needs a password/)
+    }
+  })
+})
+
+describe('formats of Office 97', () => {
+  test('doc: pages, fields, tables and notes without hidden text', async () => {
+    const body = 'Gr\u00fc\u00dfe \x13 HYPERLINK "x" \x14link\x15\rcell\x07end\x07\fnext hidden\r'
+    const at = body.indexOf('hidden')
+    const doc = createDoc({ body, notes: '\x02 A note\r' }, { hidden: [at, at + 6] })
+    assert.equal((await readPages(doc, 'letter')).type, 'application/msword')
+    assert.deepEqual(await read(doc, 'letter'), ['Grüße link\ncell\tend', 'next\n A note'])
+  })
+
+  test('xls and xlsb: cells as they are shown, formulas and comments', async () => {
+    const cell: CellObject = { t: 'n', v: 0.075, z: '0.0%', c: [{ a: 'Ane', t: 'Check' }] }
+    const sheet = { '!ref': 'A1:C2', A1: cell, C2: { t: 's', v: 'walrus' } as CellObject }
+    const book = { SheetNames: ['S'], Sheets: { S: sheet } }
+    for (const [bookType, fileName, type] of [
+      ['biff8', 'a.xls', 'application/vnd.ms-excel'],
+      ['xlsb', 'a.dat', 'application/vnd.ms-excel.sheet.binary.macroenabled.12'],
+      ['xlml', 'a.xml', 'application/xml'],
+    ] as const) {
+      const bytes = Buffer.from(write(book, { type: 'buffer', bookType }))
+      assert.equal((await readPages(bytes, fileName)).type, type)
+      assert.deepEqual(await read(bytes, fileName), ['S\n7.5%\n\t\twalrus\nA1: Check'])
+    }
+  })
+
+  test('ppt: slides in their order, with texts of the outline', async () => {
+    const ppt = createPpt([
+      ['Plan', 'box \xfc'],
+      ['Budget', 'sum'],
+    ])
+    assert.equal((await readPages(ppt, 'slides')).type, 'application/vnd.ms-powerpoint')
+    assert.deepEqual(await read(ppt, 'slides'), ['Plan\nbox ü', 'Budget\nsum'])
+  })
+
+  test('damaged files say so', async () => {
+    for (const bytes of [
+      createDoc({ body: 'x' }).subarray(0, 900),
+      createCompound({ WordDocument: Buffer.alloc(600) }),
+    ]) {
+      const { pages } = await readPages(bytes, 'a.doc')
+      assert.match(pages[0]!.detail!, /^The document is damaged/)
+    }
+    const other = await readPages(createCompound({ Other: Buffer.alloc(600) }), 'a.bin')
+    assert.equal(other.pages[0]!.detail, 'The document is a compound file of unknown kind')
+  })
+})
+
+describe('flat files and drawings', () => {
+  const ODF = 'urn:oasis:names:tc:opendocument:xmlns'
+  test('flat OpenDocument is read as what it is', async () => {
+    const flat = `<?xml version="1.0"?><o:document xmlns:o="${ODF}:office:1.0" xmlns:t="${ODF}:text:1.0" o:mimetype="application/vnd.oasis.opendocument.text">
+      <o:master-styles><header><t:p>Head</t:p></header></o:master-styles><o:body><t:p>narwhal<x:image><o:binary-data>QUJD</o:binary-data></x:image></t:p></o:body></o:document>`
+    assert.equal((await readPages(flat, 'a')).type, 'application/vnd.oasis.opendocument.text-flat-xml')
+    assert.deepEqual(await read(flat, 'a'), ['Head\nnarwhal'])
+  })
+
+  test('packages and documents of Word in one XML file are read as what they are', async () => {
+    const part = (name: string, type: string, xml: string) =>
+      `<k:part k:name="${name}" k:contentType="${type}"><k:xmlData>${xml}</k:xmlData></k:part>`
+    const flat = `<?xml version="1.0"?><k:package xmlns:k="http://schemas.microsoft.com/office/2006/xmlPackage">${part('/_rels/.rels', 'r', '<Relationships><Relationship Id="a" Type="x/officeDocument" Target="d.xml"/></Relationships>')}${part('/d.xml', 'wordprocessingml', wordPart(p('narwhal')))}</k:package>`
+    assert.deepEqual(await read(flat, 'a.xml'), ['narwhal'])
+    const old = `<?xml version="1.0"?><w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml">${p('a')}</w:wordDocument>`
+    assert.deepEqual(await read(old, 'a.xml'), ['a'])
+  })
+
+  test('drawings have their pages, and charts of OpenDocument are read', async () => {
+    const odg = createZip([
+      ['mimetype', 'application/vnd.oasis.opendocument.graphics'],
+      [
+        'content.xml',
+        '<o><draw:page><draw:frame><draw:text-box><text:p>heron</text:p></draw:text-box></draw:frame><draw:object xlink:href="./Object 1"/></draw:page><draw:page><text:p>two</text:p></draw:page></o>',
+      ],
+      ['Object 1/content.xml', '<c:chart><c:title><text:p>Turnover</text:p></c:title></c:chart>'],
+      [
+        'styles.xml',
+        '<s><style:master-page><draw:frame><text:p>Company</text:p></draw:frame><draw:frame presentation:class="title"><text:p>Click</text:p></draw:frame></style:master-page></s>',
+      ],
+    ])
+    assert.deepEqual(await read(odg, 'a.odg'), ['heron\nTurnover\nCompany', 'two'])
+  })
+
+  test('a file without text says whether it has pictures', async () => {
+    const empty = createOffice('docx', wordPart(p('')))
+    assert.equal((await readPages(empty, 'a.docx')).pages[0]!.detail, 'The page is blank')
+    const pictures = createOffice('docx', wordPart(p('')), [], { 'media/a.png': 'x' })
+    assert.equal(
+      (await readPages(pictures, 'a.docx')).pages[0]!.detail,
+      'The page has no text, only pictures',
+    )
+  })
+})

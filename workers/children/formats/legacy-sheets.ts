@@ -1,0 +1,88 @@
+import { Unreadable } from '../images/images.ts'
+import { nameColumn, showFormula } from './formulas.ts'
+import { type CellFormat, formatNumber, formatWords, GENERAL_FORMAT, parseFormat } from './number-formats.ts'
+import { type CellObject, readWorkbook, type WorkSheet } from './sheetjs.ts'
+import { PageCollector, type PagedText } from './texts.ts'
+
+/** Opens xls, xlsb and the XML of Excel 2003 with SheetJS: one page per sheet, one line per row, then the comments. */
+
+const MAX_GAP_TABS = 100
+
+/** Opens a workbook. @throws Unreadable if it is damaged. */
+export function openLegacyWorkbook(bytes: Uint8Array): PagedText {
+  const book = parse(bytes)
+  const is1904 = book.Workbook?.WBProps?.date1904 === true
+  const formats = new Map<string, CellFormat>()
+  const formatOf = ({ z }: CellObject): CellFormat => {
+    if (typeof z !== 'string') return GENERAL_FORMAT
+    const known = formats.get(z) ?? parseFormat(z)
+    formats.set(z, known)
+    return known
+  }
+  return {
+    pageCount: Math.max(1, book.SheetNames.length),
+    text(page) {
+      const name = book.SheetNames[page - 1] ?? ''
+      const sheet = book.Sheets[name]
+      return sheet === undefined
+        ? name
+        : extractText(name, sheet, (cell) => formatCell(cell, formatOf(cell), is1904))
+    },
+  }
+}
+
+function parse(bytes: Uint8Array): ReturnType<typeof readWorkbook> {
+  try {
+    return readWorkbook(bytes)
+  } catch (cause) {
+    throw new Unreadable('The document is damaged', { cause })
+  }
+}
+
+function extractText(name: string, sheet: WorkSheet, format: (cell: CellObject) => string): string {
+  const pages = new PageCollector()
+  pages.add(`${name}\n`)
+  const comments: string[] = []
+  const rows: readonly (readonly (CellObject | undefined)[] | undefined)[] = sheet['!data'] ?? []
+  // `forEach` skips the rows and cells that a sparse array lacks.
+  rows.forEach((row, r) => {
+    let next = 0
+    row?.forEach((cell, c) => {
+      if (cell === undefined || pages.isFull) return
+      for (const { t: words = '' } of cell.c ?? [])
+        comments.push(`${nameColumn(c)}${r + 1}: ${toLine(words)}`)
+      const text = format(cell)
+      if (text === '') return
+      pages.add(`${'\t'.repeat(Math.min(c - next, MAX_GAP_TABS))}${text}\t`)
+      next = c + 1
+    })
+    pages.endLine()
+  })
+  for (const comment of comments) pages.add(`${comment}\n`)
+  return pages.end().join('\n')
+}
+
+const toLine = (text: string): string => text.replace(/\s+/g, ' ').trim()
+
+// Errors by their number (MS-XLS, 2.5.10).
+const ERRORS: Readonly<Record<number, string>> = {
+  0: '#NULL!',
+  7: '#DIV/0!',
+  15: '#VALUE!',
+  23: '#REF!',
+  29: '#NAME?',
+  36: '#NUM!',
+  42: '#N/A',
+}
+
+function formatCell(
+  { t: type, v: value, f: formula }: CellObject,
+  format: CellFormat,
+  is1904: boolean,
+): string {
+  if (value === undefined || value === '') return formula === undefined ? '' : toLine(showFormula(formula))
+  if (type === 'b') return value === true ? 'TRUE' : 'FALSE'
+  if (type === 'e') return ERRORS[Number(value)] ?? '#N/A'
+  if (type === 'n') return formatNumber(Number(value), format, is1904)
+  return formatWords(toLine(String(value instanceof Date ? value.toISOString() : value)), format)
+}

@@ -1,0 +1,177 @@
+/** Reads the text of PowerPoint 97 to 2003 (MS-PPT). No maintained library does. */
+
+// Types of records (MS-PPT, 2.13.24).
+const SLIDE_LIST = 0x0ff0
+const SLIDE_PERSIST = 0x03f3
+const SLIDE_ATOM = 0x03ef
+const USER_EDIT = 0x0ff5
+const PERSIST_DIRECTORY = 0x1772
+const TEXT_CHARACTERS = 0x0fa0
+const TEXT_BYTES = 0x0fa8
+const TEXT_HEADER = 0x0f9f
+const OUTLINE_REFERENCE = 0x0f9e
+const COMMENT = 0x2ee0
+const STRING = 0x0fba
+
+const CONTAINER_VERSION = 0xf
+// Limits of nested containers, of edits that a file keeps, and of records in all. Each record takes eight bytes.
+const MAX_DEPTH = 50
+const MAX_EDITS = 10_000
+const ENCRYPTED_TOKEN = 0xf3d1c4df
+const USER_TOKEN_AT = 12
+const USER_EDIT_AT = 16
+
+/** True if the stream about the last user says that the file is encrypted (MS-PPT, 2.3.2). */
+export const areSlidesEncrypted = (currentUser: Uint8Array | undefined): boolean =>
+  currentUser !== undefined &&
+  currentUser.length >= USER_TOKEN_AT + 4 &&
+  Buffer.from(currentUser).readUInt32LE(USER_TOKEN_AT) === ENCRYPTED_TOKEN
+
+interface PptRecord {
+  readonly type: number
+  readonly instance: number
+  readonly isContainer: boolean
+  readonly data: Buffer
+}
+
+/** Reads a record; null at the end of the bytes. A record that claims more bytes than there are ends with them. */
+function readRecord(bytes: Buffer, at: number): PptRecord | null {
+  if (at < 0 || at + 8 > bytes.length) return null
+  const head = bytes.readUInt16LE(at)
+  const from = at + 8
+  return {
+    type: bytes.readUInt16LE(at + 2),
+    instance: head >> 4,
+    isContainer: (head & 0xf) === CONTAINER_VERSION,
+    data: bytes.subarray(from, Math.min(bytes.length, from + bytes.readUInt32LE(at + 4))),
+  }
+}
+
+function* listRecords(bytes: Buffer): Generator<PptRecord> {
+  for (let at = 0; ; ) {
+    const record = readRecord(bytes, at)
+    if (record === null) return
+    yield record
+    at += 8 + record.data.length
+  }
+}
+
+/** A slide or its notes, by the list of the document. */
+interface ListedSlide {
+  readonly persistId: number
+  readonly slideId: number
+  /** Texts of its placeholders, which the slide refers to by their numbers. */
+  readonly outline: string[]
+}
+
+/** Returns the text of each slide, with its comments and notes. Throws for damaged files. */
+export function readLegacySlides(stream: Uint8Array, currentUser: Uint8Array | undefined): readonly string[] {
+  const bytes = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
+  const { offsets, documentAt } = readPersistDirectory(bytes, currentUser)
+  const document = readRecord(bytes, documentAt)
+  if (document === null) throw new Error('The presentation has no document')
+  const lists = [...listRecords(document.data)].filter(({ type }) => type === SLIDE_LIST)
+  const listed = (kind: number): ListedSlide[] =>
+    lists.filter(({ instance }) => instance === kind).flatMap(({ data }) => readSlideList(data))
+  const notes = new Map(listed(2).map((note) => [note.slideId, note]))
+  const open = ({ persistId }: ListedSlide): Buffer =>
+    readRecord(bytes, offsets.get(persistId) ?? -1)?.data ?? Buffer.alloc(0)
+  const used = new Set<number>()
+  const toText = (slide: ListedSlide): string => {
+    // A file may list the same slide any number of times.
+    const at = offsets.get(slide.persistId) ?? -1
+    if (used.has(at)) return ''
+    used.add(at)
+    return extractTexts(open(slide), slide.outline).join('\n')
+  }
+  return listed(0).map((slide) => {
+    const atom = [...listRecords(open(slide))].find(({ type }) => type === SLIDE_ATOM)
+    const note = atom && atom.data.length >= 20 ? notes.get(atom.data.readUInt32LE(16)) : undefined
+    return [toText(slide), note === undefined ? '' : toText(note)].filter((text) => text !== '').join('\n\n')
+  })
+}
+
+/** Finds the newest version of each part. Saving appends parts and a directory of them (MS-PPT, 2.1.2). */
+function readPersistDirectory(bytes: Buffer, currentUser: Uint8Array | undefined) {
+  const offsets = new Map<number, number>()
+  let documentId = -1
+  let at =
+    currentUser && currentUser.length >= USER_EDIT_AT + 4
+      ? Buffer.from(currentUser).readUInt32LE(USER_EDIT_AT)
+      : -1
+  for (let edits = 0; edits < MAX_EDITS; edits++) {
+    const edit = readRecord(bytes, at)
+    if (edit?.type !== USER_EDIT || edit.data.length < 20) break
+    if (documentId === -1) documentId = edit.data.readUInt32LE(16)
+    const directory = readRecord(bytes, edit.data.readUInt32LE(12))
+    if (directory?.type === PERSIST_DIRECTORY) addOffsets(directory.data, offsets)
+    const before = edit.data.readUInt32LE(8)
+    if (before === 0 || before >= at) break
+    at = before
+  }
+  return { offsets, documentAt: offsets.get(documentId) ?? 0 }
+}
+
+function addOffsets(directory: Buffer, offsets: Map<number, number>): void {
+  for (let at = 0; at + 4 <= directory.length; ) {
+    const entry = directory.readUInt32LE(at)
+    const count = entry >>> 20
+    at += 4
+    for (let n = 0; n < count && at + 4 <= directory.length; n++, at += 4) {
+      const id = (entry & 0xfffff) + n
+      if (!offsets.has(id)) offsets.set(id, directory.readUInt32LE(at))
+    }
+  }
+}
+
+function readSlideList(data: Buffer): ListedSlide[] {
+  const slides: ListedSlide[] = []
+  let isEmpty = false
+  for (const record of listRecords(data)) {
+    if (record.type === SLIDE_PERSIST && record.data.length >= 16)
+      slides.push({
+        persistId: record.data.readUInt32LE(0),
+        slideId: record.data.readUInt32LE(12),
+        outline: [],
+      })
+    else if (record.type === TEXT_HEADER) {
+      // Each header stands for a text, even if no text follows.
+      slides.at(-1)?.outline.push('')
+      isEmpty = true
+    } else if (isEmpty && isTextRecord(record)) {
+      const outline = slides.at(-1)?.outline
+      if (outline !== undefined) outline[outline.length - 1] = decode(record)
+      isEmpty = false
+    }
+  }
+  return slides
+}
+
+const isTextRecord = ({ type }: PptRecord): boolean => type === TEXT_CHARACTERS || type === TEXT_BYTES
+
+/** Decodes a text. A carriage return ends a paragraph, and a vertical tab ends a line. Fields have an asterisk. */
+const decode = ({ type, data }: PptRecord): string =>
+  data
+    .toString(type === TEXT_BYTES ? 'latin1' : 'utf16le')
+    .replace(/[\r\v]/g, '\n')
+    .replace(/\0/g, '')
+    .trim()
+
+function extractTexts(slide: Buffer, outline: readonly string[], depth = 0): string[] {
+  const texts: string[] = []
+  for (const record of listRecords(slide)) {
+    if (isTextRecord(record)) texts.push(decode(record))
+    else if (record.type === OUTLINE_REFERENCE && record.data.length >= 4)
+      texts.push(outline[record.data.readInt32LE(0)] ?? '')
+    else if (record.type === COMMENT) texts.push(readComment(record.data))
+    else if (record.isContainer && depth < MAX_DEPTH)
+      texts.push(...extractTexts(record.data, outline, depth + 1))
+  }
+  return texts.filter((text) => text !== '' && text !== '*')
+}
+
+/** Returns the words of a comment; its other strings name the author. */
+const readComment = (data: Buffer): string => {
+  const words = [...listRecords(data)].find(({ type, instance }) => type === STRING && instance === 1)
+  return words === undefined ? '' : decode({ ...words, type: TEXT_CHARACTERS })
+}

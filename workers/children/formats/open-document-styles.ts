@@ -1,0 +1,57 @@
+import { parseXml } from './xml.ts'
+
+/** Reads which styles of an OpenDocument file end pages (ISO/IEC 26300-3, 20.184 and 20.185). */
+
+interface Breaks {
+  before?: boolean
+  after?: boolean
+  parent?: string
+}
+
+// Limit of styles that are based on one another.
+const MAX_DEPTH = 20
+const PAGE_BREAK = /^(page|even-page|odd-page)$/
+
+export class PageBreakStyles {
+  readonly #styles = new Map<string, Breaks>()
+
+  /** Adds the styles of a part. */
+  add(xml: string): void {
+    let style: Breaks | null = null
+    parseXml(xml, {
+      open: (name, attributes) => {
+        if (name === 'style') {
+          const family = attributes['style:family'] ?? 'paragraph'
+          style = { parent: `${family} ${attributes['style:parent-style-name'] ?? ''}` }
+          // A style with a page layout begins a page of that layout.
+          if (attributes['style:master-page-name']) style.before = true
+          this.#styles.set(`${family} ${attributes['style:name'] ?? ''}`, style)
+        } else if (style !== null && /^(paragraph|table)-properties$|^properties$/.test(name)) {
+          const { 'fo:break-before': before, 'fo:break-after': after } = attributes
+          if (before !== undefined) style.before ||= PAGE_BREAK.test(before)
+          if (after !== undefined) style.after = PAGE_BREAK.test(after)
+        }
+      },
+      close: (name) => {
+        if (name === 'style') style = null
+      },
+    })
+  }
+
+  breaksBefore(family: 'paragraph' | 'table', name: string | undefined): boolean {
+    return this.#find(`${family} ${name ?? ''}`, 'before')
+  }
+
+  breaksAfter(family: 'paragraph' | 'table', name: string | undefined): boolean {
+    return this.#find(`${family} ${name ?? ''}`, 'after')
+  }
+
+  #find(name: string, property: 'before' | 'after'): boolean {
+    let style = this.#styles.get(name)
+    for (let depth = 0; style !== undefined && depth < MAX_DEPTH; depth++) {
+      if (style[property] !== undefined) return style[property]
+      style = this.#styles.get(style.parent ?? '')
+    }
+    return false
+  }
+}

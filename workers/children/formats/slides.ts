@@ -1,0 +1,76 @@
+import { type Archive, keepFirstOfEach, type Relation } from './archive.ts'
+import { addOfficeText } from './office-text.ts'
+import { type ReadEmbedded, RelatedParts } from './related.ts'
+import { PageCollector, type PagedText } from './texts.ts'
+import { parseXml } from './xml.ts'
+
+/** Opens Office Open XML presentations (ECMA-376, part 1, chapter 19). */
+
+/** A part that belongs to a slide. */
+interface SlidePart {
+  readonly path: string
+  /** True for the slide's layout and master. */
+  readonly isLayout: boolean
+  readonly shown: readonly Relation[]
+}
+
+/**
+ * Opens a presentation: one page per slide, with its charts and diagrams, the texts of its layout, its notes and its
+ * comments. A part counts once, on the first slide that refers to it. @throws Unreadable.
+ */
+export async function openPptx(archive: Archive, readEmbedded?: ReadEmbedded): Promise<PagedText> {
+  const related = new RelatedParts(archive, readEmbedded)
+  const slides = await listSlides(archive, related)
+  return {
+    pageCount: Math.max(1, slides.length),
+    unpackedBytes: archive.unpackedBytes,
+    hasPictures: archive.hasPictures,
+    async text(page) {
+      const pages = new PageCollector()
+      for (const { path, isLayout, shown } of slides[page - 1] ?? []) {
+        const options = { related: await related.read(shown), withoutPlaceholders: isLayout }
+        addOfficeText((await archive.text(path)) ?? '', pages, options)
+        pages.add('\n')
+      }
+      return pages.end().join('\n')
+    },
+  }
+}
+
+/** Lists the slides in order, each with its parts. */
+async function listSlides(archive: Archive, related: RelatedParts): Promise<(readonly SlidePart[])[]> {
+  const main = await archive.findMainPart()
+  const paths = new Map((await archive.readRelations(main)).map(({ id, path }) => [id, path]))
+  const named: { readonly path: string }[] = []
+  parseXml(await archive.readRequired(main), {
+    open: (name, attributes) => {
+      const path = name === 'sldId' ? paths.get(attributes['r:id'] ?? '') : undefined
+      if (path !== undefined) named.push({ path })
+    },
+  })
+  const seen = new Set<string>()
+  const describe = async (path: string, isLayout = false): Promise<SlidePart> => ({
+    path,
+    isLayout,
+    shown: await related.list(path),
+  })
+  const slides: (readonly SlidePart[])[] = []
+  for (const { path } of keepFirstOfEach(named, seen)) {
+    const parts = [await describe(path)]
+    const relations = await archive.readRelations(path)
+    const ofType = (from: readonly Relation[], type: string): readonly Relation[] =>
+      keepFirstOfEach(
+        from.filter((relation) => relation.type === type),
+        seen,
+      )
+    for (const layout of ofType(relations, 'slideLayout')) {
+      parts.push(await describe(layout.path, true))
+      for (const master of ofType(await archive.readRelations(layout.path), 'slideMaster'))
+        parts.push(await describe(master.path, true))
+    }
+    for (const type of ['notesSlide', 'comments'])
+      for (const part of ofType(relations, type)) parts.push(await describe(part.path))
+    slides.push(parts)
+  }
+  return slides
+}
