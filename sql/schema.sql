@@ -526,7 +526,7 @@ create table document_page (
   constraint document_page_given_up_check CHECK (((status = 'unread'::text) OR (NOT given_up))),
   constraint document_page_image_check CHECK (((image IS NULL) OR (width IS NOT NULL))),
   constraint document_page_method_check CHECK ((method = ANY (ARRAY['text_layer'::text, 'vision'::text, 'none'::text]))),
-  constraint document_page_model_check CHECK (((model IS NULL) OR (method = 'vision'::text))),
+  constraint document_page_model_check CHECK (((model IS NULL) OR (method <> 'none'::text))),
   constraint document_page_page_number_check CHECK ((page_number > 0)),
   constraint document_page_reason_check CHECK (((status = 'read'::text) OR (detail IS NOT NULL))),
   constraint document_page_size_check CHECK (((width IS NULL) = (height IS NULL))),

@@ -189,6 +189,7 @@ create table document_page (
   page_number integer not null,
   status text not null,
   method text not null,
+  -- The model that read the page image, or the pictures next to a text layer.
   model text,
   detail text,
   text text not null default '',
@@ -209,7 +210,7 @@ create table document_page (
   constraint document_page_status_check check (status in ('read', 'unread')),
   constraint document_page_method_check check (method in ('text_layer', 'vision', 'none')),
   constraint document_page_reason_check check (status = 'read' or detail is not null),
-  constraint document_page_model_check check (model is null or method = 'vision'),
+  constraint document_page_model_check check (model is null or method <> 'none'),
   constraint document_page_size_check check ((width is null) = (height is null)),
   constraint document_page_image_check check (image is null or width is not null),
   constraint document_page_given_up_check check (status = 'unread' or not given_up)

@@ -456,11 +456,7 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['document_page_status_check', createPageRow({ status: 'half', detail: 'x' })],
     ['document_page_method_check', createPageRow({ method: 'guess' })],
     ['document_page_reason_check', createPageRow({ status: 'unread', method: 'none' })],
-    [
-      'document_page_model_check',
-      createPageRow({ model: 'm' }),
-      createPageRow({ method: 'none', model: 'm' }),
-    ],
+    ['document_page_model_check', createPageRow({ method: 'none', model: 'm' })],
     ['document_page_image_check', createPageRow({ image: bytes(1) })],
     ['document_page_size_check', createPageRow({ width: 1 }), createPageRow({ image: bytes(1), width: 1 })],
     ['document_page_given_up_check', createPageRow({ given_up: true })],

@@ -160,6 +160,17 @@ describe('extracting a document', () => {
     assert.deepEqual(await query(`select word from search_word where word = 'numbat'`), [{ word: 'numbat' }])
   })
 
+  test('stores a text layer with the model that read the pictures next to it', async () => {
+    const id = await add('x')
+    await run(id, {
+      pageCount: 1,
+      read: () => ({ ...createPage('Text and a picture'), model: 'tesseract/eng' }),
+    })
+    assert.deepEqual(await query('select method, model from document_page where document_id = $1', [id]), [
+      { method: 'text_layer', model: 'tesseract/eng' },
+    ])
+  })
+
   test('deletes pages that no longer exist', async () => {
     const id = await add('x')
     await run(id, { pageCount: 5 })
