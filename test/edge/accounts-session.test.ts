@@ -67,15 +67,16 @@ test('an unknown address costs as much CPU time as a wrong password', async () =
   const { email } = await registerAccount()
   const runs: [number[], number[]] = [[], []]
   // Measure the CPU time of this process and its threads, which excludes other processes of the machine.
-  for (let i = 0; i < 16; i++) {
+  for (let i = 0; i < 32; i++) {
     const before = process.cpuUsage()
     await logIn(i % 2 ? UNKNOWN_EMAIL : email, 'wrong password')
     const { user, system } = process.cpuUsage(before)
     // Linux measures only the sum exactly and samples the split between user and system time.
     runs[i % 2]!.push((user + system) / 1000)
   }
-  const [known, unknown] = runs.map((times) => times.sort((a, b) => a - b)[1]!) as [number, number]
-  assert.ok(unknown > known / 2 && unknown < known * 2, `${known} ms and ${unknown} ms`)
+  // Other work of this process only adds time. Without the hash, a login takes less than a quarter of it.
+  const [known, unknown] = runs.map((times) => Math.min(...times)) as [number, number]
+  assert.ok(unknown > known / 3 && unknown < known * 3, `${known} ms and ${unknown} ms`)
 })
 
 test('a deactivated account gets that reason only with the right password', async () => {
