@@ -2550,12 +2550,24 @@ RETURN (to_hex(COALESCE(owner, 0)) || ':'::text);
 CREATE OR REPLACE FUNCTION public.page_compute_search()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$d6d7d4062b5d4ffd1aa2a2c0b0b4b210$function$;
+AS $function$28c03dff46fa74f483a97cb7ccb5b76c$function$;
 
 CREATE OR REPLACE FUNCTION public.page_divide()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$98ac68044d5cf65102e6417f09f95aef$function$;
+AS $function$b79fa9c472d01fe99260519091014d01$function$;
+
+CREATE OR REPLACE FUNCTION public.page_last_part(content text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (GREATEST(0, (length(content) - 1)) / 16000);
+
+CREATE OR REPLACE FUNCTION public.page_part(content text, part integer)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (part = 0) THEN "left"(content, 16000) ELSE substr(content, ((part * 16000) - 199), 16200) END;
 
 CREATE OR REPLACE FUNCTION public.partitions_maintain(of_table regclass, keep_days integer, since timestamp with time zone DEFAULT now(), OUT made integer, OUT dropped integer)
  RETURNS record
@@ -2843,11 +2855,11 @@ CREATE OR REPLACE FUNCTION public.search_dates(term text)
  STABLE
 AS $function$b199ca953f88c2883188024dd83028a7$function$;
 
-CREATE OR REPLACE FUNCTION public.search_first_match(vector tsvector, queries tsquery[])
+CREATE OR REPLACE FUNCTION public.search_first_match(vector tsvector, query tsquery)
  RETURNS integer
  LANGUAGE sql
  STABLE
-AS $function$2a750ee12b6726a210ff4d41acdfd40d$function$;
+AS $function$fc2e81f884fd84286783fae2fc9aa2b4$function$;
 
 CREATE OR REPLACE FUNCTION public.search_fold(content text)
  RETURNS text
@@ -2924,11 +2936,11 @@ CREATE OR REPLACE FUNCTION public.search_similar_words(owner integer, term text)
  STABLE
 AS $function$7b249c17c89e37f6ab71e434cc04501a$function$;
 
-CREATE OR REPLACE FUNCTION public.search_snippet(content text, part integer, vector tsvector, queries tsquery[])
+CREATE OR REPLACE FUNCTION public.search_snippet(content text, part integer, vector tsvector, query tsquery)
  RETURNS text
  LANGUAGE plpgsql
  STABLE
-AS $function$85cdccd852d1fdadfa42ca3bf386e795$function$;
+AS $function$c7a0625652637393bc73599387f72f71$function$;
 
 CREATE OR REPLACE FUNCTION public.search_spellings(content text)
  RETURNS text
@@ -2972,7 +2984,7 @@ CREATE OR REPLACE FUNCTION public.search_words_store(owners integer[], vectors t
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$1d9a7669bb8837ba8164a5c8a45eccdf$function$;
+AS $function$c5947e071fd7cbd7cc0cbc356cbf43f3$function$;
 
 CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, batch_size integer, OUT looked integer, OUT gone integer)
  RETURNS record
@@ -3220,9 +3232,9 @@ CREATE TRIGGER page_compute_search_insert BEFORE INSERT ON public.document_page 
 
 CREATE TRIGGER page_compute_search_update BEFORE UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((NOT (new.search IS DISTINCT FROM old.search)) AND (new.text <> old.text))) EXECUTE FUNCTION page_compute_search();
 
-CREATE TRIGGER page_divide_insert AFTER INSERT ON public.document_page FOR EACH ROW WHEN ((length(new.text) > 16000)) EXECUTE FUNCTION page_divide();
+CREATE TRIGGER page_divide_insert AFTER INSERT ON public.document_page FOR EACH ROW WHEN ((page_last_part(new.text) > 0)) EXECUTE FUNCTION page_divide();
 
-CREATE TRIGGER page_divide_update AFTER UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((new.text <> old.text) AND ((length(new.text) > 16000) OR (length(old.text) > 16000)))) EXECUTE FUNCTION page_divide();
+CREATE TRIGGER page_divide_update AFTER UPDATE OF text ON public.document_page FOR EACH ROW WHEN (((new.text <> old.text) AND ((page_last_part(new.text) > 0) OR (page_last_part(old.text) > 0)))) EXECUTE FUNCTION page_divide();
 
 CREATE TRIGGER job_delete_traces AFTER DELETE ON public.job REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION job_delete_traces();
 

@@ -237,7 +237,7 @@ export const storePages = (
       insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width,
         height, job_id, given_up)
       select ${id}::bigint, (select owner_id from document where id = ${id}::bigint), number, status, method, model, detail, text,
-        search_vector(left(text, 16000)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
+        search_vector(page_part(text, 0)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
       from fenced cross join unnest(
         ${sql.array(
           column(({ number }) => number),

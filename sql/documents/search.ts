@@ -45,8 +45,8 @@ export const SEARCH_ORDERS = {
 
 const HITS_JSON = `(
   select coalesce(json_agg(json_build_object('page_number', hit.page_number, 'snippet',
-    search_snippet(p.text, hit.part, hit.search, sought.queries)) order by hit.page_number), '[]')
-  from (select array_agg(wide) as queries, search_any_of(array_agg(wide)) as query from term where not negated) sought
+    search_snippet(p.text, hit.part, hit.search, sought.query)) order by hit.page_number), '[]')
+  from (select search_any_of(array_agg(wide)) as query from term where not negated) sought
     cross join lateral (
       select distinct on (page_number) page_number, part, search from ${buildPagesQuery('d.id')} texts
       where search @@ sought.query order by page_number, part limit ${MAX_SNIPPETS}) hit

@@ -220,6 +220,15 @@ create table document_page (
 alter table document_page alter column image set storage external;
 create index document_page_search_idx on document_page using gin (owned_vector(owner_id, search));
 
+-- Returns a part of a page's text: the first 16,000 characters (0), or one of those that follow. The search vector of a part
+-- has room for all its words, see `search_vector`. Parts overlap by 200 characters, so that phrases are found on their borders.
+create function page_part(content text, part integer) returns text language sql immutable parallel safe
+  return case when part = 0 then left(content, 16000) else substr(content, part * 16000 - 199, 16200) end;
+
+-- Returns the number of the last part of a page's text, see `page_part`.
+create function page_last_part(content text) returns integer language sql immutable parallel safe
+  return greatest(0, length(content) - 1) / 16000;
+
 -- The search vectors of what follows the first 16,000 characters of a page: one for each further 16,000.
 create table document_page_part (
   document_id bigint not null,

@@ -3,8 +3,7 @@
 -- Converts a text to lower case. The default locale may be C, which knows only the letters of ASCII.
 do $$ begin
   execute format('create function search_lower(content text) returns text language sql immutable parallel safe return lower(content collate %I)',
-    coalesce((select min(collname) from pg_collation where collname = 'pg_c_utf8' or collname = 'und-x-icu'
-      and not exists (select from pg_collation where collname = 'pg_c_utf8')), 'default'));
+    coalesce((select min(collname) from pg_collation where collname in ('pg_c_utf8', 'und-x-icu')), 'default'));
 end $$;
 
 -- Returns the punctuation and symbols beyond ASCII, as ranges of a regular expression.

@@ -1,7 +1,7 @@
 -- Computes the search vector and the owner of a page that is written without them, and stores its words.
 create or replace function page_compute_search() returns trigger language plpgsql as $$
 begin
-  new.search := search_vector(left(new.text, 16000));
+  new.search := search_vector(page_part(new.text, 0));
   new.owner_id := (select owner_id from document where id = new.document_id);
   perform search_words_store(array[new.owner_id], array[new.search]);
   return new;

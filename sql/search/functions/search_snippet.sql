@@ -1,12 +1,12 @@
--- Returns the words around the first match of any of these queries in a part of a text, see `page_divide`. A word of the text
+-- Returns the words around the first match of a query in a part of a text, see `page_part`. A word of the text
 -- is a run of letters, a run of digits, or a character of a script without spaces. So a position in the part's vector is the
 -- number of a word in the text.
-create or replace function search_snippet(content text, part integer, vector tsvector, queries tsquery[]) returns text
+create or replace function search_snippet(content text, part integer, vector tsvector, query tsquery) returns text
 language plpgsql stable as $$
 declare
   word constant text := format('[0-9]+|[%1$s]|[^\x01-@\[-`\x7b-\x7f%1$s%2$s]+', search_pairs(), search_separators());
-  shown constant text := search_joined(case when part = 0 then left(content, 16000) else substr(content, part * 16000 - 199, 16200) end);
-  first integer := search_first_match(vector, queries);
+  shown constant text := search_joined(page_part(content, part));
+  first integer := search_first_match(vector, query);
   start integer;
   stop integer;
 begin

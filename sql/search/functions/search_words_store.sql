@@ -7,7 +7,7 @@ as $$
   insert into search_word as w (owner_id, word)
   select owner, lexeme from (
     select distinct coalesce(owner, 0) as owner, lexeme from unnest(owners, vectors) given (owner, vector), unnest(tsvector_to_array(vector)) lexeme offset 0) words
-  where (length(lexeme) > 2 or lexeme ~ '[^\x01-\x7f]') and not search_is_pair(lexeme)
+  where case when lexeme ~ '[^\x01-\x7f]' then not search_is_pair(lexeme) else length(lexeme) > 2 end
     and not exists (select from search_word known
       where known.owner_id = owner and known.word = lexeme and known.seen_at > now() - interval '3 days')
   order by owner, lexeme collate "C"
