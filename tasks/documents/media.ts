@@ -1,4 +1,4 @@
-import { findMarkedEncoding, findUnmarkedUtf16, isText, isUtf8 } from '../formats/encodings.ts'
+import { decodeLatin1, findMarkedEncoding, findUnmarkedUtf16, isText, isUtf8 } from '../formats/encodings.ts'
 import { createLazy } from '../platform/lazy.ts'
 
 /** Detects a file's media type from its bytes. No other module imports `file-type`. */
@@ -81,7 +81,7 @@ export async function sniffMediaType(head: Uint8Array, hint: MediaHint): Promise
   const known = (detected && (TYPE_ALIASES[detected] ?? detected)) ?? matchSignature(head)
   if (known === 'application/xml')
     return detectMarkup(decodeHead(head), hint) ?? identifyContainer(known, head, hint)
-  if (TEXT_IMAGE_PATTERN.test(toLatin1(head, head.length))) return NETPBM_TYPE
+  if (TEXT_IMAGE_PATTERN.test(decodeLatin1(head))) return NETPBM_TYPE
   // A picture in light greys has no controls, either, but it is no UTF-8.
   const isChance = known === NETPBM_TYPE ? isUtf8(head) && hasNoControls(head) : isCleanText(head)
   if (known && (TEXTUAL_TYPES.has(known) || !isChance)) return identifyContainer(known, head, hint)
@@ -124,7 +124,7 @@ const NETPBM_PATTERN = /^(P[4-6](\s+(#[^\n]*\n\s*)*\d+){2}\s|P7\n)/
 const MAX_HEADER_BYTES = 1024
 
 function matchSignature(head: Uint8Array): string | undefined {
-  const start = toLatin1(head, MAX_HEADER_BYTES)
+  const start = decodeLatin1(head.subarray(0, MAX_HEADER_BYTES))
   const [, mediaType] = SIGNATURES.find(([signature]) => start.startsWith(signature)) ?? []
   if (mediaType !== undefined) return mediaType
   if (NETPBM_PATTERN.test(start)) return NETPBM_TYPE
@@ -152,7 +152,8 @@ function identifyContainer(mediaType: string, head: Uint8Array, { fileName = '' 
   const extension = /\.([a-z]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? ''
   if (mediaType === 'application/zip') {
     // OpenDocument and EPUB files declare their type in the first entry, uncompressed (ISO/IEC 26300-3, 3.3).
-    const [, declared] = /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(toLatin1(head, 200)) ?? []
+    const [, declared] =
+      /^PK[\s\S]{28}mimetype(application\/[\w.+-]+)PK/.exec(decodeLatin1(head.subarray(0, 200))) ?? []
     if (declared !== undefined) return declared
     if (isBinaryWorkbook(head)) return XLSB_TYPE
     return Object.hasOwn(ZIP_TYPES, extension) ? ZIP_TYPES[extension]! : mediaType
@@ -165,7 +166,7 @@ const LOCAL_HEADER_BYTES = 30
 
 /** True for an Excel workbook in binary parts, by the local header of its main part. */
 function isBinaryWorkbook(head: Uint8Array): boolean {
-  const start = toLatin1(head, head.length)
+  const start = decodeLatin1(head)
   const at = start.indexOf('xl/workbook.bin')
   return at >= LOCAL_HEADER_BYTES && start.startsWith('PK\x03\x04', at - LOCAL_HEADER_BYTES)
 }
@@ -184,7 +185,7 @@ function identifyCompound(head: Uint8Array, extension: string): string | undefin
 
 /** Tells a flat OpenDocument file by its root element, whose namespace has any prefix. */
 function identifyFlat(head: Uint8Array): string | undefined {
-  const start = toLatin1(head, 16_384)
+  const start = decodeLatin1(head.subarray(0, 16_384))
   const [, prefix, kind] =
     /<(?:([\w.-]+):)?document\b[^>]*:mimetype\s*=\s*["'](application\/vnd\.oasis\.opendocument\.[a-z]+)/.exec(
       start,
@@ -214,14 +215,11 @@ function detectTextType(text: string, hint: MediaHint): string {
   return 'text/plain'
 }
 
-const toLatin1 = (bytes: Uint8Array, length: number): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, length)).toString('latin1')
-
 /** Decodes the head of a text so that its ASCII characters can be read. */
 function decodeHead(head: Uint8Array): string {
   const encoding = findMarkedEncoding(head) ?? findUnmarkedUtf16(head)
   if (encoding?.startsWith('utf-16')) return new TextDecoder(encoding).decode(head, { stream: true })
-  return toLatin1(head, head.length).replace(/^\xef\xbb\xbf/, '')
+  return decodeLatin1(head).replace(/^\xef\xbb\xbf/, '')
 }
 
 const MARKUP_CHARACTERS = 4096
@@ -304,7 +302,7 @@ function hasNoControls(head: Uint8Array): boolean {
 
 // True if a PDF header follows junk from a mail gateway or scanner. PDF readers accept it in the first kilobyte.
 function isOffsetPdf(head: Uint8Array): boolean {
-  const start = toLatin1(head, 4096)
+  const start = decodeLatin1(head.subarray(0, 4096))
   const at = start.search(/%PDF-[12]\.\d/)
   return at >= 0 && at < 1024 && /\d+ \d+ obj\b/.test(start.slice(at))
 }

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { EXTRA_ENCODINGS, findMarkedEncoding, findUnmarkedUtf16, isUtf8 } from './encodings.ts'
+import { decodeLatin1, EXTRA_ENCODINGS, findMarkedEncoding, findUnmarkedUtf16, isUtf8 } from './encodings.ts'
 
 /** Decodes text of any encoding. No other module imports `jschardet` and `iconv-lite`. */
 
@@ -97,12 +97,9 @@ const SAMPLE_BYTES = 64 * 1024
 /** Returns `iso-2022-jp` for a text in it, which consists of ASCII bytes. */
 function findIso2022(bytes: Uint8Array): string | null {
   const at = bytes.indexOf(0x1b)
-  if (at === -1 || !ISO_2022_JP.test(toLatin1(bytes.subarray(at, at + SAMPLE_BYTES)))) return null
+  if (at === -1 || !ISO_2022_JP.test(decodeLatin1(bytes.subarray(at, at + SAMPLE_BYTES)))) return null
   return isSound(decodeAs(bytes, 'iso-2022-jp').text) ? 'iso-2022-jp' : null
 }
-
-const toLatin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 
 /** Returns the part of a text that the detector reads: from the line of the first byte beyond ASCII on. */
 function takeSample(bytes: Uint8Array): Uint8Array {

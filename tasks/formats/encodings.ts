@@ -39,6 +39,10 @@ function findStandardName(label: string): string | null {
   }
 }
 
+/** Decodes each byte as one character, to find ASCII marks before the encoding is known. */
+export const decodeLatin1 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+
 /** Returns the encoding that a byte order mark names; null without one. */
 export function findMarkedEncoding(bytes: Uint8Array): string | null {
   const [a, b, c, d] = bytes
@@ -124,8 +128,7 @@ const DECLARATION =
  * readable as ASCII cannot mean UTF-16.
  */
 export function findDeclaredEncoding(bytes: Uint8Array): string | null {
-  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, SAMPLE_BYTES))
-  const label = DECLARATION.exec(dropComments(head.toString('latin1')))?.[1]
+  const label = DECLARATION.exec(dropComments(decodeLatin1(bytes.subarray(0, SAMPLE_BYTES))))?.[1]
   const encoding = label === undefined ? null : resolveEncoding(label)
   return encoding !== null && /^utf-(16|32)/.test(encoding) ? 'utf-8' : encoding
 }

@@ -170,8 +170,7 @@ function createTextLayerPage(
   missing: string | null = null,
 ): PageResult {
   const { text: kept, detail } = cleanText(text)
-  const reason = detail ?? missing ?? (kept.trim() === '' ? 'The page has no text' : null)
-  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: reason, image }
+  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: detail ?? missing, image }
 }
 
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {

@@ -1,3 +1,5 @@
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
+
 /** Decodes the parts of archives, and cleans text for storage in PostgreSQL and for search. */
 
 export const MAX_CHARACTERS = 2_000_000
@@ -54,10 +56,6 @@ export function isPoorText(text: string): boolean {
   const odd = words.filter((word) => /\p{Ll}\d+\p{Ll}/u.test(word)).length
   return odd >= MIN_ODD_WORDS && odd > MAX_ODD_SHARE * words.length
 }
-
-/** Decodes each byte as one character, to find ASCII marks before the encoding is known. */
-export const decodeLatin1 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
 
 /** Decodes an XML file by its byte order mark or declaration, else as UTF-8 (XML 1.0, appendix F). */
 export function decodeXml(bytes: Uint8Array): string {

@@ -1,6 +1,6 @@
 import { inflateSync } from 'node:zlib'
 import { Constructed, fromBER, ObjectIdentifier, OctetString } from 'asn1js'
-import { decodeLatin1 } from '../documents/texts.ts'
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 
 /** Opens S/MIME messages (RFC 5652, RFC 8551). The only importer of `asn1js`. Does not verify signatures. */
 

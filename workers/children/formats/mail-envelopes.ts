@@ -1,4 +1,4 @@
-import { decodeLatin1 } from '../documents/texts.ts'
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { openCms } from './cms.ts'
 import { type Attachment, ENCRYPTED_MAIL, type MailParts } from './mail.ts'
 import { chooseVersion } from './mail-versions.ts'

@@ -1,5 +1,5 @@
 import { MBOX_LINE } from '../../../tasks/documents/media.ts'
-import { decodeLatin1 } from '../documents/texts.ts'
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { Unreadable } from '../images/images.ts'
 import { openCms } from './cms.ts'
 import {

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { decompressRTF } from '@kenjiuno/decompressrtf'
-import { decodeLatin1 } from '../documents/texts.ts'
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { encodingOfCodePage, encodingOfLocale } from './code-pages.ts'
 import { extractHtmlText } from './epub.ts'
 import { formatPerson, type Headers } from './mail.ts'

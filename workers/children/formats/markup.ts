@@ -1,12 +1,12 @@
 import { decodeText } from '../../../tasks/formats/decode.ts'
 import {
+  decodeLatin1,
   findDeclaredEncoding,
   findMarkedEncoding,
   findUnmarkedUtf16,
   resolveEncoding,
 } from '../../../tasks/formats/encodings.ts'
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
-import { decodeLatin1 } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
 import { extractHtmlText } from './epub.ts'
 import { createPagedText, PageCollector, type PagedText, readTextFile, type TextFile } from './texts.ts'

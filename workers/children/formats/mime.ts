@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import PostalMime, { type Address, addressParser, type Email, type Attachment as Part } from 'postal-mime'
-import { decodeLatin1 } from '../documents/texts.ts'
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { Unreadable } from '../images/images.ts'
 import { extractHtmlText } from './epub.ts'
 import {

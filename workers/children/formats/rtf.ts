@@ -1,4 +1,4 @@
-import { decodeLatin1 } from '../documents/texts.ts'
+import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import {
   ASIDE_GROUPS,
   CONTROL_SYMBOL_TEXTS,
