@@ -70,7 +70,7 @@ describe('decoding', () => {
       assert.equal(decodeText(encode(text, name))?.text, text, `${text} in ${name}`)
   })
 
-  test('ISO-2022-JP is told by its escapes, which coloured logs do not have', () => {
+  test('ISO-2022-JP has escapes that coloured logs do not have', () => {
     const bytes = Buffer.from('\x1b$BF|K\\8l\x1b(B, 12\n', 'latin1')
     assert.deepEqual(decodeText(bytes), { text: '日本語, 12\n', encoding: 'iso-2022-jp' })
     assert.equal(decodeText(Buffer.from('\x1b[31mred\x1b[0m'))?.encoding, 'utf-8')

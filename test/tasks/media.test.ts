@@ -154,7 +154,7 @@ test('everything that a browser shows as a page is HTML', async () => {
     assert.equal(await sniff(text, { fileName }), type, text)
 })
 
-test('other texts are told by their first words', async () => {
+test('the first words of other texts show their type', async () => {
   for (const [text, type] of [
     ['\n\nBEGIN:VCALENDAR\nEND:VCALENDAR\n', 'text/calendar'],
     ['begin:vcard\nEND:VCARD\n', 'text/vcard'],
