@@ -295,6 +295,31 @@ describe('the worker ledger', () => {
     assert.deepEqual([again!.run_at > first!.run_at, more], [true, []])
   })
 
+  test('keeps each delivery of a mailbox whose claim is not done, because each begins elsewhere', async () => {
+    const { ledger } = open()
+    const [early, late] = [buildJobSpec({ actor: null }), buildJobSpec({ actor: null })]
+    await help.enqueue(early)
+    await help.enqueue(late)
+    const delivery = await help.deliveryOf(early.id)
+    const { ordinal } = await help.row(late.id)
+    const claimBoth = () =>
+      Promise.all([
+        ledger.claim(delivery, 1),
+        ledger.claim({ ...delivery, first: Number(ordinal), id: late.id }, 5),
+      ])
+    await withClient(base.url, async (client) => {
+      await client.query('begin')
+      await client.query(`select from job where id = any($1) for update`, [[early.id, late.id]])
+      assert.deepEqual(await claimBoth(), [
+        { jobs: [], isDone: false },
+        { jobs: [], isDone: false },
+      ])
+      await client.query('rollback')
+    })
+    const claims = await claimBoth()
+    assert.equal(claims.flatMap(({ jobs }) => jobs)[0]!.id, early.id)
+  })
+
   test('combines returned deliveries of one mailbox into one', async () => {
     const { ledger } = open()
     const doubled = Array.from({ length: 3 }, () => buildJobSpec({ actor: 'doubled' }))

@@ -237,8 +237,10 @@ async function claimBatch(
   const unfinished = new Set(again)
   for (const [first, ...others] of groups) {
     const { mailbox } = first!.item.delivery
-    first!.resolve({ jobs: claimed.get(mailbox) ?? [], isDone: !unfinished.has(mailbox) })
-    for (const { resolve } of others) resolve(NOTHING)
+    const isDone = !unfinished.has(mailbox)
+    first!.resolve({ jobs: claimed.get(mailbox) ?? [], isDone })
+    // A delivery that is not done claims again from its own ordinal on, which may be behind those of the others.
+    for (const { resolve } of others) resolve({ jobs: [], isDone })
   }
 }
 
