@@ -1088,10 +1088,14 @@ create table rag_chunk (
   end_line integer not null,
   page integer,
   heading text,
-  terms bytea not null storage external,
+  collection_id integer not null,
+  number integer not null,
+  terms integer[] not null storage external,
+  common_terms integer[] not null storage external,
   constraint rag_chunk_pkey PRIMARY KEY (file_id, ordinal),
+  constraint rag_chunk_number_key UNIQUE (collection_id, number),
   constraint rag_chunk_file_id_fkey FOREIGN KEY (file_id) REFERENCES rag_file(id) ON DELETE CASCADE,
-  constraint rag_chunk_terms_check CHECK (((octet_length(terms) % 4) = 0))
+  constraint rag_chunk_number_check CHECK ((number >= 0))
 ) with (autovacuum_vacuum_scale_factor=0.05);
 
 create table rag_collection (
@@ -1106,6 +1110,7 @@ create table rag_collection (
   document_count integer not null default 0,
   chunk_count integer not null default 0,
   term_count bigint not null default 0,
+  dictionaries text[] not null default '{}'::text[],
   metadata jsonb not null default '{}'::jsonb,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
@@ -1130,12 +1135,22 @@ create table rag_file (
   format text not null,
   analysis integer not null,
   chunk_count integer not null,
-  term_count integer not null,
+  dictionary text not null,
   created_at timestamp with time zone not null default now(),
   constraint rag_file_pkey PRIMARY KEY (id),
   constraint rag_file_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES rag_collection(id) ON DELETE CASCADE,
   constraint rag_file_document_id_check CHECK (((document_id IS NULL) = (title IS NULL))),
   constraint rag_file_sha256_check CHECK ((octet_length(sha256) = 32))
+) with (autovacuum_vacuum_scale_factor=0.05);
+
+create table rag_posting (
+  collection_id integer not null,
+  term integer not null,
+  block integer not null,
+  postings bytea not null storage external,
+  constraint rag_posting_pkey PRIMARY KEY (collection_id, term, block),
+  constraint rag_posting_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES rag_collection(id) ON DELETE CASCADE,
+  constraint rag_posting_postings_check CHECK (((octet_length(postings) > 0) AND ((octet_length(postings) % 4) = 0)))
 ) with (autovacuum_vacuum_scale_factor=0.05);
 
 create table rag_vector (
@@ -2782,10 +2797,51 @@ CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, docume
  LANGUAGE plpgsql
 AS $function$bb8dff1ffc72d66509e196f50b7f6743$function$;
 
+CREATE OR REPLACE FUNCTION public.rag_block_size()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN 8192;
+
+CREATE OR REPLACE FUNCTION public.rag_changed_files(collection integer, build uuid, removed_files bigint[])
+ RETURNS TABLE(file_id bigint, is_added boolean, chunk_count integer)
+ LANGUAGE sql
+ STABLE
+AS $function$ac070ec4eea46c12efeb296c3ed76ed3$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_chunk_metadata(chunk rag_chunk)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$de7dd886f21393d0a96ddb1b9a6b60dc$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_dictionary(sample text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$af8afdb50c730de7b5e8ec874b769c83$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_file_metadata(file rag_file)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$5831977f2168049692a44d33ff68f20f$function$;
+
 CREATE OR REPLACE FUNCTION public.rag_has_neighbours(collection integer, of_model text, size integer)
  RETURNS boolean
  LANGUAGE plpgsql
 AS $function$a7703c30c14531be6dcdb0ea33920bd3$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_length_code(length integer)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN (LEAST((255)::double precision, round((((16)::double precision * ln(((length + 1))::double precision)) / ln((2)::double precision)))))::integer;
+
+CREATE OR REPLACE FUNCTION public.rag_merge_postings(collection integer, added_files bigint[], removed_files bigint[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$929e1ecaef1e46e9d56ec19d746bd0dc$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_neighbour_table(size integer)
  RETURNS text
@@ -2793,10 +2849,10 @@ CREATE OR REPLACE FUNCTION public.rag_neighbour_table(size integer)
  IMMUTABLE
 AS $function$68e3d22e971e1ebb39829b05427fa465$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer, files bigint[] DEFAULT NULL::bigint[], ordinals integer[] DEFAULT NULL::integer[])
- RETURNS TABLE(file_id bigint, ordinal integer, score double precision)
+CREATE OR REPLACE FUNCTION public.rag_neighbours(collection integer, of_model text, size integer, query_vector text, max_chunks integer, numbers integer[] DEFAULT NULL::integer[])
+ RETURNS TABLE(number integer, score double precision)
  LANGUAGE plpgsql
-AS $function$34686fc169a950e7c733a3a27983ab7a$function$;
+AS $function$4e431dd87528afac2daa2bbca3596beb$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_neighbours_add(size integer, of_model text, files bigint[], ordinals integer[], vectors text[])
  RETURNS void
@@ -2818,7 +2874,19 @@ AS $function$796dc4be2e277f89fc982253bd480124$function$;
 CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, removed_files bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)
  LANGUAGE plpgsql
-AS $function$d6245899939d8c7c00e756f55af40017$function$;
+AS $function$cd64a8e226fe799990341450b36c6a3a$function$;
+
+CREATE OR REPLACE FUNCTION public.rag_term(word text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN hashtext((word COLLATE "C"));
+
+CREATE OR REPLACE FUNCTION public.rag_terms(content text, dictionary regdictionary)
+ RETURNS TABLE(terms integer[], common_terms integer[])
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$bc3bd0f918f41b318f6ba56ca7d42ff3$function$;
 
 CREATE OR REPLACE FUNCTION public.request_limit_acquire(name text, subject text, max_hits integer, span interval)
  RETURNS integer
@@ -2855,6 +2923,12 @@ CREATE OR REPLACE FUNCTION public.search_dates(term text)
  STABLE
 AS $function$b199ca953f88c2883188024dd83028a7$function$;
 
+CREATE OR REPLACE FUNCTION public.search_english_words()
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$81f206e912224c05efb32a4d0f817536$function$;
+
 CREATE OR REPLACE FUNCTION public.search_first_match(vector tsvector, query tsquery)
  RETURNS integer
  LANGUAGE sql
@@ -2882,6 +2956,18 @@ RETURN ((strpos(content, '-
 '::text) > 0) OR (strpos(content, '‐
 '::text) > 0));
 
+CREATE OR REPLACE FUNCTION public.search_index_words(content text)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN string_to_array((search_text(search_joined(content)) || search_spellings(content)), ' '::text);
+
+CREATE OR REPLACE FUNCTION public.search_is_common(word text, dictionary regdictionary)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$dad63547c9ecd38723201712218d2704$function$;
+
 CREATE OR REPLACE FUNCTION public.search_is_pair(word text)
  RETURNS boolean
  LANGUAGE sql
@@ -2893,6 +2979,12 @@ CREATE OR REPLACE FUNCTION public.search_joined(content text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN search_has_hyphen(content) THEN regexp_replace(content, '([^\x01-@\[-`\x7b-\x7f])[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f])'::text, '\1\2'::text, 'g'::text) ELSE content END;
+
+CREATE OR REPLACE FUNCTION public.search_languages()
+ RETURNS TABLE(dictionary text, frequent text[])
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$049160c9f59253073d96f83c51062491$function$;
 
 CREATE OR REPLACE FUNCTION public.search_lower(content text)
  RETURNS text
@@ -2946,13 +3038,13 @@ CREATE OR REPLACE FUNCTION public.search_spellings(content text)
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (CASE WHEN search_has_hyphen(content) THEN COALESCE((SELECT string_agg(('  '::text || search_text(((divided.divided[1] || ' '::text) || divided.divided[2]))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)'::text, 'g'::text) divided(divided)), ''::text) ELSE ''::text END || CASE WHEN (content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(regexp_replace(grouped.grouped[1], '[^A-Za-z0-9]'::text, ''::text, 'g'::text))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])'::text, 'g'::text) grouped(grouped)), ''::text) ELSE ''::text END);
+RETURN ((CASE WHEN search_has_hyphen(content) THEN COALESCE((SELECT string_agg(('  '::text || search_text(((divided.divided[1] || ' '::text) || divided.divided[2]))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)'::text, 'g'::text) divided(divided)), ''::text) ELSE ''::text END || CASE WHEN (content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(regexp_replace(grouped.grouped[1], '[^A-Za-z0-9]'::text, ''::text, 'g'::text))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])'::text, 'g'::text) grouped(grouped)), ''::text) ELSE ''::text END) || CASE WHEN (content ~ '[a-z][A-Z]|[A-Z]{2}[a-z]'::text) THEN COALESCE((SELECT string_agg(('  '::text || search_text(regexp_replace(regexp_replace(identifier.identifier[1], '([a-z0-9])([A-Z])'::text, '\1 \2'::text, 'g'::text), '([A-Z])([A-Z][a-z])'::text, '\1 \2'::text, 'g'::text))), ''::text) AS string_agg FROM regexp_matches(search_spellings.content, '[A-Za-z0-9]*(?:[a-z][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*'::text, 'g'::text) identifier(identifier)), ''::text) ELSE ''::text END);
 
 CREATE OR REPLACE FUNCTION public.search_stems(owner integer, term text)
  RETURNS SETOF text
  LANGUAGE sql
  STABLE
-AS $function$93ea1433ae0084274252864178ba609b$function$;
+AS $function$07592a30d068297928e206dbac49e085$function$;
 
 CREATE OR REPLACE FUNCTION public.search_terms(p_owner integer, query text)
  RETURNS TABLE(n integer, negated boolean, is_phrase boolean, is_partial boolean, exact tsquery, wide tsquery, words tsquery)
@@ -2970,7 +3062,7 @@ CREATE OR REPLACE FUNCTION public.search_vector(content text)
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-RETURN (COALESCE((SELECT string_agg((("left"(given.word, 100) || ':'::text) || given.n), ' '::text) AS string_agg FROM unnest(string_to_array((search_text(search_joined(search_vector.content)) || search_spellings(search_vector.content)), ' '::text)) WITH ORDINALITY given(word, n) WHERE ((given.word <> ''::text) AND (given.n <= 16383))), ''::text))::tsvector;
+RETURN (COALESCE((SELECT string_agg((("left"(given.word, 100) || ':'::text) || given.n), ' '::text) AS string_agg FROM unnest(search_index_words(search_vector.content)) WITH ORDINALITY given(word, n) WHERE ((given.word <> ''::text) AND (given.n <= 16383))), ''::text))::tsvector;
 
 CREATE OR REPLACE FUNCTION public.search_words(content text)
  RETURNS text[]

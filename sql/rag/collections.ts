@@ -6,79 +6,6 @@ import { fail } from '../errors.ts'
  * Collections for retrieval: their files or documents, and the chunks of those. Files with a null `build_id` are live.
  */
 
-export const CollectionVersion = z.object({
-  id: z.int(),
-  version: z.int(),
-  model: z.string().nullable(),
-})
-export type CollectionVersion = z.output<typeof CollectionVersion>
-
-// State of a collection, which a search loads first.
-
-const CollectionState = CollectionVersion.extend({
-  dimensions: z.int().nullable(),
-  has_neighbours: z.boolean(),
-})
-export type CollectionState = z.output<typeof CollectionState>
-
-const LiveFile = CollectionState.extend({
-  file: z.number().nullable(),
-  chunk_count: z.number().nullable(),
-  embedded: z.boolean(),
-})
-export type LiveFile = z.output<typeof LiveFile>
-
-/**
- * Returns a snapshot of a collection and its files that have chunks. `embedded` is true for files with vectors to
- * search in memory. A collection without such files yields one row with a null file; a deleted collection yields no
- * row.
- */
-export const listLiveFiles = (collection: number): Query<LiveFile> =>
-  sql.type(LiveFile)`
-    select c.id, c.version, c.embedding_model as model, c.dimensions, c.has_neighbours,
-      f.id as file, f.chunk_count, v.file_id is not null as embedded from rag_collection c
-    left join rag_file f on f.collection_id = c.id and f.build_id is null and f.chunk_count > 0
-    left join rag_vector v on v.file_id = f.id and v.model = c.embedding_model and not c.has_neighbours
-    where c.id = ${collection} and c.deleted_at is null order by f.source`
-
-const LoadedFile = z.object({
-  id: z.number(),
-  source: z.string(),
-  /** The document; null, like `title`, if the source is a file. */
-  document_id: z.number().nullable(),
-  title: z.string().nullable(),
-  format: z.string(),
-  terms: z.instanceof(Uint8Array),
-  lengths: z.array(z.number()),
-  start_lines: z.array(z.number()),
-  end_lines: z.array(z.number()),
-  pages: z.array(z.number().nullable()),
-  headings: z.array(z.string().nullable()),
-  /** The embedding model. Without vectors, `model`, `dimensions` and `floats` are null. */
-  model: z.string().nullable(),
-  dimensions: z.number().nullable(),
-  floats: z.instanceof(Uint8Array).nullable(),
-})
-export type LoadedFile = z.output<typeof LoadedFile>
-
-/**
- * Returns the search data of files, with their vectors of one model. No row for a file that is deleted or has no
- * chunks.
- */
-export const loadFiles = (ids: readonly number[], model: string | null): Query<LoadedFile> =>
-  sql.type(LoadedFile)`
-    select f.id, f.source, f.document_id, f.title, f.format, c.*, v.model, v.dimensions, v.floats from unnest(${sql.array(ids, 'int8')}) as wanted(id)
-    join rag_file f on f.id = wanted.id cross join lateral (
-      select string_agg(terms, ''::bytea order by ordinal) as terms,
-        array_agg(octet_length(terms) / 4 order by ordinal) as lengths,
-        array_agg(start_line order by ordinal) as start_lines, array_agg(end_line order by ordinal) as end_lines,
-        array_agg(page order by ordinal) as pages, array_agg(heading order by ordinal) as headings
-      from rag_chunk where file_id = f.id) c
-    left join rag_vector v on v.file_id = f.id and v.model = ${model}
-    where f.chunk_count > 0`
-
-// Indexing.
-
 const Row = z.object({ id: z.number() })
 
 /**
@@ -143,15 +70,44 @@ export interface NewChunk {
   readonly endLine: number
   readonly page: number | null
   readonly heading: string | null
-  readonly terms: Uint8Array
+  /** Text that is searched with the content, such as the name of the file. */
+  readonly context: string
 }
 
-/** Adds files with their chunks to a build. Replaces the build's files with the same source. */
+const FreeNumbers = z.object({ first: z.number(), last: z.number().nullable() })
+
+/** Yields the numbers, in ascending order, that no chunk of a collection had when this was called. */
+export async function openFreeNumbers(db: Queries, collection: number): Promise<Iterator<number, never>> {
+  const ranges = await db.any(sql.type(FreeNumbers)`
+    select number + 1 as first, next - 1 as last
+    from (select number, lead(number) over (order by number) as next from (
+      select -1 as number union all select number from rag_chunk where collection_id = ${collection}) used) following
+    where next is null or next > number + 1 order by number`)
+  return (function* () {
+    // The last range has no end.
+    for (const { first, last } of ranges)
+      for (let number = first; last === null || number <= last; number++) yield number
+    throw new Error('The numbers of chunks are exhausted')
+  })()
+}
+
+const AddedFile = z.object({ id: z.number(), source: z.string(), dictionary: z.string() })
+
+// Analyzing this many chunks takes about half a second. Files may have more.
+const CHUNKS_PER_INSERT = 1000
+// Characters of a file that tell its language.
+const SAMPLE_CHARACTERS = 2000
+
+/**
+ * Adds files with their chunks to a build. Replaces the build's files with the same source. Each chunk gets the next of
+ * `numbers`.
+ */
 export async function addFiles(
   tx: Queries,
   collection: number,
   build: string,
   files: readonly NewFile[],
+  numbers: Iterator<number, never>,
 ): Promise<void> {
   const sources = sql.array(
     files.map(({ source }) => source),
@@ -159,64 +115,83 @@ export async function addFiles(
   )
   await tx.run(sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id = ${build}::uuid and source = any(${sources})`)
-  const rows = await tx.any(sql.type(z.object({ id: z.number(), source: z.string() }))`
+  const rows = await tx.any(sql.type(AddedFile)`
     insert into rag_file (collection_id, build_id, source, document_id, title, sha256, byte_size, format, analysis,
-      chunk_count, term_count)
-    select ${collection}, ${build}::uuid, * from ${sql.unnest(
-      files.map((file) => [
-        file.source,
-        file.document?.id ?? null,
-        file.document?.title ?? null,
-        Buffer.from(file.sha256),
-        file.byteSize,
-        file.format,
-        file.analysis,
-        file.chunks.length,
-        file.chunks.reduce((sum, { terms }) => sum + terms.byteLength / 4, 0),
-      ]),
-      ['text', 'int8', 'text', 'bytea', 'int8', 'text', 'int4', 'int4', 'int4'],
-    )} as f(source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
-    returning id, source`)
-  const ids = new Map(rows.map(({ id, source }) => [source, id]))
+      chunk_count, dictionary)
+    select ${collection}, ${build}::uuid, source, document_id, title, sha256, byte_size, format, analysis, chunk_count,
+      rag_dictionary(sample) from ${sql.unnest(
+        files.map((file) => [
+          file.source,
+          file.document?.id ?? null,
+          file.document?.title ?? null,
+          Buffer.from(file.sha256),
+          file.byteSize,
+          file.format,
+          file.analysis,
+          file.chunks.length,
+          sampleOf(file),
+        ]),
+        ['text', 'int8', 'text', 'bytea', 'int8', 'text', 'int4', 'int4', 'text'],
+      )} as f(source, document_id, title, sha256, byte_size, format, analysis, chunk_count, sample)
+    returning id, source, dictionary`)
+  const added = new Map(rows.map((row) => [row.source, row]))
   const chunks = files.flatMap((file) =>
-    file.chunks.map((chunk, ordinal) => toChunkRow(ids.get(file.source)!, ordinal, chunk)),
+    file.chunks.map((chunk, ordinal) =>
+      toChunkRow(added.get(file.source)!, ordinal, numbers.next().value, chunk),
+    ),
   )
-  if (chunks.length > 0) await tx.run(insertChunks(chunks))
+  for (let from = 0; from < chunks.length; from += CHUNKS_PER_INSERT)
+    await tx.run(insertChunks(collection, chunks.slice(from, from + CHUNKS_PER_INSERT)))
+}
+
+function sampleOf({ chunks }: NewFile): string {
+  let sample = ''
+  for (const { content } of chunks) {
+    if (sample.length >= SAMPLE_CHARACTERS) break
+    sample += `${content}\n`
+  }
+  return sample.slice(0, SAMPLE_CHARACTERS).toWellFormed()
 }
 
 type ChunkRow = ReturnType<typeof toChunkRow>
 
-function toChunkRow(file: number, ordinal: number, chunk: NewChunk) {
-  return [
-    file,
-    ordinal,
-    chunk.content,
-    chunk.startOffset,
-    chunk.endOffset,
-    chunk.startLine,
-    chunk.endLine,
-    chunk.page,
-    chunk.heading,
-    Buffer.from(chunk.terms),
-  ]
+function toChunkRow(
+  { id, dictionary }: z.output<typeof AddedFile>,
+  ordinal: number,
+  number: number,
+  chunk: NewChunk,
+) {
+  const { content, startOffset, endOffset, startLine, endLine, page, heading, context } = chunk
+  const position = [startOffset, endOffset, startLine, endLine, page]
+  return [id, ordinal, number, content, ...position, heading, context, dictionary]
 }
 
-const insertChunks = (rows: readonly ChunkRow[]): Query<unknown> =>
+const CHUNK_TYPES = [
+  'int8',
+  'int4',
+  'int4',
+  'text',
+  'int4',
+  'int4',
+  'int4',
+  'int4',
+  'int4',
+  'text',
+  'text',
+  'text',
+]
+
+const insertChunks = (collection: number, rows: readonly ChunkRow[]): Query<unknown> =>
   sql.type(noRows)`
-    insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, page, heading,
-      terms)
-    select * from ${sql.unnest(rows, [
-      'int8',
-      'int4',
-      'text',
-      'int4',
-      'int4',
-      'int4',
-      'int4',
-      'int4',
-      'text',
-      'bytea',
-    ])}`
+    insert into rag_chunk (file_id, ordinal, collection_id, number, content, start_offset, end_offset, start_line,
+      end_line, page, heading, terms, common_terms)
+    select c.file_id, c.ordinal, ${collection}, c.number, c.content, c.start_offset, c.end_offset, c.start_line,
+      c.end_line, c.page, c.heading, t.terms, t.common_terms
+    from (
+      -- Looks each dictionary up once, not for each of its words.
+      select *, dictionary_name::regdictionary as dictionary from ${sql.unnest(rows, CHUNK_TYPES)} as given(file_id, ordinal,
+        number, content, start_offset, end_offset, start_line, end_line, page, heading, context, dictionary_name) offset 0) c
+    cross join lateral rag_terms(concat_ws(E'\n', c.context, c.heading, c.content), c.dictionary) t`
 
 export interface BuildSwap {
   readonly collection: number
@@ -230,99 +205,48 @@ export interface BuildSwap {
 
 const SwapResult = z.object({ document_count: z.number(), chunk_count: z.number() })
 
-/** Makes the files of a build live; no row if the collection was deleted meanwhile. */
-export const swapBuild = ({
-  collection,
-  build,
-  goneFiles,
-  request,
-  model,
-}: BuildSwap): Query<z.output<typeof SwapResult>> =>
-  sql.type(SwapResult)`
-    select document_count, chunk_count from rag_swap(${collection}, ${build}::uuid, ${sql.array(goneFiles, 'int8')},
-      ${JSON.stringify(request)}::jsonb, ${model}::text)`
+const ChangedFile = z.object({ file_id: z.number(), is_added: z.boolean(), chunk_count: z.number() })
 
-// Vectors.
-
-const UnembeddedFile = z.object({ id: z.number(), chunk_count: z.number() })
-
-/** Returns the files that will be live after the swap and have no vectors of the model yet. */
-export const listUnembeddedFiles = (
-  { collection, build, goneFiles }: Pick<BuildSwap, 'collection' | 'build' | 'goneFiles'>,
-  model: string,
-): Query<z.output<typeof UnembeddedFile>> =>
-  sql.type(UnembeddedFile)`
-    select f.id, f.chunk_count from rag_file f
-    where f.collection_id = ${collection} and f.chunk_count > 0 and (f.build_id = ${build}::uuid or (f.build_id is null
-        and f.id <> all(${sql.array(goneFiles, 'int8')}) and not exists (select from rag_file n
-          where n.collection_id = f.collection_id and n.build_id = ${build}::uuid and n.source = f.source)))
-      and not exists (select from rag_vector v where v.file_id = f.id and v.model = ${model})
-    order by f.id`
-
-const ChunkText = z.object({ file_id: z.number(), text: z.string() })
-
-/** Returns the chunk texts of files, in order, each preceded by its heading. */
-export const listChunkTexts = (files: readonly number[]): Query<z.output<typeof ChunkText>> =>
-  sql.type(ChunkText)`
-    select file_id, concat_ws(E'\n', heading, content) as text from rag_chunk
-    where file_id = any(${sql.array(files, 'int8')}) order by file_id, ordinal`
-
-export interface NewVectors {
-  readonly file: number
-  readonly dimensions: number
-  readonly floats: Uint8Array
-}
-
-/** Stores vectors, except those of files that no longer exist. */
-export const addVectors = (model: string, rows: readonly NewVectors[]): Query<unknown> =>
-  sql.type(noRows)`
-    insert into rag_vector (file_id, model, dimensions, floats)
-    select n.file_id, ${model}, n.dimensions, n.floats from ${sql.unnest(
-      rows.map(({ file, dimensions, floats }) => [file, dimensions, Buffer.from(floats)]),
-      ['int8', 'int4', 'bytea'],
-    )} as n(file_id, dimensions, floats)
-    where exists (select from rag_file f where f.id = n.file_id for key share)
-    on conflict (file_id, model) do update set dimensions = excluded.dimensions, floats = excluded.floats`
+// Merging the postings of this many chunks takes a second or two.
+const CHUNKS_PER_MERGE = 8192
 
 /**
- * Creates the table for pgvector's index if needed. `ready` is false if pgvector is missing or `dimensions` exceeds its
- * limit of 2000.
+ * Makes the files of a build live. Merges the postings in batches, because one statement for all of them would exceed its
+ * time limit in the largest collections. Returns null if the collection was deleted meanwhile.
  */
-export const createNeighbourTable = (dimensions: number): Query<{ ready: boolean }> =>
-  sql.type(z.object({ ready: z.boolean() }))`select rag_neighbours_prepare(${dimensions}) as ready`
-
-export interface Neighbour {
-  readonly file: number
-  readonly ordinal: number
-  readonly vector: Float32Array
+export async function swapBuild(
+  tx: Queries,
+  { collection, build, goneFiles, request, model }: BuildSwap,
+): Promise<z.output<typeof SwapResult> | null> {
+  const change = sql.fragment`${collection}, ${build}::uuid, ${sql.array(goneFiles, 'int8')}`
+  const files = await tx.any(sql.type(ChangedFile)`
+    select file_id, is_added, chunk_count from rag_changed_files(${change}) where chunk_count > 0 order by file_id`)
+  for (const batch of groupByChunks(files, CHUNKS_PER_MERGE)) {
+    const { added = [], removed = [] } = Object.groupBy(batch, ({ is_added }) =>
+      is_added ? 'added' : 'removed',
+    )
+    const [addedIds, removedIds] = [added, removed].map((group) => group.map(({ file_id }) => file_id))
+    await tx.run(sql.type(noRows)`
+      select from rag_merge_postings(${collection}, ${sql.array(addedIds!, 'int8')}, ${sql.array(removedIds!, 'int8')})`)
+  }
+  return tx.maybeOne(sql.type(SwapResult)`
+    select document_count, chunk_count from rag_swap(${change}, ${JSON.stringify(request)}::jsonb, ${model}::text)`)
 }
 
-/** Adds vectors to the pgvector table. Call {@link addVectors} first. */
-export const addNeighbours = (
-  model: string,
-  dimensions: number,
-  rows: readonly Neighbour[],
-): Query<unknown> =>
-  sql.type(noRows)`
-    select rag_neighbours_add(${dimensions}::int, ${model}::text, ${sql.array(
-      rows.map(({ file }) => file),
-      'int8',
-    )}, ${sql.array(
-      rows.map(({ ordinal }) => ordinal),
-      'int4',
-    )}, ${sql.array(
-      rows.map(({ vector }) => formatVector(vector)),
-      'text',
-    )})`
-
-/**
- * Copies stored bytes into a float array. A view would need an offset divisible by four, which received bytes rarely
- * have.
- */
-export const floatsOf = (bytes: Uint8Array): Float32Array => new Float32Array(Uint8Array.from(bytes).buffer)
-
-/** Converts a vector to pgvector's text format. */
-export const formatVector = (vector: Float32Array): string => `[${vector.join(',')}]`
+/** Groups files so that each group has about `max` chunks. */
+function groupByChunks<T extends { readonly chunk_count: number }>(files: readonly T[], max: number): T[][] {
+  const groups: T[][] = []
+  let chunks = max
+  for (const file of files) {
+    if (chunks >= max) {
+      groups.push([])
+      chunks = 0
+    }
+    groups.at(-1)!.push(file)
+    chunks += file.chunk_count
+  }
+  return groups
+}
 
 // Deleting.
 
@@ -356,5 +280,6 @@ export const deleteEmptyCollections = (): Query<unknown> =>
 export const VACUUM_STATEMENTS: readonly Query<unknown>[] = [
   sql.type(noRows)`vacuum (analyze) rag_file`,
   sql.type(noRows)`vacuum (analyze) rag_chunk`,
+  sql.type(noRows)`vacuum (analyze) rag_posting`,
   sql.type(noRows)`vacuum (analyze) rag_vector`,
 ]

@@ -76,11 +76,59 @@ export const readFiles: ReadStatement<[...NamedCollection, ...page: PageValues]>
     where ${NAMED_CONDITION}`,
 }
 
-/** Id, version and embedding model of a collection, with which every search begins. */
-export const readCollectionState: ReadStatement<NamedCollection> = {
+/**
+ * State of a collection and the terms of texts in each of its dictionaries, with which every search begins: `texts` has
+ * an array for each text, and that an object for each dictionary.
+ */
+export const readCollectionState: ReadStatement<[...NamedCollection, texts: readonly string[]]> = {
   name: 'rag_state',
-  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model)::text
+  text: `select json_build_object('id', c.id, 'version', c.version, 'model', c.embedding_model, 'dimensions', c.dimensions,
+      'has_neighbours', c.has_neighbours, 'chunk_count', c.chunk_count, 'term_count', c.term_count, 'texts', (
+        select coalesce(json_agg((select coalesce(json_agg(analyzed), '[]')
+          from (select unnest(c.dictionaries)::regdictionary as dictionary offset 0) d, rag_terms(content, dictionary) analyzed)
+          order by n), '[]')
+        from unnest($4::text[]) with ordinality given (content, n)))::text
     from rag_collection c where ${NAMED_CONDITION}`,
+}
+
+/** Postings of terms, one text `TERM BLOCK POSTINGS` for each block, the postings in base64. */
+export const readPostings: ReadStatement<[collection: number, terms: readonly number[]]> = {
+  name: 'rag_postings',
+  text: `select concat(term, ' ', block, ' ', encode(postings, 'base64'))
+    from rag_posting where collection_id = $1::int and term = any($2::int[])`,
+}
+
+/**
+ * Terms of chunks, a JSON array for each term. It has the term, the number of all chunks that contain it, and the given
+ * chunks that contain it, once for each occurrence.
+ */
+export const readChunkTerms: ReadStatement<[collection: number, numbers: readonly number[]]> = {
+  name: 'rag_chunk_terms',
+  text: `select json_build_array(term, (select sum(octet_length(postings) / 4) from rag_posting p
+      where p.collection_id = $1::int and p.term = found.term), numbers)::text
+    from (select term, array_agg(number) as numbers from rag_chunk, unnest(terms) term
+      where collection_id = $1::int and number = any($2::int[]) group by term) found`,
+}
+
+/** Chunks, among the given ones, that contain one of the sequences of terms for each phrase. */
+export const readPhraseChunks: ReadStatement<
+  [collection: number, numbers: readonly number[], phrases: string]
+> = {
+  name: 'rag_phrase_chunks',
+  text: `select number::text from rag_chunk c
+      cross join lateral (select concat(',', array_to_string(terms, ','), ',')) joined (sequence)
+    where collection_id = $1::int and number = any($2::int[]) and not exists (
+      select from json_array_elements($3::json) phrase where not exists (
+        select from json_array_elements_text(phrase) alternative where strpos(sequence, alternative) > 0))`,
+}
+
+/** Live chunks of a collection whose file and whose own metadata contain values: their numbers in base64, 4 bytes each. */
+export const readFilteredChunks: ReadStatement<[collection: number, ofFile: string, ofChunk: string]> = {
+  name: 'rag_filtered_chunks',
+  text: `select coalesce(encode(string_agg(int4send(c.number), ''), 'base64'), '')
+    from rag_file f join rag_chunk c on c.file_id = f.id
+    where f.collection_id = $1::int and f.build_id is null and rag_file_metadata(f) @> $2::jsonb
+      and ($3 = '{}' or rag_chunk_metadata(c) @> $3::jsonb)`,
 }
 
 /** Id of a collection. `of_documents` is true if it has documents instead of files. */
@@ -91,18 +139,18 @@ export const readCollectionKind: ReadStatement<NamedCollection> = {
 }
 
 /**
- * Chunks for search results, one JSON text each; both parameter lists have equal length. `content` is null if the
- * document was deleted or changed its owner since it was indexed.
+ * Chunks for search results, one JSON text each. `content` is null if the document was deleted or changed its owner since
+ * it was indexed. No row if the collection has another version.
  */
-export const readChunks: ReadStatement<[files: readonly number[], ordinals: readonly number[]]> = {
+export const readChunks: ReadStatement<[collection: number, version: number, numbers: readonly number[]]> = {
   name: 'rag_chunks',
-  text: `select json_build_object('file', c.file_id, 'ordinal', c.ordinal,
+  text: `select json_build_object('number', c.number,
       'content', case when f.document_id is null or d.id is not null then c.content end,
-      'start_offset', c.start_offset, 'end_offset', c.end_offset)::text
-    from unnest($1::bigint[], $2::int[]) as wanted(file_id, ordinal)
-    join rag_chunk c on c.file_id = wanted.file_id and c.ordinal = wanted.ordinal
-    join rag_file f on f.id = c.file_id join rag_collection o on o.id = f.collection_id
-    left join document d on d.id = f.document_id and d.deleted_at is null and d.owner_id is not distinct from o.owner_id`,
+      'metadata', rag_file_metadata(f) || rag_chunk_metadata(c)
+        || jsonb_build_object('start_offset', c.start_offset, 'end_offset', c.end_offset))::text
+    from rag_collection o join rag_chunk c on c.collection_id = o.id join rag_file f on f.id = c.file_id
+    left join document d on d.id = f.document_id and d.deleted_at is null and d.owner_id is not distinct from o.owner_id
+    where o.id = $1::int and o.version = $2::bigint and c.number = any($3::int[])`,
 }
 
 /** Numbers of collections, documents and chunks; `pgvector` is true if the extension is installed. */
@@ -114,16 +162,21 @@ export const readRagCounts: ReadStatement<[]> = {
     from rag_collection c where ${LIVE_CONDITION}`,
 }
 
-type ChunkFilter = [files: readonly number[] | null, ordinals: readonly number[] | null]
-
 /**
- * The chunks nearest to a vector (in pgvector's text format), one JSON text each, from pgvector's index. `files` and
- * `ordinals` limit the chunks; null matches any.
+ * The chunks nearest to a vector (in pgvector's text format), one JSON text each, from pgvector's index. `numbers` limits
+ * the chunks; null matches any.
  */
 export const readNeighbours: ReadStatement<
-  [collection: number, model: string, dimensions: number, vector: string, limit: number, ...ChunkFilter]
+  [
+    collection: number,
+    model: string,
+    dimensions: number,
+    vector: string,
+    limit: number,
+    numbers: readonly number[] | null,
+  ]
 > = {
   name: 'rag_neighbours',
-  text: `select json_build_object('file', file_id, 'ordinal', ordinal, 'score', score)::text
-    from rag_neighbours($1::int, $2::text, $3::int, $4::text, $5::int, $6::bigint[], $7::int[])`,
+  text: `select json_build_object('chunk', number, 'score', score)::text
+    from rag_neighbours($1::int, $2::text, $3::int, $4::text, $5::int, $6::int[])`,
 }

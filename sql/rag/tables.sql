@@ -1,7 +1,6 @@
--- Retrieval: collections of files or documents, split into chunks. The inverted index is not stored. A thread in each
--- edge process keeps it in memory. The thread builds the index from the ordered terms of each chunk, and rebuilds it
--- when the version of a collection grows. A run that changes a twentieth of the files thus writes only a twentieth of
--- the rows.
+-- Retrieval: collections of files or documents, split into chunks, and the inverted index of their terms. A run stores new
+-- rows next to the live ones and replaces those in one swap. A run that changes a twentieth of the files thus writes only a
+-- twentieth of the rows, and the postings of their terms.
 
 create table rag_collection (
   id integer generated always as identity,
@@ -23,6 +22,8 @@ create table rag_collection (
   document_count integer not null default 0,
   chunk_count integer not null default 0,
   term_count bigint not null default 0,
+  -- The dictionaries of the live files.
+  dictionaries text[] not null default '{}',
   -- The request that started the last run.
   metadata jsonb not null default '{}',
   created_at timestamptz not null default now(),
@@ -61,7 +62,8 @@ create table rag_file (
   -- Version of the code that splits texts into chunks and terms.
   analysis integer not null,
   chunk_count integer not null,
-  term_count integer not null,
+  -- The dictionary for the stems of the words, see `search_languages`.
+  dictionary text not null,
   created_at timestamptz not null default now(),
   constraint rag_file_pkey primary key (id),
   constraint rag_file_collection_id_fkey foreign key (collection_id) references rag_collection (id) on delete cascade,
@@ -86,16 +88,37 @@ create table rag_chunk (
   page integer,
   -- The headings above the chunk, outermost first, joined by ' > '.
   heading text,
-  -- Hashes of the chunk's terms in order, 4 bytes each, little-endian.
-  terms bytea not null,
+  collection_id integer not null,
+  -- Number of the chunk in its collection, from 0. New chunks get the numbers of removed ones.
+  number integer not null,
+  -- The terms of the chunk, its file name and its headings, see `rag_terms`.
+  terms integer[] not null,
+  common_terms integer[] not null,
   constraint rag_chunk_pkey primary key (file_id, ordinal),
   constraint rag_chunk_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
-  constraint rag_chunk_terms_check check (octet_length(terms) % 4 = 0)
+  constraint rag_chunk_number_key unique (collection_id, number),
+  constraint rag_chunk_number_check check (number >= 0)
 );
 
 -- Store hashes and floats uncompressed, because they do not compress. In long rows, the content moves out of line
 -- instead.
 alter table rag_chunk alter column terms set storage external;
+alter table rag_chunk alter column common_terms set storage external;
+
+-- The inverted index: the live chunks that contain a term, in blocks of `rag_block_size` numbers.
+create table rag_posting (
+  collection_id integer not null,
+  term integer not null,
+  block integer not null,
+  -- 4 bytes for each chunk: its number in the block (2 bytes, big-endian), the occurrences of the term (at most 255), and its
+  -- `rag_length_code`.
+  postings bytea not null,
+  constraint rag_posting_pkey primary key (collection_id, term, block),
+  constraint rag_posting_collection_id_fkey foreign key (collection_id) references rag_collection (id) on delete cascade,
+  constraint rag_posting_postings_check check (octet_length(postings) > 0 and octet_length(postings) % 4 = 0)
+);
+alter table rag_posting alter column postings set storage external;
+alter table rag_posting set (autovacuum_vacuum_scale_factor = 0.05);
 
 -- Vectors of a file's chunks in chunk order, one row per model. They are written once, separately from the chunks.
 -- While a collection moves to another model, a file may have vectors of both.

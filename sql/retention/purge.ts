@@ -55,7 +55,7 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
     label: 'collections',
     table: 'rag_collection',
     referenceColumn: 'owner_id',
-    children: { rag_file: 'collection_id' },
+    children: { rag_file: 'collection_id', rag_posting: 'collection_id' },
     max: 20,
   },
   {
@@ -94,6 +94,7 @@ export const COLLECTION_DEPENDENTS: readonly DependentRows[] = [
     children: { rag_chunk: 'file_id' },
     max: 200,
   },
+  { label: 'postings', table: 'rag_posting', referenceColumn: 'collection_id' },
 ]
 
 const Count = z.object({ count: z.number() })

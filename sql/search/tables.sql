@@ -79,14 +79,17 @@ create function search_has_hyphen(content text) returns boolean language sql imm
 
 -- Returns further spellings of a text's words, which are indexed behind the text. A word that was hyphenated at a line end
 -- may be a compound, so its parts are words as well. Digits in groups, such as those of an IBAN, an ISBN or a phone number,
--- are also one number, together with letters before them.
+-- are also one number, together with letters before them. The parts of an identifier such as readFileSync are words as well.
 create function search_spellings(content text) returns text language sql immutable parallel safe
   return case when search_has_hyphen(content) then coalesce((
     select string_agg('  ' || search_text(divided[1] || ' ' || divided[2]), '')
     from regexp_matches(content, '([^\x01-@\[-`\x7b-\x7f]+)[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f]+)', 'g') divided), '') else '' end
   || case when content ~ '[0-9][-. /()]{1,2}[0-9]+[-. /()]{1,2}[0-9]' then coalesce((
     select string_agg('  ' || search_text(regexp_replace(grouped[1], '[^A-Za-z0-9]', '', 'g')), '')
-    from regexp_matches(content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])', 'g') grouped), '') else '' end;
+    from regexp_matches(content, '((?:[A-Z]{2})?[0-9]+(?:[-. /()]{1,2}[0-9]+){2,9})(?![0-9])', 'g') grouped), '') else '' end
+  || case when content ~ '[a-z][A-Z]|[A-Z]{2}[a-z]' then coalesce((
+    select string_agg('  ' || search_text(regexp_replace(regexp_replace(identifier[1], '([a-z0-9])([A-Z])', '\1 \2', 'g'), '([A-Z])([A-Z][a-z])', '\1 \2', 'g')), '')
+    from regexp_matches(content, '[A-Za-z0-9]*(?:[a-z][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*', 'g') identifier), '') else '' end;
 
 -- Joins words that were hyphenated at line ends. A second part that starts with a capital is a word of its own.
 create function search_joined(content text) returns text language sql immutable parallel safe
@@ -94,12 +97,16 @@ create function search_joined(content text) returns text language sql immutable 
     then regexp_replace(content, '([^\x01-@\[-`\x7b-\x7f])[-\u00ad\u2010]\n\s*([^\x01-`\x7b-\x7f])', '\1\2', 'g')
     else content end;
 
+-- Returns the words of a text and their further spellings, in order. A text of a document or a collection is found by these.
+create function search_index_words(content text) returns text[] language sql immutable parallel safe
+  return string_to_array(search_text(search_joined(content)) || search_spellings(content), ' ');
+
 -- Returns the search vector of a text of at most 16,000 characters: its words with their positions. A vector holds 16,383
 -- positions, and less than 1 MiB. Words of more than 100 characters are cut.
 create function search_vector(content text) returns tsvector language sql immutable parallel safe
   return coalesce((
     select string_agg(left(word, 100) || ':' || n, ' ')
-    from unnest(string_to_array(search_text(search_joined(content)) || search_spellings(content), ' ')) with ordinality given (word, n)
+    from unnest(search_index_words(content)) with ordinality given (word, n)
     where word <> '' and n <= 16383), '')::tsvector;
 
 -- Returns a prefix for the words of an owner in indexes. A null owner stands for texts without one.

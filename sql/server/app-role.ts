@@ -64,7 +64,7 @@ begin
   execute format('revoke insert, update, delete on migration, migration_functions, graphile_worker.migrations from %I', app);
   -- For VACUUM after an update of an index. Servers before 17 leave that to autovacuum.
   if current_setting('server_version_num')::int >= 170000 then
-    execute format('grant maintain on rag_file, rag_chunk, rag_vector to %I', app);
+    execute format('grant maintain on rag_file, rag_chunk, rag_posting, rag_vector to %I', app);
   end if;
   for called in select oid from pg_proc
     where pronamespace = 'public'::regnamespace and prosecdef and pg_has_role(proowner, 'usage')

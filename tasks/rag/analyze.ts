@@ -1,13 +1,12 @@
 import type { NewChunk } from '../../sql/rag/collections.ts'
-import { type Chunk, type Format, splitIntoChunks } from './chunks.ts'
+import { type Format, splitIntoChunks } from './chunks.ts'
 import { decodeText } from './read.ts'
-import { hashTerm, tokenize } from './words.ts'
 
 /**
  * Increase the version whenever the analysis of the same bytes changes. The next run then reanalyzes files of older
  * versions.
  */
-export const ANALYSIS_VERSION = 5
+export const ANALYSIS_VERSION = 6
 
 /** The chunks of a file, or the reason for having none. */
 export type AnalysisResult = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
@@ -26,7 +25,7 @@ const MAX_LINES = 500_000
 /** Maximum number of characters in all pages of a PDF or document: about 10,000 pages of a book. */
 export const MAX_PAGES_CHARACTERS = 20_000_000
 
-/** Cuts a file into chunks with their terms. Run it only in a child process: it parses untrusted content. */
+/** Cuts a file into chunks. Run it only in a child process: it parses untrusted content. */
 export function analyze(
   bytes: Buffer,
   { format, fileName, isPageList = false }: AnalysisOptions,
@@ -38,7 +37,9 @@ export function analyze(
   if (hasMoreLines(text, MAX_LINES)) return { reason: `more than ${MAX_LINES} lines` }
   const chunks = splitIntoChunks(text, format, starts)
   if (chunks.length > MAX_CHUNKS) return { reason: `more than ${MAX_CHUNKS} chunks` }
-  return { chunks: chunks.map((chunk) => toRow(chunk, format === 'text' ? '' : fileName)) }
+  // Queries also match a chunk by its file name.
+  const context = format === 'text' ? '' : fileName.replace(/\.[^.]*$/, '')
+  return { chunks: chunks.map((chunk) => ({ ...chunk, context })) }
 }
 
 function hasMoreLines(text: string, max: number): boolean {
@@ -55,11 +56,4 @@ function joinPages(pages: readonly string[]): { readonly text: string; readonly 
     return start
   })
   return { text, starts }
-}
-
-function toRow(chunk: Chunk, fileName: string): NewChunk {
-  // Queries also match a chunk by its file name and headings.
-  const context = `${fileName.replace(/\.[^.]*$/, '')} ${chunk.heading ?? ''}\n`
-  const terms = Uint32Array.from(tokenize(context + chunk.content), hashTerm)
-  return { ...chunk, terms: new Uint8Array(terms.buffer) }
 }

@@ -1,6 +1,6 @@
-import type { Postings } from './postings.ts'
+import { findChunkBound, mapLengths, type TermPostings, visitPostings } from './postings.ts'
+import type { Query } from './query.ts'
 import { type Hit, selectTop } from './top.ts'
-import { hashTerm, tokenize } from './words.ts'
 
 /**
  * Ranks chunks by BM25 (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", 3.3) with
@@ -21,28 +21,29 @@ const FEEDBACK_SHARE = 0.7
 const MIN_TERM_CHUNKS = 2
 const MAX_CHUNK_SHARE = 0.3
 
-/** A query as hashes of terms. The terms of a phrase (text in quotation marks) must occur in sequence. */
-export interface Query {
-  readonly terms: readonly number[]
-  readonly phrases: readonly (readonly number[])[]
+/** A collection as its index shows it. */
+export interface IndexedTerms {
+  readonly chunkCount: number
+  /** The mean number of terms in a chunk. */
+  readonly averageLength: number
+  /** Returns the postings of terms; none for a term that no chunk contains. */
+  readPostings(terms: readonly number[]): Promise<ReadonlyMap<number, TermPostings>>
+  /** Returns the terms of chunks. */
+  readChunkTerms(chunks: readonly number[]): Promise<readonly ChunkTerm[]>
+  /** Returns those of the chunks that contain one of the sequences of each phrase. */
+  findPhrases(chunks: readonly number[], phrases: Query['phrases']): Promise<readonly number[]>
 }
 
-// Limited because each phrase is searched in many chunks: 500 phrases over 10,000 chunks would block all searches for 7
-// s.
-const MAX_PHRASES = 8
-
-/** Parses a query; `"…"` is a phrase. Ignores phrases of one term and all after the first 8. */
-export function parseQuery(text: string): Query {
-  const phrases = [...text.matchAll(/["“„]([^"“”„]+)["”“]/gu)].map(([, words]) =>
-    tokenize(words!).map(hashTerm),
-  )
-  return {
-    terms: tokenize(text).map(hashTerm),
-    phrases: phrases.filter(({ length }) => length > 1).slice(0, MAX_PHRASES),
-  }
+/** A term of some chunks. */
+export interface ChunkTerm {
+  readonly term: number
+  /** The number of all chunks that contain the term. */
+  readonly chunkCount: number
+  /** The chunks, each as often as the term occurs in it. */
+  readonly chunks: readonly number[]
 }
 
-/** The weights of a query's terms, by term number. */
+/** The weights of terms. */
 type Weights = ReadonlyMap<number, number>
 
 /**
@@ -51,134 +52,153 @@ type Weights = ReadonlyMap<number, number>
  *
  * @param allowed 1 for each chunk that may be returned; null allows all.
  */
-export function searchTerms(
-  postings: Postings,
+export async function searchTerms(
+  index: IndexedTerms,
   query: Query,
   max: number,
   allowed: Uint8Array | null,
-): Hit[] {
-  const queryWeights = computeWeights(postings, query)
+): Promise<Hit[]> {
+  const postings = new Map(await index.readPostings([...query.terms.keys()]))
+  const queryWeights = normalizeWeights([...query.terms].filter(([term]) => postings.has(term)))
   if (queryWeights.size === 0) return []
-  const eligible = filterByPhrases(postings, query.phrases, allowed)
-  const feedbackHits = selectTop(scoreChunks(postings, queryWeights, eligible), FEEDBACK_CHUNK_COUNT)
+  const eligible = await filterByPhrases(index, postings, query, allowed)
+  const feedbackHits = selectTop(scoreChunks(index, postings, queryWeights, eligible), FEEDBACK_CHUNK_COUNT)
   if (feedbackHits.length === 0) return []
-  const weights = expandQuery(postings, queryWeights, feedbackHits)
-  const bound = computeUpperBound(postings, weights)
-  return selectTop(scoreChunks(postings, weights, eligible), max).map(({ chunk, score }) => ({
+  const weights = await expandQuery(index, queryWeights, feedbackHits)
+  const unread = [...weights.keys()].filter((term) => !postings.has(term))
+  for (const [term, found] of await index.readPostings(unread)) postings.set(term, found)
+  const bound = computeUpperBound(index, postings, weights)
+  return selectTop(scoreChunks(index, postings, weights, eligible), max).map(({ chunk, score }) => ({
     chunk,
     score: score / bound,
   }))
 }
 
-function computeWeights(postings: Postings, { terms }: Query): Weights {
-  const weights = new Map<number, number>()
-  for (const hash of terms) {
-    const term = postings.numberOf(hash)
-    if (term !== undefined) weights.set(term, (weights.get(term) ?? 0) + 1)
-  }
-  return normalizeWeights(weights)
+function normalizeWeights(weights: readonly (readonly [number, number])[]): Weights {
+  const sum = weights.reduce((total, [, weight]) => total + weight, 0)
+  return new Map(weights.map(([term, weight]) => [term, weight / sum]))
 }
 
-function normalizeWeights(weights: Weights): Weights {
-  let sum = 0
-  for (const weight of weights.values()) sum += weight
-  return new Map([...weights].map(([term, weight]) => [term, weight / sum]))
-}
+const computeIdf = ({ chunkCount }: IndexedTerms, frequency: number): number =>
+  Math.log(1 + (chunkCount - frequency + 0.5) / (frequency + 0.5))
 
-function computeIdf(postings: Postings, term: number): number {
-  const frequency = postings.countChunks(term)
-  return Math.log(1 + (postings.size - frequency + 0.5) / (frequency + 0.5))
-}
+/** Returns the part of the saturation that depends on the length of a chunk. */
+const computeLengthFactor = ({ averageLength }: IndexedTerms, length: number): number =>
+  K1 * (1 - B + (B * length) / averageLength)
 
-function computeSaturation(postings: Postings, count: number, chunk: number): number {
-  const length = postings.length(chunk) / postings.averageLength
-  return (count * (K1 + 1)) / (count + K1 * (1 - B + B * length))
-}
+const computeSaturation = (count: number, lengthFactor: number): number =>
+  (count * (K1 + 1)) / (count + lengthFactor)
 
-function scoreChunks(postings: Postings, weights: Weights, allowed: Uint8Array | null): Float64Array {
-  const { chunkOffsets, chunks, counts } = postings
-  const scores = new Float64Array(postings.size)
+function scoreChunks(
+  index: IndexedTerms,
+  postings: ReadonlyMap<number, TermPostings>,
+  weights: Weights,
+  allowed: Uint8Array | null,
+): Float64Array {
+  const scores = new Float64Array(findChunkBound(postings.values()))
+  const lengthFactors = mapLengths((length) => computeLengthFactor(index, length))
   for (const [term, weight] of weights) {
-    const idf = computeIdf(postings, term) * weight
-    for (let at = chunkOffsets[term]!; at < chunkOffsets[term + 1]!; at++)
-      scores[chunks[at]!]! += idf * computeSaturation(postings, counts[at]!, chunks[at]!)
+    const found = postings.get(term)
+    if (found === undefined) continue
+    const idf = computeIdf(index, found.chunkCount) * weight
+    visitPostings(found, (chunk, count, lengthCode) => {
+      scores[chunk]! += idf * computeSaturation(count, lengthFactors[lengthCode]!)
+    })
   }
-  if (allowed !== null) for (let chunk = 0; chunk < scores.length; chunk++) scores[chunk]! *= allowed[chunk]!
+  if (allowed !== null)
+    for (let chunk = 0; chunk < scores.length; chunk++) if (allowed[chunk] !== 1) scores[chunk] = 0
   return scores
 }
 
 /** Returns the limit of a chunk's score as the occurrences of every term grow to infinity. */
-function computeUpperBound(postings: Postings, weights: Weights): number {
+function computeUpperBound(
+  index: IndexedTerms,
+  postings: ReadonlyMap<number, TermPostings>,
+  weights: Weights,
+): number {
   let bound = 0
-  for (const [term, weight] of weights) bound += computeIdf(postings, term) * weight * (K1 + 1)
+  for (const [term, weight] of weights)
+    bound += computeIdf(index, postings.get(term)?.chunkCount ?? 0) * weight * (K1 + 1)
   return bound
 }
 
-function expandQuery(postings: Postings, queryWeights: Weights, feedbackHits: readonly Hit[]): Weights {
+async function expandQuery(
+  index: IndexedTerms,
+  queryWeights: Weights,
+  feedbackHits: readonly Hit[],
+): Promise<Weights> {
+  const found = await index.readChunkTerms(feedbackHits.map(({ chunk }) => chunk))
+  const lengths = countOccurrences(found.flatMap(({ chunks }) => chunks))
   const totalScore = feedbackHits.reduce((sum, { score }) => sum + score, 0)
-  const candidates = new Map<number, number>()
-  for (const { chunk, score } of feedbackHits) {
-    for (const [term, count] of countTerms(postings, chunk)) {
-      const weight =
-        (score / totalScore) * computeIdf(postings, term) * computeSaturation(postings, count, chunk)
-      candidates.set(term, (candidates.get(term) ?? 0) + weight)
-    }
-  }
-  const max = postings.size * MAX_CHUNK_SHARE
-  const isUseful = (term: number): boolean => {
-    const frequency = postings.countChunks(term)
-    return queryWeights.has(term) || (frequency >= MIN_TERM_CHUNKS && frequency <= max)
-  }
-  const heaviest = [...candidates]
-    .filter(([term]) => isUseful(term))
-    .sort((a, b) => b[1] - a[1] || a[0] - b[0])
-    .slice(0, FEEDBACK_TERM_COUNT)
+  const shares = new Map(feedbackHits.map(({ chunk, score }) => [chunk, score / totalScore]))
+  const candidates = found
+    .filter(
+      ({ term, chunkCount }) =>
+        queryWeights.has(term) ||
+        (chunkCount >= MIN_TERM_CHUNKS && chunkCount <= index.chunkCount * MAX_CHUNK_SHARE),
+    )
+    .map(({ term, chunkCount, chunks }) => {
+      let weight = 0
+      for (const [chunk, count] of countOccurrences(chunks)) {
+        const saturation = computeSaturation(count, computeLengthFactor(index, lengths.get(chunk)!))
+        weight += shares.get(chunk)! * computeIdf(index, chunkCount) * saturation
+      }
+      return [term, weight] as const
+    })
+  const heaviest = candidates.sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, FEEDBACK_TERM_COUNT)
   const weights = new Map([...queryWeights].map(([term, weight]) => [term, weight * (1 - FEEDBACK_SHARE)]))
-  for (const [term, weight] of normalizeWeights(new Map(heaviest)))
+  for (const [term, weight] of normalizeWeights(heaviest))
     weights.set(term, (weights.get(term) ?? 0) + weight * FEEDBACK_SHARE)
   return weights
 }
 
-function countTerms({ termOffsets, terms }: Postings, chunk: number): ReadonlyMap<number, number> {
+function countOccurrences(values: readonly number[]): Map<number, number> {
   const counts = new Map<number, number>()
-  for (let at = termOffsets[chunk]!; at < termOffsets[chunk + 1]!; at++) {
-    const term = terms[at]!
-    counts.set(term, (counts.get(term) ?? 0) + 1)
-  }
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
   return counts
 }
 
 /** Returns the allowed chunks that contain all phrases, or all allowed chunks if none contains them all. */
-function filterByPhrases(
-  postings: Postings,
-  phrases: Query['phrases'],
+async function filterByPhrases(
+  index: IndexedTerms,
+  postings: ReadonlyMap<number, TermPostings>,
+  { phrases }: Query,
   allowed: Uint8Array | null,
-): Uint8Array | null {
-  if (phrases.length === 0) return allowed
-  const sequences = phrases.map((phrase) => phrase.map((hash) => postings.numberOf(hash)))
-  if (sequences.some((sequence) => sequence.includes(undefined))) return allowed
-  const matching = new Uint8Array(postings.size)
-  let found = false
-  const [rarest] = (sequences.flat() as number[]).sort(
-    (a, b) => postings.countChunks(a) - postings.countChunks(b),
+): Promise<Uint8Array | null> {
+  const possible = phrases.map((sequences) =>
+    sequences.filter((terms) => terms.every((term) => postings.has(term))),
   )
-  for (let at = postings.chunkOffsets[rarest!]!; at < postings.chunkOffsets[rarest! + 1]!; at++) {
-    const chunk = postings.chunks[at]!
-    if (allowed !== null && allowed[chunk] === 0) continue
-    if (!sequences.every((sequence) => containsSequence(postings, chunk, sequence as number[]))) continue
-    matching[chunk] = 1
-    found = true
-  }
-  return found ? matching : allowed
+  if (phrases.length === 0 || possible.some(({ length }) => length === 0)) return allowed
+  const candidates = findCandidates(postings, possible, allowed)
+  const found = candidates.length === 0 ? [] : await index.findPhrases(candidates, possible)
+  if (found.length === 0) return allowed
+  const eligible = new Uint8Array(Math.max(...found) + 1)
+  for (const chunk of found) eligible[chunk] = 1
+  return eligible
 }
 
-function containsSequence(
-  { termOffsets, terms }: Postings,
-  chunk: number,
-  sequence: readonly number[],
-): boolean {
-  const end = termOffsets[chunk + 1]! - sequence.length
-  for (let at = termOffsets[chunk]!; at <= end; at++)
-    if (terms[at] === sequence[0] && sequence.every((term, i) => terms[at + i] === term)) return true
-  return false
+/** Returns the allowed chunks that contain all terms of a sequence of each phrase, in any order. */
+function findCandidates(
+  postings: ReadonlyMap<number, TermPostings>,
+  phrases: Query['phrases'],
+  allowed: Uint8Array | null,
+): number[] {
+  const bound = findChunkBound(postings.values())
+  let candidates: Uint8Array | null = allowed
+  for (const sequences of phrases) {
+    const ofPhrase = new Uint8Array(bound)
+    for (const terms of sequences) {
+      let ofSequence: Uint8Array | null = candidates
+      for (const term of new Set(terms)) {
+        const ofTerm = new Uint8Array(bound)
+        visitPostings(postings.get(term)!, (chunk) => {
+          if (ofSequence === null || ofSequence[chunk] === 1) ofTerm[chunk] = 1
+        })
+        ofSequence = ofTerm
+      }
+      for (let chunk = 0; chunk < bound; chunk++) ofPhrase[chunk]! |= ofSequence![chunk]!
+    }
+    candidates = ofPhrase
+  }
+  return [...candidates!.keys()].filter((chunk) => candidates![chunk] === 1)
 }

@@ -6,6 +6,7 @@ import {
   type KnownFile,
   listKnownFiles,
   type NewFile,
+  openFreeNumbers,
   swapBuild,
   VACUUM_STATEMENTS,
 } from '../../sql/rag/collections.ts'
@@ -17,7 +18,7 @@ import type { SkippedSource } from './walk.ts'
 
 /** Builds a collection. A run stores new rows next to the live ones, then replaces the live ones in one swap. */
 
-/** Limits memory, because searches hold collections in memory: half a million chunks take about a gigabyte. */
+/** Limits the time of a swap and of a search. */
 const MAX_CHUNKS = 500_000
 // Batch size: large enough to amortize a transaction, small enough to hold in memory.
 const CHUNKS_PER_WRITE = 500
@@ -40,6 +41,8 @@ export class Build {
   readonly #startedAt: number
   /** Files that an earlier attempt stored and this one has not processed yet, by source. */
   readonly #leftover: Map<string, KnownFile>
+  /** Numbers for new chunks. */
+  readonly #numbers: Iterator<number, never>
   readonly #skipped: SkippedSource[] = []
   #pending: NewFile[] = []
   #pendingChunks = 0
@@ -51,13 +54,14 @@ export class Build {
     ctx: TaskContext,
     collection: IndexedCollection,
     startedAt: number,
-    rows: { known: readonly KnownFile[]; leftover: readonly KnownFile[] },
+    rows: { known: readonly KnownFile[]; leftover: readonly KnownFile[]; numbers: Iterator<number, never> },
   ) {
     this.#ctx = ctx
     this.#collection = collection
     this.#startedAt = startedAt
     this.liveFiles = indexBySource(rows.known)
     this.#leftover = indexBySource(rows.leftover)
+    this.#numbers = rows.numbers
   }
 
   /** Starts a build, or continues the build of an earlier attempt of the job. */
@@ -69,7 +73,8 @@ export class Build {
     await ctx.runFenced((tx) => tx.run(deleteOtherBuilds(collection.id, ctx.job.id)))
     const known = await ctx.db.any(listKnownFiles(collection.id, null))
     const leftover = await ctx.db.any(listKnownFiles(collection.id, ctx.job.id))
-    return new Build(ctx, collection, startedAt, { known, leftover })
+    const numbers = await openFreeNumbers(ctx.db, collection.id)
+    return new Build(ctx, collection, startedAt, { known, leftover, numbers })
   }
 
   /** True if the build has files to swap in. */
@@ -128,8 +133,8 @@ export class Build {
     const model = await embedBuild(ctx, swap)
     ctx.reportProgress('Swapping the index', this.presentSources.size, this.presentSources.size)
     ctx.signal.throwIfAborted()
-    const [swapped] = await ctx.runFenced((tx) => tx.any(swapBuild({ ...swap, request, model })))
-    if (swapped === undefined) throw fail('rag.deleted')
+    const swapped = await ctx.runFenced((tx) => swapBuild(tx, { ...swap, request, model }))
+    if (swapped === null) throw fail('rag.deleted')
     await reclaimSpace(ctx, this.#added + goneFiles.length)
     return {
       collection_name: this.#collection.name,
@@ -166,7 +171,8 @@ export class Build {
     this.#pending = []
     this.#pendingChunks = 0
     const ctx = this.#ctx
-    if (batch.length > 0) await ctx.runFenced((tx) => addFiles(tx, this.#collection.id, ctx.job.id, batch))
+    if (batch.length > 0)
+      await ctx.runFenced((tx) => addFiles(tx, this.#collection.id, ctx.job.id, batch, this.#numbers))
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { floatsOf } from '../../sql/rag/collections.ts'
+import { floatsOf } from '../../sql/rag/vectors.ts'
 import { defineTask, loadLazily, type PoolName } from '../task.ts'
 import type { QueryVector } from './searcher.ts'
 import type { RagSettings } from './settings.ts'

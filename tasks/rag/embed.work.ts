@@ -5,7 +5,7 @@ import {
   listChunkTexts,
   type Neighbour,
   type NewVectors,
-} from '../../sql/rag/collections.ts'
+} from '../../sql/rag/vectors.ts'
 import type { TaskContext } from '../context.ts'
 
 interface EmbedPayload {

@@ -5,8 +5,8 @@ import type { SearchAnswer, SearchQuestion, SearchThreadData, SlowSearch } from 
 import type { CollectionRequest, Search, SearchHit } from './searcher.ts'
 
 /**
- * Searches collections on a separate thread that holds them in memory. Scoring 10,000 chunks takes a millisecond there.
- * A job would take seven milliseconds and leave a row behind.
+ * Searches collections on a separate thread. Scoring 10,000 chunks takes a millisecond there. A job would take seven
+ * milliseconds and leave a row behind.
  */
 export interface Retrieval {
   /** Returns the embedding model of a collection; null without vectors. @throws fail('rag.missing'). */

@@ -7,7 +7,7 @@ import { logSlowStatements, runWithOrigin } from '../platform/telemetry/tracing.
 import { type CollectionRequest, createSearcher, type Search, type SearchHit } from './searcher.ts'
 
 /**
- * Code of the search thread. A separate thread loads and holds the collections, because loading would block other event
+ * Code of the search thread. A separate thread scores chunks and loads vectors, because both would block other event
  * loops.
  */
 
@@ -39,7 +39,7 @@ export interface SlowSearch extends SlowStatement {
 const { url, applicationName, validateRows, pooled, readTimeoutMs, writeTimeoutMs, slowQueryMs } =
   workerData as SearchThreadData
 const slowStatements = logSlowStatements(slowQueryMs, (data) => parentPort!.postMessage(data as SlowSearch))
-// One connection suffices, because collections are rarely loaded. It closes when idle.
+// One connection suffices, because vectors are rarely loaded. It closes when idle.
 const db = createDatabase({
   url,
   applicationName,

@@ -1,26 +1,27 @@
+import { z } from 'zod'
 import type { Database } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import {
-  CollectionVersion,
-  formatVector,
-  type LiveFile,
-  listLiveFiles,
-  loadFiles,
-} from '../../sql/rag/collections.ts'
-import {
   readChunks,
+  readChunkTerms,
   readCollectionState,
+  readFilteredChunks,
   readNeighbours,
+  readPhraseChunks,
+  readPostings,
   toViewerValues,
   type Viewer,
 } from '../../sql/rag/reads.ts'
+import { formatVector } from '../../sql/rag/vectors.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
-import { parseQuery, searchTerms } from './bm25.ts'
+import { type IndexedTerms, searchTerms } from './bm25.ts'
 import { type FusedHit, fuseRanks } from './fuse.ts'
-import { buildCollection, filterChunks, type LoadedCollection, metadataOf } from './loaded.ts'
+import { parsePostings } from './postings.ts'
+import { buildQuery, splitQuery } from './query.ts'
 import type { Hit } from './top.ts'
+import { VectorCache } from './vector-cache.ts'
 
-/** Searches collections in memory. When a collection has a new version, loads only the changes. */
+/** Searches collections by the index in the database. Holds only vectors in memory, without pgvector. */
 
 export interface Search {
   readonly collection: string
@@ -65,211 +66,161 @@ export interface Searcher {
 
 // Number of candidates from each ranking. Chunks with a lower rank would hardly reach the first 50 results.
 const MAX_CANDIDATES = 200
-// Limit for all collections in memory; above it, the least recently used ones are evicted.
 const MAX_CACHE_BYTES = 2 ** 30
-const CHUNKS_PER_READ = 10_000
 const MAX_TRIES = 5
 
+const TextTerms = z.object({ terms: z.array(z.int()), common_terms: z.array(z.int()) })
+
+/** Schema of `readCollectionState`. */
+const CollectionState = z.object({
+  id: z.int(),
+  version: z.int(),
+  model: z.string().nullable(),
+  dimensions: z.int().nullable(),
+  has_neighbours: z.boolean(),
+  chunk_count: z.int(),
+  term_count: z.int(),
+  texts: z.array(z.array(TextTerms)),
+})
+type CollectionState = z.output<typeof CollectionState>
+
 export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACHE_BYTES): Searcher {
-  const cache = new Map<number, LoadedCollection>()
-  const loading = new Map<number, Promise<LoadedCollection>>()
+  const vectors = new VectorCache(db, maxBytes)
 
-  const readVersion = async ({ collection, viewer }: CollectionRequest): Promise<CollectionVersion> => {
-    const text = await reader.text(readCollectionState, [collection, ...toViewerValues(viewer)])
+  const readState = async (
+    { collection, viewer }: CollectionRequest,
+    texts: readonly string[],
+  ): Promise<CollectionState> => {
+    const text = await reader.text(readCollectionState, [collection, ...toViewerValues(viewer), texts])
     if (text === null) throw fail('rag.missing')
-    return CollectionVersion.parse(JSON.parse(text))
-  }
-
-  const startLoad = (id: number): Promise<LoadedCollection> => {
-    const promise = loadCollection(db, id, cache.get(id)?.files)
-      .then((loaded) => {
-        cache.delete(id)
-        cache.set(id, loaded)
-        evictCollections(cache, maxBytes)
-        return loaded
-      })
-      .finally(() => loading.delete(id))
-    loading.set(id, promise)
-    return promise
-  }
-
-  const getCurrent = async ({ id, version }: CollectionVersion): Promise<LoadedCollection> => {
-    const known = cache.get(id)
-    if (known !== undefined && known.state.version >= version) {
-      // Moves the collection to the end of the eviction order.
-      cache.delete(id)
-      cache.set(id, known)
-      return known
-    }
-    // A load in progress may have started before this version; a load that starts later includes it.
-    const loaded = await loading.get(id)
-    return loaded !== undefined && loaded.state.version >= version
-      ? loaded
-      : (loading.get(id) ?? startLoad(id))
+    return CollectionState.parse(JSON.parse(text))
   }
 
   return {
-    modelOf: async (asked) => (await readVersion(asked)).model,
+    modelOf: async (asked) => (await readState(asked, [])).model,
     search: async (search) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const loaded = await getCurrent(await readVersion(search))
-        const best = await rankChunks(reader, loaded, search)
-        const hits = best && (await readHits(reader, loaded, best))
-        // Null means that a concurrent swap removed the texts of this version: search the new one.
-        if (hits !== null) return hits
+        const state = await readState(search, splitQuery(search.query))
+        const best = await rankChunks(reader, vectors, state, search)
+        const hits = best && (await readHits(reader, state, best))
+        // A concurrent swap may have changed the index between two reads. Then search the new version.
+        if (hits !== null && (hits.length > 0 || (await readState(search, [])).version === state.version))
+          return hits
       }
       throw fail('rag.busy')
     },
   }
 }
 
-function evictCollections(cache: Map<number, LoadedCollection>, maxBytes: number): void {
-  let bytes = 0
-  for (const loaded of cache.values()) bytes += loaded.bytes
-  for (const [id, loaded] of cache) {
-    if (bytes <= maxBytes || cache.size === 1) return
-    cache.delete(id)
-    bytes -= loaded.bytes
-  }
-}
-
-/** A row for a file. A collection without files has one row whose `file` is null. */
-type ListedFile = LiveFile & { readonly file: number; readonly chunk_count: number }
-
-/**
- * Loads a consistent state of a collection. If a concurrent swap removes listed files, reads the list again and loads
- * only the new files.
- */
-async function loadCollection(
-  db: Database,
-  id: number,
-  known: LoadedCollection['files'] | undefined,
-): Promise<LoadedCollection> {
-  const files = new Map(known)
-  const isLoaded = ({ file, model, embedded }: ListedFile): boolean =>
-    files.get(file)?.model === (embedded ? model : null)
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const live = await db.any(listLiveFiles(id))
-    const [state] = live
-    if (state === undefined) throw fail('rag.missing')
-    // Do not load vectors that pgvector has indexed, because pgvector searches them.
-    const model = state.has_neighbours ? null : state.model
-    const listed = live.filter((row): row is ListedFile => row.file !== null)
-    for (const ids of groupIntoBatches(listed.filter((row) => !isLoaded(row))))
-      for (const file of await db.any(loadFiles(ids, model))) files.set(file.id, file)
-    if (listed.every(isLoaded))
-      return buildCollection(
-        state,
-        listed.map(({ file }) => files.get(file)!),
-      )
-  }
-  throw fail('rag.busy')
-}
-
-function* groupIntoBatches(listed: readonly ListedFile[]): Generator<number[]> {
-  let [batch, chunks]: [number[], number] = [[], 0]
-  for (const { file, chunk_count } of listed) {
-    batch.push(file)
-    chunks += chunk_count
-    if (chunks < CHUNKS_PER_READ) continue
-    yield batch
-    ;[batch, chunks] = [[], 0]
-  }
-  if (batch.length > 0) yield batch
-}
+const createIndexedTerms = (
+  reader: Reader,
+  { id, chunk_count, term_count }: CollectionState,
+): IndexedTerms => ({
+  chunkCount: chunk_count,
+  averageLength: Math.max(1, term_count / Math.max(1, chunk_count)),
+  readPostings: async (terms) =>
+    parsePostings(terms.length === 0 ? [] : await reader.texts(readPostings, [id, terms])),
+  async readChunkTerms(chunks) {
+    const rows = await reader.texts(readChunkTerms, [id, chunks])
+    return rows.map((row) => {
+      const [term, chunkCount, found] = JSON.parse(row) as [number, number | null, number[]]
+      return { term, chunkCount: chunkCount ?? 0, chunks: found }
+    })
+  },
+  async findPhrases(chunks, phrases) {
+    const sequences = phrases.map((phrase) => phrase.map((terms) => `,${terms.join(',')},`))
+    return (await reader.texts(readPhraseChunks, [id, chunks, JSON.stringify(sequences)])).map(Number)
+  },
+})
 
 /** Returns the best of the chunks that the filter allows. Null if the collection has changed. */
 async function rankChunks(
   reader: Reader,
-  loaded: LoadedCollection,
-  { query, topK, filter, vector }: Search,
+  cache: VectorCache,
+  state: CollectionState,
+  { topK, filter, vector }: Search,
 ): Promise<readonly FusedHit[] | null> {
-  const { model, dimensions, has_neighbours } = loaded.state
-  const allowed = filterChunks(loaded, filter)
-  const usableVector =
+  const { id, version, model, dimensions } = state
+  const allowed = await readAllowed(reader, id, filter)
+  const usable =
     vector !== null && vector.model === model && vector.floats.length === dimensions ? vector : null
-  const lexical = searchTerms(
-    loaded.postings,
-    parseQuery(query),
-    usableVector === null ? topK : MAX_CANDIDATES,
-    allowed,
-  )
-  if (usableVector === null) return fuseRanks(lexical, null, topK)
-  if (!has_neighbours)
-    return fuseRanks(
-      lexical,
-      loaded.vectors?.findNearest(usableVector.floats, MAX_CANDIDATES, allowed) ?? null,
-      topK,
-    )
-  const nearest = await findNeighbours(reader, loaded, usableVector, allowed)
-  return nearest && fuseRanks(lexical, nearest, topK)
+  const max = usable === null ? topK : MAX_CANDIDATES
+  const lexical = await searchTerms(createIndexedTerms(reader, state), buildQuery(state.texts), max, allowed)
+  if (usable === null) return fuseRanks(lexical, null, topK)
+  if (state.has_neighbours) return fuseRanks(lexical, await readNearest(reader, id, usable, allowed), topK)
+  const loaded = await cache.get(id, version)
+  if (loaded.version !== version) return null
+  return fuseRanks(lexical, loaded.vectors?.findNearest(usable.floats, max, allowed) ?? null, topK)
 }
 
-/**
- * Finds the nearest chunks with pgvector: by its index, or by an exact search if there is a filter. Null if one of the
- * chunks is not in the loaded version.
- */
-async function findNeighbours(
+// The keys of `rag_file_metadata`.
+const FILE_KEYS = new Set(['source', 'document_id', 'file_name', 'extension', 'format'])
+
+/** Returns 1 for each chunk whose metadata has these values; null without a filter. */
+async function readAllowed(
   reader: Reader,
-  { state: { id }, positions, firstChunks }: LoadedCollection,
+  collection: number,
+  filter: Search['filter'],
+): Promise<Uint8Array | null> {
+  const conditions = Object.entries(filter ?? {})
+  if (conditions.length === 0) return null
+  const { file = [], chunk = [] } = Object.groupBy(conditions, ([key]) =>
+    FILE_KEYS.has(key) ? 'file' : 'chunk',
+  )
+  const toJson = (entries: typeof conditions): string => JSON.stringify(Object.fromEntries(entries))
+  const text = await reader.text(readFilteredChunks, [collection, toJson(file), toJson(chunk)])
+  const numbers = Buffer.from(text!, 'base64')
+  const allowed: number[] = []
+  for (let at = 0; at < numbers.length; at += 4) allowed.push(numbers.readUInt32BE(at))
+  const flags = new Uint8Array(allowed.reduce((bound, chunk) => Math.max(bound, chunk + 1), 0))
+  for (const number of allowed) flags[number] = 1
+  return flags
+}
+
+/** Finds the nearest chunks with pgvector: by its index, or by an exact search if there is a filter. */
+async function readNearest(
+  reader: Reader,
+  collection: number,
   { model, floats }: QueryVector,
   allowed: Uint8Array | null,
-): Promise<readonly Hit[] | null> {
-  const candidates = allowed === null ? null : positions.filter((_, chunk) => allowed[chunk] === 1)
+): Promise<readonly Hit[]> {
+  const numbers = allowed && [...allowed.keys()].filter((chunk) => allowed[chunk] === 1)
+  const vector = formatVector(floats)
   const texts = await reader.texts(readNeighbours, [
-    id,
+    collection,
     model,
     floats.length,
-    formatVector(floats),
+    vector,
     MAX_CANDIDATES,
-    candidates === null ? null : candidates.map(({ file }) => file.id),
-    candidates === null ? null : candidates.map(({ ordinal }) => ordinal),
+    numbers,
   ])
-  const hits: Hit[] = []
-  for (const text of texts) {
-    const { file, ordinal, score } = JSON.parse(text) as { file: number; ordinal: number; score: number }
-    const first = firstChunks.get(file)
-    if (first === undefined) return null
-    hits.push({ chunk: first + ordinal, score })
-  }
-  return hits
+  return texts.map((text) => JSON.parse(text) as Hit)
 }
 
 interface ChunkText {
-  readonly file: number
-  readonly ordinal: number
+  readonly number: number
   /** Null if the document was deleted. */
   readonly content: string | null
-  readonly start_offset: number
-  readonly end_offset: number
+  readonly metadata: Readonly<Record<string, unknown>>
 }
 
 /** Adds texts and metadata to hits. Omits chunks of deleted documents. Null if the collection has changed. */
 async function readHits(
   reader: Reader,
-  { positions }: LoadedCollection,
+  { id, version }: CollectionState,
   hits: readonly FusedHit[],
 ): Promise<readonly SearchHit[] | null> {
-  const at = hits.map(({ chunk }) => positions[chunk]!)
   const texts =
-    at.length === 0
-      ? []
-      : await reader.texts(readChunks, [at.map(({ file }) => file.id), at.map(({ ordinal }) => ordinal)])
-  const rows = new Map(
-    texts.map((text) => {
-      const row = JSON.parse(text) as ChunkText
-      return [`${row.file}/${row.ordinal}`, row]
-    }),
-  )
+    hits.length === 0 ? [] : await reader.texts(readChunks, [id, version, hits.map(({ chunk }) => chunk)])
+  const rows = new Map(texts.map((text) => JSON.parse(text) as ChunkText).map((row) => [row.number, row]))
   if (rows.size < hits.length) return null
   return hits
-    .flatMap(({ score, lexical, vector }, i) => {
-      const { content, start_offset, end_offset } = rows.get(`${at[i]!.file.id}/${at[i]!.ordinal}`)!
+    .flatMap(({ chunk, score, lexical, vector }) => {
+      const { content, metadata } = rows.get(chunk)!
       if (content === null) return []
       const signals = [...(lexical === null ? [] : ['lexical']), ...(vector === null ? [] : ['vector'])]
-      const found = { start_offset, end_offset, signals, lexical_rank: lexical, vector_rank: vector }
-      const metadata = { ...metadataOf(at[i]!), ...found }
-      return [{ content, metadata, score: Math.round(score * 1e6) / 1e6 }]
+      const found = { signals, lexical_rank: lexical, vector_rank: vector }
+      return [{ content, metadata: { ...metadata, ...found }, score: Math.round(score * 1e6) / 1e6 }]
     })
     .map((hit, i) => ({ ...hit, rank: i + 1 }))
 }

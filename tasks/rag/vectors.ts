@@ -49,7 +49,7 @@ export class Vectors {
       products(0, chunks.length, this.rowBytes, rows, rows + this.rowBytes)
       const scores = new Float32Array(memory.buffer, rows + this.rowBytes, chunks.length)
       if (allowed !== null)
-        for (const [row, chunk] of chunks.entries()) if (allowed[chunk] === 0) scores[row] = Number.NaN
+        for (const [row, chunk] of chunks.entries()) if (allowed[chunk] !== 1) scores[row] = Number.NaN
       return selectTop(scores, max, -2).map(({ chunk: row, score }) => ({ chunk: chunks[row]!, score }))
     })
     return hits.sort((a, b) => b.score - a.score || a.chunk - b.chunk).slice(0, max)

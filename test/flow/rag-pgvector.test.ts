@@ -2,33 +2,33 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
 import { PGlite } from '@electric-sql/pglite'
+import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
+import { unaccent } from '@electric-sql/pglite/contrib/unaccent'
 import { vector } from '@electric-sql/pglite-pgvector'
 import type { Database, Query } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import {
-  addFiles,
-  addNeighbours,
-  addVectors,
-  createNeighbourTable,
-  listKnownFiles,
-  openCollection,
-  swapBuild,
-} from '../../sql/rag/collections.ts'
+import { listKnownFiles, openCollection } from '../../sql/rag/collections.ts'
+import { addNeighbours, addVectors, createNeighbourTable } from '../../sql/rag/vectors.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import { readFunctionAreas } from '../../sql/server/migrations.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
-import { ALL_VIEWER, createFile, toBytes } from '../tasks/rag-parts.ts'
+import { ALL_VIEWER, addToBuild, createFile, swapIn, toBytes } from '../tasks/rag-parts.ts'
 
 /** Tests collections with the pgvector of PGlite, because the embedded server lacks pgvector. */
 
-const pg = await PGlite.create({ extensions: { vector } })
+const pg = await PGlite.create({ extensions: { vector, btree_gin, pg_trgm, unaccent } })
 after(() => pg.close())
-await pg.exec(`create function iso(at timestamptz) returns text language sql immutable as 'select at::text'`)
+const readTables = (area: string): string =>
+  readFileSync(new URL(`../../sql/${area}/tables.sql`, import.meta.url), 'utf8')
+for (const area of ['common', 'search']) await pg.exec(readTables(area))
 // Minimal versions of the tables that collections of documents reference.
 await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
 await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
-await pg.exec(readFileSync(new URL('../../sql/rag/tables.sql', import.meta.url), 'utf8'))
-await pg.exec((await readFunctionAreas()).find(({ name }) => name === 'rag')!.text)
+await pg.exec(readTables('rag'))
+await pg.exec('set check_function_bodies = off')
+for (const { name, text } of await readFunctionAreas())
+  if (name === 'search' || name === 'rag') await pg.exec(text)
 
 // slonik replaces its own placeholders with `$n` only when it sends a query.
 const runQuery = async ({ sql: text, values }: Query<unknown>) =>
@@ -38,6 +38,7 @@ const db = {
   one: async (query: Query<unknown>) => (await runQuery(query)).rows[0],
   maybeOne: async (query: Query<unknown>) => (await runQuery(query)).rows[0] ?? null,
   run: async (query: Query<unknown>) => (await runQuery(query)).affectedRows ?? 0,
+  transaction: <T>(work: (tx: unknown) => Promise<T>): Promise<T> => work(db),
 } as unknown as Database
 const texts: Reader['texts'] = async ({ text }, values) =>
   (await pg.query(text, [...values])).rows.map((row) => String(Object.values(row as object)[0]))
@@ -61,7 +62,7 @@ async function storeCollection(
   const collection = await openCollection(db, name)
   const build = uuidv7()
   const numbers = Array.from({ length: count }, (_, i) => from + i)
-  await addFiles(
+  await addToBuild(
     db,
     collection,
     build,
@@ -82,7 +83,7 @@ async function storeCollection(
     const rows = files.map(({ id, n }) => ({ file: id, ordinal: 0, vector: unitVector(n) }))
     await db.run(addNeighbours('m', DIMENSIONS, rows))
   }
-  await db.one(swapBuild({ collection, build, goneFiles: [], request: {}, model: 'm' }))
+  await swapIn(db, { collection, build, goneFiles: [], request: {}, model: 'm' })
   return collection
 }
 

@@ -99,7 +99,7 @@ function writeFiles(root: string, file: number, version: number): void {
 async function readTableSize(url: string): Promise<number> {
   const [row] = await queryRows(
     url,
-    `select sum(pg_total_relation_size(name::regclass)) as bytes from unnest(array['rag_collection', 'rag_file', 'rag_chunk', 'rag_vector']) name`,
+    `select sum(pg_total_relation_size(name::regclass)) as bytes from unnest(array['rag_collection', 'rag_file', 'rag_chunk', 'rag_posting', 'rag_vector']) name`,
   )
   return Number(row!.bytes) / 2 ** 20
 }

@@ -158,14 +158,15 @@ test('a deleted collection loses its files and their chunks in batches', async (
   const id = row!.id as number
   const files = COLLECTION_DEPENDENTS[0]!
   await query(
-    `insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
-     select $1, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from generate_series(1, $2) n`,
+    `insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, dictionary)
+     select $1, 's' || n, sha256(''), 1, 'text', 1, 1, 'english_stem' from generate_series(1, $2) n`,
     [id, MORE_THAN_A_BATCH],
   )
   await query(
-    `insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
-     select id, n, 'text', 0, 4, 1, 1, '' from (select id from rag_file limit 2) f, generate_series(0, $1) n`,
-    [MORE_THAN_A_BATCH],
+    `insert into rag_chunk (file_id, ordinal, collection_id, number, content, start_offset, end_offset, start_line, end_line, terms,
+       common_terms)
+     select id, n, $2, id * 10000 + n, 'text', 0, 4, 1, 1, '{}', '{}' from (select id from rag_file limit 2) f, generate_series(0, $1) n`,
+    [MORE_THAN_A_BATCH, id],
   )
   for (let n = 1; n > 0; ) {
     const before = await Promise.all(tablesOf(files).map((table) => count(table)))

@@ -9,7 +9,7 @@ import {
   openDocumentCollection,
   type Selection,
 } from '../../sql/rag/documents.ts'
-import { readChunks, readCollectionState, readCollections } from '../../sql/rag/reads.ts'
+import { readChunks, readCollectionKind, readCollections } from '../../sql/rag/reads.ts'
 import { createReader } from '../../sql/reads/reader.ts'
 import { until } from '../until.ts'
 import { newAccount, sharedDatabase } from './shared-database.ts'
@@ -61,12 +61,12 @@ describe('a collection', () => {
     const owner = await addAccount()
     const id = await openCollection('gone', owner)
     await query('update rag_collection set version = 1 where id = $1', [id])
-    assert.ok(await reader.text(readCollectionState, ['gone', true, null]))
+    assert.ok(await reader.text(readCollectionKind, ['gone', true, null]))
     await query('update account set deleted_at = now(), email = null, is_active = false where id = $1', [
       owner,
     ])
     assert.equal(
-      await reader.text(readCollectionState, ['gone', true, null]),
+      await reader.text(readCollectionKind, ['gone', true, null]),
       null,
       'even before its rows are deleted',
     )
@@ -137,7 +137,7 @@ describe('a change of documents', () => {
 
 test('a chunk of a deleted document, or of another owner, has no content', async () => {
   const [owner, other] = [await addAccount(), await addAccount()]
-  const collection = await openCollection('chunks', owner)
+  const collection = (await openCollection('chunks', owner))!
   const documents: number[] = []
   for (const [ownerId, sha256] of [
     [owner, 'a'],
@@ -150,21 +150,22 @@ test('a chunk of a deleted document, or of another owner, has no content', async
   const files: number[] = []
   for (const document of [...documents, 999_999, null]) {
     const [row] = await query(
-      `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, term_count)
-       values ($1, $2, $3::bigint, case when $3::bigint is not null then 't' end, sha256(''), 1, 'text', 1, 1, 0) returning id::int`,
+      `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, dictionary)
+       values ($1, $2, $3::bigint, case when $3::bigint is not null then 't' end, sha256(''), 1, 'text', 1, 1, 'english_stem') returning id::int`,
       [collection, randomUUID(), document],
     )
     files.push(row!.id as number)
   }
   await query(
-    `insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
-     select unnest($1::bigint[]), 0, 'text', 0, 4, 1, 1, ''`,
+    `insert into rag_chunk (file_id, ordinal, collection_id, number, content, start_offset, end_offset, start_line, end_line, terms,
+       common_terms)
+     select id, 0, collection_id, row_number() over (order by id) - 1, 'text', 0, 4, 1, 1, '{}', '{}' from rag_file where id = any($1)`,
     [files],
   )
   const readContents = async (): Promise<unknown[]> => {
-    const texts = await reader.texts(readChunks, [files, files.map(() => 0)])
-    const byFile = new Map(texts.map((text) => [JSON.parse(text).file, JSON.parse(text).content]))
-    return files.map((file) => byFile.get(file))
+    const texts = await reader.texts(readChunks, [collection, 0, [0, 1, 2, 3, 4]])
+    const byNumber = new Map(texts.map((text) => [JSON.parse(text).number, JSON.parse(text).content]))
+    return files.map((_, number) => byNumber.get(number))
   }
   assert.deepEqual(await readContents(), ['text', 'text', null, null, 'text'])
   await db.one(deleteDocuments([documents[1]!], owner, 30))

@@ -3,15 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/connections/driver.ts'
 import {
-  addVectors,
   deleteBuildFiles,
   deleteDeadBuilds,
   deleteOtherBuilds,
-  listChunkTexts,
   listKnownFiles,
-  listLiveFiles,
-  listUnembeddedFiles,
-  loadFiles,
   markCollectionDeleted,
 } from '../../sql/rag/collections.ts'
 import {
@@ -24,12 +19,23 @@ import {
 } from '../../sql/rag/documents.ts'
 import {
   readChunks,
+  readChunkTerms,
   readCollection,
   readCollectionKind,
   readCollectionState,
   readCollections,
   readFiles,
+  readFilteredChunks,
+  readPhraseChunks,
+  readPostings,
 } from '../../sql/rag/reads.ts'
+import {
+  addVectors,
+  listChunkTexts,
+  listEmbeddedFiles,
+  listUnembeddedFiles,
+  loadVectors,
+} from '../../sql/rag/vectors.ts'
 import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/retention/purge.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
@@ -38,12 +44,17 @@ import { assertWriteByIndex, planRead, testReads } from './plans-help.ts'
 
 const { query, url } = await createTestDatabase()
 await query(`insert into rag_collection (name, version) select 'c' || n, 1 from generate_series(1, 800) n`)
-await query(`insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
-  select c.id, 's' || n, sha256(''), 1, 'text', 1, 1, 1 from rag_collection c, generate_series(1, 4) n`)
-await query(`insert into rag_chunk (file_id, ordinal, content, start_offset, end_offset, start_line, end_line, terms)
-  select id, 0, 'text', 0, 4, 1, 1, '\\x01020304' from rag_file`)
-await query(`insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
-  select id, gen_random_uuid(), 'built', sha256(''), 1, 'text', 1, 0, 0 from rag_collection where id % 50 = 0`)
+await query(`insert into rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, dictionary)
+  select c.id, 's' || n, sha256(''), 1, 'text', 1, 1, 'english_stem' from rag_collection c, generate_series(1, 4) n`)
+await query(`insert into rag_chunk (file_id, ordinal, collection_id, number, content, start_offset, end_offset, start_line, end_line, terms,
+    common_terms)
+  select id, 0, collection_id, row_number() over (partition by collection_id order by id) - 1, 'text', 0, 4, 1, 1, '{1,2}', '{3}'
+  from rag_file`)
+await query(
+  `select rag_merge_postings(collection_id, array_agg(id), '{}') from rag_file group by collection_id`,
+)
+await query(`insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, dictionary)
+  select id, gen_random_uuid(), 'built', sha256(''), 1, 'text', 1, 0, 'english_stem' from rag_collection where id % 50 = 0`)
 await query(
   `insert into rag_vector (file_id, model, dimensions, floats) select id, 'm', 2, '\\x0102030405060708' from rag_file`,
 )
@@ -80,7 +91,7 @@ describe('reads by index', () =>
     planRead('collections', readCollections, false, owner, null, 0, 100),
     planRead('collections of all', readCollections, true, owner, null, 0, 100),
     planRead('its files', readFiles, 'c77', false, owner, null, 0, 1000),
-    planRead('its state', readCollectionState, 'c77', false, owner),
+    planRead('its state', readCollectionState, 'c77', false, owner, ['words']),
     planRead('its kind', readCollectionKind, 'mine7', false, owner),
     planRead('documents', readSelectedDocuments, owner, null, null, null, null, false, null, 0, 100),
     planRead(
@@ -109,19 +120,18 @@ describe('reads by index', () =>
       0,
       100,
     ),
-    planRead(
-      'chunks',
-      readChunks,
-      files,
-      files.map(() => 0),
-    ),
+    planRead('chunks', readChunks, id, 1, [0, 1]),
+    planRead('postings', readPostings, id, [1, 2]),
+    planRead('terms of chunks', readChunkTerms, id, [0, 1]),
+    planRead('chunks with phrases', readPhraseChunks, id, [0, 1], '[[",1,2,"]]'),
+    planRead('chunks with metadata', readFilteredChunks, id, '{"source":"s1"}', '{"page":null}'),
   ]))
 
 describe('writes by index', () => {
   let other = 300
   for (const [what, make] of [
-    ['files that are live', () => listLiveFiles(id)],
-    ['files to load', () => loadFiles(files, 'm')],
+    ['files with vectors', () => listEmbeddedFiles(id)],
+    ['vectors to load', () => loadVectors(files, 'm')],
     ['files that are known', () => listKnownFiles(id, null)],
     ['files that a build has made', () => listKnownFiles(id, randomUUID())],
     [
@@ -138,6 +148,7 @@ describe('writes by index', () => {
     ['collections to open', () => openDocumentCollection('mine7', owner, SELECT_ALL)],
     ['texts of pages', () => listPageTexts(documents[0]!, 0, 16)],
     ['files of a collection', () => purgeRows(COLLECTION_DEPENDENTS[0]!, other++)],
+    ['postings of a collection', () => purgeRows(COLLECTION_DEPENDENTS[1]!, other++)],
     ['builds without a job', () => deleteDeadBuilds(5)],
   ] as const)
     test(what, () => assertWriteByIndex(client, make, 'rag_'))
@@ -153,7 +164,7 @@ describe('constraints', () => {
     format: 'text',
     analysis: 1,
     chunk_count: 0,
-    term_count: 0,
+    dictionary: 'english_stem',
     ...fields,
   })
   const chunk = (fields: object = {}) => ({
@@ -164,7 +175,17 @@ describe('constraints', () => {
     end_offset: 1,
     start_line: 1,
     end_line: 1,
-    terms: Buffer.alloc(4),
+    collection_id: id,
+    number: 99,
+    terms: [1],
+    common_terms: [],
+    ...fields,
+  })
+  const posting = (fields: object = {}) => ({
+    collection_id: id,
+    term: 9,
+    block: 0,
+    postings: Buffer.alloc(4),
     ...fields,
   })
   const vector = (fields: object = {}) => ({
@@ -194,7 +215,16 @@ describe('constraints', () => {
     ['rag_file_source_key', 'rag_file', file({ source: 's1' })],
     ['rag_chunk_file_id_fkey', 'rag_chunk', chunk({ file_id: 999_999_999 })],
     ['rag_chunk_pkey', 'rag_chunk', chunk({ ordinal: 0 })],
-    ['rag_chunk_terms_check', 'rag_chunk', chunk({ terms: Buffer.alloc(5) })],
+    ['rag_chunk_number_key', 'rag_chunk', chunk({ number: 0 })],
+    ['rag_chunk_number_check', 'rag_chunk', chunk({ number: -1 })],
+    ['rag_posting_pkey', 'rag_posting', posting({ term: 1 })],
+    ['rag_posting_collection_id_fkey', 'rag_posting', posting({ collection_id: 999_999 })],
+    [
+      'rag_posting_postings_check',
+      'rag_posting',
+      posting({ postings: Buffer.alloc(0) }),
+      posting({ postings: Buffer.alloc(5) }),
+    ],
     ['rag_vector_file_id_fkey', 'rag_vector', vector({ file_id: 999_999_999 })],
     ['rag_vector_pkey', 'rag_vector', vector({ file_id: files[1] })],
     [
@@ -235,7 +265,7 @@ describe('constraints', () => {
     const names = await query(
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
-      [['rag_collection', 'rag_file', 'rag_chunk', 'rag_vector']],
+      [['rag_collection', 'rag_file', 'rag_chunk', 'rag_posting', 'rag_vector']],
     )
     assert.deepEqual(
       names.map((row) => String(row.name)).filter((name) => !tried.has(name)),

@@ -55,6 +55,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'rag_collection',
     'rag_file',
     'rag_chunk',
+    'rag_posting',
     'rag_vector',
   ],
   'documents.collect deletes it with the last document that has it': ['blob', 'blob_chunk'],

@@ -52,8 +52,8 @@ for (const rows of [
   `blog_post (title, slug) select 't', 'p' || n`,
   `payment_customer (provider_customer_id) select 'cus_' || n`,
   `rag_collection (name) select 'c' || n`,
-  `rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
-   select (select min(id) from rag_collection), n, sha256(n::text::bytea), 1, 'f', 1, 0, 0`,
+  `rag_file (collection_id, source, sha256, byte_size, format, analysis, chunk_count, dictionary)
+   select (select min(id) from rag_collection), n, sha256(n::text::bytea), 1, 'f', 1, 0, 'english_stem'`,
 ])
   await query(`insert into ${rows} from generate_series(1, 2000) n`)
 await query(`insert into table_size (day, name, rows, bytes)

@@ -292,8 +292,8 @@ describe('leftover rows', () => {
       [live],
     )
     await query(
-      `insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, term_count)
-       select id, b, b::text, sha256(''), 0, 'text', 1, 0, 0 from rag_collection, unnest($1::uuid[]) b where name = 'left'`,
+      `insert into rag_file (collection_id, build_id, source, sha256, byte_size, format, analysis, chunk_count, dictionary)
+       select id, b, b::text, sha256(''), 0, 'text', 1, 0, 'english_stem' from rag_collection, unnest($1::uuid[]) b where name = 'left'`,
       [[dead, live]],
     )
     assert.deepEqual(await purgeCollections.run(createContext(), {}), { rows: 1 })

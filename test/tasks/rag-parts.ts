@@ -1,6 +1,12 @@
-import type { NewFile } from '../../sql/rag/collections.ts'
+import type { Database } from '../../sql/db.ts'
+import {
+  addFiles,
+  type BuildSwap,
+  type NewFile,
+  openFreeNumbers,
+  swapBuild,
+} from '../../sql/rag/collections.ts'
 import { extensionOf, formatOf } from '../../tasks/rag/formats.ts'
-import { hashTerm, tokenize } from '../../tasks/rag/words.ts'
 
 export const toBytes = (numbers: Float32Array | Uint32Array): Uint8Array =>
   new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength)
@@ -25,7 +31,21 @@ export const createFile = (source: string, content: string): NewFile => ({
       endLine: 1,
       page: null,
       heading: null,
-      terms: toBytes(Uint32Array.from(tokenize(content), hashTerm)),
+      context: '',
     },
   ],
 })
+
+/** Adds files to a build as a run does. */
+export async function addToBuild(
+  db: Database,
+  collection: number,
+  build: string,
+  files: readonly NewFile[],
+): Promise<void> {
+  await addFiles(db, collection, build, files, await openFreeNumbers(db, collection))
+}
+
+/** Swaps a build in as a run does; returns the new counts. */
+export const swapIn = (db: Database, swap: BuildSwap): ReturnType<typeof swapBuild> =>
+  db.transaction((tx) => swapBuild(tx, swap))

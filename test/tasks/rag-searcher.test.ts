@@ -4,19 +4,17 @@ import { setImmediate } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import {
-  addFiles,
-  addVectors,
   listDeletedCollections,
   listKnownFiles,
   markCollectionDeleted,
   openCollection,
-  swapBuild,
 } from '../../sql/rag/collections.ts'
+import { addVectors } from '../../sql/rag/vectors.ts'
 import { createReader, type Reader } from '../../sql/reads/reader.ts'
 import { COLLECTION_DEPENDENTS, purgeRows } from '../../sql/retention/purge.ts'
 import { createSearcher, type Searcher } from '../../tasks/rag/searcher.ts'
 import { createTestDatabase } from '../database.ts'
-import { ALL_VIEWER, createFile, toBytes } from './rag-parts.ts'
+import { ALL_VIEWER, addToBuild, createFile, swapIn, toBytes } from './rag-parts.ts'
 
 /** Searches a collection that changes between any two statements of the search. */
 
@@ -36,7 +34,7 @@ async function swapTexts(
 ) {
   const [collection, build] = [await openCollection(db, name), uuidv7()]
   const files = Object.entries(texts).map(([source, content]) => createFile(source, content))
-  await addFiles(db, collection, build, files)
+  await addToBuild(db, collection, build, files)
   const known = await db.any(listKnownFiles(collection, null))
   const left = known.filter(({ source }) => gone.includes(source)).map(({ id }) => id)
   if (model !== null)
@@ -44,33 +42,31 @@ async function swapTexts(
       await db.run(
         addVectors(model, [{ file: id, dimensions: 2, floats: toBytes(new Float32Array([1, 0])) }]),
       )
-  await db.one(swapBuild({ collection, build, goneFiles: left, request: {}, model }))
+  await swapIn(db, { collection, build, goneFiles: left, request: {}, model })
 }
 
 const createTexts = (word: string, count = 10): Texts =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}.txt`, `common ${word}`]))
 
-const isFileList = ({ sql }: { readonly sql: string }): boolean => sql.includes('from rag_collection')
-
-/** Creates a searcher that awaits `heard` after each statement. */
-function createWatchedSearcher(
-  heard: (list: boolean, rows: number) => unknown,
-  reads: Reader = reader,
-): Searcher {
-  const any = async (statement: Parameters<Database['any']>[0]) => {
-    const rows = await db.any(statement)
-    await heard(isFileList(statement), rows.length)
-    return rows
+/** Creates a searcher that runs `what` after it has read the state of the collection, for the first `times` times. */
+function createInterruptedSearcher(what: () => Promise<unknown>, times = 1): Searcher {
+  const text: Reader['text'] = async (...given) => {
+    const state = await reader.text(...given)
+    if (times-- > 0) await what()
+    return state
   }
-  return createSearcher({ ...db, any } as Database, reads)
+  return createSearcher(db, { ...reader, text })
 }
 
-/** Creates a searcher that runs `what` after reading a list of files, for the first `times` lists. */
-const createInterruptedSearcher = (
-  what: () => Promise<unknown>,
-  times = 1,
-  reads: Reader = reader,
-): Searcher => createWatchedSearcher((list) => (list && times-- > 0 ? what() : undefined), reads)
+/** Creates a searcher that awaits `heard` after each statement that loads vectors. */
+function createWatchedSearcher(heard: (isList: boolean, rows: number) => unknown): Searcher {
+  const any = async (statement: Parameters<Database['any']>[0]) => {
+    const rows = await db.any(statement)
+    await heard(statement.sql.includes('from rag_collection'), rows.length)
+    return rows
+  }
+  return createSearcher({ ...db, any } as Database, reader)
+}
 
 async function searchContents(
   searcher: Searcher,
@@ -81,7 +77,7 @@ async function searchContents(
   return (await searcher.search(search)).map(({ content }) => content).sort()
 }
 
-describe('a swap between the list of files and their loading', () => {
+describe('a swap between two reads of a search', () => {
   test('of all files returns the new ones', async () => {
     await swapTexts('all', createTexts('old'))
     const searcher = createInterruptedSearcher(() => swapTexts('all', createTexts('new')))
@@ -158,60 +154,59 @@ test('a swap without a model keeps the old model, and counts no file twice', asy
   ])
 })
 
-describe('a search', () => {
+describe('a search by vectors', () => {
+  const searchNear = async (searcher: Searcher, collection: string, model: string, floats = [1, 0]) => {
+    const search = { collection, viewer: ALL_VIEWER, query: 'nothing', topK: 5, filter: null }
+    return searcher.search({ ...search, vector: { model, floats: new Float32Array(floats) } })
+  }
+
   test('after a swap does not settle for a load that began before it', async () => {
-    await swapTexts('joined', { 'a.txt': 'old' })
+    await swapTexts('joined', { 'a.txt': 'old' }, [], 'm1')
     const [reached, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    let states = 0
-    const countingReader: Reader = {
-      ...reader,
-      text: async (...given) => {
-        const state = await reader.text(...given)
-        // In the next turn, the second search joins the load that is already running.
-        if (++states === 2) void setImmediate().then(gate.resolve)
-        return state
-      },
-    }
-    const stop = (): Promise<void> => {
+    const searcher = createWatchedSearcher((isList) => {
+      if (!isList) return
       reached.resolve()
       return gate.promise
-    }
-    const searcher = createInterruptedSearcher(stop, 1, countingReader)
-    const early = searchContents(searcher, 'joined', 'new')
+    })
+    const early = searchNear(searcher, 'joined', 'm1')
     await reached.promise
-    await swapTexts('joined', { 'b.txt': 'new' })
-    assert.deepEqual(await searchContents(searcher, 'joined', 'new'), ['new'])
-    await early
+    await swapTexts('joined', { 'b.txt': 'new' }, [], 'm1')
+    const late = searchNear(searcher, 'joined', 'm1')
+    // In the next turn, the second search joins the load that is already running.
+    await setImmediate()
+    gate.resolve()
+    assert.deepEqual((await late).map(({ content }) => content).sort(), ['new', 'old'])
+    assert.deepEqual((await early).map(({ content }) => content).sort(), ['new', 'old'])
   })
 
-  test('uses vectors and files of the same version', async () => {
+  test('uses vectors and chunks of the same version', async () => {
     await swapTexts('model', createTexts('old', 2), [], 'm1')
-    const searcher = createInterruptedSearcher(() => swapTexts('model', {}, [], 'm2'))
-    const signals = async (model: string, floats = new Float32Array([1, 0])) => {
-      const search = { collection: 'model', viewer: ALL_VIEWER, query: 'nothing', topK: 5, filter: null }
-      const hits = await searcher.search({ ...search, vector: { model, floats } })
-      return hits.map(({ metadata }) => metadata.signals)
-    }
-    await searchContents(searcher, 'model')
+    let isFirst = true
+    const searcher = createWatchedSearcher(async (isList) => {
+      if (isList && isFirst) await swapTexts('model', {}, [], 'm2')
+      isFirst = false
+    })
+    const signals = async (model: string, floats?: number[]) =>
+      (await searchNear(searcher, 'model', model, floats)).map(({ metadata }) => metadata.signals)
+    assert.deepEqual(await signals('m1'), [], 'a vector of another model says nothing')
     assert.equal(await searcher.modelOf({ collection: 'model', viewer: ALL_VIEWER }), 'm2')
     assert.deepEqual(await signals('m2'), [['vector'], ['vector']])
-    assert.deepEqual(await signals('m1'), [], 'a vector of another model says nothing')
-    assert.deepEqual(await signals('m2', new Float32Array([1, 0, 0])), [], 'nor does one of another length')
+    assert.deepEqual(await signals('m2', [1, 0, 0]), [], 'nor does one of another length')
   })
 
-  test('keeps unchanged data in memory', async () => {
-    await swapTexts('kept', createTexts('old', 3))
+  test('keeps unchanged vectors in memory', async () => {
+    await swapTexts('kept', createTexts('old', 3), [], 'm1')
     let loaded = 0
-    const searcher = createWatchedSearcher((list, rows) => {
-      if (!list) loaded += rows
+    const searcher = createWatchedSearcher((isList, rows) => {
+      if (!isList) loaded += rows
     })
     for (const [change, more] of [
       [{}, 3],
       [{ '1.txt': 'common new' }, 1],
     ] as const) {
       loaded = 0
-      await swapTexts('kept', change)
-      assert.equal((await searchContents(searcher, 'kept')).length, 3)
+      await swapTexts('kept', change, [], 'm1')
+      assert.equal((await searchNear(searcher, 'kept', 'm1')).length, 3)
       assert.equal(loaded, more)
     }
   })

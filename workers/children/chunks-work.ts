@@ -1,7 +1,6 @@
 /** Splits files into chunks for retrieval inside a child, one file at a time. */
 import type { NewChunk } from '../../sql/rag/collections.ts'
 import { analyze } from '../../tasks/rag/analyze.ts'
-import { clearTermCache } from '../../tasks/rag/words.ts'
 import type { Work } from './work.ts'
 
 // Number of chunks per message: one to three megabytes.
@@ -21,5 +20,4 @@ export const read = (from: number): Work['chunks.read']['answer'] =>
 
 export function close(): void {
   chunks = []
-  clearTermCache()
 }

@@ -12,7 +12,7 @@ import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
-import { readCollectionState, toViewerValues, type Viewer } from '../../../sql/rag/reads.ts'
+import { readCollectionKind, toViewerValues, type Viewer } from '../../../sql/rag/reads.ts'
 import { answerMessage, type ChatResult } from '../../../tasks/ai/chat.task.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
 import { keySettingName } from '../../../tasks/ai/providers.ts'
@@ -118,7 +118,7 @@ async function checkTurn(
   }
   if (rag_collection !== undefined) {
     requireScope(caller, 'rag', 'read')
-    const state = await readWithin(tx, readCollectionState, [
+    const state = await readWithin(tx, readCollectionKind, [
       rag_collection,
       ...toViewerValues(viewerOf(caller)),
     ])
