@@ -10,6 +10,7 @@ import {
   encryptAgile,
   wordPart,
 } from './office.ts'
+import { createLock } from './office-locks.ts'
 import { buildOutlookFile } from './outlook.ts'
 import { deflateRepeat, packRepeat } from './packing.ts'
 import { buildRawPdf, buildStreamObject } from './pdfs.ts'
@@ -184,6 +185,18 @@ function createNestedPpt(levels: number): Buffer {
   return createPpt([['a', inner.toString('latin1')]])
 }
 
+/** Creates an encrypted presentation whose directory names each byte of a large part. */
+function createOverlappingPpt(): Buffer {
+  const lock = createLock('/01Hannes Ruescher/01')
+  const box = 'x'.repeat(4_000_000)
+  return createPpt([['a', box], ...Array.from({ length: 4000 }, () => ['', ''] as const)], {
+    ...lock,
+    // Headers that claim all bytes up to the end, for each part.
+    encrypt: (block, part) =>
+      lock.encrypt(block, Buffer.concat([part.subarray(0, 4), Buffer.alloc(4, 0x7f), part.subarray(8)])),
+  })
+}
+
 const FORMATS_10000 = `<cellXfs>${'<xf numFmtId="200"/>'.repeat(10_000)}</cellXfs>`
 
 /** Office files whose parts refer to each other, or claim more than they have. */
@@ -193,6 +206,7 @@ const officeBombs: readonly Bomb[] = [
     createDoc({ body: '\x13'.repeat(2_000_000) }),
   ),
   createOfficeBomb('200,000 containers in containers', 'bomb.ppt', () => createNestedPpt(200_000)),
+  createOfficeBomb('an encrypted presentation of overlapping parts', 'bomb.ppt', createOverlappingPpt),
   createOfficeBomb('a password of ten million rounds', 'bomb.docx', () =>
     encryptAgile(createOffice('docx', wordPart('')), 'x', 10_000_000),
   ),

@@ -1,6 +1,7 @@
 import { createCipheriv, createHash, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { deflateRawSync } from 'node:zlib'
 import { CFB } from '@e965/xlsx'
+import { type Lock, lockStream } from './office-locks.ts'
 import { createZip } from './zip.ts'
 
 /** Builds office files: packages of XML parts, encrypted packages, and the formats of Office 97. */
@@ -191,17 +192,14 @@ const FIB_BYTES = 0x400
 /** Builds a document of Word 97 with one piece of text. `hidden` is a stretch of hidden characters. */
 export function createDoc(
   parts: { readonly body: string; readonly notes?: string },
-  {
-    hidden,
-    isEncrypted = false,
-  }: { readonly hidden?: readonly [number, number]; readonly isEncrypted?: boolean } = {},
+  { hidden, lock }: { readonly hidden?: readonly [number, number]; readonly lock?: Lock } = {},
 ): Buffer {
   const { body, notes = '' } = parts
   const text = Buffer.from(body + notes, 'utf16le')
   const main = Buffer.alloc(Math.ceil((FIB_BYTES + text.length) / 512) * 512 + 512)
   main.writeUInt16LE(0xa5ec, 0)
   main.writeUInt16LE(193, 2)
-  main.writeUInt16LE(0x0200 | (isEncrypted ? 0x0100 : 0), 0x0a)
+  main.writeUInt16LE(0x0200 | (lock ? 0x0100 : 0), 0x0a)
   main.writeUInt32LE(body.length, 0x4c)
   main.writeUInt32LE(notes.length, 0x50)
   text.copy(main, FIB_BYTES)
@@ -213,8 +211,10 @@ export function createDoc(
     Buffer.alloc(2),
   ])
   const clx = Buffer.concat([Buffer.from([2]), uint32(pieces.length), pieces])
-  const table: Buffer[] = [clx]
-  main.writeUInt32LE(0, 0x1a2)
+  const info = lock?.info ?? Buffer.alloc(0)
+  const table: Buffer[] = [info, clx]
+  main.writeUInt32LE(info.length, 0x0e)
+  main.writeUInt32LE(info.length, 0x1a2)
   main.writeUInt32LE(clx.length, 0x1a6)
   if (hidden !== undefined) {
     const at = main.length - 512
@@ -224,11 +224,19 @@ export function createDoc(
     main[at + 8] = 100
     Buffer.from([3, 0x3c, 0x08, 1]).copy(main, at + 200)
     main[at + 511] = 1
-    main.writeUInt32LE(clx.length, 0xfa)
+    main.writeUInt32LE(info.length + clx.length, 0xfa)
     main.writeUInt32LE(12, 0xfe)
     table.push(uint32(from), uint32(to), uint32(at / 512))
   }
-  return createCompound({ WordDocument: main, '1Table': pad(Buffer.concat(table)) })
+  const streams = { WordDocument: main, '1Table': pad(Buffer.concat(table)) }
+  return createCompound(
+    lock === undefined
+      ? streams
+      : {
+          WordDocument: lockStream(main, lock, 512, 0x44),
+          '1Table': lockStream(streams['1Table'], lock, 512, info.length),
+        },
+  )
 }
 
 function record(type: number, data: Buffer, instance = 0, version = 0): Buffer {
@@ -242,10 +250,7 @@ const container = (type: number, parts: readonly Buffer[], instance = 0): Buffer
   record(type, Buffer.concat(parts), instance, 0xf)
 
 /** Builds a presentation of PowerPoint 97. Titles are in the outline; each slide has a box besides. */
-export function createPpt(
-  slides: readonly (readonly [title: string, box: string])[],
-  isEncrypted = false,
-): Buffer {
+export function createPpt(slides: readonly (readonly [title: string, box: string])[], lock?: Lock): Buffer {
   const persist = (n: number): Buffer =>
     record(0x03f3, Buffer.concat([uint32(n + 2), uint32(0), uint32(0), uint32(256 + n), uint32(0)]))
   const list = slides.flatMap(([title], n) => [
@@ -263,20 +268,26 @@ export function createPpt(
       ]),
     ),
   ]
-  const offsets = parts.map((_, n) => parts.slice(0, n).reduce((sum, { length }) => sum + length, 0))
-  const end = parts.reduce((sum, { length }) => sum + length, 0)
-  const directory = record(0x1772, Buffer.concat([uint32((parts.length << 20) | 1), ...offsets.map(uint32)]))
-  const edit = record(0x0ff5, Buffer.concat([0, 0, 0, end, 1, 0, 0].map(uint32)))
+  const stored = lock
+    ? [...parts.map((part, n) => lock.encrypt(n + 1, part)), record(0x2f14, lock.info)]
+    : parts
+  const offsets = stored.map((_, n) => stored.slice(0, n).reduce((sum, { length }) => sum + length, 0))
+  const end = stored.reduce((sum, { length }) => sum + length, 0)
+  const directory = record(
+    0x1772,
+    Buffer.concat([uint32(((stored.length << 20) | 1) >>> 0), ...offsets.map(uint32)]),
+  )
+  const edit = [0, 0, 0, end, 1, 0, 0, ...(lock ? [stored.length] : [])]
   const user = record(
     0x0ff6,
-    Buffer.concat([
-      uint32(20),
-      uint32(isEncrypted ? 0xf3d1c4df : 0xe391c05f),
-      uint32(end + directory.length),
-    ]),
+    Buffer.concat([uint32(20), uint32(lock ? 0xf3d1c4df : 0xe391c05f), uint32(end + directory.length)]),
   )
   return createCompound({
-    'PowerPoint Document': Buffer.concat([...parts, directory, edit]),
+    'PowerPoint Document': Buffer.concat([
+      ...stored,
+      directory,
+      record(0x0ff5, Buffer.concat(edit.map(uint32))),
+    ]),
     'Current User': user,
   })
 }

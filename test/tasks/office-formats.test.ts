@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type CellObject, write } from '@e965/xlsx'
+import { deriveXorBytes } from '../../workers/children/formats/legacy-xor.ts'
+import { readCompoundStreams } from '../../workers/children/formats/sheetjs.ts'
 import {
   createCompound,
   createDoc,
@@ -12,6 +14,7 @@ import {
   wordParagraph as p,
   wordPart,
 } from '../office.ts'
+import { createLock, type Lock, lockStream, lockWorkbook } from '../office-locks.ts'
 import { createZip } from '../zip.ts'
 import { read, readPages } from './office-help.ts'
 
@@ -46,16 +49,85 @@ describe('encrypted files', () => {
     assert.match((await read(encryptAgile(docx, 'VelvetSweatshop'), 'a.xyz'))[0]!, /^secret/)
   })
 
-  test('files of Office 97 say that they need a password', async () => {
-    const stream = Buffer.from('0908100000060500000000000000000000000000' + '2f000600010001000100', 'hex')
-    for (const [name, bytes] of [
-      ['a.doc', createDoc({ body: 'x\r' }, { isEncrypted: true })],
-      ['a.xls', createCompound({ Workbook: stream })],
-      ['a.ppt', createPpt([['a', 'b']], true)],
-    ] as const) {
-      const { pages } = await readPages(bytes, name, 'any')
-      assert.equal(pages[0]!.status, 'unread')
-      assert.match(pages[0]!.detail!, /^The document is encrypted and needs a password/)
+  const sheet = { '!ref': 'A1:A2', A1: { t: 's', v: 'secret' }, A2: { t: 'n', v: 42 } } as const
+  const book = { SheetNames: ['S'], Sheets: { S: { ...sheet } } }
+  const workbook = Buffer.from(
+    readCompoundStreams(write(book, { type: 'buffer', bookType: 'biff8' })).find(
+      ({ path }) => path === 'Workbook',
+    )!.content,
+  )
+  const lockBook = (lock: Lock): Buffer =>
+    createCompound({
+      Workbook: lockWorkbook(workbook, Buffer.concat([Buffer.from([1, 0]), lock.info]), (all, at, size) =>
+        lockStream(all, lock, 1024).subarray(at, at + size),
+      ),
+    })
+  for (const bits of [undefined, 40, 128] as const)
+    for (const [name, make, text] of [
+      ['a.doc', (lock: Lock) => createDoc({ body: 'secret '.repeat(300) }, { lock }), /^(secret ?){300}$/],
+      ['a.xls', lockBook, /^S\nsecret\n42$/],
+      ['a.ppt', (lock: Lock) => createPpt([['secret', 'box']], lock), /^secret\nbox$/],
+    ] as const)
+      test(`${name} of Office 97 needs its password of ${bits ?? 'old'} bits and takes it`, async () => {
+        const bytes = make(createLock('Grün', bits))
+        for (const [password, detail] of [
+          [null, 'The document is encrypted and needs a password'],
+          ['grün', 'The document is encrypted, and the password does not open it'],
+        ] as const) {
+          const { pages, isLocked } = await readPages(bytes, name, password)
+          assert.deepEqual([pages[0]!.status, pages[0]!.detail, isLocked], ['unread', detail, true])
+        }
+        const { pages } = await readPages(bytes, name, 'Grün')
+        assert.equal(pages[0]!.status, 'read')
+        assert.match(pages[0]!.text, text)
+      })
+
+  // Key and verifier of the password "abc" (MS-OFFCRYPTO, 2.3.7).
+  const expected = { key: 20810, verifier: 52250 }
+
+  test('xls hidden by XOR is read with its password', async () => {
+    const info = Buffer.alloc(6)
+    info.writeUInt16LE(expected.key, 2)
+    info.writeUInt16LE(expected.verifier, 4)
+    const mask = deriveXorBytes('abc', expected, 2)!
+    const bytes = lockWorkbook(workbook, info, (all, at, size) =>
+      Buffer.from(
+        all.subarray(at, at + size).map((byte, n) => {
+          const mixed = byte ^ mask[(at + n + size) & 15]!
+          return (mixed << 5) | (mixed >>> 3)
+        }),
+      ),
+    )
+    const xls = createCompound({ Workbook: bytes })
+    assert.equal((await readPages(xls, 'a.xls', 'abc')).pages[0]!.text, 'S\nsecret\n42')
+    assert.equal((await readPages(xls, 'a.xls', 'abd')).isLocked, true)
+  })
+
+  test('doc hidden by XOR is read with its password', async () => {
+    const mask = deriveXorBytes('abc', expected, 7)!
+    const hide = (stream: Uint8Array, plain: number): Buffer =>
+      Buffer.from(stream.map((byte, n) => (n < plain || byte === 0 ? byte : byte ^ mask[n & 15]! || byte)))
+    const streams = new Map(
+      readCompoundStreams(createDoc({ body: 'secret\r' })).map(({ path, content }) => [path, content]),
+    )
+    const main = Buffer.from(streams.get('WordDocument')!)
+    main.writeUInt16LE(0x8300, 0x0a)
+    main.writeUInt16LE(expected.verifier, 0x0e)
+    main.writeUInt16LE(expected.key, 0x10)
+    const doc = createCompound({
+      WordDocument: hide(main, 0x44),
+      '1Table': hide(streams.get('1Table')!, 0),
+    })
+    assert.equal((await readPages(doc, 'a.doc', 'abc')).pages[0]!.text, 'secret')
+    assert.equal((await readPages(doc, 'a.doc')).isLocked, true)
+  })
+
+  test('other encryptions of Office 97 say that they cannot be read', async () => {
+    const lock = { ...createLock('x', 128), info: Buffer.from('0400030000000000', 'hex') }
+    for (const password of [null, 'x']) {
+      const { pages, isLocked } = await readPages(createDoc({ body: 'x' }, { lock }), 'a.doc', password)
+      assert.match(pages[0]!.detail!, /^The document is encrypted in a way that cannot be read/)
+      assert.equal(isLocked, false)
     }
   })
 })

@@ -1,7 +1,9 @@
 import { Unreadable } from '../images/images.ts'
 import { openLegacyWorkbook } from './legacy-sheets.ts'
-import { areSlidesEncrypted, readLegacySlides } from './legacy-slides.ts'
-import { isWordEncrypted, readLegacyWord } from './legacy-word.ts'
+import { decryptWorkbook } from './legacy-sheets-crypto.ts'
+import { readLegacySlides } from './legacy-slides.ts'
+import { readLegacyWord } from './legacy-word.ts'
+import { decryptWord } from './legacy-word-crypto.ts'
 import { decryptPackage } from './office-crypto.ts'
 import { type CompoundEntry, readCompoundStreams } from './sheetjs.ts'
 import { createPagedText, type PagedText } from './texts.ts'
@@ -33,21 +35,16 @@ export function openCompound(bytes: Uint8Array, password: string | null): Compou
   if (find('__properties_version1.0') !== undefined) return { kind: 'mail' }
   const word = find('WordDocument')
   if (word !== undefined) {
-    if (isWordEncrypted(word)) throw new Unreadable(LEGACY_ENCRYPTION)
-    const tables = { table0: find('0Table'), table1: find('1Table') }
-    return toDocument(() => readLegacyWord({ main: word, ...tables }))
+    const streams = { main: word, table0: find('0Table'), table1: find('1Table') }
+    return toDocument(() => readLegacyWord(decryptWord(streams, password)))
   }
   const workbook = find('Workbook') ?? find('Book')
   if (workbook !== undefined) {
-    if (isWorkbookEncrypted(workbook)) throw new Unreadable(LEGACY_ENCRYPTION)
-    return { kind: 'document', document: openLegacyWorkbook(bytes) }
+    const plain = decryptWorkbook(Buffer.from(workbook), password)
+    return { kind: 'document', document: openLegacyWorkbook(plain ?? bytes) }
   }
   const slides = find('PowerPoint Document')
-  const user = find('Current User')
-  if (slides !== undefined) {
-    if (areSlidesEncrypted(user)) throw new Unreadable(LEGACY_ENCRYPTION)
-    return toDocument(() => readLegacySlides(slides, user))
-  }
+  if (slides !== undefined) return toDocument(() => readLegacySlides(slides, find('Current User'), password))
   throw new Unreadable('The document is a compound file of unknown kind')
 }
 
@@ -59,31 +56,12 @@ function readStreams(bytes: Uint8Array): readonly CompoundEntry[] {
   }
 }
 
-const LEGACY_ENCRYPTION =
-  'The document is encrypted and needs a password, and the encryption of Office 97 to 2003 cannot be read'
-
-/** Reads the pages of a document. @throws Unreadable if it is damaged. */
+/** Reads the pages of a document. @throws Unreadable if it is damaged, and Locked. */
 function openPages(read: () => readonly string[]): PagedText {
   try {
     return createPagedText(read())
   } catch (cause) {
+    if (cause instanceof Unreadable) throw cause
     throw new Unreadable('The document is damaged, or older than Office 97', { cause })
   }
-}
-
-const BOF_RECORDS: ReadonlySet<number> = new Set([0x0009, 0x0209, 0x0409, 0x0809])
-const FILE_PASS = 0x2f
-// The record follows the first one, or a few that protect the file from changes.
-const MAX_RECORDS_BEFORE = 10
-
-/** True if a workbook stream is encrypted (MS-XLS, 2.4.117). */
-function isWorkbookEncrypted(stream: Uint8Array): boolean {
-  const bytes = Buffer.from(stream)
-  for (let at = 0, n = 0; at + 4 <= bytes.length && n < MAX_RECORDS_BEFORE; n++) {
-    const type = bytes.readUInt16LE(at)
-    if (type === FILE_PASS) return true
-    if (n === 0 && !BOF_RECORDS.has(type)) return false
-    at += 4 + bytes.readUInt16LE(at + 2)
-  }
-  return false
 }

@@ -1,3 +1,6 @@
+import { type DecryptBlock, unlockBlocks } from './legacy-crypto.ts'
+import { SLIDES_DEFAULT_PASSWORD, tryPasswords } from './office-crypto.ts'
+
 /** Reads the text of PowerPoint 97 to 2003 (MS-PPT). No maintained library does. */
 
 // Types of records (MS-PPT, 2.13.24).
@@ -17,15 +20,10 @@ const CONTAINER_VERSION = 0xf
 // Limits of nested containers, of edits that a file keeps, and of records in all. Each record takes eight bytes.
 const MAX_DEPTH = 50
 const MAX_EDITS = 10_000
-const ENCRYPTED_TOKEN = 0xf3d1c4df
-const USER_TOKEN_AT = 12
 const USER_EDIT_AT = 16
-
-/** True if the stream about the last user says that the file is encrypted (MS-PPT, 2.3.2). */
-export const areSlidesEncrypted = (currentUser: Uint8Array | undefined): boolean =>
-  currentUser !== undefined &&
-  currentUser.length >= USER_TOKEN_AT + 4 &&
-  Buffer.from(currentUser).readUInt32LE(USER_TOKEN_AT) === ENCRYPTED_TOKEN
+const ENCRYPTION = 0x2f14
+const ENCRYPTION_ID_AT = 28
+const RECORD_HEAD_BYTES = 8
 
 interface PptRecord {
   readonly type: number
@@ -64,10 +62,18 @@ interface ListedSlide {
   readonly outline: string[]
 }
 
-/** Returns the text of each slide, with its comments and notes. Throws for damaged files. */
-export function readLegacySlides(stream: Uint8Array, currentUser: Uint8Array | undefined): readonly string[] {
-  const bytes = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
-  const { offsets, documentAt } = readPersistDirectory(bytes, currentUser)
+/**
+ * Returns the text of each slide, with its comments and notes. Throws for damaged files.
+ * @throws Locked if the password is missing or wrong.
+ */
+export function readLegacySlides(
+  stream: Uint8Array,
+  currentUser: Uint8Array | undefined,
+  password: string | null,
+): readonly string[] {
+  const file = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
+  const { offsets, documentAt, encryptionId } = readPersistDirectory(file, currentUser)
+  const bytes = encryptionId === null ? file : decryptParts(file, offsets, encryptionId, password)
   const document = readRecord(bytes, documentAt)
   if (document === null) throw new Error('The presentation has no document')
   const lists = [...listRecords(document.data)].filter(({ type }) => type === SLIDE_LIST)
@@ -95,6 +101,7 @@ export function readLegacySlides(stream: Uint8Array, currentUser: Uint8Array | u
 function readPersistDirectory(bytes: Buffer, currentUser: Uint8Array | undefined) {
   const offsets = new Map<number, number>()
   let documentId = -1
+  let encryptionId: number | null = null
   let at =
     currentUser && currentUser.length >= USER_EDIT_AT + 4
       ? Buffer.from(currentUser).readUInt32LE(USER_EDIT_AT)
@@ -103,13 +110,39 @@ function readPersistDirectory(bytes: Buffer, currentUser: Uint8Array | undefined
     const edit = readRecord(bytes, at)
     if (edit?.type !== USER_EDIT || edit.data.length < 20) break
     if (documentId === -1) documentId = edit.data.readUInt32LE(16)
+    if (edit.data.length >= ENCRYPTION_ID_AT + 4) encryptionId ??= edit.data.readUInt32LE(ENCRYPTION_ID_AT)
     const directory = readRecord(bytes, edit.data.readUInt32LE(12))
     if (directory?.type === PERSIST_DIRECTORY) addOffsets(directory.data, offsets)
     const before = edit.data.readUInt32LE(8)
     if (before === 0 || before >= at) break
     at = before
   }
-  return { offsets, documentAt: offsets.get(documentId) ?? 0 }
+  return { offsets, documentAt: offsets.get(documentId) ?? 0, encryptionId }
+}
+
+/** Decrypts the parts of a file (MS-PPT, 2.3.7). Each is a block with its own key. */
+function decryptParts(
+  file: Buffer,
+  offsets: ReadonlyMap<number, number>,
+  encryptionId: number,
+  password: string | null,
+): Buffer {
+  const info = readRecord(file, offsets.get(encryptionId) ?? -1)
+  if (info?.type !== ENCRYPTION) throw new Error('The presentation lacks its encryption header')
+  const unlock = (candidate: string): DecryptBlock | null => unlockBlocks(info.data, candidate)
+  const decrypt = tryPasswords(password, unlock, SLIDES_DEFAULT_PASSWORD)
+  const plain = Buffer.from(file)
+  // Parts of a real file do not overlap.
+  let left = file.length
+  for (const [id, at] of offsets) {
+    if (id === encryptionId || at + RECORD_HEAD_BYTES > file.length) continue
+    const head = decrypt(id, file.subarray(at, at + RECORD_HEAD_BYTES))
+    const size = RECORD_HEAD_BYTES + Math.min(head.readUInt32LE(4), file.length)
+    left -= size
+    if (left < 0) break
+    decrypt(id, file.subarray(at, at + size)).copy(plain, at)
+  }
+  return plain
 }
 
 function addOffsets(directory: Buffer, offsets: Map<number, number>): void {

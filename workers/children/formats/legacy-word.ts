@@ -13,7 +13,6 @@ const LENGTHS_AT = 0x4c
 const PIECES_AT = 0x1a2
 const INFORMATION_BYTES = 0x1aa
 const HAS_TABLE_1 = 0x0200
-const IS_ENCRYPTED = 0x0100
 
 /** Parts of the text, in the order of the file. `macro` is always empty. */
 const PARTS = ['body', 'notes', 'headers', 'macro', 'comments', 'endnotes', 'boxes', 'headerBoxes'] as const
@@ -26,9 +25,6 @@ export interface WordStreams {
 }
 
 const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-
-export const isWordEncrypted = (main: Uint8Array): boolean =>
-  main.length > FLAGS_AT + 2 && (toBuffer(main).readUInt16LE(FLAGS_AT) & IS_ENCRYPTED) !== 0
 
 /** Returns the pages of a document. Throws for damaged files and earlier versions. */
 export function readLegacyWord({ main: bytes, table0, table1 }: WordStreams): readonly string[] {

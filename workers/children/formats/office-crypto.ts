@@ -9,16 +9,35 @@ const MAX_SPINS = 10_000_000
 const STANDARD_SPINS = 50_000
 const SEGMENT_BYTES = 4096
 
-/** Office encrypts read-only files by this password, so that they open without one. */
+/** Office encrypts read-only files by these passwords, so that they open without one. */
 const DEFAULT_PASSWORD = 'VelvetSweatshop'
+export const SLIDES_DEFAULT_PASSWORD = '/01Hannes Ruescher/01'
+
+export const UNKNOWN_ENCRYPTION =
+  'The document is encrypted in a way that cannot be read, even with its password'
 
 /** Decrypts the streams of an encrypted file. @throws Locked if the password is missing or wrong, and Unreadable. */
 export function decryptPackage(info: Uint8Array, content: Uint8Array, password: string | null): Buffer {
   const data = Buffer.from(content.buffer, content.byteOffset, content.byteLength)
+  return tryPasswords(password, (candidate) => {
+    const decrypt = unlock(Buffer.from(info), candidate)
+    return decrypt === null ? null : decrypt(data.subarray(8)).subarray(0, Number(data.readBigUInt64LE(0)))
+  })
+}
+
+/**
+ * Opens a file with its password, or else with the default one. `open` returns null for a wrong password.
+ * @throws Locked if the password is missing or wrong, and Unreadable.
+ */
+export function tryPasswords<T>(
+  password: string | null,
+  open: (candidate: string) => T | null,
+  byDefault = DEFAULT_PASSWORD,
+): T {
   try {
-    for (const candidate of new Set([password ?? DEFAULT_PASSWORD, DEFAULT_PASSWORD])) {
-      const decrypt = unlock(Buffer.from(info), candidate)
-      if (decrypt !== null) return decrypt(data.subarray(8)).subarray(0, Number(data.readBigUInt64LE(0)))
+    for (const candidate of new Set([password ?? byDefault, byDefault])) {
+      const opened = open(candidate)
+      if (opened !== null) return opened
     }
   } catch (error) {
     if (error instanceof Unreadable) throw error
@@ -34,7 +53,7 @@ function unlock(info: Buffer, password: string): Decrypt | null {
   const [major, minor] = [info.readUInt16LE(0), info.readUInt16LE(2)]
   if (minor === 2 && major >= 2 && major <= 4) return unlockStandard(info.subarray(8), password)
   if (minor === 4 && major === 4) return unlockAgile(info.toString('utf8', 8), password)
-  throw new Unreadable('The document is encrypted in a way that cannot be read, even with its password')
+  throw new Unreadable(UNKNOWN_ENCRYPTION)
 }
 
 const hash = (algorithm: string, ...parts: readonly Buffer[]): Buffer => {
@@ -119,8 +138,7 @@ function nameCipher({
   cipherChaining = '',
   keyBits,
 }: Readonly<Record<string, string>>): string {
-  if (cipherAlgorithm !== 'AES')
-    throw new Unreadable('The document is encrypted in a way that cannot be read, even with its password')
+  if (cipherAlgorithm !== 'AES') throw new Unreadable(UNKNOWN_ENCRYPTION)
   return `aes-${keyBits}-${cipherChaining === 'ChainingModeCFB' ? 'cfb' : 'cbc'}`
 }
 

@@ -1,0 +1,95 @@
+import { decryptStream, unlockBlocks } from './legacy-crypto.ts'
+import { deriveXorBytes } from './legacy-xor.ts'
+import { tryPasswords } from './office-crypto.ts'
+
+/** Decrypts the workbook streams of Excel 5 to 2003 (MS-XLS, 2.2.10). */
+
+const BEGIN = 0x0809
+const OLD_BEGINS = [0x0009, 0x0209, 0x0409]
+const FILE_PASS = 0x2f
+const BOUND_SHEET = 0x85
+// Readers skip this record, which marks the end of a block that has no content.
+const INTERFACE_END = 0xe2
+// Records whose data are plain: they begin streams, or are needed before the password is known.
+const PLAIN_RECORDS: ReadonlySet<number> = new Set([
+  BEGIN,
+  ...OLD_BEGINS,
+  FILE_PASS,
+  0xe1,
+  0x0138,
+  0x0194,
+  0x0195,
+  0x0196,
+])
+// The record follows the first one, or a few that protect the file from changes.
+const MAX_RECORDS_BEFORE = 10
+const BLOCK_BYTES = 1024
+const BIFF8 = 0x0600
+
+interface BiffRecord {
+  readonly type: number
+  /** Place of the data; four bytes with type and size precede it. */
+  readonly at: number
+  readonly size: number
+}
+
+function* listRecords(stream: Buffer): Generator<BiffRecord> {
+  for (let at = 0; at + 4 <= stream.length; ) {
+    const [type, size] = [stream.readUInt16LE(at), stream.readUInt16LE(at + 2)]
+    at += 4
+    yield { type, at, size }
+    at += size
+  }
+}
+
+/** Finds the record that says how the stream is encrypted; null if it is plain (MS-XLS, 2.4.117). */
+function findFilePass(stream: Buffer): BiffRecord | null {
+  let n = 0
+  for (const record of listRecords(stream)) {
+    if (record.type === FILE_PASS) return record
+    const isFirst = n++ === 0
+    if (isFirst && record.type !== BEGIN && !OLD_BEGINS.includes(record.type)) return null
+    if (n >= MAX_RECORDS_BEFORE) return null
+  }
+  return null
+}
+
+/**
+ * Decrypts a workbook stream; null if it is not encrypted.
+ * @throws Locked if the password is missing or wrong, and Unreadable.
+ */
+export function decryptWorkbook(stream: Buffer, password: string | null): Buffer | null {
+  const found = findFilePass(stream)
+  if (found === null) return null
+  const info = stream.subarray(found.at, found.at + found.size)
+  const plain = tryPasswords(password, (candidate) => {
+    // Before Excel 97, the record has only the key and the verifier.
+    const isOld = stream.readUInt16LE(4) !== BIFF8
+    if (isOld || info.readUInt16LE(0) === 0) return removeXor(stream, info.subarray(isOld ? 0 : 2), candidate)
+    const decrypt = unlockBlocks(info.subarray(2), candidate)
+    return decrypt && decryptStream(stream, decrypt, BLOCK_BYTES)
+  })
+  for (const { type, at, size } of listRecords(stream)) {
+    // The place of a sheet is plain, too.
+    const plainBytes = PLAIN_RECORDS.has(type) ? size : type === BOUND_SHEET ? 4 : 0
+    stream.copy(plain, at - 4, at - 4, at + plainBytes)
+  }
+  plain.writeUInt16LE(INTERFACE_END, found.at - 4)
+  return plain
+}
+
+/** Removes XOR obfuscation; null if the password is wrong (MS-OFFCRYPTO, 2.3.7.3). */
+function removeXor(stream: Buffer, info: Buffer, password: string): Buffer | null {
+  const expected = { key: info.readUInt16LE(0), verifier: info.readUInt16LE(2) }
+  const mask = deriveXorBytes(password, expected, 2)
+  if (mask === null) return null
+  const plain = Buffer.from(stream)
+  for (const { at, size } of listRecords(stream)) {
+    const end = Math.min(at + size, stream.length)
+    for (let n = at; n < end; n++) {
+      const byte = stream[n]!
+      plain[n] = (((byte << 3) | (byte >>> 5)) & 0xff) ^ mask[(n + size) & 15]!
+    }
+  }
+  return plain
+}
