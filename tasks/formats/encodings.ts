@@ -1,10 +1,9 @@
 /** Names of text encodings, and the ones that bytes prove by themselves. */
 
-/** Encodings that `TextDecoder` lacks: code pages of DOS, and UTF-32. */
+/** Encodings that `TextDecoder` lacks: code pages of DOS and of the Macintosh, and UTF-32. */
 export const EXTRA_ENCODINGS: ReadonlySet<string> = new Set(
-  'utf-32le utf-32be cp437 cp720 cp737 cp775 cp850 cp852 cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp869'.split(
-    ' ',
-  ),
+  `utf-32le utf-32be cp437 cp720 cp737 cp775 cp850 cp852 cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp869
+  macgreek macturkish maccenteuro maciceland macromania maccroatian macthai`.split(/\s+/),
 )
 
 // Code pages of Windows whose numbers are no labels of `TextDecoder`.

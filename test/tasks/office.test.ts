@@ -262,6 +262,8 @@ describe('RTF', () => {
       [437, String.raw`\'81`, 'ü'],
       [852, String.raw`\'88`, 'ł'],
       [866, String.raw`\'8f`, 'П'],
+      [775, String.raw`\'d8`, 'ž'],
+      [10029, String.raw`\'b8`, 'ł'],
     ] as const)
       assert.deepEqual(await read(String.raw`{\rtf1\ansi\ansicpg${page} ${bytes}}`, 'a.rtf'), [word])
   })

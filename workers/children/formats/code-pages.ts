@@ -1,4 +1,7 @@
-/** Maps Windows code pages and locales to encodings that `TextDecoder` knows. */
+import { decodeAs } from '../../../tasks/formats/decode.ts'
+import { EXTRA_ENCODINGS } from '../../../tasks/formats/encodings.ts'
+
+/** Maps code pages and locales to encodings that `decodeAs` knows. */
 
 const ENCODINGS: ReadonlyMap<number, string> = new Map([
   [866, 'ibm866'],
@@ -10,7 +13,14 @@ const ENCODINGS: ReadonlyMap<number, string> = new Map([
   [1200, 'utf-16le'],
   [1201, 'utf-16be'],
   [10000, 'macintosh'],
+  [10006, 'macgreek'],
   [10007, 'x-mac-cyrillic'],
+  [10010, 'macromania'],
+  [10021, 'macthai'],
+  [10029, 'maccenteuro'],
+  [10079, 'maciceland'],
+  [10081, 'macturkish'],
+  [10082, 'maccroatian'],
   [20866, 'koi8-r'],
   [20932, 'euc-jp'],
   [20936, 'gb18030'],
@@ -34,8 +44,13 @@ export function encodingOfCodePage(codePage: number | undefined): string | undef
   if (codePage === undefined) return undefined
   if (codePage >= 1250 && codePage <= 1258) return `windows-${codePage}`
   if (codePage >= 28591 && codePage <= 28606) return `iso-8859-${codePage - 28590}`
-  return ENCODINGS.get(codePage)
+  const ofDos = `cp${codePage}`
+  return EXTRA_ENCODINGS.has(ofDos) ? ofDos : ENCODINGS.get(codePage)
 }
+
+/** Decodes bytes of a code page. Unknown code pages count as windows-1252. */
+export const decodeCodePage = (bytes: Uint8Array, codePage: number): string =>
+  decodeAs(bytes, encodingOfCodePage(codePage) ?? 'windows-1252').text
 
 // Code pages by primary language (MS-LCID). The others use windows-1252.
 const LANGUAGES: ReadonlyMap<number, number> = new Map(

@@ -1,6 +1,3 @@
-import { encodingOfCodePage } from './code-pages.ts'
-import { findCodePage } from './sheetjs.ts'
-
 /** Control words and encodings of Rich Text Format 1.9.1. */
 
 // Encodings of fonts by character set.
@@ -36,15 +33,6 @@ const CHARACTER_SETS: Readonly<Record<number, number>> = {
 }
 /** Returns the code page of a font's character set; undefined for that of the document. */
 export const findFontCodePage = (characterSet: number): number | undefined => CHARACTER_SETS[characterSet]
-
-/** Decodes bytes of a code page. Unknown code pages count as windows-1252. */
-export function decodeBytes(bytes: readonly number[], codePage: number): string {
-  const characters = findCodePage(codePage)
-  const encoding = encodingOfCodePage(codePage)
-  if (encoding === undefined && characters !== undefined)
-    return bytes.map((byte) => characters[byte] ?? '\ufffd').join('')
-  return new TextDecoder(encoding ?? 'windows-1252').decode(Uint8Array.from(bytes))
-}
 
 /** Groups without document text. */
 export const SKIPPED_GROUPS = new Set(

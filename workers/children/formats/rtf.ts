@@ -1,9 +1,9 @@
 import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
+import { decodeCodePage } from './code-pages.ts'
 import {
   ASIDE_GROUPS,
   CONTROL_SYMBOL_TEXTS,
   CONTROL_WORD_TEXTS,
-  decodeBytes,
   findFontCodePage,
   KNOWN_IGNORABLE_GROUPS,
   SKIPPED_GROUPS,
@@ -263,7 +263,7 @@ class RtfReader {
     this.#write(
       isSymbolFont(name)
         ? bytes.map((byte) => mapSymbols(name, String.fromCharCode(byte))).join('')
-        : decodeBytes(bytes, codePage ?? this.#codePage),
+        : decodeCodePage(Uint8Array.from(bytes), codePage ?? this.#codePage),
     )
   }
 

@@ -2,12 +2,13 @@ import { type CellObject, CFB, read, SSF, set_cptable, type WorkBook, type WorkS
 import * as codePages from '@e965/xlsx/dist/cpexcel.full.mjs'
 
 /**
- * SheetJS, from the package that republishes its current releases: number formats, binary workbooks, compound files and
- * code pages. The only importer of `@e965/xlsx`.
+ * SheetJS, from the package that republishes its current releases: number formats, binary workbooks and compound files.
+ * The only importer of `@e965/xlsx`.
  */
 
 export type { CellObject, WorkSheet }
 
+// Workbooks before Excel 97 are not in Unicode.
 set_cptable(codePages)
 
 /** Number formats that files name by number only (ECMA-376, part 1, 18.8.30). */
@@ -44,7 +45,3 @@ export function readCompoundStreams(bytes: Uint8Array): readonly CompoundEntry[]
       : [],
   )
 }
-
-/** Returns the characters of the 256 bytes of a single-byte code page; undefined if it is unknown. */
-export const findCodePage = (codePage: number): Readonly<Record<number, string>> | undefined =>
-  codePages.cptable[codePage]?.dec
