@@ -5,6 +5,7 @@ import {
   createCompound,
   createDoc,
   createOffice,
+  createOldDoc,
   createPpt,
   createSheet,
   encryptAgile,
@@ -204,6 +205,9 @@ const officeBombs: readonly Bomb[] = [
   createOfficeBomb('a compound file of cycles', 'bomb.doc', createCyclicCompound),
   createOfficeBomb('a document of two million fields in fields', 'bomb.doc', () =>
     createDoc({ body: '\x13'.repeat(2_000_000) }),
+  ),
+  createOfficeBomb('a document of Word 95 of twenty million cells', 'bomb.doc', () =>
+    createOldDoc(Buffer.alloc(20_000_000, 7), { isInPieces: true }),
   ),
   createOfficeBomb('200,000 containers in containers', 'bomb.ppt', () => createNestedPpt(200_000)),
   createOfficeBomb('an encrypted presentation of overlapping parts', 'bomb.ppt', createOverlappingPpt),

@@ -239,6 +239,39 @@ export function createDoc(
   )
 }
 
+/**
+ * Builds a document of Word 95 in a code page. `characterSet` is that of its font. With `isInPieces`, its two halves are
+ * stored in reverse.
+ */
+export function createOldDoc(
+  text: Buffer,
+  { characterSet = 0, locale = 0x409, isInPieces = false, flags = 0 } = {},
+): Buffer {
+  const [start, half] = [FIB_BYTES, text.length >>> 1]
+  const font = Buffer.from([8, 0, 0, 0, characterSet, 0, 65, 66, 0])
+  const places = [0, half, text.length].map(uint32)
+  const pieces = [start + text.length - half, start].map((at) =>
+    Buffer.concat([Buffer.alloc(2), uint32(at), Buffer.alloc(2)]),
+  )
+  const table = Buffer.concat([...places, ...pieces])
+  const stored = isInPieces ? Buffer.concat([text.subarray(half), text.subarray(0, half)]) : text
+  const main = Buffer.alloc(start + text.length + 100)
+  main.writeUInt16LE(0xa5dc, 0)
+  main.writeUInt16LE(locale, 0x06)
+  main.writeUInt16LE(flags | (isInPieces ? 4 : 0), 0x0a)
+  main.writeUInt32LE(start, 0x18)
+  main.writeUInt32LE(start + text.length, 0x1c)
+  main.writeUInt32LE(text.length, 0x34)
+  const fontsAt = start + text.length
+  main.writeUInt32LE(fontsAt, 0xd0)
+  main.writeUInt32LE(2 + font.length, 0xd4)
+  main.writeUInt32LE(fontsAt + 20, 0x160)
+  stored.copy(main, start)
+  font.copy(main, fontsAt + 2)
+  Buffer.concat([Buffer.from([2]), uint32(table.length), table]).copy(main, fontsAt + 20)
+  return createCompound({ WordDocument: main })
+}
+
 function record(type: number, data: Buffer, instance = 0, version = 0): Buffer {
   const head = Buffer.alloc(8)
   head.writeUInt16LE((instance << 4) | version, 0)

@@ -30,6 +30,7 @@ const TYPE_ALIASES: Readonly<Record<string, string>> = {
   'text/rtf': 'application/rtf',
 }
 
+const EXCEL_TYPE = 'application/vnd.ms-excel'
 const XLSB_TYPE = 'application/vnd.ms-excel.sheet.binary.macroenabled.12'
 
 /**
@@ -63,8 +64,11 @@ export const FLAT_TYPES: Readonly<Record<string, string>> = Object.fromEntries(
 export const COMPOUND_TYPES: readonly (readonly [stream: string, extension: string, mediaType: string])[] = [
   ['__properties_version1.0', 'msg', OUTLOOK_TYPE],
   ['WordDocument', 'doc', 'application/msword'],
-  ['Workbook', 'xls', 'application/vnd.ms-excel'],
+  ['Workbook', 'xls', EXCEL_TYPE],
   ['PowerPoint Document', 'ppt', 'application/vnd.ms-powerpoint'],
+  // Presentations of PowerPoint 4 and workbooks of Excel 5.
+  ['PP40', 'ppt', 'application/vnd.ms-powerpoint'],
+  ['Book', 'xls', EXCEL_TYPE],
 ]
 
 export const loadFileType = createLazy(() => import('file-type'))
@@ -129,6 +133,7 @@ function matchSignature(head: Uint8Array): string | undefined {
   if (mediaType !== undefined) return mediaType
   if (NETPBM_PATTERN.test(start)) return NETPBM_TYPE
   if (isPcx(head)) return 'image/vnd.zbrush.pcx'
+  if (isOldWorkbook(head)) return EXCEL_TYPE
   const isCms = start.startsWith('0') && CMS_OBJECTS.some((object) => start.slice(0, 32).includes(object))
   return isCms ? 'application/pkcs7-mime' : undefined
 }
@@ -136,6 +141,12 @@ function matchSignature(head: Uint8Array): string | undefined {
 /** True if the bytes begin with the signature of PCX and its version, encoding and bits per sample. */
 function isPcx([signature, version = 1, encoding = 2, bits = 0]: Uint8Array): boolean {
   return signature === 10 && version <= 5 && version !== 1 && encoding <= 1 && [1, 2, 4, 8].includes(bits)
+}
+
+/** True for a workbook of Excel 2 to 4: the first record of a sheet, chart, macro or workspace (MS-XLS, 2.4.21). */
+function isOldWorkbook([type, version = 1, size = 0, high, , , kind = 0, kindHigh = 0]: Uint8Array): boolean {
+  const isBegin = type === 9 && [0, 2, 4].includes(version) && [4, 6].includes(size) && high === 0
+  return isBegin && [0x10, 0x20, 0x40, 0x100].includes(kind + 256 * kindHigh)
 }
 
 // Object IDs of signed, encrypted and compressed data (RFC 5652, 14).

@@ -8,6 +8,7 @@ import {
   createDoc,
   createEncryptedOdt,
   createOffice,
+  createOldDoc,
   createPpt,
   encryptAgile,
   encryptStandard,
@@ -19,6 +20,12 @@ import { createZip } from '../zip.ts'
 import { read, readPages } from './office-help.ts'
 
 /** Covers encrypted office files, those of Office 97, flat files and drawings. */
+
+// Key and verifier of the password "abc" (MS-OFFCRYPTO, 2.3.7).
+const expected = { key: 20810, verifier: 52250 }
+
+const openStream = (bytes: Buffer, name: string): Buffer =>
+  Buffer.from(readCompoundStreams(bytes).find(({ path }) => path === name)!.content)
 
 describe('encrypted files', () => {
   const docx = createOffice('docx', wordPart(p('secret '.repeat(2000))))
@@ -51,11 +58,7 @@ describe('encrypted files', () => {
 
   const sheet = { '!ref': 'A1:A2', A1: { t: 's', v: 'secret' }, A2: { t: 'n', v: 42 } } as const
   const book = { SheetNames: ['S'], Sheets: { S: { ...sheet } } }
-  const workbook = Buffer.from(
-    readCompoundStreams(write(book, { type: 'buffer', bookType: 'biff8' })).find(
-      ({ path }) => path === 'Workbook',
-    )!.content,
-  )
+  const workbook = openStream(write(book, { type: 'buffer', bookType: 'biff8' }), 'Workbook')
   const lockBook = (lock: Lock): Buffer =>
     createCompound({
       Workbook: lockWorkbook(workbook, Buffer.concat([Buffer.from([1, 0]), lock.info]), (all, at, size) =>
@@ -82,9 +85,6 @@ describe('encrypted files', () => {
         assert.match(pages[0]!.text, text)
       })
 
-  // Key and verifier of the password "abc" (MS-OFFCRYPTO, 2.3.7).
-  const expected = { key: 20810, verifier: 52250 }
-
   test('xls hidden by XOR is read with its password', async () => {
     const info = Buffer.alloc(6)
     info.writeUInt16LE(expected.key, 2)
@@ -107,16 +107,14 @@ describe('encrypted files', () => {
     const mask = deriveXorBytes('abc', expected, 7)!
     const hide = (stream: Uint8Array, plain: number): Buffer =>
       Buffer.from(stream.map((byte, n) => (n < plain || byte === 0 ? byte : byte ^ mask[n & 15]! || byte)))
-    const streams = new Map(
-      readCompoundStreams(createDoc({ body: 'secret\r' })).map(({ path, content }) => [path, content]),
-    )
-    const main = Buffer.from(streams.get('WordDocument')!)
+    const plain = createDoc({ body: 'secret\r' })
+    const main = openStream(plain, 'WordDocument')
     main.writeUInt16LE(0x8300, 0x0a)
     main.writeUInt16LE(expected.verifier, 0x0e)
     main.writeUInt16LE(expected.key, 0x10)
     const doc = createCompound({
       WordDocument: hide(main, 0x44),
-      '1Table': hide(streams.get('1Table')!, 0),
+      '1Table': hide(openStream(plain, '1Table'), 0),
     })
     assert.equal((await readPages(doc, 'a.doc', 'abc')).pages[0]!.text, 'secret')
     assert.equal((await readPages(doc, 'a.doc')).isLocked, true)
@@ -175,6 +173,52 @@ describe('formats of Office 97', () => {
     }
     const other = await readPages(createCompound({ Other: Buffer.alloc(600) }), 'a.bin')
     assert.equal(other.pages[0]!.detail, 'The document is a compound file of unknown kind')
+  })
+})
+
+describe('formats before Office 97', () => {
+  test('doc of Word 6 and 95: whole or in pieces, in the code page of its font or language', async () => {
+    const text = Buffer.from('Gr\xfc\xdfe\rcell\x07end\x07\x07\fnext\r', 'latin1')
+    for (const isInPieces of [false, true])
+      assert.deepEqual(await read(createOldDoc(text, { isInPieces }), 'a'), ['Grüße\ncell\tend', 'next'])
+    const russian = Buffer.from('cff0e8e2e5f2', 'hex')
+    assert.deepEqual(await read(createOldDoc(russian, { characterSet: 204 }), 'a.doc'), ['Привет'])
+    assert.deepEqual(await read(createOldDoc(russian, { locale: 0x419 }), 'a.doc'), ['Привет'])
+    const { pages } = await readPages(createOldDoc(text, { flags: 0x1000 }), 'a.doc')
+    assert.equal(pages[0]!.detail, 'Documents of East Asian editions of Word 95 or older cannot be read')
+  })
+
+  test('doc of Word 95 with a password', async () => {
+    const mask = deriveXorBytes('abc', expected, 7)!
+    const main = openStream(createOldDoc(Buffer.from('secret\r'), { flags: 0x100 }), 'WordDocument')
+    main.writeUInt16LE(expected.verifier, 0x0e)
+    main.writeUInt16LE(expected.key, 0x10)
+    const hidden = main.map((byte, n) => (n < 0x34 || byte === 0 ? byte : byte ^ mask[n & 15]! || byte))
+    const doc = createCompound({ WordDocument: hidden })
+    assert.equal((await readPages(doc, 'a.doc', 'abc')).pages[0]!.text, 'secret')
+    assert.equal((await readPages(doc, 'a.doc')).isLocked, true)
+  })
+
+  test('xls of Excel 2 to 5', async () => {
+    const book = { SheetNames: ['Sheet1'], Sheets: { Sheet1: { '!ref': 'A1', A1: { t: 's', v: 'walrus' } } } }
+    for (const bookType of ['biff2', 'biff3', 'biff4', 'biff5'] as const) {
+      const bytes = Buffer.from(write(book as never, { type: 'buffer', bookType: bookType as 'biff5' }))
+      assert.equal((await readPages(bytes, 'data')).type, 'application/vnd.ms-excel')
+      assert.deepEqual(await read(bytes, 'data'), ['Sheet1\nwalrus'], bookType)
+    }
+  })
+
+  test('ppt of PowerPoint 95 has its text in a stream, and older ones say so', async () => {
+    const slides = Buffer.from('03000000ffff0000', 'hex')
+    const text = Buffer.from('Plan\r\rCaf\xe9 cr\xe8me\r', 'latin1')
+    const streams = { 'PowerPoint Document': slides }
+    assert.deepEqual(await read(createCompound({ ...streams, Text_Content: text }), 'a.ppt'), [
+      'Plan\n\nCafé crème',
+    ])
+    for (const bytes of [createCompound(streams), createCompound({ PP40: slides })]) {
+      const { pages } = await readPages(bytes, 'a.ppt')
+      assert.equal(pages[0]!.detail, 'Presentations of PowerPoint 95 or older cannot be read')
+    }
   })
 })
 

@@ -1,7 +1,7 @@
 import { Unreadable } from '../images/images.ts'
 import { openLegacyWorkbook } from './legacy-sheets.ts'
 import { decryptWorkbook } from './legacy-sheets-crypto.ts'
-import { readLegacySlides } from './legacy-slides.ts'
+import { OLD_PRESENTATION, readLegacySlides } from './legacy-slides.ts'
 import { readLegacyWord } from './legacy-word.ts'
 import { decryptWord } from './legacy-word-crypto.ts'
 import { decryptPackage } from './office-crypto.ts'
@@ -39,12 +39,14 @@ export function openCompound(bytes: Uint8Array, password: string | null): Compou
     return toDocument(() => readLegacyWord(decryptWord(streams, password)))
   }
   const workbook = find('Workbook') ?? find('Book')
-  if (workbook !== undefined) {
-    const plain = decryptWorkbook(Buffer.from(workbook), password)
-    return { kind: 'document', document: openLegacyWorkbook(plain ?? bytes) }
-  }
+  if (workbook !== undefined)
+    return { kind: 'document', document: openLegacyWorkbook(decryptWorkbook(workbook, password) ?? bytes) }
   const slides = find('PowerPoint Document')
-  if (slides !== undefined) return toDocument(() => readLegacySlides(slides, find('Current User'), password))
+  if (slides !== undefined) {
+    const extra = { user: find('Current User'), oldText: find('Text_Content') }
+    return toDocument(() => readLegacySlides(slides, extra, password))
+  }
+  if (find('PP40') !== undefined) throw new Unreadable(OLD_PRESENTATION)
   throw new Unreadable('The document is a compound file of unknown kind')
 }
 
@@ -62,6 +64,6 @@ function openPages(read: () => readonly string[]): PagedText {
     return createPagedText(read())
   } catch (cause) {
     if (cause instanceof Unreadable) throw cause
-    throw new Unreadable('The document is damaged, or older than Office 97', { cause })
+    throw new Unreadable('The document is damaged', { cause })
   }
 }

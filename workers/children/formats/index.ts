@@ -67,7 +67,11 @@ async function openOffice(
   mediaType: string,
   options: FormatOptions,
 ): Promise<TextDocument> {
-  if (!isCompound(bytes)) return await openArchive(await openZip(bytes), mediaType, bytes)
+  if (!isCompound(bytes)) {
+    // A workbook of Excel 2 to 4 is a bare stream of records.
+    if (bytes[0] === 9) return (await import('./legacy-sheets.ts')).openOldWorkbook(bytes, options.password)
+    return await openArchive(await openZip(bytes), mediaType, bytes)
+  }
   const { openCompound } = await import('./compound.ts')
   const compound = openCompound(bytes, options.password)
   if (compound.kind === 'document') return compound.document

@@ -58,7 +58,8 @@ function findFilePass(stream: Buffer): BiffRecord | null {
  * Decrypts a workbook stream; null if it is not encrypted.
  * @throws Locked if the password is missing or wrong, and Unreadable.
  */
-export function decryptWorkbook(stream: Buffer, password: string | null): Buffer | null {
+export function decryptWorkbook(bytes: Uint8Array, password: string | null): Buffer | null {
+  const stream = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const found = findFilePass(stream)
   if (found === null) return null
   const info = stream.subarray(found.at, found.at + found.size)

@@ -1,5 +1,6 @@
 import { Unreadable } from '../images/images.ts'
 import { nameColumn, showFormula } from './formulas.ts'
+import { decryptWorkbook } from './legacy-sheets-crypto.ts'
 import { type CellFormat, formatNumber, formatWords, GENERAL_FORMAT, parseFormat } from './number-formats.ts'
 import { type CellObject, readWorkbook, type WorkSheet } from './sheetjs.ts'
 import { PageCollector, type PagedText } from './texts.ts'
@@ -30,6 +31,10 @@ export function openLegacyWorkbook(bytes: Uint8Array): PagedText {
     },
   }
 }
+
+/** Opens a workbook of Excel 2 to 4. @throws Unreadable if it is damaged, and Locked. */
+export const openOldWorkbook = (bytes: Uint8Array, password: string | null): PagedText =>
+  openLegacyWorkbook(decryptWorkbook(bytes, password) ?? bytes)
 
 function parse(bytes: Uint8Array): ReturnType<typeof readWorkbook> {
   try {

@@ -1,3 +1,5 @@
+import { decodeText } from '../../../tasks/formats/decode.ts'
+import { Unreadable } from '../images/images.ts'
 import { type DecryptBlock, unlockBlocks } from './legacy-crypto.ts'
 import { SLIDES_DEFAULT_PASSWORD, tryPasswords } from './office-crypto.ts'
 
@@ -17,6 +19,8 @@ const COMMENT = 0x2ee0
 const STRING = 0x0fba
 
 const CONTAINER_VERSION = 0xf
+// Containers of PowerPoint 95 begin so.
+const OLD_CONTAINER = 3
 // Limits of nested containers, of edits that a file keeps, and of records in all. Each record takes eight bytes.
 const MAX_DEPTH = 50
 const MAX_EDITS = 10_000
@@ -62,17 +66,27 @@ interface ListedSlide {
   readonly outline: string[]
 }
 
+export const OLD_PRESENTATION = 'Presentations of PowerPoint 95 or older cannot be read'
+
+/** Reads the text of PowerPoint 95, which is in a stream of its own besides the slides. */
+function readOldText(text: Uint8Array | undefined): string {
+  const decoded = text && decodeText(text)
+  if (!decoded) throw new Unreadable(OLD_PRESENTATION)
+  return decoded.text.replace(/[\r\v]/g, '\n').trim()
+}
+
 /**
  * Returns the text of each slide, with its comments and notes. Throws for damaged files.
  * @throws Locked if the password is missing or wrong.
  */
 export function readLegacySlides(
   stream: Uint8Array,
-  currentUser: Uint8Array | undefined,
+  { user, oldText }: { readonly user: Uint8Array | undefined; readonly oldText: Uint8Array | undefined },
   password: string | null,
 ): readonly string[] {
   const file = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
-  const { offsets, documentAt, encryptionId } = readPersistDirectory(file, currentUser)
+  if (file.length >= 2 && file.readUInt16LE(0) === OLD_CONTAINER) return [readOldText(oldText)]
+  const { offsets, documentAt, encryptionId } = readPersistDirectory(file, user)
   const bytes = encryptionId === null ? file : decryptParts(file, offsets, encryptionId, password)
   const document = readRecord(bytes, documentAt)
   if (document === null) throw new Error('The presentation has no document')

@@ -1,8 +1,10 @@
+import { assembleOldText, OLD_IDENTIFIER, OLD_LENGTHS_AT } from './legacy-word-old.ts'
+import { listPieces, type Piece } from './legacy-word-pieces.ts'
 import { listContinuedSections, listHiddenRuns, listParagraphs, type Run } from './legacy-word-runs.ts'
 import { PageCollector } from './texts.ts'
 
 /**
- * Reads the text of Word 97 to 2003 (MS-DOC). The usual library, word-extractor 1.0.4, loses the text of paragraphs with
+ * Reads the text of Word 6 to 2003 (MS-DOC). The usual library, word-extractor 1.0.4, loses the text of paragraphs with
  * optional hyphens, and does not find the ends of pages.
  */
 
@@ -26,19 +28,25 @@ export interface WordStreams {
 
 const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Returns the pages of a document. Throws for damaged files and earlier versions. */
+/** Returns the pages of a document. Throws for damaged files. @throws Unreadable for old East Asian ones. */
 export function readLegacyWord({ main: bytes, table0, table1 }: WordStreams): readonly string[] {
   const main = toBuffer(bytes)
-  if (main.length < INFORMATION_BYTES || main.readUInt16LE(0) !== IDENTIFIER)
-    throw new Error('The document is older than Word 97')
+  const identifier = main.readUInt16LE(0)
+  if (identifier === OLD_IDENTIFIER) return arrangeParts(assembleOldText(main), main, OLD_LENGTHS_AT)
+  if (main.length < INFORMATION_BYTES || identifier !== IDENTIFIER)
+    throw new Error('The stream is no document of Word')
   const table = toBuffer(
     ((main.readUInt16LE(FLAGS_AT) & HAS_TABLE_1) !== 0 ? table1 : table0) ?? Buffer.alloc(0),
   )
-  const text = assembleText(main, table)
+  return arrangeParts(assembleText(main, table), main, LENGTHS_AT)
+}
+
+/** Arranges the parts of the text: headers first, and notes and comments behind the body. */
+function arrangeParts(text: string, main: Buffer, lengthsAt: number): readonly string[] {
   const parts = new Map<(typeof PARTS)[number], string>()
   let from = 0
   for (const [n, part] of PARTS.entries()) {
-    const length = Math.max(0, main.readInt32LE(LENGTHS_AT + 4 * n))
+    const length = Math.max(0, main.readInt32LE(lengthsAt + 4 * n))
     parts.set(part, toReadable(text.slice(from, from + length)))
     from += length
   }
@@ -58,34 +66,6 @@ export function readLegacyWord({ main: bytes, table0, table1 }: WordStreams): re
   return pages.end()
 }
 
-/** A stretch of the text. */
-interface Piece {
-  readonly at: number
-  readonly length: number
-  /** Bytes per character: 2 for UTF-16, 1 for windows-1252. */
-  readonly width: 1 | 2
-}
-
-/** Lists the pieces in the order of the text (MS-DOC, 2.9.177). */
-function* listPieces(main: Buffer, table: Buffer): Generator<Piece> {
-  let at = main.readUInt32LE(PIECES_AT)
-  // Properties precede the pieces.
-  while (table[at] === 1) at += 3 + table.readInt16LE(at + 1)
-  if (table[at] !== 2) throw new Error('The document has no pieces')
-  const entries = table.subarray(at + 5, at + 5 + table.readUInt32LE(at + 1))
-  const count = Math.max(0, Math.floor((entries.length - 4) / 12))
-  // Pieces of a real file do not overlap, so that the text has no more characters than the file has bytes.
-  for (let n = 0, left = main.length; n < count && left > 0; n++) {
-    const length = Math.min(left, entries.readUInt32LE(n * 4 + 4) - entries.readUInt32LE(n * 4))
-    if (length <= 0) continue
-    left -= length
-    const place = entries.readUInt32LE((count + 1) * 4 + n * 8 + 2)
-    const isNarrow = (place & 0x40000000) !== 0
-    const position = place & 0x3fffffff
-    yield isNarrow ? { at: position / 2, length, width: 1 } : { at: position, length, width: 2 }
-  }
-}
-
 /** Joins the pieces. Hidden characters become NUL, so that all others keep their places. */
 function assembleText(main: Buffer, table: Buffer): string {
   const hidden = listHiddenRuns(main, table)
@@ -95,7 +75,7 @@ function assembleText(main: Buffer, table: Buffer): string {
   const starts: number[] = []
   const texts: string[] = []
   let length = 0
-  for (const piece of listPieces(main, table)) {
+  for (const piece of listPieces(main, table, main.readUInt32LE(PIECES_AT))) {
     const bytes = main.subarray(piece.at, piece.at + piece.length * piece.width)
     let text = (piece.width === 2 ? bytes.toString('utf16le') : western.decode(bytes)).padEnd(
       piece.length,
