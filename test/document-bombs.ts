@@ -209,6 +209,14 @@ const officeBombs: readonly Bomb[] = [
   createOfficeBomb('a document of Word 95 of twenty million cells', 'bomb.doc', () =>
     createOldDoc(Buffer.alloc(20_000_000, 7), { isInPieces: true }),
   ),
+  createOfficeBomb('a workbook of ten million empty records', 'bomb.xls', () =>
+    createCompound({
+      Workbook: Buffer.concat([
+        Buffer.from('09081000000605000000000000000000', 'hex'),
+        Buffer.alloc(40_000_004),
+      ]),
+    }),
+  ),
   createOfficeBomb('200,000 containers in containers', 'bomb.ppt', () => createNestedPpt(200_000)),
   createOfficeBomb('an encrypted presentation of overlapping parts', 'bomb.ppt', createOverlappingPpt),
   createOfficeBomb('a password of ten million rounds', 'bomb.docx', () =>

@@ -154,6 +154,41 @@ describe('formats of Office 97', () => {
     }
   })
 
+  test('xls: text boxes, charts, headers and footers', async () => {
+    const sheet = { '!ref': 'A1', A1: { t: 's', v: 'walrus' } as CellObject }
+    const book = { SheetNames: ['Größe'], Sheets: { Größe: sheet } }
+    const stream = openStream(write(book, { type: 'buffer', bookType: 'biff8' }), 'Workbook')
+    const record = (type: number, ...parts: readonly (string | Buffer)[]): Buffer => {
+      const data = Buffer.concat(parts.map((part) => Buffer.from(part as string, 'hex')))
+      const head = Buffer.alloc(4)
+      head.writeUInt16LE(type, 0)
+      head.writeUInt16LE(data.length, 2)
+      return Buffer.concat([head, data])
+    }
+    const object = (kind: string): Buffer => record(0x5d, `15001200${kind}00`, Buffer.alloc(16))
+    const text = (length: string): Buffer => record(0x1b6, Buffer.alloc(10), length, Buffer.alloc(6))
+    const begin = record(0x0809, '00062000', Buffer.alloc(12))
+    const records = [
+      object('06'),
+      text('0700'),
+      record(0x3c, '00', Buffer.from('caf\xe9', 'latin1')),
+      record(0x3c, '01', Buffer.from(' €!', 'utf16le')),
+      record(0x3c, Buffer.alloc(8)),
+      object('19'),
+      text('0400'),
+      record(0x3c, '00', Buffer.from('note')),
+      record(0x14, '0c0000', Buffer.from('&CTop&Rx y z')),
+      record(0x15, '0c0000', Buffer.from('&CPage &P of')),
+      begin,
+      record(0x100d, '00000501', Buffer.from('Title', 'utf16le')),
+      record(0x0a),
+    ]
+    const bytes = Buffer.concat([stream.subarray(0, -4), ...records, stream.subarray(-4)])
+    assert.deepEqual(await read(createCompound({ Workbook: bytes }), 'a.xls'), [
+      'Größe\nwalrus\ncafé €!\nTop\tx y z\nTitle',
+    ])
+  })
+
   test('ppt: slides in their order, with texts of the outline', async () => {
     const ppt = createPpt([
       ['Plan', 'box \xfc'],

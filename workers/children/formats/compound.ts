@@ -39,8 +39,10 @@ export function openCompound(bytes: Uint8Array, password: string | null): Compou
     return toDocument(() => readLegacyWord(decryptWord(streams, password)))
   }
   const workbook = find('Workbook') ?? find('Book')
-  if (workbook !== undefined)
-    return { kind: 'document', document: openLegacyWorkbook(decryptWorkbook(workbook, password) ?? bytes) }
+  if (workbook !== undefined) {
+    const plain = decryptWorkbook(workbook, password)
+    return { kind: 'document', document: openLegacyWorkbook(plain ?? bytes, plain ?? workbook) }
+  }
   const slides = find('PowerPoint Document')
   if (slides !== undefined) {
     const extra = { user: find('Current User'), oldText: find('Text_Content') }

@@ -1,13 +1,12 @@
+import { BEGIN, type BiffRecord, BOUND_SHEET, isBiff8, listRecords } from './biff.ts'
 import { decryptStream, unlockBlocks } from './legacy-crypto.ts'
 import { deriveXorBytes } from './legacy-xor.ts'
 import { tryPasswords } from './office-crypto.ts'
 
 /** Decrypts the workbook streams of Excel 5 to 2003 (MS-XLS, 2.2.10). */
 
-const BEGIN = 0x0809
 const OLD_BEGINS = [0x0009, 0x0209, 0x0409]
 const FILE_PASS = 0x2f
-const BOUND_SHEET = 0x85
 // Readers skip this record, which marks the end of a block that has no content.
 const INTERFACE_END = 0xe2
 // Records whose data are plain: they begin streams, or are needed before the password is known.
@@ -24,23 +23,6 @@ const PLAIN_RECORDS: ReadonlySet<number> = new Set([
 // The record follows the first one, or a few that protect the file from changes.
 const MAX_RECORDS_BEFORE = 10
 const BLOCK_BYTES = 1024
-const BIFF8 = 0x0600
-
-interface BiffRecord {
-  readonly type: number
-  /** Place of the data; four bytes with type and size precede it. */
-  readonly at: number
-  readonly size: number
-}
-
-function* listRecords(stream: Buffer): Generator<BiffRecord> {
-  for (let at = 0; at + 4 <= stream.length; ) {
-    const [type, size] = [stream.readUInt16LE(at), stream.readUInt16LE(at + 2)]
-    at += 4
-    yield { type, at, size }
-    at += size
-  }
-}
 
 /** Finds the record that says how the stream is encrypted; null if it is plain (MS-XLS, 2.4.117). */
 function findFilePass(stream: Buffer): BiffRecord | null {
@@ -65,7 +47,7 @@ export function decryptWorkbook(bytes: Uint8Array, password: string | null): Buf
   const info = stream.subarray(found.at, found.at + found.size)
   const plain = tryPasswords(password, (candidate) => {
     // Before Excel 97, the record has only the key and the verifier.
-    const isOld = stream.readUInt16LE(4) !== BIFF8
+    const isOld = !isBiff8(stream)
     if (isOld || info.readUInt16LE(0) === 0) return removeXor(stream, info.subarray(isOld ? 0 : 2), candidate)
     const decrypt = unlockBlocks(info.subarray(2), candidate)
     return decrypt && decryptStream(stream, decrypt, BLOCK_BYTES)

@@ -1,17 +1,25 @@
 import { Unreadable } from '../images/images.ts'
 import { nameColumn, showFormula } from './formulas.ts'
+import { readTextsBeside } from './legacy-sheets-beside.ts'
 import { decryptWorkbook } from './legacy-sheets-crypto.ts'
 import { type CellFormat, formatNumber, formatWords, GENERAL_FORMAT, parseFormat } from './number-formats.ts'
 import { type CellObject, readWorkbook, type WorkSheet } from './sheetjs.ts'
 import { PageCollector, type PagedText } from './texts.ts'
 
-/** Opens xls, xlsb and the XML of Excel 2003 with SheetJS: one page per sheet, one line per row, then the comments. */
+/**
+ * Opens xls, xlsb and the XML of Excel 2003 with SheetJS: one page per sheet and one line per row. Comments and the other
+ * texts of the sheet follow.
+ */
 
 const MAX_GAP_TABS = 100
 
-/** Opens a workbook. @throws Unreadable if it is damaged. */
-export function openLegacyWorkbook(bytes: Uint8Array): PagedText {
+/**
+ * Opens a workbook. `stream` has the records of an xls file, which hold what SheetJS does not read.
+ * @throws Unreadable if it is damaged.
+ */
+export function openLegacyWorkbook(bytes: Uint8Array, stream?: Uint8Array): PagedText {
   const book = parse(bytes)
+  const beside = stream && readTextsBeside(Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength))
   const is1904 = book.Workbook?.WBProps?.date1904 === true
   const formats = new Map<string, CellFormat>()
   const formatOf = ({ z }: CellObject): CellFormat => {
@@ -27,7 +35,7 @@ export function openLegacyWorkbook(bytes: Uint8Array): PagedText {
       const sheet = book.Sheets[name]
       return sheet === undefined
         ? name
-        : extractText(name, sheet, (cell) => formatCell(cell, formatOf(cell), is1904))
+        : extractText(name, sheet, beside?.get(name), (cell) => formatCell(cell, formatOf(cell), is1904))
     },
   }
 }
@@ -44,7 +52,12 @@ function parse(bytes: Uint8Array): ReturnType<typeof readWorkbook> {
   }
 }
 
-function extractText(name: string, sheet: WorkSheet, format: (cell: CellObject) => string): string {
+function extractText(
+  name: string,
+  sheet: WorkSheet,
+  beside: ReadonlySet<string> | undefined,
+  format: (cell: CellObject) => string,
+): string {
   const pages = new PageCollector()
   pages.add(`${name}\n`)
   const comments: string[] = []
@@ -63,7 +76,7 @@ function extractText(name: string, sheet: WorkSheet, format: (cell: CellObject) 
     })
     pages.endLine()
   })
-  for (const comment of comments) pages.add(`${comment}\n`)
+  for (const line of [...comments, ...(beside ?? [])]) pages.add(`${line}\n`)
   return pages.end().join('\n')
 }
 

@@ -73,7 +73,7 @@ const HEADER_CODE = /&(?:"[^"]*"|K(?:[\dA-F]{6}|\d\d[+-]\d{3})|\d+|[\s\S])/gi
 const MAX_FIELD_WORDS = 2
 
 /** Returns the words of a header or footer; '' if it only shows fields, such as the page number. */
-function decodeHeader(code: string): string {
+export function decodeHeader(code: string): string {
   let hasField = false
   const words = code
     .replace(HEADER_CODE, (found) => {

@@ -1,0 +1,27 @@
+/** Reads the records of workbook streams (MS-XLS, 2.1.4). */
+
+export const BEGIN = 0x0809
+export const BOUND_SHEET = 0x85
+const BIFF8 = 0x0600
+// Place of the version in the first record of a stream.
+const VERSION_AT = 4
+
+export interface BiffRecord {
+  readonly type: number
+  /** Place of the data; four bytes with type and size precede it. */
+  readonly at: number
+  readonly size: number
+}
+
+export function* listRecords(stream: Buffer): Generator<BiffRecord> {
+  for (let at = 0; at + 4 <= stream.length; ) {
+    const [type, size] = [stream.readUInt16LE(at), stream.readUInt16LE(at + 2)]
+    at += 4
+    yield { type, at, size }
+    at += size
+  }
+}
+
+/** True for the stream of a workbook of Excel 97 to 2003. */
+export const isBiff8 = (stream: Buffer): boolean =>
+  stream.length >= VERSION_AT + 2 && stream.readUInt16LE(VERSION_AT) === BIFF8
