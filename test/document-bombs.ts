@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
 import { buildTnef } from './envelopes.ts'
@@ -122,6 +123,8 @@ function createGifBomb(name: string, frames: number): Bomb {
   const make = (): Buffer => Buffer.concat([head, ...Array<Buffer>(frames).fill(frame), Buffer.from(';')])
   return { name, fileName: 'bomb.gif', make }
 }
+
+const readData = (name: string): Buffer => readFileSync(new URL(`data/${name}`, import.meta.url))
 
 const createSmallScans = (count: number): Buffer => Buffer.from('P5 1 1 255\n\xff'.repeat(count), 'latin1')
 
@@ -295,6 +298,7 @@ export const documentBombs: readonly Bomb[] = [
     fileName: 'bomb.pbm',
     make: () => createImageOfBits(8000, 7500, 0xdd),
   },
+  { name: 'a JPEG XL of nine megapixels in 2 KB', fileName: 'bomb.jxl', make: () => readData('white.jxl') },
   createDocxBomb('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
   createDocxBomb('a document of 90 MB of elements in elements', '<p>', 90),
   createDocxBomb('a document of 400 MB', 'a', 400),

@@ -1,4 +1,8 @@
 /** Writes the files of this folder, with the same bytes on each run (`node --import tsx test/data/make.ts`). */
+/**
+ * The encoder of `@jsquash/jxl` wrote `words.jxl`, the picture of `scanner-images.test.ts`, and `white.jxl`, of 2960 x 2960
+ * white pixels.
+ */
 import { writeFile } from 'node:fs/promises'
 import { buildMixedPdf } from '../pdfs.ts'
 

@@ -30,6 +30,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['tasks/platform/telemetry/otlp.ts'],
   '@opentelemetry/exporter-trace-otlp-http': ['tasks/platform/telemetry/otlp.ts'],
   '@opentelemetry/resources': ['tasks/platform/telemetry/otlp.ts'],
+  '@jsquash/jxl': ['workers/children/images/jpeg-xl.ts'],
   '@opentelemetry/sdk-trace': ['tasks/platform/telemetry/otlp.ts'],
   '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
   '@tesseract.js-data/eng': ['workers/children/*/*.ts'],

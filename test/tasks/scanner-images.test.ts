@@ -3,8 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { sniffMediaType } from '../../tasks/documents/media.ts'
 import { closeVision, openPages } from '../../workers/children/documents/pages.ts'
+import { decodeJpegXl } from '../../workers/children/images/jpeg-xl.ts'
 import { parseNetpbm } from '../../workers/children/images/netpbm.ts'
 import { parsePcx } from '../../workers/children/images/pcx.ts'
+import { parsePsd } from '../../workers/children/images/psd.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
 import { drawSign } from '../sign.ts'
@@ -98,6 +100,93 @@ const pcx: Record<string, Buffer> = {
   ),
 }
 
+const jxl = await readFile(new URL('../data/words.jxl', import.meta.url))
+const box = (type: string, content: Uint8Array): Buffer => {
+  const head = Buffer.from(`....${type}`)
+  head.writeUInt32BE(8 + content.length)
+  return Buffer.concat([head, content])
+}
+const boxed = Buffer.concat([
+  box('JXL ', Buffer.from('0d0a870a', 'hex')),
+  box('ftyp', Buffer.from('jxl \0\0\0\0jxl ')),
+  box('jxlc', jxl),
+])
+
+/** Builds the file of a flattened image from the lines of its channels. */
+function createPsd(
+  mode: number,
+  lines: readonly Uint8Array[],
+  { depth = 8, palette = Buffer.alloc(0), isPacked = false, isLarge = false } = {},
+): Buffer {
+  const uint32 = (value: number): Buffer => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(value)
+    return bytes
+  }
+  const head = Buffer.alloc(26)
+  head.write('8BPS')
+  head.writeUInt16BE(isLarge ? 2 : 1, 4)
+  head.writeUInt16BE(lines.length / HEIGHT, 12)
+  head.writeUInt32BE(HEIGHT, 14)
+  head.writeUInt32BE(WIDTH, 18)
+  head.writeUInt16BE(depth, 22)
+  head.writeUInt16BE(mode, 24)
+  const packed = isPacked ? lines.map(packLine) : lines
+  const sizes = packed.map(({ length }) => uint32(length).subarray(isLarge ? 0 : 2))
+  return Buffer.concat([
+    head,
+    uint32(palette.length),
+    palette,
+    uint32(4),
+    Buffer.from('8BIM'),
+    Buffer.alloc(isLarge ? 8 : 4),
+    Buffer.from([0, Number(isPacked)]),
+    ...(isPacked ? sizes : []),
+    ...packed,
+  ])
+}
+
+/** Packs a line as PackBits, in runs and single bytes. */
+function packLine(line: Uint8Array): Buffer {
+  const packed: number[] = []
+  for (let at = 0; at < line.length; ) {
+    let count = 1
+    while (count < 128 && at + count < line.length && line[at + count] === line[at]) count++
+    packed.push(count === 1 ? 0 : 257 - count, line[at]!)
+    at += count
+  }
+  return Buffer.from(packed)
+}
+
+const cutLines = (samples: Uint8Array, bytes: number): Uint8Array[] =>
+  Array.from({ length: samples.length / bytes }, (_, n) => samples.subarray(n * bytes, (n + 1) * bytes))
+const channel = (n: number): Uint8Array[] =>
+  cutLines(
+    Uint8Array.from({ length: PIXELS }, (_, i) => rgb[3 * i + n]!),
+    WIDTH,
+  )
+const greyLines = cutLines(grey, WIDTH)
+const white = cutLines(new Uint8Array(PIXELS).fill(255), WIDTH)
+const colours = [0, 1, 2].flatMap(channel)
+const psd: Record<string, Buffer> = {
+  'PSD of colours, with a mask': createPsd(3, [...colours, ...white]),
+  'PSD in packed lines': createPsd(3, colours, { isPacked: true }),
+  'PSB in packed lines': createPsd(3, colours, { isPacked: true, isLarge: true }),
+  'PSD of inks': createPsd(4, [...white, ...white, ...white, ...greyLines]),
+  'PSD of 16 bits': createPsd(1, cutLines(toWide(grey, 257), 2 * WIDTH), { depth: 16 }),
+  'PSD with a palette': createPsd(
+    2,
+    cutLines(
+      grey.map((level) => 255 - level),
+      WIDTH,
+    ),
+    {
+      palette: Buffer.from(Array.from({ length: 768 }, (_, i) => 255 - (i % 256))),
+    },
+  ),
+  'PSD of two colours': createPsd(0, cutLines(bits, WIDTH / 8), { depth: 1 }),
+}
+
 /** Builds a TIFF of 12-bit levels in 16 bits: its white is 4080. */
 function createTiff12(): Buffer {
   const tags = [
@@ -129,6 +218,8 @@ async function read(bytes: Buffer) {
 for (const [mediaType, images] of [
   ['image/x-portable-anymap', netpbm],
   ['image/vnd.zbrush.pcx', pcx],
+  ['image/vnd.adobe.photoshop', psd],
+  ['image/jxl', { 'JPEG XL': jxl, 'JPEG XL in a container': boxed }],
   ['image/tiff', { 'TIFF of 12 bits': createTiff12() }],
 ] as const)
   for (const [name, bytes] of Object.entries(images))
@@ -148,7 +239,7 @@ test('a codestream of JPEG 2000 is read', async () => {
 })
 
 test('a cut image is read as far as it goes, and says so', async () => {
-  for (const bytes of [pgm, pcx['PCX of three planes']!]) {
+  for (const bytes of [pgm, pcx['PCX of three planes']!, psd['PSD in packed lines']!]) {
     const { pages } = await read(bytes.subarray(0, bytes.length - 2000))
     assert.deepEqual(
       [pages[0]!.status, pages[0]!.detail],
@@ -170,8 +261,32 @@ test('a false size is refused', () => {
     [() => parseNetpbm(Buffer.from('P7\nWIDTH 1\nHEIGHT 1\nDEPTH 9\nMAXVAL 255\nENDHDR\n1')), /damaged/],
     [() => parsePcx(claim), /damaged|too large/],
     [() => parsePcx(large.subarray(0, 100)), /damaged/],
+    [() => parsePsd(psd['PSD of 16 bits']!.subarray(0, 30)), /damaged/],
+    [() => parsePsd(claimPsd(9000, 9000)), /too large/],
+    [() => parsePsd(claimPsd(7000, 7000)), /damaged/],
   ] as const)
     assert.throws(parse, message)
+})
+
+const claimPsd = (width: number, height: number): Buffer => {
+  const file = Buffer.from(
+    createPsd(
+      3,
+      colours.map(() => Buffer.alloc(1)),
+    ),
+  )
+  file.writeUInt32BE(height, 14)
+  file.writeUInt32BE(width, 18)
+  return file
+}
+
+test('a JPEG XL that is damaged or too large says so', async () => {
+  const decoded = (bytes: Uint8Array) => decodeJpegXl(new Uint8Array(bytes))
+  await assert.rejects(decoded(jxl.subarray(0, 40)), { name: 'Unreadable', message: 'The image is damaged' })
+  await assert.rejects(decoded(Buffer.from('0000000c4a584c200d0a870a', 'hex')), /damaged/)
+  // 8 * 32 by a ratio of 1:1 is small; 2^18 rows by a ratio of 2:1 are not.
+  await assert.rejects(decoded(Buffer.from('ff0a3f00', 'hex')), /damaged/)
+  await assert.rejects(decoded(Buffer.from('ff0afcffffffffffff', 'hex')), /too large/)
 })
 
 test('texts that begin like an image stay texts', async () => {

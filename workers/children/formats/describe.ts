@@ -14,7 +14,7 @@ const KINDS: readonly (readonly [mediaType: RegExp, kind: string])[] = [
 const UNKNOWN_KIND = 'Files of an unknown kind'
 
 const READABLE =
-  'PDF, pictures (PNG, JPEG, TIFF, WebP, GIF, HEIC), docx, doc, xlsx, xls, pptx, ppt, odt, ods, odp, odg, RTF, EPUB, emails (eml, msg), web pages and all texts'
+  'PDF, pictures (PNG, JPEG, TIFF, WebP, GIF, HEIC, JPEG XL), docx, doc, xlsx, xls, pptx, ppt, odt, ods, odp, odg, RTF, EPUB, emails (eml, msg), web pages and all texts'
 
 /** Returns the reason why a file cannot be read: its kind and ending, and what can be read instead. */
 export function describeUnreadable(mediaType: string, fileName = ''): string {

@@ -2,8 +2,10 @@
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import { composeOnGround } from './ground.ts'
 import { createTooLargeError, loadBitmap, type Pixels, type Raster, Unreadable } from './images.ts'
+import { decodeJpegXl } from './jpeg-xl.ts'
 import { parseNetpbm } from './netpbm.ts'
 import { parsePcx } from './pcx.ts'
+import { parsePsd } from './psd.ts'
 
 /** An open image file. Page numbers start at 1. Request one page at a time. */
 export interface ImageFile {
@@ -176,6 +178,16 @@ export async function openNetpbm(bytes: Uint8Array): Promise<ImageFile> {
 /** Opens a PCX image. @throws Unreadable. */
 export async function openPcx(bytes: Uint8Array): Promise<ImageFile> {
   return { pageCount: 1, page: async () => decodeRaster(parsePcx(bytes)) }
+}
+
+/** Opens the flattened image of a Photoshop file. @throws Unreadable. */
+export async function openPsd(bytes: Uint8Array): Promise<ImageFile> {
+  return { pageCount: 1, page: async () => decodeRaster(parsePsd(bytes)) }
+}
+
+/** Opens a JPEG XL image. @throws Unreadable. */
+export async function openJpegXl(bytes: Uint8Array): Promise<ImageFile> {
+  return { pageCount: 1, page: async () => decodeRaster(await decodeJpegXl(bytes)) }
 }
 
 async function decodeRaster({ data, width, height, channels, isWhole }: Raster): Promise<DecodedPage> {

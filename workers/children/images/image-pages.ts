@@ -10,8 +10,10 @@ import {
   openBmp,
   openHeif,
   openImage,
+  openJpegXl,
   openNetpbm,
   openPcx,
+  openPsd,
 } from './image-decoders.ts'
 import {
   canvasToGrey,
@@ -37,6 +39,8 @@ export const DECODERS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Im
   'image/bmp': openBmp,
   'image/x-portable-anymap': openNetpbm,
   'image/vnd.zbrush.pcx': openPcx,
+  'image/vnd.adobe.photoshop': openPsd,
+  'image/jxl': openJpegXl,
   'image/heic': openHeif,
   'image/heif': openHeif,
   'image/heic-sequence': openHeif,

@@ -41,6 +41,12 @@ export const MAX_SOURCE_PIXELS = 64_000_000
 
 const loadCanvas = () => import('@napi-rs/canvas')
 
+/** Provides the class of browsers for pixels, which decoders built for them use. */
+export async function provideImageData(): Promise<void> {
+  const { ImageData } = await loadCanvas()
+  if (!('ImageData' in globalThis)) Object.assign(globalThis, { ImageData })
+}
+
 /** Creates a white canvas. Throws `Unreadable` beyond `MAX_CANVAS_PIXELS` or `MAX_CANVAS_SIDE`: Skia would try to allocate it. */
 export async function createWhiteCanvas(width: number, height: number): Promise<Canvas> {
   const canvas = createCheckedCanvas((await loadCanvas()).createCanvas, width, height)
