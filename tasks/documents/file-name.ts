@@ -20,6 +20,9 @@ const EXTENSIONS_BY_TYPE: ReadonlyMap<string, string> = new Map(
       Object.values(FLAT_TYPES).map((mediaType, n) => [mediaType, ['fodt', 'fods', 'fodp', 'fodg'][n]!]),
     ),
     ...Object.fromEntries(Object.entries(ZIP_TYPES).map(([extension, mediaType]) => [mediaType, extension])),
+    'application/vnd.visio': 'vsdx vsd vsdm vstx vstm vssx vssm',
+    // The first bytes of Pages and Keynote may look like those of Numbers.
+    'application/vnd.apple.numbers': 'numbers pages key',
     'application/zip': 'zip *',
     'audio/aac': 'aac',
     'audio/flac': 'flac',

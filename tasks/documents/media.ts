@@ -31,6 +31,7 @@ const TYPE_ALIASES: Readonly<Record<string, string>> = {
 }
 
 const EXCEL_TYPE = 'application/vnd.ms-excel'
+const VISIO_TYPE = 'application/vnd.visio'
 const XLSB_TYPE = 'application/vnd.ms-excel.sheet.binary.macroenabled.12'
 
 /**
@@ -46,6 +47,10 @@ export const ZIP_TYPES: Readonly<Record<string, string>> = {
   odp: 'application/vnd.oasis.opendocument.presentation',
   odg: 'application/vnd.oasis.opendocument.graphics',
   epub: 'application/epub+zip',
+  vsdx: VISIO_TYPE,
+  pages: 'application/vnd.apple.pages',
+  numbers: 'application/vnd.apple.numbers',
+  key: 'application/vnd.apple.keynote',
 }
 export const SVG_TYPE = 'image/svg+xml'
 export const OUTLOOK_TYPE = 'application/vnd.ms-outlook'
@@ -69,6 +74,7 @@ export const COMPOUND_TYPES: readonly (readonly [stream: string, extension: stri
   // Presentations of PowerPoint 4 and workbooks of Excel 5.
   ['PP40', 'ppt', 'application/vnd.ms-powerpoint'],
   ['Book', 'xls', EXCEL_TYPE],
+  ['VisioDocument', 'vsd', VISIO_TYPE],
 ]
 
 export const loadFileType = createLazy(() => import('file-type'))

@@ -16,6 +16,7 @@ import {
   wordPart,
 } from '../office.ts'
 import { createLock, type Lock, lockStream, lockWorkbook } from '../office-locks.ts'
+import { buildTextPdf } from '../pdfs.ts'
 import { createZip } from '../zip.ts'
 import { read, readPages } from './office-help.ts'
 
@@ -299,5 +300,75 @@ describe('flat files and drawings', () => {
       (await readPages(pictures, 'a.docx')).pages[0]!.detail,
       'The page has no text, only pictures',
     )
+  })
+})
+
+describe('Visio and iWork', () => {
+  const V = 'http://schemas.microsoft.com/visio/2010/relationships'
+  const R = 'xmlns:rel="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+  const relations = (...all: readonly (readonly [type: string, target: string])[]): string =>
+    `<Relationships>${all.map(([type, target], n) => `<Relationship Id="r${n}" Type="${V}/${type}" Target="${target}"/>`).join('')}</Relationships>`
+  const vsdx = createZip([
+    [
+      '[Content_Types].xml',
+      '<Types><Override PartName="/visio/d.xml" ContentType="application/vnd.ms-visio.drawing.main+xml"/></Types>',
+    ],
+    ['_rels/.rels', relations(['document', 'visio/d.xml'])],
+    ['visio/d.xml', '<VisioDocument/>'],
+    ['visio/_rels/d.xml.rels', relations(['masters', 'm.xml'], ['pages', 'p.xml'], ['comments', 'c.xml'])],
+    ['visio/m.xml', `<Masters ${R}><Master ID="7"><Rel rel:id="r0"/></Master></Masters>`],
+    ['visio/_rels/m.xml.rels', relations(['master', 'm1.xml'])],
+    [
+      'visio/m1.xml',
+      '<x><Shape ID="5"><Text>Router</Text><Shapes><Shape ID="6"><Text>Port</Text></Shape></Shapes></Shape></x>',
+    ],
+    [
+      'visio/p.xml',
+      `<Pages ${R}><Page ID="0" Name="Plan"><Rel rel:id="r1"/></Page><Page ID="4" Name="Site"><Rel rel:id="r0"/></Page><Page ID="9" Name="Copy"><Rel rel:id="r0"/></Page></Pages>`,
+    ],
+    ['visio/_rels/p.xml.rels', relations(['page', 'p1.xml'], ['page', 'p2.xml'])],
+    [
+      'visio/p2.xml',
+      '<x><Shape ID="1" Master="7"><Shapes><Shape ID="2" MasterShape="6"/></Shapes></Shape><Shape ID="3" Master="7"><Text><cp IX="0"/>Own&#13;\nlabel <fld IX="0">4711</fld>\n</Text></Shape></x>',
+    ],
+    ['visio/p1.xml', '<x><Shape ID="1"><Cell N="x"/></Shape></x>'],
+    [
+      'visio/c.xml',
+      '<Comments><CommentList><CommentEntry PageID="0">Too narrow</CommentEntry></CommentList></Comments>',
+    ],
+  ])
+
+  test('vsdx: pages with the texts of shapes and their masters, and comments', async () => {
+    assert.equal((await readPages(vsdx, 'plan.vsdx')).type, 'application/vnd.visio')
+    assert.deepEqual(await read(vsdx, 'plan.vsdx'), [
+      'Plan\nRouter\nPort\nOwn\nlabel 4711\nToo narrow',
+      'Site',
+    ])
+    assert.deepEqual(await read(vsdx, 'plan'), await read(vsdx, 'plan.vsdx'))
+  })
+
+  test('vsd says what it is', async () => {
+    const { type, pages } = await readPages(createCompound({ VisioDocument: Buffer.alloc(600) }), 'a')
+    assert.equal(type, 'application/vnd.visio')
+    assert.equal(pages[0]!.detail, 'Drawings of Visio 2010 or older cannot be read; save them as vsdx')
+  })
+
+  test('documents of iWork are read from their preview, or say that they have none', async () => {
+    const pdf = await buildTextPdf(2)
+    const old = createZip([
+      ['index.xml', '<x/>'],
+      ['QuickLook/Preview.pdf', pdf],
+    ])
+    const expected = await readPages(pdf, 'a.pdf')
+    for (const name of ['a.pages', 'a.numbers', 'a.key']) {
+      const { type, pages } = await readPages(old, name)
+      assert.match(type, /^application\/vnd\.apple\./)
+      assert.deepEqual(
+        pages.map(({ text }) => text),
+        expected.pages.map(({ text }) => text),
+      )
+    }
+    const modern = await readPages(createZip([['Index/Document.iwa', 'x']]), 'a.pages')
+    assert.match(modern.pages[0]!.detail!, /^Documents of Pages, Numbers and Keynote can be read only if/)
   })
 })

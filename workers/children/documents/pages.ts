@@ -48,6 +48,7 @@ export type { PageReader, PageResult }
 type ReadPageByNumber = (pageNumber: number) => Promise<ReadPage>
 
 const JPEG_2000_TYPES = new Set(['image/jp2', 'image/jpx', 'image/j2c'])
+const IWORK_TYPES = new Set(['pages', 'numbers', 'keynote'].map((name) => `application/vnd.apple.${name}`))
 const IMAGE_DPI = 150
 // OCR of seven-point scans finds 99.7 % of the words at 150 and 200 dpi and all at 250. At 300 dpi it costs 10 %
 // more time and finds no more.
@@ -81,6 +82,10 @@ export async function openPages(
 async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions): Promise<LocalReader> {
   if (mediaType === 'application/pdf') return openPdfPages(bytes, options)
   if (JPEG_2000_TYPES.has(mediaType)) return openPdfPages(wrapJpeg2000InPdf(bytes), options)
+  if (IWORK_TYPES.has(mediaType)) {
+    const { readPreview } = await import('../formats/iwork.ts')
+    return openPdfPages(await readPreview(bytes), options)
+  }
   const size = bytes.length
   const openImage = DECODERS[mediaType]
   if (openImage !== undefined) {

@@ -123,7 +123,8 @@ export class Archive {
 
   /** Returns the path of the main part of an Office Open XML file. @throws Unreadable if there is none. */
   async findMainPart(): Promise<string> {
-    const main = (await this.readRelations('')).find(({ type }) => type === 'officeDocument')
+    // Visio calls its main part otherwise.
+    const main = (await this.readRelations('')).find(({ type }) => /^(officeDocument|document)$/.test(type))
     if (main === undefined) throw new Unreadable('The document is damaged: it declares no main part')
     return main.path
   }

@@ -49,6 +49,8 @@ export function openCompound(bytes: Uint8Array, password: string | null): Compou
     return toDocument(() => readLegacySlides(slides, extra, password))
   }
   if (find('PP40') !== undefined) throw new Unreadable(OLD_PRESENTATION)
+  if (find('VisioDocument') !== undefined)
+    throw new Unreadable('Drawings of Visio 2010 or older cannot be read; save them as vsdx')
   throw new Unreadable('The document is a compound file of unknown kind')
 }
 

@@ -31,7 +31,7 @@ const loadMailFiles = () => import('./mail-files.ts')
 /** The patterns also match templates, slide shows and documents with macros. */
 const FORMATS: readonly (readonly [mediaType: RegExp, open: OpenDocument])[] = [
   [/^application\/vnd\.(openxmlformats-officedocument|ms-word|ms-powerpoint|ms-excel)\b/, openOffice],
-  [/^application\/(msword|x-cfb)$/, openOffice],
+  [/^application\/(msword|x-cfb|vnd\.visio)$/, openOffice],
   [/^application\/zip$/, openUnknownArchive],
   [
     /^application\/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation|graphics)/,
@@ -109,6 +109,7 @@ async function openArchive(
   if (kind === 'binary') return (await import('./legacy-sheets.ts')).openLegacyWorkbook(bytes)
   if (kind === 'word') return (await import('./word.ts')).openDocx(archive, readEmbedded)
   if (kind === 'slides') return (await import('./slides.ts')).openPptx(archive, readEmbedded)
+  if (kind === 'drawing') return (await import('./visio.ts')).openVsdx(archive)
   if (kind === 'sheets') return (await import('./sheets.ts')).openXlsx(archive, readEmbedded)
   throw new Unreadable(describeUnreadable(mediaType))
 }
@@ -118,6 +119,7 @@ const KINDS = [
   [/wordprocessingml|ms-word/, 'word'],
   [/presentationml|ms-powerpoint/, 'slides'],
   [/spreadsheetml|ms-excel/, 'sheets'],
+  [/visio/, 'drawing'],
 ] as const
 
 const findKind = (type: string): (typeof KINDS)[number][1] | undefined =>
