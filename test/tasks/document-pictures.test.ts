@@ -122,6 +122,71 @@ test('a docx of pictures only is read by OCR, or says that it has only pictures'
   assert.deepEqual([empty!.status, empty!.detail], ['read', 'The page is blank'])
 })
 
+const other = drawSign('Quay closed').toBuffer('image/png')
+const relations = (...all: readonly (readonly [id: string, type: string, target: string])[]): string =>
+  `<Relationships>${all.map(([id, type, target]) => `<Relationship Id="${id}" Type="${OFFICE}/officeDocument/2006/relationships/${type}" Target="${target}"/>`).join('')}</Relationships>`
+
+test('pictures of a presentation are read on the slide that refers to them', async () => {
+  const slide = (text: string): string => `<p:sld><a:p><a:r><a:t>${text}</a:t></a:r></a:p></p:sld>`
+  const pptx = createZip(
+    Object.entries({
+      '_rels/.rels': relations(['a', 'officeDocument', 'ppt/p.xml']),
+      'ppt/p.xml': `<p:presentation xmlns:r="${OFFICE}/officeDocument/2006/relationships"><p:sldId r:id="b"/><p:sldId r:id="c"/><p:sldId r:id="d"/></p:presentation>`,
+      'ppt/_rels/p.xml.rels': relations(
+        ['b', 'slide', 's1.xml'],
+        ['c', 'slide', 's2.xml'],
+        ['d', 'slide', 's3.xml'],
+      ),
+      'ppt/s1.xml': slide('One'),
+      'ppt/s2.xml': slide(''),
+      'ppt/s3.xml': slide('Three'),
+      'ppt/_rels/s1.xml.rels': relations(['e', 'image', 'media/Image2.png']),
+      'ppt/_rels/s2.xml.rels': relations(['e', 'image', 'media/image1.png']),
+      'ppt/_rels/s3.xml.rels': relations(['e', 'image', 'media/image1.png']),
+      'ppt/media/image1.png': png,
+      'ppt/media/image2.png': other,
+    }),
+  )
+  assert.deepEqual(await readTexts(pptx, ZIP_TYPES.pptx!), [
+    'One\n\nQuay closed',
+    'Harbour office, room 12',
+    'Three',
+  ])
+})
+
+test('pictures of an OpenDocument presentation are read on their slide, those of a sheet on the sheet', async () => {
+  const page = (text: string, picture: string): string =>
+    `<d:page><d:frame><d:image l:href="${picture}"/></d:frame><t:p>${text}</t:p></d:page>`
+  const odp = createZip([
+    ['mimetype', ZIP_TYPES.odp!],
+    [
+      'content.xml',
+      `<o xmlns:l="http://www.w3.org/1999/xlink">${page('', 'Pictures/1.png')}${page('Two', './Pictures/2.png')}${page('Three', '')}</o>`,
+    ],
+    ['Pictures/1.png', other],
+    ['Pictures/2.png', png],
+  ])
+  assert.deepEqual(await readTexts(odp, ZIP_TYPES.odp!), [
+    'Quay closed',
+    'Two\n\nHarbour office, room 12',
+    'Three',
+  ])
+  const xlsx = createZip(
+    Object.entries({
+      '_rels/.rels': relations(['a', 'officeDocument', 'x/w.xml']),
+      'x/w.xml': `<workbook xmlns:r="${OFFICE}/officeDocument/2006/relationships"><sheet name="A" r:id="b"/><sheet name="B" r:id="c"/></workbook>`,
+      'x/_rels/w.xml.rels': relations(['b', 'worksheet', 's1.xml'], ['c', 'worksheet', 's2.xml']),
+      'x/s1.xml': '<worksheet/>',
+      'x/s2.xml': '<worksheet/>',
+      'x/_rels/s1.xml.rels': relations(['d', 'drawing', 'd.xml']),
+      'x/d.xml': '<wsDr/>',
+      'x/_rels/d.xml.rels': relations(['e', 'image', 'i.png']),
+      'x/i.png': png,
+    }),
+  )
+  assert.deepEqual(await readTexts(xlsx, ZIP_TYPES.xlsx!), ['A\n\nHarbour office, room 12', 'B'])
+})
+
 test('a damaged picture leaves the text of its document', async () => {
   const files = { 'word/media/image1.png': png.subarray(0, 40) }
   assert.deepEqual(await readTexts(createDocx('Dear reader', files), ZIP_TYPES.docx!), ['Dear reader'])

@@ -1,5 +1,6 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
 import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import type { ZipEntry } from '../../../tasks/formats/zip.ts'
 import { describeUnreadable } from '../formats/describe.ts'
 import { findFormat } from '../formats/index.ts'
 import type { GreyImage } from '../images/grey.ts'
@@ -82,10 +83,8 @@ export async function openPages(
 async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions): Promise<LocalReader> {
   if (mediaType === 'application/pdf') return openPdfPages(bytes, options)
   if (JPEG_2000_TYPES.has(mediaType)) return openPdfPages(wrapJpeg2000InPdf(bytes), options)
-  if (IWORK_TYPES.has(mediaType)) {
-    const { readPreview } = await import('../formats/iwork.ts')
-    return openPdfPages(await readPreview(bytes), options)
-  }
+  if (IWORK_TYPES.has(mediaType))
+    return openPdfPages(await (await import('../formats/iwork.ts')).readPreview(bytes), options)
   const size = bytes.length
   const openImage = DECODERS[mediaType]
   if (openImage !== undefined) {
@@ -97,8 +96,6 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   const format = findFormat(mediaType)
   if (format === undefined) throw new Unreadable(describeUnreadable(mediaType, options.fileName))
   const { password = null, encoding: given = null } = options
-  // The reader of the format may take ownership of the bytes.
-  const pictures = readsPictures(options) ? await listArchivePictures(bytes, mediaType) : []
   const opened = await format(bytes, mediaType, { password, encoding: given, fileName: options.fileName })
   const {
     pageCount,
@@ -114,16 +111,18 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     return createTextLayerPage(text, null, opened.detail?.(n) ?? (text.trim() === '' ? blank : null))
   }
   const pictureReader = new PictureReader(options)
-  // The pages of these formats are not those that their writer shows, so the pictures have no better place.
-  const showsPictures = (n: number): boolean => n === pageCount && pictures.length > 0
-  const readPage: ReadPageByNumber = async (n) =>
-    showsPictures(n) ? pictureReader.append(await readText(n), n, pictures) : readText(n)
-  const readIfFast = async (n: number): Promise<PageResult | null> => (showsPictures(n) ? null : readText(n))
+  const listPictures = (n: number): readonly ZipEntry[] =>
+    readsPictures(options) ? (opened.pictures?.(n) ?? []) : []
+  const readPage: ReadPageByNumber = async (n) => {
+    const pictures = listPictures(n)
+    if (pictures.length === 0) return await readText(n)
+    const { createPicture } = await import('../formats/pictures.ts')
+    return await pictureReader.append(await readText(n), n, pictures.map(createPicture))
+  }
+  const readIfFast = async (n: number): Promise<PageResult | null> =>
+    listPictures(n).length > 0 ? null : readText(n)
   return createPageReader(pageCount, readPage, { unpackedBytes, attachments, encoding, readIfFast })
 }
-
-const listArchivePictures = async (bytes: Uint8Array, mediaType: string): Promise<readonly Picture[]> =>
-  (await import('../formats/pictures.ts')).findArchivePictures(bytes, mediaType)
 
 /** A model reads whole pages only, so the local engine reads the pictures. */
 const readsPictures = ({ ocrMode, withPictures = true }: OpenOptions): boolean =>

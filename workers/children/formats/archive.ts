@@ -2,12 +2,20 @@ import { posix } from 'node:path'
 import { openZip, type ZipEntry, type ZipRules } from '../../../tasks/formats/zip.ts'
 import { decodeXml } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
+import type { PagedText, PictureMap } from './texts.ts'
 import { parseXml } from './xml.ts'
 
 /** Reads archives of XML parts: office files and electronic books. */
 
 // A sheet with a million rows takes 50 MB. No part of a readable document exceeds this limit.
 export const MAX_PART_BYTES = 100_000_000
+
+// Pictures that are read, and drawings that are not.
+const PICTURE_PATTERN = /\.(png|jpe?g|gif|bmp|tiff?|webp|avif|heic|pcx|jxl)$/i
+const DRAWING_PATTERN = /\.(emf|wmf|svg)$/i
+// Previews of the document itself.
+const THUMBNAIL_PATTERN = /(^|\/)thumbnails?(\/|\.)/i
+const MAX_PICTURES = 200
 
 const ZIP_RULES: ZipRules = {
   createError: (reason, cause) => new Unreadable(`The document cannot be opened: ${reason}`, { cause }),
@@ -24,6 +32,7 @@ export interface Relation {
 
 export class Archive {
   readonly #entries: ReadonlyMap<string, ZipEntry>
+  #pictures: readonly ZipEntry[] | undefined
 
   private constructor(entries: readonly ZipEntry[]) {
     // Part names are case-insensitive (ECMA-376, part 2, 6.2.2.3).
@@ -51,21 +60,46 @@ export class Archive {
     )
   }
 
-  /** Returns the unpacked size of all parts. */
-  get unpackedBytes(): number {
-    return [...this.#entries.values()].reduce((sum, { size }) => sum + size, 0)
+  /**
+   * Returns what the pages of a document have in common. Pictures without a page in `pageOf`, by their path in lower
+   * case, belong to the last one.
+   */
+  describePages(
+    pageCount: number,
+    pageOf: PictureMap = new Map(),
+  ): Required<Pick<PagedText, 'unpackedBytes' | 'hasPictures' | 'pictures'>> {
+    this.#pictures ??= this.#listPictures()
+    const pictures = Map.groupBy(this.#pictures, ({ path }) => pageOf.get(path.toLowerCase()) ?? pageCount)
+    return {
+      unpackedBytes: [...this.#entries.values()].reduce((sum, { size }) => sum + size, 0),
+      hasPictures: this.paths.some((path) => PICTURE_PATTERN.test(path) || DRAWING_PATTERN.test(path)),
+      pictures: (page) => pictures.get(page) ?? [],
+    }
+  }
+
+  /** Returns the pictures that can be read, in the order of their names. */
+  #listPictures(): readonly ZipEntry[] {
+    return [...this.#entries.values()]
+      .filter(({ path, size }) => size > 0 && PICTURE_PATTERN.test(path) && !THUMBNAIL_PATTERN.test(path))
+      .toSorted((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true }))
+      .slice(0, MAX_PICTURES)
+  }
+
+  /** Finds the first page of each picture by the parts of the pages of an Office Open XML file. */
+  async placePictures(pages: readonly (readonly { readonly path: string }[])[]): Promise<PictureMap> {
+    const pageOf = new Map<string, number>()
+    for (const [n, parts] of pages.entries())
+      for (const { path } of parts)
+        for (const { type, path: picture } of await this.readRelations(path)) {
+          const key = picture.toLowerCase()
+          if (type === 'image' && !pageOf.has(key)) pageOf.set(key, n + 1)
+        }
+    return pageOf
   }
 
   /** Names of all parts, in lower case. */
   get paths(): readonly string[] {
     return [...this.#entries.keys()]
-  }
-
-  /** True if the document has pictures. */
-  get hasPictures(): boolean {
-    return [...this.#entries.keys()].some((path) =>
-      /\.(png|jpe?g|gif|bmp|tiff?|webp|emf|wmf|svg|heic)$/.test(path),
-    )
   }
 
   /** Reads a part; null if it does not exist. @throws Unreadable if it is damaged or too large. */

@@ -28,9 +28,10 @@ export async function openEpub(bytes: Uint8Array): Promise<PagedText> {
     [...spine].map((id) => ({ path: posix.join(folder, decodeHref(hrefs.get(id) ?? '')) })),
   )
   const encrypted = (await archive.text('META-INF/encryption.xml')) ?? ''
+  const pageCount = Math.max(1, chapters.length)
   return {
-    pageCount: Math.max(1, chapters.length),
-    unpackedBytes: archive.unpackedBytes,
+    pageCount,
+    ...archive.describePages(pageCount),
     async text(page) {
       const chapter = chapters[page - 1]?.path
       if (chapter === undefined) return ''

@@ -106,7 +106,10 @@ async function openArchive(
   const main = await archive.findMainPart()
   const declared = await archive.contentType(main)
   const kind = findKind(declared) ?? findKind(mediaType)
-  if (kind === 'binary') return (await import('./legacy-sheets.ts')).openLegacyWorkbook(bytes)
+  if (kind === 'binary') {
+    const workbook = (await import('./legacy-sheets.ts')).openLegacyWorkbook(bytes)
+    return { ...workbook, ...archive.describePages(workbook.pageCount) }
+  }
   if (kind === 'word') return (await import('./word.ts')).openDocx(archive, readEmbedded)
   if (kind === 'slides') return (await import('./slides.ts')).openPptx(archive, readEmbedded)
   if (kind === 'drawing') return (await import('./visio.ts')).openVsdx(archive)

@@ -3,7 +3,7 @@ import { Archive } from './archive.ts'
 import { showFormula } from './formulas.ts'
 import { decryptOpenDocument } from './open-document-crypto.ts'
 import { PageBreakStyles } from './open-document-styles.ts'
-import { createPagedText, PageCollector, type PagedText } from './texts.ts'
+import { createPagedText, PageCollector, type PagedText, type PictureMap } from './texts.ts'
 import { type Attributes, parseXml } from './xml.ts'
 
 /** Opens OpenDocument files (ISO/IEC 26300-3), as archives or flat: texts, spreadsheets, presentations and drawings. */
@@ -61,7 +61,25 @@ export async function openOpenDocument(
   addText(parts.content, pages, { breaks, objects, ...(page && { page }), ...(isFlat && { only: /^body$/ }) })
   const [first = '', ...others] = pages.end()
   const masters = page === undefined ? '' : readMasters(parts.styles)
-  return createPagedText([`${first}\n${masters}`.trim(), ...others], parts.archive)
+  const pageOf = page === undefined ? undefined : placePictures(parts.content, page[0])
+  return createPagedText([`${first}\n${masters}`.trim(), ...others], parts.archive, pageOf)
+}
+
+/** Finds the first page of each picture, by its path in lower case. */
+function placePictures(xml: string, pageElement: string): PictureMap {
+  const pageOf = new Map<string, number>()
+  let [page, depth] = [0, 0]
+  parseXml(xml, {
+    open(name, { 'xlink:href': target = '' }) {
+      if (name === pageElement && depth++ === 0) page++
+      const path = target.replace(/^\.\//, '').toLowerCase()
+      if (name === 'image' && page > 0 && !pageOf.has(path)) pageOf.set(path, page)
+    },
+    close(name) {
+      if (name === pageElement) depth--
+    },
+  })
+  return pageOf
 }
 
 function readFlatParts(bytes: Uint8Array, mediaType: string): Parts {
@@ -224,7 +242,7 @@ class OpenDocumentText {
     if (SKIPPED_ELEMENTS.has(name)) this.#silent++
     if (this.#within === 0) return
     if (name === page?.[0] && this.#pageDepth++ === 0) {
-      this.#pages.endPage()
+      this.#pages.beginPage()
       this.#pages.add(`${attributes[page[1]] ?? ''}\n`)
     }
     if (PARAGRAPH_ELEMENTS.has(name)) this.#openParagraph(attributes['text:style-name'])

@@ -50,9 +50,10 @@ export async function openXlsx(archive: Archive, readEmbedded?: ReadEmbedded): P
     formats: parseCellFormats(await partOf('styles')),
     is1904,
   }
+  const pageCount = Math.max(1, sheets.length)
   return {
-    pageCount: Math.max(1, sheets.length),
-    unpackedBytes: archive.unpackedBytes,
+    pageCount,
+    ...archive.describePages(pageCount, await archive.placePictures(sheets.map(({ parts }) => parts))),
     async text(page) {
       const sheet = sheets[page - 1]
       if (sheet === undefined) return ''

@@ -21,10 +21,10 @@ interface SlidePart {
 export async function openPptx(archive: Archive, readEmbedded?: ReadEmbedded): Promise<PagedText> {
   const related = new RelatedParts(archive, readEmbedded)
   const slides = await listSlides(archive, related)
+  const pageCount = Math.max(1, slides.length)
   return {
-    pageCount: Math.max(1, slides.length),
-    unpackedBytes: archive.unpackedBytes,
-    hasPictures: archive.hasPictures,
+    pageCount,
+    ...archive.describePages(pageCount, await archive.placePictures(slides)),
     async text(page) {
       const pages = new PageCollector()
       for (const { path, isLayout, shown } of slides[page - 1] ?? []) {

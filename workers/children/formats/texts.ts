@@ -1,4 +1,5 @@
 import { decodeText } from '../../../tasks/formats/decode.ts'
+import type { ZipEntry } from '../../../tasks/formats/zip.ts'
 import { MAX_CHARACTERS } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
 
@@ -9,8 +10,10 @@ export interface PagedText {
   readonly unpackedBytes?: number
   /** The encoding of a text file, as in a `charset` parameter; absent for other files. */
   readonly encoding?: string
-  /** True if the document has pictures, which are not read. */
+  /** True if the document has pictures, whether or not they can be read. */
   readonly hasPictures?: boolean
+  /** Returns the pictures of a page. */
+  pictures?(page: number): readonly ZipEntry[]
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
   /** Returns the reason why the text of a page lacks content; null if it lacks none. */
@@ -50,14 +53,19 @@ export function readTextFile(bytes: Uint8Array, hints: TextHints): TextFile {
   return { text, encoding: decoded.encoding, isCut: bytes.length > MAX_TEXT_BYTES }
 }
 
+/** The page of each picture, by its path in lower case. */
+export type PictureMap = ReadonlyMap<string, number>
+
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
 export function createPagedText(
   pages: readonly string[],
-  archive?: { readonly unpackedBytes: number; readonly hasPictures: boolean },
+  archive?: { describePages(count: number, pageOf?: PictureMap): Omit<PagedText, 'pageCount' | 'text'> },
+  pageOf?: PictureMap,
 ): PagedText {
+  const pageCount = Math.max(1, pages.length)
   return {
-    pageCount: Math.max(1, pages.length),
-    ...(archive && { unpackedBytes: archive.unpackedBytes, hasPictures: archive.hasPictures }),
+    pageCount,
+    ...archive?.describePages(pageCount, pageOf),
     text: (page) => pages[page - 1] ?? '',
   }
 }
@@ -68,6 +76,7 @@ export class PageCollector {
   #page = ''
   // Cached: reading the end of the page string would flatten the string, and thus copy the whole page for each line.
   #isLineEnd = true
+  #isCounted = false
   // Characters of the text before the body, such as headers. It never makes a page of its own.
   #lead = 0
 
@@ -80,6 +89,12 @@ export class PageCollector {
     if (this.isFull || text === '') return
     this.#page += text
     this.#isLineEnd = text.endsWith('\n')
+  }
+
+  /** Begins a page that counts even if it stays empty. */
+  beginPage(): void {
+    this.#keepPage()
+    this.#isCounted = true
   }
 
   /** Ends the text before the body, such as headers: it belongs to the first page. */
@@ -101,7 +116,8 @@ export class PageCollector {
 
   #keepPage(): void {
     const page = removeExtraSpace(this.#page)
-    if (page !== '') this.#pages.push(page)
+    if (page !== '' || this.#isCounted) this.#pages.push(page)
+    this.#isCounted = false
     this.#page = ''
     this.#isLineEnd = true
   }

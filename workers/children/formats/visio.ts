@@ -33,10 +33,10 @@ export async function openVsdx(archive: Archive): Promise<PagedText> {
   const comments = readComments(
     (await archive.text(relations.find(({ type }) => type === 'comments')?.path ?? '')) ?? '',
   )
+  const pageCount = Math.max(1, pages.length)
   return {
-    pageCount: Math.max(1, pages.length),
-    unpackedBytes: archive.unpackedBytes,
-    hasPictures: archive.hasPictures,
+    pageCount,
+    ...archive.describePages(pageCount, await archive.placePictures(pages.map((page) => [page]))),
     async text(number) {
       const page = pages[number - 1]
       if (page === undefined) return ''
