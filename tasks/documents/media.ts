@@ -115,8 +115,16 @@ export const chooseMediaType = (known: string, sniffed: string): string =>
 /** Returns the encoding of a text that its first bytes prove; null for other files. */
 export const findProvenEncoding = (head: Uint8Array, mediaType: string): string | null =>
   mediaType.startsWith('text/')
-    ? (findMarkedEncoding(head) ?? findUnmarkedUtf16(head) ?? (isUtf8(head) ? 'utf-8' : null))
+    ? (findMarkedEncoding(head) ?? findUnmarkedUtf16(head) ?? (provesUtf8(head) ? 'utf-8' : null))
     : null
+
+const ESCAPE = 0x1b
+
+/** True if the text is UTF-8. ASCII proves nothing about the rest of a long file, nor with the escapes of ISO 2022. */
+function provesUtf8(head: Uint8Array): boolean {
+  const isLong = head.length >= HEAD_BYTES
+  return isUtf8(head) && !head.includes(ESCAPE) && (!isLong || head.some((byte) => byte >= 0x80))
+}
 
 // Formats that the library does not detect if their distinguishing data lies beyond the first bytes.
 const SIGNATURES: readonly (readonly [signature: string, mediaType: string])[] = [

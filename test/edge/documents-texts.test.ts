@@ -21,6 +21,16 @@ test('a text is served with the charset of its bytes, or without one', async () 
   assert.equal(await contentType(id), 'text/plain; charset=windows-1252')
   const wide = (await upload(Buffer.from(newText(), 'utf16le'), 'wide.csv')).json
   assert.equal(await contentType(wide.id), 'text/plain; charset=utf-16le')
+  // The first bytes are ASCII, and do not tell the encoding of the others.
+  const long = Buffer.concat([Buffer.from(newText().repeat(4000)), encode('Müller', 'latin1')])
+  assert.equal(await contentType((await upload(long, 'long.txt')).json.id), 'text/plain')
+  const japanese = Buffer.from(`\x1b$B$3$l\x1b(B ${newText()}`)
+  assert.equal(await contentType((await upload(japanese, 'a.txt')).json.id), 'text/plain')
+  const umlaut = `Müller ${newText()}`
+  assert.equal(
+    await contentType((await upload(umlaut.repeat(4000), 'long.csv')).json.id),
+    'text/plain; charset=utf-8',
+  )
 })
 
 test('an extraction accepts any label of an encoding, and joins only one in the same encoding', async () => {
