@@ -2565,12 +2565,12 @@ RETURN (to_hex(COALESCE(owner, 0)) || ':'::text);
 CREATE OR REPLACE FUNCTION public.page_compute_search()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$28c03dff46fa74f483a97cb7ccb5b76c$function$;
+AS $function$7227eb16d8008a0f5f8a777ba317f90d$function$;
 
 CREATE OR REPLACE FUNCTION public.page_divide()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$b79fa9c472d01fe99260519091014d01$function$;
+AS $function$5fce28954441ca2e1178cf34341c98d5$function$;
 
 CREATE OR REPLACE FUNCTION public.page_last_part(content text)
  RETURNS integer

@@ -273,11 +273,17 @@ const toTextColumn = (
     'text',
   )
 
-/** Indexes the words of pages, for partial and misspelled search terms. */
+/**
+ * Indexes the words of pages, for partial and misspelled search terms. One statement stores all words in their order,
+ * which prevents deadlocks.
+ */
 export const storeWords = (id: number, from: number, to: number): Query<unknown> =>
   sql.type(noRows)`
-    select search_words_store(array_agg(owner_id), array_agg(search))
-    from document_page where document_id = ${id} and page_number between ${from} and ${to}`
+    select search_words_store(array_agg(owner_id), array_agg(search)) from (
+      select owner_id, search from document_page where document_id = ${id} and page_number between ${from} and ${to}
+      union all
+      select owner_id, search from document_page_part
+      where document_id = ${id} and page_number between ${from} and ${to}) every`
 
 /** Counts the pages that this job has read, and those that it could not read. */
 export const countPages = (id: number, jobId: string): Query<{ read: number; unread: number }> =>

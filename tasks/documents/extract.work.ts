@@ -27,8 +27,8 @@ import { chooseMediaType, HEAD_BYTES, sniffMediaType } from './media.ts'
 
 // A page with a text layer takes about a millisecond, so many such pages are read, stored and reported together.
 const MAX_FAST_PAGES_IN_FLIGHT = 32
-// Storing the words of this many pages takes a tenth of a second.
-const PAGES_PER_WORD_BATCH = 1000
+// Storing the words of this many pages takes a few hundredths of a second, or seconds if they are long.
+const PAGES_PER_WORD_BATCH = 200
 
 /** Runs `documents.extract`. */
 export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<ExtractCounts> {

@@ -3,9 +3,11 @@ import { beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { connect } from '../../sql/connections/driver.ts'
 import { noRows, sql } from '../../sql/db.ts'
+import { storeWords } from '../../sql/documents/pages.ts'
 import { PRUNED_TABLES } from '../../sql/retention/retention.ts'
 import { createTestDatabase, vacuumAnalyze, waitForLock } from '../database.ts'
 import { stopAfterFile } from '../services.ts'
+import { until } from '../until.ts'
 import { assertWriteByIndex } from './plans-help.ts'
 
 /** The index keeps a word until no text contains it. */
@@ -114,6 +116,49 @@ describe('words', { concurrency: false }, () => {
     await other.query('commit')
     assert.deepEqual(await sweeping, { count: 1, deleted: 0 }, 'it has looked at the document')
     assert.equal(await readWords(), 'okapi')
+  })
+
+  test('of long pages never deadlock two extractions, and are stored at their end', async () => {
+    const rest = (words: string): string => `${'x '.repeat(8000)}${words}`
+    const insert = `insert into document_page (document_id, page_number, status, method, search, text, job_id)
+      select $1, n, 'read', 'none', search_vector(page_part(content, 0)), content, gen_random_uuid()
+      from unnest($2::text[]) with ordinality page (content, n)`
+    const [blocker, ...writers] = [0, 1, 2].map(() => new pg.Client({ connectionString: url })) as [
+      pg.Client,
+      pg.Client,
+      pg.Client,
+    ]
+    for (const client of [blocker, ...writers]) {
+      await client.connect()
+      stopAfterFile(() => client.end())
+    }
+    const ids = [await addDocument('one'), await addDocument('two')]
+    await blocker.query('begin')
+    await blocker.query(`insert into search_word (owner_id, word) values (0, 'marlin')`)
+    let settled = 0
+    // Each one stores the word that the other one needs next, if it stores words by page.
+    const writing = [
+      ['narwhal', 'marlin okapi'],
+      ['okapi', 'marlin narwhal'],
+    ].map((pages, n) =>
+      writers[n]!.query(insert, [ids[n], pages.map(rest)]).finally(() => {
+        settled++
+      }),
+    )
+    const results = Promise.allSettled(writing)
+    await until('both are done, or wait for the word', async () => {
+      const [row] = await query(
+        `select count(*)::int as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return settled + Number(row!.waiting) === 2
+    })
+    await blocker.query('rollback')
+    assert.deepEqual(
+      (await results).map(({ status }) => status),
+      ['fulfilled', 'fulfilled'],
+    )
+    await Promise.all(ids.map((id) => db.run(storeWords(id, 1, 2))))
+    assert.equal(await readWords(), 'marlin narwhal okapi one two')
   })
 
   test('are found by an index when they are stored, checked or deleted', async () => {

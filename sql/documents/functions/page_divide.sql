@@ -1,4 +1,4 @@
--- Stores the search vectors and the words of the further parts of a page's text, see `page_part`.
+-- Stores the search vectors of the further parts of a page's text, see `page_part`.
 create or replace function page_divide() returns trigger language plpgsql as $$
 begin
   if tg_op = 'UPDATE' then
@@ -7,8 +7,6 @@ begin
   insert into document_page_part (document_id, page_number, part, owner_id, search)
   select new.document_id, new.page_number, n, new.owner_id, search_vector(page_part(new.text, n))
   from generate_series(1, page_last_part(new.text)) n;
-  perform search_words_store(array_agg(owner_id), array_agg(search))
-  from document_page_part where document_id = new.document_id and page_number = new.page_number;
   return null;
 end $$;
 
