@@ -69,3 +69,24 @@ test('a Thai mark that the file sets apart joins the letter before it', async ()
     'BT /F1 20 Tf 20 150 Td (A) Tj 1 0 0 1 44 150 Tm (B) Tj 1 0 0 1 70 150 Tm (C) Tj 1 0 0 1 84 150 Tm (DE) Tj ET'
   assert.equal((await readText(buildMappedPdf(letters, content))).split(/\s/)[0]!.slice(0, 3), 'ตั้')
 })
+
+test('letters that are drawn again in their place, to look bold, are read once', async () => {
+  const font = (name: string): string => `<< /Type /Font /Subtype /Type1 /BaseFont /${name} >>`
+  const draw = (name: string, shift: number): string =>
+    `BT /${name} 12 Tf 1 0 0 1 ${20 + shift} 150 Tm ${[...'harbour coffee 1100'].map((letter) => `(${letter}) Tj 7.2 0 Td`).join(' ')} ET`
+  for (const content of [
+    `${draw('F1', 0)} ${draw('F2', 0.4)}`,
+    `${draw('F1', 0)} ${draw('F2', 0)} ${draw('F1', 0.3)}`,
+    draw('F1', 0),
+  ]) {
+    const pdf = buildRawPdf([
+      '<< /Type /Catalog /Pages 2 0 R >>',
+      '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
+      '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 200] /Contents 4 0 R /Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> >>',
+      buildStreamObject(content),
+      font('Courier'),
+      font('Courier-Bold'),
+    ])
+    assert.equal(await readText(pdf), 'harbour coffee 1100')
+  }
+})

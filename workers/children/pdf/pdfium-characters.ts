@@ -16,10 +16,41 @@ export interface PageCharacters {
   numberOf(i: number): number
 }
 
-/** Returns the first `count` characters of a page, with accents and Arabic ligatures in typing order. */
+/**
+ * Returns the first `count` characters of a page, with accents and Arabic ligatures in typing order. A character that is
+ * drawn several times in one place counts once.
+ */
 export function readCharacters(source: CharacterSource, count: number): PageCharacters {
   const found = readFoundCharacters(source, count)
-  return REORDERED_TEXT_PATTERN.test(found.slice(0, count)) ? putInTypingOrder(source, found) : found
+  const repeated = mayRepeat(found.codes) ? findRepeats(source, found.codes) : []
+  return repeated.length > 0 || REORDERED_TEXT_PATTERN.test(found.slice(0, count))
+    ? putInTypingOrder(source, found, repeated)
+    : found
+}
+
+/** True if two double characters follow each other, which few words have: `coffee`, but also `hhaarrbboouurr`. */
+function mayRepeat(codes: ArrayLike<number>): boolean {
+  for (let i = 3; i < codes.length; i++)
+    if (codes[i] === codes[i - 1] && codes[i - 2] === codes[i - 3] && !endsPiece(codes[i]!)) return true
+  return false
+}
+
+// Largest shift between the copies of a letter, as a share of its size. Even the narrowest letter is twice as wide.
+const MAX_REPEAT_SHIFT = 0.1
+
+/**
+ * Finds the characters that are drawn again in the place of the one before, to look bold. PDFium finds them only if
+ * hardly any text lies between.
+ */
+function findRepeats(source: CharacterSource, codes: ArrayLike<number>): readonly number[] {
+  const repeats: number[] = []
+  for (let i = 1; i < codes.length; i++) {
+    if (codes[i] !== codes[i - 1] || endsPiece(codes[i]!) || isMark(codes[i]!)) continue
+    const [before, box] = [measureBox(source, i - 1), measureBox(source, i)]
+    const shift = Math.max(Math.abs(box.start - before.start), Math.abs(box.base - before.base))
+    if (shift < MAX_REPEAT_SHIFT * box.size) repeats.push(i)
+  }
+  return repeats
 }
 
 /**
@@ -86,9 +117,17 @@ const isVowelSign = (code: number): boolean =>
 const LAM = 0x644
 const ALEFS = new Set([0x622, 0x623, 0x625, 0x627])
 
-/** Moves accents behind the letters they are drawn over and puts the letters of Arabic ligatures in order. */
-function putInTypingOrder(source: CharacterSource, { codes }: PageCharacters): PageCharacters {
+/**
+ * Moves accents behind the letters they are drawn over, puts the letters of Arabic ligatures in order, and drops the
+ * `repeated` characters.
+ */
+function putInTypingOrder(
+  source: CharacterSource,
+  { codes }: PageCharacters,
+  repeated: readonly number[],
+): PageCharacters {
   const { over, gone } = findMarks(source, codes)
+  for (const i of repeated) gone.add(i)
   const numbers: number[] = []
   const kept: number[] = []
   for (let i = 0; i < codes.length; i++) {
