@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { crc32, deflateSync } from 'node:zlib'
 import type { Bomb } from './bombs.ts'
+import { drawingBombs } from './drawing-bombs.ts'
 import { buildTnef } from './envelopes.ts'
 import {
   createCompound,
@@ -254,6 +255,7 @@ const officeBombs: readonly Bomb[] = [
 /** Documents that decompress to a huge size, never end, or have false headers. */
 export const documentBombs: readonly Bomb[] = [
   ...officeBombs,
+  ...drawingBombs,
   createPdfBomb('two thousand million pages, without a trailer', () =>
     removeTrailer(createWrongPageCount(2_147_483_647)),
   ),
