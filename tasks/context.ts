@@ -124,6 +124,18 @@ export interface PageResult {
   } | null
   /** True if reading the page crashed or exceeded a budget; it is not read again unless forced. */
   readonly isGivenUp?: boolean
+  /** The text that the reader lost without an error; absent if it lost none. */
+  readonly loss?: PageLoss
+}
+
+/** Counts of letters, for the log. */
+export interface PageLoss {
+  /** Media type of the document. */
+  readonly kind: string
+  readonly unit: string
+  /** Letters that the file holds, counted without the reader. */
+  readonly held: number
+  readonly read: number
 }
 
 /** An attachment of a document. */

@@ -351,6 +351,11 @@ export const documentBombs: readonly Bomb[] = [
     () => `BEGIN:VCARD\n${';QUOTED-PRINTABLE'.repeat(2_000_000)}`,
   ),
   createTextBomb('HTML of unfinished declarations', 'bomb.html', () => `<html>${'<meta '.repeat(1_000_000)}`),
+  createTextBomb(
+    'HTML of 5 million skipped elements',
+    'bomb.html',
+    () => `<html>${'<RT>a<rt>b</RT>'.repeat(2_500_000)}`,
+  ),
   createTextBomb('HTML of unfinished comments', 'bomb.html', () => `<html>${'<!--'.repeat(1_000_000)}`),
   createLongTextBomb('letters of no encoding', '\xff\x81a'),
   createTextBomb('an mbox of a million mails', 'bomb.mbox', () =>

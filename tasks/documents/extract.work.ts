@@ -124,7 +124,12 @@ async function readPages(
       ? budget.countPage(await pages.read(number))
       : createUnreadPage(exceededReason)
   }
-  const read = async (number: number): Promise<NumberedPage> => ({ number, ...(await readOne(number)) })
+  const read = async (number: number): Promise<NumberedPage> => {
+    const page = await readOne(number)
+    if (page.loss !== undefined)
+      ctx.log.warn({ documentId, page: number, ...page.loss }, 'A page lost nearly all of its text')
+    return { number, ...page }
+  }
   const store = async (rows: readonly NumberedPage[]): Promise<void> => {
     const { stored } = await ctx.db.one(storePages(documentId, ctx.job, rows))
     if (!stored) throw fail('job.superseded')

@@ -54,6 +54,7 @@ export interface Attempt {
   /** Files attached to the document. If `text` is an error, storing that file throws it. */
   readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
+  readonly warn?: (data: object, message: string) => void
 }
 
 export interface AttemptResult {
@@ -133,7 +134,7 @@ export function createExtractions({ db, query }: TestDatabase) {
       blobs: createBlobs(db, parseSettings({})),
       secretKey: 'a secret for tests, long enough to be one',
       retryJobs: () => Promise.reject(new Error('Extraction retries nothing')),
-      log: { info: () => {}, warn: () => {}, error: () => {} },
+      log: { info: () => {}, warn: how.warn ?? (() => {}), error: () => {} },
       signal: how.signal ?? new AbortController().signal,
       providers: {
         openPages: async (load, options) => {

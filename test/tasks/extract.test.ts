@@ -42,6 +42,18 @@ describe('extracting a document', () => {
     assert.deepEqual(await query('select page_count from document where id = $1', [id]), [{ page_count: 3 }])
   })
 
+  test('logs pages that lost their text, without any of it', async () => {
+    const id = await add('x')
+    const loss = { kind: 'text/html', unit: 'page', held: 400, read: 3 }
+    const logged: unknown[] = []
+    await run(id, {
+      read: (n) => (n === 2 ? { ...createPage('abc'), detail: 'Lost', loss } : createPage('one')),
+      warn: (...line) => void logged.push(line),
+    })
+    assert.deepEqual(logged, [[{ documentId: id, page: 2, ...loss }, 'A page lost nearly all of its text']])
+    assert.deepEqual(await pages(id), ['1 read: one', '2 read: abc', '3 read: one'])
+  })
+
   test('handles a document without pages', async () => {
     const ran = await run(await add(''), { pageCount: 0 })
     assert.deepEqual([ran.result, ran.closed], [{ read: 0, unread: 0, skipped: 0 }, 1])

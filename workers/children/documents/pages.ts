@@ -23,8 +23,10 @@ import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf
 import type { TextLayer, TextPage } from '../pdf/pdfium.ts'
 import type { PagePicture } from '../pdf/pdfium-pictures.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
+import { findUnmapped } from './losses.ts'
 import { addMissingTexts, listMissingTexts } from './missing-texts.ts'
-import { cleanText, countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
+import { createTextLayerPage, readTextPage } from './text-pages.ts'
+import { countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
 
 export { closeVision } from '../ocr/vision.ts'
 
@@ -97,19 +99,9 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
   if (format === undefined) throw new Unreadable(describeUnreadable(mediaType, options.fileName))
   const { password = null, encoding: given = null } = options
   const opened = await format(bytes, mediaType, { password, encoding: given, fileName: options.fileName })
-  const {
-    pageCount,
-    unpackedBytes = size,
-    attachments: files = [],
-    encoding = null,
-    hasPictures = false,
-  } = opened
+  const { pageCount, unpackedBytes = size, attachments: files = [], encoding = null } = opened
   const attachments = files.map(({ bytes: content, ...info }) => ({ ...info, read: async () => content }))
-  const blank = hasPictures ? 'The page has no text, only pictures' : 'The page is blank'
-  const readText: ReadPageByNumber = async (n) => {
-    const text = await opened.text(n)
-    return createTextLayerPage(text, null, opened.detail?.(n) ?? (text.trim() === '' ? blank : null))
-  }
+  const readText = (n: number): Promise<PageResult> => readTextPage(opened, n, mediaType)
   const pictureReader = new PictureReader(options)
   const listPictures = (n: number): readonly ZipEntry[] =>
     readsPictures(options) ? (opened.pictures?.(n) ?? []) : []
@@ -117,7 +109,9 @@ async function open(bytes: Uint8Array, mediaType: string, options: OpenOptions):
     const pictures = listPictures(n)
     if (pictures.length === 0) return await readText(n)
     const { createPicture } = await import('../formats/pictures.ts')
-    return await pictureReader.append(await readText(n), n, pictures.map(createPicture))
+    return await readTextPage(opened, n, mediaType, (page) =>
+      pictureReader.append(page, n, pictures.map(createPicture)),
+    )
   }
   const readIfFast = async (n: number): Promise<PageResult | null> =>
     listPictures(n).length > 0 ? null : readText(n)
@@ -168,15 +162,6 @@ function createPageReader(
   }
 }
 
-function createTextLayerPage(
-  text: string,
-  image: PageResult['image'],
-  missing: string | null = null,
-): PageResult {
-  const { text: kept, detail } = cleanText(text)
-  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: detail ?? missing, image }
-}
-
 async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<LocalReader> {
   const size = bytes.length
   const layers =
@@ -212,7 +197,9 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     if (layer === null || (layer.pictures.length > 0 && pictureReader !== null)) return null
     return addTexts(layer.page, n)
   }
-  const readPage: ReadPageByNumber = async (n) =>
+  const checkBlank = async (page: ReadPage, n: number): Promise<ReadPage> =>
+    page.status === 'read' && page.text === '' ? findUnmapped(page, await openLayer(n)) : page
+  const readAny: ReadPageByNumber = async (n) =>
     addTexts(
       (await readLayerAndPictures(n, isDoubted)) ??
         (await orUnread(
@@ -223,6 +210,7 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
         )),
       n,
     )
+  const readPage: ReadPageByNumber = async (n) => checkBlank(await readAny(n), n)
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
   const pageCount = await countPages(size, layers, looks)
   const mayHaveFiles = layers === null || layers.hasFiles || signs.hasFileAnnotations

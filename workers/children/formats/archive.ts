@@ -33,6 +33,8 @@ export interface Relation {
 export class Archive {
   readonly #entries: ReadonlyMap<string, ZipEntry>
   #pictures: readonly ZipEntry[] | undefined
+  // Several readers of a part follow each other. Weak references cost no memory.
+  readonly #unpacked = new Map<string, WeakRef<Buffer>>()
 
   private constructor(entries: readonly ZipEntry[]) {
     // Part names are case-insensitive (ECMA-376, part 2, 6.2.2.3).
@@ -102,13 +104,22 @@ export class Archive {
     return [...this.#entries.keys()]
   }
 
+  /** Returns the unpacked size of a part; 0 if it does not exist. */
+  size(path: string): number {
+    return this.#entries.get(path.toLowerCase())?.size ?? 0
+  }
+
   /** Reads a part; null if it does not exist. @throws Unreadable if it is damaged or too large. */
   async bytes(path: string): Promise<Buffer | null> {
-    const entry = this.#entries.get(path.toLowerCase())
+    const key = path.toLowerCase()
+    const entry = this.#entries.get(key)
     if (entry === undefined) return null
+    const known = this.#unpacked.get(key)?.deref()
+    if (known !== undefined) return known
     const bytes = await entry.read(MAX_PART_BYTES)
     if (bytes === null)
       throw new Unreadable(`A part of the document exceeds ${MAX_PART_BYTES / 1_000_000} MB`)
+    this.#unpacked.set(key, new WeakRef(bytes))
     return bytes
   }
 
@@ -142,6 +153,17 @@ export class Archive {
       },
     })
     return relations
+  }
+
+  /** Lists the parts whose declared content type matches. */
+  async listParts(pattern: RegExp): Promise<readonly string[]> {
+    const found: string[] = []
+    parseXml((await this.text('[Content_Types].xml')) ?? '', {
+      open: (name, { PartName = '', ContentType = '' }) => {
+        if (name === 'Override' && pattern.test(ContentType)) found.push(PartName.replace(/^\//, ''))
+      },
+    })
+    return found
   }
 
   /** Returns the content type of a part, as `[Content_Types].xml` declares it; '' if it has none of its own. */

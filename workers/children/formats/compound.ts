@@ -1,4 +1,6 @@
 import { Unreadable } from '../images/images.ts'
+import { holdWhole } from './held.ts'
+import { countBinaryCells, hasDrawings } from './held-workbook.ts'
 import { openLegacyWorkbook } from './legacy-sheets.ts'
 import { decryptWorkbook } from './legacy-sheets-crypto.ts'
 import { OLD_PRESENTATION, readLegacySlides } from './legacy-slides.ts'
@@ -20,7 +22,7 @@ export type Compound =
 export function openCompound(bytes: Uint8Array, password: string | null): Compound {
   const streams = readStreams(bytes)
   const hasPictures = streams.some(({ path }) => /^(ObjectPool\/|Data$|Pictures$)/i.test(path))
-  const toDocument = (read: () => readonly string[]): Compound => ({
+  const toDocument = (read: () => HeldPages): Compound => ({
     kind: 'document',
     document: { ...openPages(read), hasPictures },
   })
@@ -41,7 +43,9 @@ export function openCompound(bytes: Uint8Array, password: string | null): Compou
   const workbook = find('Workbook') ?? find('Book')
   if (workbook !== undefined) {
     const plain = decryptWorkbook(workbook, password)
-    return { kind: 'document', document: openLegacyWorkbook(plain ?? bytes, plain ?? workbook) }
+    const records = plain ?? workbook
+    const held = { cells: countBinaryCells(records), hasPictures: hasDrawings(records) }
+    return { kind: 'document', document: openLegacyWorkbook(plain ?? bytes, held, records) }
   }
   const slides = find('PowerPoint Document')
   if (slides !== undefined) {
@@ -62,10 +66,17 @@ function readStreams(bytes: Uint8Array): readonly CompoundEntry[] {
   }
 }
 
+/** Pages, and the letters that the file holds. */
+interface HeldPages {
+  readonly pages: readonly string[]
+  readonly held: () => number
+}
+
 /** Reads the pages of a document. @throws Unreadable if it is damaged, and Locked. */
-function openPages(read: () => readonly string[]): PagedText {
+function openPages(read: () => HeldPages): PagedText {
   try {
-    return createPagedText(read())
+    const { pages, held } = read()
+    return { ...createPagedText(pages), holdings: holdWhole(pages, held) }
   } catch (cause) {
     if (cause instanceof Unreadable) throw cause
     throw new Unreadable('The document is damaged', { cause })

@@ -3,6 +3,9 @@ import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { splitHtml } from '../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images/images.ts'
 import { Archive, keepFirstOfEach } from './archive.ts'
+import { findEnough } from './held.ts'
+import { HTML_RULES } from './held-markup.ts'
+import { countTexts } from './held-parts.ts'
 import type { PagedText } from './texts.ts'
 import { stripNamespacePrefix } from './xml.ts'
 
@@ -32,6 +35,15 @@ export async function openEpub(bytes: Uint8Array): Promise<PagedText> {
   return {
     pageCount,
     ...archive.describePages(pageCount),
+    holdings: {
+      unit: 'page',
+      letters(page, read) {
+        const chapter = chapters[page - 1]?.path
+        const paths =
+          chapter === undefined ? archive.paths.filter((path) => /\.x?html?$/.test(path)) : [chapter]
+        return countTexts(archive, paths, HTML_RULES, findEnough(read))
+      },
+    },
     async text(page) {
       const chapter = chapters[page - 1]?.path
       if (chapter === undefined) return ''

@@ -107,7 +107,7 @@ async function openArchive(
   const declared = await archive.contentType(main)
   const kind = findKind(declared) ?? findKind(mediaType)
   if (kind === 'binary') {
-    const workbook = (await import('./legacy-sheets.ts')).openLegacyWorkbook(bytes)
+    const workbook = await openBinaryWorkbook(archive, bytes)
     return { ...workbook, ...archive.describePages(workbook.pageCount) }
   }
   if (kind === 'word') return (await import('./word.ts')).openDocx(archive, readEmbedded)
@@ -115,6 +115,15 @@ async function openArchive(
   if (kind === 'drawing') return (await import('./visio.ts')).openVsdx(archive)
   if (kind === 'sheets') return (await import('./sheets.ts')).openXlsx(archive, readEmbedded)
   throw new Unreadable(describeUnreadable(mediaType))
+}
+
+async function openBinaryWorkbook(archive: Archive, bytes: Uint8Array): Promise<TextDocument> {
+  const { openLegacyWorkbook } = await import('./legacy-sheets.ts')
+  const { countParts } = await import('./held-parts.ts')
+  const { countXlsbCells } = await import('./held-workbook.ts')
+  const letters = async (): Promise<number> =>
+    countParts(archive, await archive.listParts(/ms-excel\.worksheet$/), countXlsbCells)
+  return openLegacyWorkbook(bytes, { letters })
 }
 
 const KINDS = [
@@ -158,6 +167,12 @@ const EMBEDDED_TEXTS: Readonly<Record<string, (bytes: Uint8Array) => Promise<Pag
   txt: async (bytes) => (await loadMarkup()).openPlain(bytes, { encoding: null }),
 }
 
+async function openXmlWorkbook(bytes: Uint8Array): Promise<TextDocument> {
+  const { openLegacyWorkbook } = await import('./legacy-sheets.ts')
+  const { countMarkup, XML_WORKBOOK_RULES } = await import('./held-markup.ts')
+  return openLegacyWorkbook(bytes, { letters: () => countMarkup(bytes, XML_WORKBOOK_RULES) })
+}
+
 /** Opens an XML file. Files of office programs in a single XML document are read as what they are. */
 async function openXml(bytes: Uint8Array, mediaType: string, options: FormatOptions): Promise<TextDocument> {
   const { findFlatFormat, readFlatPackage } = await import('./flat.ts')
@@ -168,7 +183,7 @@ async function openXml(bytes: Uint8Array, mediaType: string, options: FormatOpti
     case 'word':
       return openFlatWord(bytes)
     case 'workbook':
-      return (await import('./legacy-sheets.ts')).openLegacyWorkbook(bytes)
+      return await openXmlWorkbook(bytes)
     case 'open-document':
       return (await import('./open-document.ts')).openOpenDocument(bytes, mediaType, options.password)
     case null:

@@ -13,11 +13,20 @@ import { PageCollector, type PagedText } from './texts.ts'
 
 const MAX_GAP_TABS = 100
 
+/** Counts of the cells of a workbook, made without the library. */
+export interface HeldCells {
+  /** Cells with content of each sheet; absent if unknown. */
+  readonly cells?: readonly number[]
+  /** Letters of the whole workbook; absent if unknown. */
+  readonly letters?: () => number | Promise<number>
+  readonly hasPictures?: boolean
+}
+
 /**
  * Opens a workbook. `stream` has the records of an xls file, which hold what SheetJS does not read.
  * @throws Unreadable if it is damaged.
  */
-export function openLegacyWorkbook(bytes: Uint8Array, stream?: Uint8Array): PagedText {
+export function openLegacyWorkbook(bytes: Uint8Array, held: HeldCells = {}, stream?: Uint8Array): PagedText {
   const book = parse(bytes)
   const beside = stream && readTextsBeside(Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength))
   const is1904 = book.Workbook?.WBProps?.date1904 === true
@@ -28,10 +37,24 @@ export function openLegacyWorkbook(bytes: Uint8Array, stream?: Uint8Array): Page
     formats.set(z, known)
     return known
   }
+  const { cells, letters, hasPictures = false } = held
+  const isEmpty = Object.values(book.Sheets).every(({ '!data': rows = [] }) => rows.length === 0)
+  const nameOf = (page: number): string => book.SheetNames[page - 1] ?? ''
   return {
     pageCount: Math.max(1, book.SheetNames.length),
+    hasPictures,
+    title: nameOf,
+    holdings: {
+      unit: 'sheet',
+      letters: (page) =>
+        cells?.length === book.SheetNames.length
+          ? cells[page - 1]!
+          : isEmpty && page === 1
+            ? (letters?.() ?? 0)
+            : 0,
+    },
     text(page) {
-      const name = book.SheetNames[page - 1] ?? ''
+      const name = nameOf(page)
       const sheet = book.Sheets[name]
       return sheet === undefined
         ? name

@@ -1,5 +1,6 @@
 import { decodeText } from '../../../tasks/formats/decode.ts'
 import { Unreadable } from '../images/images.ts'
+import { estimateLetters } from './held-text.ts'
 import { type DecryptBlock, unlockBlocks } from './legacy-crypto.ts'
 import { SLIDES_DEFAULT_PASSWORD, tryPasswords } from './office-crypto.ts'
 
@@ -83,9 +84,10 @@ export function readLegacySlides(
   stream: Uint8Array,
   { user, oldText }: { readonly user: Uint8Array | undefined; readonly oldText: Uint8Array | undefined },
   password: string | null,
-): readonly string[] {
+): { readonly pages: readonly string[]; readonly held: () => number } {
   const file = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
-  if (file.length >= 2 && file.readUInt16LE(0) === OLD_CONTAINER) return [readOldText(oldText)]
+  if (file.length >= 2 && file.readUInt16LE(0) === OLD_CONTAINER)
+    return { pages: [readOldText(oldText)], held: () => 0 }
   const { offsets, documentAt, encryptionId } = readPersistDirectory(file, user)
   const bytes = encryptionId === null ? file : decryptParts(file, offsets, encryptionId, password)
   const document = readRecord(bytes, documentAt)
@@ -104,11 +106,53 @@ export function readLegacySlides(
     used.add(at)
     return extractTexts(open(slide), slide.outline).join('\n')
   }
-  return listed(0).map((slide) => {
+  const pages = listed(0).map((slide) => {
     const atom = [...listRecords(open(slide))].find(({ type }) => type === SLIDE_ATOM)
     const note = atom && atom.data.length >= 20 ? notes.get(atom.data.readUInt32LE(16)) : undefined
     return [toText(slide), note === undefined ? '' : toText(note)].filter((text) => text !== '').join('\n\n')
   })
+  return { pages, held: () => countSlideLetters(bytes) }
+}
+
+const SLIDE = 0x03ee
+const DOCUMENT = 0x03e8
+
+/** Counts the letters of the newest version of all slides, also of those that the last edit does not lead to. */
+export function countSlideLetters(stream: Uint8Array): number {
+  const bytes = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
+  let total = 0
+  const count = (data: Buffer, depth: number): void => {
+    for (const record of listRecords(data)) {
+      if (isTextRecord(record)) total += estimateLetters(decode(record))
+      else if (record.isContainer && depth < MAX_DEPTH) count(record.data, depth + 1)
+    }
+  }
+  const newest = new Map<number, number>()
+  for (const { type, data } of [...listRecords(bytes)].reverse())
+    if (type === PERSIST_DIRECTORY) addOffsets(data, newest)
+  const parts = [...new Set(newest.values())].map((at) => ({ at, record: readRecord(bytes, at) }))
+  const masters = new Set<number | undefined>()
+  // Records of a hostile file overlap.
+  let left = 2 * bytes.length
+  const listIn = (data: Buffer, instance: number): Buffer[] => {
+    left -= data.length
+    if (left < 0) return []
+    const lists = [...listRecords(data)].filter((one) => one.type === SLIDE_LIST && one.instance === instance)
+    return lists.map((one) => one.data)
+  }
+  for (const { record } of parts) {
+    if (record?.type !== DOCUMENT) continue
+    // A master of title slides is a slide, too.
+    for (const list of listIn(record.data, 1))
+      for (const { persistId } of readSlideList(list)) masters.add(newest.get(persistId))
+    for (const list of listIn(record.data, 0)) count(list, 0)
+  }
+  for (const { at, record } of parts) {
+    if (record?.type !== SLIDE || masters.has(at)) continue
+    left -= record.data.length
+    if (left >= 0) count(record.data, 0)
+  }
+  return total
 }
 
 /** Finds the newest version of each part. Saving appends parts and a directory of them (MS-PPT, 2.1.2). */

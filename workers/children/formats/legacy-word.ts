@@ -1,3 +1,4 @@
+import { estimateLetters } from './held-text.ts'
 import { assembleOldText, OLD_IDENTIFIER, OLD_LENGTHS_AT } from './legacy-word-old.ts'
 import { listPieces, type Piece } from './legacy-word-pieces.ts'
 import { listContinuedSections, listHiddenRuns, listParagraphs, type Run } from './legacy-word-runs.ts'
@@ -28,8 +29,15 @@ export interface WordStreams {
 
 const toBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Returns the pages of a document. Throws for damaged files. @throws Unreadable for old East Asian ones. */
-export function readLegacyWord({ main: bytes, table0, table1 }: WordStreams): readonly string[] {
+/** The pages of a document. */
+interface WordPages {
+  readonly pages: readonly string[]
+  /** Counts the letters that the file holds. */
+  readonly held: () => number
+}
+
+/** Reads the pages of a document. Throws for damaged files. @throws Unreadable for old East Asian ones. */
+export function readLegacyWord({ main: bytes, table0, table1 }: WordStreams): WordPages {
   const main = toBuffer(bytes)
   const identifier = main.readUInt16LE(0)
   if (identifier === OLD_IDENTIFIER) return arrangeParts(assembleOldText(main), main, OLD_LENGTHS_AT)
@@ -42,7 +50,7 @@ export function readLegacyWord({ main: bytes, table0, table1 }: WordStreams): re
 }
 
 /** Arranges the parts of the text: headers first, and notes and comments behind the body. */
-function arrangeParts(text: string, main: Buffer, lengthsAt: number): readonly string[] {
+function arrangeParts(text: string, main: Buffer, lengthsAt: number): WordPages {
   const parts = new Map<(typeof PARTS)[number], string>()
   let from = 0
   for (const [n, part] of PARTS.entries()) {
@@ -63,7 +71,14 @@ function arrangeParts(text: string, main: Buffer, lengthsAt: number): readonly s
   pages.endLine()
   pages.endLead()
   for (const part of ['body', 'boxes', 'notes', 'endnotes', 'comments', 'headerBoxes'] as const) add(part)
-  return pages.end()
+  return { pages: pages.end(), held: () => countHeld(text, from) }
+}
+
+/** Counts the letters of a text without the instructions of fields, and the characters that the file lacks. */
+function countHeld(text: string, claimed: number): number {
+  const [start, ...fields] = text.split(FIELD_BEGIN)
+  const results = fields.map((field) => field.slice(field.split(FIELD_SEPARATOR, 1)[0]!.length))
+  return estimateLetters([start, ...results].join('')) + Math.max(0, claimed - text.length)
 }
 
 /** Joins the pieces. Hidden characters become NUL, so that all others keep their places. */
@@ -145,7 +160,7 @@ const SIGNS: Readonly<Record<string, string>> = {
   '\x0e': '\n',
   '\x1e': '-',
 }
-const [FIELD_BEGIN, FIELD_SEPARATOR, FIELD_END] = ['\x13', '\x14', '\x15']
+const [FIELD_BEGIN, FIELD_SEPARATOR, FIELD_END] = ['\x13', '\x14', '\x15'] as const
 
 /** Removes the instructions of fields, and replaces control characters (MS-DOC, 2.4.1). */
 function toReadable(text: string): string {

@@ -2,6 +2,9 @@ import { MBOX_LINE } from '../../../tasks/documents/media.ts'
 import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { Unreadable } from '../images/images.ts'
 import { openCms } from './cms.ts'
+import { findEnough } from './held.ts'
+import { countMail } from './held-mail.ts'
+import { estimateLetters } from './held-text.ts'
 import {
   type Attachment,
   createMail,
@@ -9,6 +12,7 @@ import {
   formatMail,
   limitAttachments,
   type Mail,
+  type MailParts,
 } from './mail.ts'
 import { isMimeEntity, unwrapMail } from './mail-envelopes.ts'
 import { readMime } from './mime.ts'
@@ -19,8 +23,21 @@ import { readTnef } from './tnef.ts'
 /** Opens a file of one or more mails, with a page for each. @throws Unreadable. */
 export async function openMail(bytes: Uint8Array): Promise<Mail> {
   const source = unwrapApple(skipBlankLines(toBytes(bytes)))
-  if (!/^From /.test(decodeLatin1(source.subarray(0, 5)))) return createMail(await readMime(source))
+  if (!/^From /.test(decodeLatin1(source.subarray(0, 5))))
+    return createHeldMail(await readMime(source), source)
   return openMbox(source)
+}
+
+/** Counts the letters of a mail, unless it is too small for a loss. */
+const countHeld = (source: Uint8Array, read: number): number =>
+  source.length > findEnough(read) ? countMail(source) : 0
+
+function createHeldMail(mail: MailParts, source: Uint8Array): Mail {
+  const read = estimateLetters(mail.body)
+  return {
+    ...createMail(mail),
+    holdings: { unit: 'mail', letters: () => countHeld(source, read), read: () => read },
+  }
 }
 
 /** Removes the byte order mark. A text in UTF-16 becomes UTF-8. */
@@ -55,19 +72,26 @@ async function openMbox(bytes: Uint8Array): Promise<Mail> {
   const ends = [...separators.map(({ index }) => index).filter((index) => index > 0), bytes.length]
   const pages: MboxPage[] = []
   const attachments: Attachment[] = []
-  for (const [n, start] of starts.entries()) {
-    const mail = await readMime(unquote(bytes.subarray(start, ends[n]))).catch(toUnreadable)
-    if (mail instanceof Unreadable) pages.push({ text: mail, detail: null })
+  const sourceOf = (n: number): Uint8Array => unquote(bytes.subarray(starts[n], ends[n]))
+  for (const n of starts.keys()) {
+    const mail = await readMime(sourceOf(n)).catch(toUnreadable)
+    if (mail instanceof Unreadable) pages.push({ text: mail, detail: null, read: 0 })
     else {
       const limited = limitAttachments(limitAttachments(mail), MAX_MBOX_ATTACHMENTS - attachments.length)
       attachments.push(...limited.attachments)
-      pages.push({ text: formatMail(limited), detail: limited.detail })
+      const read = estimateLetters(limited.body)
+      pages.push({ text: formatMail(limited), detail: limited.detail, read })
     }
   }
   return {
     pageCount: pages.length,
     text: (n) => readPage(pages[n - 1]!),
     detail: (n) => pages[n - 1]!.detail,
+    holdings: {
+      unit: 'mail',
+      letters: (n, read) => countHeld(sourceOf(n - 1), read),
+      read: (n) => pages[n - 1]!.read,
+    },
     attachments,
   }
 }
@@ -79,6 +103,8 @@ interface MboxPage {
   /** The text of the mail, or the reason why it cannot be read. */
   readonly text: string | Unreadable
   readonly detail: string | null
+  /** Letters of the body. */
+  readonly read: number
 }
 
 function readPage({ text }: MboxPage): string {

@@ -9,7 +9,16 @@ import {
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { Unreadable } from '../images/images.ts'
 import { extractHtmlText } from './epub.ts'
-import { createPagedText, PageCollector, type PagedText, readTextFile, type TextFile } from './texts.ts'
+import { holdWhole } from './held.ts'
+import { countMarkup, HTML_RULES, type MarkupRules, SVG_RULES, XML_RULES } from './held-markup.ts'
+import {
+  createPagedText,
+  MAX_TEXT_BYTES,
+  PageCollector,
+  type PagedText,
+  readTextFile,
+  type TextFile,
+} from './texts.ts'
 import { stripNamespacePrefix } from './xml.ts'
 
 /** Opens text files: plain text, HTML, XML, drawings, calendars, address cards and subtitles. */
@@ -46,12 +55,23 @@ const createTextPages = ({ encoding }: TextFile, pages: readonly string[]): Page
   encoding,
 })
 
+function createMarkupPages(
+  file: TextFile,
+  pages: readonly string[],
+  bytes: Uint8Array,
+  rules: MarkupRules,
+): PagedText {
+  const count = (enough: number): number => countMarkup(bytes.subarray(0, MAX_TEXT_BYTES), rules, enough)
+  const holdings = holdWhole(pages, count)
+  return { ...createTextPages(file, pages), holdings }
+}
+
 const readMarkup = (bytes: Uint8Array, { encoding: given }: TextOptions): TextFile =>
   readTextFile(bytes, { given, declared: findDeclaredEncoding(bytes) })
 
 export function openHtml(bytes: Uint8Array, options: TextOptions): PagedText {
   const file = readMarkup(bytes, options)
-  return createTextPages(file, [extractHtmlText(file.text)])
+  return createMarkupPages(file, [extractHtmlText(file.text)], bytes, HTML_RULES)
 }
 
 // Elements of SVG with words. Each begins a line, as does a part of a text with a place of its own.
@@ -80,7 +100,7 @@ export function openSvg(bytes: Uint8Array, options: TextOptions): PagedText {
       pages.endLine()
     },
   })
-  return createTextPages(file, pages.end())
+  return { ...createMarkupPages(file, pages.end(), bytes, SVG_RULES), hasPictures: true }
 }
 
 /** Opens an XML file. Each text gets a line of its own, which begins with the name and attributes of its element. */
@@ -115,7 +135,7 @@ export function openXml(bytes: Uint8Array, options: TextOptions): PagedText {
       else writeElement(element, pages)
     },
   })
-  return createTextPages(file, pages.end())
+  return createMarkupPages(file, pages.end(), bytes, XML_RULES)
 }
 
 interface Element {

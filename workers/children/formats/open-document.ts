@@ -1,6 +1,8 @@
 import { decodeXml, MAX_CHARACTERS } from '../documents/texts.ts'
 import { Archive } from './archive.ts'
 import { showFormula } from './formulas.ts'
+import { holdWhole } from './held.ts'
+import { countMarkup, OPEN_DOCUMENT_RULES } from './held-markup.ts'
 import { decryptOpenDocument } from './open-document-crypto.ts'
 import { PageBreakStyles } from './open-document-styles.ts'
 import { createPagedText, PageCollector, type PagedText, type PictureMap } from './texts.ts'
@@ -32,6 +34,8 @@ const PAGE_ELEMENTS: Readonly<Record<string, readonly [element: string, name: st
 
 /** The parts of a file. A flat file has all of them in one. */
 interface Parts {
+  /** The part with the content, as it is in the file. */
+  readonly bytes: Uint8Array
   readonly content: string
   readonly styles: string
   readonly objects: ReadonlyMap<string, string>
@@ -62,7 +66,15 @@ export async function openOpenDocument(
   const [first = '', ...others] = pages.end()
   const masters = page === undefined ? '' : readMasters(parts.styles)
   const pageOf = page === undefined ? undefined : placePictures(parts.content, page[0])
-  return createPagedText([`${first}\n${masters}`.trim(), ...others], parts.archive, pageOf)
+  const texts = [`${first}\n${masters}`.trim(), ...others]
+  return {
+    ...createPagedText(texts, parts.archive, pageOf),
+    // The name of a sheet is the first line of its page.
+    title: (n) => (page?.[0] === 'table' ? (texts[n - 1] ?? '').split('\n', 1)[0]! : ''),
+    holdings: holdWhole([first, ...others], (enough) =>
+      countMarkup(parts.bytes, OPEN_DOCUMENT_RULES, enough),
+    ),
+  }
 }
 
 /** Finds the first page of each picture, by its path in lower case. */
@@ -90,7 +102,7 @@ function readFlatParts(bytes: Uint8Array, mediaType: string): Parts {
       declared ||= attributes['office:mimetype'] ?? ''
     },
   })
-  return { content: xml, styles: xml, objects: new Map(), mediaType: declared || mediaType }
+  return { bytes, content: xml, styles: xml, objects: new Map(), mediaType: declared || mediaType }
 }
 
 async function readParts(bytes: Uint8Array, mediaType: string, password: string | null): Promise<Parts> {
@@ -104,7 +116,9 @@ async function readParts(bytes: Uint8Array, mediaType: string, password: string 
     objects.set(path.replace(/\/content\.xml$/, ''), pages.end().join('\n'))
   }
   const styles = (await archive.text('styles.xml')) ?? ''
-  return { content: await archive.readRequired('content.xml'), styles, objects, mediaType, archive }
+  const content = await archive.readRequired('content.xml')
+  const contentBytes = (await archive.bytes('content.xml'))!
+  return { bytes: contentBytes, content, styles, objects, mediaType, archive }
 }
 
 // Fields of headers and footers. Words next to them, such as "Page 1 of 2", say nothing either.

@@ -1,5 +1,7 @@
 import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { decodeCodePage } from './code-pages.ts'
+import { holdWhole } from './held.ts'
+import { countRtf } from './held-rtf.ts'
 import {
   ASIDE_GROUPS,
   CONTROL_SYMBOL_TEXTS,
@@ -53,7 +55,11 @@ export function openRtf(bytes: Uint8Array): PagedText {
     if (token?.[1] === 'bin') at += Math.max(0, Number(token[2] ?? 0))
     else if (token !== null) reader.take(token)
   }
-  return { ...createPagedText(reader.end()), hasPictures: rtf.includes('\\pict') || rtf.includes('\\object') }
+  const pages = reader.end()
+  const count = (enough: number): number =>
+    countRtf(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), enough)
+  const hasPictures = rtf.includes('\\pict') || rtf.includes('\\object')
+  return { ...createPagedText(pages), hasPictures, holdings: holdWhole(pages, count) }
 }
 
 class RtfReader {

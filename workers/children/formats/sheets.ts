@@ -1,5 +1,8 @@
 import { type Archive, keepFirstOfEach } from './archive.ts'
 import { moveFormula, parseColumn, showFormula } from './formulas.ts'
+import type { Holdings } from './held.ts'
+import { countCells, countStrings } from './held-markup.ts'
+import { countParts } from './held-parts.ts'
 import {
   type CellFormat,
   findBuiltInFormat,
@@ -54,12 +57,38 @@ export async function openXlsx(archive: Archive, readEmbedded?: ReadEmbedded): P
   return {
     pageCount,
     ...archive.describePages(pageCount, await archive.placePictures(sheets.map(({ parts }) => parts))),
+    title: (page) => sheets[page - 1]?.name ?? '',
+    holdings: createHoldings(archive, sheets),
     async text(page) {
       const sheet = sheets[page - 1]
       if (sheet === undefined) return ''
       const xml = (await archive.text(sheet.path)) ?? ''
       const beside = [...(await readSheetParts(archive, sheet.parts, shown)), ...readHeadersAndFooters(xml)]
       return extractSheetText(sheet.name, xml, book, beside)
+    },
+  }
+}
+
+const SHEET_TYPE = /spreadsheetml\.worksheet\+xml$/
+const STRINGS_TYPE = /spreadsheetml\.sharedStrings\+xml$/
+
+/** Counts the cells of sheets, and finds their strings, without the relations that the reader follows. */
+function createHoldings(archive: Archive, sheets: readonly { readonly path: string }[]): Holdings {
+  let counted: Promise<readonly number[] | null> | undefined
+  const readStrings = async (): Promise<readonly number[] | null> => {
+    const [declared] = await archive.listParts(STRINGS_TYPE)
+    const path = declared ?? archive.paths.find((name) => /sharedstrings[^/]*$/.test(name))
+    const bytes = path === undefined ? null : await archive.bytes(path)
+    return bytes && countStrings(bytes)
+  }
+  return {
+    unit: 'sheet',
+    async letters(page) {
+      const path = sheets[page - 1]?.path
+      const paths = path === undefined ? await archive.listParts(SHEET_TYPE) : [path]
+      counted ??= readStrings()
+      const strings = await counted
+      return await countParts(archive, paths, (bytes) => countCells(bytes, strings))
     },
   }
 }

@@ -1,10 +1,15 @@
 import { type Archive, keepFirstOfEach, type Relation } from './archive.ts'
+import { findEnough } from './held.ts'
+import { SLIDE_RULES } from './held-markup.ts'
+import { countTexts } from './held-parts.ts'
 import { addOfficeText } from './office-text.ts'
 import { type ReadEmbedded, RelatedParts } from './related.ts'
 import { PageCollector, type PagedText } from './texts.ts'
 import { parseXml } from './xml.ts'
 
 /** Opens Office Open XML presentations (ECMA-376, part 1, chapter 19). */
+
+const SLIDE_TYPE = /presentationml\.slide\+xml$/
 
 /** A part that belongs to a slide. */
 interface SlidePart {
@@ -25,6 +30,14 @@ export async function openPptx(archive: Archive, readEmbedded?: ReadEmbedded): P
   return {
     pageCount,
     ...archive.describePages(pageCount, await archive.placePictures(slides)),
+    holdings: {
+      unit: 'slide',
+      async letters(page, read) {
+        const own = slides[page - 1]?.filter(({ isLayout }) => !isLayout).map(({ path }) => path)
+        const paths = own ?? (await archive.listParts(SLIDE_TYPE))
+        return await countTexts(archive, paths, SLIDE_RULES, findEnough(read))
+      },
+    },
     async text(page) {
       const pages = new PageCollector()
       for (const { path, isLayout, shown } of slides[page - 1] ?? []) {

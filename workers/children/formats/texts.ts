@@ -2,6 +2,7 @@ import { decodeText } from '../../../tasks/formats/decode.ts'
 import type { ZipEntry } from '../../../tasks/formats/zip.ts'
 import { MAX_CHARACTERS } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
+import type { Holdings } from './held.ts'
 
 /** A document with text pages. */
 export interface PagedText {
@@ -18,10 +19,14 @@ export interface PagedText {
   text(page: number): string | Promise<string>
   /** Returns the reason why the text of a page lacks content; null if it lacks none. */
   detail?(page: number): string | null
+  /** Returns a title that the reader adds to a page, such as the name of a sheet. */
+  title?(page: number): string
+  /** What the file holds, counted without this reader; absent if nothing tells. */
+  readonly holdings?: Holdings
 }
 
 // Decoding this many bytes takes less than a second.
-const MAX_TEXT_BYTES = 32 * 2 ** 20
+export const MAX_TEXT_BYTES = 32 * 2 ** 20
 
 /** The encodings that the caller and the file name; null without one. */
 export interface TextHints {

@@ -1,11 +1,17 @@
 import { decodeXml } from '../documents/texts.ts'
 import { type Archive, keepFirstOfEach } from './archive.ts'
+import { holdWhole } from './held.ts'
+import { countMarkup, FLAT_WORD_RULES, WORD_RULES } from './held-markup.ts'
+import { countTexts } from './held-parts.ts'
 import { addOfficeText, type TextOptions } from './office-text.ts'
 import { type ReadEmbedded, RelatedParts } from './related.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 import { Numbering, readWordStyles } from './word-styles.ts'
 
 /** Opens Office Open XML text documents (ECMA-376, part 1). */
+
+// Headers and footers are left out: those of all sections often are the same.
+const CONTENT_TYPES = /wordprocessingml\.(footnotes|endnotes|comments)\+xml$/
 
 /** Reads a text document: its headers, text, notes, comments and footers. @throws Unreadable. */
 export async function openDocx(archive: Archive, readEmbedded?: ReadEmbedded): Promise<PagedText> {
@@ -30,12 +36,17 @@ export async function openDocx(archive: Archive, readEmbedded?: ReadEmbedded): P
   pages.endLead()
   await addPart(main, await archive.readRequired(main), options)
   await addAll('footnotes', 'endnotes', 'comments', 'footer')
-  return createPagedText(pages.end(), archive)
+  const texts = pages.end()
+  const parts = [main, ...(await archive.listParts(CONTENT_TYPES))]
+  const count = (enough: number): Promise<number> => countTexts(archive, parts, WORD_RULES, enough)
+  return { ...createPagedText(texts, archive), holdings: holdWhole(texts, count) }
 }
 
 /** Reads a text document in the XML of Word 2003. */
 export function openFlatWord(bytes: Uint8Array): PagedText {
   const pages = new PageCollector()
   addOfficeText(decodeXml(bytes), pages)
-  return createPagedText(pages.end())
+  const texts = pages.end()
+  const count = (enough: number): number => countMarkup(bytes, FLAT_WORD_RULES, enough)
+  return { ...createPagedText(texts), holdings: holdWhole(texts, count) }
 }

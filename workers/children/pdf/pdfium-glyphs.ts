@@ -27,6 +27,18 @@ export function readPieces(native: Native, page: number, limit: number): readonl
   }
 }
 
+/** Counts the characters of a page except for spaces, at most `limit`, whether they can be mapped or not. */
+export function countCharacters(native: Native, page: number, limit: number): number {
+  const text = native._FPDFText_LoadPage(page)
+  if (text === 0) return 0
+  let count = 0
+  const all = Math.min(limit, native._FPDFText_CountChars(text))
+  for (let i = 0; i < all; i++)
+    if (native._FPDFText_IsGenerated(text, i) === 0 && native._FPDFText_GetUnicode(text, i) !== 32) count++
+  native._FPDFText_ClosePage(text)
+  return count
+}
+
 /**
  * True if the font does not map its glyphs to characters. PDFium then returns the font's own codes, mostly small numbers.
  * An unmapped ligature is a zero within a word.

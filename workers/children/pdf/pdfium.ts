@@ -9,7 +9,7 @@ import { listPasswordForms } from './passwords.ts'
 import { AnnotatedPages, type LoadedPage } from './pdfium-annotated.ts'
 import { findUndrawn, placeShownTexts } from './pdfium-annotations.ts'
 import { keepShown } from './pdfium-bounds.ts'
-import { readPieces } from './pdfium-glyphs.ts'
+import { countCharacters, readPieces } from './pdfium-glyphs.ts'
 import type { Native } from './pdfium-native.ts'
 import { hideTexts, setActive } from './pdfium-objects.ts'
 import { findPictures, type PagePicture } from './pdfium-pictures.ts'
@@ -54,6 +54,8 @@ export interface TextPage {
    * characters.
    */
   text(limit: number): string | null
+  /** Counts the characters that the page draws, except for spaces, at most `limit`. */
+  countCharacters(limit: number): number
   /** Describes a scanned page; null unless the page consists of opaque pictures and, optionally, text. */
   scan(): Scan | null
   /** Returns the pictures that may hold words, except those behind text. */
@@ -145,6 +147,7 @@ function openPage(
     width: native._FPDF_GetPageWidthF(page) * unit,
     height: native._FPDF_GetPageHeightF(page) * unit,
     text: (limit) => readText(native, loaded, hiddenTexts, limit),
+    countCharacters: (limit) => countCharacters(native, page, limit),
     scan: () => {
       const scan = describeScan(native, page)
       return scan && { ...scan, dpi: scan.dpi / unit }
