@@ -5,7 +5,7 @@ import { countLetterBytes } from './held-text.ts'
 
 const MAX_DEPTH = 10
 
-/** Counts the letters of a mail's own texts. Of several versions of a text, the shortest counts. */
+/** Counts the letters of a mail's own texts. If a text has several versions, the shortest counts. */
 export function countMail(bytes: Uint8Array): number {
   return countPart(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'), 0)
 }
@@ -32,7 +32,7 @@ function countPart(source: string, depth: number): number {
   return /^text\/html/i.test(type) ? countMarkup(content, HTML_RULES) : countLetterBytes(content)
 }
 
-/** Splits a body at the lines of its boundary. What stands before and behind them is no part. */
+/** Splits a body at the lines of its boundary. Text before and behind them is no part. */
 function splitParts(body: string, boundary: string): string[] {
   const parts: string[] = []
   let from = -1

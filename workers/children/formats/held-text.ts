@@ -85,7 +85,7 @@ export interface MarkupEvents {
 }
 
 /**
- * Scans markup for tags and texts. A tag ends at its first `>`: quotes that nobody closes hide nothing. Only comments
+ * Scans markup for tags and texts. A tag ends at its first `>`: quotes without an end hide nothing. Only comments
  * and instructions are left out.
  */
 export function scanMarkup(bytes: Buffer, events: MarkupEvents): void {

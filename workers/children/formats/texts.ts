@@ -21,7 +21,7 @@ export interface PagedText {
   detail?(page: number): string | null
   /** Returns a title that the reader adds to a page, such as the name of a sheet. */
   title?(page: number): string
-  /** What the file holds, counted without this reader; absent if nothing tells. */
+  /** The letters that the file holds, counted without this reader; absent if nothing tells. */
   readonly holdings?: Holdings
 }
 
