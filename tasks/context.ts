@@ -113,6 +113,8 @@ export interface PageResult {
   readonly detail: string | null
   /** At most two million characters, without NUL and lone surrogates. */
   readonly text: string
+  /** The page as Markdown, with the same limit; null or absent if it has no headings, lists or tables. */
+  readonly markdown?: string | null
   /**
    * The page image at 150 dpi, or less for very large pages; null if there is nothing to render. `png` is null if the
    * image is rendered on demand.

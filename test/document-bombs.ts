@@ -304,6 +304,21 @@ export const documentBombs: readonly Bomb[] = [
   createDocxBomb('a document of 90 MB of paragraphs', '<p><t>a</t></p>', 90),
   createDocxBomb('a document of 90 MB of elements in elements', '<p>', 90),
   createDocxBomb('a document of 400 MB', 'a', 400),
+  createDocxBomb('a document of 90 MB of empty cells', '<tbl><tr><tc/><tc/></tr></tbl>', 90),
+  createDocxBomb('a document of 90 MB of cells in cells', '<tbl><tr><tc><p><t>a</t></p>', 90),
+  createTextBomb(
+    'HTML of tables in tables, with cells over many rows and columns',
+    'bomb.html',
+    () => `<html>${'<table><tr><td rowspan=100 colspan=100>a<td>b<tr><td>c'.repeat(500_000)}`,
+  ),
+  createTextBomb(
+    'HTML of a table with cells over many rows and columns',
+    'bomb.html',
+    () => `<html><table>${'<tr><td rowspan=100 colspan=100>'.repeat(900_000)}`,
+  ),
+  createTextBomb('HTML of lists in lists', 'bomb.html', () => `<html>${'<ol><li>a<li>b'.repeat(1_500_000)}`),
+  createTextBomb('HTML of 7 million line breaks', 'bomb.html', () => `<html>a${'<br>'.repeat(7_000_000)}`),
+  createTextBomb('HTML of marks', 'bomb.html', () => `<html><h1>${'*_`~]('.repeat(5_000_000)}`),
   createTextBomb(
     '3 million elements in elements',
     'bomb.xml',

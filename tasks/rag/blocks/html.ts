@@ -2,8 +2,10 @@ import { type MarkupEvents, parseMarkup } from '../../formats/markup.ts'
 import type { Block } from './block.ts'
 
 // Elements whose content is skipped. The last two are phonetic guides (furigana) in Chinese and Japanese.
-const SKIPPED_ELEMENTS = new Set('script style noscript template svg math iframe object nav rt rp'.split(' '))
-const INLINE_ELEMENTS = new Set(
+export const SKIPPED_ELEMENTS = new Set(
+  'script style noscript template svg math iframe object nav rt rp'.split(' '),
+)
+export const INLINE_ELEMENTS = new Set(
   'a abbr acronym b bdi bdo big cite code data dfn em font i img ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
     ' ',
   ),
@@ -12,13 +14,28 @@ const INLINE_ELEMENTS = new Set(
 // Cells do not end a paragraph, because the whole row is one paragraph.
 const CELL_ELEMENTS = new Set(['td', 'th'])
 
-/** Returns the paragraphs of an HTML page, each with its headings. */
-export function splitHtml(html: string): Block[] {
+/** Returns the paragraphs of an HTML page, each with its headings. `also` receives the events of the same parse. */
+export function splitHtml(html: string, also?: MarkupEvents): Block[] {
   const collector = new BlockCollector()
-  parseMarkup(html, 'html', collector)
+  parseMarkup(html, 'html', also === undefined ? collector : joinEvents(collector, also))
   collector.endParagraph(html.length)
   return collector.blocks
 }
+
+const joinEvents = (one: MarkupEvents, other: MarkupEvents): MarkupEvents => ({
+  open(...event) {
+    one.open?.(...event)
+    other.open?.(...event)
+  },
+  close(...event) {
+    one.close?.(...event)
+    other.close?.(...event)
+  },
+  text(...event) {
+    one.text?.(...event)
+    other.text?.(...event)
+  },
+})
 
 class BlockCollector implements MarkupEvents {
   readonly blocks: Block[] = []

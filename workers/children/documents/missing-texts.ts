@@ -1,6 +1,6 @@
 import type { TextLayer } from '../pdf/pdfium.ts'
 import type { ReadPage } from '../work.ts'
-import { cleanText } from './texts.ts'
+import { appendParagraphs, cleanText } from './texts.ts'
 
 /** Adds the texts of a PDF page that its image does not show. */
 
@@ -17,5 +17,8 @@ export function addMissingTexts(page: ReadPage, texts: readonly string[]): ReadP
   const missing = [...new Set(texts)].filter((text) => bare(text) !== '' && !present.includes(bare(text)))
   if (missing.length === 0 || page.forModel === true) return page
   const { text } = cleanText([page.text, ...missing].filter((part) => part !== '').join('\n\n'))
-  return page.status === 'read' ? { ...page, text } : { ...page, text, status: 'read', method: 'text_layer' }
+  const markdown = appendParagraphs(page.markdown ?? null, missing)
+  return page.status === 'read'
+    ? { ...page, text, markdown }
+    : { ...page, text, status: 'read', method: 'text_layer' }
 }

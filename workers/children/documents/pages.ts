@@ -3,20 +3,11 @@ import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/cont
 import type { ZipEntry } from '../../../tasks/formats/zip.ts'
 import { describeUnreadable } from '../formats/describe.ts'
 import { findFormat } from '../formats/index.ts'
-import type { GreyImage } from '../images/grey.ts'
 import { DECODERS, drawImage, readImage } from '../images/image-pages.ts'
-import {
-  canvasToGrey,
-  isBlank,
-  Locked,
-  type PageImage,
-  releaseCanvas,
-  toPng,
-  Unreadable,
-} from '../images/images.ts'
+import { canvasToGrey, Locked, type PageImage, releaseCanvas, toPng, Unreadable } from '../images/images.ts'
 import { wrapJpeg2000InPdf } from '../images/jpeg2000.ts'
 import { cropImage } from '../images/orientation.ts'
-import { readGrey, readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
+import { readPixels, toUnreadPage } from '../ocr/ocr-page.ts'
 import { type Picture, PictureReader } from '../ocr/pictures.ts'
 import { createFactsReader, findSigns } from '../pdf/facts.ts'
 import { fitDpi, openPdf, type Pdf, type PdfPage, toPixelSize } from '../pdf/pdf.ts'
@@ -25,8 +16,9 @@ import type { PagePicture } from '../pdf/pdfium-pictures.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { findUnmapped } from './losses.ts'
 import { addMissingTexts, listMissingTexts } from './missing-texts.ts'
+import { describeUndrawnImage, IMAGE_DPI, isOverScan, readScan, VISION_DPI } from './scans.ts'
 import { createTextLayerPage, readTextPage } from './text-pages.ts'
-import { countLetters, hasWords, isPoorText, isShortText, MAX_CHARACTERS } from './texts.ts'
+import { hasWords, MAX_CHARACTERS } from './texts.ts'
 
 export { closeVision } from '../ocr/vision.ts'
 
@@ -52,15 +44,8 @@ type ReadPageByNumber = (pageNumber: number) => Promise<ReadPage>
 
 const JPEG_2000_TYPES = new Set(['image/jp2', 'image/jpx', 'image/j2c'])
 const IWORK_TYPES = new Set(['pages', 'numbers', 'keynote'].map((name) => `application/vnd.apple.${name}`))
-const IMAGE_DPI = 150
-// OCR of seven-point scans finds 99.7 % of the words at 150 and 200 dpi and all at 250. At 300 dpi it costs 10 %
-// more time and finds no more.
-const VISION_DPI = 250
 // At this resolution ten-point text is five pixels high. Below it, text is illegible.
 const MIN_LEGIBLE_DPI = 36
-// Scans of at least this resolution are read at their own resolution: upscaling them only costs time.
-const FINE_DPI = 180
-
 /**
  * Opens a document of the given (sniffed) media type. Takes ownership of the bytes: they may be transferred or read
  * later. Never throws for bad bytes: the reader of an unreadable document has one unread page with the reason.
@@ -282,10 +267,10 @@ function readLayer(
 ): PageLayer | null {
   if (page === null) return null
   try {
-    const text = page.text(MAX_CHARACTERS)
-    if (text === null || !hasWords(text) || (doubted && isOverScan(page, text))) return null
+    const read = page.text(MAX_CHARACTERS)
+    if (read === null || !hasWords(read.text) || (doubted && isOverScan(page, read.text))) return null
     return {
-      page: createTextLayerPage(text, describeUndrawnImage(page.width, page.height)),
+      page: createTextLayerPage(read, describeUndrawnImage(page.width, page.height)),
       pictures: page.pictures().map((picture) => createPagePicture(reopen, picture)),
     }
   } finally {
@@ -311,60 +296,6 @@ const createPagePicture = (open: () => Promise<TextPage | null>, picture: PagePi
     }
   },
 })
-
-// Minimum share of the page that the pictures of a scan cover. Smaller pictures are illustrations.
-const MIN_SCAN_COVERAGE = 0.6
-
-/** True if the text layer is only a stamp on a scan, or poor OCR text hidden below it. */
-function isOverScan(page: TextPage, text: string): boolean {
-  return (isShortText(text) || isPoorText(text)) && (page.scan()?.covered ?? 0) >= MIN_SCAN_COVERAGE
-}
-
-// OCR replaces the text layer if it finds at least this multiple of the layer's letters. A poor layer has about as
-// many letters as the page.
-const MIN_STAMP_RATIO = 1.5
-const MIN_POOR_LAYER_RATIO = 0.8
-
-/** Reads a scanned page with local OCR; null if pdfjs must draw the page or OCR is not local. */
-async function readScan(page: TextPage | null, options: OpenOptions): Promise<PageResult | null> {
-  if (options.ocrMode !== 'local') return null
-  const scan = drawScan(page)
-  // A blank drawing may come from an image that PDFium cannot decode. Only pdfjs can detect this.
-  if (scan === null || isBlank(scan.grey)) return null
-  const { grey, image, text } = scan
-  const seen = { ...(await readGrey(grey, options).catch(toUnreadPage)), image }
-  const min = countLetters(text) * (isPoorText(text) ? MIN_POOR_LAYER_RATIO : MIN_STAMP_RATIO)
-  return hasWords(text) && countLetters(seen.text) < min ? createTextLayerPage(text, image) : seen
-}
-
-interface DrawnScan {
-  readonly grey: GreyImage
-  readonly image: PageResult['image']
-  /** The scan's text layer, which may be only a stamp or poor OCR text; '' if there is none. */
-  readonly text: string
-}
-
-function drawScan(page: TextPage | null): DrawnScan | null {
-  if (page === null) return null
-  try {
-    const scan = page.scan()
-    if (scan === null) return null
-    const text = scan.hasText ? page.text(MAX_CHARACTERS) : ''
-    if (text === null || (text !== '' && !isOverScan(page, text))) return null
-    const wanted = scan.dpi < FINE_DPI ? VISION_DPI : Math.min(scan.dpi, VISION_DPI)
-    const dpi = fitDpi(page.width, page.height, wanted)
-    const { width, height } = toPixelSize(page.width, page.height, dpi)
-    const grey = page.grey(width, height, scan.isColoured)
-    return grey && { grey, image: describeUndrawnImage(page.width, page.height), text }
-  } finally {
-    page.close()
-  }
-}
-
-/** Describes a page image without drawing it: most are never requested, and drawing takes forty times as long. */
-function describeUndrawnImage(width: number, height: number): PageResult['image'] {
-  return { png: null, ...toPixelSize(width, height, fitDpi(width, height, IMAGE_DPI)) }
-}
 
 /** Draws a page and reads the drawing with OCR. */
 async function readDrawing(page: PdfPage, options: OpenOptions): Promise<ReadPage> {

@@ -1,18 +1,26 @@
 import type { PageResult } from '../../../tasks/context.ts'
-import type { PagedText } from '../formats/texts.ts'
+import type { PagedText, PageText } from '../formats/texts.ts'
 import { findLoss, markLoss } from './losses.ts'
-import { cleanText } from './texts.ts'
+import { cleanMarkdown, cleanText } from './texts.ts'
 
 /** Creates pages from the texts of documents. */
 
-/** Creates a page from its text. `missing` says why the text lacks content; null if it lacks none. */
+/** Creates a page from its text and Markdown. `missing` says why the text lacks content; null if it lacks none. */
 export function createTextLayerPage(
-  text: string,
+  { text, markdown }: PageText,
   image: PageResult['image'],
   missing: string | null = null,
 ): PageResult {
   const { text: kept, detail } = cleanText(text)
-  return { status: 'read', method: 'text_layer', model: null, text: kept, detail: detail ?? missing, image }
+  return {
+    status: 'read',
+    method: 'text_layer',
+    model: null,
+    text: kept,
+    markdown: cleanMarkdown(markdown),
+    detail: detail ?? missing,
+    image,
+  }
 }
 
 /**
@@ -27,7 +35,8 @@ export async function readTextPage(
 ): Promise<PageResult> {
   const text = await document.text(pageNumber)
   const title = document.title?.(pageNumber) ?? ''
-  const page = createTextLayerPage(text, null, document.detail?.(pageNumber) ?? null)
+  const markdown = document.markdown?.(pageNumber) ?? null
+  const page = createTextLayerPage({ text, markdown }, null, document.detail?.(pageNumber) ?? null)
   const loss = page.detail === null ? await findLoss(document, pageNumber, text) : null
   const finished = await finish(page)
   const isBlank = finished.text.trim() === title.trim() && finished.detail === null

@@ -1,4 +1,5 @@
 import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
+import { escapeLine } from '../markdown/escape.ts'
 
 /** Decodes the parts of archives, and cleans text for storage in PostgreSQL and for search. */
 
@@ -19,6 +20,22 @@ export function cleanText(text: string): { text: string; detail: string | null }
   const detail = tooLong ? `Only the first ${MAX_CHARACTERS} characters were kept` : null
   return { text: kept, detail }
 }
+
+/** Makes Markdown storable, and truncates it to `MAX_CHARACTERS` at the end of a line. */
+export function cleanMarkdown(markdown: string | null): string | null {
+  if (markdown === null) return null
+  const { text, detail } = cleanText(markdown)
+  const end = text.lastIndexOf('\n')
+  return detail === null || end < MAX_CHARACTERS / 2 ? text : text.slice(0, end)
+}
+
+/** Appends paragraphs of plain text to Markdown. */
+export const appendParagraphs = (markdown: string | null, texts: readonly string[]): string | null =>
+  markdown === null
+    ? null
+    : cleanMarkdown(
+        [markdown, ...texts.map((text) => text.split(/\n+/).map(escapeLine).join('\n'))].join('\n\n'),
+      )
 
 /** True if most characters are real. A font without a mapping yields private, unassigned or replacement characters. */
 export function hasWords(text: string): boolean {

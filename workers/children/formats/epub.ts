@@ -1,12 +1,12 @@
 import { posix } from 'node:path'
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
-import { splitHtml } from '../../../tasks/rag/blocks/html.ts'
 import { Unreadable } from '../images/images.ts'
+import { readHtmlPage } from '../markdown/html.ts'
 import { Archive, keepFirstOfEach } from './archive.ts'
 import { findEnough } from './held.ts'
 import { HTML_RULES } from './held-markup.ts'
 import { countTexts } from './held-parts.ts'
-import type { PagedText } from './texts.ts'
+import { createLazyPages, type PagedText } from './texts.ts'
 import { stripNamespacePrefix } from './xml.ts'
 
 /** Opens an electronic book (EPUB 3.3): one page per chapter, in reading order. @throws Unreadable. */
@@ -44,21 +44,15 @@ export async function openEpub(bytes: Uint8Array): Promise<PagedText> {
         return countTexts(archive, paths, HTML_RULES, findEnough(read))
       },
     },
-    async text(page) {
+    ...createLazyPages(async (page) => {
       const chapter = chapters[page - 1]?.path
-      if (chapter === undefined) return ''
+      if (chapter === undefined) return { text: '', markdown: null }
       // Many books encrypt just their fonts, so check only this chapter.
       if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')
-      return extractHtmlText(await archive.readRequired(chapter))
-    },
+      return readHtmlPage(await archive.readRequired(chapter))
+    }),
   }
 }
-
-/** Extracts the text of an HTML page, with a blank line between paragraphs. */
-export const extractHtmlText = (html: string): string =>
-  splitHtml(html)
-    .map(({ text }) => text)
-    .join('\n\n')
 
 function decodeHref(href: string): string {
   try {

@@ -4,7 +4,7 @@ import { readTextsBeside } from './legacy-sheets-beside.ts'
 import { decryptWorkbook } from './legacy-sheets-crypto.ts'
 import { type CellFormat, formatNumber, formatWords, GENERAL_FORMAT, parseFormat } from './number-formats.ts'
 import { type CellObject, readWorkbook, type WorkSheet } from './sheetjs.ts'
-import { PageCollector, type PagedText } from './texts.ts'
+import { createLazyPages, PageCollector, type PagedText, type PageText } from './texts.ts'
 
 /**
  * Opens xls, xlsb and the XML of Excel 2003 with SheetJS: one page per sheet and one line per row. Comments and the other
@@ -53,13 +53,13 @@ export function openLegacyWorkbook(bytes: Uint8Array, held: HeldCells = {}, stre
             ? (letters?.() ?? 0)
             : 0,
     },
-    text(page) {
+    ...createLazyPages((page) => {
       const name = nameOf(page)
       const sheet = book.Sheets[name]
       return sheet === undefined
-        ? name
-        : extractText(name, sheet, beside?.get(name), (cell) => formatCell(cell, formatOf(cell), is1904))
-    },
+        ? { text: name, markdown: null }
+        : readSheet(name, sheet, beside?.get(name), (cell) => formatCell(cell, formatOf(cell), is1904))
+    }),
   }
 }
 
@@ -75,32 +75,38 @@ function parse(bytes: Uint8Array): ReturnType<typeof readWorkbook> {
   }
 }
 
-function extractText(
+function readSheet(
   name: string,
   sheet: WorkSheet,
   beside: ReadonlySet<string> | undefined,
   format: (cell: CellObject) => string,
-): string {
+): PageText {
   const pages = new PageCollector()
-  pages.add(`${name}\n`)
+  pages.addSheetTitle(name)
+  const table: string[][] = []
   const comments: string[] = []
   const rows: readonly (readonly (CellObject | undefined)[] | undefined)[] = sheet['!data'] ?? []
   // `forEach` skips the rows and cells that a sparse array lacks.
   rows.forEach((row, r) => {
     let next = 0
+    const cells: string[] = []
     row?.forEach((cell, c) => {
       if (cell === undefined || pages.isFull) return
       for (const { t: words = '' } of cell.c ?? [])
         comments.push(`${nameColumn(c)}${r + 1}: ${toLine(words)}`)
       const text = format(cell)
       if (text === '') return
-      pages.add(`${'\t'.repeat(Math.min(c - next, MAX_GAP_TABS))}${text}\t`)
+      const gap = Math.min(c - next, MAX_GAP_TABS)
+      pages.add(`${'\t'.repeat(gap)}${text}\t`, '')
+      cells.push(...Array<string>(gap).fill(''), text)
       next = c + 1
     })
+    if (cells.length > 0) table.push(cells)
     pages.endLine()
   })
+  pages.structure.addRows(table)
   for (const line of [...comments, ...(beside ?? [])]) pages.add(`${line}\n`)
-  return pages.end().join('\n')
+  return { text: pages.end().join('\n'), markdown: pages.markdown[0] ?? null }
 }
 
 const toLine = (text: string): string => text.replace(/\s+/g, ' ').trim()

@@ -17,17 +17,19 @@ const CMS_TYPE = /^application\/(x-)?pkcs7-mime$/i
  */
 export async function unwrapMail(mail: MailParts, readEntity: ReadEntity): Promise<MailParts> {
   const attachments: Attachment[] = []
-  let { body, detail } = mail
+  let { body, markdown = null, detail } = mail
   for (const attachment of mail.attachments) {
     const opened = await openEnvelope(attachment, readEntity).catch(() => null)
     if (opened === null) attachments.push(attachment)
     else {
-      body = chooseVersion(body, opened.body)
+      const chosen = chooseVersion(body, opened.body)
+      if (chosen !== body) markdown = chosen === opened.body ? (opened.markdown ?? null) : null
+      body = chosen
       detail ??= opened.detail
       attachments.push(...opened.attachments)
     }
   }
-  return { ...mail, body, attachments, detail }
+  return { ...mail, body, markdown, attachments, detail }
 }
 
 /** The content of an envelope. Its headers are those of its mail and appear once. */

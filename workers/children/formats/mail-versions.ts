@@ -1,3 +1,5 @@
+import type { PageText } from './texts.ts'
+
 /** Chooses between versions of one text, such as the plain and the HTML part of a mail. */
 
 // Converters differ in a few words, such as the labels of links.
@@ -21,6 +23,10 @@ export function chooseVersion(plain: string, rich: string): string {
   const isCovered = common >= MIN_COMMON_SHARE * plainWords.size || isStub(plain, plainWords)
   return isCovered ? rich : `${plain.trim()}\n\n${rich}`
 }
+
+/** Returns the Markdown of the rich version; null if that lacks words of the plain one. */
+export const chooseMarkdown = (plain: string, rich: PageText): string | null =>
+  rich.markdown !== null && chooseVersion(rich.text, plain) === rich.text ? rich.markdown : null
 
 const isStub = (text: string, words: ReadonlySet<string>): boolean =>
   words.size <= MAX_STUB_WORDS && /\bhtml\b/i.test(text)

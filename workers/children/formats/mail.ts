@@ -1,3 +1,4 @@
+import { renderMarkdown } from '../markdown/render.ts'
 import { createPagedText, PageCollector, type PagedText } from './texts.ts'
 
 /** Formats mails as text, independent of their file format. */
@@ -21,6 +22,8 @@ export type Headers = readonly (readonly [name: string, value: string | undefine
 export interface MailParts {
   readonly headers: Headers
   readonly body: string
+  /** The Markdown of `body`; null or absent if it has no structure. */
+  readonly markdown?: string | null
   readonly attachments: readonly Attachment[]
   /** Reason why `body` lacks the content that the mail has; null if it lacks nothing. */
   readonly detail: string | null
@@ -43,7 +46,9 @@ export function limitAttachments(mail: MailParts, max = MAX_ATTACHMENTS): MailPa
 export function createMail(mail: MailParts): Mail {
   const { detail, attachments } = limitAttachments(mail)
   return {
-    ...createPagedText([formatMail({ ...mail, attachments })]),
+    ...createPagedText([formatMail({ ...mail, attachments })], undefined, undefined, [
+      formatMailMarkdown({ ...mail, attachments }),
+    ]),
     detail: () => detail,
     attachments,
   }
@@ -55,8 +60,25 @@ export function formatMail({ headers, body, attachments }: MailParts): string {
   pages.add(formatHeaders(headers))
   pages.add(`\n${body.replace(/\r\n?/g, '\n')}\n`)
   if (attachments.length > 0) pages.add('\nAttachments:\n')
-  for (const { name, bytes } of attachments) pages.add(`${name} (${bytes.length} bytes)\n`)
+  pages.add(attachments.map(describeAttachment).join(''))
   return pages.end().join('\n')
+}
+
+const describeAttachment = ({ name, bytes }: Attachment): string => `${name} (${bytes.length} bytes)\n`
+
+/** Formats a mail as Markdown, as `formatMail` does; null if the body has no structure. */
+function formatMailMarkdown({ headers, markdown = null, attachments }: MailParts): string | null {
+  if (markdown === null) return null
+  const head = renderMarkdown([{ kind: 'text', text: formatHeaders(headers), depth: 0 }])
+  const files = attachments.map((file) => ({
+    kind: 'item' as const,
+    text: describeAttachment(file),
+    depth: 0,
+    marker: '-',
+  }))
+  const tail =
+    files.length === 0 ? '' : renderMarkdown([{ kind: 'text', text: 'Attachments:', depth: 0 }, ...files])
+  return [head, markdown, tail].filter((part) => part !== '').join('\n\n')
 }
 
 const formatHeaders = (headers: Headers): string =>
@@ -71,6 +93,7 @@ export function appendMails(mail: MailParts, inner: readonly MailParts[]): MailP
   return {
     headers: mail.headers,
     body: [mail.body, ...texts].filter((text) => text.trim() !== '').join('\n\n'),
+    markdown: inner.length === 0 ? (mail.markdown ?? null) : null,
     attachments: [...mail.attachments, ...inner.flatMap(({ attachments }) => attachments)],
     detail: mail.detail ?? inner.find(({ detail }) => detail !== null)?.detail ?? null,
   }

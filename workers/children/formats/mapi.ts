@@ -1,11 +1,11 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { decompressRTF } from '@kenjiuno/decompressrtf'
 import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
+import { readHtmlPage } from '../markdown/html.ts'
 import { encodingOfCodePage, encodingOfLocale } from './code-pages.ts'
-import { extractHtmlText } from './epub.ts'
 import { formatPerson, type Headers } from './mail.ts'
 import { cutAtNulByte, decodeMailHtml, decodeMailText } from './mail-text.ts'
-import { chooseVersion } from './mail-versions.ts'
+import { chooseMarkdown, chooseVersion } from './mail-versions.ts'
 import { openRtf } from './rtf.ts'
 
 /**
@@ -113,6 +113,8 @@ export const findEncoding = (message: MapiProperties): string | undefined =>
 
 interface Body {
   readonly text: string
+  /** The Markdown of the body; null if it has no structure. */
+  readonly markdown: string | null
   /** True if the body has content other than text, or cannot be decoded. */
   readonly isIncomplete: boolean
 }
@@ -121,14 +123,18 @@ interface Body {
 export async function readBody(message: MapiProperties, encoding: string | undefined): Promise<Body> {
   const plain = message.text(TAG.body, encoding)
   const html = readHtml(message, encoding)
-  const fromHtml = extractHtmlText(html)
+  const rich = readHtmlPage(html)
   const compressed = message.bytes(TAG.rtf, TYPE.binary)
-  if (fromHtml.trim() !== '' || compressed === undefined)
-    return { text: chooseVersion(plain, fromHtml), isIncomplete: PICTURE.test(html) }
+  if (rich.text.trim() !== '' || compressed === undefined)
+    return {
+      text: chooseVersion(plain, rich.text),
+      markdown: chooseMarkdown(plain, rich),
+      isIncomplete: PICTURE.test(html),
+    }
   const rtf = decompressRtf(compressed)
-  if (rtf === null) return { text: plain, isIncomplete: true }
+  if (rtf === null) return { text: plain, markdown: null, isIncomplete: true }
   const isIncomplete = PICTURE.test(html) || PICTURE.test(decodeLatin1(rtf))
-  return { text: chooseVersion(plain, await readRtf(rtf)), isIncomplete }
+  return { text: chooseVersion(plain, await readRtf(rtf)), markdown: null, isIncomplete }
 }
 
 const PICTURE = /<(?:img|svg|object|v:imagedata)\b|\\(?:pict|object)\b/i

@@ -8,7 +8,7 @@ import {
 } from '../../../tasks/formats/encodings.ts'
 import { parseMarkup } from '../../../tasks/formats/markup.ts'
 import { Unreadable } from '../images/images.ts'
-import { extractHtmlText } from './epub.ts'
+import { readHtmlPage } from '../markdown/html.ts'
 import { holdWhole } from './held.ts'
 import { countMarkup, HTML_RULES, type MarkupRules, SVG_RULES, XML_RULES } from './held-markup.ts'
 import {
@@ -71,7 +71,8 @@ const readMarkup = (bytes: Uint8Array, { encoding: given }: TextOptions): TextFi
 
 export function openHtml(bytes: Uint8Array, options: TextOptions): PagedText {
   const file = readMarkup(bytes, options)
-  return createMarkupPages(file, [extractHtmlText(file.text)], bytes, HTML_RULES)
+  const { text, markdown } = readHtmlPage(file.text)
+  return { ...createMarkupPages(file, [text], bytes, HTML_RULES), markdown: () => markdown }
 }
 
 // Elements of SVG with words. Each begins a line, as does a part of a text with a place of its own.

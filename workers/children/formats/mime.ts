@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import PostalMime, { type Address, addressParser, type Email, type Attachment as Part } from 'postal-mime'
 import { decodeLatin1 } from '../../../tasks/formats/encodings.ts'
 import { Unreadable } from '../images/images.ts'
-import { extractHtmlText } from './epub.ts'
+import { readHtmlPage } from '../markdown/html.ts'
 import {
   type Attachment,
   appendMails,
@@ -13,7 +13,7 @@ import {
 } from './mail.ts'
 import { unwrapMail } from './mail-envelopes.ts'
 import { decodeMailHtml, decodeMailText } from './mail-text.ts'
-import { chooseVersion } from './mail-versions.ts'
+import { chooseMarkdown, chooseVersion } from './mail-versions.ts'
 import { separateUuencoded } from './uuencode.ts'
 
 /** Reads mail in transport format (RFC 5322, MIME). The only importer of `postal-mime`. */
@@ -26,7 +26,8 @@ export async function readMime(bytes: Uint8Array, depth = 0): Promise<MailParts>
   const mail = await parse(bytes)
   const html = mail.html ?? ''
   const { text, files } = separateUuencoded(mail.text ?? '')
-  const body = chooseVersion(text, extractHtmlText(html))
+  const rich = readHtmlPage(html)
+  const body = chooseVersion(text, rich.text)
   const inner: MailParts[] = []
   const attachments: Attachment[] = [...files]
   const isReport = mail.attachments.some(({ mimeType }) => REPORT_TYPE.test(mimeType))
@@ -38,7 +39,10 @@ export async function readMime(bytes: Uint8Array, depth = 0): Promise<MailParts>
     if (forwarded === null) attachments.push(await toAttachment(part, n))
     else inner.push(forwarded)
   }
-  const outer = appendMails({ headers: listHeaders(mail), body, attachments, detail: null }, inner)
+  const outer = appendMails(
+    { headers: listHeaders(mail), body, markdown: chooseMarkdown(text, rich), attachments, detail: null },
+    inner,
+  )
   const whole = depth < MAX_DEPTH ? await unwrapMail(outer, (entity) => readMime(entity, depth + 1)) : outer
   const detail = whole.detail ?? (whole.body.trim() === '' ? findDetail(mail, bytes) : null)
   return { ...whole, detail }

@@ -1,6 +1,8 @@
 import { isSymbolFont, mapSymbols } from './symbols.ts'
 import { PageCollector } from './texts.ts'
 import {
+  describeParagraph,
+  isListMarker,
   isOff,
   type Numbering,
   type ParagraphProperties,
@@ -18,6 +20,8 @@ export interface TextOptions {
   readonly numbering?: Numbering
   /** True to skip the placeholders of layouts: slides have their own text for them. */
   readonly withoutPlaceholders?: boolean
+  /** True for the part of a slide itself: its title is a heading, and its content is a list. */
+  readonly isSlide?: boolean
 }
 
 // Skip the contents of these elements: duplicates (`Fallback`), deleted or moved text, phonetic guides (`rt`) and
@@ -36,8 +40,11 @@ const TEXT_ELEMENTS: Readonly<Record<string, string>> = {
   tab: '\t',
   ptab: '\t',
   noBreakHyphen: '-',
-  cr: '\n',
 }
+const TABLE_PARTS = new Set(['tbl', 'tr', 'tc', 'gridSpan'])
+const TITLES = new Set(['title', 'ctrTitle'])
+// Placeholders whose paragraphs have bullets in nearly every layout.
+const LISTS = new Set(['', 'obj'])
 const SECTION_BREAKS = new Set(['nextPage', 'oddPage', 'evenPage'])
 
 /** Adds the text of a part, split at page breaks, including those that a word processor recorded at its last layout. */
@@ -104,6 +111,8 @@ class OfficeText {
   #field: { isChecked: boolean; choice: number; readonly choices: string[] } | null = null
   // True within a placeholder of a layout.
   #isPlaceholder = false
+  // The type of the slide's placeholder, or null outside of one.
+  #holder: string | null = null
 
   constructor(pages: PageCollector, options: TextOptions, sections: readonly string[]) {
     this.#pages = pages
@@ -117,7 +126,8 @@ class OfficeText {
     if (SKIPPED_ELEMENTS.has(name)) this.#silent++
     if (this.#silent > 0) return
     if (name === 'pPr') {
-      if (this.#properties++ === 0) this.#paragraph = {}
+      if (this.#properties++ === 0)
+        this.#paragraph = { ...(attributes.lvl && { level: Number(attributes.lvl) || 0 }) }
     } else if (name === 'rPr') this.#runProperties++
     if (this.#runProperties > 0) this.#setRunProperty(name, attributes)
     else if (this.#properties > 0) this.#setParagraphProperty(name, attributes)
@@ -137,12 +147,15 @@ class OfficeText {
     if (name === 'pPr') this.#endProperties()
     else if (name === 'rPr') this.#runProperties--
     else if (name === 'checkBox' || name === 'ddList') this.#endField(name)
-    else if (name === 'sp' || name === 'pic' || name === 'graphicFrame') this.#isPlaceholder = false
+    else if (name === 'sp' || name === 'pic' || name === 'graphicFrame')
+      [this.#isPlaceholder, this.#holder] = [false, null]
     else if (name === 'p') this.#endParagraph()
     else if (name === 'tc') {
       this.#cells--
-      this.#pages.add('\t')
+      this.#pages.add('\t', '')
+      this.#pages.structure.closeCell()
     } else if (name === 'tr') this.#pages.endLine()
+    else if (name === 'tbl') this.#pages.structure.closeTable()
   }
 
   /** Adds the related texts that no known element shows. */
@@ -158,9 +171,9 @@ class OfficeText {
     if (name === 't' || name === 'text') this.#isText = true
     else if (Object.hasOwn(TEXT_ELEMENTS, name)) this.#add(TEXT_ELEMENTS[name]!)
     else if (name === 'br' && attributes['w:type'] === 'page') this.#pages.endPage()
-    else if (name === 'br') this.#add('\n')
+    else if (name === 'br' || name === 'cr') this.#addBreak()
     else if (name === 'lastRenderedPageBreak') this.#pages.endPage()
-    else if (name === 'tc') this.#cells++
+    else if (TABLE_PARTS.has(name)) this.#openTablePart(name, attributes)
     else if (name === 'r') [this.#isHidden, this.#font] = [false, '']
     else if (name === 'sym') this.#addSymbol(attributes)
     else if (name === 'checkBox' || name === 'ddList')
@@ -168,8 +181,42 @@ class OfficeText {
     else if (name === 'txbxContent') this.#pages.endLine()
     // The words of a watermark.
     else if (name === 'textpath') this.#addLine(attributes.string ?? '')
-    else if (name === 'ph') this.#isPlaceholder = this.#options.withoutPlaceholders === true
+    else if (name === 'ph') {
+      this.#isPlaceholder = this.#options.withoutPlaceholders === true
+      if (this.#options.isSlide === true) this.#holder = attributes.type ?? ''
+    } else if (name === 'p') this.#openParagraph()
     else this.#addRelated(attributes['r:id'] ?? attributes['r:dm'])
+  }
+
+  #addBreak(): void {
+    if (!this.#isHidden && !this.#isPlaceholder) this.#pages.addBreak()
+  }
+
+  #openTablePart(name: string, attributes: Attributes): void {
+    const { structure } = this.#pages
+    if (name === 'tbl') structure.openTable()
+    else if (name === 'tr') structure.openRow()
+    else if (name === 'tc') {
+      this.#cells++
+      structure.openCell()
+    } else structure.spanCell(Number(attributes['w:val']))
+  }
+
+  #openParagraph(): void {
+    this.#paragraph = {}
+    this.#beginBlock('')
+  }
+
+  /** Begins the block of a paragraph. Returns the part of its label that Markdown has no mark for. */
+  #beginBlock(label: string, properties: ParagraphProperties = {}): string {
+    const { structure } = this.#pages
+    const isList = this.#holder !== null && LISTS.has(this.#holder)
+    const start =
+      this.#holder !== null && TITLES.has(this.#holder)
+        ? { kind: 'heading' as const, level: 1 }
+        : describeParagraph(properties, label, isList)
+    structure.begin(start)
+    return start.kind === 'item' && isListMarker(label) ? '' : label
   }
 
   #addRelated(id: string | undefined): void {
@@ -209,11 +256,13 @@ class OfficeText {
     const properties = styles?.resolve(this.#paragraph) ?? this.#paragraph
     if (properties.breaksPage === true) this.#pages.endPage()
     ;[this.#isHidden, this.#font] = [false, '']
-    if (numbering !== undefined) this.#add(numbering.next(properties))
+    const label = numbering?.next(properties) ?? ''
+    const shown = this.#beginBlock(label, properties)
+    if (label !== '' && !this.#isPlaceholder) this.#pages.add(label, shown)
   }
 
   #endParagraph(): void {
-    if (!this.#isPlaceholder) this.#pages.add(this.#cells > 0 ? ' ' : '\n')
+    if (!this.#isPlaceholder) this.#pages.add(this.#cells > 0 ? ' ' : '\n', '\n')
     if (this.#endsSection) this.#pages.endPage()
     this.#endsSection = false
   }

@@ -1,6 +1,6 @@
 import { parseXml } from './xml.ts'
 
-/** Reads which styles of an OpenDocument file end pages (ISO/IEC 26300-3, 20.184 and 20.185). */
+/** Reads which styles of an OpenDocument file end pages (ISO/IEC 26300-3, 20.184 and 20.185), and which number lists. */
 
 interface Breaks {
   before?: boolean
@@ -14,10 +14,13 @@ const PAGE_BREAK = /^(page|even-page|odd-page)$/
 
 export class PageBreakStyles {
   readonly #styles = new Map<string, Breaks>()
+  // The levels with numbers, as `name level`.
+  readonly #numbered = new Set<string>()
 
   /** Adds the styles of a part. */
   add(xml: string): void {
     let style: Breaks | null = null
+    let list = ''
     parseXml(xml, {
       open: (name, attributes) => {
         if (name === 'style') {
@@ -26,7 +29,10 @@ export class PageBreakStyles {
           // A style with a page layout begins a page of that layout.
           if (attributes['style:master-page-name']) style.before = true
           this.#styles.set(`${family} ${attributes['style:name'] ?? ''}`, style)
-        } else if (style !== null && /^(paragraph|table)-properties$|^properties$/.test(name)) {
+        } else if (name === 'list-style') list = attributes['style:name'] ?? ''
+        else if (name === 'list-level-style-number' && attributes['style:num-format'])
+          this.#numbered.add(`${list} ${attributes['text:level'] ?? '1'}`)
+        else if (style !== null && /^(paragraph|table)-properties$|^properties$/.test(name)) {
           const { 'fo:break-before': before, 'fo:break-after': after } = attributes
           if (before !== undefined) style.before ||= PAGE_BREAK.test(before)
           if (after !== undefined) style.after = PAGE_BREAK.test(after)
@@ -36,6 +42,11 @@ export class PageBreakStyles {
         if (name === 'style') style = null
       },
     })
+  }
+
+  /** True if a list style has numbers at a level, counted from 1. */
+  isNumbered(style: string, level: number): boolean {
+    return this.#numbered.has(`${style} ${level}`)
   }
 
   breaksBefore(family: 'paragraph' | 'table', name: string | undefined): boolean {

@@ -1,16 +1,16 @@
-import { decodeXml, MAX_CHARACTERS } from '../documents/texts.ts'
+import { appendParagraphs, decodeXml, MAX_CHARACTERS } from '../documents/texts.ts'
 import { Archive } from './archive.ts'
 import { showFormula } from './formulas.ts'
 import { holdWhole } from './held.ts'
 import { countMarkup, OPEN_DOCUMENT_RULES } from './held-markup.ts'
 import { decryptOpenDocument } from './open-document-crypto.ts'
+import { PARAGRAPH_ELEMENTS, readMasters } from './open-document-masters.ts'
 import { PageBreakStyles } from './open-document-styles.ts'
 import { createPagedText, PageCollector, type PagedText, type PictureMap } from './texts.ts'
 import { type Attributes, parseXml } from './xml.ts'
 
 /** Opens OpenDocument files (ISO/IEC 26300-3), as archives or flat: texts, spreadsheets, presentations and drawings. */
 
-const PARAGRAPH_ELEMENTS = new Set(['p', 'h'])
 // Skip the contents of these elements: deleted text, phonetic guides (furigana) and pictures of flat files.
 const SKIPPED_ELEMENTS = new Set(['tracked-changes', 'ruby-text', 'binary-data'])
 const HEADER_OR_FOOTER = /^(header|footer)(-left|-first)?$/
@@ -65,10 +65,14 @@ export async function openOpenDocument(
   addText(parts.content, pages, { breaks, objects, ...(page && { page }), ...(isFlat && { only: /^body$/ }) })
   const [first = '', ...others] = pages.end()
   const masters = page === undefined ? '' : readMasters(parts.styles)
+  const [markdown = null, ...more] = pages.markdown
   const pageOf = page === undefined ? undefined : placePictures(parts.content, page[0])
   const texts = [`${first}\n${masters}`.trim(), ...others]
   return {
-    ...createPagedText(texts, parts.archive, pageOf),
+    ...createPagedText(texts, parts.archive, pageOf, [
+      masters === '' ? markdown : appendParagraphs(markdown, [masters]),
+      ...more,
+    ]),
     // The name of a sheet is the first line of its page.
     title: (n) => (page?.[0] === 'table' ? (texts[n - 1] ?? '').split('\n', 1)[0]! : ''),
     holdings: holdWhole([first, ...others], (enough) =>
@@ -121,46 +125,6 @@ async function readParts(bytes: Uint8Array, mediaType: string, password: string 
   return { bytes: contentBytes, content, styles, objects, mediaType, archive }
 }
 
-// Fields of headers and footers. Words next to them, such as "Page 1 of 2", say nothing either.
-const PAGE_FIELDS = new Set(['page-number', 'page-count', 'sheet-name'])
-const MAX_FIELD_WORDS = 2
-
-/** Returns the texts of master pages: of headers and footers, and of shapes that all pages show. */
-function readMasters(xml: string): string {
-  const lines = new Set<string>()
-  let [masters, placeholders, fields, paragraphs] = [0, 0, 0, 0]
-  let line = ''
-  let hasField = false
-  const frames: boolean[] = []
-  parseXml(xml, {
-    open(name, attributes) {
-      if (name === 'master-page') masters++
-      else if (name === 'frame' || name === 'custom-shape' || name === 'notes') {
-        frames.push(name === 'notes' || attributes['presentation:class'] !== undefined)
-        if (frames.at(-1)) placeholders++
-      } else if (PARAGRAPH_ELEMENTS.has(name) && paragraphs++ === 0) [line, hasField] = ['', false]
-      else if (PAGE_FIELDS.has(name)) {
-        fields++
-        hasField = true
-      }
-    },
-    text(data) {
-      if (masters > 0 && placeholders === 0 && fields === 0 && paragraphs > 0) line += data
-    },
-    close(name) {
-      if (name === 'master-page') masters--
-      else if (name === 'frame' || name === 'custom-shape' || name === 'notes') {
-        if (frames.pop()) placeholders--
-      } else if (PAGE_FIELDS.has(name)) fields--
-      else if (PARAGRAPH_ELEMENTS.has(name) && --paragraphs === 0) {
-        const words = line.match(/[\p{L}\p{N}]+/gu)?.length ?? 0
-        if (words > (hasField ? MAX_FIELD_WORDS : 0)) lines.add(line.replace(/\s+/g, ' ').trim())
-      }
-    },
-  })
-  return [...lines].join('\n')
-}
-
 interface TextSelection {
   /** Restricts the text to elements with matching names. */
   readonly only?: RegExp
@@ -191,6 +155,8 @@ class Row {
   #value = ''
   #cells = 1
   #rows = 1
+  /** The rows of the sheet so far. */
+  rows: (readonly string[])[] = []
 
   begin(attributes: Attributes): void {
     this.#text = ''
@@ -216,7 +182,17 @@ class Row {
     // Trailing empty cells and repeated empty rows would use up the page's character limit.
     const text = this.#text.trimEnd()
     const rows = text === '' ? 1 : this.#rows
-    for (let n = 0; n < rows; n++) pages.add(`${text}\n`)
+    const cells = text === '' ? [] : text.split('\t')
+    for (let n = 0; n < rows && !pages.isFull; n++) {
+      pages.add(`${text}\n`, '')
+      if (cells.length > 0) this.rows.push(cells)
+    }
+  }
+
+  /** Adds the table of the rows so far. */
+  endTable({ structure }: PageCollector): void {
+    structure.addRows(this.rows)
+    this.rows = []
   }
 }
 
@@ -240,6 +216,9 @@ class OpenDocumentText {
   #silent = 0
   #cells = 0
   #pageDepth = 0
+  // The style of each open list, which those within it share, and whether its item has begun.
+  readonly #lists: { readonly style: string; isItemStart: boolean }[] = []
+  #isTitle = false
   // Style names of open paragraphs and tables.
   readonly #styles: (string | undefined)[] = []
 
@@ -257,20 +236,24 @@ class OpenDocumentText {
     if (this.#within === 0) return
     if (name === page?.[0] && this.#pageDepth++ === 0) {
       this.#pages.beginPage()
-      this.#pages.add(`${attributes[page[1]] ?? ''}\n`)
+      if (this.#row === null) this.#pages.add('\n')
+      else this.#pages.addSheetTitle(attributes[page[1]] ?? '')
     }
-    if (PARAGRAPH_ELEMENTS.has(name)) this.#openParagraph(attributes['text:style-name'])
+    if (PARAGRAPH_ELEMENTS.has(name)) this.#openParagraph(name, attributes)
+    else if (this.#openStructure(name, attributes)) return
     else if (name === 'table') this.#openTable(attributes['table:style-name'])
-    if (this.#row !== null && this.#cells === 0 && name === 'table-row') this.#row.begin(attributes)
+    if (name === 'table-row') this.#openRow(attributes)
     if (this.#isCell(name)) {
       if (this.#cells++ === 0) this.#row?.beginCell(attributes)
-    } else if (name === 'soft-page-break') this.#pages.endPage()
+      if (this.#row === null) this.#openCell(attributes)
+    } else if (name === 'covered-table-cell') this.#pages.structure.openCell()
+    else if (name === 'soft-page-break') this.#pages.endPage()
     else if (this.#silent > 0) return
     else if (name === 'object') this.#addObject(attributes['xlink:href'] ?? '')
     else if (this.#paragraphs === 0) this.#addControl(attributes)
     else if (name === 's') this.#add(' '.repeat(parseRepeat(attributes['text:c'], MAX_SPACES)))
     else if (name === 'tab') this.#add('\t')
-    else if (name === 'line-break') this.#add('\n')
+    else if (name === 'line-break') this.#addBreak()
   }
 
   text(data: string): void {
@@ -282,9 +265,11 @@ class OpenDocumentText {
     const { only, page } = this.#selection
     if (SKIPPED_ELEMENTS.has(name)) this.#silent--
     if (this.#within > 0) {
-      if (name === page?.[0]) this.#pageDepth--
+      if (name === page?.[0] && --this.#pageDepth === 0) this.#row?.endTable(this.#pages)
       if (PARAGRAPH_ELEMENTS.has(name)) this.#closeParagraph()
-      else if (name === 'table') this.#endStyle('table')
+      else if (name === 'list') this.#lists.pop()
+      else if (name === 'frame') this.#isTitle = false
+      else if (name === 'table') this.#closeTable()
       else if (this.#isCell(name)) this.#closeCell()
       else if (name === 'table-row') {
         if (this.#row === null) this.#pages.endLine()
@@ -300,26 +285,67 @@ class OpenDocumentText {
     return name === 'table-cell' || (this.#row !== null && name === 'covered-table-cell')
   }
 
-  #add(text: string): void {
-    const into = this.#cells > 0 ? (this.#row ?? this.#pages) : this.#pages
-    into.add(text)
+  #add(text: string, marked: string = text): void {
+    if (this.#cells > 0 && this.#row !== null) this.#row.add(text)
+    else this.#pages.add(text, marked)
   }
 
-  #openParagraph(style: string | undefined): void {
+  /** Handles lists and the titles of slides; false for other elements. */
+  #openStructure(name: string, attributes: Attributes): boolean {
+    if (name === 'list')
+      this.#lists.push({
+        style: attributes['text:style-name'] ?? this.#lists.at(-1)?.style ?? '',
+        isItemStart: false,
+      })
+    else if (name === 'list-item') this.#startItem()
+    else if (name === 'frame') this.#isTitle = attributes['presentation:class'] === 'title'
+    else return false
+    return true
+  }
+
+  #startItem(): void {
+    const list = this.#lists.at(-1)
+    if (list !== undefined) list.isItemStart = true
+  }
+
+  /** Begins the block of a paragraph. */
+  #beginBlock(name: string, level: number): void {
+    const { structure } = this.#pages
+    const depth = this.#lists.length
+    const list = this.#lists.at(-1)
+    structure.listDepth = depth
+    if (this.#row !== null && this.#pageDepth > 0) return
+    if (name === 'h' || this.#isTitle) structure.begin({ kind: 'heading', level })
+    else if (list?.isItemStart === true) {
+      const isNumbered = this.#selection.breaks.isNumbered(list.style, depth)
+      structure.begin({ kind: 'item', depth: depth - 1, marker: isNumbered ? null : '-' })
+    } else structure.endBlock()
+    if (list !== undefined) list.isItemStart = false
+  }
+
+  #openParagraph(name: string, attributes: Attributes): void {
+    const style = attributes['text:style-name']
     this.#styles.push(style)
     // A box or a note within a paragraph has lines of its own.
     if (this.#paragraphs++ > 0 && this.#cells === 0) this.#pages.endLine()
     if (this.#selection.breaks.breaksBefore('paragraph', style)) this.#pages.endPage()
+    this.#beginBlock(name, Number(attributes['text:outline-level'] ?? 1) || 1)
   }
 
   #openTable(style: string | undefined): void {
     this.#styles.push(style)
     if (this.#selection.breaks.breaksBefore('table', style)) this.#pages.endPage()
+    if (this.#row === null) this.#pages.structure.openTable()
+  }
+
+  #closeTable(): void {
+    if (this.#row === null) this.#pages.structure.closeTable()
+    this.#endStyle('table')
   }
 
   #closeParagraph(): void {
     this.#paragraphs--
-    if (this.#silent === 0) this.#add(this.#cells > 0 ? ' ' : '\n')
+    if (this.#silent === 0) this.#add(this.#cells > 0 ? ' ' : '\n', '\n')
     this.#endStyle('paragraph')
   }
 
@@ -327,10 +353,28 @@ class OpenDocumentText {
     if (this.#selection.breaks.breaksAfter(family, this.#styles.pop())) this.#pages.endPage()
   }
 
+  #openRow(attributes: Attributes): void {
+    if (this.#row === null) this.#pages.structure.openRow()
+    else if (this.#cells === 0) this.#row.begin(attributes)
+  }
+
+  #openCell(attributes: Attributes): void {
+    // Covered cells have elements of their own.
+    this.#pages.structure.openCell(parseRepeat(attributes['table:number-columns-repeated'], MAX_CELLS))
+  }
+
   #closeCell(): void {
     this.#cells--
     if (this.#row !== null && this.#cells === 0) this.#row.endCell()
-    else this.#add('\t')
+    else {
+      this.#add('\t', '')
+      if (this.#row === null) this.#pages.structure.closeCell()
+    }
+  }
+
+  #addBreak(): void {
+    if (this.#cells > 0 && this.#row !== null) this.#row.add('\n')
+    else this.#pages.addBreak()
   }
 
   #addObject(href: string): void {

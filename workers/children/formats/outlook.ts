@@ -25,13 +25,19 @@ export async function openOutlook(bytes: Uint8Array): Promise<Mail> {
   const encoding = findEncoding(message)
   const recipients = (file.message.recipients ?? []).map((one) => file.propertiesOf(one))
   const headers = formatMapiHeaders(message, recipients, encoding)
-  const { text, isIncomplete } = await readBody(message, encoding)
+  const { text, markdown, isIncomplete } = await readBody(message, encoding)
   const attachments = (file.message.attachments ?? [])
     // Hidden attachments are pictures that the body shows. A mail without text may have its content in them.
     .filter(({ attachmentHidden }) => attachmentHidden !== true || text.trim() === '')
     .map((field, n) => toAttachment(file, field, n, encoding))
   const transported = await readTransportHeaders(message.text(TAG.transportHeaders, encoding))
-  const outer = { headers: mergeHeaders(headers, transported), body: text, attachments, detail: null }
+  const outer = {
+    headers: mergeHeaders(headers, transported),
+    body: text,
+    markdown,
+    attachments,
+    detail: null,
+  }
   const whole = await unwrapMail(outer, (entity) => readMime(entity))
   const missing = whole.body.trim() === '' && isIncomplete ? MAIL_WITHOUT_TEXT : null
   return createMail({ ...whole, detail: whole.detail ?? missing })

@@ -13,7 +13,7 @@ import {
 } from './number-formats.ts'
 import { type ReadEmbedded, RelatedParts } from './related.ts'
 import { listSheetParts, readHeadersAndFooters, readSheetParts, type SheetPart } from './sheet-parts.ts'
-import { PageCollector, type PagedText } from './texts.ts'
+import { createLazyPages, PageCollector, type PagedText, type PageText } from './texts.ts'
 import { parseXml } from './xml.ts'
 
 /** Opens Office Open XML spreadsheets (ECMA-376, part 1, chapter 18): one page per sheet, one line per row. */
@@ -59,13 +59,13 @@ export async function openXlsx(archive: Archive, readEmbedded?: ReadEmbedded): P
     ...archive.describePages(pageCount, await archive.placePictures(sheets.map(({ parts }) => parts))),
     title: (page) => sheets[page - 1]?.name ?? '',
     holdings: createHoldings(archive, sheets),
-    async text(page) {
+    ...createLazyPages(async (page) => {
       const sheet = sheets[page - 1]
-      if (sheet === undefined) return ''
+      if (sheet === undefined) return { text: '', markdown: null }
       const xml = (await archive.text(sheet.path)) ?? ''
       const beside = [...(await readSheetParts(archive, sheet.parts, shown)), ...readHeadersAndFooters(xml)]
-      return extractSheetText(sheet.name, xml, book, beside)
-    },
+      return readSheet(sheet.name, xml, book, beside)
+    }),
   }
 }
 
@@ -139,9 +139,9 @@ function parseCellFormats(xml: string): readonly CellFormat[] {
 // Limit of tabs before an isolated cell, one for each empty column.
 const MAX_GAP_TABS = 100
 
-function extractSheetText(title: string, xml: string, book: Workbook, beside: readonly string[]): string {
+function readSheet(title: string, xml: string, book: Workbook, beside: readonly string[]): PageText {
   const pages = new PageCollector()
-  pages.add(`${title}\n`)
+  pages.addSheetTitle(title)
   const cells = new SheetCells(pages, book)
   parseXml(xml, {
     open: (name, attributes) => cells.open(name, attributes),
@@ -149,8 +149,9 @@ function extractSheetText(title: string, xml: string, book: Workbook, beside: re
     close: (name) => cells.close(name),
   })
   pages.endLine()
+  pages.structure.addRows(cells.rows)
   for (const line of beside) pages.add(`${line}\n`)
-  return pages.end().join('\n')
+  return { text: pages.end().join('\n'), markdown: pages.markdown[0] ?? null }
 }
 
 /** Writes the cells of a sheet row by row. */
@@ -169,6 +170,8 @@ class SheetCells {
   // The column of the current cell, and the column after the last written one.
   #column = -1
   #next = 0
+  /** The cells of the rows so far. */
+  readonly rows: string[][] = []
 
   constructor(pages: PageCollector, book: Workbook) {
     this.#pages = pages
@@ -178,6 +181,7 @@ class SheetCells {
   open(name: string, attributes: Readonly<Record<string, string>>): void {
     if (name === 'row') {
       ;[this.#column, this.#next] = [-1, 0]
+      if (this.rows.length === 0 || this.rows.at(-1)!.length > 0) this.rows.push([])
       this.#row = attributes.r === undefined ? this.#row + 1 : Number(attributes.r) - 1
     } else if (name === 'c') {
       this.#column = parseColumn(attributes.r ?? '') ?? this.#column + 1
@@ -215,7 +219,11 @@ class SheetCells {
           : toSingleLine(showFormula(formula))
     if (text === '') return
     const gap = Math.max(0, Math.min(this.#column - this.#next, MAX_GAP_TABS))
-    this.#pages.add(`${'\t'.repeat(gap)}${text}\t`)
+    this.#pages.add(`${'\t'.repeat(gap)}${text}\t`, '')
+    if (this.rows.length === 0) this.rows.push([])
+    const row = this.rows.at(-1)!
+    for (let n = 0; n < gap; n++) row.push('')
+    row.push(text)
     this.#next = this.#column + 1
   }
 

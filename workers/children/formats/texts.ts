@@ -2,6 +2,7 @@ import { decodeText } from '../../../tasks/formats/decode.ts'
 import type { ZipEntry } from '../../../tasks/formats/zip.ts'
 import { MAX_CHARACTERS } from '../documents/texts.ts'
 import { Unreadable } from '../images/images.ts'
+import { MarkdownBuilder } from '../markdown/builder.ts'
 import type { Holdings } from './held.ts'
 
 /** A document with text pages. */
@@ -17,12 +18,20 @@ export interface PagedText {
   pictures?(page: number): readonly ZipEntry[]
   /** Reads a page, counted from 1. @throws Unreadable. */
   text(page: number): string | Promise<string>
+  /** Returns the Markdown of the page whose text was read last; null if it has no structure. Absent for plain texts. */
+  markdown?(page: number): string | null
   /** Returns the reason why the text of a page lacks content; null if it lacks none. */
   detail?(page: number): string | null
   /** Returns a title that the reader adds to a page, such as the name of a sheet. */
   title?(page: number): string
   /** The letters that the file holds, counted without this reader; absent if nothing tells. */
   readonly holdings?: Holdings
+}
+
+/** A page's text, and its Markdown; null if it has no headings, lists or tables. */
+export interface PageText {
+  readonly text: string
+  readonly markdown: string | null
 }
 
 // Decoding this many bytes takes less than a second.
@@ -66,17 +75,38 @@ export function createPagedText(
   pages: readonly string[],
   archive?: { describePages(count: number, pageOf?: PictureMap): Omit<PagedText, 'pageCount' | 'text'> },
   pageOf?: PictureMap,
+  markdown: readonly (string | null)[] = [],
 ): PagedText {
   const pageCount = Math.max(1, pages.length)
   return {
     pageCount,
     ...archive?.describePages(pageCount, pageOf),
     text: (page) => pages[page - 1] ?? '',
+    markdown: (page) => markdown[page - 1] ?? null,
   }
 }
 
-/** Collects text page by page and drops text beyond a page's character limit. */
+/** Reads pages on demand. Keeps the page that was read last. */
+export function createLazyPages(
+  read: (page: number) => PageText | Promise<PageText>,
+): Required<Pick<PagedText, 'text' | 'markdown'>> {
+  let last: { readonly page: number; readonly markdown: string | null } | null = null
+  return {
+    async text(page) {
+      const { text, markdown } = await read(page)
+      last = { page, markdown }
+      return text
+    },
+    markdown: (page) => (last?.page === page ? last.markdown : null),
+  }
+}
+
+/** Collects text and structure page by page, and drops what exceeds a page's character limit. */
 export class PageCollector {
+  /** Receives the structure of the page. */
+  readonly structure = new MarkdownBuilder()
+  /** The Markdown of the pages that have ended; null for a page without structure. */
+  readonly markdown: (string | null)[] = []
   #pages: string[] = []
   #page = ''
   // Cached: reading the end of the page string would flatten the string, and thus copy the whole page for each line.
@@ -90,10 +120,25 @@ export class PageCollector {
     return this.#page.length > MAX_CHARACTERS
   }
 
-  add(text: string): void {
-    if (this.isFull || text === '') return
+  /** Adds text. `marked` is the text that its Markdown has in its place. */
+  add(text: string, marked: string = text): void {
+    if (this.isFull) return
+    this.structure.add(marked)
+    if (text === '') return
     this.#page += text
     this.#isLineEnd = text.endsWith('\n')
+  }
+
+  /** Adds the name of a sheet, which is the heading of its table. */
+  addSheetTitle(name: string): void {
+    this.structure.begin({ kind: 'heading', level: 2 })
+    this.add(`${name}\n`)
+  }
+
+  /** Ends a line within a paragraph. */
+  addBreak(): void {
+    this.add('\n', '')
+    this.structure.addBreak()
   }
 
   /** Begins a page that counts even if it stays empty. */
@@ -121,7 +166,11 @@ export class PageCollector {
 
   #keepPage(): void {
     const page = removeExtraSpace(this.#page)
-    if (page !== '' || this.#isCounted) this.#pages.push(page)
+    const markdown = this.structure.end()
+    if (page !== '' || this.#isCounted) {
+      this.#pages.push(page)
+      this.markdown.push(markdown)
+    }
     this.#isCounted = false
     this.#page = ''
     this.#isLineEnd = true

@@ -1,3 +1,4 @@
+import type { BlockStart } from '../markdown/builder.ts'
 import type { Archive } from './archive.ts'
 import { mapSymbols } from './symbols.ts'
 import { type Attributes, parseXml } from './xml.ts'
@@ -10,6 +11,10 @@ export interface ParagraphProperties {
   numberId?: string
   level?: number
   style?: string
+  /** The level of a heading from 0; 9 for text. */
+  outline?: number
+  /** The list that a drawing shows the paragraph in. */
+  list?: 'none' | 'bullets' | 'numbers'
 }
 
 export const isOff = (value: string | undefined): boolean => /^(0|false|off)$/.test(value ?? '')
@@ -21,6 +26,43 @@ export function setProperty(into: ParagraphProperties, name: string, attributes:
   else if (name === 'numId') into.numberId = value ?? '0'
   else if (name === 'ilvl') into.level = Math.min(Math.max(Number(value) || 0, 0), 8)
   else if (name === 'pStyle' || name === 'basedOn') into.style = value ?? ''
+  else if (name === 'outlineLvl') into.outline = Number(value) || 0
+  else if (name === 'buNone') into.list = 'none'
+  else if (name === 'buChar' || name === 'buBlip') into.list = 'bullets'
+  else if (name === 'buAutoNum') into.list = 'numbers'
+}
+
+// Styles of headings by name. Word keeps the English names; other programs translate them.
+const HEADING_NAME =
+  /^(?:heading|überschrift|titre|título|titolo|título|encabezado|kop|rubrik|overskrift|otsikko|nagłówek|nadpis|címsor|başlık|titlu|заголовок|επικεφαλίδα|כותרת|عنوان|标题|標題|見出し|제목)\s*([1-9])$/iu
+const TITLE_NAME = /^(?:title|titel|titre|título|titolo)$/i
+const MAX_OUTLINE = 8
+
+/** Returns the outline level of a style by its name; null for other styles. */
+function findOutline(name: string): number | null {
+  if (TITLE_NAME.test(name)) return 0
+  const level = HEADING_NAME.exec(name.trim())?.[1]
+  return level === undefined ? null : Number(level) - 1
+}
+
+// A label that Markdown has, too.
+const NUMBER_LABEL = /^\d{1,9}[.)] ?$/
+
+/** True if a label is a bullet or a number that Markdown has, too. Word's bullets include a small O. */
+export const isListMarker = (label: string): boolean =>
+  NUMBER_LABEL.test(label) || label.trim() === 'o' || !/[\p{L}\p{N}]/u.test(label)
+
+/** Tells a paragraph's block by its properties and its label. `isListed` is true if it has bullets by default. */
+export function describeParagraph(
+  { outline, level = 0, list: own }: ParagraphProperties,
+  label: string,
+  isListed: boolean,
+): BlockStart {
+  const list = own ?? (isListed ? 'bullets' : 'none')
+  if (outline !== undefined && outline <= MAX_OUTLINE) return { kind: 'heading', level: outline + 1 }
+  if (label === '' && list === 'none') return { kind: 'text' }
+  const marker = NUMBER_LABEL.test(label) ? label.trim() : list === 'numbers' ? null : '-'
+  return { kind: 'item', depth: level, marker }
 }
 
 // Limit of styles that are based on one another.
@@ -36,6 +78,9 @@ export class WordStyles {
         if (name === 'style') {
           style = {}
           this.#styles.set(attributes['w:styleId'] ?? '', style)
+        } else if (name === 'name') {
+          const outline = findOutline(attributes['w:val'] ?? '')
+          if (outline !== null) style.outline = outline
         } else setProperty(style, name, attributes)
       },
     })

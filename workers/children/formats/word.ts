@@ -39,7 +39,7 @@ export async function openDocx(archive: Archive, readEmbedded?: ReadEmbedded): P
   const texts = pages.end()
   const parts = [main, ...(await archive.listParts(CONTENT_TYPES))]
   const count = (enough: number): Promise<number> => countTexts(archive, parts, WORD_RULES, enough)
-  return { ...createPagedText(texts, archive), holdings: holdWhole(texts, count) }
+  return { ...createPagedText(texts, archive, undefined, pages.markdown), holdings: holdWhole(texts, count) }
 }
 
 /** Reads a text document in the XML of Word 2003. */
@@ -48,5 +48,8 @@ export function openFlatWord(bytes: Uint8Array): PagedText {
   addOfficeText(decodeXml(bytes), pages)
   const texts = pages.end()
   const count = (enough: number): number => countMarkup(bytes, FLAT_WORD_RULES, enough)
-  return { ...createPagedText(texts), holdings: holdWhole(texts, count) }
+  return {
+    ...createPagedText(texts, undefined, undefined, pages.markdown),
+    holdings: holdWhole(texts, count),
+  }
 }

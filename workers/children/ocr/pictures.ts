@@ -1,6 +1,6 @@
 /** Reads the words of pictures on pages that may also have text. */
 import type { PageResult } from '../../../tasks/context.ts'
-import { cleanText } from '../documents/texts.ts'
+import { appendParagraphs, cleanText } from '../documents/texts.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { isBlank, Unreadable } from '../images/images.ts'
 import { readCpuMs } from '../serve.ts'
@@ -80,6 +80,7 @@ function addWords(
     method: text === '' ? 'vision' : page.method,
     model,
     text: cleaned.text,
+    markdown: appendParagraphs(page.markdown ?? null, words),
     detail: cleaned.detail ?? detail ?? (text === '' ? null : page.detail),
   }
 }

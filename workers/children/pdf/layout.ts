@@ -1,3 +1,6 @@
+import type { PageText } from '../formats/texts.ts'
+import { findStructure } from './tables.ts'
+
 /** Arranges positioned pieces of text into lines, columns and paragraphs. */
 
 /** A run of characters on one baseline. Coordinates share one unit (points or pixels), in a frame rotated by `angle`. */
@@ -33,6 +36,7 @@ interface Row {
   readonly cells: Cell[]
   readonly angle: number
   readonly base: number
+  readonly size: number
   /** True if the row holds labels with their values. */
   hasPlaced: boolean
 }
@@ -47,14 +51,27 @@ const MIN_COLUMN_ROWS = 4
 const MIN_COLUMN_CHARACTERS = 16
 
 /** Builds text from pieces in file order: gaps become spaces, table-like gaps tabs, and wide leading a blank line. */
-export function textFromPieces(pieces: Iterable<Piece>): string {
+export const textFromPieces = (pieces: Iterable<Piece>): string => joinRows(arrange(pieces))
+
+/** Builds text from pieces, as `textFromPieces` does, and the Markdown of its headings and tables. */
+export function readLayout(pieces: Iterable<Piece>): PageText {
+  const rows = arrange(pieces)
+  const apart = findParagraphs(rows)
+  // The values of forms are no cells of a table.
+  const lines = rows.map((row) =>
+    row.hasPlaced ? { ...row, cells: [{ ...row.cells[0]!, text: joinCells(row.cells) }] } : row,
+  )
+  return { text: joinRows(rows, apart), markdown: findStructure(lines, apart) }
+}
+
+function arrange(pieces: Iterable<Piece>): readonly Row[] {
   const rows: Row[] = []
   let row: Row | null = null
   for (const piece of pieces) {
     if (piece.text.trim() !== '') {
       if (row && !continuesRow(row, piece)) row = null
       if (!row) {
-        row = { cells: [], angle: piece.angle, base: piece.base, hasPlaced: false }
+        row = { cells: [], angle: piece.angle, base: piece.base, size: piece.size, hasPlaced: false }
         rows.push(row)
       }
       appendPiece(row, piece)
@@ -65,7 +82,7 @@ export function textFromPieces(pieces: Iterable<Piece>): string {
     if (piece.endsLine) row = null
   }
   const lines = reverseUpwardRows(joinVerticalLines(rows))
-  return joinRows(lines.length > MAX_ROWS ? lines : orderColumns(lines))
+  return lines.length > MAX_ROWS ? lines : orderColumns(lines)
 }
 
 // True if a piece is on the baseline of the row. Superscripts and subscripts are within 0.7 of the font size.
@@ -233,17 +250,18 @@ function isProse({ left, right }: Columns): boolean {
   })
 }
 
-function joinRows(rows: readonly Row[]): string {
+const joinRows = (rows: readonly Row[], apart: readonly boolean[] = findParagraphs(rows)): string =>
+  rows.map(({ cells }, i) => (apart[i] ? '\n' : '') + joinCells(cells)).join('\n')
+
+/** Returns true for each row that wide leading parts from the row above. */
+function findParagraphs(rows: readonly Row[]): readonly boolean[] {
   const steps = rows.slice(1).map((row, i) => rows[i]!.base - row.base)
   const down = steps.filter((step) => step > 0).sort((a, b) => a - b)
   const usual = down[down.length >> 1] ?? 0
-  return rows
-    .map(({ cells }, i) => {
-      const step = steps[i - 1] ?? usual
-      const apart = i > 0 && (step > 1.5 * usual || step < -usual)
-      return (apart ? '\n' : '') + joinCells(cells)
-    })
-    .join('\n')
+  return rows.map((_, i) => {
+    const step = steps[i - 1] ?? usual
+    return i > 0 && (step > 1.5 * usual || step < -usual)
+  })
 }
 
 function joinCells(cells: readonly Cell[]): string {

@@ -2,9 +2,10 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
+import type { PageText } from '../formats/texts.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { Locked } from '../images/images.ts'
-import { textFromPieces } from './layout.ts'
+import { readLayout } from './layout.ts'
 import { listPasswordForms } from './passwords.ts'
 import { AnnotatedPages, type LoadedPage } from './pdfium-annotated.ts'
 import { findUndrawn, placeShownTexts } from './pdfium-annotations.ts'
@@ -50,10 +51,10 @@ export interface TextPage {
   /** Height in points, after the page's own rotation. */
   readonly height: number
   /**
-   * Returns the text in lines and paragraphs, at most about `limit` characters. Null if PDFium cannot map its glyphs to
+   * Returns the text in lines and paragraphs, at most about `limit` characters, and its Markdown. Null if PDFium cannot map its glyphs to
    * characters.
    */
-  text(limit: number): string | null
+  text(limit: number): PageText | null
   /** Counts the characters that the page draws, except for spaces, at most `limit`. */
   countCharacters(limit: number): number
   /** Describes a scanned page; null unless the page consists of opaque pictures and, optionally, text. */
@@ -164,12 +165,12 @@ function readText(
   { page, ownObjects, shown }: LoadedPage,
   hiddenTexts: ReadonlySet<number>,
   limit: number,
-): string | null {
+): PageText | null {
   const objects = native._FPDFPage_CountObjects(page)
   if (hiddenTexts.size > 0) hideTexts(native, page, ownObjects, hiddenTexts)
   if (objects <= ownObjects && shown.length === 0) {
     const pieces = readPieces(native, page, limit)
-    return pieces && textFromPieces(keepShown(native, page, pieces))
+    return pieces && readLayout(keepShown(native, page, pieces))
   }
   setActive(native, page, ownObjects, objects, false)
   const own = readPieces(native, page, limit)
@@ -181,5 +182,5 @@ function readText(
   const turn = (native._FPDFPage_GetRotation(page) * Math.PI) / 2
   const undrawn = placeShownTexts(findUndrawn(shown, drawn), turn)
   const shownPieces = keepShown(native, page, [...drawn, ...undrawn])
-  return textFromPieces(placeNextToLabels(keepShown(native, page, own), shownPieces))
+  return readLayout(placeNextToLabels(keepShown(native, page, own), shownPieces))
 }
