@@ -514,6 +514,7 @@ create table document_page (
   model text,
   detail text,
   text text not null default ''::text,
+  markdown text,
   search tsvector not null,
   image bytea storage external,
   width integer,

@@ -49,6 +49,29 @@ export const readPage: ReadStatement<[id: number, owner: number | null, number: 
     from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED_CONDITION}`,
 }
 
+// A page without structure is its text, line by line.
+const MARKDOWN = `coalesce(p.markdown, p.text)`
+
+/** The Markdown of a page, as a JSON string. */
+export const readPageMarkdown: ReadStatement<[id: number, owner: number | null, number]> = {
+  name: 'document_page_markdown',
+  text: `
+    select to_json(${MARKDOWN})::text
+    from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED_CONDITION}`,
+}
+
+export const MarkdownPages = z.array(z.object({ page_number: z.number(), markdown: z.string() }))
+
+/** The Markdown of a document's pages after a page number, in order, as a JSON array. Null if the document does not exist. */
+export const readMarkdown: ReadStatement<[id: number, owner: number | null, after: number, max: number]> = {
+  name: 'document_markdown',
+  text: `
+    select coalesce((select json_agg(json_build_object('page_number', p.page_number, 'markdown', ${MARKDOWN}) order by p.page_number)
+      from (select p.page_number, p.markdown, p.text from document_page p where p.document_id = d.id and p.page_number > $3::int
+        order by p.page_number limit $4::int) p), '[]')::text
+    from document d where ${OWNED_CONDITION}`,
+}
+
 const PageImage = z.object({
   image: z.instanceof(Uint8Array).nullable(),
   /** True if the page can be rendered. */
@@ -170,10 +193,10 @@ export const listExtractedPages = (id: number, jobId: string): Query<z.output<ty
     select page_number, status = 'read' or given_up as settled, job_id = ${jobId}::uuid as mine
     from document_page where document_id = ${id}`
 
-/** Returns the size of a document's text in bytes, without the text of the given pages. */
+/** Returns the size of a document's text and Markdown in bytes, without those of the given pages. */
 export const countTextBytesExcept = (id: number, pages: readonly number[]): Query<{ bytes: number }> =>
   sql.type(z.object({ bytes: z.int() }))`
-    select coalesce(sum(octet_length(text)), 0)::bigint as bytes
+    select coalesce(sum(octet_length(text) + coalesce(octet_length(markdown), 0)), 0)::bigint as bytes
     from document_page where document_id = ${id} and page_number <> all(${sql.array(pages, 'int4')})`
 
 /** Stores the password that opened a document, in sealed form. */
@@ -204,6 +227,8 @@ export interface PageRow {
   readonly model: string | null
   readonly detail: string | null
   readonly text: string
+  /** The page as Markdown; null or absent if it has no structure. */
+  readonly markdown?: string | null
   /** The page's image; null if it has none. `png` is null if the first request should render it. */
   readonly image: {
     readonly png: Uint8Array | null
@@ -234,16 +259,16 @@ export const storePages = (
   return sql.prepared('store_pages', StoreResult)`
     with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
     stored as (
-      insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, search, image, width,
-        height, job_id, given_up)
+      insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, markdown,
+        search, image, width, height, job_id, given_up)
       select ${id}::bigint, (select owner_id from document where id = ${id}::bigint), number, status, method, model, detail, text,
-        search_vector(page_part(text, 0)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
+        markdown, search_vector(page_part(text, 0)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
       from fenced cross join unnest(
         ${sql.array(
           column(({ number }) => number),
           'int4',
         )}, ${toTextColumn(rows, 'status')}, ${toTextColumn(rows, 'method')}, ${toTextColumn(rows, 'model')}, ${toTextColumn(rows, 'detail')},
-        ${toTextColumn(rows, 'text')}, ${sql.array(
+        ${toTextColumn(rows, 'text')}, ${toTextColumn(rows, 'markdown')}, ${sql.array(
           column(({ image }) => Buffer.from(image?.png ?? [])),
           'bytea',
         )}, ${sql.array(
@@ -255,21 +280,21 @@ export const storePages = (
         )}, ${sql.array(
           column(({ isGivenUp = false }) => isGivenUp),
           'bool',
-        )}) as page (number, status, method, model, detail, text, image, width, height, given_up)
+        )}) as page (number, status, method, model, detail, text, markdown, image, width, height, given_up)
       where is_current
       on conflict (document_id, page_number) do update set
         status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,
-        text = excluded.text, search = excluded.search, image = excluded.image, width = excluded.width,
+        text = excluded.text, markdown = excluded.markdown, search = excluded.search, image = excluded.image, width = excluded.width,
         height = excluded.height, job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now())
     select is_current as stored from fenced`
 }
 
 const toTextColumn = (
   rows: readonly NumberedPage[],
-  field: 'status' | 'method' | 'model' | 'detail' | 'text',
+  field: 'status' | 'method' | 'model' | 'detail' | 'text' | 'markdown',
 ) =>
   sql.array(
-    rows.map((row) => row[field]),
+    rows.map((row) => row[field] ?? null),
     'text',
   )
 

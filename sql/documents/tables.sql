@@ -193,6 +193,8 @@ create table document_page (
   model text,
   detail text,
   text text not null default '',
+  -- The page as Markdown, with its headings, lists and tables; null if it has none, and `text` stands for it.
+  markdown text,
   -- The search vector of the first 16,000 characters of `text`, which `page_compute_search` computes if a write omits it.
   search tsvector not null,
   image bytea,

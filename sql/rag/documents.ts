@@ -100,14 +100,19 @@ export const readSelectedTaggedDocuments = createSelectionStatement(
   't.document_id',
 )
 
-const PageText = z.object({ page_number: z.number(), text: z.string() })
+const PageText = z.object({
+  page_number: z.number(),
+  text: z.string(),
+  /** True if the text is Markdown. */
+  is_markdown: z.boolean(),
+})
 
-/** Returns the texts of a document's pages after a page number, in order. */
+/** Returns the Markdown, or else the texts, of a document's pages after a page number, in order. */
 export const listPageTexts = (
   document: number,
   after: number,
   max: number,
 ): Query<z.output<typeof PageText>> =>
   sql.type(PageText)`
-    select page_number, text from document_page where document_id = ${document} and page_number > ${after}
+    select page_number, coalesce(markdown, text) as text, markdown is not null as is_markdown from document_page where document_id = ${document} and page_number > ${after}
     order by page_number limit ${max}`

@@ -15,7 +15,7 @@ const CPU_MS_PER_FILE_BYTE = 0.2
 const BASE_CPU_MS = 300_000
 
 /**
- * Limits the total text and CPU time of one document. Pages have their own limits, but thousands of pages in a small
+ * Limits the total text, with its Markdown, and CPU time of one document. Pages have their own limits, but thousands of pages in a small
  * file may refer to the same bytes. Both limits grow with the document's unpacked size, up to a setting.
  */
 export class DocumentBudget {
@@ -24,7 +24,7 @@ export class DocumentBudget {
   readonly #pages: Pick<PageReader, 'cpuMs'>
   #storedBytes: number
 
-  /** @param storedBytes text size of the stored pages that this extraction does not read again */
+  /** @param storedBytes size of the text and Markdown of the stored pages that this extraction does not read again */
   constructor(
     settings: Pick<Settings, 'maxDocumentTextBytes' | 'maxDocumentCpuSeconds'>,
     pages: Pick<PageReader, 'unpackedBytes' | 'cpuMs'>,
@@ -52,12 +52,17 @@ export class DocumentBudget {
     return null
   }
 
-  /** Adds a page's text to the total. Returns the page, or an unread page if the total exceeds the limit. */
+  /**
+   * Adds a page's text and Markdown to the total. Returns the page, or an unread page if its text exceeds the limit. A
+   * page whose Markdown alone exceeds it keeps its text.
+   */
   countPage(page: PageResult): PageResult {
     this.#storedBytes += Buffer.byteLength(page.text)
-    return page.text !== '' && this.#storedBytes > this.#textBytes
-      ? createUnreadPage(this.exceededReason!)
-      : page
+    if (page.text !== '' && this.#storedBytes > this.#textBytes) return createUnreadPage(this.exceededReason!)
+    const markdownBytes = Buffer.byteLength(page.markdown ?? '')
+    if (this.#storedBytes + markdownBytes > this.#textBytes) return { ...page, markdown: null }
+    this.#storedBytes += markdownBytes
+    return page
   }
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noRows, sql } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import type { PageResult } from '../../tasks/context.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { assertFailure, blank, createExtractions, createPage } from './extract-help.ts'
@@ -78,6 +79,21 @@ describe('extracting a document', () => {
     const third = await run(id, { read: () => createPage('third'), force: true })
     assert.deepEqual(third.result, { read: 3, unread: 0, skipped: 0 })
     assert.deepEqual(await pages(id), ['1 read: third', '2 read: third', '3 read: third'])
+  })
+
+  test('stores the Markdown of pages, and replaces it when a page is read again', async () => {
+    const id = await add('x')
+    const readMarkdown = async () =>
+      (
+        await query('select markdown from document_page where document_id = $1 order by page_number', [id])
+      ).map(({ markdown }) => markdown)
+    await run(id, { read: (n) => ({ ...createPage(`Page ${n}`), markdown: n === 2 ? null : `# Page ${n}` }) })
+    assert.deepEqual(await readMarkdown(), ['# Page 1', null, '# Page 3'])
+    await run(id, {
+      read: (n) => ({ ...createPage('again'), ...(n === 2 && { markdown: '# 2' }) }),
+      force: true,
+    })
+    assert.deepEqual(await readMarkdown(), [null, '# 2', null])
   })
 
   test('reads several pages in parallel, and stores them in order', async () => {
@@ -319,6 +335,28 @@ describe('the limits of a document', () => {
     assert.deepEqual(second.result, { read: 0, unread: 1, skipped: 19 })
     const forced = await run(id, { ...how, force: true })
     assert.deepEqual(forced.result, { read: 5, unread: 15, skipped: 0 })
+  })
+
+  test('include Markdown; a page whose Markdown exceeds them keeps its text', async () => {
+    const id = await add('x')
+    const read = (): PageResult => ({ ...createPage(text), markdown: text })
+    const ran = await run(id, { pageCount: 20, unpackedBytes: 1000, read })
+    assert.deepEqual(ran.result, { read: 3, unread: 17, skipped: 0 })
+    const rows = await query(
+      'select markdown is null as lacks from document_page where document_id = $1 order by page_number limit 3',
+      [id],
+    )
+    assert.deepEqual(
+      rows.map(({ lacks }) => lacks),
+      [false, false, true],
+    )
+    const second = await run(id, {
+      pageCount: 20,
+      unpackedBytes: 1000,
+      read: () => createPage('short'),
+      force: true,
+    })
+    assert.deepEqual(second.result, { read: 20, unread: 0, skipped: 0 })
   })
 
   test('come from the settings for large documents', async () => {
