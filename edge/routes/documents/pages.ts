@@ -21,6 +21,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { option } from '../../pipeline/request/schemas.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
+import { FormatQuery, sendPageMarkdown } from './markdown.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
 // PDF 2.0 allows 127 bytes of UTF-8 (ISO 32000-2, 7.6.4.3.3).
@@ -115,10 +116,16 @@ encrypted, and later extractions and page images use it.`,
     method: 'get',
     path: '/:id/pages/:number',
     summary: 'Get a page with its text',
+    description:
+      '`format=markdown` answers with the page alone: with its headings, lists and tables, or else as its text is.',
     params: PageParams,
+    query: FormatQuery,
     response: PageWithText,
+    produces: 'text/markdown',
     errors: ['document.page_missing'],
-    handle: async ({ params, caller, edge }) => {
+    raw: async (input) => {
+      const { params, query, caller, edge } = input
+      if (query.format === 'markdown') return sendPageMarkdown(input)
       const text = await edge.reader.text(readPage, [params.id, caller.ownerId, params.number])
       if (text === null) throw fail('document.page_missing')
       return answerJson(text)

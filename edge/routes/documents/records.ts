@@ -20,6 +20,7 @@ import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { option } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
+import { FormatQuery, sendDocumentMarkdown } from './markdown.ts'
 import { answerDocument, Document, DocumentParams, METADATA } from './shapes.ts'
 
 const { title, kind, document_date, note, channel } = METADATA
@@ -66,11 +67,19 @@ the requested state, including unchanged ones, and lists the refused documents w
     method: 'get',
     path: '/:id',
     summary: 'Get a document',
+    description:
+      '`format=markdown` answers with its pages in order, each behind a comment such as `<!-- page 3 -->`.',
     params: DocumentParams,
+    query: FormatQuery,
     response: Document,
+    produces: 'text/markdown',
     errors: ['document.missing'],
-    handle: async ({ params, caller, edge }) =>
-      answerDocument(await edge.reader.text(readDocument, [params.id, caller.ownerId])),
+    reads: 'list',
+    raw: async (input) => {
+      const { params, query, caller, edge } = input
+      if (query.format === 'markdown') return sendDocumentMarkdown(input)
+      return answerDocument(await edge.reader.text(readDocument, [params.id, caller.ownerId]))
+    },
   }),
 
   route({
