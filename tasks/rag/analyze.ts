@@ -1,21 +1,27 @@
 import type { NewChunk } from '../../sql/rag/collections.ts'
-import { type Format, splitIntoChunks } from './chunks.ts'
+import { type Format, type PageStart, splitIntoChunks } from './chunks.ts'
 import { decodeText } from './read.ts'
 
 /**
  * Increase the version whenever the analysis of the same bytes changes. The next run then reanalyzes files of older
  * versions.
  */
-export const ANALYSIS_VERSION = 6
+export const ANALYSIS_VERSION = 7
 
 /** The chunks of a file, or the reason for having none. */
 export type AnalysisResult = { readonly chunks: readonly NewChunk[] } | { readonly reason: string }
+
+/** The text of a page. */
+export interface AnalyzedPage {
+  readonly text: string
+  readonly isMarkdown: boolean
+}
 
 /** Options of the analysis of a file. */
 export interface AnalysisOptions {
   readonly format: Format
   readonly fileName: string
-  /** True if the bytes are a JSON array of the texts of pages. */
+  /** True if the bytes are a JSON array of `AnalyzedPage`. */
   readonly isPageList?: boolean
 }
 
@@ -48,12 +54,15 @@ function hasMoreLines(text: string, max: number): boolean {
   return false
 }
 
-function joinPages(pages: readonly string[]): { readonly text: string; readonly starts: readonly number[] } {
+function joinPages(pages: readonly AnalyzedPage[]): {
+  readonly text: string
+  readonly starts: readonly PageStart[]
+} {
   let text = ''
-  const starts = pages.map((page) => {
+  const starts = pages.map(({ text: page, isMarkdown }) => {
     const start = text.length
     if (page !== '') text += `${page}\n\n`
-    return start
+    return { start, isMarkdown }
   })
   return { text, starts }
 }

@@ -3,6 +3,7 @@ import { splitCode } from './blocks/code.ts'
 import { splitHtml } from './blocks/html.ts'
 import { splitMarkdown } from './blocks/markdown.ts'
 import { splitProse } from './blocks/prose.ts'
+import { splitTable } from './blocks/table.ts'
 
 /** Cuts a file's text into chunks for retrieval. */
 
@@ -26,16 +27,22 @@ export const MAX_CHUNK_CHARACTERS = 1600
 // A shorter section shares a chunk with the next section.
 const MIN_CHUNK_CHARACTERS = 400
 
+/** A page within a text. */
+export interface PageStart {
+  readonly start: number
+  readonly isMarkdown: boolean
+}
+
 /** Cuts a text into chunks, if possible at headings, functions and paragraphs, otherwise at lines and sentences. */
-export function splitIntoChunks(text: string, format: Format, pageStarts: readonly number[] = []): Chunk[] {
-  const blocks = splitIntoBlocks(text, format, pageStarts)
+export function splitIntoChunks(text: string, format: Format, pages: readonly PageStart[] = []): Chunk[] {
+  const blocks = splitIntoBlocks(text, format, pages)
     .flatMap((block) => trimBlock(text, block) ?? [])
     .flatMap((block) => splitBlock(text, block))
   const lines = linesOf(text).map(({ start }) => start)
   return groupBlocks(text, blocks).map((group) => toChunk(text, lines, group))
 }
 
-function splitIntoBlocks(text: string, format: Format, pageStarts: readonly number[]): readonly Block[] {
+function splitIntoBlocks(text: string, format: Format, pages: readonly PageStart[]): readonly Block[] {
   switch (format) {
     case 'markdown':
       return splitMarkdown(text)
@@ -44,15 +51,31 @@ function splitIntoBlocks(text: string, format: Format, pageStarts: readonly numb
     case 'html':
       return splitHtml(text)
     case 'pdf':
-      return splitProse(text).map((block) => ({ ...block, page: findNumberAt(block.start, pageStarts) }))
+      return splitPages(text, pages)
     case 'text':
       return splitProse(text)
   }
 }
 
-/**
- * Returns the number (from 1) of the page or line at a position. `starts` holds the start positions in ascending order.
- */
+/** Splits pages one by one. A page begins below the headings that the page before it ends below. */
+function splitPages(text: string, pages: readonly PageStart[]): Block[] {
+  let path: readonly string[] = []
+  return pages.flatMap(({ start, isMarkdown }, i) => {
+    const page = text.slice(start, pages[i + 1]?.start)
+    const blocks = isMarkdown
+      ? splitMarkdown(page, path)
+      : splitProse(page).map((block) => ({ ...block, path }))
+    path = blocks.at(-1)?.path ?? path
+    return blocks.map((block) => ({
+      ...block,
+      start: start + block.start,
+      end: start + block.end,
+      page: i + 1,
+    }))
+  })
+}
+
+/** Returns the number (from 1) of the line at a position. `starts` holds the start positions in ascending order. */
 function findNumberAt(position: number, starts: readonly number[]): number {
   let [low, high] = [0, starts.length]
   while (low < high) {
@@ -65,8 +88,10 @@ function findNumberAt(position: number, starts: readonly number[]): number {
 
 /** Splits a block into parts of at most {@link MAX_CHUNK_CHARACTERS}. */
 function splitBlock(text: string, block: Block): readonly Block[] {
-  const source = block.text ?? text.slice(block.start, block.end)
+  const source = textOf(text, block)
   if (source.length <= MAX_CHUNK_CHARACTERS) return [block]
+  const rows = block.text === undefined ? splitTable(text, block, MAX_CHUNK_CHARACTERS) : null
+  if (rows !== null) return rows.flatMap((part) => splitBlock(text, trimBlock(text, part) ?? part))
   const parts: Block[] = []
   for (let from = 0; from < source.length; ) {
     const to =
@@ -104,11 +129,13 @@ function groupBlocks(text: string, blocks: readonly Block[]): Block[][] {
   const groups: Block[][] = []
   let size = 0
   for (const block of blocks) {
-    const length = (block.text ?? text.slice(block.start, block.end)).length
+    const length = textOf(text, block).length
     const group = groups.at(-1)
     const last = group?.at(-1)
     const spans =
-      last === undefined || block.text !== undefined ? size + length + 2 : block.end - group![0]!.start
+      last === undefined || [...group!, block].some((one) => one.text !== undefined)
+        ? size + length + 2
+        : block.end - group![0]!.start
     const apart = last !== undefined && size >= MIN_CHUNK_CHARACTERS && !hasSamePath(last, block)
     if (group === undefined || spans > MAX_CHUNK_CHARACTERS || apart || last?.page !== block.page) {
       groups.push([block])
@@ -121,6 +148,8 @@ function groupBlocks(text: string, blocks: readonly Block[]): Block[][] {
   return groups
 }
 
+const textOf = (text: string, block: Block): string => block.text ?? text.slice(block.start, block.end)
+
 function hasSamePath(one: Block, other: Block): boolean {
   return one.path.length === other.path.length && one.path.every((name, i) => name === other.path[i])
 }
@@ -129,10 +158,9 @@ function toChunk(text: string, lines: readonly number[], group: readonly Block[]
   const [first, last] = [group[0]!, group.at(-1)!]
   const apart = first.path.findIndex((name, i) => group.some(({ path }) => path[i] !== name))
   const path = apart === -1 ? first.path : first.path.slice(0, apart)
-  const content =
-    first.text === undefined
-      ? text.slice(first.start, last.end)
-      : group.map((block) => block.text).join('\n\n')
+  const content = group.every((block) => block.text === undefined)
+    ? text.slice(first.start, last.end)
+    : group.map((block) => textOf(text, block)).join('\n\n')
   return {
     content,
     startOffset: first.start,

@@ -9,7 +9,7 @@ import {
   type Selection,
 } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
-import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS_VERSION, type AnalysisResult, type AnalyzedPage, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build, type IndexedCollection } from './build.ts'
 
 /** Indexes the documents of a collection. Skips documents whose title and pages have not changed since the last run. */
@@ -107,26 +107,26 @@ async function addDocument(
   })
 }
 
-/** Cuts a document into chunks; no chunk spans two pages. */
+/** Cuts a document into chunks, at the headings, lists and tables of its Markdown; no chunk spans two pages. */
 async function analyzeDocument(
   { db, providers, signal }: TaskContext,
   id: number,
   title: string,
 ): Promise<(Exclude<AnalysisResult, { reason: string }> & { byteSize: number }) | { reason: string }> {
-  const pages: string[] = []
+  const pages: AnalyzedPage[] = []
   let characters = 0
   for (let after = 0; ; ) {
     const rows = await db.any(listPageTexts(id, after, PAGES_PER_READ))
-    for (const { page_number, text } of rows) {
-      while (pages.length < page_number) pages.push('')
-      pages[page_number - 1] = text.trim()
+    for (const { page_number, text, is_markdown: isMarkdown } of rows) {
+      while (pages.length < page_number) pages.push({ text: '', isMarkdown: false })
+      pages[page_number - 1] = { text: text.trim(), isMarkdown }
       characters += text.length
     }
     if (characters > MAX_PAGES_CHARACTERS) return { reason: `more than ${MAX_PAGES_CHARACTERS} characters` }
     if (rows.length < PAGES_PER_READ) break
     after = rows.at(-1)!.page_number
   }
-  if (pages.every((text) => text === '')) return { reason: 'no text' }
+  if (pages.every(({ text }) => text === '')) return { reason: 'no text' }
   const bytes = Buffer.from(JSON.stringify(pages))
   // The analysis strips a file extension. The added dot prevents it from stripping the end of the title.
   const fileName = `${title}.`

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { type KnownFile, type NewFile, openCollection } from '../../sql/rag/collections.ts'
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
-import { ANALYSIS_VERSION, type AnalysisResult, MAX_PAGES_CHARACTERS } from './analyze.ts'
+import { ANALYSIS_VERSION, type AnalysisResult, type AnalyzedPage, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build } from './build.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import type { IndexResult } from './index-result.ts'
@@ -91,16 +91,17 @@ async function analyzePdf(
 ): Promise<AnalysisResult> {
   const reader = await providers.openPages(async () => bytes, { mediaType: 'application/pdf', signal })
   try {
-    const pages: string[] = []
+    const pages: AnalyzedPage[] = []
     let [characters, reason] = [0, null as string | null]
     for (let number = 1; number <= reader.pageCount; number++) {
       const page = await reader.read(number)
       if (page.status !== 'read') reason ??= page.detail
-      pages.push(page.text.trim())
-      characters += page.text.length
+      const text = (page.markdown ?? page.text).trim()
+      pages.push({ text, isMarkdown: page.markdown != null })
+      characters += text.length
       if (characters > MAX_PAGES_CHARACTERS) return { reason: `more than ${MAX_PAGES_CHARACTERS} characters` }
     }
-    if (pages.every((text) => text === '')) return { reason: reason ?? 'a PDF without text' }
+    if (pages.every(({ text }) => text === '')) return { reason: reason ?? 'a PDF without text' }
     const file = { format: 'pdf', fileName, isPageList: true } as const
     return await providers.analyze(Buffer.from(JSON.stringify(pages)), file, signal)
   } finally {

@@ -57,15 +57,17 @@ describe('a chat with a collection', () => {
     assert.doesNotMatch(formatLastModelRequest(), /excerpts/)
   })
 
+  const PETS = '## Pets\n\n| Kind | Status |\n| --- | --- |\n| Cats | allowed |'
+
   test('cites document and page to callers who may see them', async () => {
     const [owner, other] = (await createPeopleMaker(api, query)(2)) as [Person, Person]
     const { token } = owner
     const { id } = (await api.upload(token, 'bytes', { fields: { title: 'The lease' } })).json
     await query(
-      `insert into document_page (document_id, page_number, status, method, text, job_id)
-       select $1, n, 'read', 'text_layer', page, gen_random_uuid()
-       from unnest(array['About the house.', 'Cats are allowed.']) with ordinality p(page, n)`,
-      [id],
+      `insert into document_page (document_id, page_number, status, method, text, markdown, job_id)
+       select $1, n, 'read', 'text_layer', page, markdown, gen_random_uuid()
+       from unnest(array['About the house.', 'Pets\nCats\tallowed'], array[null, $2]) with ordinality p(page, markdown, n)`,
+      [id, PETS],
     )
     const documents = { json: { documents: { ids: [id] }, collection_name: 'lease' }, token }
     assert.equal((await api.post('/rag/index', documents)).status, 200)
@@ -74,8 +76,11 @@ describe('a chat with a collection', () => {
     assert.equal(answer.status, 200, answer.text)
     const [{ metadata }] = answer.json.rag_sources
     assert.deepEqual([metadata.document_id, metadata.file_name, metadata.page], [id, 'The lease', 2])
+    assert.equal(metadata.heading, 'Pets')
     assert.ok(
-      formatLastModelRequest().includes(`[1] The lease (document ${id}), page 2`),
+      formatLastModelRequest().includes(
+        JSON.stringify(`[1] The lease (document ${id}), page 2\n${PETS}`).slice(1, -1),
+      ),
       formatLastModelRequest(),
     )
     for (const options of [{ json }, { json, token: other.token }])

@@ -3,7 +3,13 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { analyze } from '../../tasks/rag/analyze.ts'
 import { splitHtml } from '../../tasks/rag/blocks/html.ts'
-import { type Chunk, type Format, MAX_CHUNK_CHARACTERS, splitIntoChunks } from '../../tasks/rag/chunks.ts'
+import {
+  type Chunk,
+  type Format,
+  MAX_CHUNK_CHARACTERS,
+  type PageStart,
+  splitIntoChunks,
+} from '../../tasks/rag/chunks.ts'
 
 /** Texts are split by their structure. Chunks are short enough, lose nothing and have correct positions. */
 
@@ -146,12 +152,67 @@ describe('chunks', () => {
   test('of a PDF do not cross pages', () => {
     const text = `Page one.\n\nPage two.\n\nStill two.\n\n`
     assert.deepEqual(
-      splitIntoChunks(text, 'pdf', [0, 11]).map(({ content, page }) => [content, page]),
+      splitIntoChunks(
+        text,
+        'pdf',
+        [0, 11].map((start) => ({ start, isMarkdown: false })),
+      ).map(({ content, page }) => [content, page]),
       [
         ['Page one.', 1],
         ['Page two.\n\nStill two.', 2],
       ],
     )
+  })
+
+  test('of pages in Markdown have headings, which carry over to the next page', () => {
+    const long = createWords(120)
+    const pages = [
+      `# One\n\n${long}\n\n## Two\n\n${long}`,
+      `${long}\n\n${long}`,
+      `${long}\n\n## 3\\* Three\n\n${long}`,
+    ]
+    const starts: PageStart[] = []
+    let text = ''
+    for (const [i, page] of pages.entries()) {
+      starts.push({ start: text.length, isMarkdown: i !== 1 })
+      text += `${page}\n\n`
+    }
+    const chunks = splitIntoChunks(text, 'pdf', starts)
+    assertPlaced(text, chunks)
+    assert.deepEqual(
+      chunks.map(({ page, heading }) => [page, heading]),
+      [
+        [1, 'One'],
+        [1, 'One > Two'],
+        [2, 'One > Two'],
+        [2, 'One > Two'],
+        [3, 'One > Two'],
+        [3, 'One > 3* Three'],
+      ],
+    )
+  })
+
+  test('of a long table repeat its header row', () => {
+    const head = '| Ship | Fee |\n| --- | --- |\n'
+    const rows = Array.from({ length: 100 }, (_, i) => `| Ship number ${i} | ${i} |\n`)
+    const text = `## Fees\n\n${head}${rows.join('')}\nAfter\n`
+    const chunks = splitIntoChunks(text, 'markdown')
+    assert.ok(chunks.length > 1)
+    assert.ok(chunks[0]!.content.startsWith(`## Fees\n\n${head}`))
+    for (const { content, startOffset } of chunks)
+      assert.ok(content.length <= MAX_CHUNK_CHARACTERS && startOffset >= 0)
+    for (const { content } of chunks.slice(1)) assert.ok(content.startsWith(head), content)
+    const found = chunks.flatMap(({ content }) =>
+      content.split('\n').filter((line) => line.startsWith('| Ship number')),
+    )
+    assert.deepEqual(
+      found,
+      rows.map((row) => row.trim()),
+    )
+    assert.ok(chunks.at(-1)!.content.endsWith('\n\nAfter'))
+    const wide = `| a |\n| --- |\n| ${'word '.repeat(1000)}|\n| b |\n`
+    for (const { content } of splitIntoChunks(wide, 'markdown'))
+      assert.ok(content.length <= MAX_CHUNK_CHARACTERS)
   })
 
   test('of every file of this project have correct positions', () => {
@@ -190,6 +251,7 @@ describe('texts that could be slow', () => {
     ['a heading of spaces', `# ${' '.repeat(size)}x`, 'markdown'],
     ['a link of brackets', `# ${'['.repeat(size)}`, 'markdown'],
     ['many stops', '. '.repeat(size / 2), 'text'],
+    ['rows of bars', `| a |\n| --- |\n${'|'.repeat(size / 2)}\n${'|\n'.repeat(size / 4)}`, 'markdown'],
     ['open tags', '<div>'.repeat(size / 5), 'html'],
     ['open brackets', '<'.repeat(size / 4), 'html'],
   ] as const) {

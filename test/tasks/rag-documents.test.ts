@@ -7,7 +7,7 @@ import { markCollectionDeleted } from '../../sql/rag/collections.ts'
 import { openDocumentCollection, type Selection } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
-import { type AnalysisOptions, analyze } from '../../tasks/rag/analyze.ts'
+import { type AnalysisOptions, type AnalyzedPage, analyze } from '../../tasks/rag/analyze.ts'
 import { indexDocuments } from '../../tasks/rag/index-documents.task.ts'
 import { refreshCollections, refreshDocuments } from '../../tasks/rag/refresh-documents.task.ts'
 import { createAccountMaker } from '../accounts.ts'
@@ -30,7 +30,8 @@ function createContext(ownerId: number | null, more: Partial<TaskContext> = {}):
     signal: new AbortController().signal,
     providers: {
       analyze: async (bytes: Uint8Array, file: AnalysisOptions) => {
-        splitDocuments.push([file.fileName, JSON.parse(Buffer.from(bytes).toString())])
+        const pages: readonly AnalyzedPage[] = JSON.parse(Buffer.from(bytes).toString())
+        splitDocuments.push([file.fileName, pages.map(({ text }) => text)])
         return analyze(Buffer.from(bytes), file)
       },
     },

@@ -5,11 +5,14 @@ const FENCE_PATTERN = /^ {0,3}(`{3,}|~{3,})/
 const MAX_HEADING_LENGTH = 500
 const HEADING_UNDERLINE_PATTERN = /^ {0,3}(=+|-+)[ \t]*$/
 
-/** Splits Markdown into paragraphs, lists and code fences, each with its headings. A heading begins a block. */
-export function splitMarkdown(text: string): Block[] {
+/**
+ * Splits Markdown into paragraphs, lists, tables and code fences, each with its headings. A heading begins a block.
+ * `above` has the headings that the text is below.
+ */
+export function splitMarkdown(text: string, above: readonly string[] = []): Block[] {
   const lines = linesOf(text)
   const blocks: Block[] = []
-  let path: readonly string[] = []
+  let path = above
   let start = 0
   let fence: string | null = null
   let onlyHeadings = true
@@ -53,11 +56,11 @@ function headingOf(line: string, next: string | undefined): { level: number; tex
   return { level: underline.startsWith('=') ? 1 : 2, text: toPlainText(line) }
 }
 
-/** The text of a heading, without link targets and emphasis. */
+/** The text of a heading, without link targets, emphasis and escapes. */
 function toPlainText(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, '$1')
-    .replace(/[`*_]+/g, '')
+    .replace(/\\([!-/:-@[-`{-~])|[`*_]+/g, (_, sign = '') => sign)
     .trim()
     .slice(0, 200)
 }
