@@ -203,6 +203,11 @@ describe('sheets and slides', () => {
 })
 
 describe('OpenDocument texts', () => {
+  test('a paragraph in a style of headings is one', async () => {
+    const [first] = await readMarkdown(fixture('letter.odt'), 'letter.odt')
+    assert.match(first!, /^# Letter of the harbour office\n\nDear/)
+  })
+
   test('headings, numbered and nested lists, merged cells', async () => {
     const space = (name: string): string =>
       `xmlns:${name}="urn:oasis:names:tc:opendocument:xmlns:${name}:1.0"`

@@ -6,7 +6,11 @@ interface Breaks {
   before?: boolean
   after?: boolean
   parent?: string
+  outline?: string
 }
+
+// LibreOffice names its styles of headings so, in any language.
+const HEADING_STYLE = /^paragraph Heading(?:_20_| )([1-9])$/
 
 // Limit of styles that are based on one another.
 const MAX_DEPTH = 20
@@ -26,6 +30,8 @@ export class PageBreakStyles {
         if (name === 'style') {
           const family = attributes['style:family'] ?? 'paragraph'
           style = { parent: `${family} ${attributes['style:parent-style-name'] ?? ''}` }
+          if (attributes['style:default-outline-level'])
+            style.outline = attributes['style:default-outline-level']
           // A style with a page layout begins a page of that layout.
           if (attributes['style:master-page-name']) style.before = true
           this.#styles.set(`${family} ${attributes['style:name'] ?? ''}`, style)
@@ -42,6 +48,19 @@ export class PageBreakStyles {
         if (name === 'style') style = null
       },
     })
+  }
+
+  /** Returns the outline level of a paragraph's style, from 1; null if neither it nor those that it is based on have one. */
+  findOutline(name: string | undefined): number | null {
+    let key = `paragraph ${name ?? ''}`
+    for (let depth = 0; depth < MAX_DEPTH; depth++) {
+      if (key === 'paragraph Title') return 1
+      const style = this.#styles.get(key)
+      const level = Number(style?.outline ?? HEADING_STYLE.exec(key)?.[1] ?? 0)
+      if (level > 0) return level
+      key = style?.parent ?? ''
+    }
+    return null
   }
 
   /** True if a list style has numbers at a level, counted from 1. */

@@ -309,13 +309,13 @@ class OpenDocumentText {
   }
 
   /** Begins the block of a paragraph. */
-  #beginBlock(name: string, level: number): void {
+  #beginBlock(isHeading: boolean, level: number): void {
     const { structure } = this.#pages
     const depth = this.#lists.length
     const list = this.#lists.at(-1)
     structure.listDepth = depth
     if (this.#row !== null && this.#pageDepth > 0) return
-    if (name === 'h' || this.#isTitle) structure.begin({ kind: 'heading', level })
+    if (isHeading) structure.begin({ kind: 'heading', level })
     else if (list?.isItemStart === true) {
       const isNumbered = this.#selection.breaks.isNumbered(list.style, depth)
       structure.begin({ kind: 'item', depth: depth - 1, marker: isNumbered ? null : '-' })
@@ -329,7 +329,9 @@ class OpenDocumentText {
     // A box or a note within a paragraph has lines of its own.
     if (this.#paragraphs++ > 0 && this.#cells === 0) this.#pages.endLine()
     if (this.#selection.breaks.breaksBefore('paragraph', style)) this.#pages.endPage()
-    this.#beginBlock(name, Number(attributes['text:outline-level'] ?? 1) || 1)
+    const outline = this.#selection.breaks.findOutline(style)
+    const isHeading = name === 'h' || this.#isTitle || outline !== null
+    this.#beginBlock(isHeading, Number(attributes['text:outline-level'] ?? outline ?? 1) || 1)
   }
 
   #openTable(style: string | undefined): void {
