@@ -191,7 +191,8 @@ const insertChunks = (collection: number, rows: readonly ChunkRow[]): Query<unkn
       -- Looks each dictionary up once, not for each of its words.
       select *, dictionary_name::regdictionary as dictionary from ${sql.unnest(rows, CHUNK_TYPES)} as given(file_id, ordinal,
         number, content, start_offset, end_offset, start_line, end_line, page, heading, context, dictionary_name) offset 0) c
-    cross join lateral rag_terms(concat_ws(E'\n', c.context, c.heading, c.content), c.dictionary) t`
+    -- Cells of tables in Markdown have these line ends.
+    cross join lateral rag_terms(replace(concat_ws(E'\n', c.context, c.heading, c.content), '<br>', ' '), c.dictionary) t`
 
 export interface BuildSwap {
   readonly collection: number

@@ -33,11 +33,10 @@ export async function readTextPage(
   mediaType: string,
   finish: (page: PageResult) => Promise<PageResult> = async (page) => page,
 ): Promise<PageResult> {
-  const text = await document.text(pageNumber)
+  const content = await document.read(pageNumber)
   const title = document.title?.(pageNumber) ?? ''
-  const markdown = document.markdown?.(pageNumber) ?? null
-  const page = createTextLayerPage({ text, markdown }, null, document.detail?.(pageNumber) ?? null)
-  const loss = page.detail === null ? await findLoss(document, pageNumber, text) : null
+  const page = createTextLayerPage(content, null, document.detail?.(pageNumber) ?? null)
+  const loss = page.detail === null ? await findLoss(document, pageNumber, content.text) : null
   const finished = await finish(page)
   const isBlank = finished.text.trim() === title.trim() && finished.detail === null
   const whole = isBlank ? { ...finished, detail: describeBlank(document) } : finished

@@ -6,7 +6,7 @@ import { Archive, keepFirstOfEach } from './archive.ts'
 import { findEnough } from './held.ts'
 import { HTML_RULES } from './held-markup.ts'
 import { countTexts } from './held-parts.ts'
-import { createLazyPages, type PagedText } from './texts.ts'
+import type { PagedText } from './texts.ts'
 import { stripNamespacePrefix } from './xml.ts'
 
 /** Opens an electronic book (EPUB 3.3): one page per chapter, in reading order. @throws Unreadable. */
@@ -44,13 +44,13 @@ export async function openEpub(bytes: Uint8Array): Promise<PagedText> {
         return countTexts(archive, paths, HTML_RULES, findEnough(read))
       },
     },
-    ...createLazyPages(async (page) => {
+    async read(page) {
       const chapter = chapters[page - 1]?.path
       if (chapter === undefined) return { text: '', markdown: null }
       // Many books encrypt just their fonts, so check only this chapter.
       if (encrypted.includes(`"${chapter}"`)) throw new Unreadable('The chapter is encrypted')
       return readHtmlPage(await archive.readRequired(chapter))
-    }),
+    },
   }
 }
 

@@ -145,7 +145,7 @@ async function readEmbeddedFile(bytes: Uint8Array, path: string): Promise<string
       ? await openArchive(await openZip(bytes), '', bytes, undefined)
       : await EMBEDDED_TEXTS[extension]?.(bytes)
     const texts: string[] = []
-    for (let n = 1; n <= (document?.pageCount ?? 0); n++) texts.push(await document!.text(n))
+    for (let n = 1; n <= (document?.pageCount ?? 0); n++) texts.push((await document!.read(n)).text)
     return texts.join('\n')
   } catch (error) {
     // The document itself can still be read.

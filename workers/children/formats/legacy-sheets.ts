@@ -4,7 +4,7 @@ import { readTextsBeside } from './legacy-sheets-beside.ts'
 import { decryptWorkbook } from './legacy-sheets-crypto.ts'
 import { type CellFormat, formatNumber, formatWords, GENERAL_FORMAT, parseFormat } from './number-formats.ts'
 import { type CellObject, readWorkbook, type WorkSheet } from './sheetjs.ts'
-import { createLazyPages, PageCollector, type PagedText, type PageText } from './texts.ts'
+import { PageCollector, type PagedText, type PageText } from './texts.ts'
 
 /**
  * Opens xls, xlsb and the XML of Excel 2003 with SheetJS: one page per sheet and one line per row. Comments and the other
@@ -53,13 +53,13 @@ export function openLegacyWorkbook(bytes: Uint8Array, held: HeldCells = {}, stre
             ? (letters?.() ?? 0)
             : 0,
     },
-    ...createLazyPages((page) => {
+    read(page) {
       const name = nameOf(page)
       const sheet = book.Sheets[name]
       return sheet === undefined
         ? { text: name, markdown: null }
         : readSheet(name, sheet, beside?.get(name), (cell) => formatCell(cell, formatOf(cell), is1904))
-    }),
+    },
   }
 }
 

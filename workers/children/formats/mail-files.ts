@@ -10,12 +10,14 @@ import {
   createMail,
   ENCRYPTED_MAIL,
   formatMail,
+  formatMailMarkdown,
   limitAttachments,
   type Mail,
   type MailParts,
 } from './mail.ts'
 import { isMimeEntity, unwrapMail } from './mail-envelopes.ts'
 import { readMime } from './mime.ts'
+import type { PageText } from './texts.ts'
 import { readTnef } from './tnef.ts'
 
 /** Opens files of mails: a mail (.eml), Apple's form of it (.emlx), many mails (mbox, RFC 4155), TNEF and S/MIME. */
@@ -80,12 +82,13 @@ async function openMbox(bytes: Uint8Array): Promise<Mail> {
       const limited = limitAttachments(limitAttachments(mail), MAX_MBOX_ATTACHMENTS - attachments.length)
       attachments.push(...limited.attachments)
       const read = estimateLetters(limited.body)
-      pages.push({ text: formatMail(limited), detail: limited.detail, read })
+      const text = { text: formatMail(limited), markdown: formatMailMarkdown(limited) }
+      pages.push({ text, detail: limited.detail, read })
     }
   }
   return {
     pageCount: pages.length,
-    text: (n) => readPage(pages[n - 1]!),
+    read: (n) => readPage(pages[n - 1]!),
     detail: (n) => pages[n - 1]!.detail,
     holdings: {
       unit: 'mail',
@@ -100,14 +103,14 @@ async function openMbox(bytes: Uint8Array): Promise<Mail> {
 const MAX_MBOX_ATTACHMENTS = 20_000
 
 interface MboxPage {
-  /** The text of the mail, or the reason why it cannot be read. */
-  readonly text: string | Unreadable
+  /** The mail, or the reason why it cannot be read. */
+  readonly text: PageText | Unreadable
   readonly detail: string | null
   /** Letters of the body. */
   readonly read: number
 }
 
-function readPage({ text }: MboxPage): string {
+function readPage({ text }: MboxPage): PageText {
   if (text instanceof Unreadable) throw text
   return text
 }

@@ -67,7 +67,7 @@ export function formatMail({ headers, body, attachments }: MailParts): string {
 const describeAttachment = ({ name, bytes }: Attachment): string => `${name} (${bytes.length} bytes)\n`
 
 /** Formats a mail as Markdown, as `formatMail` does; null if the body has no structure. */
-function formatMailMarkdown({ headers, markdown = null, attachments }: MailParts): string | null {
+export function formatMailMarkdown({ headers, markdown = null, attachments }: MailParts): string | null {
   if (markdown === null) return null
   const head = renderMarkdown([{ kind: 'text', text: formatHeaders(headers), depth: 0 }])
   const files = attachments.map((file) => ({

@@ -168,7 +168,7 @@ function decompressRtf(compressed: Uint8Array): Uint8Array | null {
 async function readRtf(rtf: Uint8Array): Promise<string> {
   const document = openRtf(separateBlocks(rtf))
   const pages: string[] = []
-  for (let n = 1; n <= document.pageCount; n++) pages.push(await document.text(n))
+  for (let n = 1; n <= document.pageCount; n++) pages.push((await document.read(n)).text)
   return pages.join('\n\n')
 }
 

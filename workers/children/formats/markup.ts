@@ -38,14 +38,15 @@ export function openPlain(bytes: Uint8Array, { encoding: given }: TextOptions): 
   const pages = file.text.split('\f', MAX_PAGES + 1).filter((page) => page.trim() !== '')
   if (pages.length > MAX_PAGES) throw new Unreadable(`The text has more than ${MAX_PAGES} pages`)
   if (pages.length < 2) return createTextPages(file, [file.text.replaceAll('\f', '\n')])
-  const { pageCount, text, encoding } = createTextPages(file, pages)
-  if (!file.isCut) return { pageCount, text, encoding: encoding! }
+  const document = createTextPages(file, pages)
+  if (!file.isCut) return document
+  const { pageCount } = document
   return {
+    ...document,
     pageCount: pageCount + 1,
-    encoding: encoding!,
-    text(page) {
+    read(page) {
       if (page > pageCount) throw new Unreadable('The text is too long; the pages from here on were not read')
-      return text(page)
+      return document.read(page)
     },
   }
 }
@@ -72,7 +73,7 @@ const readMarkup = (bytes: Uint8Array, { encoding: given }: TextOptions): TextFi
 export function openHtml(bytes: Uint8Array, options: TextOptions): PagedText {
   const file = readMarkup(bytes, options)
   const { text, markdown } = readHtmlPage(file.text)
-  return { ...createMarkupPages(file, [text], bytes, HTML_RULES), markdown: () => markdown }
+  return { ...createMarkupPages(file, [text], bytes, HTML_RULES), read: () => ({ text, markdown }) }
 }
 
 // Elements of SVG with words. Each begins a line, as does a part of a text with a place of its own.

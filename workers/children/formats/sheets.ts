@@ -13,7 +13,7 @@ import {
 } from './number-formats.ts'
 import { type ReadEmbedded, RelatedParts } from './related.ts'
 import { listSheetParts, readHeadersAndFooters, readSheetParts, type SheetPart } from './sheet-parts.ts'
-import { createLazyPages, PageCollector, type PagedText, type PageText } from './texts.ts'
+import { PageCollector, type PagedText, type PageText } from './texts.ts'
 import { parseXml } from './xml.ts'
 
 /** Opens Office Open XML spreadsheets (ECMA-376, part 1, chapter 18): one page per sheet, one line per row. */
@@ -59,13 +59,13 @@ export async function openXlsx(archive: Archive, readEmbedded?: ReadEmbedded): P
     ...archive.describePages(pageCount, await archive.placePictures(sheets.map(({ parts }) => parts))),
     title: (page) => sheets[page - 1]?.name ?? '',
     holdings: createHoldings(archive, sheets),
-    ...createLazyPages(async (page) => {
+    async read(page) {
       const sheet = sheets[page - 1]
       if (sheet === undefined) return { text: '', markdown: null }
       const xml = (await archive.text(sheet.path)) ?? ''
       const beside = [...(await readSheetParts(archive, sheet.parts, shown)), ...readHeadersAndFooters(xml)]
       return readSheet(sheet.name, xml, book, beside)
-    }),
+    },
   }
 }
 

@@ -4,7 +4,7 @@ import { SLIDE_RULES } from './held-markup.ts'
 import { countTexts } from './held-parts.ts'
 import { addOfficeText } from './office-text.ts'
 import { type ReadEmbedded, RelatedParts } from './related.ts'
-import { createLazyPages, PageCollector, type PagedText } from './texts.ts'
+import { PageCollector, type PagedText } from './texts.ts'
 import { parseXml } from './xml.ts'
 
 /** Opens Office Open XML presentations (ECMA-376, part 1, chapter 19). */
@@ -38,7 +38,7 @@ export async function openPptx(archive: Archive, readEmbedded?: ReadEmbedded): P
         return await countTexts(archive, paths, SLIDE_RULES, findEnough(read))
       },
     },
-    ...createLazyPages(async (page) => {
+    async read(page) {
       const pages = new PageCollector()
       for (const [n, { path, isLayout, shown }] of (slides[page - 1] ?? []).entries()) {
         const options = {
@@ -50,7 +50,7 @@ export async function openPptx(archive: Archive, readEmbedded?: ReadEmbedded): P
         pages.add('\n')
       }
       return { text: pages.end().join('\n'), markdown: pages.markdown[0] ?? null }
-    }),
+    },
   }
 }
 

@@ -17,9 +17,7 @@ export interface PagedText {
   /** Returns the pictures of a page. */
   pictures?(page: number): readonly ZipEntry[]
   /** Reads a page, counted from 1. @throws Unreadable. */
-  text(page: number): string | Promise<string>
-  /** Returns the Markdown of the page whose text was read last; null if it has no structure. Absent for plain texts. */
-  markdown?(page: number): string | null
+  read(page: number): PageText | Promise<PageText>
   /** Returns the reason why the text of a page lacks content; null if it lacks none. */
   detail?(page: number): string | null
   /** Returns a title that the reader adds to a page, such as the name of a sheet. */
@@ -28,7 +26,7 @@ export interface PagedText {
   readonly holdings?: Holdings
 }
 
-/** A page's text, and its Markdown; null if it has no headings, lists or tables. */
+/** A page's text, and its Markdown; null if it has no headings, lists or tables, or these are not known. */
 export interface PageText {
   readonly text: string
   readonly markdown: string | null
@@ -73,7 +71,7 @@ export type PictureMap = ReadonlyMap<string, number>
 /** Wraps pages that are already in memory. Without pages, the document is one empty page. */
 export function createPagedText(
   pages: readonly string[],
-  archive?: { describePages(count: number, pageOf?: PictureMap): Omit<PagedText, 'pageCount' | 'text'> },
+  archive?: { describePages(count: number, pageOf?: PictureMap): Omit<PagedText, 'pageCount' | 'read'> },
   pageOf?: PictureMap,
   markdown: readonly (string | null)[] = [],
 ): PagedText {
@@ -81,23 +79,7 @@ export function createPagedText(
   return {
     pageCount,
     ...archive?.describePages(pageCount, pageOf),
-    text: (page) => pages[page - 1] ?? '',
-    markdown: (page) => markdown[page - 1] ?? null,
-  }
-}
-
-/** Reads pages on demand. Keeps the page that was read last. */
-export function createLazyPages(
-  read: (page: number) => PageText | Promise<PageText>,
-): Required<Pick<PagedText, 'text' | 'markdown'>> {
-  let last: { readonly page: number; readonly markdown: string | null } | null = null
-  return {
-    async text(page) {
-      const { text, markdown } = await read(page)
-      last = { page, markdown }
-      return text
-    },
-    markdown: (page) => (last?.page === page ? last.markdown : null),
+    read: (page) => ({ text: pages[page - 1] ?? '', markdown: markdown[page - 1] ?? null }),
   }
 }
 

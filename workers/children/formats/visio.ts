@@ -37,9 +37,9 @@ export async function openVsdx(archive: Archive): Promise<PagedText> {
   return {
     pageCount,
     ...archive.describePages(pageCount, await archive.placePictures(pages.map((page) => [page]))),
-    async text(number) {
+    async read(number) {
       const page = pages[number - 1]
-      if (page === undefined) return ''
+      if (page === undefined) return { text: '', markdown: null }
       const collector = new PageCollector()
       collector.add(`${page.name}\n`)
       for (const { text, master, masterShape } of readShapes((await archive.text(page.path)) ?? '')) {
@@ -48,7 +48,7 @@ export async function openVsdx(archive: Archive): Promise<PagedText> {
         collector.endLine()
       }
       collector.add((comments.get(page.id) ?? []).join('\n'))
-      return collector.end().join('\n')
+      return { text: collector.end().join('\n'), markdown: null }
     },
   }
 }
