@@ -140,6 +140,8 @@ create table ai_message (
   provider text,
   model text,
   response_ms double precision,
+  finish_reason text,
+  reasoning text,
   error_detail text,
   created_at timestamp with time zone not null default now(),
   settled_at timestamp with time zone,
@@ -750,6 +752,7 @@ create table llm_model (
   output_modalities text[] not null,
   modalities text[] not null,
   reasoning boolean not null,
+  temperature boolean not null,
   released_on date,
   disabled boolean not null,
   constraint llm_model_pkey PRIMARY KEY (vendor, model_id),
@@ -1905,7 +1908,7 @@ AS $function$46191f384f9428144ef1135428e8155c$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$bd4c9f706792f06f3c400d23d905cb07$function$;
+AS $function$5bc0c590a320448fb129167d011bbd32$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text
@@ -2479,7 +2482,7 @@ AS $function$665e777a1995488ffae1073063cd024a$function$;
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb
  LANGUAGE plpgsql
-AS $function$c7364da250827fe872ba10e8bb022c10$function$;
+AS $function$f94eb7de28d430c68d6adcb09cdcf620$function$;
 
 CREATE OR REPLACE FUNCTION public.login_decide(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text

@@ -73,7 +73,8 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
     direction: 'desc',
     isReversed: true,
     item: `json_build_object('id', m.id, 'role', m.role, 'content', m.content,
-      'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status)`,
+      'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status,
+      'finish_reason', m.finish_reason, 'reasoning', m.reasoning)`,
   })} page
   where c.id = $1::uuid`,
 }

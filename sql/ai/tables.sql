@@ -75,6 +75,10 @@ create table ai_message (
   provider text,
   model text,
   response_ms double precision,
+  -- Null for questions, and for answers that are not complete.
+  finish_reason text,
+  -- Reasoning next to the answer; null if the model showed none. No later turn sends it.
+  reasoning text,
   error_detail text,
   created_at timestamptz not null default now(),
   settled_at timestamptz,

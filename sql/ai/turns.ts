@@ -118,6 +118,8 @@ export const TurnState = z.object({
   provider: z.string(),
   model: z.string(),
   response_time_ms: z.number().nullable(),
+  finish_reason: z.string().nullable(),
+  reasoning: z.string().nullable(),
   error_detail: z.string().nullable(),
   settled_at: z.string().nullable(),
   /** Seq of the job's last event; null if the job is gone. */
@@ -129,7 +131,8 @@ export type TurnState = z.output<typeof TurnState>
 
 const TURN_STATE_QUERY = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
     'owner_id', c.owner_id, 'job_id', m.job_id, 'status', m.status, 'content', m.content, 'provider', m.provider,
-    'model', m.model, 'response_time_ms', m.response_ms, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
+    'model', m.model, 'response_time_ms', m.response_ms, 'finish_reason', m.finish_reason,
+    'reasoning', m.reasoning, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
     'seq', job.seq, 'ended', job.finished_at is not null)::text
   from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
 

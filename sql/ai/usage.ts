@@ -9,6 +9,9 @@ const END_BOUND = `coalesce($2::timestamptz, 'infinity')`
 const SUM_COLUMNS = `s.vendor, s.model, s.requests, s.successes, s.input_tokens, s.output_tokens, s.audio_seconds, s.unpriced,
   s.estimated, s.cost`
 
+// Larger integers are not exact in JSON, and the answer's schema refuses them.
+const clampCount = (sum: string): string => `least(${sum}, ${Number.MAX_SAFE_INTEGER})`
+
 // Builds a statement that reads the usage in a period, and the `recent` latest rows. The period includes `start` and
 // excludes `end`; null leaves it open. Reads whole UTC days from maintained sums, and the hours before the first and
 // after the last whole day from rows. `whose` is the condition on rows, `summed` the condition on sums.
@@ -33,23 +36,23 @@ const buildUsageStatement = <M extends readonly ReadValue[]>(
       select ${SUM_COLUMNS} from ai_usage u cross join ai_usage_sum_of(u) s
       where ${whose} and ${summed} and u.created_at >= (select last_at from given) and u.created_at < ${END_BOUND}
     ), model as materialized (
-      select vendor, model, sum(requests) as requests, sum(successes) as successes, sum(input_tokens) as input,
-        sum(output_tokens) as output, sum(audio_seconds) as audio, case when sum(requests) > sum(unpriced) then sum(cost) end as cost,
+      select vendor, model, sum(requests) as requests, sum(successes) as successes, ${clampCount('sum(input_tokens)')} as input,
+        ${clampCount('sum(output_tokens)')} as output, sum(audio_seconds) as audio, case when sum(requests) > sum(unpriced) then sum(cost) end as cost,
         sum(unpriced) as unpriced, sum(estimated) as estimated
       from part group by vendor, model having sum(requests) > 0
     ), total as (
-      select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, coalesce(sum(input), 0) as input,
-        coalesce(sum(output), 0) as output, coalesce(sum(audio), 0) as audio, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
+      select coalesce(sum(requests), 0) as requests, coalesce(sum(successes), 0) as successes, ${clampCount('coalesce(sum(input), 0)')} as input,
+        ${clampCount('coalesce(sum(output), 0)')} as output, coalesce(sum(audio), 0) as audio, coalesce(sum(unpriced), 0) as unpriced, coalesce(sum(estimated), 0) as estimated,
         -- No usage costs 0; usage without any known price has a null cost.
         case when count(*) = 0 then 0 else sum(cost) end as cost
       from model
     )
-    select json_build_object('total_tokens', t.input + t.output, 'input_tokens', t.input, 'output_tokens', t.output, 'audio_seconds', t.audio,
+    select json_build_object('total_tokens', ${clampCount('t.input + t.output')}, 'input_tokens', t.input, 'output_tokens', t.output, 'audio_seconds', t.audio,
       'total_cost', t.cost, 'unpriced_requests', t.unpriced, 'estimated_requests', t.estimated,
       'total_requests', t.requests,
       'success_rate', case when t.requests = 0 then 100 else round(100.0 * t.successes / t.requests, 2) end,
       'models', (select coalesce(json_agg(json_build_object('model_id', m.model, 'vendor', m.vendor, 'requests', m.requests,
-          'tokens', m.input + m.output, 'audio_seconds', m.audio, 'cost', m.cost, 'unpriced_requests', m.unpriced,
+          'tokens', ${clampCount('m.input + m.output')}, 'audio_seconds', m.audio, 'cost', m.cost, 'unpriced_requests', m.unpriced,
           'percentage', round(100.0 * m.requests / t.requests, 2)) order by m.requests desc, m.vendor, m.model), '[]')
         from (select * from model order by requests desc, vendor, model limit 1000) m),
       'recent_activity', (select coalesce(json_agg(json_build_object('timestamp', iso(r.created_at), 'model', r.model,

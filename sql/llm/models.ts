@@ -36,6 +36,20 @@ export const findPriceOn = (vendor: string, modelId: string, day: string | null)
       order by valid_from desc limit 1) last
     where input is not null`
 
+const ModelTraits = z.object({
+  context_window: z.number(),
+  max_output: z.number(),
+  temperature: z.boolean(),
+})
+
+/**
+ * Returns the limits of a model in tokens, 0 if unknown, and whether it accepts a temperature. No row if it is not in
+ * the catalog.
+ */
+export const findModelTraits = (vendor: string, modelId: string): Query<z.output<typeof ModelTraits>> =>
+  sql.prepared('llm_model_traits', ModelTraits)`
+    select context_window, max_output, temperature from llm_model where vendor = ${vendor} and model_id = ${modelId}`
+
 const ChosenModel = z.object({
   vendor: z.string(),
   model_id: z.string(),
@@ -72,6 +86,8 @@ export interface ListedModel {
   readonly input_modalities: readonly string[]
   readonly output_modalities: readonly string[]
   readonly reasoning: boolean
+  /** False if the model refuses a temperature; absent means true. */
+  readonly temperature?: boolean
   readonly released_on: string | null
   readonly disabled: boolean
   readonly price: (Price & ListedRates) | null

@@ -26,6 +26,8 @@ create table llm_model (
   -- The union of input and output modalities.
   modalities text[] not null,
   reasoning boolean not null,
+  -- False if the model refuses a temperature.
+  temperature boolean not null,
   released_on date,
   -- True if the vendor has withdrawn the model, or if the list no longer contains it.
   disabled boolean not null,

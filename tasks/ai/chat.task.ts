@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
+import { FINISH_REASONS } from './ports.ts'
 import { AI_PROVIDERS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
@@ -26,6 +27,10 @@ export const ChatResult = z.strictObject({
   model: z.string(),
   /** Time of completion. */
   timestamp: z.iso.datetime(),
+  /** Reason why the answer ended; an answer that is not \`stop\` may be incomplete. */
+  finish_reason: z.enum(FINISH_REASONS),
+  /** The model's reasoning, if it shows any; no later turn sends it. */
+  reasoning: z.string().optional(),
   /** The chunks given to the model; absent if no collection was requested. */
   rag_sources: z.array(z.unknown()).optional(),
 })

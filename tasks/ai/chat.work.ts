@@ -4,8 +4,9 @@ import type { TaskContext } from '../context.ts'
 import { type RagContext, retrieveContext } from './context.ts'
 import { type AnswerBuffer, createAnswerBuffer, toStorable } from './deltas.ts'
 import { fitHistory } from './history.ts'
-import type { Completion, Question } from './ports.ts'
+import type { Completion, FinishReason, Question } from './ports.ts'
 import { type AiProvider, keySettingName } from './providers.ts'
+import { adaptToModel } from './traits.ts'
 import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
 
 interface ChatPayload {
@@ -30,6 +31,8 @@ interface ChatResult {
   readonly provider: string
   readonly model: string
   readonly timestamp: string
+  readonly finish_reason: FinishReason
+  readonly reasoning?: string
   readonly rag_sources?: unknown[]
 }
 
@@ -51,7 +54,8 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   const completion = await askModel(ctx, question, deltas, payload.stream)
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
   const content = payload.stream ? deltas.text : toStorable(completion.text)
-  ctx.emit('usage', await computeUsage(ctx, question, completion.tokens, content))
+  const reasoning = toStorable(completion.reasoning ?? '')
+  ctx.emit('usage', await computeUsage(ctx, question, completion.tokens, { content, reasoning }))
   if (content.trim() === '') throw fail('ai.refused', { reason: describeEmptyAnswer(completion) })
   const { message_id, conversation_id } = payload
   return {
@@ -62,6 +66,8 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
     provider: question.provider,
     model: question.model,
     timestamp: new Date().toISOString(),
+    finish_reason: completion.finishReason,
+    ...(reasoning === '' ? {} : { reasoning }),
     ...(ragContext === null ? {} : { rag_sources: [...ragContext.sources] }),
   }
 }
@@ -80,14 +86,14 @@ async function buildQuestion(
   const { chosen } = turn
   if (ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
-  return {
+  return adaptToModel(ctx, {
     provider,
     model,
     system: ragContext === null ? turn.system_prompt : `${turn.system_prompt}\n\n${ragContext.system}`,
     messages: await fitHistory(turn.history, ai.historyTokens),
     temperature: turn.temperature ?? chosen?.temperature ?? ai.temperature,
     maxTokens: turn.max_tokens ?? chosen?.max_tokens ?? ai.maxTokens,
-  }
+  })
 }
 
 /** Asks the model. If the attempt fails, emits its usage. */
@@ -97,7 +103,13 @@ async function askModel(
   deltas: AnswerBuffer,
   stream: boolean,
 ): Promise<Completion> {
-  const pendingAnswer = ctx.providers.chat.ask(question, ctx.signal, stream ? deltas.push : undefined)
+  const restart = (): void => {
+    deltas.reset()
+    ctx.emit('restart', { timestamp: new Date().toISOString() })
+  }
+  const pendingAnswer = stream
+    ? ctx.providers.chat.ask(question, ctx.signal, deltas.push, restart)
+    : ctx.providers.chat.ask(question, ctx.signal)
   try {
     const completion = await pendingAnswer
     deltas.end()
@@ -120,7 +132,7 @@ function computeFailureUsage(
   error: unknown,
 ): Promise<Usage> {
   const refused = error instanceof Failure && text === ''
-  return computeUsage(ctx, question, refused ? NO_TOKENS : null, text)
+  return computeUsage(ctx, question, refused ? NO_TOKENS : null, { content: text, reasoning: '' })
 }
 
 function describeEmptyAnswer({ finishReason }: Completion): string {

@@ -5,6 +5,8 @@
  */
 export interface AnswerBuffer {
   push(text: string): void
+  /** Voids all text so far, sent or not. */
+  reset(): void
   /** Sends the text that is still buffered. */
   end(): void
   /** Text sent so far. */
@@ -43,6 +45,11 @@ export function createAnswerBuffer(send: (text: string) => void): AnswerBuffer {
       if (isFlushScheduled) return
       isFlushScheduled = true
       setTimeout(flushAll, FLUSH_INTERVAL_MS - (Date.now() % FLUSH_INTERVAL_MS))
+    },
+    reset: () => {
+      pendingFlushes.delete(flushPending)
+      pending = ''
+      text = ''
     },
     end: () => {
       pendingFlushes.delete(flushPending)

@@ -14,8 +14,8 @@ export interface ProviderProfile {
   readonly lengthField: 'max_tokens' | 'max_completion_tokens'
   /** True if a stream reports usage only with `stream_options`, which other providers reject. */
   readonly requiresUsageOption: boolean
-  /** Matches models that reject a temperature. */
-  readonly fixedTemperature?: RegExp
+  /** True if usage counts reasoning in the total, but not in the output. */
+  readonly hidesReasoning: boolean
 }
 
 /**
@@ -30,37 +30,42 @@ export const PROVIDERS: Readonly<Record<AiProvider, ProviderProfile>> = {
     model: 'gpt-4o-mini',
     lengthField: 'max_completion_tokens',
     requiresUsageOption: true,
-    fixedTemperature: /^(?:o\d|gpt-5)/,
+    hidesReasoning: false,
   },
   anthropic: {
     baseUrl: 'https://api.anthropic.com/v1',
     model: 'claude-haiku-4-5',
     lengthField: 'max_tokens',
     requiresUsageOption: true,
+    hidesReasoning: false,
   },
   google: {
     baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
     model: 'gemini-2.5-flash',
     lengthField: 'max_tokens',
     requiresUsageOption: true,
+    hidesReasoning: true,
   },
   groq: {
     baseUrl: 'https://api.groq.com/openai/v1',
     model: 'meta-llama/llama-4-scout-17b-16e-instruct',
     lengthField: 'max_completion_tokens',
     requiresUsageOption: true,
+    hidesReasoning: false,
   },
   mistral: {
     baseUrl: 'https://api.mistral.ai/v1',
     model: 'mistral-small-latest',
     lengthField: 'max_tokens',
     requiresUsageOption: false,
+    hidesReasoning: false,
   },
   cohere: {
     baseUrl: 'https://api.cohere.ai/compatibility/v1',
     model: 'command-a-vision-07-2025',
     lengthField: 'max_tokens',
     requiresUsageOption: false,
+    hidesReasoning: false,
   },
 }
 

@@ -14,6 +14,7 @@ import { findChosenModel } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { resolveModel } from './model.ts'
 import type { Question } from './ports.ts'
+import { adaptToModel } from './traits.ts'
 import { computeUsage } from './usage.ts'
 
 // Time without messages after which a conversation is scored.
@@ -62,14 +63,14 @@ async function scoreConversation(
   { id, messages }: UnscoredConversation,
 ): Promise<Judgement | null> {
   const content = messages.map(({ role, content }) => `${role}: ${content}`).join('\n\n')
-  const question: Question = {
+  const question = await adaptToModel(ctx, {
     ...model,
     system: INSTRUCTIONS,
     messages: [{ role: 'user', content }],
     temperature: 0,
     // High, because the limit includes reasoning tokens.
     maxTokens: 1000,
-  }
+  })
   try {
     const completion = await ctx.providers.chat.ask(question, ctx.signal)
     const judgement = parseVerdict(completion.text)
@@ -77,7 +78,10 @@ async function scoreConversation(
       provider,
       model: name,
       ...usage
-    } = await computeUsage(ctx, question, completion.tokens, completion.text)
+    } = await computeUsage(ctx, question, completion.tokens, {
+      content: completion.text,
+      reasoning: completion.reasoning ?? '',
+    })
     const about = {
       userId: USAGE_USER_ID,
       conversationId: id,

@@ -40,6 +40,8 @@ const Model = z.object({
   name: textField(300),
   family: textField(200).optional(),
   reasoning: z.boolean().default(false),
+  /** False if the model refuses a temperature. */
+  temperature: z.boolean().default(true),
   /** A day or a month; real lists contain invalid days, which become null. */
   release_date: z
     .string()
@@ -116,6 +118,7 @@ function toListedModel(vendor: string, model: Model): ListedModel {
     input_modalities: filterModalities(model.modalities.input),
     output_modalities: filterModalities(model.modalities.output),
     reasoning: model.reasoning,
+    temperature: model.temperature,
     released_on: model.release_date ?? null,
     disabled: model.status === 'deprecated',
     price: model.cost === undefined ? null : priceOf(model.cost),

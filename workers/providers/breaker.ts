@@ -88,8 +88,12 @@ export function createBreaker(provider: string, options: Partial<BreakerOptions>
  */
 export function parseRetryAfter(header: unknown, now = Date.now()): number | null {
   if (typeof header !== 'string' || header === '') return null
-  if (/^\d+$/.test(header)) return Math.min(Number(header), MAX_RETRY_AFTER_SECONDS)
+  // Some servers send fractions, or a negative number for a time in the past.
+  if (/^[+-]?\d+(\.\d+)?$/.test(header))
+    return Math.min(Math.max(0, Math.ceil(Number(header))), MAX_RETRY_AFTER_SECONDS)
   // The obsolete format of asctime has no zone, and is in UTC.
   const at = Date.parse(/(GMT|UTC|Z|[+-]\d\d:?\d\d)$/i.test(header) ? header : `${header} GMT`)
-  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000))
+  return Number.isNaN(at)
+    ? null
+    : Math.min(Math.max(0, Math.ceil((at - now) / 1000)), MAX_RETRY_AFTER_SECONDS)
 }

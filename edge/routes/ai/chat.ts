@@ -29,7 +29,9 @@ const TURN_DESCRIPTION = `Omit conversation_id to start a conversation, titled w
 Accounts use their own user_id; only admins may use another. Callers without a credential may use any user_id, by \
 default \`api-user\`. The message is stored before the model is called. With \`rag_collection\`, the model receives the \
 best chunks of that collection (\`rag_top_k\`, 5 by default), and \`rag_sources\` of the response lists them. An API \
-key then needs the scope to read collections. Turns of one conversation run one after the other.`
+key then needs the scope to read collections. Turns of one conversation run one after the other. \
+\`finish_reason\` is \`stop\` for a whole answer; the token limit (\`length\`) or a filter (\`content_filter\`) may have cut it. \
+\`reasoning\` is the model's reasoning, if it shows any; later turns do not send it.`
 
 const STREAM_DESCRIPTION = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
 each piece; \`final\` with the full answer, then \`complete\`; or \`error\` with detail. On \`restart\`, discard all \
@@ -52,12 +54,22 @@ export const chatRoutes = [
     sideEffect: true,
     job: ({ body, ...input }) => beginTurn(input, body, false),
     answer: (result) => {
-      const { message_id, content, conversation_id, response_time_ms, rag_sources } = result as ChatResult
+      const {
+        message_id,
+        content,
+        conversation_id,
+        response_time_ms,
+        finish_reason,
+        reasoning,
+        rag_sources,
+      } = result as ChatResult
       return {
         message_id,
         content,
         conversation_id,
         response_time_ms,
+        finish_reason,
+        ...(reasoning === undefined ? {} : { reasoning }),
         ...(rag_sources === undefined ? {} : { rag_sources }),
       }
     },

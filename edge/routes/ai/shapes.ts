@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isUuid } from '../../../sql/ids.ts'
+import { FINISH_REASONS } from '../../../tasks/ai/ports.ts'
 import { NextField } from '../../pipeline/request/lists.ts'
 import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { CollectionName } from '../rag/shapes.ts'
@@ -52,6 +53,9 @@ export const ChatResponse = z
     content: z.string(),
     conversation_id: z.uuid(),
     response_time_ms: z.number(),
+    /** Anything but `stop` may mean an incomplete answer. */
+    finish_reason: z.enum(FINISH_REASONS),
+    reasoning: z.string().optional(),
     rag_sources: z.array(z.unknown()).optional(),
   })
   .meta({ id: 'ChatResponse' })
@@ -84,6 +88,9 @@ export const Conversation = z
         timestamp: Timestamp,
         /** For `failed` and `stopped`, the content is the text received until then. */
         status: z.enum(['complete', 'failed', 'stopped']),
+        /** Null for questions, and for answers that are not `complete`. */
+        finish_reason: z.enum(FINISH_REASONS).nullable(),
+        reasoning: z.string().nullable(),
       }),
     ),
     ...NextField,

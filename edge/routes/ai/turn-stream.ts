@@ -1,6 +1,6 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
 import { type Failure, fail, getPublicCode } from '../../../sql/errors.ts'
-import type { ChatResult } from '../../../tasks/ai/chat.task.ts'
+import { ChatResult } from '../../../tasks/ai/chat.task.ts'
 import { toJobFailure } from '../../pipeline/answer/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
 import { isTerminal, type JobEvent } from '../../streams/job-event.ts'
@@ -76,7 +76,11 @@ function streamStoredTurn(turn: TurnState, after: number | null): StreamSource {
     const { message_id, conversation_id, content, provider, model } = turn
     const response_time_ms = turn.response_time_ms ?? 0
     const timestamp = turn.settled_at ?? ''
-    const result = { message_id, conversation_id, content, response_time_ms, provider, model, timestamp }
+    const result = {
+      ...{ message_id, conversation_id, content, response_time_ms, provider, model, timestamp },
+      finish_reason: ChatResult.shape.finish_reason.catch('other').parse(turn.finish_reason),
+      ...(turn.reasoning === null ? {} : { reasoning: turn.reasoning }),
+    }
     frames.push(buildFinalFrame(turn, STORED_FINAL_SEQ, result), buildCompleteFrame(turn, STORED_FINAL_SEQ))
   } else frames.push(buildErrorFrame(turn, STORED_FINAL_SEQ + 1, toStoredFailure(turn)))
   return { open: (stream) => sendAndEnd(stream, frames) }
@@ -140,6 +144,8 @@ function buildFinalFrame(turn: TurnState, seq: number, result: ChatResult): SseF
     response_time_ms,
     provider,
     model,
+    finish_reason: result.finish_reason,
+    ...(result.reasoning === undefined ? {} : { reasoning: result.reasoning }),
     ...(result.rag_sources === undefined ? {} : { rag_sources: result.rag_sources }),
   })
 }
@@ -161,6 +167,8 @@ export function buildExampleStream(): string {
     provider: 'openai',
     model: 'gpt-4o-mini',
     response_time_ms: null,
+    finish_reason: null,
+    reasoning: null,
     error_detail: null,
     settled_at: null,
     seq: 5,
@@ -172,7 +180,10 @@ export function buildExampleStream(): string {
   const event = (seq: number, kind: string, data: object): JobEvent => {
     return { jobId, seq, kind, status: 'done', ownerId: null, frame: JSON.stringify(data) }
   }
-  const result = { message_id, conversation_id, content, response_time_ms: 840, provider, model, timestamp }
+  const result = {
+    ...{ message_id, conversation_id, content, response_time_ms: 840, provider, model, timestamp },
+    finish_reason: 'stop',
+  }
   const events = [
     event(3, 'chunk', { content: 'It was a', timestamp }),
     event(4, 'chunk', { content: ' good year.', timestamp }),

@@ -16,7 +16,7 @@ begin
         where u = any (m.input_modalities || m.output_modalities)) as modalities
     from jsonb_to_recordset(list -> 'models') m (vendor text, model_id text, title text, family text,
       context_window integer, max_output integer, input_modalities text[], output_modalities text[], reasoning boolean,
-      released_on date, disabled boolean, price jsonb)
+      temperature boolean, released_on date, disabled boolean, price jsonb)
     cross join jsonb_to_record(case when jsonb_typeof(m.price) = 'object' then m.price else '{}' end) p (input numeric,
       output numeric, cache_read numeric, cache_write numeric, reasoning numeric, input_audio numeric,
       output_audio numeric, tiers jsonb)
@@ -26,13 +26,13 @@ begin
     on conflict (id) do update set name = excluded.name where v.name <> excluded.name
   ), models as (
     insert into llm_model as m (vendor, model_id, title, family, context_window, max_output, input_modalities,
-      output_modalities, modalities, reasoning, released_on, disabled)
+      output_modalities, modalities, reasoning, temperature, released_on, disabled)
     select vendor, model_id, title, family, context_window, max_output, input_modalities, output_modalities, modalities,
-      reasoning, released_on, disabled from given
+      reasoning, coalesce(temperature, true), released_on, disabled from given
     on conflict (vendor, model_id) do update set title = excluded.title, family = excluded.family,
       context_window = excluded.context_window, max_output = excluded.max_output,
       input_modalities = excluded.input_modalities, output_modalities = excluded.output_modalities,
-      modalities = excluded.modalities, reasoning = excluded.reasoning, released_on = excluded.released_on,
+      modalities = excluded.modalities, reasoning = excluded.reasoning, temperature = excluded.temperature, released_on = excluded.released_on,
       disabled = excluded.disabled
     where m.* is distinct from excluded.*
   ), gone as (

@@ -3,7 +3,8 @@ import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { parseRetryAfter } from '../breaker.ts'
 import { describeNetworkError } from '../wait.ts'
-import { createClient, type OpenAI } from './openai.ts'
+import { bodyOfRefusal, createClient, type OpenAI } from './openai.ts'
+import { type Report, readReport } from './reports.ts'
 
 /** Provides clients, limits and errors for all calls to AI providers. */
 
@@ -57,7 +58,7 @@ export const MAX_ANSWER_SIZE = 16 * 1024 * 1024
 export const createTooLargeFailure = (): Failure => fail('ai.refused', { reason: 'its answer is too large' })
 
 /**
- * Parses the JSON body of an answer; calls `onChunk` for each chunk.
+ * Reads the JSON body of an answer; calls `onChunk` for each chunk.
  * @throws {@link createTooLargeFailure}; Unreadable.
  */
 export async function readJson(response: Response, onChunk: () => void = () => {}): Promise<unknown> {
@@ -70,28 +71,16 @@ export async function readJson(response: Response, onChunk: () => void = () => {
     if (size > MAX_ANSWER_SIZE) throw createTooLargeFailure()
     chunks.push(chunk)
   }
+  return parseJson(Buffer.concat(chunks).toString())
+}
+
+/** @throws Unreadable. */
+export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(Buffer.concat(chunks).toString())
+    return JSON.parse(text)
   } catch (error) {
     throw new Unreadable(UNREADABLE_REASON, { cause: error })
   }
-}
-
-/**
- * Returns the text of an answer or of a chunk, without reasoning and tool calls. Those have their own fields, but
- * Mistral's reasoning models send a list of parts instead (docs.mistral.ai/capabilities/reasoning).
- */
-export function extractText(
-  message: { readonly content?: unknown; readonly refusal?: unknown } | undefined,
-): string {
-  const content = message?.content ?? message?.refusal
-  if (typeof content === 'string') return content
-  const parts: readonly { readonly type?: unknown; readonly text?: unknown }[] = Array.isArray(content)
-    ? content
-    : []
-  return parts
-    .map((part) => (part?.type === 'text' && typeof part.text === 'string' ? part.text : ''))
-    .join('')
 }
 
 /** An unusable answer; the message gives the reason. */
@@ -99,14 +88,23 @@ export class Unreadable extends Error {}
 
 export const UNREADABLE_REASON = 'its answer could not be read'
 
+/** An error that the provider reported within an answer of status 200. */
+export class ReportedError extends Error {
+  readonly report: Report
+  constructor(report: Report) {
+    super('The provider reported an error')
+    this.report = report
+  }
+}
+
 export interface FailedCall {
   readonly provider: AiProvider
   readonly model: string
   /** True if part of the answer has already been passed on. */
   readonly hasOutput: boolean
   readonly timeoutReason: string | null
-  /** Explains a refusal that only some calls can get; null if only its status is known. */
-  readonly explainRefusal?: (status: number, code: unknown) => string | null
+  /** Explains a refusal that only some calls can get; null if the report does not say more. */
+  readonly explainRefusal?: (report: Report) => string | null
 }
 
 /**
@@ -121,10 +119,6 @@ export function toCallFailure(error: unknown, call: FailedCall): Failure {
   return fail(canRetry ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
 }
 
-/** True if the same request may succeed later. */
-export const isTransient = (status: number): boolean =>
-  status === 408 || status === 409 || status === 429 || status >= 500
-
 interface Reason {
   readonly reason: string
   /** True if a retry can succeed. */
@@ -132,34 +126,85 @@ interface Reason {
   readonly retryAfter: number | null
 }
 
-function describeError(
-  error: unknown,
-  { provider, model, timeoutReason, explainRefusal }: FailedCall,
-): Reason {
-  const transient = (reason: string): Reason => ({ reason, canRetry: true, retryAfter: null })
-  const permanent = (reason: string): Reason => ({ reason, canRetry: false, retryAfter: null })
-  if (timeoutReason !== null) return transient(timeoutReason)
-  const { status, code, headers } = error as { status?: unknown; code?: unknown; headers?: unknown }
-  if (typeof status === 'number') {
-    if (status === 401 || status === 403) return permanent(`it does not accept ${keySettingName(provider)}`)
-    if (status === 402 || code === 'insufficient_quota')
-      return permanent('the quota of the account is exhausted')
-    if (status === 404) return permanent(`it has no model ${model}`)
-    const explained = explainRefusal?.(status, code) ?? null
-    if (explained !== null) return permanent(explained)
-    if (status === 429) {
-      const header = headers instanceof Headers ? headers.get('retry-after') : null
-      return { ...transient('too many requests'), retryAfter: parseRetryAfter(header) }
-    }
-    return isTransient(status)
-      ? transient(`HTTP status ${status}`)
-      : permanent(`it refused the request (HTTP status ${status})`)
-  }
+/** Returns the report in an error of the client or of an answer; null if the provider reported nothing. */
+export function findErrorReport(error: unknown): Report | null {
+  if (error instanceof ReportedError) return error.report
+  const { status, headers } = error as { readonly status?: unknown; readonly headers?: unknown }
+  if (typeof status !== 'number') return null
+  const report = readReport(bodyOfRefusal(error), status)
+  return { ...report, retryAfter: readRetryAfter(headers) ?? report.retryAfter }
+}
+
+/** Reads the pause that a provider asks for, in seconds; null if it asks for none. */
+function readRetryAfter(headers: unknown): number | null {
+  if (!(headers instanceof Headers)) return null
+  const ms = headers.get('retry-after-ms') ?? ''
+  if (/^\d{1,12}(\.\d+)?$/.test(ms)) return Math.ceil(Number(ms) / 1000)
+  return parseRetryAfter(headers.get('retry-after'))
+}
+
+const transient = (reason: string): Reason => ({ reason, canRetry: true, retryAfter: null })
+const permanent = (reason: string): Reason => ({ reason, canRetry: false, retryAfter: null })
+
+function describeError(error: unknown, call: FailedCall): Reason {
+  if (call.timeoutReason !== null) return transient(call.timeoutReason)
+  const report = findErrorReport(error)
+  if (report !== null) return describeReport(report, call, error instanceof ReportedError)
   if (error instanceof Unreadable) return transient(error.message)
-  // The client throws a SyntaxError for a chunk that is not JSON.
-  if (error instanceof SyntaxError) return transient(UNREADABLE_REASON)
   const network = describeNetworkError(error)
   return transient(
     network.code === 'no answer' ? 'the connection broke' : `the connection failed (${network.code})`,
   )
 }
+
+function describeReport(report: Report, call: FailedCall, isInAnswer: boolean): Reason {
+  // An error of unknown kind within an answer may be an outage of the model's host.
+  const status = report.status ?? 500
+  const source = isInAnswer ? `it reported an error (${describeKind(report)})` : `HTTP status ${status}`
+  const refusal = describeRefusal(report, status, call)
+  if (refusal !== null) return permanent(refusal)
+  if (!isTransient(status))
+    return permanent(isInAnswer ? source : `it refused the request (HTTP status ${status})`)
+  const { retryAfter } = report
+  const reason = status === 429 ? 'too many requests' : source
+  return retryAfter === null
+    ? transient(reason)
+    : { reason: `${reason}; it asks to wait ${retryAfter} s`, canRetry: true, retryAfter }
+}
+
+/** Returns the code of a report if it is an identifier, which cannot quote anything. */
+const describeKind = ({ codes }: Report): string =>
+  codes.find((code) => /^([45]\d\d|[a-z]{3,20}(_[a-z]{2,20}){0,4})$/.test(code)) ?? 'without a code'
+
+/** Returns the proven cause of a permanent refusal; null if the report proves none. */
+function describeRefusal(
+  report: Report,
+  status: number,
+  { provider, model, explainRefusal }: FailedCall,
+): string | null {
+  const { codes, message, isStructured } = report
+  const has = (format: RegExp): boolean => codes.some((code) => format.test(code))
+  if (status === 401 || has(/api_key/) || (status < 429 && INVALID_KEY.test(message)))
+    return `it does not accept ${keySettingName(provider)}`
+  if (
+    status === 402 ||
+    has(/^insufficient_quota$|^billing/) ||
+    (!isTransient(status) && NO_CREDIT.test(message))
+  )
+    return 'the quota of the account is exhausted'
+  const explained = explainRefusal?.(report) ?? null
+  if (explained !== null) return explained
+  if (has(/unsupported_country/)) return 'it does not serve the country or region of this service'
+  if (status === 403) return 'it denied access to the model or the endpoint (HTTP status 403)'
+  if (status === 404 && isStructured && !UNKNOWN_PATH.test(message)) return `it has no model ${model}`
+  return null
+}
+
+const INVALID_KEY =
+  /\b(invalid|incorrect|wrong|expired)\b.{0,20}\bapi.?key|\bapi.?key\b.{0,20}\b(invalid|incorrect|not valid|expired)/i
+const NO_CREDIT = /credit balance|insufficient (balance|credit|funds)|out of credits/i
+const UNKNOWN_PATH = /\b(url|path|route|endpoint)\b|^not found$/i
+
+/** True if the same request may succeed later. */
+export const isTransient = (status: number): boolean =>
+  status === 408 || status === 409 || status === 429 || status >= 500

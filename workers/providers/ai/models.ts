@@ -1,8 +1,11 @@
 /** Transcribes pages with vision models. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { recordCall } from '../call.ts'
-import { extractText, readJson, Unreadable } from './ai-calls.ts'
+import { readJson, Unreadable } from './ai-calls.ts'
+import { extractText } from './answers.ts'
 import { createClient, type OpenAI } from './openai.ts'
+import { sendAdapted } from './parameters.ts'
+import { createReasoningFilter } from './reasoning.ts'
 
 /** A model's answer to a request. */
 export interface ModelAnswer {
@@ -45,14 +48,22 @@ export async function transcribe(
       },
     ],
   }
+  const adaptable = {
+    key: `${model.baseUrl} ${model.name}`,
+    parameters: request,
+    optional: ['temperature'],
+  }
+  const send = (parameters: object): Promise<Response> =>
+    client.chat.completions.create(parameters as typeof request, { signal }).asResponse()
   const completion = (await recordCall(
     { provider: model.provider, operation: 'transcribe', url: model.baseUrl },
-    async () => readJson(await client.chat.completions.create(request, { signal }).asResponse()),
+    async () => readJson(await sendAdapted(adaptable, send)),
   )) as OpenAI.ChatCompletion
   const [choice] = completion.choices
   if (TRUNCATED_FINISH_REASON.test(choice?.finish_reason ?? ''))
     throw new Unreadable('its answer was cut off')
   // Exclude `refusal`, which is not text of the page.
-  const text = extractText({ content: choice?.message.content })
+  const filter = createReasoningFilter()
+  const text = filter.push(extractText({ content: choice?.message.content })) + filter.end()
   return { text, model: `${model.provider}/${model.name}` }
 }

@@ -15,6 +15,7 @@ import {
   Unreadable,
 } from '../ai/ai-calls.ts'
 import { createStreamingFile, type OpenAI } from '../ai/openai.ts'
+import type { Report } from '../ai/reports.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError } from '../wait.ts'
 import { findLanguageCode } from './languages.ts'
@@ -265,7 +266,7 @@ function toFailureOutcome(
 /** Explains a refused recording; null if only its status is known. */
 const explainRefusal =
   (message: string) =>
-  (status: number): string | null => {
+  ({ status }: Report): string | null => {
     if (status === 413) return 'the file is too large for it'
     if (status !== 400 && status !== 422) return null
     if (/longer than|too long|maximum (length|duration)/i.test(message))

@@ -1,0 +1,18 @@
+import { findModelTraits } from '../../sql/llm/models.ts'
+import type { TaskContext } from '../context.ts'
+import type { Question } from './ports.ts'
+
+/**
+ * Adapts a question to the catalog's entry of its model: the temperature is left out if the model accepts none, and the
+ * answer is at most as long as the model can write. A model without an entry gets the question as it is.
+ */
+export async function adaptToModel(ctx: Pick<TaskContext, 'db'>, question: Question): Promise<Question> {
+  const { provider, model, temperature, maxTokens } = question
+  const traits = await ctx.db.maybeOne(findModelTraits(provider, model))
+  if (traits === null) return question
+  return {
+    ...question,
+    temperature: traits.temperature ? temperature : null,
+    maxTokens: traits.max_output > 0 ? Math.min(maxTokens, traits.max_output) : maxTokens,
+  }
+}
