@@ -733,6 +733,7 @@ create table llm_list (
   source text not null,
   url text,
   applied_at timestamp with time zone not null,
+  skipped jsonb not null default '[]'::jsonb,
   refused_at timestamp with time zone,
   refusal text,
   constraint llm_list_pkey PRIMARY KEY (id),
@@ -752,7 +753,7 @@ create table llm_model (
   output_modalities text[] not null,
   modalities text[] not null,
   reasoning boolean not null,
-  temperature boolean not null,
+  temperature boolean not null default true,
   released_on date,
   disabled boolean not null,
   constraint llm_model_pkey PRIMARY KEY (vendor, model_id),
@@ -2482,7 +2483,7 @@ AS $function$665e777a1995488ffae1073063cd024a$function$;
 CREATE OR REPLACE FUNCTION public.llm_apply(list jsonb, list_source text, list_url text, day date)
  RETURNS jsonb
  LANGUAGE plpgsql
-AS $function$f94eb7de28d430c68d6adcb09cdcf620$function$;
+AS $function$65fbdcfd743edce865b11cdf42e5ff29$function$;
 
 CREATE OR REPLACE FUNCTION public.login_decide(subject bytea, matches boolean, max_failures integer, lock interval, totp uuid, step bigint, recovery bytea)
  RETURNS text

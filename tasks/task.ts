@@ -56,6 +56,11 @@ export interface TaskDefinition<P, R> {
   readonly isTool?: boolean
   /** Attempts before a transient failure becomes permanent; default `WORKER_MAX_TRIES`. */
   readonly tries?: number
+  /**
+   * Longest pause, in seconds, for which a retry waits if a provider asks for it. The job fails instead of waiting
+   * longer, because a person waits for its result. Default: an hour.
+   */
+  readonly maxPauseSeconds?: number
   /** Time limit of one attempt in seconds; default 3600. */
   readonly timeoutSeconds?: number
   /** Maximum time between two progress reports of an attempt, in seconds. An attempt without reports is aborted. */

@@ -100,9 +100,19 @@ interface ListedRates {
   readonly output_audio?: string
 }
 
+/** An entry of a list that is invalid. The catalog keeps what it knows about it. */
+export const SkippedEntry = z.strictObject({
+  vendor: z.string(),
+  /** Null if the whole vendor is invalid. */
+  model_id: z.string().nullable(),
+  reason: z.string(),
+})
+export type SkippedEntry = z.output<typeof SkippedEntry>
+
 export interface ModelList {
   readonly vendors: readonly { readonly id: string; readonly name: string }[]
   readonly models: readonly ListedModel[]
+  readonly skipped?: readonly SkippedEntry[]
 }
 
 /** Makes the catalog match a list. Changed prices are valid from `day` (UTC; null means today). */

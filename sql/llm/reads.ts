@@ -13,13 +13,15 @@ export const readCatalogStatus: ReadStatement<[callable: readonly string[]]> = {
   name: 'llm_status',
   text: `
     with counted as (select vendor, count(*) as n from llm_model where not disabled group by vendor)
-    select json_build_object('vendor_count', (select count(*) from counted),
+    select (jsonb_build_object('vendor_count', (select count(*) from counted),
       'model_count', (select coalesce(sum(n), 0) from counted),
       'deployment_count', (select coalesce(sum(n), 0) from counted where vendor = any($1::text[])),
       'price_count', (select count(*) from llm_price where input is not null),
       'top_vendors', (select coalesce(json_agg(json_build_object('name', vendor, 'model_count', n) order by n desc, vendor), '[]')
         from (select * from counted order by n desc, vendor limit 10) top),
-      'source', l.source, 'updated_at', iso(l.applied_at), 'refused_at', iso(l.refused_at), 'refusal', l.refusal)::text
+      'source', l.source, 'updated_at', iso(l.applied_at), 'refused_at', iso(l.refused_at), 'refusal', l.refusal)
+      || case when l.skipped = '[]' then '{}' else jsonb_build_object('skipped_count', jsonb_array_length(l.skipped),
+        'skipped', jsonb_path_query_array(l.skipped, '$[0 to 99]')) end)::text
     from llm_list l`,
 }
 

@@ -1,5 +1,5 @@
 -- The catalog of language models: their vendors, their capabilities, and their prices over time. Lists of models come
--- with the release or from models.dev, and are always complete. llm_apply makes the tables match a list. A model that
+-- with the release or from models.dev, and are always complete, except for their invalid entries. llm_apply makes the tables match a list. A model that
 -- is missing from the list is disabled. It keeps its prices, because they determined the costs of past usage. Prices
 -- are US dollars per million tokens. A price is valid from its day until the day of the next one.
 
@@ -27,7 +27,7 @@ create table llm_model (
   modalities text[] not null,
   reasoning boolean not null,
   -- False if the model refuses a temperature.
-  temperature boolean not null,
+  temperature boolean not null default true,
   released_on date,
   -- True if the vendor has withdrawn the model, or if the list no longer contains it.
   disabled boolean not null,
@@ -74,6 +74,8 @@ create table llm_list (
   source text not null,
   url text,
   applied_at timestamptz not null,
+  -- Invalid entries of the list: [{vendor, model_id, reason}].
+  skipped jsonb not null default '[]',
   refused_at timestamptz,
   refusal text,
   constraint llm_list_pkey primary key (id),

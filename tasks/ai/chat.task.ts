@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 import { FINISH_REASONS } from './ports.ts'
-import { AI_PROVIDERS } from './providers.ts'
+import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
 
 const ChatPayload = z.strictObject({
   /** Id of the message that will hold the answer. */
@@ -44,6 +44,7 @@ export type ChatResult = z.output<typeof ChatResult>
 export const answerMessage = defineTask({
   name: 'ai.chat',
   queue: 'ai',
+  maxPauseSeconds: MAX_INTERACTIVE_PAUSE_SECONDS,
   pool: 'io',
   payload: ChatPayload,
   result: ChatResult,

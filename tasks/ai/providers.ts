@@ -6,6 +6,9 @@
 export const AI_PROVIDERS = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'cohere'] as const
 export type AiProvider = (typeof AI_PROVIDERS)[number]
 
+/** Longest pause that a provider may ask for while a person waits. */
+export const MAX_INTERACTIVE_PAUSE_SECONDS = 5
+
 export interface ProviderProfile {
   readonly baseUrl: string
   /** Default model: small, and able to read images. */

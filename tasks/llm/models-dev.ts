@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import type { ListedModel, ModelList, Price } from '../../sql/llm/models.ts'
+import type { ListedModel, ModelList, Price, SkippedEntry } from '../../sql/llm/models.ts'
 import { MODALITIES } from './modalities.ts'
 
 /**
  * Reads lists in the format of https://models.dev/api.json (schema: packages/core/src/schema.ts in
- * https://github.com/anomalyco/models.dev). Unknown fields are ignored; an invalid known field rejects the whole list.
+ * https://github.com/anomalyco/models.dev). Unknown fields are ignored. An invalid known field costs its entry,
+ * never another one.
  */
 
 // Rejects higher prices: the most expensive model so far costs 600 dollars per million tokens.
@@ -66,34 +67,53 @@ type Model = z.output<typeof Model>
 const Vendor = z.object({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,99}$/, 'must be lower-case letters, digits, ., _ and -'),
   name: textField(200),
-  models: z.record(z.string(), Model),
+  models: z.record(z.string(), z.unknown()),
 })
 
-const List = z.record(z.string(), Vendor)
+const List = z.record(z.string(), z.unknown())
 
 /**
- * Parses a list.
- * @throws fail('llm.list_refused') with the first problem and its position.
+ * Parses a list. Leaves out invalid vendors and models, and names them in `skipped`.
+ * @throws fail('llm.list_refused') if it is no list.
  */
 export function parseModelsDev(text: string): ModelList {
   const parsed = List.safeParse(parseJson(text))
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!
-    throw createListRefusal(`${path.map(String).join(' / ') || 'the list'}: ${message}`)
+  if (!parsed.success) throw createListRefusal(`the list: ${parsed.error.issues[0]!.message}`)
+  const vendors: ModelList['vendors'][number][] = []
+  const models: ListedModel[] = []
+  const skipped: SkippedEntry[] = []
+  for (const [key, entry] of Object.entries(parsed.data)) {
+    const vendor = parseEntry(Vendor, key, entry)
+    if ('reason' in vendor) {
+      skipped.push({ vendor: toName(key), model_id: null, reason: vendor.reason })
+      continue
+    }
+    vendors.push({ id: key, name: vendor.value.name })
+    for (const [modelKey, modelEntry] of Object.entries(vendor.value.models)) {
+      const model = parseEntry(Model, modelKey, modelEntry)
+      if ('reason' in model) skipped.push({ vendor: key, model_id: toName(modelKey), reason: model.reason })
+      else models.push(toListedModel(key, model.value))
+    }
   }
-  const vendors = Object.entries(parsed.data)
-  for (const [key, { id, models }] of vendors) {
-    if (key !== id) throw createListRefusal(`${key}: its id is ${id}`)
-    for (const [name, model] of Object.entries(models))
-      if (name !== model.id) throw createListRefusal(`${key} / ${name}: its id is ${model.id}`)
-  }
-  return {
-    vendors: vendors.map(([id, { name }]) => ({ id, name })),
-    models: vendors.flatMap(([id, { models }]) =>
-      Object.values(models).map((model) => toListedModel(id, model)),
-    ),
-  }
+  return { vendors, models, skipped }
 }
+
+/** Parses the entry under a key, or returns the first problem with its path. */
+function parseEntry<T extends { readonly id: string }>(
+  schema: z.ZodType<T>,
+  key: string,
+  entry: unknown,
+): { readonly value: T } | { readonly reason: string } {
+  const parsed = schema.safeParse(entry)
+  if (parsed.success)
+    return parsed.data.id === key ? { value: parsed.data } : { reason: 'its id differs from its key' }
+  const { path, message } = parsed.error.issues[0]!
+  const where = path.map(String).join(' / ')
+  return { reason: toName(where === '' ? message : `${where}: ${message}`) }
+}
+
+/** Returns a text of the list as PostgreSQL can store it. */
+const toName = (text: string): string => text.replaceAll('\0', '').toWellFormed().slice(0, 300)
 
 /** Creates the error that rejects a whole list. */
 export const createListRefusal = (reason: string) =>

@@ -4,6 +4,7 @@ import {
   applyList,
   findLastListAttempt,
   listKnownModels,
+  type SkippedEntry,
   storeListRefusal,
 } from '../../sql/llm/models.ts'
 import { AI_PROVIDERS } from '../ai/providers.ts'
@@ -19,10 +20,13 @@ interface SyncPayload {
 interface SyncResult {
   readonly status: 'applied' | 'fresh' | 'off'
   readonly changes: AppliedList | null
+  readonly skipped?: SkippedEntry[]
 }
 
 // Maximum age of a list, because prices change daily. After a failed download, the next hourly run retries.
 const MAX_AGE_HOURS = 20
+// Number of skipped entries in the result of the job.
+const MAX_NAMED = 100
 
 /** Runs `llm.sync`. */
 export async function run(
@@ -33,12 +37,16 @@ export async function run(
   if (url === null) return { status: 'off' as const, changes: null }
   if (!asked && (await isFresh(ctx, url))) return { status: 'fresh' as const, changes: null }
   ctx.reportProgress('Downloading the model list')
-  const changes = await downloadAndApply(ctx, url, force).catch(async (error) => {
+  const { changes, skipped } = await downloadAndApply(ctx, url, force).catch(async (error) => {
     if (error instanceof Failure && error.code === 'llm.list_refused')
       await recordRefusal(ctx, url, error.detail)
     throw error
   })
-  return { status: 'applied' as const, changes }
+  return {
+    status: 'applied' as const,
+    changes,
+    ...(skipped.length === 0 ? {} : { skipped: skipped.slice(0, MAX_NAMED) }),
+  }
 }
 
 async function isFresh({ db }: TaskContext, url: string): Promise<boolean> {
@@ -50,11 +58,11 @@ async function downloadAndApply(
   { providers, signal, runFenced }: TaskContext,
   url: string,
   force: boolean,
-): Promise<AppliedList> {
+): Promise<{ readonly changes: AppliedList; readonly skipped: readonly SkippedEntry[] }> {
   const list = parseModelsDev(await providers.readModelList(url, signal))
   return runFenced(async (tx) => {
     checkPlausibility(list, force ? [] : await tx.any(listKnownModels(AI_PROVIDERS)))
-    return (await tx.one(applyList(list, url))).applied
+    return { changes: (await tx.one(applyList(list, url))).applied, skipped: list.skipped ?? [] }
   })
 }
 

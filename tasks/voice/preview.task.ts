@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { Speech } from '../../sql/voice/previews.ts'
+import { MAX_INTERACTIVE_PAUSE_SECONDS } from '../ai/providers.ts'
 import { defineTask, loadLazily } from '../task.ts'
 
 /** Returns the key under which a preview is stored. */
@@ -21,6 +22,7 @@ export const synthesizePreview = defineTask({
   pool: 'io',
   actor: ({ digest }) => `voice_preview:${digest}`,
   whenBusy: 'join',
+  maxPauseSeconds: MAX_INTERACTIVE_PAUSE_SECONDS,
   payload: z.strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/) }),
   result: z.strictObject({ byte_size: z.int() }),
   timeoutSeconds: 600,

@@ -34,7 +34,7 @@ describe('POST /ai/chat', () => {
     const answer = await askQuestion({ message: `Who are you? ${'x'.repeat(60)}` })
     assert.equal(answer.status, 200)
     const { message_id, conversation_id, response_time_ms, ...rest } = answer.json
-    assert.deepEqual(rest, { content: 'Hello there' })
+    assert.deepEqual(rest, { content: 'Hello there', finish_reason: 'stop' })
     assert.ok(response_time_ms > 0)
     const [row] = await query('select * from ai_conversation where id = $1', [conversation_id])
     assert.deepEqual(

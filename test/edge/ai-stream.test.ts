@@ -67,6 +67,7 @@ describe('POST /ai/chat/stream', () => {
           conversation_id,
           provider: 'openai',
           model: 'gpt-4o-mini',
+          finish_reason: 'stop',
         },
       ],
     )

@@ -56,13 +56,9 @@ describe('before the first sync', () => {
       ],
       ['empty', () => serve({}), 'rejected: it has no model of openai that reads and writes text', true],
       [
-        'one bad price in it',
-        () => {
-          const list = createPlausibleList()
-          list.else!.models['vendor/model'].cost.input = -1
-          serve(list)
-        },
-        'rejected: else / models / vendor/model / cost / input: Too small: expected number to be >=0',
+        'a list of lists',
+        () => serve([]),
+        'rejected: the list: Invalid input: expected record, received array',
         true,
       ],
       [
@@ -140,6 +136,70 @@ describe('a synced list', () => {
     const none = { vendors: 7, models: 25, added: 0, gone: 0, repriced: 0 }
     assert.deepEqual((await read()).json.changes, none)
     assert.deepEqual(await readCatalog(), before)
+  })
+
+  for (const [what, path, value] of [
+    ['no cost', 'cost', null],
+    ['a price as text', 'cost.input', '0.15'],
+    ['a negative price', 'cost.input', -1],
+    ['a price in other units', 'cost.output', 150_000],
+    ['no output price', 'cost.output', undefined],
+    ['no limit', 'limit', undefined],
+    ['no modalities', 'modalities', undefined],
+    ['a fractional context', 'limit.context', 0.5],
+    ['an empty name', 'name', ''],
+    ['a long name', 'name', 'x'.repeat(301)],
+    ['NUL in its name', 'name', 'a\0b'],
+    ['another id', 'id', 'other'],
+  ] as const)
+    for (const [vendor, id] of [
+      ['else', 'vendor/model'],
+      ['openai', 'openai-1'],
+    ] as const)
+      test(`keeps all good entries if one of ${vendor} has ${what}, and names it`, async () => {
+        serve(createPlausibleList())
+        await read()
+        const before = await readCatalog()
+        const list = createPlausibleList()
+        const [field, inner] = path.split('.') as [string, string?]
+        const model = list[vendor]!.models[id]
+        if (inner === undefined) model[field] = value
+        else model[field][inner] = value
+        list.openai!.models['openai-9'] = createListedModel('openai-9')
+        serve(list)
+        const { status, json } = await read()
+        assert.equal(status, 200)
+        assert.deepEqual(
+          json.skipped.map((one: Record<string, unknown>) => [one.vendor, one.model_id]),
+          [[vendor, id]],
+        )
+        const known = await readCatalog()
+        assert.deepEqual(
+          known.filter((one) => one.model_id !== 'openai-9'),
+          before,
+        )
+        assert.equal(known.find((one) => one.model_id === 'openai-9')!.disabled, false)
+        const { skipped, skipped_count } = (await api.get('/llm/status')).json
+        assert.deepEqual([skipped_count, skipped], [1, json.skipped])
+        await query(`delete from llm_price where model_id = 'openai-9'`)
+        await query(`delete from llm_model where model_id = 'openai-9'`)
+      })
+
+  test('skips vendors that are invalid, and keeps their models', async () => {
+    const list = createPlausibleList() as Record<string, unknown>
+    list.Capital = createListedVendor('Capital', createListedModel('m'))
+    list.else = 'gone'
+    list.empty = null
+    serve(list)
+    const { json } = await read()
+    assert.deepEqual(
+      json.skipped.map(({ vendor }: { vendor: string }) => vendor),
+      ['else', 'Capital', 'empty'],
+    )
+    const [kept] = await query(`select disabled from llm_model where model_id = 'vendor/model'`)
+    assert.equal(kept!.disabled, false)
+    serve(createPlausibleList())
+    assert.equal('skipped' in (await read()).json, false)
   })
 
   test('is rejected if it lacks most models of a provider, unless forced', async () => {

@@ -25,6 +25,8 @@ export interface Script {
   /** Deltas of other kinds, which come before the pieces. */
   readonly aside?: readonly object[]
   readonly finish?: string | null
+  /** Parts of a body that is sent as it is, in place of all of the above, with a pause of `betweenMs` between two. */
+  readonly raw?: readonly string[]
   /** Breaks the answer off after the finish reason, in place of the usage. */
   readonly breaksAtEnd?: 'hang' | 'cut' | 'error'
 }
@@ -106,6 +108,7 @@ async function sendAnswer(response: ServerResponse, asked: ModelRequest, script:
       .end(typeof body === 'string' ? body : JSON.stringify(body))
     return
   }
+  if (script.raw !== undefined) return sendRaw(response, script, script.raw)
   if (asked.body.stream === true) return streamAnswer(response, asked, script, pieces)
   if (firstMs > 0) await delay(firstMs)
   const does = script.breaks?.does
@@ -161,6 +164,19 @@ async function streamAnswer(
   const usage = script.usage === undefined ? USAGE : script.usage
   if (usage !== null) await write(chunk([], { usage }))
   response.end('data: [DONE]\n\n')
+}
+
+async function sendRaw(
+  response: ServerResponse,
+  { headers, betweenMs = 0 }: Script,
+  parts: readonly string[],
+): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream', ...headers })
+  for (const [n, part] of parts.entries()) {
+    if (n > 0) await delay(betweenMs)
+    response.write(part)
+  }
+  response.end()
 }
 
 function breakOff(response: ServerResponse, does: NonNullable<Script['breaks']>['does']): void {

@@ -160,7 +160,18 @@ for (const { name, model, laterCode, patience = 1, begin, call } of ADAPTERS) {
   describe(name, () => {
     for (const [what, fault, code, reason] of [
       ['an invalid key', refuse(401), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
-      ['a key without permission', refuse(403), 'ai.refused', 'it does not accept OPENAI_API_KEY'],
+      [
+        'a key without permission',
+        refuse(403),
+        'ai.refused',
+        'it denied access to the model or the endpoint (HTTP status 403)',
+      ],
+      [
+        'an unsupported country',
+        refuse(403, 'unsupported_country_region_territory'),
+        'ai.refused',
+        'it does not serve the country or region of this service',
+      ],
       ['an invalid request', refuse(400), 'ai.refused', 'it refused the request (HTTP status 400)'],
       ['an invalid field', refuse(422), 'ai.refused', 'it refused the request (HTTP status 422)'],
       ['an unknown model', refuse(404), 'ai.refused', `it has no model ${model}`],
@@ -192,7 +203,9 @@ for (const { name, model, laterCode, patience = 1, begin, call } of ADAPTERS) {
 
     test('Retry-After is passed on', async () => {
       answer = refuse(429, null, { 'retry-after': '17' })
-      assert.equal((await expectFailure(start())).retryAfter, 17)
+      const { retryAfter, detail } = await expectFailure(start())
+      assert.equal(retryAfter, 17)
+      assert.match(detail, /too many requests; it asks to wait 17 s$/)
     })
 
     test('a refused connection is temporary', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
 import type { Question } from '../../tasks/ai/ports.ts'
-import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
+import { AI_PROVIDERS, type AiProvider } from '../../tasks/ai/providers.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createChat } from '../../workers/providers/ai/chat.ts'
 import { type Script, startModelServer } from '../standins/models.ts'
@@ -66,8 +66,8 @@ describe("sends the request in each provider's format", () => {
     })
   }
 
-  test('sends no temperature to a reasoning model of OpenAI', async () => {
-    await ask({}, { model: 'o4-mini' })
+  test('sends no temperature if the model accepts none', async () => {
+    await ask({}, { temperature: null })
     assert.equal('temperature' in models.asked.at(-1)!.body, false)
   })
 })
@@ -103,7 +103,7 @@ describe('the answer', () => {
     })
   }
 
-  for (const [what, usage, tokens] of [
+  for (const [what, usage, tokens, provider = 'openai'] of [
     ['as OpenAI tells', { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }, [9, 0, 5, 0]],
     [
       'with its parts',
@@ -120,7 +120,15 @@ describe('the answer', () => {
       'with reasoning only in the total',
       { prompt_tokens: 9, completion_tokens: 5, total_tokens: 20 },
       [9, 0, 11, 6],
+      'google',
     ],
+    [
+      'with a total that contradicts them',
+      { prompt_tokens: 100, completion_tokens: 10, total_tokens: 100_000 },
+      [100, 0, 10, 0],
+    ],
+    ['in fractions', { prompt_tokens: 9.5, completion_tokens: 5 }, null],
+    ['as text', { prompt_tokens: '9', completion_tokens: '5' }, null],
     [
       'with parts that are too large',
       { prompt_tokens: 9, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 40 } },
@@ -128,9 +136,9 @@ describe('the answer', () => {
     ],
     ['with nonsense', { prompt_tokens: -1, completion_tokens: 'x' }, null],
     ['not at all', null, null],
-  ] as const) {
+  ] as readonly [string, object | null, readonly number[] | null, AiProvider?][]) {
     test(`tokens ${what}`, async () => {
-      const { tokens: told } = await ask({ usage })
+      const { tokens: told } = await ask({ usage }, { provider })
       assert.deepEqual(told && [told.input, told.cached, told.output, told.reasoning], tokens)
     })
   }
@@ -141,9 +149,9 @@ describe('failures', () => {
   for (const [what, script, code, reason] of [
     ['too long', { status: 400, body: OVER }, 'ai.refused', 'the conversation is too long for the model'],
     ['garbage', { breaks: { after: 0, does: 'garbage' } }, 'ai.failed', 'its answer could not be read'],
-    ['no end', { finish: null, pieces: [] }, 'ai.failed', 'the connection was closed'],
+    ['no end', { breaks: { after: 0, does: 'end' } }, 'ai.failed', 'the connection was closed'],
     ['an error later', { breaks: { after: 1, does: 'error' } }, 'ai.interrupted', /./],
-    ['no end later', { finish: null }, 'ai.interrupted', 'the connection was closed'],
+    ['no end later', { breaks: { after: 1, does: 'end' } }, 'ai.interrupted', 'the connection was closed'],
   ] as const) {
     test(what, async () => {
       const error = await expectFailure(ask(script))
@@ -167,6 +175,20 @@ describe('failures', () => {
       assert.deepEqual([code, detail], ['ai.refused', 'AI provider error: its answer is too large'])
     }
     assert.ok(pieces.length < 17, `${pieces.length} pieces`)
+  })
+
+  test('comments and blanks are signs of life', async (t) => {
+    const limit = holdTimers(t, SILENCE_TIMEOUT_SECONDS * 1000)
+    const choice = { delta: { content: 'Hello' }, finish_reason: 'stop' }
+    await ask({ raw: [': wait\n\n', ': wait\n\n', `data: ${JSON.stringify({ choices: [choice] })}\n\n`] })
+    assert.equal(limit.restarts, 3)
+  })
+
+  test('the usage that Groq reports in its own field is read', async () => {
+    const choice = { delta: { content: 'Hello' }, finish_reason: 'stop' }
+    const usage = { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 }
+    const raw = [`data: ${JSON.stringify({ choices: [choice], x_groq: { usage } })}\n\n`]
+    assert.equal((await ask({ raw })).tokens?.input, 9)
   })
 
   test('pauses shorter than the limit are accepted, however many there are', async (t) => {

@@ -268,13 +268,6 @@ describe('failures', () => {
     ),
   ]
   const streamingCases: readonly FailureCase[] = [
-    [
-      'JSON instead of events',
-      answerWithJson(200, { text: 'x' }),
-      'ai.failed',
-      'the connection was closed',
-      false,
-    ],
     ['a truncated stream', beginThen((r) => r.end()), 'ai.failed', 'the connection was closed', false],
     [
       'a broken connection',
@@ -301,7 +294,7 @@ describe('failures', () => {
       'an error event',
       beginThen((r) => r.end('data: {"error": {"message": "sk-hunter2"}}\n\n')),
       'ai.failed',
-      'the connection broke',
+      'it reported an error (without a code)',
       false,
     ],
     [
@@ -339,6 +332,27 @@ describe('failures', () => {
         server.answer = answer
         assertFailure(await transcribeRecording(createRecording(model)), code, reason, isFree)
       })
+
+  for (const [model, what, answer] of [
+    ['gpt-transcribe', 'JSON in place of events', answerWithJson(200, { text: 'Hello' })],
+    [
+      'whisper-1',
+      'events in place of JSON',
+      (r) => void beginEvents(r).end(createEvents(['Hello']).join('')),
+    ],
+    [
+      'gpt-transcribe',
+      'impossible usage',
+      answerWithJson(200, { text: 'Hello', usage: { input_tokens: -1, output_tokens: 9e15, seconds: 'x' } }),
+    ],
+  ] as readonly [string, string, typeof server.answer][])
+    test(`${model} reads ${what}`, async () => {
+      server.answer = answer
+      const outcome = await transcribeRecording(createRecording(model))
+      assert.ok(outcome.kind === 'transcript')
+      assert.equal(outcome.transcript.text, 'Hello')
+      assert.deepEqual(outcome.transcript.used.outputTokens ?? null, null)
+    })
 
   test('reports that a refused connection cost nothing', async () => {
     const nobody = {

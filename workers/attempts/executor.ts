@@ -226,7 +226,8 @@ class JobExecutor implements Executor {
   async #finish(attempt: RunningAttempt, outcome: Outcome): Promise<void> {
     const { ledger, log, tallies } = this.#options
     const { job, span } = attempt
-    const entry = createFinishEntry(attempt, outcome, this.#retryMs)
+    const { maxPauseSeconds } = this.#options.findTask(job.name)
+    const entry = createFinishEntry(attempt, outcome, { retryMs: this.#retryMs, maxPauseSeconds })
     if (outcome.kind === 'failed' && outcome.code === 'database.too_slow')
       tallies.count('statements_too_slow')
     const isStored = entry !== null && (await ledger.finish(entry))
@@ -262,18 +263,26 @@ const GIVEN_UP_FAILURE = {
 const countInterruptions = ({ interruptions }: ClaimedJob, host: 'group' | 'isolated'): number =>
   (host === 'group' ? interruptions : Math.max(interruptions, ALONE_FROM_DEATHS)) + 1
 
+interface RetryLimits {
+  /** Delay before the first retry, in ms. */
+  readonly retryMs: number
+  /** Longest pause of a provider for which the job waits; undefined means {@link MAX_ASKED_MS}. */
+  readonly maxPauseSeconds: number | undefined
+}
+
 /** Returns the ledger entry for an outcome; null if another worker has taken the job over. */
 function createFinishEntry(
   { job, timeoutDetail }: RunningAttempt,
   outcome: Outcome,
-  retryMs: number,
+  limits: RetryLimits,
 ): FinishEntry | null {
   const { id, attempt } = job
+  const { retryMs } = limits
   switch (outcome.kind) {
     case 'done':
       return { id, attempt, outcome: 'done', result: outcome.result }
     case 'failed':
-      return createFailureEntry(job, outcome, retryMs)
+      return createFailureEntry(job, outcome, limits)
     case 'crashed':
       // Any job in the thread may be the cause, so the crash counts as a failed try for none of them.
       if (outcome.host === 'shared') return { id, attempt, outcome: 'interrupted', delay_ms: retryMs }
@@ -286,7 +295,7 @@ function createFinishEntry(
           ...GIVEN_UP_FAILURE,
           delay_ms: retryMs,
         }
-      return createFailureEntry(job, { ...CRASH_FAILURE, retry: 'later' }, retryMs)
+      return createFailureEntry(job, { ...CRASH_FAILURE, retry: 'later' }, limits)
     case 'released':
       return { id, attempt, outcome: 'release', delay_ms: outcome.delayMs }
     case 'aborted':
@@ -296,7 +305,7 @@ function createFinishEntry(
       return createFailureEntry(
         job,
         { code: 'job.timeout', detail: timeoutDetail ?? 'The job took too long', retry: 'later' },
-        retryMs,
+        limits,
       )
   }
 }
@@ -305,10 +314,11 @@ function createFinishEntry(
 function createFailureEntry(
   job: ClaimedJob,
   failure: Omit<Outcome & { kind: 'failed' }, 'kind'>,
-  retryMs: number,
+  { retryMs, maxPauseSeconds = Number.POSITIVE_INFINITY }: RetryLimits,
 ): FinishEntry {
   const { id, attempt, tries } = job
   const { code, detail, retry, retryAfter = 0 } = failure
+  if (retryAfter > maxPauseSeconds) return { id, attempt, outcome: 'failed', code, detail }
   const askedMs = Math.min(retryAfter * 1000, MAX_ASKED_MS)
   if (retry === 'free')
     return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.round(Math.max(retryMs, askedMs)) }

@@ -42,7 +42,7 @@ export const llm = area('llm', '/llm', { auth: 'open' }, [
     summary: 'Get the status of the model catalog',
     description: `Has statistics, without disabled models, and the source of the catalog. Deployments are the models of \
 providers that this service can call. \`refusal\` is the reason why the latest model list was refused; it is cleared when \
-a list is accepted.`,
+a list is accepted. \`skipped\` names the entries of the list that are invalid.`,
     response: CatalogStatus,
     reads: 'statistics',
     mayLag: true,
@@ -158,8 +158,8 @@ of today, in US dollars per million tokens; null if unknown.`,
     method: 'post',
     path: '/sync',
     summary: 'Update the model catalog now',
-    description: `The catalog is also updated automatically once a day. A broken or implausible list is refused as a \
-whole; \`force\` accepts a list that differs from the previous one by more than the limit.`,
+    description: `The catalog is also updated automatically once a day. Invalid entries are skipped and named; the \
+catalog keeps what it knows about them. A list that is broken or implausible is refused as a whole; \`force\` accepts a list that differs from the previous one by more than the limit.`,
     auth: 'admin',
     query: z.object({ force: option() }),
     response: SyncResult,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { SkippedEntry } from '../../../sql/llm/models.ts'
 import { AI_PROVIDERS } from '../../../tasks/ai/providers.ts'
 import { MODALITIES } from '../../../tasks/llm/modalities.ts'
 import { syncCatalog } from '../../../tasks/llm/sync.task.ts'
@@ -19,6 +20,9 @@ export const CatalogStatus = z
     updated_at: Timestamp,
     refused_at: Timestamp.nullable(),
     refusal: z.string().nullable(),
+    /** Number of invalid entries of the list, and the first 100 of them; absent if all are valid. */
+    skipped_count: z.int().optional(),
+    skipped: z.array(SkippedEntry).optional(),
   })
   .meta({ id: 'CatalogStatus' })
 

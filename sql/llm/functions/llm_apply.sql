@@ -1,5 +1,5 @@
--- Makes the tables match a list: {vendors: [{id, name}], models: [{vendor, model_id, …, price}]}. Changed prices are
--- valid from `day`. Ignores a built-in list once another one has been applied. Returns the number of vendors and
+-- Makes the tables match a list: {vendors: [{id, name}], models: [{vendor, model_id, …, price}], skipped?: [{vendor,
+-- model_id, reason}]}. Models that were skipped stay as they are. Changed prices are valid from `day`. Ignores a built-in list once another one has been applied. Returns the number of vendors and
 -- models, and of models that are new, gone or repriced. Returns null if it ignored the list.
 create or replace function llm_apply(list jsonb, list_source text, list_url text, day date) returns jsonb language plpgsql as $$
 declare
@@ -38,6 +38,8 @@ begin
   ), gone as (
     update llm_model m set disabled = true
     where not disabled and not exists (select from given g where g.vendor = m.vendor and g.model_id = m.model_id)
+      and not exists (select from jsonb_to_recordset(list -> 'skipped') s (vendor text, model_id text)
+        where s.vendor = m.vendor and coalesce(s.model_id, m.model_id) = m.model_id)
     returning 1
   ), prices as (
     insert into llm_price (vendor, model_id, valid_from, input, output, cache_read, cache_write, reasoning, input_audio,
@@ -59,8 +61,9 @@ begin
     'added', (select count(*) from given g
       where not exists (select from llm_model m where m.vendor = g.vendor and m.model_id = g.model_id)),
     'gone', (select count(*) from gone), 'repriced', (select count(*) from prices)) into counts;
-  insert into llm_list (source, url, applied_at) values (list_source, list_url, now())
+  insert into llm_list (source, url, applied_at, skipped)
+    values (list_source, list_url, now(), coalesce(list -> 'skipped', '[]'))
     on conflict (id) do update set source = excluded.source, url = excluded.url, applied_at = excluded.applied_at,
-      refused_at = null, refusal = null;
+      skipped = excluded.skipped, refused_at = null, refusal = null;
   return counts;
 end $$;

@@ -160,7 +160,8 @@ function describeError(error: unknown, call: FailedCall): Reason {
 function describeReport(report: Report, call: FailedCall, isInAnswer: boolean): Reason {
   // An error of unknown kind within an answer may be an outage of the model's host.
   const status = report.status ?? 500
-  const source = isInAnswer ? `it reported an error (${describeKind(report)})` : `HTTP status ${status}`
+  const kind = isInAnswer ? describeKind(report) : String(status)
+  const source = /^\d+$/.test(kind) ? `HTTP status ${kind}` : `it reported an error (${kind})`
   const refusal = describeRefusal(report, status, call)
   if (refusal !== null) return permanent(refusal)
   if (!isTransient(status))

@@ -6,7 +6,7 @@ import {
   UNREADABLE_REASON,
   Unreadable,
 } from './ai-calls.ts'
-import { type Content, readContent, type ServerEvent } from './events.ts'
+import { type Content, isDone, parseEvent, readContent, type ServerEvent } from './events.ts'
 import { createReasoningFilter } from './reasoning.ts'
 import { findReport } from './reports.ts'
 import { countTokens } from './token-counts.ts'
@@ -49,29 +49,14 @@ export async function readAnswer(
 async function readPieces(events: AsyncIterable<ServerEvent>, answer: Answer): Promise<boolean> {
   try {
     for await (const event of events) {
-      if (event.data.trim() === '[DONE]') return true
-      const chunk = parseEvent(event)
-      const report =
-        event.name === 'error' ? (findReport(chunk) ?? findReport({ error: chunk })) : findReport(chunk)
-      if (report !== null) throw new ReportedError(report)
-      answer.add(chunk)
+      if (isDone(event)) return true
+      answer.add(parseEvent(event))
     }
   } catch (error) {
     // With a finish reason the answer is complete; only its usage may be missing.
     if (answer.finishReason === null) throw error
   }
   return false
-}
-
-function parseEvent({ data, isLast, name }: ServerEvent): unknown {
-  try {
-    return JSON.parse(data)
-  } catch (error) {
-    // A broken connection cuts the last event.
-    if (isLast) return null
-    if (name === 'error') return data
-    throw new Unreadable(UNREADABLE_REASON, { cause: error })
-  }
 }
 
 type Fields = Readonly<Record<string, unknown>>

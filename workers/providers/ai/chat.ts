@@ -66,7 +66,7 @@ async function complete({ client, question, signal, isStreaming, sink }: Call): 
   const { hidesReasoning } = PROVIDERS[question.provider]
   const response = await sendAdapted(
     {
-      key: `${client.baseURL} ${question.model}`,
+      key: `${question.provider} ${client.baseURL} ${question.model}`,
       parameters: createParameters(question, isStreaming),
       optional: ['temperature', 'max_tokens', 'stream_options', 'stream'],
     },

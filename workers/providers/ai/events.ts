@@ -1,6 +1,14 @@
 /** Reads bodies that are JSON or server-sent events. The only importer of `eventsource-parser`. */
 import { createParser } from 'eventsource-parser'
-import { createTooLargeFailure, MAX_ANSWER_SIZE, parseJson } from './ai-calls.ts'
+import {
+  createTooLargeFailure,
+  MAX_ANSWER_SIZE,
+  parseJson,
+  ReportedError,
+  UNREADABLE_REASON,
+  Unreadable,
+} from './ai-calls.ts'
+import { findReport, readReport } from './reports.ts'
 
 /** The content of a body, in the form that the provider chose. */
 export type Content =
@@ -84,4 +92,27 @@ async function* readEvents(
   }
   parser.feed('\n\n')
   yield* ready.map((event) => ({ ...event, isLast: true }))
+}
+
+/** True for OpenAI's end of a stream. */
+export const isDone = ({ data }: ServerEvent): boolean => data.trim() === '[DONE]'
+
+/**
+ * Returns the JSON of an event; null if the connection cut it.
+ * @throws ReportedError for an error; Unreadable.
+ */
+export function parseEvent({ data, isLast, name }: ServerEvent): unknown {
+  const value = parseData(data, isLast || name === 'error')
+  const report = name === 'error' ? readReport(value ?? data, null) : findReport(value)
+  if (report !== null) throw new ReportedError(report)
+  return value
+}
+
+function parseData(data: string, mayBeBroken: boolean): unknown {
+  try {
+    return JSON.parse(data)
+  } catch (error) {
+    if (mayBeBroken) return null
+    throw new Unreadable(UNREADABLE_REASON, { cause: error })
+  }
 }

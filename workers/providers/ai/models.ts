@@ -49,7 +49,7 @@ export async function transcribe(
     ],
   }
   const adaptable = {
-    key: `${model.baseUrl} ${model.name}`,
+    key: `${model.provider} ${model.baseUrl} ${model.name}`,
     parameters: request,
     optional: ['temperature'],
   }

@@ -14,7 +14,7 @@ const LENGTH_NAMES = ['max_tokens', 'max_completion_tokens'] as const
 // Models whose refusals a thread remembers; beyond it, the oldest is forgotten.
 const MAX_MODELS = 1000
 
-/** Parameters that each model refuses, by base URL and model. Each thread learns them itself. */
+/** Parameters that each model refuses, by provider, base URL and model. Each thread learns them itself. */
 const refused = new Map<string, Set<string>>()
 
 export interface AdaptableRequest {

@@ -9,13 +9,14 @@ import {
   createTooLargeFailure,
   type IdleTimeout,
   MAX_ANSWER_SIZE,
-  readJson,
+  ReportedError,
   toCallFailure,
   UNREADABLE_REASON,
   Unreadable,
 } from '../ai/ai-calls.ts'
+import { isDone, parseEvent, readContent } from '../ai/events.ts'
 import { createStreamingFile, type OpenAI } from '../ai/openai.ts'
-import type { Report } from '../ai/reports.ts'
+import { findReport, type Report } from '../ai/reports.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError } from '../wait.ts'
 import { findLanguageCode } from './languages.ts'
@@ -149,19 +150,36 @@ async function createForm(
 }
 
 async function transcribeWhole(call: Call): Promise<Transcript> {
-  const { client, idleTimeout, options } = call
+  const { client, options } = call
   const response = await client.audio.transcriptions.create(await createForm(call), options).asResponse()
-  return parseTranscript(await readJson(response, idleTimeout.restart))
+  return readTranscript(response, call, () => {})
 }
 
 async function transcribeStreaming(call: Call, onText: (text: string) => void): Promise<Transcript> {
-  const { client, idleTimeout, options } = call
+  const { client, options } = call
   const fields = await createForm(call)
-  const stream = await client.audio.transcriptions.create({ stream: true, ...fields }, options)
+  const pending = client.audio.transcriptions.create({ stream: true, ...fields }, options)
+  return readTranscript(await pending.asResponse(), call, onText)
+}
+
+/** Reads a transcript in the form that the provider chose: whole, or in pieces. */
+async function readTranscript(
+  response: Response,
+  { idleTimeout }: Call,
+  onText: (text: string) => void,
+): Promise<Transcript> {
+  const content = await readContent(response, idleTimeout.restart)
+  if (content.kind === 'json') {
+    const report = findReport(content.value)
+    if (report !== null) throw new ReportedError(report)
+    return parseTranscript(content.value)
+  }
   const segments: unknown[] = []
   let size = 0
-  for await (const event of stream) {
-    idleTimeout.restart()
+  for await (const item of content.events) {
+    if (isDone(item)) continue
+    const event = parseEvent(item) as OpenAI.Audio.TranscriptionStreamEvent | null
+    if (event === null) continue
     if (event.type === 'transcript.text.done') return parseTranscript({ segments, ...event })
     if (event.type === 'transcript.text.segment') segments.push(event)
     const text = event.type === 'transcript.text.delta' ? event.delta : event.text
@@ -174,12 +192,17 @@ async function transcribeStreaming(call: Call, onText: (text: string) => void): 
 }
 
 const Amount = z.coerce.number().min(0)
-const Count = z.int().min(0)
+// Usage beyond these limits cannot be true: a recording lasts at most a week, and no context window is larger.
+const MAX_SECONDS = 7 * 24 * 3600
+const MAX_TOKENS = 10_000_000
+// Usage is optional: an impossible number counts as none, and does not cost the transcript.
+const UsedSeconds = Amount.max(MAX_SECONDS).nullish().catch(null)
+const UsedTokens = z.int().min(0).max(MAX_TOKENS).nullish().catch(null)
 const Answer = z.object({
   text: z.string(),
   language: z.string().nullish(),
   languages: z.array(z.object({ code: z.string() })).nullish(),
-  duration: Amount.nullish(),
+  duration: UsedSeconds,
   segments: z
     .array(
       z.object({
@@ -194,14 +217,15 @@ const Answer = z.object({
   // OpenAI reports tokens or seconds, Mistral both, Groq neither.
   usage: z
     .object({
-      input_tokens: Count.nullish(),
-      output_tokens: Count.nullish(),
-      prompt_tokens: Count.nullish(),
-      completion_tokens: Count.nullish(),
-      seconds: Amount.nullish(),
-      prompt_audio_seconds: Amount.nullish(),
+      input_tokens: UsedTokens,
+      output_tokens: UsedTokens,
+      prompt_tokens: UsedTokens,
+      completion_tokens: UsedTokens,
+      seconds: UsedSeconds,
+      prompt_audio_seconds: UsedSeconds,
     })
-    .nullish(),
+    .nullish()
+    .catch(null),
 })
 
 function parseTranscript(answer: unknown): Transcript {
