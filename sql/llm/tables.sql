@@ -1,5 +1,5 @@
 -- The catalog of language models: their vendors, their capabilities, and their prices over time. Lists of models come
--- with the release or from models.dev, and are always complete, except for their invalid entries. llm_apply makes the tables match a list. A model that
+-- with the release or from models.dev, and are complete except for invalid entries. llm_apply makes the tables match a list. A model that
 -- is missing from the list is disabled. It keeps its prices, because they determined the costs of past usage. Prices
 -- are US dollars per million tokens. A price is valid from its day until the day of the next one.
 

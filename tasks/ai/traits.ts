@@ -3,8 +3,8 @@ import type { TaskContext } from '../context.ts'
 import type { Question } from './ports.ts'
 
 /**
- * Adapts a question to the catalog's entry of its model: the temperature is left out if the model accepts none, and the
- * answer is at most as long as the model can write. A model without an entry gets the question as it is.
+ * Adapts a question to the catalog's entry of its model. Leaves the temperature out if the model accepts none, and limits
+ * the length of the answer to that of the model. A model without an entry gets the question as it is.
  */
 export async function adaptToModel(ctx: Pick<TaskContext, 'db'>, question: Question): Promise<Question> {
   const { provider, model, temperature, maxTokens } = question

@@ -95,7 +95,7 @@ export function parseModelsDev(text: string): ModelList {
       else models.push(toListedModel(key, model.value))
     }
   }
-  return { vendors, models, skipped }
+  return { vendors, models, ...(skipped.length === 0 ? {} : { skipped }) }
 }
 
 /** Parses the entry under a key, or returns the first problem with its path. */
@@ -106,7 +106,7 @@ function parseEntry<T extends { readonly id: string }>(
 ): { readonly value: T } | { readonly reason: string } {
   const parsed = schema.safeParse(entry)
   if (parsed.success)
-    return parsed.data.id === key ? { value: parsed.data } : { reason: 'its id differs from its key' }
+    return parsed.data.id === key ? { value: parsed.data } : { reason: toName(`its id is ${parsed.data.id}`) }
   const { path, message } = parsed.error.issues[0]!
   const where = path.map(String).join(' / ')
   return { reason: toName(where === '' ? message : `${where}: ${message}`) }
@@ -138,7 +138,7 @@ function toListedModel(vendor: string, model: Model): ListedModel {
     input_modalities: filterModalities(model.modalities.input),
     output_modalities: filterModalities(model.modalities.output),
     reasoning: model.reasoning,
-    temperature: model.temperature,
+    ...(model.temperature ? {} : { temperature: false }),
     released_on: model.release_date ?? null,
     disabled: model.status === 'deprecated',
     price: model.cost === undefined ? null : priceOf(model.cost),

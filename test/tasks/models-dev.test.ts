@@ -138,8 +138,6 @@ describe('rejects other data', () => {
     ['null', /the list: /],
     ['[]', /the list: /],
     ['"{}"', /the list: /],
-    ['{"a": 1}', /a: /],
-    ['{"a": {"id": "a", "name": "A"}}', /a \/ models/],
   ]
   for (const [text, why] of texts) test(text, () => assertRefused(() => parseModelsDev(text), why))
 
@@ -166,14 +164,33 @@ describe('rejects other data', () => {
     test(what, () => {
       const vendor = createListedVendor('acme', createListedModel('good'))
       vendor.models.m = { ...createListedModel('m'), ...more }
-      assertRefused(() => readList({ acme: vendor }), why)
-      assertRefused(() => readList({ acme: vendor }), /acme \/ (models \/ )?m/)
+      const { models, skipped } = readList({ acme: vendor })
+      assert.deepEqual(
+        models.map(({ model_id }) => model_id),
+        ['good'],
+      )
+      assert.deepEqual(
+        skipped!.map(({ vendor, model_id }) => [vendor, model_id]),
+        [['acme', 'm']],
+      )
+      assert.match(skipped![0]!.reason, why)
     })
 
-  test('rejects a vendor under another name', () => {
-    assertRefused(() => readList({ acme: createListedVendor('other') }), /acme: its id is other/)
-    assertRefused(() => readList({ 'a b': createListedVendor('a b') }), /a b \/ id/)
-  })
+  for (const [key, vendor, why] of [
+    ['acme', createListedVendor('other'), /its id is other/],
+    ['a b', createListedVendor('a b'), /^id: /],
+    ['a', 1, /expected object/],
+    ['a', { id: 'a', name: 'A' }, /models/],
+  ] as const)
+    test(`skips the vendor ${key} of ${JSON.stringify(vendor).slice(0, 30)}`, () => {
+      const { vendors, skipped } = readList({ [key]: vendor, good: createListedVendor('good') })
+      assert.deepEqual(vendors, [{ id: 'good', name: 'GOOD' }])
+      assert.deepEqual([skipped!.length, skipped![0]!.vendor, skipped![0]!.model_id], [1, key, null])
+      assert.match(skipped![0]!.reason, why)
+    })
+
+  test('reads a model that accepts no temperature', () =>
+    assert.equal(readModel({ temperature: false }).temperature, false))
 })
 
 describe('implausible lists', () => {

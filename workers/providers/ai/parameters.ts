@@ -2,8 +2,8 @@ import { findErrorReport } from './ai-calls.ts'
 import type { Report } from './reports.ts'
 
 /**
- * Adapts requests to models that refuse a parameter. No list of model names is complete, so the refusal itself counts:
- * the parameter that it names is left out, and the request is sent again.
+ * Adapts requests to models that refuse a parameter. No list of model names is complete, so the refusal itself counts. A
+ * retry leaves out the parameter that it names.
  */
 
 type Parameters = Readonly<Record<string, unknown>>
@@ -26,8 +26,8 @@ export interface AdaptableRequest {
 }
 
 /**
- * Sends a request without the parameters that the model has refused before. If the provider refuses another one, sends
- * the request again without it, and remembers that.
+ * Sends a request without the parameters that the model has refused before. If the provider refuses another one, retries
+ * without it, and remembers that.
  */
 export async function sendAdapted<T>(
   { key, parameters, optional }: AdaptableRequest,
