@@ -34,24 +34,28 @@ export const PUBLISHED_TAGGED_ORDER = { 'pt.published_at': 'timestamptz', 'pt.po
 export const POST_ORDER = { 'p.created_at': 'timestamptz', 'p.id': 'bigint' } as const
 export const TAGGED_POST_ORDER = { 'pt.created_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
 
-/** Published posts, newest first. */
+// A published post with a time to come is scheduled: the public does not see it yet.
+const isPublic = (row: 'p' | 'pt'): string => `${row}.status = 'published' and ${row}.published_at <= now()`
+const SCHEDULED_COUNT_QUERY = `select count(*) from blog_post where status = 'published' and published_at > now()`
+
+/** Public posts, newest first. The stored count includes scheduled posts, which are few. */
 export const readPublishedPosts: ReadStatement<PageValues> = {
   name: 'blog_published',
   text: buildListText('posts', {
     ...POST_LIST,
-    where: `p.status = 'published'`,
+    where: isPublic('p'),
     order: PUBLISHED_ORDER,
-    total: `${POST_COUNT_QUERY} where status = 'published'`,
+    total: `(${POST_COUNT_QUERY} where status = 'published') - (${SCHEDULED_COUNT_QUERY})`,
   }),
 }
 
-/** Published posts with a tag, newest first. */
+/** Public posts with a tag, newest first. */
 export const readPublishedPostsByTag: ReadStatement<[tagSlug: string, ...page: PageValues]> = {
   name: 'blog_published_tagged',
   text: buildListText('posts', {
     ...TAGGED_POST_LIST,
     parameters: 1,
-    where: `${TAG_CONDITION} and pt.status = 'published'`,
+    where: `${TAG_CONDITION} and ${isPublic('pt')}`,
     order: PUBLISHED_TAGGED_ORDER,
   }),
 }
@@ -85,10 +89,10 @@ export const readPostsByTag: ReadStatement<[tagSlug: string, status: string | nu
   }),
 }
 
-/** One published post. */
+/** One public post. */
 export const readPublishedPost: ReadStatement<[slug: string]> = {
   name: 'blog_published_post',
-  text: `select ${POST_JSON.sql} from blog_post p where p.slug = $1 and p.status = 'published'`,
+  text: `select ${POST_JSON.sql} from blog_post p where p.slug = $1 and ${isPublic('p')}`,
 }
 
 export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const
