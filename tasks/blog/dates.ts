@@ -1,6 +1,6 @@
 /**
- * Parses dates in common formats: ISO and its variants, email dates, English month names, epoch numbers. Assumes UTC
- * for a time without a zone.
+ * Parses dates in common formats: ISO and its variants, email dates, English month names, epoch numbers, and those that
+ * programs in Go and Ruby print. Assumes UTC for a time without a zone.
  */
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
@@ -61,11 +61,15 @@ const toDay = (year: unknown, month: unknown, day: unknown): Day => ({
   month: Number(month),
   day: Number(day),
 })
+/** Adds the century to a year of two digits, as POSIX does. */
+const expandYear = (year: string): number =>
+  (year.length > 2 ? 0 : Number(year) < 69 ? 2000 : 1900) + Number(year)
 const parseMonthNameDay = (year: unknown, month: unknown, day: unknown): Day =>
-  toDay(year, MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
+  toDay(expandYear(String(year)), MONTHS.indexOf(String(month).slice(0, 3).toLowerCase()) + 1, day)
 
 const DATE_FORMATS: readonly [RegExp, (groups: MatchGroups) => Day][] = [
   [/^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/, ([, year, , month, day]) => toDay(year, month, day)],
+  [/^(\d{4})年(\d{1,2})月(\d{1,2})日$/, ([, year, month, day]) => toDay(year, month, day)],
   [/^(\d{4})(\d{2})(\d{2})$/, ([, year, month, day]) => toDay(year, month, day)],
   [/^(\d{4})[-/](\d{1,2})$/, ([, year, month]) => toDay(year, month, 1)],
   [/^(\d{4})$/, ([, year]) => toDay(year, 1, 1)],
@@ -80,7 +84,7 @@ const DATE_FORMATS: readonly [RegExp, (groups: MatchGroups) => Day][] = [
     ([, month, day, year]) => parseMonthNameDay(year, month, day),
   ],
   [
-    new RegExp(`^${DAY_PATTERN}(?: of)?[ ,-]*${MONTH_PATTERN}[ ,-]*(\\d{4})$`, 'i'),
+    new RegExp(`^${DAY_PATTERN}(?: of)?[ ,-]*${MONTH_PATTERN}[ ,-]*(\\d{4}|\\d{2})$`, 'i'),
     ([, day, month, year]) => parseMonthNameDay(year, month, day),
   ],
   [
@@ -94,11 +98,15 @@ const DATE_FORMATS: readonly [RegExp, (groups: MatchGroups) => Day][] = [
 ]
 
 const TIME_PATTERN =
-  /(?:^|(?<=\d)t|[ ,]+)(?:at )?(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?: ?([ap])\.?m\b\.?)?/i
-const COMPACT_TIME_PATTERN = /(?<=^\d{8})t(\d{2})(\d{2})(\d{2})?(?:[.,](\d{1,9}))?/i
+  /(?:^|(?<=\d)t|[ ,]+|(?<=日))(?:at )?(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:[.,](\d{1,9}))?)?(?: ?([ap])\.?m\b\.?)?/i
+const COMPACT_TIME_PATTERN = /(?<=^\d{8})t?(\d{2})(\d{2})(\d{2})?(?:[.,](\d{1,9}))?/i
 const OFFSET_PATTERN = /^ ?(?:(?:utc|gmt) ?)?([+\u2212-])(\d{1,2})(?::?(\d{2}))?(?![\d:])/i
 const ABBREVIATION_PATTERN = /^ ?([a-z]{1,4})\b(?![/_])/i
 const TIME_ZONE_PATTERN = /^ ?\[?([a-z]+(?:[/_-][a-z]+)+)\]?/i
+
+// After an offset, Java repeats the zone in brackets. Go adds its abbreviation or offset, and a monotonic clock.
+const REPEATED_ZONE_PATTERN =
+  /^ ?(?:\[[^\]]*\]|(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))[a-z]{2,5}\b|[+-]\d{2}(?:\d{2})?\b)?(?: m=[+-][\d.]+)?/i
 
 /** Parses a date; returns ISO 8601 in UTC, or null if it is not a date. */
 export function parseDate(given: string): string | null {
@@ -149,7 +157,7 @@ function parseZone(text: string): { zone: Zone | null; rest: string } {
     const [all, sign, hours, minutes = '0'] = offset
     const size = Number(hours) * 60 + Number(minutes)
     const zone = size > 18 * 60 ? null : { minutes: sign === '+' ? size : -size }
-    return { zone, rest: text.slice(all.length).replace(/^ ?\[[^\]]*\]/, '') }
+    return { zone, rest: text.slice(all.length).replace(REPEATED_ZONE_PATTERN, '') }
   }
   const region = TIME_ZONE_PATTERN.exec(text)
   if (region !== null)
@@ -162,7 +170,8 @@ function parseZone(text: string): { zone: Zone | null; rest: string } {
     return { zone: { minutes: 0 }, rest: text }
   const name = letters[1]!.toLowerCase()
   const minutes = Object.hasOwn(ZONE_OFFSETS, name) ? ZONE_OFFSETS[name] : undefined
-  return { zone: minutes === undefined ? null : { minutes }, rest: text.slice(letters[0].length) }
+  const rest = text.slice(letters[0].length).replace(REPEATED_ZONE_PATTERN, '')
+  return { zone: minutes === undefined ? null : { minutes }, rest }
 }
 
 function isTimeZone(name: string): boolean {
