@@ -35,6 +35,8 @@ export interface RawEntry {
   readonly centralOverrides?: Partial<EntrySizes>
   readonly localOverrides?: Partial<EntrySizes>
   readonly localName?: string
+  /** Bytes of the name in both headers, in an encoding other than UTF-8. */
+  readonly nameBytes?: Buffer
   /**
    * Offset to write to the central directory instead of the true one. The archive then contains no data for this entry.
    */
@@ -75,7 +77,8 @@ export function buildRawZip(entries: readonly RawEntry[], count = entries.length
       head.writeUInt16LE(nameLength, 22)
       return head
     }
-    const localName = Buffer.from(entry.localName ?? name)
+    const centralName = entry.nameBytes ?? Buffer.from(name)
+    const localName = entry.nameBytes ?? Buffer.from(entry.localName ?? name)
     const local = Buffer.concat([
       Buffer.from('PK\x03\x04'),
       fields({ ...truth, ...entry.localOverrides }, localName.length),
@@ -91,9 +94,9 @@ export function buildRawZip(entries: readonly RawEntry[], count = entries.length
     tail.writeUInt32LE(at, 10)
     directory.push(
       Buffer.from('PK\x01\x02\x14\x03', 'latin1'),
-      fields({ ...truth, ...entry.centralOverrides }, Buffer.byteLength(name)),
+      fields({ ...truth, ...entry.centralOverrides }, centralName.length),
       tail,
-      Buffer.from(name),
+      centralName,
     )
   }
   const size = directory.reduce((sum, { length }) => sum + length, 0)

@@ -1,5 +1,6 @@
 import { crc32 } from 'node:zlib'
-import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
+import { type Entry, fromBufferPromise, validateFileName, type ZipFile } from 'yauzl'
+import { decodeNames } from './zip-names.ts'
 
 /** Reads untrusted zip archives. No other file imports `yauzl`. */
 
@@ -54,15 +55,18 @@ export async function openZip(bytes: Buffer, rules: ZipRules): Promise<readonly 
     const isPathError = /path|characters/.test(String(error))
     throw refused(isPathError ? 'a path in the archive leads out of it' : 'the archive is damaged', error)
   }
+  const names = decodeNames(entries)
+  if (names.some((name) => validateFileName(name) !== null))
+    throw refused('a path in the archive leads out of it')
   for (const entry of entries) await assertHarmless(zip, entry, rules)
   assertSizeLimits(entries, bytes.length, rules)
   return entries
-    .filter(({ fileName }) => !fileName.endsWith('/'))
-    .map((entry) => ({
-      path: entry.fileName,
+    .map((entry, i) => ({
+      path: names[i]!,
       size: entry.uncompressedSize,
-      read: (max) => read(zip, entry, max, rules),
+      read: (max: number) => read(zip, entry, max, rules),
     }))
+    .filter(({ path }) => !path.endsWith('/'))
 }
 
 async function assertHarmless(
