@@ -26,7 +26,10 @@ export const readExportedPosts: ReadStatement<[after: number, status: PostStatus
       select title, slug, excerpt, content, status, author_name, iso(p.created_at) as created_at, iso(updated_at) as updated_at,
         iso(published_at) as published_at, seo_title, seo_description, hero_image_url,
         array(select t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id
-          where pt.post_id = p.id and t.deleted_at is null order by t.slug) as tag_slugs) post)::text
+          where pt.post_id = p.id and t.deleted_at is null order by t.slug) as tag_slugs,
+        array(select row_to_json(tag) from (
+          select t.name, t.slug from blog_post_tag pt join blog_tag t on t.id = pt.tag_id
+          where pt.post_id = p.id and t.deleted_at is null order by t.slug) tag) as tags) post)::text
     from next join blog_post p on p.id = next.id where before < ${EXPORT_BATCH_BYTES} order by p.id`,
 }
 

@@ -9,9 +9,12 @@ import type { Queries } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
+import { assignSlugs } from './assign-slugs.ts'
+import { ImportReport } from './import-report.ts'
 import type { ItemResult } from './items.ts'
 import { toPublicName } from './public.ts'
 import { ImportResult, type ON_CONFLICT } from './shapes.ts'
+import { NO_POSTS_REASON } from './site-files.ts'
 import { PostWriter } from './write.ts'
 
 interface ImportPayload {
@@ -19,8 +22,6 @@ interface ImportPayload {
   readonly onConflict: (typeof ON_CONFLICT)[number]
 }
 
-// Maximum number of reported errors; further ones are only counted.
-const MAX_REPORTED_ERRORS = 1000
 const PROGRESS_INTERVAL = 50
 // Maximum total length of the posts of a file, because the import holds them in memory.
 const MAX_TOTAL_CHARACTERS = 128_000_000
@@ -39,8 +40,11 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
     )
     return await ctx.db.transaction(async (tx) => {
       const { name } = await tx.one(readImporterName(ctx.job.ownerId))
-      const writer = new PostWriter(tx, { id: ctx.job.ownerId, name: toPublicName(name) }, onConflict)
-      const result = await writeItems(ctx, items, writer)
+      const report = new ImportReport()
+      if (file.format === 'zip' && !items.some(({ read }) => 'post' in read || !read.isSkipped))
+        report.note(file.file_name, NO_POSTS_REASON)
+      const author = { id: ctx.job.ownerId, name: toPublicName(name) }
+      const result = await writeItems(ctx, items, new PostWriter(tx, author, onConflict, report), report)
       await tx.run(finishUpload(uploadId, result))
       await assertCurrentAttempt(ctx, tx)
       return result
@@ -75,19 +79,27 @@ async function readItems({ reportProgress }: TaskContext, posts: PostReader): Pr
   return items
 }
 
-async function writeItems(ctx: TaskContext, items: Items, writer: PostWriter): Promise<ImportResult> {
-  const errors: ImportResult['errors'] = []
+async function writeItems(
+  ctx: TaskContext,
+  items: Items,
+  writer: PostWriter,
+  report: ImportReport,
+): Promise<ImportResult> {
   const count = items.length
-  let failed = 0
+  const slugs = assignSlugs(
+    items.flatMap(({ read }) =>
+      'post' in read ? [{ slug: read.post.slug, isGiven: read.hasGivenSlug }] : [],
+    ),
+  ).values()
   for (const [i, { file, read }] of items.entries()) {
     ctx.signal.throwIfAborted()
-    if ('post' in read) await writer.add(read)
-    else if (++failed <= MAX_REPORTED_ERRORS) errors.push({ slug: read.slug, file, message: read.message })
+    if ('post' in read) await writer.add({ file, ...read, post: { ...read.post, slug: slugs.next().value! } })
+    else report.addNoPost(file, read)
     if ((i + 1) % PROGRESS_INTERVAL === 0) ctx.reportProgress(`Post ${i + 1} of ${count}`, i + 1, count)
   }
   await writer.flush()
   ctx.reportProgress(`Post ${count} of ${count}`, count, count)
-  return { ...writer.counts, failed, errors }
+  return report.build()
 }
 
 /**

@@ -7,6 +7,7 @@ import { isMapping, splitFrontMatter, UnreadablePostError } from './front-matter
 import { interpretPost, type ParsedPost } from './interpret.ts'
 import { LIMITS } from './limits.ts'
 import { parsePostPath } from './post-path.ts'
+import { explainNoPost, isRepositoryFile, REPOSITORY_FILE_REASON } from './site-files.ts'
 import { slugify, truncateSlug } from './slugs.ts'
 import { FrontMatterKeys } from './values.ts'
 
@@ -14,12 +15,20 @@ import { FrontMatterKeys } from './values.ts'
 export interface Item {
   /** Name of the file that contains the post. */
   readonly file: string
-  /** Reads the post. @throws UnreadablePostError if it is invalid. */
-  read(): Promise<ParsedPost> | ParsedPost
+  /** Reads the post, or returns why the file is none. @throws UnreadablePostError if the post is invalid. */
+  read(): Promise<ParsedPost | NoPost> | ParsedPost | NoPost
 }
 
-/** Result of reading an item: a post, or an error message and the post's slug. The slug is null if unknown. */
-export type ItemResult = ParsedPost | { readonly slug: string | null; readonly message: string }
+/** A file that makes no post. */
+export interface NoPost {
+  /** Null if unknown. */
+  readonly slug: string | null
+  readonly message: string
+  /** True if the file is not a post, false if the post is invalid. */
+  readonly isSkipped: boolean
+}
+
+export type ItemResult = ParsedPost | NoPost
 
 /** Reads one item. @throws fail('import.refused') if the whole file must be rejected. */
 export async function readItem(item: Item): Promise<ItemResult> {
@@ -30,6 +39,7 @@ export async function readItem(item: Item): Promise<ItemResult> {
     return {
       slug: error.slug && truncateSlug(error.slug, LIMITS.slug),
       message: error.message.slice(0, MAX_MESSAGE_CHARACTERS),
+      isSkipped: false,
     }
   }
 }
@@ -52,26 +62,39 @@ export async function listItems(
   format: UploadFormat,
   bytes: Buffer,
 ): Promise<readonly Item[]> {
-  if (format === 'zip')
-    return (await openZip(bytes, ZIP_RULES)).filter(({ path }) => isPostPath(path)).map(toZipItem)
+  if (format === 'zip') return (await openZip(bytes, ZIP_RULES)).map(toZipItem)
   const text = decodeUtf8(bytes)
   if (text === null) throw fail('import.encoding')
   if (format === 'markdown')
-    return [{ file: fileName, read: () => withFileSlug(fileName, async () => parseMarkdown(fileName, text)) }]
+    return [
+      {
+        file: fileName,
+        read: () => withFileSlug(fileName, async () => parseMarkdown(fileName, readFrontMatter(text))),
+      },
+    ]
   const list = parsePostList(text)
   if (list.length > MAX_ITEMS)
     throw fail('import.refused', { reason: `it contains more than ${MAX_ITEMS} posts` })
   return list.map((value, i) => ({ file: fileName, read: () => parseExportedPost(value, i + 1) }))
 }
 
-/** True for Markdown files that are neither hidden nor added by macOS. */
-const isPostPath = (path: string): boolean =>
-  /(^|\/)[^/.][^/]*\.(md|markdown)$/i.test(path) && !path.startsWith('__MACOSX/')
+const skip = (message: string): NoPost => ({ slug: null, message, isSkipped: true })
 
-const toZipItem = (entry: ZipEntry): Item => ({
-  file: entry.path,
-  read: () => withFileSlug(entry.path, async () => parseMarkdown(entry.path, await readEntryText(entry))),
-})
+function toZipItem(entry: ZipEntry): Item {
+  const { path } = entry
+  const reason = explainNoPost(path)
+  if (reason !== null) return { file: path, read: () => skip(reason) }
+  const read = async (): Promise<ParsedPost | NoPost> => {
+    const file = readFrontMatter(await readEntryText(entry))
+    const isSkipped = isRepositoryFile(path) && !isOwnExport(file.keys)
+    return isSkipped ? skip(REPOSITORY_FILE_REASON) : parseMarkdown(path, file)
+  }
+  return { file: path, read: () => withFileSlug(path, read) }
+}
+
+/** True for the front matter that this blog exports. */
+const isOwnExport = (keys: FrontMatterKeys): boolean =>
+  ['slug', 'status', 'createdat', 'tagslugs'].every((name) => keys.get(name) !== undefined)
 
 async function readEntryText(entry: ZipEntry): Promise<string> {
   const bytes = await entry.read(MAX_POST_BYTES)
@@ -84,7 +107,7 @@ async function readEntryText(entry: ZipEntry): Promise<string> {
 }
 
 /** Runs `read`. If it throws an error without a slug, adds the slug of the file. */
-async function withFileSlug(path: string, read: () => Promise<ParsedPost>): Promise<ParsedPost> {
+async function withFileSlug<T>(path: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (error) {
@@ -103,14 +126,23 @@ function decodeUtf8(bytes: Buffer): string | null {
   }
 }
 
-function parseMarkdown(path: string, text: string): ParsedPost {
-  const { frontMatter: matter, body } = splitFrontMatter(text)
-  return interpretPost(new FrontMatterKeys(matter), body, {
+interface MarkdownFile {
+  readonly keys: FrontMatterKeys
+  readonly body: string
+  readonly isDoubtful: boolean
+}
+
+function readFrontMatter(text: string): MarkdownFile {
+  const { frontMatter, ...file } = splitFrontMatter(text)
+  return { ...file, keys: new FrontMatterKeys(frontMatter) }
+}
+
+const parseMarkdown = (path: string, { keys, body, isDoubtful }: MarkdownFile): ParsedPost =>
+  interpretPost(keys, body, {
     ...parsePostPath(path),
     strict: false,
-    defaultStatus: 'published',
+    defaultStatus: isDoubtful ? 'draft' : 'published',
   })
-}
 
 function parsePostList(text: string): readonly unknown[] {
   if (isJsonNestedTooDeeply(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })

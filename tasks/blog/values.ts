@@ -38,8 +38,8 @@ export class FrontMatterKeys {
     const value = String(this.get(name) ?? '')
       .trim()
       .toLowerCase()
-    if (['true', 'yes', 'on', '1'].includes(value)) return true
-    return ['false', 'no', 'off', '0'].includes(value) ? false : undefined
+    if (['true', 'yes', 'on', '1', 'y', 't'].includes(value)) return true
+    return ['false', 'no', 'off', '0', 'n', 'f'].includes(value) ? false : undefined
   }
 }
 
@@ -57,4 +57,13 @@ export function collectTexts(value: unknown, ...inner: readonly string[]): strin
   if (Array.isArray(value)) return value.flatMap((item) => collectTexts(item, ...inner))
   const text = isMapping(value) ? new FrontMatterKeys(value).getFirstText(...inner) : toText(value)
   return text === undefined || text === '' ? [] : [text]
+}
+
+/**
+ * Rejects NUL and lone surrogates, which JSON and YAML can express but PostgreSQL can't store.
+ * @throws UnreadablePostError
+ */
+export function assertStorable(name: string, text: string): void {
+  if (text.includes('\0')) throw new UnreadablePostError(`${name}: must not contain a NUL character`)
+  if (!text.isWellFormed()) throw new UnreadablePostError(`${name}: must not contain a lone surrogate`)
 }

@@ -8,6 +8,7 @@ import {
 } from '../../sql/blog/transfer.ts'
 import type { Queries } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
+import type { ImportReport } from './import-report.ts'
 import type { ParsedPost } from './interpret.ts'
 import type { OnConflict } from './shapes.ts'
 
@@ -16,11 +17,13 @@ export interface Author {
   readonly name: string | null
 }
 
-export interface ImportCounts {
-  created: number
-  updated: number
-  skipped: number
+/** A post to write, and the file that contains it. */
+export interface FilePost extends ParsedPost {
+  readonly file: string
 }
+
+const EXISTING_REASON = 'A post with this slug already exists'
+const REPEATED_REASON = 'Another post of this import has the same slug'
 
 // Maximum number of posts per batch, and of characters in their contents.
 const MAX_POSTS_PER_BATCH = 200
@@ -28,28 +31,28 @@ const MAX_CHARACTERS_PER_BATCH = 2_000_000
 
 /** Writes the posts of one import in batches, in one transaction. */
 export class PostWriter {
-  readonly counts: ImportCounts = { created: 0, updated: 0, skipped: 0 }
   private readonly tx: Queries
   private readonly author: Author
   private readonly onConflict: OnConflict
+  private readonly report: ImportReport
   private readonly seenSlugs = new Set<string>()
   private readonly tagIds = new Map<string, number>()
-  private batch: ParsedPost[] = []
+  private batch: FilePost[] = []
   private characters = 0
 
-  constructor(tx: Queries, author: Author, onConflict: OnConflict) {
+  constructor(tx: Queries, author: Author, onConflict: OnConflict, report: ImportReport) {
     this.tx = tx
     this.author = author
     this.onConflict = onConflict
+    this.report = report
   }
 
-  async add(read: ParsedPost): Promise<void> {
+  async add(read: FilePost): Promise<void> {
     const { slug, content } = read.post
-    // Treat a slug that occurs twice in an import like the slug of an existing post.
+    // A post never replaces another one of the same import.
     if (this.seenSlugs.has(slug)) {
       if (this.onConflict === 'fail') throw fail('import.conflict', { slug })
-      if (this.onConflict === 'skip') return void this.counts.skipped++
-      await this.flush()
+      return this.report.addConflict(read.file, slug, REPEATED_REASON)
     }
     this.seenSlugs.add(slug)
     this.batch.push(read)
@@ -78,7 +81,7 @@ export class PostWriter {
     // Slugs of posts that editors have created since `lockExistingPosts` ran.
     const late = newPosts.filter(({ post }) => !createdSlugs.has(post.slug)).map(({ post }) => post.slug)
     if (late.length > 0) await this.lockExistingPosts(late)
-    this.counts.created += created.length
+    this.report.addWritten('created', created.length)
     const existing = [...posts.values()].filter(({ post }) => !createdSlugs.has(post.slug))
     await this.setTags(posts, [...created, ...(await this.overwrite(existing))])
   }
@@ -91,13 +94,13 @@ export class PostWriter {
     return taken
   }
 
-  private async overwrite(existing: readonly ParsedPost[]): Promise<readonly SluggedRow[]> {
+  private async overwrite(existing: readonly FilePost[]): Promise<readonly SluggedRow[]> {
     if (existing.length === 0 || this.onConflict !== 'overwrite') {
-      this.counts.skipped += existing.length
+      for (const { file, post } of existing) this.report.addConflict(file, post.slug, EXISTING_REASON)
       return []
     }
     const written = await this.tx.any(overwritePosts(existing.map(({ post }) => post)))
-    this.counts.updated += written.length
+    this.report.addWritten('updated', written.length)
     return written
   }
 

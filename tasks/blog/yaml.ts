@@ -24,7 +24,13 @@ export function parseYaml(text: string): unknown {
 }
 
 const parseDocumentLeniently = (text: string) =>
-  parseDocument(text, { uniqueKeys: false, prettyErrors: true, logLevel: 'silent', strict: false })
+  parseDocument(text, {
+    merge: true,
+    uniqueKeys: false,
+    prettyErrors: true,
+    logLevel: 'silent',
+    strict: false,
+  })
 
 /** Indents unindented continuation lines, which other parsers accept and YAML does not. */
 const indentContinuations = (text: string): string => text.replace(/(?<![^\n])(?![\s#-]|[\w"' -]+:)/g, '  ')

@@ -58,6 +58,9 @@ seo_description: null
 hero_image_url: null
 tag_slugs:
   - tag-one
+tags:
+  - name: Tag One
+    slug: tag-one
 ---
 
 # Text\r
@@ -83,6 +86,7 @@ test('writes one JSON array of posts', async () => {
     'seo_description',
     'hero_image_url',
     'tag_slugs',
+    'tags',
   ])
   assert.deepEqual(
     answer.json.map(({ slug, tag_slugs }: { slug: string; tag_slugs: string[] }) => [slug, tag_slugs]),

@@ -39,6 +39,7 @@ test('stores the file unchanged for its job, regardless of the case of its exten
     ['a.md', 'markdown'],
     ['A.MD', 'markdown'],
     ['a.markdown', 'markdown'],
+    ['a.mdx', 'markdown'],
     ['a.b.zip', 'zip'],
     ['a.Json', 'json'],
   ] as const) {
@@ -76,9 +77,13 @@ test('passes on_conflict on and rejects other values with 422 before it reads th
 
 test('rejects another or a missing extension with 400', async () => {
   await assertNothingStored(async () => {
-    for (const name of ['a.txt', 'a', 'md', 'a.md.exe', 'a.tar.gz', '', '.', 'a.mdx', 'a.md '])
+    for (const name of ['a.txt', 'a', 'md', 'a.md.exe', 'a.tar.gz', '', '.', 'a.mdxx', 'a.md '])
       if (name !== 'a.md ')
-        assertRefused(await send(name, 'x'), 400, 'The file name must end with .md, .markdown, .zip or .json')
+        assertRefused(
+          await send(name, 'x'),
+          400,
+          'The file name must end with .md, .markdown, .mdx, .zip or .json',
+        )
   })
 })
 

@@ -53,6 +53,7 @@ test('reports errors of single posts with status 200', async () => {
   const { errors, ...counts } = answer.json
   assert.deepEqual(counts, { created: 1, updated: 0, skipped: 1, failed: 1 })
   assert.deepEqual([errors[0].slug, errors[0].file], ['bad', 'bad.md'])
+  assert.deepEqual([errors[1].slug, errors[1].file], ['hello', 'hello.md'])
   assert.match(errors[0].message, /^The front matter is not valid YAML/)
 })
 

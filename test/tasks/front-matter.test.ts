@@ -158,11 +158,12 @@ describe('families', () => {
         tag_slugs: ['eleventy', 'posts'],
       },
     ))
-  test('Eleventy: JSON between fences, no address', () =>
+  test('Eleventy: JSON between fences, not written', () =>
     assertPost('hello.md', '---json\n{"title": "Hello", "permalink": false, "date": "2020-01-02"}\n---\nx', {
       title: 'Hello',
       slug: 'hello',
-      published_at: DAY,
+      status: 'draft',
+      created_at: DAY,
     }))
   test('Zola', () =>
     assertPost(
@@ -284,7 +285,7 @@ describe('families', () => {
     ))
   test('none at all: a heading, or the name of the file', async () => {
     await assertPost('2020-01-02-hello-world.md', '# The *title* #\n\nText', {
-      title: 'The *title*',
+      title: 'The title',
       slug: 'hello-world',
       published_at: DAY,
       content: '# The *title* #\n\nText',

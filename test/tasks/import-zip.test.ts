@@ -49,22 +49,57 @@ test('posts are found anywhere, and folders, pictures, hidden files and macOS fi
     ['日本.md', 'x'],
   ] as const
   const { result } = await send('posts.zip', createZip(files))
-  assert.deepEqual(result, { created: 4, updated: 0, skipped: 0, failed: 0, errors: [] })
+  const { errors, ...counts } = result!
+  assert.deepEqual(counts, { created: 4, updated: 0, skipped: 5, failed: 0 })
+  assert.deepEqual(
+    errors.map(({ slug, file, message }) => [slug, file, message]),
+    [
+      [null, 'blog/a.png', 'Not a post: only .md, .markdown and .mdx files are read'],
+      [null, 'README.txt', 'Not a post: only .md, .markdown and .mdx files are read'],
+      [null, '__MACOSX/blog/._2020-01-02-one.md', 'Not a post: it is hidden'],
+      [null, 'blog/.hidden.md', 'Not a post: it is hidden'],
+      [null, 'blog/.md', 'Not a post: it is hidden'],
+    ],
+  )
   assert.deepEqual(
     (await exported()).map(({ slug, status }) => `${slug} ${status}`),
     ['one published', 'two published', 'three draft', 'ri-ben published'],
   )
 })
 
-test('an archive without posts or entries imports nothing', async () => {
-  for (const zip of [buildRawZip([]), createZip([['a.txt', 'x']])])
-    assert.deepEqual((await send('posts.zip', zip)).result, {
-      created: 0,
-      updated: 0,
-      skipped: 0,
-      failed: 0,
-      errors: [],
+test('names without a declared encoding are decoded', async () => {
+  for (const [hex, slug] of [
+    ['e697a5e69cac', 'ri-ben'],
+    ['93fa967b8cea82cc8b4c8e96', 'ri-ben-yu-noji-shi'],
+    ['c4e3bac3bbfac6f7d1a7cfb0c8ebc3c5', 'ni-hao-ji-qi-xue-xi-ru-men'],
+    ['636166 82', 'cafe'],
+  ] as const) {
+    await clear()
+    const nameBytes = Buffer.concat([Buffer.from(hex.replaceAll(' ', ''), 'hex'), Buffer.from('.md')])
+    await send('posts.zip', buildRawZip([{ ...post('x.md', ''), flags: 0, nameBytes }]))
+    assert.equal((await exported())[0].slug, slug)
+  }
+  const nameBytes = Buffer.concat([Buffer.from('../'), Buffer.from('93fa967b', 'hex'), Buffer.from('.md')])
+  await assertRefused(
+    buildRawZip([{ ...post('x.md'), flags: 0, nameBytes }]),
+    'a path in the archive leads out of it',
+  )
+})
+
+test('an archive without posts or entries imports nothing, and the answer says so', async () => {
+  for (const [zip, skipped] of [
+    [buildRawZip([]), 0],
+    [createZip([['a.txt', 'x']]), 1],
+  ] as const) {
+    const { errors, ...counts } = (await send('posts.zip', zip)).result!
+    assert.deepEqual(counts, { created: 0, updated: 0, skipped, failed: 0 })
+    assert.deepEqual(errors[0], {
+      slug: null,
+      file: 'posts.zip',
+      message: 'No post was found in the archive',
     })
+    assert.equal(errors.length, skipped + 1)
+  }
 })
 
 test('unreadable posts are reported, and do not stop the others', async () => {

@@ -37,7 +37,12 @@ describe('an existing slug', () => {
 
   test('skip keeps the post', async () => {
     await importFirst()
-    assert.deepEqual((await send('x.json', posts)).result, { ...NONE, created: 2, skipped: 1 })
+    assert.deepEqual((await send('x.json', posts)).result, {
+      ...NONE,
+      created: 2,
+      skipped: 1,
+      errors: [{ slug: 'b', file: 'x.json', message: 'A post with this slug already exists' }],
+    })
     assert.deepEqual(await readContents(), { a: 'a', b: 'old', c: 'c' })
   })
   test('overwrite replaces the post, but keeps times and author that the import lacks', async () => {
@@ -61,6 +66,7 @@ describe('an existing slug', () => {
       seo_description: null,
       hero_image_url: null,
       tag_slugs: ['y'],
+      tags: [{ name: 'y', slug: 'y' }],
     })
     assert.ok(updated_at > '2024')
     await assertCounted(query)
@@ -93,29 +99,37 @@ describe('an existing slug', () => {
     assert.deepEqual(await readContents(), { b: 'old' })
     await assertCounted(query)
   })
-  test('two posts of one import conflict as well', async () => {
+  test('two posts of one import conflict as well, and the first one stays', async () => {
     const twice = json(
       createItem('a', { content: 'one' }),
       createItem('z'),
       createItem('a', { content: 'two' }),
     )
-    for (const [onConflict, expected, content] of [
-      ['skip', { ...NONE, created: 2, skipped: 1 }, 'one'],
-      ['overwrite', { ...NONE, created: 2, updated: 1 }, 'two'],
-    ] as const) {
+    const errors = [{ slug: 'a', file: 'x.json', message: 'Another post of this import has the same slug' }]
+    for (const onConflict of ['skip', 'overwrite'] as const) {
       await clear()
-      assert.deepEqual((await send('x.json', twice, { onConflict })).result, expected)
-      assert.equal((await readContents()).a, content)
+      const { result } = await send('x.json', twice, { onConflict })
+      assert.deepEqual(result, { ...NONE, created: 2, skipped: 1, errors })
+      assert.equal((await readContents()).a, 'one')
     }
     await clear()
     assert.equal((await send('x.json', twice, { onConflict: 'fail' })).error.code, 'import.conflict')
     assert.deepEqual(await readContents(), {})
   })
-  test('posts without a slug get one from the title, and conflict by it', async () => {
+  test('posts without a slug get one from the title, with a number if another post has it', async () => {
     await clear()
-    const { result } = await send('x.json', json({ title: 'Ünï' }, { title: 'Uni' }))
-    assert.deepEqual(result, { ...NONE, created: 1, skipped: 1 })
-    assert.deepEqual(await readContents(), { uni: '' })
+    const items = [{ title: 'Ünï' }, { title: 'Uni' }, createItem('uni-2'), { title: 'uni!' }]
+    assert.deepEqual((await send('x.json', json(...items))).result, { ...NONE, created: 4 })
+    assert.deepEqual(await readContents(), { uni: '', 'uni-3': '', 'uni-2': 'uni-2', 'uni-4': '' })
+    const again = (await send('x.json', json(...items))).result!
+    assert.deepEqual([again.created, again.skipped, again.errors.length], [0, 4, 4])
+    const late = json(...items.slice(0, 2), createItem('uni'))
+    await clear()
+    assert.deepEqual((await send('x.json', late, { onConflict: 'overwrite' })).result, {
+      ...NONE,
+      created: 3,
+    })
+    assert.equal((await readContents()).uni, 'uni', 'a given slug goes before a derived one')
   })
 })
 

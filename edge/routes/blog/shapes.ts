@@ -42,7 +42,10 @@ export const PostList = z
   .meta({ id: 'BlogPostListResponse' })
 
 export const Exported = Post.omit({ id: true, author_id: true, tags: true })
-  .extend({ tag_slugs: z.array(z.string()) })
+  .extend({
+    tag_slugs: z.array(z.string()),
+    tags: z.array(z.strictObject({ name: z.string(), slug: z.string() })),
+  })
   .meta({ id: 'ExportedPost' })
 
 /** Returns the schema of a text of at most `max` characters. */

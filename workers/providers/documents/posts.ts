@@ -94,8 +94,8 @@ class PostFile {
   createUnreadableItem(path: string, at: number, error: ChildLost): ItemResult {
     const reason = error.reason(this.limits)
     return this.#file.format === 'json'
-      ? { slug: null, message: `Item ${at + 1}: it ${reason}` }
-      : { slug: slugify(parsePostPath(path).stem) || null, message: `The file ${reason}` }
+      ? { slug: null, message: `Item ${at + 1}: it ${reason}`, isSkipped: false }
+      : { slug: slugify(parsePostPath(path).stem) || null, message: `The file ${reason}`, isSkipped: false }
   }
 
   async #openOnce(): Promise<OpenedFile> {
