@@ -4,10 +4,11 @@ import { fail } from '../../sql/errors.ts'
 import { openZip, type ZipEntry, type ZipRules } from '../formats/zip.ts'
 import { isJsonNestedTooDeeply } from './bounds.ts'
 import { isMapping, splitFrontMatter, UnreadablePostError } from './front-matter.ts'
+import { type ForeignPost, listGhostPosts } from './ghost.ts'
 import { interpretPost, type ParsedPost } from './interpret.ts'
 import { LIMITS } from './limits.ts'
 import { parsePostPath } from './post-path.ts'
-import { explainNoPost, isRepositoryFile, REPOSITORY_FILE_REASON } from './site-files.ts'
+import { explainNoPost, isRepositoryFile, PAGE_REASON, REPOSITORY_FILE_REASON } from './site-files.ts'
 import { slugify, truncateSlug } from './slugs.ts'
 import { FrontMatterKeys } from './values.ts'
 
@@ -72,10 +73,10 @@ export async function listItems(
         read: () => withFileSlug(fileName, async () => parseMarkdown(fileName, readFrontMatter(text))),
       },
     ]
-  const list = parsePostList(text)
-  if (list.length > MAX_ITEMS)
+  const reads = listJsonPosts(parseJson(text))
+  if (reads.length > MAX_ITEMS)
     throw fail('import.refused', { reason: `it contains more than ${MAX_ITEMS} posts` })
-  return list.map((value, i) => ({ file: fileName, read: () => parseExportedPost(value, i + 1) }))
+  return reads.map((read, i) => ({ file: fileName, read: () => readNumbered(i + 1, read) }))
 }
 
 const skip = (message: string): NoPost => ({ slug: null, message, isSkipped: true })
@@ -144,29 +145,49 @@ const parseMarkdown = (path: string, { keys, body, isDoubtful }: MarkdownFile): 
     defaultStatus: isDoubtful ? 'draft' : 'published',
   })
 
-function parsePostList(text: string): readonly unknown[] {
+function parseJson(text: string): unknown {
   if (isJsonNestedTooDeeply(text)) throw fail('import.refused', { reason: 'it is nested too deeply' })
-  let value: unknown
   try {
-    value = JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)
+    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)
   } catch (error) {
     throw fail('import.refused', { reason: 'it is not valid JSON' }, { cause: error })
   }
-  if (!Array.isArray(value)) throw fail('import.refused', { reason: 'it is not a JSON array' })
-  return value
+}
+
+/** Lists the posts of this blog's own export, or of Ghost's. @throws fail('import.refused') for other JSON. */
+function listJsonPosts(value: unknown): readonly (() => ParsedPost | NoPost)[] {
+  if (Array.isArray(value)) return value.map((one) => () => parseExportedPost(one))
+  const posts = listGhostPosts(value)
+  if (posts === null) throw fail('import.refused', { reason: 'it is not a JSON array' })
+  return posts.map((post) => () => parseForeignPost(post))
 }
 
 const EMPTY_PATH = { stem: '', date: undefined, inDrafts: false }
 
-function parseExportedPost(value: unknown, number: number): ParsedPost {
+/** Reads a post. If it is invalid, its number is part of the message. */
+function readNumbered(number: number, read: () => ParsedPost | NoPost): ParsedPost | NoPost {
   try {
-    if (!isMapping(value)) throw new UnreadablePostError('it is not an object')
-    const keys = new FrontMatterKeys(value)
-    const content = keys.get('content') ?? ''
-    if (typeof content !== 'string') throw new UnreadablePostError('content: must be a string')
-    return interpretPost(keys, content, { ...EMPTY_PATH, strict: true, defaultStatus: 'draft' })
+    const result = read()
+    return 'post' in result ? result : { ...result, message: `Item ${number}: ${result.message}` }
   } catch (error) {
     if (error instanceof UnreadablePostError) error.message = `Item ${number}: ${error.message}`
     throw error
   }
+}
+
+function parseExportedPost(value: unknown): ParsedPost {
+  if (!isMapping(value)) throw new UnreadablePostError('it is not an object')
+  const keys = new FrontMatterKeys(value)
+  const content = keys.get('content') ?? ''
+  if (typeof content !== 'string') throw new UnreadablePostError('content: must be a string')
+  return interpretPost(keys, content, { ...EMPTY_PATH, strict: true, defaultStatus: 'draft' })
+}
+
+function parseForeignPost({ keys, content, isPost }: ForeignPost): ParsedPost | NoPost {
+  if (!isPost) return skip(PAGE_REASON)
+  return interpretPost(new FrontMatterKeys(keys), content, {
+    ...EMPTY_PATH,
+    strict: false,
+    defaultStatus: 'draft',
+  })
 }

@@ -33,3 +33,4 @@ export function isRepositoryFile(path: string): boolean {
 
 export const REPOSITORY_FILE_REASON = 'Not a post: it describes a repository'
 export const NO_POSTS_REASON = 'No post was found in the archive'
+export const PAGE_REASON = 'Not a post: it is a page or an attachment'

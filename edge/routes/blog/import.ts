@@ -39,7 +39,7 @@ export const importRoute = route({
   method: 'post',
   path: '/import',
   summary: 'Import posts',
-  description: `Takes a Markdown file, a zip archive of such files, or a JSON array. Front matter may be YAML, TOML or \
+  description: `Takes a Markdown file, a zip archive of such files, a JSON array, or an export of Ghost. Front matter may be YAML, TOML or \
 JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, Pelican and Ghost. \`on_conflict\` decides about posts \
 whose slug exists; with \`fail\`, the first one aborts the whole import. A slug that follows from a path or a title gets a \
 number if another post of the import has it. Each file that makes no post is counted as skipped or failed, and listed in \
