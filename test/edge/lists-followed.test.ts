@@ -16,6 +16,7 @@ await seedDatabase(url, 0.1)
 
 /** Lists without a cursor, each with the reason why it is bounded. */
 const BOUNDED_LISTS: Readonly<Record<string, string>> = {
+  '/api/v1/documents/:id': 'one document, or its pages as Markdown, in batches',
   '/api/v1/documents/tags': 'the most used first: 1,000 of them',
   '/llm/vendors': 'a catalog has some hundred',
   '/llm/modalities': 'there are four',
