@@ -364,7 +364,7 @@ create table blog_upload (
   result jsonb,
   created_at timestamp with time zone not null default now(),
   constraint blog_upload_pkey PRIMARY KEY (id),
-  constraint blog_upload_format_check CHECK ((format = ANY (ARRAY['markdown'::text, 'zip'::text, 'json'::text])))
+  constraint blog_upload_format_check CHECK ((format = ANY (ARRAY['markdown'::text, 'zip'::text, 'json'::text, 'xml'::text])))
 );
 
 create table blog_upload_chunk (

@@ -7,7 +7,7 @@ export const blogErrors = {
   'tag.slug_taken': { detail: 'A tag with this slug already exists' },
   'import.file_required': { detail: 'The form must include a file in the field "file"' },
   'import.file_type': {
-    detail: 'The file name must end with .md, .markdown, .mdx, .zip or .json',
+    detail: 'The file name must end with .md, .markdown, .mdx, .zip, .json or .xml',
   },
   'import.encoding': { detail: 'The file is not valid UTF-8' },
   'import.refused': { detail: 'The file cannot be imported: {reason}' },

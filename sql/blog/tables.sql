@@ -112,7 +112,7 @@ create table blog_upload (
   result jsonb,
   created_at timestamptz not null default now(),
   constraint blog_upload_pkey primary key (id),
-  constraint blog_upload_format_check check (format in ('markdown', 'zip', 'json'))
+  constraint blog_upload_format_check check (format in ('markdown', 'zip', 'json', 'xml'))
 );
 create index blog_upload_created_at_idx on blog_upload (created_at);
 

@@ -39,7 +39,7 @@ export function parseExportedPost(line: string): ExportedPost {
   return { id: Number(line.slice(0, space)), json: line.slice(space + 1) }
 }
 
-const UPLOAD_FORMATS = ['markdown', 'zip', 'json'] as const
+const UPLOAD_FORMATS = ['markdown', 'zip', 'json', 'xml'] as const
 export type UploadFormat = (typeof UPLOAD_FORMATS)[number]
 
 const IdRow = z.object({ id: z.number() })

@@ -11,6 +11,7 @@ import { parsePostPath } from './post-path.ts'
 import { explainNoPost, isRepositoryFile, PAGE_REASON, REPOSITORY_FILE_REASON } from './site-files.ts'
 import { slugify, truncateSlug } from './slugs.ts'
 import { FrontMatterKeys } from './values.ts'
+import { listWordPressPosts } from './wordpress.ts'
 
 /** One post of an imported file. */
 export interface Item {
@@ -73,7 +74,7 @@ export async function listItems(
         read: () => withFileSlug(fileName, async () => parseMarkdown(fileName, readFrontMatter(text))),
       },
     ]
-  const reads = listJsonPosts(parseJson(text))
+  const reads = format === 'xml' ? listXmlPosts(text) : listJsonPosts(parseJson(text))
   if (reads.length > MAX_ITEMS)
     throw fail('import.refused', { reason: `it contains more than ${MAX_ITEMS} posts` })
   return reads.map((read, i) => ({ file: fileName, read: () => readNumbered(i + 1, read) }))
@@ -163,6 +164,13 @@ function listJsonPosts(value: unknown): readonly (() => ParsedPost | NoPost)[] {
 }
 
 const EMPTY_PATH = { stem: '', date: undefined, inDrafts: false }
+
+/** Lists the posts of an export of WordPress. @throws fail('import.refused') for other XML. */
+function listXmlPosts(text: string): readonly (() => ParsedPost | NoPost)[] {
+  const posts = listWordPressPosts(text)
+  if (posts === null) throw fail('import.refused', { reason: 'it is not an export of WordPress' })
+  return posts.map((post) => () => parseForeignPost(post))
+}
 
 /** Reads a post. If it is invalid, its number is part of the message. */
 function readNumbered(number: number, read: () => ParsedPost | NoPost): ParsedPost | NoPost {

@@ -40,6 +40,7 @@ test('stores the file unchanged for its job, regardless of the case of its exten
     ['A.MD', 'markdown'],
     ['a.markdown', 'markdown'],
     ['a.mdx', 'markdown'],
+    ['a.xml', 'xml'],
     ['a.b.zip', 'zip'],
     ['a.Json', 'json'],
   ] as const) {
@@ -82,7 +83,7 @@ test('rejects another or a missing extension with 400', async () => {
         assertRefused(
           await send(name, 'x'),
           400,
-          'The file name must end with .md, .markdown, .mdx, .zip or .json',
+          'The file name must end with .md, .markdown, .mdx, .zip, .json or .xml',
         )
   })
 })

@@ -33,18 +33,19 @@ const FORMATS: Readonly<Record<string, UploadFormat>> = {
   mdx: 'markdown',
   zip: 'zip',
   json: 'json',
+  xml: 'xml',
 }
 
 export const importRoute = route({
   method: 'post',
   path: '/import',
   summary: 'Import posts',
-  description: `Takes a Markdown file, a zip archive of such files, a JSON array, or an export of Ghost. Front matter may be YAML, TOML or \
-JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, Pelican and Ghost. \`on_conflict\` decides about posts \
-whose slug exists; with \`fail\`, the first one aborts the whole import. A slug that follows from a path or a title gets a \
-number if another post of the import has it. Each file that makes no post is counted as skipped or failed, and listed in \
-\`errors\` (the first 10,000). A post that its author hid, or dated in the future, is not public. The import is one \
-transaction.`,
+  description: `Takes a Markdown file, a zip archive of such files, a JSON array, or an export of Ghost (JSON) or WordPress (XML). \
+Front matter may be YAML, TOML or JSON, with the keys of Jekyll, Hugo, Astro, Eleventy, Zola, Hexo, Pelican and \
+Ghost. \`on_conflict\` decides about posts whose slug exists; with \`fail\`, the first one aborts the whole import. \
+A slug that follows from a path or a title gets a number if another post of the import has it. Each file that makes \
+no post is counted as skipped or failed, and listed in \`errors\` (the first 10,000). A post that its author hid, or \
+dated in the future, is not public. The import is one transaction.`,
   auth: 'editor',
   query: z.object({ on_conflict: z.enum(ON_CONFLICT).default('skip') }),
   body: ImportForm,

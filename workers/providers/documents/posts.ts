@@ -93,7 +93,7 @@ class PostFile {
   /** Returns the result for a post that caused the loss of children. */
   createUnreadableItem(path: string, at: number, error: ChildLost): ItemResult {
     const reason = error.reason(this.limits)
-    return this.#file.format === 'json'
+    return ['json', 'xml'].includes(this.#file.format)
       ? { slug: null, message: `Item ${at + 1}: it ${reason}`, isSkipped: false }
       : { slug: slugify(parsePostPath(path).stem) || null, message: `The file ${reason}`, isSkipped: false }
   }
