@@ -107,6 +107,18 @@ describe('a refused parameter is left out and remembered', () => {
       },
     ],
     [
+      'a part of a field',
+      'google/q-2',
+      'stream_options',
+      422,
+      {
+        detail: [
+          { type: 'extra_forbidden', loc: ['body', 'stream_options', 'include_usage'], msg: 'Extra inputs' },
+        ],
+      },
+    ],
+    ['a name of its own', 'google/q-3', 'max_tokens', 400, say('Unknown name "maxOutputTokens"')],
+    [
       'message of Cohere',
       'cohere/q-1',
       'temperature',
@@ -190,6 +202,14 @@ describe('a refused parameter is left out and remembered', () => {
         [false],
       )
     })
+
+  test('nothing is remembered unless the retry succeeds', async () => {
+    const agent_slug = await addAgent('openai/quoting')
+    const refusal = { status: 400, body: say('Invalid text: Is the temperature high?') }
+    await withScript(refusal, async () => assert.equal((await ask({ agent_slug })).status, 502))
+    const [request] = await countAsked(() => ask({ agent_slug }))
+    assert.equal(request!.body.temperature, 0.7)
+  })
 
   test('another refusal stays one', async () => {
     const agent_slug = await addAgent('openai/refusing')
@@ -348,6 +368,12 @@ describe('the other of two shapes', () => {
       ['Hello', 'Hello there'].map((content) => chunk({ message: { content } })).concat(end),
       {},
     ],
+    [
+      'a last message that repeats all deltas',
+      [piece('Hello'), piece(' there'), chunk({ delta: { content: '' }, message, finish_reason: 'stop' })],
+      {},
+    ],
+    ['an answer with an empty error', [JSON.stringify({ ...JSON.parse(whole), error: {} })], {}],
     ['a stream that only [DONE] ends', [piece('Hello'), piece(' there'), 'data: [DONE]\n\n'], {}],
     ['a stream whose last event has no blank line', [piece('Hello there'), end.trimEnd()], {}],
     [

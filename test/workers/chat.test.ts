@@ -167,11 +167,11 @@ describe('failures', () => {
     const asked = { pieces: Array.from({ length: 20 }, () => piece) }
     const pieces: string[] = []
     models.script = () => asked
-    for (const asking of [
-      chat.ask(question, neverAborted, (text) => pieces.push(text)),
-      chat.ask(question, neverAborted),
+    for (const begin of [
+      () => chat.ask(question, neverAborted, (text) => pieces.push(text)),
+      () => chat.ask(question, neverAborted),
     ]) {
-      const { code, detail } = await expectFailure(asking)
+      const { code, detail } = await expectFailure(begin())
       assert.deepEqual([code, detail], ['ai.refused', 'AI provider error: its answer is too large'])
     }
     assert.ok(pieces.length < 17, `${pieces.length} pieces`)

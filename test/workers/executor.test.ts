@@ -37,6 +37,7 @@ const findTask = createTaskFinder([
   defineTask({ ...quickTask, name: 'test.task' }),
   defineTask({ ...quickTask, name: 'test.short', timeoutSeconds: 0.2 }),
   defineTask({ ...quickTask, name: 'test.stall', stallSeconds: 0.2 }),
+  defineTask({ ...quickTask, name: 'test.interactive', maxPauseSeconds: 5 }),
 ] as unknown as AnyTask[])
 
 interface Running {
@@ -170,6 +171,19 @@ describe('the executor', () => {
       await job.ended
       const wait = await readBackoff(job.id)
       assert.ok(wait >= min && wait <= max, `${retryAfter} s: ${wait} ms`)
+    }
+  })
+
+  test('an interactive job fails if the requested pause is too long for it', async () => {
+    const { start } = await openExecutor()
+    for (const [retryAfter, status] of [
+      [5, 'scheduled'],
+      [6, 'failed'],
+    ] as const) {
+      const job = await start({ name: 'test.interactive', max_tries: 3 })
+      job.thread.end({ kind: 'failed', code: 'ai.failed', detail: 'no', retry: 'later', retryAfter })
+      await job.ended
+      assert.equal(await help.status(job.id), status)
     }
   })
 

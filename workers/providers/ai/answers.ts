@@ -87,7 +87,8 @@ class Answer {
     if (choice === undefined || choice === null) return false
     const delta = (choice.delta ?? undefined) as Fields | undefined
     const message = (choice.message ?? undefined) as Fields | undefined
-    if (delta !== undefined) this.#push(extractText(delta), extractReasoning(delta))
+    const hasDelta = delta !== undefined && (message === undefined || extractText(delta) !== '')
+    if (hasDelta) this.#push(extractText(delta), extractReasoning(delta))
     else if (message !== undefined) this.#pushMessage(message)
     else this.#push(typeof choice.text === 'string' ? choice.text : '', '')
     const report = findReport(choice)

@@ -34,10 +34,14 @@ export async function sendAdapted<T>(
   send: (parameters: Parameters) => Promise<T>,
 ): Promise<T> {
   const without = new Set(refused.get(key))
+  const learned: string[] = []
   for (;;) {
     const adapted = leaveOut(parameters, without)
     try {
-      return await send(adapted)
+      const answer = await send(adapted)
+      // Only success proves that the parameter was the cause.
+      for (const name of learned) remember(key, name)
+      return answer
     } catch (error) {
       const report = findErrorReport(error)
       const names = optional.flatMap(alternativesOf).filter((name) => name in adapted)
@@ -45,7 +49,7 @@ export async function sendAdapted<T>(
       if (found === null) throw error
       without.add(found)
       // A value out of range says nothing about other values.
-      if (!OUT_OF_RANGE.test(report!.message)) remember(key, found)
+      if (!OUT_OF_RANGE.test(report!.message)) learned.push(found)
     }
   }
 }
@@ -75,6 +79,14 @@ function leaveOut(parameters: Parameters, without: ReadonlySet<string>): Paramet
 const OUT_OF_RANGE =
   /\brange\b|\bbetween\b|\bat most\b|\bat least\b|maximum|\btoo (large|high|low)\b|less than|greater than|[<>]/i
 
+/** Matches the names that providers use for a parameter. */
+const wordsOf = (name: string): RegExp => new RegExp(`(?<![\\w.])(${ALIASES[name] ?? name})(?!\\w)`)
+
+const ALIASES: Readonly<Record<string, string>> = {
+  max_tokens: 'max_tokens|max_output_tokens|maxOutputTokens|maxTokens',
+  stream_options: 'stream_options|include_usage|streamOptions',
+}
+
 /** Returns the parameter that a refusal names; null if it names none of these. */
 function findRefusedParameter(report: Report, names: readonly string[]): string | null {
   if (report.status !== 400 && report.status !== 422) return null
@@ -82,12 +94,11 @@ function findRefusedParameter(report: Report, names: readonly string[]): string 
   // A conversation that is too long for the model may also name the length that was asked for.
   if (isContextOverflow(report)) return null
   // A field's path may have more parts, such as `stream_options.include_usage`.
-  const byField = names.find((name) => parameter === name || parameter?.startsWith(`${name}.`))
-  if (byField !== undefined) return byField
-  if (parameter !== null && parameter !== '') return null
+  const path = parameter?.split(/[.[\]]+/)
+  if (path !== undefined) return names.find((name) => path.some((part) => wordsOf(name).test(part))) ?? null
   // The first name in the text is the refused one: a text may propose another one after it.
   const found = names
-    .map((name) => ({ name, at: message.search(new RegExp(`(?<![\\w.])${name}(?!\\w)`, 'i')) }))
+    .map((name) => ({ name, at: message.search(wordsOf(name)) }))
     .filter(({ at }) => at !== -1)
     .sort((a, b) => a.at - b.at)
   return found[0]?.name ?? null

@@ -26,10 +26,12 @@ export function findReport(body: unknown): Report | null {
   const first: unknown = Array.isArray(body) ? body[0] : body
   if (!isFields(first)) return null
   const isError = first.type === 'error' || first.object === 'error'
-  return isError || (first.error !== undefined && first.error !== null && first.error !== false)
-    ? readReport(first, null)
-    : null
+  return isError || hasContent(first.error) ? readReport(first, null) : null
 }
+
+/** True if a field has an error. Some gateways send an empty one with each answer. */
+const hasContent = (error: unknown): boolean =>
+  isFields(error) ? Object.values(error).some(Boolean) : Boolean(error)
 
 /** Reads the body of a refusal. `status` is its HTTP status; null within an answer. */
 export function readReport(body: unknown, status: number | null): Report {
@@ -52,7 +54,7 @@ export function readReport(body: unknown, status: number | null): Report {
       inner.metadata,
     ]),
     codes,
-    parameter: findParameter(inner.param ?? outer.param ?? lastOf(problems[0]?.loc)),
+    parameter: findParameter(inner.param ?? outer.param ?? problems[0]?.loc),
     status: status ?? findStatus(codes),
     retryAfter: findDelay(details),
     isStructured: true,
@@ -85,10 +87,11 @@ function collectText(values: readonly unknown[], depth = 0): string {
     .slice(0, MAX_TEXT)
 }
 
-const lastOf = (path: unknown): unknown => (Array.isArray(path) ? path.at(-1) : undefined)
-
-const findParameter = (given: unknown): string | null =>
-  typeof given === 'string' && given !== '' ? given.replace(/^body\./, '') : null
+/** Returns a field's path; a list of its parts is the form of FastAPI. */
+function findParameter(given: unknown): string | null {
+  const path = Array.isArray(given) ? given.join('.') : given
+  return typeof path === 'string' && path !== '' ? path.replace(/^body\./, '') : null
+}
 
 /** Returns the delay of Google's `RetryInfo`, such as `34.07s`, in seconds. */
 function findDelay(details: readonly Fields[]): number | null {
