@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { PostStatus } from '../../../sql/blog/posts.ts'
 import { parseExportedPost, readExportedPosts } from '../../../sql/blog/transfer.ts'
 import type { Reads } from '../../../sql/reads/slow-reads.ts'
+import { sendPieces } from '../../http/pieces.ts'
 import type { Header } from '../../http/reply.ts'
 import { route } from '../../pipeline/route.ts'
 import { Exported, Status } from './shapes.ts'
@@ -35,18 +36,7 @@ Importing either format into an empty blog reproduces the same export.`,
     }
     const posts = readAllPosts(reader, query.status_filter ?? null)
     const pieces = zip ? (await import('./archive.ts')).archivePosts(posts) : jsonArray(posts)
-    // Read before the head is sent, so that an immediate failure still gets its status.
-    const first = await pieces.next()
-    const writer = responder.beginChunks(head(200, headers))
-    try {
-      if (!first.done) await writer.write(first.value)
-      for await (const piece of pieces) await writer.write(piece)
-      writer.end()
-    } catch (error) {
-      await pieces.return(undefined)
-      writer.abort()
-      throw error
-    }
+    await sendPieces(responder, () => head(200, headers), pieces)
     return undefined
   },
 })

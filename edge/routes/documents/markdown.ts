@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { MarkdownPages, readMarkdown, readPageMarkdown } from '../../../sql/documents/pages.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { Reads } from '../../../sql/reads/slow-reads.ts'
+import { sendPieces } from '../../http/pieces.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Input, RawInput } from '../../pipeline/route.ts'
@@ -50,22 +51,12 @@ export async function sendDocumentMarkdown({
   head,
 }: MarkdownInput<{ readonly id: number }>): Promise<undefined> {
   const pieces = listPieces(reader, params.id, caller.ownerId)
-  // Read before the head is sent, so that an immediate failure still gets its status.
-  const first = await pieces.next()
   if (request.method === 'HEAD') {
+    await pieces.next()
     responder.send({ ...head(200, HEADERS), isHead: true })
     return
   }
-  const writer = responder.beginChunks(head(200, HEADERS))
-  try {
-    if (!first.done) await writer.write(first.value)
-    for await (const piece of pieces) await writer.write(piece)
-    writer.end()
-  } catch (error) {
-    await pieces.return(undefined)
-    writer.abort()
-    throw error
-  }
+  await sendPieces(responder, () => head(200, HEADERS), pieces)
 }
 
 /** Yields the pages in order, each behind a comment with its number. */

@@ -1,3 +1,5 @@
+import { BEGINS, BOUND_SHEET, listRecords } from './biff.ts'
+
 /** Counts the cells of binary workbooks (MS-XLS, MS-XLSB), without the library that reads them. */
 
 // Records with cells (MS-XLS, 2.3.2). Formulas do not count: their result may be empty.
@@ -5,8 +7,6 @@ const NUMBER = 0x0203
 const RK = 0x027e
 const MULTIPLE_RK = 0x00bd
 const TEXT_CELLS: ReadonlySet<number> = new Set([0x00fd, 0x0204, 0x00d6])
-const BOUND_SHEET = 0x0085
-const BEGIN: ReadonlySet<number> = new Set([0x0009, 0x0209, 0x0409, 0x0809])
 const END = 0x000a
 // Sheets of a hostile file may share records. No real workbook has more.
 const MAX_RECORDS = 20_000_000
@@ -39,8 +39,7 @@ const OBJECT = 0x005d
 /** True if a sheet has pictures or shapes. */
 export function hasDrawings(stream: Uint8Array): boolean {
   const bytes = Buffer.from(stream.buffer, stream.byteOffset, stream.byteLength)
-  for (let at = 0; at + 4 <= bytes.length; at += 4 + bytes.readUInt16LE(at + 2))
-    if (bytes.readUInt16LE(at) === OBJECT) return true
+  for (const { type } of listRecords(bytes)) if (type === OBJECT) return true
   return false
 }
 
@@ -51,13 +50,10 @@ function walk(
   visit: (type: number, at: number, length: number) => boolean,
 ): void {
   let depth = 0
-  for (let at = from; at + 4 <= bytes.length; ) {
-    const type = bytes.readUInt16LE(at)
-    const length = Math.min(bytes.readUInt16LE(at + 2), bytes.length - at - 4)
-    if (BEGIN.has(type)) depth++
+  for (const { type, at, size } of listRecords(bytes, from)) {
+    if (BEGINS.has(type)) depth++
     else if (type === END && --depth <= 0) return
-    else if (depth === 1 && !visit(type, at + 4, length)) return
-    at += 4 + length
+    else if (depth === 1 && !visit(type, at, Math.min(size, bytes.length - at))) return
   }
 }
 

@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import { Unreadable } from '../images/images.ts'
-import { UNKNOWN_ENCRYPTION } from './office-crypto.ts'
+import { hash, UNKNOWN_ENCRYPTION, uint32 } from './office-crypto.ts'
 
 /**
  * Decrypts RC4 as files of Office 97 to 2003 use it (MS-OFFCRYPTO, 2.3.5 and 2.3.6). OpenSSL 3 has no RC4 without its
@@ -72,18 +71,6 @@ export function decryptStream(
   const plain = Buffer.concat(blocks)
   stream.copy(plain, 0, 0, plainBytes)
   return plain
-}
-
-function hash(algorithm: string, ...parts: readonly Buffer[]): Buffer {
-  const sum = createHash(algorithm)
-  for (const part of parts) sum.update(part)
-  return sum.digest()
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32LE(value)
-  return bytes
 }
 
 /** Encrypts or decrypts bytes with RC4. */

@@ -1,18 +1,16 @@
-import { BEGIN, type BiffRecord, BOUND_SHEET, isBiff8, listRecords } from './biff.ts'
+import { BEGINS, type BiffRecord, BOUND_SHEET, isBiff8, listRecords } from './biff.ts'
 import { decryptStream, unlockBlocks } from './legacy-crypto.ts'
 import { deriveXorBytes } from './legacy-xor.ts'
 import { tryPasswords } from './office-crypto.ts'
 
 /** Decrypts the workbook streams of Excel 5 to 2003 (MS-XLS, 2.2.10). */
 
-const OLD_BEGINS = [0x0009, 0x0209, 0x0409]
 const FILE_PASS = 0x2f
 // Readers skip this record, which marks the end of a block that has no content.
 const INTERFACE_END = 0xe2
 // Records whose data are plain: they begin streams, or are needed before the password is known.
 const PLAIN_RECORDS: ReadonlySet<number> = new Set([
-  BEGIN,
-  ...OLD_BEGINS,
+  ...BEGINS,
   FILE_PASS,
   0xe1,
   0x0138,
@@ -30,7 +28,7 @@ function findFilePass(stream: Buffer): BiffRecord | null {
   for (const record of listRecords(stream)) {
     if (record.type === FILE_PASS) return record
     const isFirst = n++ === 0
-    if (isFirst && record.type !== BEGIN && !OLD_BEGINS.includes(record.type)) return null
+    if (isFirst && !BEGINS.has(record.type)) return null
     if (n >= MAX_RECORDS_BEFORE) return null
   }
   return null

@@ -56,13 +56,15 @@ function unlock(info: Buffer, password: string): Decrypt | null {
   throw new Unreadable(UNKNOWN_ENCRYPTION)
 }
 
-const hash = (algorithm: string, ...parts: readonly Buffer[]): Buffer => {
+/** Hashes the parts as one. */
+export function hash(algorithm: string, ...parts: readonly Buffer[]): Buffer {
   const sum = createHash(algorithm)
   for (const part of parts) sum.update(part)
   return sum.digest()
 }
 
-function uint32(value: number): Buffer {
+/** Encodes a number in four bytes, little-endian. */
+export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32LE(value)
   return bytes
