@@ -12,6 +12,8 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   webhook_endpoint_account_id_fkey: 'auth.required',
   // The API key was deleted while its request was running.
   api_key_allowance_key_id_fkey: 'auth.required',
+  ai_budget_account_id_fkey: 'account.missing',
+  ai_budget_key_id_fkey: 'key.missing',
   blog_post_author_id_fkey: 'auth.required',
   blog_post_slug_key: 'post.slug_taken',
   blog_tag_name_key: 'tag.name_taken',

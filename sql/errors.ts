@@ -1,6 +1,7 @@
 import { accountErrors } from './accounts/errors.ts'
 import { aiErrors } from './ai/errors.ts'
 import { blogErrors } from './blog/errors.ts'
+import { budgetErrors, type ExceededBudget } from './budgets/errors.ts'
 import { messageErrors } from './comms/errors.ts'
 import { documentErrors } from './documents/errors.ts'
 import { jobErrors } from './jobs/errors.ts'
@@ -65,6 +66,7 @@ const errorTable = {
   ...orgErrors,
   ...paymentErrors,
   ...quotaErrors,
+  ...budgetErrors,
   ...ragErrors,
   ...voiceErrors,
   ...webhookErrors,
@@ -103,6 +105,8 @@ interface FailureOptions {
   readonly retry?: Retry
   /** Scope that an API key lacks. */
   readonly scope?: string
+  /** Budget that the request would exceed. */
+  readonly budget?: ExceededBudget
 }
 
 /** A failure that clients may see. {@link fail} creates it, the edge renders it, and jobs store it. */
@@ -115,6 +119,8 @@ export class Failure extends Error {
   readonly retry: Retry
   /** Scope that an API key lacks; only set for `auth.scope`. */
   readonly scope: string | undefined
+  /** Budget that the request would exceed; only set for `quota.ai_budget` and `quota.ai_key_budget`. */
+  readonly budget: ExceededBudget | undefined
 
   constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
     super(detail, options?.cause === undefined ? undefined : { cause: options.cause })
@@ -125,6 +131,7 @@ export class Failure extends Error {
     this.retryAfter = options?.retryAfter
     this.retry = options?.retry ?? getErrorRow(code).retry ?? 'never'
     this.scope = options?.scope
+    this.budget = options?.budget
   }
 
   get retryable(): boolean {

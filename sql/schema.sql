@@ -104,6 +104,31 @@ create table ai_agent (
   constraint ai_agent_temperature_check CHECK (((temperature >= (0)::double precision) AND (temperature <= (2)::double precision)))
 );
 
+create table ai_budget (
+  account_id integer,
+  key_id uuid,
+  kind text not null,
+  amount numeric not null,
+  constraint ai_budget_account_id_key UNIQUE (account_id, kind),
+  constraint ai_budget_key_id_key UNIQUE (key_id, kind),
+  constraint ai_budget_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint ai_budget_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_key(id) ON DELETE CASCADE,
+  constraint ai_budget_amount_check CHECK ((((amount >= (0)::numeric) AND (amount <= ('9007199254740991'::bigint)::numeric)) AND ((account_id IS NOT NULL) OR (amount > (0)::numeric)))),
+  constraint ai_budget_holder_check CHECK ((num_nonnulls(account_id, key_id) = 1)),
+  constraint ai_budget_kind_check CHECK ((kind = ANY (ARRAY['day_tokens'::text, 'day_cost'::text, 'month_tokens'::text, 'month_cost'::text])))
+);
+
+create table ai_budget_hold (
+  job_id uuid not null,
+  account_id integer,
+  key_id uuid,
+  tokens bigint not null,
+  cost numeric not null,
+  constraint ai_budget_hold_pkey PRIMARY KEY (job_id),
+  constraint ai_budget_hold_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(id) ON DELETE CASCADE,
+  constraint ai_budget_hold_amounts_check CHECK (((tokens >= 0) AND (cost >= (0)::numeric)))
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table ai_conversation (
   id uuid not null,
   user_id text not null,
@@ -128,6 +153,16 @@ create table ai_conversation_count (
   conversations bigint not null,
   constraint ai_conversation_count_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
+create table ai_key_sum (
+  id bigint not null generated always as identity,
+  key_id uuid not null,
+  day date not null,
+  tokens bigint not null,
+  cost numeric not null,
+  unpriced bigint not null,
+  constraint ai_key_sum_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table ai_message (
   id uuid not null,
@@ -182,6 +217,7 @@ create table ai_usage (
   id bigint not null generated always as identity,
   user_id text not null,
   owner_id integer,
+  key_id uuid,
   conversation_id uuid,
   message_id uuid,
   action text not null,
@@ -1442,6 +1478,10 @@ CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (a
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
 
+CREATE INDEX ai_budget_hold_account_id_idx ON public.ai_budget_hold USING btree (account_id) WHERE (account_id IS NOT NULL);
+
+CREATE INDEX ai_budget_hold_key_id_idx ON public.ai_budget_hold USING btree (key_id) WHERE (key_id IS NOT NULL);
+
 CREATE INDEX ai_conversation_owner_id_idx ON public.ai_conversation USING btree (owner_id, updated_at DESC, id DESC) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX ai_conversation_unscored_idx ON public.ai_conversation USING btree (unscored_since) WHERE (unscored_since IS NOT NULL);
@@ -1449,6 +1489,8 @@ CREATE INDEX ai_conversation_unscored_idx ON public.ai_conversation USING btree 
 CREATE INDEX ai_conversation_user_id_idx ON public.ai_conversation USING btree (user_id, updated_at DESC, id DESC) WHERE (owner_id IS NULL);
 
 CREATE INDEX ai_conversation_count_day_idx ON public.ai_conversation_count USING btree (day);
+
+CREATE INDEX ai_key_sum_key_id_idx ON public.ai_key_sum USING btree (key_id, day) INCLUDE (tokens, cost, unpriced);
 
 CREATE INDEX ai_message_conversation_id_idx ON public.ai_message USING btree (conversation_id, ordinal);
 
@@ -1840,6 +1882,18 @@ CREATE OR REPLACE FUNCTION public.account_leave(id integer, max_organizations in
  LANGUAGE plpgsql
 AS $function$78bc36ed8c8ad9247cc159328beef13f$function$;
 
+CREATE OR REPLACE FUNCTION public.ai_budget_lock(account integer, key uuid, defaults numeric[])
+ RETURNS TABLE(holder text, kind text, amount numeric, used numeric, reserved numeric, resets_at timestamp with time zone, exceeded boolean)
+ LANGUAGE plpgsql
+AS $function$233b5ed271ae92b16e1f43ccd57c6ab9$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_budget_state(account integer, key uuid, defaults numeric[])
+ RETURNS TABLE(holder text, kind text, amount numeric, own numeric, used numeric, reserved numeric, unpriced bigint, resets_at timestamp with time zone)
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+AS $function$c63e61ae47ac5f4010b23f124598603b$function$;
+
 CREATE OR REPLACE FUNCTION public.ai_conversation_count_delete()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1867,6 +1921,36 @@ CREATE OR REPLACE FUNCTION public.ai_conversation_json(c ai_conversation)
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN json_build_object('id', (c).id, 'title', (c).title, 'message_count', (c).message_count, 'last_activity', iso((c).updated_at), 'provider', (c).provider, 'model', (c).model);
+
+CREATE OR REPLACE FUNCTION public.ai_key_sum_delete()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$050ab60f71b1fe31ce976a2337e2b4bd$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_key_sum_insert()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$821ba1d26290def4d1d95921dbef7197$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_key_sum_of(u ai_usage)
+ RETURNS SETOF ai_key_sum
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$1181f1bc3ddfa3f3a362c45644e8fdfa$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_key_sum_update()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$858ae83cad9ac4e8f34ce2f4ef418ca6$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_messages_count()
  RETURNS trigger
@@ -1909,7 +1993,7 @@ AS $function$46191f384f9428144ef1135428e8155c$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$5bc0c590a320448fb129167d011bbd32$function$;
+AS $function$543f57e1bed9b5f34b62e7da18d2ddf1$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text
@@ -1956,7 +2040,7 @@ CREATE OR REPLACE FUNCTION public.api_key_json(k api_key)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (k).id, 'account_id', (k).account_id, 'organization_id', (k).organization_id, 'name', (k).name, 'hint', (k).hint, 'scopes', (k).scopes, 'created_at', iso((k).created_at), 'expires_at', iso((k).expires_at), 'last_used_at', iso((k).last_used_at));
+RETURN json_build_object('id', (k).id, 'account_id', (k).account_id, 'organization_id', (k).organization_id, 'name', (k).name, 'hint', (k).hint, 'scopes', (k).scopes, 'created_at', iso((k).created_at), 'expires_at', iso((k).expires_at), 'last_used_at', iso((k).last_used_at), 'budget', (SELECT json_build_object('day_tokens', max(b.amount) FILTER (WHERE (b.kind = 'day_tokens'::text)), 'day_cost', max(b.amount) FILTER (WHERE (b.kind = 'day_cost'::text)), 'month_tokens', max(b.amount) FILTER (WHERE (b.kind = 'month_tokens'::text)), 'month_cost', max(b.amount) FILTER (WHERE (b.kind = 'month_cost'::text))) AS json_build_object FROM ai_budget b WHERE (b.key_id = (api_key_json.k).id)));
 
 CREATE OR REPLACE FUNCTION public.array_sum(one bigint[], other bigint[])
  RETURNS bigint[]
@@ -3103,7 +3187,7 @@ RETURN json_build_object('id', (t).id, 'status', (t).status, 'job_id', (t).job_i
 CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$ed3de17cd1138ac18f66754365331640$function$;
+AS $function$62ae2d53176e89275b29d56718432e86$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_admit()
  RETURNS trigger
@@ -3262,6 +3346,12 @@ CREATE TRIGGER ai_sentiment_sum_delete AFTER DELETE ON public.ai_sentiment REFER
 CREATE TRIGGER ai_sentiment_sum_insert AFTER INSERT ON public.ai_sentiment REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_insert();
 
 CREATE TRIGGER ai_sentiment_sum_update AFTER UPDATE ON public.ai_sentiment REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_update();
+
+CREATE TRIGGER ai_key_sum_delete AFTER DELETE ON public.ai_usage REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_key_sum_delete();
+
+CREATE TRIGGER ai_key_sum_insert AFTER INSERT ON public.ai_usage REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_key_sum_insert();
+
+CREATE TRIGGER ai_key_sum_update AFTER UPDATE ON public.ai_usage REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_key_sum_update();
 
 CREATE TRIGGER ai_usage_sum_delete AFTER DELETE ON public.ai_usage REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_usage_sum_delete();
 

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { ExceededBudget } from '../../sql/budgets/errors.ts'
 import { type Failure, getPublicCode } from '../../sql/errors.ts'
 import { isLoopback } from '../../tasks/platform/addresses.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
@@ -88,10 +89,21 @@ export function chooseEncoding(header: string): 'br' | 'gzip' | null {
   return gzip > 0 ? 'gzip' : null
 }
 
-/** Formats a failure as JSON with `detail`, `code` and, for invalid input, the list of problems in `errors`. */
-export function formatFailure({ code, detail, problems }: Failure): string {
-  return JSON.stringify({ detail, errors: problems, code: getPublicCode(code) })
+/**
+ * Formats a failure as JSON with `detail` and `code`. Invalid input adds the list of problems in `errors`, and an exceeded
+ * budget adds `budget`.
+ */
+export function formatFailure({ code, detail, problems, budget }: Failure): string {
+  return JSON.stringify({ detail, errors: problems, code: getPublicCode(code), budget })
 }
+
+/** Returns the headers that describe an exceeded budget. */
+export const buildBudgetHeaders = ({ holder, kind, limit, left, resets_in }: ExceededBudget): Header[] => [
+  ['ai-budget', `${holder}.${kind}`],
+  ['ai-budget-limit', String(limit)],
+  ['ai-budget-remaining', String(left)],
+  ['ai-budget-reset', String(resets_in)],
+]
 
 /**
  * Returns headers that let a page of an allowed origin read the response
@@ -108,7 +120,8 @@ export function buildCorsHeaders(settings: Settings, request: EdgeRequest): read
     [
       'access-control-expose-headers',
       'x-request-id, etag, link, location, retry-after, content-disposition, age, ratelimit-limit, ' +
-        'ratelimit-remaining, ratelimit-reset, idempotent-replayed',
+        'ratelimit-remaining, ratelimit-reset, idempotent-replayed, ai-budget, ai-budget-limit, ai-budget-remaining, ' +
+        'ai-budget-reset',
     ],
   ]
 }

@@ -5,7 +5,13 @@ import { isServedHost } from '../../tasks/platform/addresses.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { runWithOrigin, traceIdOf } from '../../tasks/platform/telemetry/tracing.ts'
-import { buildPreflightHeaders, formatFailure, type Header, isCrossSite } from '../http/reply.ts'
+import {
+  buildBudgetHeaders,
+  buildPreflightHeaders,
+  formatFailure,
+  type Header,
+  isCrossSite,
+} from '../http/reply.ts'
 import type { EdgeRequest, Responder } from '../http/server.ts'
 import type { Streams } from '../streams/sse.ts'
 import type { Auth } from './access/access.ts'
@@ -287,6 +293,7 @@ async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown)
   if (challenge !== null) headers.push(['www-authenticate', challenge])
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
+  if (failure.budget !== undefined) headers.push(...buildBudgetHeaders(failure.budget))
   if (exchange.responder.isDone) return
   await exchange.sendJson(status, headers, body)
 }

@@ -98,6 +98,8 @@ create table ai_usage (
   id bigint generated always as identity,
   user_id text not null,
   owner_id integer,
+  -- API key of the request; null without one. The key may be deleted.
+  key_id uuid,
   conversation_id uuid,
   message_id uuid,
   action text not null,

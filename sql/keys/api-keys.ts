@@ -67,6 +67,10 @@ export const insertApiKey = (key: NewApiKey): Query<{ json: string }> =>
       ${sql.array([...key.scopes], 'text')}, ${key.expiresAt}::timestamptz)
     returning api_key_json(api_key)::text as json`
 
+/** Reads an API key as public JSON. */
+export const readKeyJson = (id: string): Query<{ json: string }> =>
+  sql.type(JsonText)`select api_key_json(k)::text as json from api_key k where id = ${id}::uuid`
+
 /** The data of the audit event of a key. */
 const AUDITED_KEY = sql.fragment`
   jsonb_build_object('key', id, 'name', name, 'scopes', scopes, 'expires_at', iso(expires_at))`

@@ -29,6 +29,7 @@ const TABLE_AREAS = [
   'keys',
   'webhooks',
   'quotas',
+  'budgets',
 ] as const
 
 /** The areas with initial rows. */

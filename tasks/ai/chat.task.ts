@@ -9,6 +9,8 @@ const ChatPayload = z.strictObject({
   conversation_id: z.uuid(),
   user_id: z.string(),
   owner_id: z.int().nullable(),
+  /** API key of the request, whose budget the turn uses; absent without one. */
+  key_id: z.uuid().optional(),
   agent_slug: z.string(),
   /** The agent's provider and model at the start of the turn; the first frame names both. */
   provider: z.enum(AI_PROVIDERS),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Budgets } from '../../sql/budgets/budgets.ts'
 import { AI_PROVIDERS, type AiProvider, keySettingName, PROVIDERS } from './providers.ts'
 
 /** Settings of models and conversations. */
@@ -14,6 +15,9 @@ const baseUrlField = z
   .transform((given) => given.replace(/\/+$/, ''))
   .optional()
 
+const tokenBudgetField = numberField(/^\d{1,15}$/, 'a whole number', 0, z.int().min(0))
+const costBudgetField = numberField(/^\d{1,9}(\.\d{1,6})?$/, 'a number', 0, z.number().min(0))
+
 export const aiShape = {
   AI_ENABLED: z.stringbool().default(true),
   AI_PROVIDER: z.enum(AI_PROVIDERS).default('openai'),
@@ -24,6 +28,10 @@ export const aiShape = {
   AI_HISTORY_MESSAGES: wholeNumberField(20, 0, 200),
   AI_HISTORY_TOKENS: wholeNumberField(8000, 1, 1_000_000),
   AI_SENTIMENT_ENABLED: z.stringbool().default(false),
+  AI_BUDGET_DAY_TOKENS: tokenBudgetField,
+  AI_BUDGET_DAY_COST: costBudgetField,
+  AI_BUDGET_MONTH_TOKENS: tokenBudgetField,
+  AI_BUDGET_MONTH_COST: costBudgetField,
   OPENAI_API_KEY: apiKeyField,
   OPENAI_BASE_URL: baseUrlField,
   ANTHROPIC_API_KEY: apiKeyField,
@@ -59,6 +67,8 @@ export interface AiSettings {
   readonly historyMessages: number
   readonly historyTokens: number
   readonly sentimentEnabled: boolean
+  /** Budgets of each account; 0 means no limit. */
+  readonly budgets: Budgets
   readonly endpoints: Readonly<Record<AiProvider, Endpoint>>
 }
 
@@ -89,6 +99,12 @@ export function buildAiSettings(env: AiEnvironment): AiSettings {
     historyMessages: env.AI_HISTORY_MESSAGES,
     historyTokens: env.AI_HISTORY_TOKENS,
     sentimentEnabled: env.AI_SENTIMENT_ENABLED,
+    budgets: {
+      day_tokens: env.AI_BUDGET_DAY_TOKENS,
+      day_cost: env.AI_BUDGET_DAY_COST,
+      month_tokens: env.AI_BUDGET_MONTH_TOKENS,
+      month_cost: env.AI_BUDGET_MONTH_COST,
+    },
     endpoints: Object.fromEntries(
       AI_PROVIDERS.map((provider) => [provider, endpoint(provider)]),
     ) as unknown as AiSettings['endpoints'],

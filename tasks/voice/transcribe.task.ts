@@ -13,6 +13,8 @@ const Payload = z.strictObject({
   language: z.string().nullable(),
   /** Digest of the prompt; null without a prompt. */
   prompt_sha256: z.string().nullable(),
+  /** API key of the request, whose budget the transcription uses; absent without one. */
+  key_id: z.uuid().optional(),
 })
 
 /**

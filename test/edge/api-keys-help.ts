@@ -9,6 +9,7 @@ export interface KeyFields {
   readonly scopes?: readonly string[]
   readonly expires_at?: string
   readonly organization_id?: number
+  readonly budget?: Readonly<Record<string, number | null>>
 }
 
 export const requestKey = (

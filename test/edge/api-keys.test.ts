@@ -35,6 +35,7 @@ describe('a new key', () => {
     assert.deepEqual(shown, {
       ...{ id, account_id: account.id, organization_id: null, name: 'nightly import', hint: key.slice(-4) },
       ...{ scopes: ['documents:write', 'jobs:read'], created_at, expires_at: null, last_used_at: null },
+      budget: { day_tokens: null, day_cost: null, month_tokens: null, month_cost: null },
     })
     const list = await api.get(KEYS, { token: account.token })
     assert.deepEqual([list.status, list.json], [200, [shown]])

@@ -77,6 +77,9 @@ GET    /api/v1/ai/agents                                  200   200   401   200 
 PATCH  /api/v1/ai/agents/:slug                            200   200   401   200   200
 GET    /api/v1/ai/usage/stats                             200   200   401   200   200
 GET    /api/v1/ai/usage/stats #of the owner               200   403   401   403   200
+GET    /api/v1/ai/usage/budget                            200   200   401   200   200
+GET    /api/v1/ai/usage/budget #of the owner              200   403   401   403   200
+PATCH  /api/v1/ai/usage/budget/:account_id                401   403   401   403   204
 GET    /api/v1/ai/sentiment/stats                         200   200   401   200   200
 GET    /api/v1/ai/health                                  200   200   401   200   200
 GET    /voice/catalog/tts/providers                       200   200   401   200   200

@@ -155,6 +155,10 @@ const accounts: Record<string, MakeRequest> = {
     await world.setUpTotp(caller, null)
     return json({ name: 'a program', scopes: ['documents:read'], password: PASSWORD })
   },
+  'PATCH /api/v1/auth/keys/:key_id': async (world) => ({
+    params: { key_id: await world.createApiKey(world.owner.id) },
+    json: { budget: { day_tokens: 1000 } },
+  }),
   'DELETE /api/v1/auth/keys/:key_id': async (world) => ({
     params: { key_id: await world.createApiKey(world.owner.id) },
   }),
@@ -454,6 +458,11 @@ const models: Record<string, MakeRequest> = {
   'DELETE /api/v1/ai/conversations/:conversation_id': conversation,
   'PATCH /api/v1/ai/agents/:slug': () => ({ params: { slug: 'assistant' }, json: { temperature: 1 } }),
   'GET /api/v1/ai/usage/stats #of the owner': ownersRequest,
+  'GET /api/v1/ai/usage/budget #of the owner': ownersRequest,
+  'PATCH /api/v1/ai/usage/budget/:account_id': (world) => ({
+    params: { account_id: String(world.owner.id) },
+    json: { day_tokens: 0 },
+  }),
   'GET /voice/catalog/tts/:provider_id/models': () => ({ params: { provider_id: 'openai' } }),
   'GET /voice/catalog/tts/:provider_id/voices': () => ({ params: { provider_id: 'openai' } }),
   'GET /voice/catalog/stt/:provider_id/models': () => ({ params: { provider_id: 'openai' } }),

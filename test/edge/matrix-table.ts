@@ -30,6 +30,7 @@ DELETE /api/v1/auth/sessions                              401   204   204   204 
 DELETE /api/v1/auth/sessions/:session_id                  401   204   404   404   404
 POST   /api/v1/auth/keys                                  401   201   201   201   201
 GET    /api/v1/auth/keys                                  401   200   200   200   200
+PATCH  /api/v1/auth/keys/:key_id                          401   200   404   404   200
 DELETE /api/v1/auth/keys/:key_id                          401   204   404   404   204
 GET    /api/v1/auth/totp                                  401   200   200   200   200
 POST   /api/v1/auth/totp                                  401   200   200   200   200
@@ -217,6 +218,9 @@ GET    /api/v1/ai/agents                                  401   200   200   200 
 PATCH  /api/v1/ai/agents/:slug                            401   403   403   403   200
 GET    /api/v1/ai/usage/stats                             401   200   200   200   200
 GET    /api/v1/ai/usage/stats #of the owner               401   200   403   403   200
+GET    /api/v1/ai/usage/budget                            401   200   200   200   200
+GET    /api/v1/ai/usage/budget #of the owner              401   200   403   403   200
+PATCH  /api/v1/ai/usage/budget/:account_id                401   403   403   403   204
 GET    /api/v1/ai/sentiment/stats                         401   200   200   200   200
 GET    /api/v1/ai/health                                  401   200   200   200   200
 GET    /ai/version                                        200   200   200   200   200

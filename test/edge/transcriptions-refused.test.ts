@@ -273,3 +273,23 @@ test('returns 404 for a missing transcription', async () => {
   assert.equal((await api.get(`${PATH}?cursor=x`, { token })).status, 422)
   assert.equal((await api.get(`${PATH}?limit=201`, { token })).status, 422)
 })
+
+test('rejects a recording beyond a budget of the account or of the API key', async () => {
+  const account = await newcomer()
+  const budgeted = await startEdge(url, { env: { ...env, AI_BUDGET_MONTH_COST: '0.01' } })
+  await query(
+    `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success)
+    values ($1::text, $1::int, 'transcription', 'openai', 'whisper-1', 0, 0, 0.01, false, true)`,
+    [account.id],
+  )
+  const refused = await send(budgeted, account.token, createRecording())
+  assert.deepEqual([refused.status, refused.json.code], [429, 'quota.ai_budget'], refused.text)
+  assert.equal(refused.json.budget.left, 0)
+  const { key, id } = await createKey(api, account, { scopes: ['*:write'], budget: { day_cost: 0.001 } })
+  await query(
+    `insert into ai_usage (user_id, owner_id, key_id, action, vendor, model, input_tokens, output_tokens, cost, estimated, success)
+    values ($1::text, $1::int, $2, 'transcription', 'openai', 'whisper-1', 0, 0, 0.01, false, true)`,
+    [account.id, id],
+  )
+  assert.equal((await send(api, key, createRecording())).json.code, 'quota.ai_key_budget')
+})

@@ -44,6 +44,7 @@ const TABLES_WITHOUT_EFFECT = [
     'ai_conversation_count',
     'ai_sentiment_sum',
     'ai_usage_sum',
+    'ai_key_sum',
     'blog_post_count',
     'document_sum',
     'document_tag_count',

@@ -103,6 +103,10 @@ const createAllowanceRow = (fields: Row = {}): Row => ({
   ...fields,
 })
 await insert('api_key_allowance', createAllowanceRow())
+await insert('ai_budget', { account_id: owner, kind: 'month_cost', amount: 1 })
+await insert('ai_budget', { key_id: key, kind: 'month_cost', amount: 1 })
+const heldJob = (await insert('job', createJobRow())).id
+await insert('ai_budget_hold', { job_id: heldJob, tokens: 1, cost: 0 })
 const createTotpRow = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
 const accountWithTotp = (await insert('account', createAccountRow())).id
 const otherTotp = (await insert('account_totp', createTotpRow({ account_id: accountWithTotp }))).id
@@ -335,6 +339,32 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ],
     ['comms_template_variables_check', createTemplateRow({ variables: '{}' })],
     ['comms_template_pkey', createTemplateRow({ name: 'twice' })],
+  ],
+  ai_budget: [
+    ['ai_budget_kind_check', { account_id: owner, kind: 'week_cost', amount: 1 }],
+    [
+      'ai_budget_amount_check',
+      { account_id: owner, kind: 'day_cost', amount: -1 },
+      { key_id: key, kind: 'day_cost', amount: 0 },
+    ],
+    [
+      'ai_budget_holder_check',
+      { kind: 'day_cost', amount: 1 },
+      { account_id: owner, key_id: key, kind: 'day_cost', amount: 1 },
+    ],
+    ['ai_budget_account_id_fkey', { account_id: 999_999, kind: 'day_cost', amount: 1 }],
+    ['ai_budget_key_id_fkey', { key_id: randomUUID(), kind: 'day_cost', amount: 1 }],
+    ['ai_budget_account_id_key', { account_id: owner, kind: 'month_cost', amount: 1 }],
+    ['ai_budget_key_id_key', { key_id: key, kind: 'month_cost', amount: 1 }],
+  ],
+  ai_budget_hold: [
+    ['ai_budget_hold_pkey', { job_id: heldJob, tokens: 1, cost: 0 }],
+    ['ai_budget_hold_job_id_fkey', { job_id: randomUUID(), tokens: 1, cost: 0 }],
+    [
+      'ai_budget_hold_amounts_check',
+      { job_id: heldJob, tokens: -1, cost: 0 },
+      { job_id: heldJob, tokens: 0, cost: -1 },
+    ],
   ],
   account_quota: [
     ['account_quota_kind_check', { account_id: owner, kind: 'doors', quota: 1 }],

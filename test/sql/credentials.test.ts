@@ -23,6 +23,7 @@ test('covers every table that references accounts, except those without credenti
     ...[
       'account_export',
       'account_quota',
+      'ai_budget',
       'ai_conversation',
       'ai_usage',
       'blog_post',

@@ -25,6 +25,7 @@ const EXCLUDED_COLUMNS: Readonly<Record<string, string>> = {
   'email_change.account_id': 'in account.json, without its tokens',
   'account_export.account_id': 'an export has no exports',
   'account_quota.account_id': 'what an admin allows: GET /auth/me/quotas shows it',
+  'ai_budget.account_id': 'what an admin allows: GET /ai/usage/budget shows it',
   'organization.created_by': 'its memberships are in the export',
   'queue_control.paused_by': 'about a queue: what the account did is among its audited events',
   'schedule_control.paused_by': 'about a schedule, likewise',

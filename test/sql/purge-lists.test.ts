@@ -25,6 +25,7 @@ describe('the lists of rows that are deleted in batches', () => {
     'account_totp_account_id_fkey',
     'email_change_account_id_fkey',
     'account_quota_account_id_fkey',
+    'ai_budget_account_id_fkey',
     'llm_current_chosen_by_fkey',
     'payment_customer_user_id_fkey',
     'queue_control_paused_by_fkey',
@@ -62,8 +63,8 @@ describe('the lists of rows that are deleted in batches', () => {
 
   test('have every child table that may have many rows for one parent', async () => {
     // These tables have few rows per parent. A conversation has one score, a file at most two vectors, a document few
-    // successors, and an account at most 100 API keys.
-    const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key']
+    // successors. An account has at most 100 API keys, a key four budgets, a job one reserved estimate.
+    const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key', 'ai_budget', 'ai_budget_hold']
     for (const { table, clearsReference, children = {} } of [
       ...ACCOUNT_DEPENDENTS,
       ...ORGANIZATION_DEPENDENTS,

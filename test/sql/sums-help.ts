@@ -44,6 +44,12 @@ const SUMS: Readonly<Record<string, readonly [key: string, sums: readonly string
        select user_id, coalesce(owner_id, 0), ${CREATED_DAY}, vendor, model, success, input_tokens, output_tokens, audio_seconds, cost, estimated
        from ai_usage) each group by 1, 2, 3, 4, 5`,
   ],
+  ai_key_sum: [
+    'key_id, day',
+    ['tokens', 'cost', 'unpriced'],
+    `select key_id, ${CREATED_DAY}, sum(input_tokens + output_tokens), coalesce(sum(cost), 0), count(*) filter (where cost is null)
+     from ai_usage where key_id is not null group by 1, 2`,
+  ],
   blog_post_count: ['status', ['posts'], 'select status, count(*) from blog_post group by 1'],
   comms_send_count: [
     'day, channel, outcome',
@@ -121,8 +127,8 @@ export async function addRowToEachSum(client: Client): Promise<void> {
     `insert into ai_sentiment (conversation_id, sentiment, performance, score) values ($1, 'neutral', 'good', 0.5)`,
     [name],
   )
-  await client.query(`insert into ai_usage (user_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
-    values ('u', 'chat', 'v', 'm', 1, 1, false, true)`)
+  await client.query(`insert into ai_usage (user_id, key_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
+    values ('u', '00000000-0000-7000-8000-000000000001', 'chat', 'v', 'm', 1, 1, false, true)`)
   await client.query(`insert into blog_post (title, slug) values ('T', $1)`, [name])
   await client.query(
     `insert into comms_send (id, channel, job_id, recipients, message) values ($1, 'sms', $1, '{r}', '{}')`,

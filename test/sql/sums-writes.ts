@@ -149,8 +149,8 @@ const writeUnownedUsage: Write = (chance) =>
   })
 
 const writeOwnedUsage: Write = (chance) => `
-  insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
-  select id::text, id, 'chat', 'v', 'm', n, 2, n * 0.5, case when n % 3 > 0 then 0.0001 * n end, n % 2 = 0, n % 4 > 0,
+  insert into ai_usage (user_id, owner_id, key_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success, created_at)
+  select id::text, id, case when n % 2 = 0 then '00000000-0000-7000-8000-000000000001'::uuid end, 'chat', 'v', 'm', n, 2, n * 0.5, case when n % 3 > 0 then 0.0001 * n end, n % 2 = 0, n % 4 > 0,
     to_timestamp(${pickSeconds(chance)})
   from account, generate_series(1, ${chance.between(1, 5)}) n where id = ${pickOwner(chance)}`
 

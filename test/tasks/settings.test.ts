@@ -122,6 +122,7 @@ test('an empty environment has the documented defaults', () => {
       historyMessages: 20,
       historyTokens: 8000,
       sentimentEnabled: false,
+      budgets: { day_tokens: 0, day_cost: 0, month_tokens: 0, month_cost: 0 },
       endpoints: Object.fromEntries(
         AI_PROVIDERS.map((name) => [name, { apiKey: null, baseUrl: PROVIDERS[name].baseUrl }]),
       ) as never,

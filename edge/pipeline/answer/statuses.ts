@@ -57,6 +57,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'quota.conversations': 429,
   'quota.collections': 429,
   'quota.waiting_jobs': 429,
+  'quota.ai_budget': 429,
+  'quota.ai_key_budget': 429,
   'account.missing': 404,
   'account.no_fields': 400,
   'account.token': 400,

@@ -71,6 +71,19 @@ export const Problem = z
     code: z
       .string()
       .meta({ description: 'Stable name of the error for programs, such as `request.invalid`' }),
+    budget: z
+      .object({
+        holder: z.enum(['account', 'key']),
+        kind: z.string(),
+        limit: z.number(),
+        used: z.number(),
+        reserved: z.number(),
+        left: z.number(),
+        resets_at: Timestamp,
+        resets_in: z.int(),
+      })
+      .optional()
+      .meta({ description: 'The budget of AI usage that the request would exceed' }),
   })
   .meta({ id: 'Problem' })
 

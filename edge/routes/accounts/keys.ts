@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { type BudgetChanges, setKeyBudget } from '../../../sql/budgets/budgets.ts'
+import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid, uuidv7 } from '../../../sql/ids.ts'
 import {
@@ -7,6 +9,7 @@ import {
   findOwnedKey,
   insertApiKey,
   readApiKeys,
+  readKeyJson,
   readOrganizationKeys,
 } from '../../../sql/keys/api-keys.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
@@ -20,6 +23,7 @@ import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipelin
 import { count, Moment, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
+import { buildBudgetSchema } from '../ai/budget-shapes.ts'
 import { lockForRole, ROLE_ERRORS, requireAccess } from '../orgs/access.ts'
 import { enqueueNotice } from './notices.ts'
 import { checkProof, isFailure, lockCaller, PROOF_DESCRIPTION, PROOF_ERRORS, proofFields } from './proof.ts'
@@ -30,12 +34,15 @@ const Scopes = z.lazy(() => {
   return z.array(z.enum(scopes)).min(1).max(scopes.length)
 })
 
+const KeyBudget = buildBudgetSchema((amount) => amount.positive())
+
 const NewKey = z
   .strictObject({
     name: z.string().trim().min(1).max(100),
     scopes: Scopes,
     expires_at: Moment.optional(),
     organization_id: z.int().min(1).max(2_147_483_647).optional(),
+    budget: KeyBudget.optional(),
     ...proofFields,
   })
   .meta({ id: 'ApiKeyCreate' })
@@ -52,6 +59,7 @@ const keyFields = {
   last_used_at: Timestamp.nullable().meta({
     description: 'Lags by up to a minute; null if it was never used',
   }),
+  budget: KeyBudget.required().meta({ description: 'Limits of AI usage; null: no limit' }),
 }
 const ApiKey = z.strictObject(keyFields).meta({ id: 'ApiKey' })
 const CreatedKey = z
@@ -109,6 +117,20 @@ after 30 days.`,
   }),
 
   route({
+    method: 'patch',
+    path: '/keys/:key_id',
+    summary: 'Change the budget of an API key',
+    description: `The budget limits the AI usage of the key by UTC day and month, in tokens and US dollars. Null removes a \
+limit; omitted kinds do not change. For those who may delete the key.`,
+    params: z.object({ key_id: z.string() }),
+    body: z.strictObject({ budget: KeyBudget }).meta({ id: 'ApiKeyChanges' }),
+    response: ApiKey,
+    errors: ['key.missing', ...ROLE_ERRORS],
+    needsSession: true,
+    handle: changeKey,
+  }),
+
+  route({
     method: 'delete',
     path: '/keys/:key_id',
     summary: 'Delete an API key',
@@ -126,7 +148,7 @@ type CreateInput = Input<undefined, undefined, z.output<typeof NewKey>, Caller> 
 
 async function createKey(input: CreateInput): Promise<Answer<z.input<typeof CreatedKey>>> {
   const { body, caller, edge } = input
-  const { organization_id: organizationId = null, expires_at: expiresAt = null, ...proofInput } = body
+  const { organization_id: organizationId = null, expires_at: expiresAt = null, budget, ...proofInput } = body
   const { ownerId } = caller
   if (ownerId === null) throw fail('key.no_account')
   if (expiresAt !== null && Date.parse(expiresAt) <= edge.healthCheck.now())
@@ -141,7 +163,7 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
     const id = uuidv7()
     const key = apiKeyOf(edge.secretKey, id)
     const scopes = [...new Set(body.scopes)].sort()
-    const created = await tx.one(
+    await tx.run(
       insertApiKey({
         id,
         accountId: ownerId,
@@ -154,10 +176,11 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
       }),
     )
     await requireQuota(tx, ownerId, ['keys'], edge.settings.quotas)
-    const data = { key: id, name: body.name, scopes, expires_at: expiresAt }
+    if (budget !== undefined) await tx.run(setKeyBudget(id, budget))
+    const data = { key: id, name: body.name, scopes, expires_at: expiresAt, ...(budget && { budget }) }
     await enqueueNotice(tx, input, ownerId, 'key_created', body.name)
     await tx.run(appendAuditEvent(input, 'key.created', { accountId: ownerId, organizationId, data }))
-    return answerJson(created.json)
+    return answerJson((await tx.one(readKeyJson(id))).json)
   })
 }
 
@@ -167,23 +190,41 @@ function addKey({ secretKey }: Edge, text: string): string {
   return JSON.stringify({ ...row, key: apiKeyOf(secretKey, row.id) })
 }
 
-function deleteKey(
-  input: Input<{ key_id: string }, undefined, undefined, Caller> & Writes<undefined>,
-): Promise<Answer<undefined>> {
-  const { caller, edge } = input
-  const { key_id: id } = input.params
-  if (!isUuid(id)) throw fail('key.missing')
+type KeyInput<B> = Input<{ key_id: string }, undefined, B, Caller>
+
+/** Finds a key that the caller may change. @throws fail('key.missing') and the errors of the role in its organization. */
+async function findManagedKey(tx: Transaction, { caller, params: { key_id: id } }: KeyInput<unknown>) {
+  const key = isUuid(id) ? await tx.maybeOne(findOwnedKey(id)) : null
+  if (key === null) throw fail('key.missing')
+  const { account_id: accountId, organization_id: organizationId, audited } = key
+  if (accountId !== caller.ownerId && caller.role !== 'admin') {
+    if (organizationId === null) throw fail('key.missing')
+    await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
+  }
+  return { id, accountId, organizationId, audited }
+}
+
+function changeKey(
+  input: KeyInput<{ budget: BudgetChanges }> & Writes<z.input<typeof ApiKey>>,
+): Promise<Answer<z.input<typeof ApiKey>>> {
+  const { budget } = input.body
   return input.transaction(async (tx) => {
-    const key = await tx.maybeOne(findOwnedKey(id))
-    if (key === null) throw fail('key.missing')
-    const { account_id: accountId, organization_id: organizationId } = key
-    if (accountId !== caller.ownerId && caller.role !== 'admin') {
-      if (organizationId === null) throw fail('key.missing')
-      await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
-    }
+    const { id, accountId, organizationId, audited } = await findManagedKey(tx, input)
+    await tx.run(setKeyBudget(id, budget))
+    const data = { ...audited, budget }
+    await tx.run(appendAuditEvent(input, 'key.changed', { accountId, organizationId, data }))
+    const changed = await tx.maybeOne(readKeyJson(id))
+    if (changed === null) throw fail('key.missing')
+    return answerJson(changed.json)
+  })
+}
+
+function deleteKey(input: KeyInput<undefined> & Writes<undefined>): Promise<Answer<undefined>> {
+  return input.transaction(async (tx) => {
+    const { id, accountId, organizationId, audited } = await findManagedKey(tx, input)
     if ((await tx.maybeOne(deleteApiKey(id))) === null) throw fail('key.missing')
-    await tx.run(appendAuditEvent(input, 'key.deleted', { accountId, organizationId, data: key.audited }))
-    tx.afterCommit(() => edge.authenticator.forget(accountId))
+    await tx.run(appendAuditEvent(input, 'key.deleted', { accountId, organizationId, data: audited }))
+    tx.afterCommit(() => input.edge.authenticator.forget(accountId))
     return undefined
   })
 }

@@ -23,6 +23,8 @@ const CHAT_ERRORS = [
   'conversation.denied',
   'rag.missing',
   'rag.busy',
+  'quota.ai_budget',
+  'quota.ai_key_budget',
 ] as const
 
 const TURN_DESCRIPTION = `Omit conversation_id to start a conversation, titled with the first 50 characters of the message. \

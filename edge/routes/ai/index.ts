@@ -1,5 +1,6 @@
 import { area } from '../../pipeline/route.ts'
 import { agentRoutes } from './agents.ts'
+import { budgetRoutes } from './budgets.ts'
 import { chatRoutes } from './chat.ts'
 import { conversationRoutes } from './conversations.ts'
 import { sentimentRoutes } from './sentiment.ts'
@@ -11,6 +12,7 @@ export const ai = area('ai', '/api/v1/ai', { auth: 'open', invalidStatus: 400 },
   ...conversationRoutes,
   ...agentRoutes,
   ...usageRoutes,
+  ...budgetRoutes,
   ...sentimentRoutes,
   healthRoute,
 ])

@@ -8,6 +8,7 @@ import {
   readTurnStart,
   TurnState,
 } from '../../../sql/ai/turns.ts'
+import { insertTurnHold, reserveBudget, type TurnEstimate } from '../../../sql/budgets/budgets.ts'
 import { type Queries, readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
@@ -64,6 +65,7 @@ export async function beginTurn(
     message_id: answerId,
     conversation_id: conversationId,
     ...owner,
+    ...(caller.key === null ? {} : { key_id: caller.key.id }),
     agent_slug: request.agent_slug ?? DEFAULT_AGENT,
     ...model,
     stream,
@@ -73,6 +75,7 @@ export async function beginTurn(
   const { ownerId } = caller
   const ref = await enqueue(tx, answerMessage, payload, { ownerId, requestId, settings: edge.settings })
   const { message } = request
+  await reserveTurn(input, { jobId: ref.jobId, conversationId: existing, message, ...model }, payload)
   const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
   const title = [...message].slice(0, TITLE_CHARACTERS).join('')
   const { user_id: userId, owner_id } = owner
@@ -82,6 +85,21 @@ export async function beginTurn(
   if (stored.length === 0) throw fail('conversation.unknown')
   if (existing === null) await requireQuota(tx, owner_id, ['conversations'], edge.settings.quotas)
   return ref
+}
+
+/**
+ * Reserves the estimated usage of a turn against the budgets of the conversation's owner and of the API key.
+ * @throws fail('quota.ai_budget'), fail('quota.ai_key_budget')
+ */
+function reserveTurn(
+  { edge, tx }: Pick<TurnInput, 'edge' | 'tx'>,
+  turn: Pick<TurnEstimate, 'jobId' | 'conversationId' | 'message' | 'provider' | 'model'>,
+  payload: { readonly owner_id: number | null; readonly key_id?: string; readonly agent_slug: string },
+): Promise<void> {
+  const { historyMessages, historyTokens, maxTokens, budgets } = edge.settings.ai
+  const payers = { accountId: payload.owner_id, keyId: payload.key_id ?? null }
+  const estimate = { ...turn, agentSlug: payload.agent_slug, historyMessages, historyTokens, maxTokens }
+  return reserveBudget(tx, payers, budgets, () => insertTurnHold(payers, estimate))
 }
 
 /** Returns the part of the job payload that selects a collection; empty if the answer uses none. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
+import { insertHold, reserveBudget } from '../../../sql/budgets/budgets.ts'
 import type { Transaction } from '../../../sql/db.ts'
 import { findDocumentContent, hasBlob } from '../../../sql/documents/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
@@ -9,6 +10,7 @@ import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../../tasks/documents/store.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
+import { estimateRecognition } from '../../../tasks/voice/cost.ts'
 import { audioFileNameOf, MAX_AUDIO_BYTES, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import { transcribe } from '../../../tasks/voice/transcribe.task.ts'
 import type { Transcription } from '../../../tasks/voice/transcription.ts'
@@ -124,7 +126,7 @@ export async function beginTranscription(input: BeginInput): Promise<JobRef<Tran
   const { edge, tx, caller, requestId, received } = input
   const { ownerId } = caller
   const { provider, model, language, prompt } = received.choice
-  const documentId = await resolveDocument(input)
+  const { documentId, size } = await resolveDocument(input)
   const id = uuidv7()
   const payload = {
     transcription_id: id,
@@ -133,13 +135,17 @@ export async function beginTranscription(input: BeginInput): Promise<JobRef<Tran
     model,
     language,
     prompt_sha256: prompt === null ? null : createHash('sha256').update(prompt).digest('hex'),
+    ...(caller.key === null ? {} : { key_id: caller.key.id }),
   }
   // Enqueues first, which locks the actor. The end of the job also locks the actor before any rows.
   const options = { ownerId, requestId, settings: edge.settings }
   const ref = await enqueue(tx, transcribe, payload, options)
   const { jobId } = ref
-  if (!ref.joined)
-    await tx.run(insertTranscription({ id, ownerId, documentId, jobId, provider, model, language, prompt }))
+  if (ref.joined) return ref
+  const payers = { accountId: ownerId, keyId: caller.key?.id ?? null }
+  const hold = { jobId, ...estimateRecognition(model, size) }
+  await reserveBudget(tx, payers, edge.settings.ai.budgets, () => insertHold(payers, hold))
+  await tx.run(insertTranscription({ id, ownerId, documentId, jobId, provider, model, language, prompt }))
   return ref
 }
 
@@ -149,7 +155,7 @@ async function resolveDocument({
   tx,
   caller: { ownerId },
   received: { source },
-}: BeginInput): Promise<number> {
+}: BeginInput): Promise<{ documentId: number; size: number }> {
   if ('documentId' in source) {
     const { documentId } = source
     const content = await tx.maybeOne(findDocumentContent(documentId, ownerId))
@@ -158,7 +164,7 @@ async function resolveDocument({
     if (audioFileNameOf(type) === null) throw fail('voice.not_audio', { type })
     if (size > MAX_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MAX_AUDIO_BYTES })
     if (!hasBlob(content)) throw fail('document.bytes_missing')
-    return documentId
+    return { documentId, size }
   }
   const { blob, file, mediaType } = source.upload
   const title = titleOf(undefined, file.fileName)
@@ -171,5 +177,5 @@ async function resolveDocument({
   )
   // The upload is unused if the owner already has the same bytes.
   tx.afterCommit(() => void discardUnusedUpload(edge.blobs, edge.log, blob))
-  return id
+  return { documentId: id, size: blob.byteSize }
 }

@@ -14,11 +14,12 @@ begin
     (array_agg(u ->> 'provider' order by seq desc))[1] as provider, (array_agg(u ->> 'model' order by seq desc))[1] as model
   into usage from (select e.seq, e.data as u from job_event e where e.job_id = ended.id and e.kind = 'usage') reports;
 
+  delete from ai_budget_hold where job_id = ended.id;
   if ended.attempt > 0 then
-    insert into ai_usage (user_id, owner_id, conversation_id, message_id, action, vendor, model, input_tokens, cached_tokens,
+    insert into ai_usage (user_id, owner_id, key_id, conversation_id, message_id, action, vendor, model, input_tokens, cached_tokens,
       output_tokens, reasoning_tokens, cost, estimated, success)
     values (ended.payload ->> 'user_id', (select id from account where id = (ended.payload ->> 'owner_id')::integer),
-      (ended.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(usage.provider, ended.payload ->> 'provider'),
+      (ended.payload ->> 'key_id')::uuid, (ended.payload ->> 'conversation_id')::uuid, message, 'chat', coalesce(usage.provider, ended.payload ->> 'provider'),
       coalesce(usage.model, ended.payload ->> 'model'), usage.input, usage.cached,
       usage.output + case when usage.attempts = 0 then (length(answer) + 3) / 4 else 0 end, usage.reasoning,
       case when usage.attempts > 0 then usage.cost end, usage.estimated or usage.attempts = 0, ended.status = 'done')

@@ -27,6 +27,7 @@ begin
       ('ai_conversation', 'ai_conversation_count', '{insert,delete}'::text[]),
       ('ai_sentiment', 'ai_sentiment_sum', '{insert,update,delete}'),
       ('ai_usage', 'ai_usage_sum', '{insert,update,delete}'),
+      ('ai_usage', 'ai_key_sum', '{insert,update,delete}'),
       ('blog_post', 'blog_post_count', '{insert,update,delete}'),
       ('comms_send', 'comms_send_count', '{insert,update,delete}'),
       ('document', 'document_sum', '{insert,update,delete}'),

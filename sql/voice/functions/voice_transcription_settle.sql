@@ -7,9 +7,10 @@ declare
   begun integer := (select calls from voice_transcription where id = transcription and job_id = ended.id);
   reported integer;
 begin
+  delete from ai_budget_hold where job_id = ended.id;
   with used as (
-    insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success)
-    select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, 'transcription', ended.payload ->> 'provider',
+    insert into ai_usage (user_id, owner_id, key_id, action, vendor, model, input_tokens, output_tokens, audio_seconds, cost, estimated, success)
+    select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, (ended.payload ->> 'key_id')::uuid, 'transcription', ended.payload ->> 'provider',
       ended.payload ->> 'model', (e.data ->> 'input_tokens')::bigint, (e.data ->> 'output_tokens')::bigint,
       (e.data ->> 'audio_seconds')::numeric, (e.data ->> 'cost')::numeric, (e.data ->> 'estimated')::boolean,
       (e.data ->> 'success')::boolean
@@ -18,8 +19,8 @@ begin
   )
   select count(*) into reported from used;
   -- The row is gone if the transcription was deleted while its job ran.
-  insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
-  select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, 'transcription', ended.payload ->> 'provider',
+  insert into ai_usage (user_id, owner_id, key_id, action, vendor, model, input_tokens, output_tokens, estimated, success)
+  select coalesce(ended.owner_id::text, 'api-user'), ended.owner_id, (ended.payload ->> 'key_id')::uuid, 'transcription', ended.payload ->> 'provider',
     ended.payload ->> 'model', 0, 0, true, false
   from generate_series(reported + 1, coalesce(begun, least(ended.attempt, 1)));
 

@@ -326,6 +326,7 @@ const ai: Record<string, RequestMaker> = {
     big(),
     small(),
   ],
+  '/api/v1/ai/usage/budget': byEachAccount,
   '/api/v1/ai/sentiment/stats': byEachAccount,
   '/api/v1/ai/health': byCallers(['admin']),
   '/ai/version': byAnonymous,
