@@ -107,6 +107,8 @@ interface FailureOptions {
   readonly scope?: string
   /** Budget that the request would exceed. */
   readonly budget?: ExceededBudget
+  /** True if a provider failed or refused, whatever the request says. Another provider may answer it. */
+  readonly isProviderFault?: boolean
 }
 
 /** A failure that clients may see. {@link fail} creates it, the edge renders it, and jobs store it. */
@@ -121,6 +123,8 @@ export class Failure extends Error {
   readonly scope: string | undefined
   /** Budget that the request would exceed; only set for `quota.ai_budget` and `quota.ai_key_budget`. */
   readonly budget: ExceededBudget | undefined
+  /** True if a provider failed or refused, whatever the request says. */
+  readonly isProviderFault: boolean
 
   constructor(code: ErrorCode, detail: string, options?: FailureOptions) {
     super(detail, options?.cause === undefined ? undefined : { cause: options.cause })
@@ -132,6 +136,7 @@ export class Failure extends Error {
     this.retry = options?.retry ?? getErrorRow(code).retry ?? 'never'
     this.scope = options?.scope
     this.budget = options?.budget
+    this.isProviderFault = options?.isProviderFault ?? false
   }
 
   get retryable(): boolean {

@@ -88,6 +88,7 @@ create table ai_agent (
   description text not null default ''::text,
   category text not null default 'general'::text,
   model_id text,
+  fallback_model_id text,
   temperature double precision,
   max_tokens integer,
   system_prompt text not null,
@@ -1993,7 +1994,7 @@ AS $function$46191f384f9428144ef1135428e8155c$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$543f57e1bed9b5f34b62e7da18d2ddf1$function$;
+AS $function$f37dce7146b5d6600934a91c6f9857b1$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text

@@ -99,14 +99,14 @@ export const readAiState: ReadStatement<[defaultAgent: string]> = {
   name: 'ai_state',
   text: `select json_build_object('conversations',
       (select coalesce(sum(conversations), 0) from ai_conversation_count),
-    'agent', (select json_build_object('is_active', is_active, 'model_id', model_id) from ai_agent where slug = $1::text),
+    'agent', (select json_build_object('is_active', is_active, 'model_id', model_id, 'fallback_model_id', fallback_model_id) from ai_agent where slug = $1::text),
     'chosen', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_current))::text`,
 }
 
 // Agents.
 
 const AGENT_JSON = `json_build_object('slug', a.slug, 'name', a.name, 'description', a.description, 'category', a.category,
-  'model_id', a.model_id, 'temperature', coalesce(a.temperature, $1::float8), 'max_tokens', coalesce(a.max_tokens, $2::int),
+  'model_id', a.model_id, 'fallback_model_id', a.fallback_model_id, 'temperature', coalesce(a.temperature, $1::float8), 'max_tokens', coalesce(a.max_tokens, $2::int),
   'system_prompt', a.system_prompt, 'is_active', a.is_active, 'tools', a.tools, 'memory_modules', a.memory_modules,
   'knowledge_base_ids', a.knowledge_base_ids)`
 
@@ -129,6 +129,7 @@ export interface AgentChanges {
   readonly description?: string | undefined
   readonly category?: string | undefined
   readonly model_id?: string | null | undefined
+  readonly fallback_model_id?: string | null | undefined
   readonly temperature?: number | undefined
   readonly max_tokens?: number | undefined
   readonly system_prompt?: string | undefined
@@ -142,9 +143,10 @@ export const updateAgent = (slug: string, changes: AgentChanges): Query<{ slug: 
   const given = JSON.stringify(changes)
   return sql.type(z.object({ slug: z.string() }))`
     update ai_agent a set updated_at = now(),
-      (name, description, category, model_id, temperature, max_tokens, system_prompt, is_active) = (
+      (name, description, category, model_id, fallback_model_id, temperature, max_tokens, system_prompt, is_active) = (
         -- Reads the row under its lock: a concurrent change may have committed before.
-        select g.name, g.description, g.category, g.model_id, g.temperature, g.max_tokens, g.system_prompt, g.is_active
+        select g.name, g.description, g.category, g.model_id, g.fallback_model_id, g.temperature, g.max_tokens, g.system_prompt,
+          g.is_active
         from jsonb_populate_record(a, ${given}::jsonb) g)
     where a.slug = ${slug}
     returning a.slug`

@@ -9,6 +9,8 @@ create table ai_agent (
   category text not null default 'general',
   -- Null means the deployment's model, temperature and maximum length.
   model_id text,
+  -- Model that answers if the first one fails; null means that of the settings.
+  fallback_model_id text,
   temperature double precision,
   max_tokens integer,
   system_prompt text not null,

@@ -67,11 +67,19 @@ const TurnInput = z.object({
   temperature: z.number().nullable(),
   max_tokens: z.number().nullable(),
   system_prompt: z.string(),
+  fallback_model_id: z.string().nullable(),
   history: z.array(z.object({ role: z.enum(['user', 'assistant']), content: z.string() })),
   /** True if subscribers received pieces of an earlier attempt. */
   shown: z.boolean(),
-  /** Model parameters that an admin chose; null uses those of the settings. */
-  chosen: z.object({ temperature: z.number().nullable(), max_tokens: z.number().nullable() }).nullable(),
+  /** Model and parameters that an admin chose; null uses those of the settings. */
+  chosen: z
+    .object({
+      vendor: z.string(),
+      model_id: z.string(),
+      temperature: z.number().nullable(),
+      max_tokens: z.number().nullable(),
+    })
+    .nullable(),
 })
 export type TurnInput = z.output<typeof TurnInput>
 
@@ -87,10 +95,11 @@ export const readTurnInput = (
   jobId: string,
 ): Query<TurnInput> =>
   sql.prepared('ai_turn_to_answer', TurnInput)`
-    select agent.temperature, agent.max_tokens, agent.system_prompt,
+    select agent.temperature, agent.max_tokens, agent.system_prompt, agent.fallback_model_id,
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown,
-      (select json_build_object('temperature', temperature, 'max_tokens', max_tokens) from llm_current) as chosen,
+      (select json_build_object('vendor', vendor, 'model_id', model_id, 'temperature', temperature, 'max_tokens', max_tokens)
+        from llm_current) as chosen,
       (select coalesce(json_agg(json_build_object('role', h.role, 'content', h.content) order by h.ordinal), '[]') from (
         select said.* from (
           select a.id, a.content, a.ordinal from ai_message a

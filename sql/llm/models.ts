@@ -41,12 +41,13 @@ const ModelTraits = z.object({
   max_output: z.number(),
   temperature: z.boolean(),
 })
+export type ModelTraits = z.output<typeof ModelTraits>
 
 /**
  * Returns the limits of a model in tokens, 0 if unknown, and whether it accepts a temperature. No row if it is not in
  * the catalog.
  */
-export const findModelTraits = (vendor: string, modelId: string): Query<z.output<typeof ModelTraits>> =>
+export const findModelTraits = (vendor: string, modelId: string): Query<ModelTraits> =>
   sql.prepared('llm_model_traits', ModelTraits)`
     select context_window, max_output, temperature from llm_model where vendor = ${vendor} and model_id = ${modelId}`
 

@@ -3,10 +3,11 @@ import { Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import { type RagContext, retrieveContext } from './context.ts'
 import { type AnswerBuffer, createAnswerBuffer, toStorable } from './deltas.ts'
+import { askOrFallBack } from './fallback.ts'
 import { fitHistory } from './history.ts'
 import type { Completion, FinishReason, Question } from './ports.ts'
 import { type AiProvider, keySettingName } from './providers.ts'
-import { adaptToModel } from './traits.ts'
+import type { AdaptedQuestion } from './traits.ts'
 import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
 
 interface ChatPayload {
@@ -44,14 +45,16 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   )
   if (turn === null) throw fail('conversation.gone')
   const ragContext = await retrieveContext(ctx, turn.history.at(-1)?.content ?? '', payload.rag)
-  const question = await buildQuestion(ctx, payload, turn, ragContext)
+  const asked = await buildQuestion(ctx, payload, turn, ragContext)
   if (turn.shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
 
   const startedAt = performance.now()
   const deltas = createAnswerBuffer((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
   )
-  const completion = await askModel(ctx, question, deltas, payload.stream)
+  const { completion, question } = await askOrFallBack(ctx, asked, turn, (adapted) =>
+    askModel(ctx, adapted, deltas, payload.stream),
+  )
   const response_time_ms = Math.round((performance.now() - startedAt) * 100) / 100
   const content = payload.stream ? deltas.text : toStorable(completion.text)
   const reasoning = toStorable(completion.reasoning ?? '')
@@ -86,20 +89,20 @@ async function buildQuestion(
   const { chosen } = turn
   if (ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
-  return adaptToModel(ctx, {
+  return {
     provider,
     model,
     system: ragContext === null ? turn.system_prompt : `${turn.system_prompt}\n\n${ragContext.system}`,
     messages: await fitHistory(turn.history, ai.historyTokens),
     temperature: turn.temperature ?? chosen?.temperature ?? ai.temperature,
     maxTokens: turn.max_tokens ?? chosen?.max_tokens ?? ai.maxTokens,
-  })
+  }
 }
 
 /** Asks the model. If the attempt fails, emits its usage. */
 async function askModel(
   ctx: TaskContext,
-  question: Question,
+  question: AdaptedQuestion,
   deltas: AnswerBuffer,
   stream: boolean,
 ): Promise<Completion> {
@@ -127,7 +130,7 @@ async function askModel(
  */
 function computeFailureUsage(
   ctx: TaskContext,
-  question: Question,
+  question: AdaptedQuestion,
   text: string,
   error: unknown,
 ): Promise<Usage> {

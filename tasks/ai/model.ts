@@ -28,3 +28,19 @@ export function resolveModel(
     return { provider: prefix, model: modelId.slice(slash + 1) }
   return { provider: current.provider, model: modelId }
 }
+
+/**
+ * Returns the model to ask if `first` fails: that of the agent, else the one in the settings. Null if there is none, or
+ * if it is the same.
+ */
+export function resolveFallback(
+  settings: AiSettings,
+  chosen: { readonly vendor: string; readonly model_id: string } | null,
+  modelId: string | null,
+  first: ModelRef,
+): ModelRef | null {
+  const id = modelId ?? settings.fallbackModel
+  if (id === null) return null
+  const fallback = resolveModel(settings, chosen, id)
+  return fallback.provider === first.provider && fallback.model === first.model ? null : fallback
+}

@@ -22,6 +22,7 @@ export const aiShape = {
   AI_ENABLED: z.stringbool().default(true),
   AI_PROVIDER: z.enum(AI_PROVIDERS).default('openai'),
   AI_MODEL: z.string().min(1).max(200).optional(),
+  AI_FALLBACK_MODEL: z.string().trim().min(1).max(200).optional(),
   AI_TEMPERATURE: numberField(/^\d{1,3}(\.\d{1,6})?$/, 'a number', 0.7, z.number().min(0).max(2)),
   AI_MAX_TOKENS: wholeNumberField(1000, 1, 1_000_000),
   AI_TIMEOUT_SECONDS: wholeNumberField(120, 1, 3600),
@@ -59,6 +60,8 @@ export interface AiSettings {
   /** Default provider and model of agents, unless an admin chose another model. */
   readonly provider: AiProvider
   readonly model: string
+  /** Model that answers if the first one fails, as in an agent's `model_id`; null if there is none. */
+  readonly fallbackModel: string | null
   readonly temperature: number
   readonly maxTokens: number
   /** Time limit for each piece of an answer, including the first. */
@@ -93,6 +96,7 @@ export function buildAiSettings(env: AiEnvironment): AiSettings {
     enabled: env.AI_ENABLED,
     provider: env.AI_PROVIDER,
     model: env.AI_MODEL ?? PROVIDERS[env.AI_PROVIDER].model,
+    fallbackModel: env.AI_FALLBACK_MODEL ?? null,
     temperature: env.AI_TEMPERATURE,
     maxTokens: env.AI_MAX_TOKENS,
     timeoutSeconds: env.AI_TIMEOUT_SECONDS,

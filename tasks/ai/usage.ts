@@ -1,8 +1,9 @@
-import { findModelTraits, findPriceOn } from '../../sql/llm/models.ts'
+import { findPriceOn } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { computeCost } from '../llm/cost.ts'
 import type { Question, Tokens } from './ports.ts'
 import { boundTokenCount, loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
+import type { AdaptedQuestion } from './traits.ts'
 
 /** Usage of an attempt, as in the `usage` event of its job. */
 export interface Usage extends Tokens {
@@ -27,14 +28,14 @@ interface AnswerText {
  * cannot be true.
  */
 export async function computeUsage(
-  ctx: TaskContext,
-  question: Question,
+  ctx: Pick<TaskContext, 'db'>,
+  question: AdaptedQuestion,
   reported: Tokens | null,
   answer: AnswerText,
 ): Promise<Usage> {
   const { provider, model } = question
   const price = await ctx.db.maybeOne(findPriceOn(provider, model, null))
-  const believed = reported !== null && (await isPossible(ctx, question, reported, answer)) ? reported : null
+  const believed = reported !== null && isPossible(question, reported, answer) ? reported : null
   const tokens = believed ?? (await countTokens(question, answer))
   return { ...tokens, provider, model, cost: computeCost(price, tokens), estimated: believed === null }
 }
@@ -48,13 +49,11 @@ const OUTPUT_TOLERANCE = 2
  * True if a report of usage is within the limits of the model and of the request. One wrong number would otherwise be
  * booked, priced and summed for a year.
  */
-async function isPossible(
-  { db }: Pick<TaskContext, 'db'>,
-  { provider, model, maxTokens }: Question,
+function isPossible(
+  { traits, maxTokens }: AdaptedQuestion,
   { input, output }: Tokens,
   { content, reasoning }: AnswerText,
-): Promise<boolean> {
-  const traits = await db.maybeOne(findModelTraits(provider, model))
+): boolean {
   const context = traits === null || traits.context_window === 0 ? MAX_CONTEXT : traits.context_window
   const asked = Math.max(maxTokens, boundTokenCount(content) + boundTokenCount(reasoning))
   return input <= context && output <= Math.min(context, OUTPUT_TOLERANCE * asked)

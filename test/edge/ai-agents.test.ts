@@ -37,6 +37,7 @@ describe('GET and PATCH /ai/agents', () => {
       description: 'Answers in conversations that name no other agent',
       category: 'general',
       model_id: null,
+      fallback_model_id: null,
       temperature: 0.3,
       max_tokens: 500,
       system_prompt: 'You are a helpful assistant.',

@@ -116,6 +116,7 @@ test('an empty environment has the documented defaults', () => {
       enabled: true,
       provider: 'openai',
       model: 'gpt-4o-mini',
+      fallbackModel: null,
       temperature: 0.7,
       maxTokens: 1000,
       timeoutSeconds: 120,

@@ -25,7 +25,8 @@ without its own temperature or max_tokens uses those of the settings.`,
     summary: 'Update an agent',
     description: `Changes only the given fields, in every process from the next turn on. model_id names a model of the \
 current provider, or one of another provider with a prefix, such as \`anthropic/claude-haiku-4-5\`. null stands for the \
-current model.`,
+current model. fallback_model_id names the model that answers if the provider of the first one fails before any text; null \
+stands for AI_FALLBACK_MODEL.`,
     auth: 'operator',
     params: z.object({ slug: z.string() }),
     body: AgentChanges,

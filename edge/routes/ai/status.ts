@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { readAiState } from '../../../sql/ai/conversations.ts'
-import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
+import { type ModelRef, resolveFallback, resolveModel } from '../../../tasks/ai/model.ts'
 import { AI_PROVIDERS, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { AiSettings } from '../../../tasks/ai/settings.ts'
 import { VERSION } from '../../openapi/openapi.ts'
@@ -26,7 +26,13 @@ const Health = z
 
 const ServiceState = z.object({
   conversations: z.int(),
-  agent: z.object({ is_active: z.boolean(), model_id: z.string().nullable() }).nullable(),
+  agent: z
+    .object({
+      is_active: z.boolean(),
+      model_id: z.string().nullable(),
+      fallback_model_id: z.string().nullable(),
+    })
+    .nullable(),
   chosen: z.object({ vendor: z.string(), model_id: z.string() }).nullable(),
 })
 
@@ -35,7 +41,8 @@ export const healthRoute = route({
   path: '/health',
   summary: 'Get the health of the AI service',
   description: `provider and model answer by default. \`unhealthy\`: the service is disabled or not configured, or its \
-default agent is inactive. \`error\`: the state cannot be read from the database. Does not call the provider.`,
+default agent is inactive. \`error\`: the state cannot be read from the database. A missing key of the fallback model is one of the \
+\`validation_errors\`, but the service stays \`healthy\`. Does not call the provider.`,
   response: Health,
   reads: 'statistics',
   mayLag: true,
@@ -47,8 +54,18 @@ default agent is inactive. \`error\`: the state cannot be read from the database
     })
     const state = text === null ? null : ServiceState.parse(JSON.parse(text))
     const model = resolveModel(ai, state?.chosen ?? null, state?.agent?.model_id ?? null)
-    const problems = listProblems(ai, model)
-    const ready = ai.enabled && problems.length === 0 && state?.agent?.is_active === true
+    const own = listProblems(ai, model)
+    const fallback = resolveFallback(
+      ai,
+      state?.chosen ?? null,
+      state?.agent?.fallback_model_id ?? null,
+      model,
+    )
+    const problems = [
+      ...own,
+      ...(fallback === null ? [] : listProblems(ai, fallback, 'the fallback provider ')),
+    ]
+    const ready = ai.enabled && own.length === 0 && state?.agent?.is_active === true
     const status = state === null ? 'error' : ready ? 'healthy' : 'unhealthy'
     return {
       service: SERVICE,
@@ -63,9 +80,10 @@ default agent is inactive. \`error\`: the state cannot be read from the database
   },
 })
 
-function listProblems(ai: AiSettings, { provider }: ModelRef): string[] {
+function listProblems(ai: AiSettings, { provider }: ModelRef, role = ''): string[] {
   if (ai.endpoints[provider].apiKey !== null) return []
-  return [`Missing API key for ${provider} provider. Set ${keySettingName(provider)} environment variable.`]
+  const name = role === '' ? `${provider} provider` : `${role}${provider}`
+  return [`Missing API key for ${name}. Set ${keySettingName(provider)} environment variable.`]
 }
 
 const Version = z

@@ -9,7 +9,9 @@ declare
 begin
   select count(*) as attempts, coalesce(sum((u ->> 'input')::bigint), 0) as input, coalesce(sum((u ->> 'cached')::bigint), 0) as cached,
     coalesce(sum((u ->> 'output')::bigint), 0) as output, coalesce(sum((u ->> 'reasoning')::bigint), 0) as reasoning,
-    case when count(*) = count(u ->> 'cost') then sum((u ->> 'cost')::numeric) end as cost,
+    -- A failed attempt without tokens costs nothing, even if its model has no known price.
+    case when count(*) filter (where u ->> 'cost' is null and (u ->> 'input')::bigint + (u ->> 'output')::bigint > 0) = 0
+      then sum((u ->> 'cost')::numeric) end as cost,
     coalesce(bool_or((u ->> 'estimated')::boolean), false) as estimated,
     (array_agg(u ->> 'provider' order by seq desc))[1] as provider, (array_agg(u ->> 'model' order by seq desc))[1] as model
   into usage from (select e.seq, e.data as u from job_event e where e.job_id = ended.id and e.kind = 'usage') reports;

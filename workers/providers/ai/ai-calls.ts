@@ -113,10 +113,10 @@ export interface FailedCall {
  */
 export function toCallFailure(error: unknown, call: FailedCall): Failure {
   if (error instanceof Failure) return error
-  const { reason, canRetry, retryAfter } = describeError(error, call)
+  const { reason, canRetry, retryAfter, isProviderFault } = describeError(error, call)
   if (call.hasOutput) return fail('ai.interrupted', { reason }, { cause: error })
-  const options = retryAfter === null ? {} : { retryAfter }
-  return fail(canRetry ? 'ai.failed' : 'ai.refused', { reason }, { cause: error, ...options })
+  const options = { cause: error, isProviderFault, ...(retryAfter === null ? {} : { retryAfter }) }
+  return fail(canRetry ? 'ai.failed' : 'ai.refused', { reason }, options)
 }
 
 interface Reason {
@@ -124,6 +124,8 @@ interface Reason {
   /** True if a retry can succeed. */
   readonly canRetry: boolean
   readonly retryAfter: number | null
+  /** True if the request is not the cause. */
+  readonly isProviderFault: boolean
 }
 
 /** Returns the report in an error of the client or of an answer; null if the provider reported nothing. */
@@ -143,8 +145,14 @@ function readRetryAfter(headers: unknown): number | null {
   return parseRetryAfter(headers.get('retry-after'))
 }
 
-const transient = (reason: string): Reason => ({ reason, canRetry: true, retryAfter: null })
-const permanent = (reason: string): Reason => ({ reason, canRetry: false, retryAfter: null })
+const transient = (reason: string, retryAfter: number | null = null): Reason => ({
+  ...{ reason, canRetry: true, retryAfter },
+  isProviderFault: true,
+})
+const permanent = (reason: string, isProviderFault: boolean): Reason => ({
+  ...{ reason, canRetry: false, retryAfter: null },
+  isProviderFault,
+})
 
 function describeError(error: unknown, call: FailedCall): Reason {
   if (call.timeoutReason !== null) return transient(call.timeoutReason)
@@ -163,27 +171,35 @@ function describeReport(report: Report, call: FailedCall, isInAnswer: boolean): 
   const kind = isInAnswer ? describeKind(report) : String(status)
   const source = /^\d+$/.test(kind) ? `HTTP status ${kind}` : `it reported an error (${kind})`
   const refusal = describeRefusal(report, status, call)
-  if (refusal !== null) return permanent(refusal)
-  if (!isTransient(status))
-    return permanent(isInAnswer ? source : `it refused the request (HTTP status ${status})`)
+  if (refusal !== null) return permanent(refusal, true)
+  const explained = call.explainRefusal?.(report) ?? null
+  if (explained !== null) return permanent(explained, false)
+  const denial = describeDenial(report, status, call)
+  if (denial !== null) return permanent(denial, true)
+  if (!isTransient(status)) {
+    const reason = isInAnswer ? source : `it refused the request (HTTP status ${status})`
+    return permanent(reason, !REQUEST_STATUSES.includes(status))
+  }
   const { retryAfter } = report
   const reason = status === 429 ? 'too many requests' : source
   return retryAfter === null
     ? transient(reason)
-    : { reason: `${reason}; it asks to wait ${retryAfter} s`, canRetry: true, retryAfter }
+    : transient(`${reason}; it asks to wait ${retryAfter} s`, retryAfter)
 }
+
+// Statuses of requests that any provider would refuse.
+const REQUEST_STATUSES: readonly number[] = [400, 413, 422]
 
 /** Returns the code of a report if it is an identifier, which cannot quote anything. */
 const describeKind = ({ codes }: Report): string =>
   codes.find((code) => /^([45]\d\d|[a-z]{3,20}(_[a-z]{2,20}){0,4})$/.test(code)) ?? 'without a code'
 
-/** Returns the proven cause of a permanent refusal; null if the report proves none. */
+/** Returns the refusal of the key or of the account; null if the report proves neither. */
 function describeRefusal(
-  report: Report,
+  { codes, message }: Report,
   status: number,
-  { provider, model, explainRefusal }: FailedCall,
+  { provider }: FailedCall,
 ): string | null {
-  const { codes, message, isStructured } = report
   const has = (format: RegExp): boolean => codes.some((code) => format.test(code))
   if (status === 401 || has(/api_key/) || (status < 429 && INVALID_KEY.test(message)))
     return `it does not accept ${keySettingName(provider)}`
@@ -193,17 +209,30 @@ function describeRefusal(
     (!isTransient(status) && NO_CREDIT.test(message))
   )
     return 'the quota of the account is exhausted'
-  const explained = explainRefusal?.(report) ?? null
-  if (explained !== null) return explained
+  return null
+}
+
+/** Returns the refusal of the model or of the endpoint; null if the report proves neither. */
+function describeDenial(
+  { codes, message, isStructured }: Report,
+  status: number,
+  { model }: FailedCall,
+): string | null {
+  const has = (format: RegExp): boolean => codes.some((code) => format.test(code))
   if (has(/unsupported_country/)) return 'it does not serve the country or region of this service'
   if (status === 403) return 'it denied access to the model or the endpoint (HTTP status 403)'
-  if (status === 404 && isStructured && !UNKNOWN_PATH.test(message)) return `it has no model ${model}`
+  const isUnknown = status === 404 && isStructured && !UNKNOWN_PATH.test(message)
+  if (isUnknown || (status === 400 && (has(UNKNOWN_MODEL_CODE) || UNKNOWN_MODEL.test(message))))
+    return `it has no model ${model}`
   return null
 }
 
 const INVALID_KEY =
   /\b(invalid|incorrect|wrong|expired)\b.{0,20}\bapi.?key|\bapi.?key\b.{0,20}\b(invalid|incorrect|not valid|expired)/i
 const NO_CREDIT = /credit balance|insufficient (balance|credit|funds)|out of credits/i
+// Mistral and Groq refuse unknown and former models with status 400.
+const UNKNOWN_MODEL_CODE = /^(invalid_model|model_(not_found|decommissioned|deprecated))$/
+const UNKNOWN_MODEL = /^invalid model\b|\bmodel\b.{0,80}\b(does not exist|not found|decommissioned)/im
 const UNKNOWN_PATH = /\b(url|path|route|endpoint)\b|^not found$/i
 
 /** True if the same request may succeed later. */
