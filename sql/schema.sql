@@ -214,6 +214,16 @@ create table ai_sentiment_sum (
   constraint ai_sentiment_sum_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
+create table ai_text (
+  text_id uuid not null,
+  part integer not null,
+  conversation_id uuid not null,
+  space integer not null,
+  search tsvector not null,
+  constraint ai_text_pkey PRIMARY KEY (text_id, part),
+  constraint ai_text_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES ai_conversation(id) ON DELETE CASCADE
+) with (autovacuum_vacuum_insert_scale_factor=0.02);
+
 create table ai_usage (
   id bigint not null generated always as identity,
   user_id text not null,
@@ -1503,6 +1513,10 @@ CREATE INDEX ai_sentiment_owner_id_idx ON public.ai_sentiment USING btree (owner
 
 CREATE INDEX ai_sentiment_sum_owner_id_idx ON public.ai_sentiment_sum USING btree (owner_id, sentiment, performance);
 
+CREATE INDEX ai_text_conversation_id_idx ON public.ai_text USING btree (conversation_id, text_id DESC);
+
+CREATE INDEX ai_text_search_idx ON public.ai_text USING gin (owned_vector(space, search));
+
 CREATE INDEX ai_usage_created_at_idx ON public.ai_usage USING btree (created_at DESC, id DESC);
 
 CREATE INDEX ai_usage_owner_id_idx ON public.ai_usage USING btree (owner_id) WHERE (owner_id IS NOT NULL);
@@ -1961,6 +1975,20 @@ CREATE OR REPLACE FUNCTION public.ai_messages_count()
  SET enable_mergejoin TO 'off'
 AS $function$b7e6abe2d3d623ca1dd53770370c6ce3$function$;
 
+CREATE OR REPLACE FUNCTION public.ai_messages_index()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$610e917dd0877644e877e7658402f0fd$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_search_space(owner_id integer, user_id text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN (owner_id IS NOT NULL) THEN ('-1'::integer - owner_id) ELSE ('-1073741825'::integer - (((('x'::text || "left"(md5(user_id), 8)))::bit(32))::integer & 1073741823)) END;
+
 CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_delete()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1990,6 +2018,19 @@ CREATE OR REPLACE FUNCTION public.ai_sentiment_sum_update()
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
 AS $function$46191f384f9428144ef1135428e8155c$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_text_store(ids uuid[], conversations uuid[], contents text[])
+ RETURNS void
+ LANGUAGE sql
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+AS $function$8e8a258be1d89619f59dc453e3998fc8$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_titles_index()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$4cc756232a08b8491272299d9b632b77$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
@@ -3336,11 +3377,21 @@ CREATE TRIGGER ai_conversation_count_delete AFTER DELETE ON public.ai_conversati
 
 CREATE TRIGGER ai_conversation_count_insert AFTER INSERT ON public.ai_conversation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_insert();
 
+CREATE TRIGGER ai_conversation_indexed AFTER INSERT ON public.ai_conversation FOR EACH ROW EXECUTE FUNCTION ai_titles_index();
+
+CREATE TRIGGER ai_conversation_reindexed AFTER UPDATE OF title ON public.ai_conversation FOR EACH ROW WHEN ((new.title <> old.title)) EXECUTE FUNCTION ai_titles_index();
+
 CREATE TRIGGER ai_message_added AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
 
 CREATE TRIGGER ai_message_changed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
 
+CREATE TRIGGER ai_message_indexed AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_index();
+
+CREATE TRIGGER ai_message_reindexed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_index();
+
 CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
+
+CREATE TRIGGER ai_message_unindexed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_index();
 
 CREATE TRIGGER ai_sentiment_sum_delete AFTER DELETE ON public.ai_sentiment REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_sentiment_sum_delete();
 

@@ -95,6 +95,24 @@ create table ai_message (
 create index ai_message_conversation_id_idx on ai_message (conversation_id, ordinal);
 create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
 
+-- The words of titles and visible messages, for searches. Triggers maintain them: a title when it changes, a question when
+-- it is asked, an answer once it ends. A table of its own, because conversations and messages are updated several times
+-- in a turn.
+create table ai_text (
+  -- The message, or the conversation for its title.
+  text_id uuid not null,
+  -- Number of a part of 16,000 characters, see `page_part`. Texts beyond eight parts are not searched.
+  part integer not null,
+  conversation_id uuid not null,
+  -- See `ai_search_space`.
+  space integer not null,
+  search tsvector not null,
+  constraint ai_text_pkey primary key (text_id, part),
+  constraint ai_text_conversation_id_fkey foreign key (conversation_id) references ai_conversation (id) on delete cascade
+) with (autovacuum_vacuum_insert_scale_factor = 0.02);
+create index ai_text_conversation_id_idx on ai_text (conversation_id, text_id desc);
+create index ai_text_search_idx on ai_text using gin (owned_vector(space, search));
+
 -- Usage of models. Costs are exact and in US dollars; null if the price is unknown.
 create table ai_usage (
   id bigint generated always as identity,

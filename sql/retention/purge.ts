@@ -70,7 +70,7 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
     label: 'conversations',
     table: 'ai_conversation',
     referenceColumn: 'owner_id',
-    children: { ai_message: 'conversation_id' },
+    children: { ai_message: 'conversation_id', ai_text: 'conversation_id' },
   },
   // The batch is small, because each update rebuilds the JSON of a post and makes its editors wait.
   { label: 'posts', table: 'blog_post', referenceColumn: 'author_id', clearsReference: true, max: 50 },

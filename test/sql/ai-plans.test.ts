@@ -8,6 +8,7 @@ import {
   readConversations,
   renameConversation,
 } from '../../sql/ai/conversations.ts'
+import { searchConversations } from '../../sql/ai/search.ts'
 import {
   findUnscoredConversations,
   readAccountSentiment,
@@ -91,6 +92,24 @@ const reads = [
       ]
     }),
   ),
+  ...(['asc', 'desc'] as const).flatMap((way) => {
+    const statement = searchConversations.updated_at[way]
+    return [
+      planRead(`a search of an account (${way})`, statement, '5', 5, false, ...ANY_TIME, 'x t', null, 0, 50),
+      planRead(
+        `a search that an admin makes (${way})`,
+        statement,
+        '5',
+        5,
+        true,
+        ...TIME_RANGE,
+        'x -y',
+        null,
+        0,
+        50,
+      ),
+    ]
+  }),
   planRead('a conversation', readConversation, conversation, null, 0, 200),
   planRead('the owner of a conversation', readConversationOwner, conversation),
   planRead('a turn by its answer', readTurn, answer),

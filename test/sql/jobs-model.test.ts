@@ -15,7 +15,7 @@ test('no job is lost, duplicated or reordered under any concurrent operations an
   await fc.assert(
     fc.asyncProperty(lanes, async (all) => {
       await database.query(
-        'truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs',
+        'truncate job, job_count, job_event_row, worker_lease, graphile_worker._private_jobs cascade',
       )
       const world = await createLedgerModel(database)
       const busy = Promise.all(

@@ -74,7 +74,7 @@ await query(
   `insert into worker_lease (id, name, queues, expires_at) values (gen_random_uuid(), 'w', '{}', now() + interval '1 h')`,
 )
 beforeEach(async () => {
-  await query('truncate job, job_event_row')
+  await query('truncate job, job_event_row cascade')
   await query('analyze job')
 })
 

@@ -47,6 +47,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'document_tag',
     'ai_conversation',
     'ai_message',
+    'ai_text',
     'ai_sentiment',
     'voice_transcription',
     'blog_post',

@@ -9,6 +9,7 @@ import {
   readConversations,
   renameConversation,
 } from '../../../sql/ai/conversations.ts'
+import { searchConversations } from '../../../sql/ai/search.ts'
 import { fail } from '../../../sql/errors.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -21,7 +22,13 @@ import {
 import { count } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { accountIdOf, mayAccess, resolveActingUser, UserId } from './callers.ts'
-import { Conversation, ConversationParams, ConversationSummary, UserQuery } from './shapes.ts'
+import {
+  Conversation,
+  ConversationParams,
+  ConversationSummary,
+  FoundConversation,
+  UserQuery,
+} from './shapes.ts'
 
 const ACCESS_ERRORS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
 
@@ -33,31 +40,37 @@ export const conversationRoutes = [
     method: 'get',
     path: '/conversations',
     summary: 'List the conversations of a user',
-    description:
-      'Sorted by latest change unless `sort` is given. `updated_at` is the `last_activity` of a conversation.',
+    description: `Sorted by latest change unless \`sort\` is given. \`updated_at\` is the \`last_activity\` of a conversation. \
+\`search\` finds conversations whose title and messages together have all of its words: whole words and their beginnings, \
+"phrases", numbers and dates in any notation; \`-word\` excludes a word. \`match\` then has the message with most of the \
+words, or the title if \`message_id\` is null, and a snippet of it.`,
     query: z.object({
       user_id: UserId.optional(),
+      search: z.string().max(500).optional(),
       ...buildTimeRangeFields('Changed last'),
       sort: buildSortSchema(CONVERSATION_ORDERS),
       limit: count({ min: 1, max: 200, fallback: 50 }),
       cursor: buildCursorSchema(CONVERSATION_ORDERS.updated_at),
     }),
-    response: z.array(ConversationSummary),
+    response: z.array(FoundConversation),
     errors: ['ai.not_yours'],
     reads: 'list',
     handle: async ({ query, caller, reader, request }) => {
-      const { user_id, from = null, to = null, sort = LATEST_FIRST, cursor = null, limit } = query
+      const { user_id, search, from = null, to = null, sort = LATEST_FIRST, cursor = null, limit } = query
       const { userId, ownerId, seesAll } = resolveActingUser(caller, user_id)
       // Admins who name another user also see that user's conversations without an owner.
       const isForOther = seesAll && userId !== String(ownerId)
       const ownership = isForOther
         ? ([accountIdOf(userId), true] as const)
         : ([ownerId, ownerId === null] as const)
-      const values = [userId, ...ownership, from, to, cursor, 0, limit] as const
-      return answerArray(
-        (await reader.text(readConversations[sort.column][sort.direction], values))!,
-        request,
-      )
+      const { column, direction } = sort
+      const filters = [userId, ...ownership, from, to] as const
+      const page = [cursor, 0, limit] as const
+      const text =
+        search === undefined
+          ? await reader.text(readConversations[column][direction], [...filters, ...page])
+          : await reader.text(searchConversations[column][direction], [...filters, search, ...page])
+      return answerArray(text!, request)
     },
   }),
 

@@ -71,6 +71,17 @@ export const ConversationSummary = z
   })
   .meta({ id: 'ConversationSummary' })
 
+/** A conversation in a list; `match` is the best match of a search, absent without one. */
+export const FoundConversation = ConversationSummary.extend({
+  match: z
+    .strictObject({
+      message_id: z.uuid().nullable().meta({ description: 'Null if the title matches' }),
+      snippet: z.string(),
+    })
+    .nullable()
+    .optional(),
+}).meta({ id: 'FoundConversation' })
+
 export const Conversation = z
   .strictObject({
     id: z.uuid(),
