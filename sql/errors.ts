@@ -170,6 +170,11 @@ export function getPublicCode(code: ErrorCode): string {
 }
 
 /** Restores the failure from a job's stored `{code, detail}`. Codes that this version does not know become `internal`. */
-export function restoreFailure(stored: { code: string; detail: string }): Failure {
-  return new Failure(stored.code in errorTable ? (stored.code as ErrorCode) : 'internal', stored.detail)
+export function restoreFailure(stored: { code: string; detail: string; retry_after?: number }): Failure {
+  const code = stored.code in errorTable ? (stored.code as ErrorCode) : 'internal'
+  return new Failure(
+    code,
+    stored.detail,
+    stored.retry_after === undefined ? {} : { retryAfter: stored.retry_after },
+  )
 }

@@ -688,6 +688,7 @@ create table job (
   result jsonb,
   error_code text,
   error_detail text,
+  retry_at timestamp with time zone,
   retry_of uuid,
   request_id text,
   trace_parent text,
@@ -2502,7 +2503,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$5d1b6c54a370decc6ae473d131d706b5$function$;
+AS $function$d4e48f26f6648f8afb6bcf4680ffa24a$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json

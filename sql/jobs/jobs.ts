@@ -72,6 +72,7 @@ export interface FinishEntry {
   /** Error code of a failure or retry; `detail` is its public text. */
   readonly code?: string
   readonly detail?: string
+  /** Delay of a requeued job; for a failed one, the pause that its provider asks for. */
   readonly delay_ms?: number
   /** Number of interruptions that `crashed` stores; default: one more than before. */
   readonly interruptions?: number
@@ -299,7 +300,9 @@ const buildStatusFrame = (
   'job_id', job.id, 'status', ${status}, 'label', ${label},
   'progress', case when ${current} is not null or ${total} is not null
     then json_build_object('current', ${current}, 'total', ${total}) end,
-  'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail) end))::jsonb
+  'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail,
+    'retry_after', case when job.retry_at > clock_timestamp()
+      then ceil(extract(epoch from job.retry_at - clock_timestamp()))::int end) end))::jsonb
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
 const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
   `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`

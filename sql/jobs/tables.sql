@@ -66,6 +66,8 @@ create table job (
   result jsonb,
   error_code text,
   error_detail text,
+  -- Time before which a new request cannot help, for a failed job whose provider asked for a pause.
+  retry_at timestamptz,
   -- The failed job that this one retries. A job is retried at most once. No foreign key, because the pruner deletes the
   -- failed job first and must not change this one.
   retry_of uuid,

@@ -468,9 +468,21 @@ describe('a pause that the provider asks for', () => {
         assert.equal(answer.status, 502)
         const [, named] = /it asks to wait (\d+) s$/.exec(answer.json.detail) ?? []
         assert.ok(Math.abs(Number(named) - seconds) < 60, answer.json.detail)
+        assert.ok(
+          Math.abs(Number(answer.headers['retry-after']) - seconds) < 60,
+          answer.headers['retry-after'],
+        )
         const { conversation_id } = await readLastUsage()
         assert.equal((await ask({ conversation_id })).status, 200)
       })
+
+  test('is in the error frame of a stream, and not in other failures', async () => {
+    const { error } = await withScript({ status: 429, headers: { 'retry-after': '90' } }, () => stream())
+    const { retry_after } = error as { retry_after: number }
+    assert.ok(retry_after > 80 && retry_after <= 90, String(retry_after))
+    const answer = await withScript({ status: 400 }, () => ask())
+    assert.deepEqual([answer.status, answer.headers['retry-after']], [502, undefined])
+  })
 })
 
 describe('a refusal is named by what it proves', () => {

@@ -49,6 +49,32 @@ describe('a preview', () => {
     assert.equal(countRequests(), before)
   })
 
+  test('is synthesized without a speed if the model refuses one', async () => {
+    const bytes = createAudio(3000, 3)
+    server.answer = (response, body) =>
+      'speed' in body
+        ? response
+            .writeHead(400, { 'content-type': 'application/json' })
+            .end(JSON.stringify({ error: { message: 'Unknown parameter: speed', param: 'speed' } }))
+        : answerWithAudio(bytes)(response)
+    const answer = await requestPreview({
+      voice_id: 'fable',
+      model: 'tts-1-hd',
+      text: createText(),
+      speed: 2,
+    })
+    assert.equal(answer.status, 200, answer.text)
+    assert.ok(answer.bytes.equals(bytes))
+  })
+
+  test('names the pause that the provider asks for', async () => {
+    server.answer = (response) => response.writeHead(429, { 'retry-after': '60' }).end('{}')
+    const answer = await requestPreview({ voice_id: 'alloy', text: createText() })
+    assert.equal(answer.status, 502, answer.text)
+    const seconds = Number(answer.headers['retry-after'])
+    assert.ok(seconds > 50 && seconds <= 60, String(seconds))
+  })
+
   test('is cached by voice, model, speed and text', async () => {
     const text = createText()
     const wants = [

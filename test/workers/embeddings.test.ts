@@ -57,7 +57,7 @@ describe('a local model', () => {
 
 describe('a provider', () => {
   const asked: unknown[] = []
-  let answer: (input: readonly string[]) => [status: number, body: object] = () => [500, {}]
+  let answer: (input: readonly string[], body: object) => [status: number, body: object] = () => [500, {}]
   const server = http.createServer((request, response) => {
     let body = ''
     request.on('data', (data) => {
@@ -66,7 +66,7 @@ describe('a provider', () => {
     request.on('end', () => {
       const json = JSON.parse(body)
       asked.push([request.url, request.headers.authorization, json.model, json.input.length])
-      const [status, value] = answer(json.input)
+      const [status, value] = answer(json.input, json)
       response
         .writeHead(status, { 'content-type': 'application/json', 'retry-after-ms': '1' })
         .end(JSON.stringify(value))
@@ -112,6 +112,22 @@ describe('a provider', () => {
     asks = 0
     await assert.rejects(createTestEmbedder(env())(['64'], signal), { code: 'rag.embedding_failed' })
     assert.equal(asks, 2)
+  })
+
+  test('gets no format once it has refused it', async () => {
+    const formats: boolean[] = []
+    answer = (input, body) => {
+      formats.push('encoding_format' in body)
+      return 'encoding_format' in body
+        ? [400, { error: { message: 'Unrecognized request argument supplied: encoding_format' } }]
+        : [200, { data: input.map((_, index) => ({ index, embedding: [1, 1] })) }]
+    }
+    const embed = createTestEmbedder({ ...env(), RAG_MODEL: 'without-formats' })
+    for (let n = 0; n < 2; n++) {
+      const embedded = await embed(['a'], signal)
+      assert.ok(embedded.model !== null && embedded.vectors.length === 1)
+    }
+    assert.deepEqual(formats, [true, false, false])
   })
 
   test('causes a failure without its text when it rejects or answers wrongly', async () => {

@@ -73,6 +73,29 @@ test('decodes the JSON answer of Mistral', async () => {
   })
 })
 
+test('leaves out the parameter that a model refuses, and remembers it', async () => {
+  const bytes = createAudio(3000)
+  for (const [speech, name, message] of [
+    [{ ...OPENAI_SPEECH, model: 'tts-steady' }, 'speed', 'Unsupported parameter: speed'],
+    [{ ...MISTRAL_SPEECH, model: 'voxtral-steady' }, 'stream', "Extra inputs are not permitted: 'stream'"],
+  ] as const) {
+    server.answer = (response, body) =>
+      name in body
+        ? response
+            .writeHead(400, { 'content-type': 'application/json' })
+            .end(JSON.stringify({ error: { message } }))
+        : speech.provider === 'openai'
+          ? answerWithAudio(bytes)(response)
+          : response.writeHead(200).end(JSON.stringify({ audio_data: bytes.toString('base64') }))
+    const before = server.asked.length
+    for (let n = 0; n < 2; n++) assert.ok((await readSpeech(speech)).equals(bytes))
+    assert.deepEqual(
+      server.asked.slice(before).map((body) => name in body),
+      [true, false, false],
+    )
+  }
+})
+
 test('yields the first piece before the last one is made', async () => {
   let more = (): void => {}
   server.answer = (response) => {

@@ -47,6 +47,8 @@ const RETRY_BASE_MS = 1000
 const MAX_RETRY_MS = 300_000
 // Limits the delay that a provider asks for: a longer one is a mistake.
 const MAX_ASKED_MS = 3_600_000
+// Longest pause that a failed job passes on: some 23 days, within the integers of PostgreSQL.
+const MAX_TOLD_MS = 2_000_000_000
 
 // Interval of the checks for exceeded time limits. One timer serves all jobs, because thousands start per second.
 const LIMIT_CHECK_MS = 100
@@ -318,11 +320,13 @@ function createFailureEntry(
 ): FinishEntry {
   const { id, attempt, tries } = job
   const { code, detail, retry, retryAfter = 0 } = failure
-  if (retryAfter > maxPauseSeconds) return { id, attempt, outcome: 'failed', code, detail }
+  const pause = retryAfter > 0 ? { delay_ms: Math.min(retryAfter * 1000, MAX_TOLD_MS) } : {}
+  const failed: FinishEntry = { id, attempt, outcome: 'failed', code, detail, ...pause }
+  if (retryAfter > maxPauseSeconds) return failed
   const askedMs = Math.min(retryAfter * 1000, MAX_ASKED_MS)
   if (retry === 'free')
     return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.round(Math.max(retryMs, askedMs)) }
-  if (retry === 'never' || tries >= job.max_tries) return { id, attempt, outcome: 'failed', code, detail }
+  if (retry === 'never' || tries >= job.max_tries) return failed
   const backoff = computeBackoff(retryMs, tries, MAX_RETRY_MS)
   const delay_ms = Math.round(Math.max(backoff, askedMs))
   return { id, attempt, outcome: 'retry', code, detail, delay_ms }

@@ -274,11 +274,15 @@ function buildJobAnswer({ route }: RouteEntry, event: JobEvent): StoredReply {
     return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
   }
   const failure = toJobFailure(event)
-  return { status: statusOf(failure.code), headers: [], body: formatFailure(failure) }
+  const { retryAfter } = failure
+  const headers: Header[] = retryAfter === undefined ? [] : [['retry-after', String(retryAfter)]]
+  return { status: statusOf(failure.code), headers, body: formatFailure(failure) }
 }
 
 /** Returns the failure of a job that did not complete. */
 export function toJobFailure(event: JobEvent): Failure {
-  const { error } = JSON.parse(event.frame) as { error?: { code: string; detail: string } }
+  const { error } = JSON.parse(event.frame) as {
+    error?: { code: string; detail: string; retry_after?: number }
+  }
   return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : restoreFailure(error)
 }

@@ -36,7 +36,8 @@ key then needs the scope to read collections. Turns of one conversation run one 
 \`reasoning\` is the model's reasoning, if it shows any; later turns do not send it.`
 
 const STREAM_DESCRIPTION = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
-each piece; \`final\` with the full answer, then \`complete\`; or \`error\` with detail. On \`restart\`, discard all \
+each piece; \`final\` with the full answer, then \`complete\`; or \`error\` with detail, and \`retry_after\` \
+(seconds) if the provider asks for a pause. On \`restart\`, discard all \
 earlier chunks: the turn has started over. To resume, send the id of the last event as \`Last-Event-ID\`, here or to \
 \`GET /ai/chat/stream/{message_id}\`. Any process resumes the turn, without starting another one. Closing the stream \
 does not stop the turn. \`DELETE /jobs/{job_id}\` stops it and keeps the text received so far.`

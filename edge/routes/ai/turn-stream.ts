@@ -122,9 +122,16 @@ function toStoredFailure({ error_detail }: TurnState): Pick<Failure, 'code' | 'd
 function buildErrorFrame(
   turn: TurnState,
   seq: number,
-  { code, detail }: Pick<Failure, 'code' | 'detail'>,
+  {
+    code,
+    detail,
+    retryAfter,
+  }: Pick<Failure, 'code' | 'detail'> & { readonly retryAfter?: number | undefined },
 ): SseFrame {
-  return buildFrame(turn, 'error', seq, { detail, code: getPublicCode(code) })
+  return buildFrame(turn, 'error', seq, {
+    ...{ detail, code: getPublicCode(code) },
+    ...(retryAfter === undefined ? {} : { retry_after: retryAfter }),
+  })
 }
 
 function buildConnectFrame(turn: TurnState): SseFrame {

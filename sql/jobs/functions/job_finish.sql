@@ -1,6 +1,6 @@
 -- Ends attempts. Each entry: id, attempt, outcome, result, code, detail, delay_ms, interruptions. Outcomes:
 --
--- - `done`, `failed` and `cancelled` end the job.
+-- - `done`, `failed` and `cancelled` end the job. After a failure, a new request cannot help before delay_ms.
 -- - `retry` requeues the job after delay_ms and counts as a try.
 -- - `release` requeues it after delay_ms and does not count as a try.
 -- - `interrupted` is a release that counts as an interruption: the process died while it ran the job next to others.
@@ -53,6 +53,7 @@ begin
         when e.outcome = 'failed' then e.detail
         when e.outcome = 'crashed' and job.cancel_requested_at is null
           and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions then e.detail end,
+      retry_at = case when e.outcome = 'failed' and e.delay_ms > 0 then now() + make_interval(secs => e.delay_ms / 1000.0) end,
       finished_at = case
         when e.outcome in ('retry', 'release', 'interrupted', 'crashed') and job.cancel_requested_at is null
           and not (e.outcome = 'crashed' and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions) then null

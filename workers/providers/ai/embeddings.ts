@@ -7,6 +7,7 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { recordCall } from '../call.ts'
 import { readJson } from './ai-calls.ts'
 import { createClient, type OpenAI } from './openai.ts'
+import { sendAdapted } from './parameters.ts'
 
 /** Computes embeddings of texts. The only importer of `@xenova/transformers`. */
 
@@ -80,14 +81,17 @@ function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed
     try {
       for (let from = 0; from < texts.length; from += REMOTE_BATCH_SIZE) {
         const input = texts.slice(from, from + REMOTE_BATCH_SIZE)
+        const adaptable = {
+          key: `openai ${baseUrl} ${model}`,
+          parameters: { model, input, encoding_format: 'float' },
+          optional: ['encoding_format'],
+        }
+        // The client's own method would replace an omitted format by base64.
+        const send = (body: object): Promise<Response> =>
+          client.post('/embeddings', { body, signal, maxRetries }).asResponse()
         const answer = await recordCall(
           { provider: 'openai', operation: 'embeddings', url: baseUrl },
-          async () =>
-            readJson(
-              await client.embeddings
-                .create({ model, input, encoding_format: 'float' }, { signal, maxRetries })
-                .asResponse(),
-            ),
+          async () => readJson(await sendAdapted(adaptable, send)),
         )
         const byIndex = [...(answer as OpenAI.CreateEmbeddingResponse).data].sort((a, b) => a.index - b.index)
         vectors.push(...byIndex.map(({ embedding }) => normalize(embedding)))

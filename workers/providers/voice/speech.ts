@@ -5,6 +5,7 @@ import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { Speaker } from '../../../tasks/voice/ports.ts'
 import { createClients, createIdleTimeout, readJson, toCallFailure, Unreadable } from '../ai/ai-calls.ts'
 import type { OpenAI } from '../ai/openai.ts'
+import { sendAdapted } from '../ai/parameters.ts'
 import { startCall } from '../call.ts'
 
 /** Creates a speaker that calls the providers' speech endpoints through the client for OpenAI's protocol. */
@@ -43,15 +44,21 @@ export function createSpeaker({ ai }: Pick<Settings, 'ai'>): Speaker {
   }
 }
 
+const keyOf = ({ baseURL }: OpenAI, { provider, model }: Speech): string => `${provider} ${baseURL} ${model}`
+
 async function* streamAudio(client: OpenAI, speech: Speech, signal: AbortSignal): AsyncIterable<Uint8Array> {
   if (speech.provider === 'mistral') {
     yield await speakWithMistral(client, speech, signal)
     return
   }
   const { model, voice, text, speed } = speech
-  const response = await client.audio.speech.create(
-    { model, voice, input: text, speed, response_format: 'mp3' },
-    { signal },
+  const response = await sendAdapted(
+    {
+      key: keyOf(client, speech),
+      parameters: { model, voice, input: text, speed, response_format: 'mp3' },
+      optional: ['speed'],
+    },
+    (parameters) => client.audio.speech.create(parameters as never, { signal }) as Promise<Response>,
   )
   // A stand-in may send no content type, but text is certainly not audio.
   if (/^(text\/|application\/json)/i.test(response.headers.get('content-type') ?? ''))
@@ -63,13 +70,16 @@ async function* streamAudio(client: OpenAI, speech: Speech, signal: AbortSignal)
  * Requests speech from Mistral, which returns JSON with base64 audio and has no speed parameter
  * (docs.mistral.ai/studio/audio/text-to-speech).
  */
-async function speakWithMistral(
-  client: OpenAI,
-  { model, voice, text }: Speech,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  const body = { model, input: text, voice_id: voice, response_format: 'mp3', stream: false }
-  const response = await client.post('/audio/speech', { body, signal }).asResponse()
+async function speakWithMistral(client: OpenAI, speech: Speech, signal: AbortSignal): Promise<Uint8Array> {
+  const { model, voice, text } = speech
+  const response = await sendAdapted(
+    {
+      key: keyOf(client, speech),
+      parameters: { model, input: text, voice_id: voice, response_format: 'mp3', stream: false },
+      optional: ['stream'],
+    },
+    (body) => client.post('/audio/speech', { body, signal }).asResponse(),
+  )
   const answer = (await readJson(response)) as { readonly audio_data?: unknown } | null
   if (typeof answer?.audio_data !== 'string') throw new Unreadable('its answer is not audio')
   return Buffer.from(answer.audio_data, 'base64')
