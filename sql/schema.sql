@@ -169,9 +169,14 @@ create table ai_message (
   id uuid not null,
   ordinal bigint not null generated always as identity,
   conversation_id uuid not null,
+  parent_id uuid,
+  is_active boolean not null default true,
   role text not null,
   status text not null,
   content text not null,
+  document_ids bigint[] not null default '{}'::bigint[],
+  tool_calls jsonb,
+  tool_results jsonb,
   job_id uuid,
   provider text,
   model text,
@@ -181,12 +186,14 @@ create table ai_message (
   error_detail text,
   created_at timestamp with time zone not null default now(),
   settled_at timestamp with time zone,
+  is_visible boolean not null generated always as ((is_active AND (status <> 'pending'::text) AND ((content <> ''::text) OR (tool_calls IS NOT NULL) OR (tool_results IS NOT NULL)))),
   constraint ai_message_pkey PRIMARY KEY (id),
   constraint ai_message_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES ai_conversation(id) ON DELETE CASCADE,
-  constraint ai_message_job_check CHECK (((role = 'user'::text) OR (job_id IS NOT NULL))),
-  constraint ai_message_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text]))),
+  constraint ai_message_job_check CHECK (((status <> 'pending'::text) OR (job_id IS NOT NULL))),
+  constraint ai_message_role_check CHECK ((role = ANY (ARRAY['user'::text, 'assistant'::text, 'tool'::text]))),
   constraint ai_message_settled_check CHECK (((status = 'pending'::text) = (settled_at IS NULL))),
   constraint ai_message_status_check CHECK ((status = ANY (ARRAY['complete'::text, 'pending'::text, 'failed'::text, 'stopped'::text]))),
+  constraint ai_message_tools_check CHECK ((((role = 'tool'::text) = (tool_results IS NOT NULL)) AND ((role = 'assistant'::text) OR (tool_calls IS NULL)))),
   constraint ai_message_user_check CHECK (((role = 'assistant'::text) OR ((status = 'complete'::text) AND (job_id IS NULL))))
 );
 
@@ -1508,6 +1515,10 @@ CREATE INDEX ai_message_conversation_id_idx ON public.ai_message USING btree (co
 
 CREATE UNIQUE INDEX ai_message_job_id_key ON public.ai_message USING btree (job_id) WHERE (job_id IS NOT NULL);
 
+CREATE INDEX ai_message_parent_id_idx ON public.ai_message USING btree (parent_id, ordinal) WHERE (parent_id IS NOT NULL);
+
+CREATE INDEX ai_message_root_idx ON public.ai_message USING btree (conversation_id, ordinal) WHERE (parent_id IS NULL);
+
 CREATE INDEX ai_sentiment_negative_idx ON public.ai_sentiment USING btree (scored_at DESC) WHERE (sentiment = ANY (ARRAY['negative'::text, 'frustrated'::text]));
 
 CREATE INDEX ai_sentiment_owner_id_idx ON public.ai_sentiment USING btree (owner_id, scored_at DESC) WHERE (sentiment = ANY (ARRAY['negative'::text, 'frustrated'::text]));
@@ -1898,6 +1909,17 @@ CREATE OR REPLACE FUNCTION public.account_leave(id integer, max_organizations in
  LANGUAGE plpgsql
 AS $function$78bc36ed8c8ad9247cc159328beef13f$function$;
 
+CREATE OR REPLACE FUNCTION public.ai_branch_activate(conversation uuid, leaf uuid)
+ RETURNS void
+ LANGUAGE sql
+AS $function$870a0ee0decad0aa370634da3b8d1481$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_branch_leaf(message uuid)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE
+AS $function$5231d416d5c5199361390d09d04a60d0$function$;
+
 CREATE OR REPLACE FUNCTION public.ai_budget_lock(account integer, key uuid, defaults numeric[])
  RETURNS TABLE(holder text, kind text, amount numeric, used numeric, reserved numeric, resets_at timestamp with time zone, exceeded boolean)
  LANGUAGE plpgsql
@@ -1974,7 +1996,7 @@ CREATE OR REPLACE FUNCTION public.ai_messages_count()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$b7e6abe2d3d623ca1dd53770370c6ce3$function$;
+AS $function$0ee170ffe57d29d4d1289845d951fc1b$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_messages_index()
  RETURNS trigger
@@ -2036,7 +2058,7 @@ AS $function$4cc756232a08b8491272299d9b632b77$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$f37dce7146b5d6600934a91c6f9857b1$function$;
+AS $function$9b4cc395117784b698b9d6c47b228dfb$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text

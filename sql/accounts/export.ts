@@ -117,7 +117,8 @@ const SOURCES: readonly PartSource[] = [
       {
         ...{ file: 'messages', table: 'ai_message', of: 'conversation_id', key: 'ordinal', type: 'bigint' },
         item: sql.fragment`json_build_object('id', r.id, 'conversation_id', r.conversation_id, 'role', r.role,
-          'status', r.status, 'content', r.content, 'provider', r.provider, 'model', r.model, 'error', r.error_detail,
+          'status', r.status, 'content', r.content, 'parent_id', r.parent_id, 'is_active', r.is_active, 'document_ids', r.document_ids,
+          'tool_calls', r.tool_calls, 'tool_results', r.tool_results, 'provider', r.provider, 'model', r.model, 'error', r.error_detail,
           'created_at', iso(r.created_at))`,
         max: LARGE_ROW_BATCH_SIZE,
       },

@@ -53,7 +53,7 @@ export const readConversationOwner: ReadStatement<[id: string]> = {
 export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
 
 /**
- * A conversation with a page of its messages. Pages run from newest to oldest, but messages within a page from oldest
+ * A conversation with a page of the messages of its active branch. Pages run from newest to oldest, but messages within a page from oldest
  * to newest.
  */
 export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
@@ -66,15 +66,17 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
     table: 'ai_message',
     row: 'm',
     parameters: 1,
-    // Must match the condition of ai_messages_count.
-    where: `m.conversation_id = $1::uuid and m.status <> 'pending' and m.content <> ''`,
+    where: `m.conversation_id = $1::uuid and m.is_visible`,
     order: MESSAGE_ORDER,
     hasPageNumbers: false,
     direction: 'desc',
     isReversed: true,
     item: `json_build_object('id', m.id, 'role', m.role, 'content', m.content,
       'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status,
-      'finish_reason', m.finish_reason, 'reasoning', m.reasoning)`,
+      'finish_reason', m.finish_reason, 'reasoning', m.reasoning, 'parent_id', m.parent_id, 'document_ids', m.document_ids,
+      'tool_calls', m.tool_calls, 'tool_results', m.tool_results, 'versions', case when m.parent_id is null
+        then (select json_agg(v.id order by v.ordinal) from ai_message v where v.conversation_id = m.conversation_id and v.parent_id is null)
+        else (select json_agg(v.id order by v.ordinal) from ai_message v where v.parent_id = m.parent_id) end)`,
   })} page
   where c.id = $1::uuid`,
 }
@@ -84,6 +86,12 @@ export const renameConversation = (id: string, title: string): Query<{ json: str
   sql.type(JsonText)`
     update ai_conversation c set title = ${title} where id = ${id}::uuid
     returning ai_conversation_json(c)::text as json`
+
+/** The summary of a conversation. */
+export const findConversationSummary = (id: string): Query<{ json: string }> =>
+  sql.type(
+    JsonText,
+  )`select ai_conversation_json(c)::text as json from ai_conversation c where c.id = ${id}::uuid`
 
 /** Cancels the pending turns of a conversation and returns their jobs. */
 export const cancelPendingTurns = (conversationId: string): Query<{ job_id: string }> =>
@@ -121,6 +129,14 @@ export const readAgents: ReadStatement<[temperature: number, maxTokens: number]>
 export const readAgent: ReadStatement<[temperature: number, maxTokens: number, slug: string]> = {
   name: 'ai_agent',
   text: `select ${AGENT_JSON}::text from ai_agent a where a.slug = $3::text`,
+}
+
+/** Active agents as models of OpenAI's protocol, at most 1000; with a slug, that agent alone. */
+export const readAgentModels: ReadStatement<[slug: string | null]> = {
+  name: 'ai_agent_models',
+  text: `select coalesce(json_agg(json_build_object('id', a.slug, 'object', 'model',
+      'created', extract(epoch from a.created_at)::bigint, 'owned_by', 'millrace') order by a.slug), '[]')::text
+    from (select slug, created_at from ai_agent where is_active and ($1::text is null or slug = $1::text) order by slug limit 1000) a`,
 }
 
 /** Fields of an agent to change. Absent fields keep their value. */

@@ -26,7 +26,8 @@ export const findUnscoredConversations = (
   sql.type(UnscoredConversation)`
     select c.id, c.unscored_since::text as since, (
       select coalesce(json_agg(json_build_object('role', m.role, 'content', left(m.content, 2000)) order by m.ordinal), '[]') from (
-        select * from ai_message m where m.conversation_id = c.id and m.status = 'complete'
+        select * from ai_message m where m.conversation_id = c.id and m.is_visible
+          and m.status = 'complete' and m.role in ('user', 'assistant')
         order by m.ordinal desc limit ${messages}) m) as messages
     from ai_conversation c
     where c.unscored_since <= now() and c.updated_at < now() - make_interval(secs => ${quietSeconds}::float8)

@@ -61,18 +61,34 @@ create table ai_conversation_count (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index ai_conversation_count_day_idx on ai_conversation_count (day);
 
+-- Messages form a tree: a question follows an answer, and each version of an answer follows its question. The active
+-- branch leads from a root to the last active message. A new turn continues it.
+--
 -- Status of a message:
 --
--- - complete: a question, or a complete answer
+-- - complete: a question, results of tools, or a complete answer
 -- - pending: its job has not ended
 -- - failed, stopped: the answer up to the point where the turn failed or was stopped; often empty
 create table ai_message (
   id uuid not null,
   ordinal bigint generated always as identity,
   conversation_id uuid not null,
+  -- The message that this one follows; null for the first question, and for its edited versions. A foreign key would cost
+  -- a lookup and a trigger for each deleted message, and messages only leave together with their conversation.
+  parent_id uuid,
+  -- True if the message is on the branch that the conversation shows.
+  is_active boolean not null default true,
+  -- `tool` is a caller's results of the calls in the answer before.
   role text not null,
   status text not null,
   content text not null,
+  -- Documents that the question refers to. Turns skip those that are gone.
+  document_ids bigint[] not null default '{}',
+  -- Calls of tools that the answer asks for, as [{id, name, arguments}]; null if it asks for none.
+  tool_calls jsonb,
+  -- Results of all calls of the answer before, as [{tool_call_id, content}]; null for questions and answers.
+  tool_results jsonb,
+  -- The job of an answer; null for questions, and for answers that a new conversation took over.
   job_id uuid,
   provider text,
   model text,
@@ -84,15 +100,21 @@ create table ai_message (
   error_detail text,
   created_at timestamptz not null default now(),
   settled_at timestamptz,
+  -- True if the conversation shows the message, and counts it.
+  is_visible boolean not null generated always as (is_active and status <> 'pending'
+    and (content <> '' or tool_calls is not null or tool_results is not null)) stored,
   constraint ai_message_pkey primary key (id),
   constraint ai_message_conversation_id_fkey foreign key (conversation_id) references ai_conversation (id) on delete cascade,
-  constraint ai_message_role_check check (role in ('user', 'assistant')),
+  constraint ai_message_role_check check (role in ('user', 'assistant', 'tool')),
   constraint ai_message_status_check check (status in ('complete', 'pending', 'failed', 'stopped')),
   constraint ai_message_user_check check (role = 'assistant' or (status = 'complete' and job_id is null)),
-  constraint ai_message_job_check check (role = 'user' or job_id is not null),
+  constraint ai_message_job_check check (status <> 'pending' or job_id is not null),
+  constraint ai_message_tools_check check ((role = 'tool') = (tool_results is not null) and (role = 'assistant' or tool_calls is null)),
   constraint ai_message_settled_check check ((status = 'pending') = (settled_at is null))
 );
 create index ai_message_conversation_id_idx on ai_message (conversation_id, ordinal);
+create index ai_message_parent_id_idx on ai_message (parent_id, ordinal) where parent_id is not null;
+create index ai_message_root_idx on ai_message (conversation_id, ordinal) where parent_id is null;
 create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
 
 -- The words of titles and visible messages, for searches. Triggers maintain them: a title when it changes, a question when

@@ -68,11 +68,16 @@ export interface TurnEstimate {
   readonly agentSlug: string
   /** Null for a new conversation. */
   readonly conversationId: string | null
-  readonly message: string
+  /** Size of what the request adds to the history. */
+  readonly inputBytes: number
+  /** True if the request names documents. */
+  readonly hasDocuments: boolean
   readonly provider: string
   readonly model: string
   readonly historyMessages: number
   readonly historyTokens: number
+  /** Limit of the text of documents. */
+  readonly documentTokens: number
   /** Maximum length of an answer, unless the agent or an admin has set another one. */
   readonly maxTokens: number
 }
@@ -84,12 +89,14 @@ export interface TurnEstimate {
 export const insertTurnHold = ({ accountId, keyId }: Payers, turn: TurnEstimate): Query<unknown> =>
   sql.prepared('ai_budget_hold_turn', noRows)`
     with input as (
-      select ceil((octet_length(${turn.message}) + coalesce((
+      select ceil((${turn.inputBytes}::int + coalesce((
           select octet_length(a.system_prompt) from ai_agent a where a.slug = ${turn.agentSlug}), 0)) / 4.0)
-        + least(${turn.historyTokens}::int, coalesce((
-          select ceil(sum(octet_length(m.content)) / 4.0) from (
-            select content from ai_message where conversation_id = ${turn.conversationId}::uuid
-            order by ordinal desc limit ${turn.historyMessages}::int) m), 0)) as tokens
+        + least(${turn.historyTokens}::int, coalesce(history.tokens, 0))
+        + case when ${turn.hasDocuments}::boolean or history.has_documents then ${turn.documentTokens}::int else 0 end as tokens
+      from (
+        select ceil(sum(octet_length(m.content)) / 4.0) as tokens, bool_or(m.document_ids <> '{}') as has_documents from (
+          select content, document_ids from ai_message where conversation_id = ${turn.conversationId}::uuid
+          order by ordinal desc limit ${turn.historyMessages}::int) m) history
     ), output as (
       select least(coalesce((select max_tokens from ai_agent a where a.slug = ${turn.agentSlug}),
           (select max_tokens from llm_current), ${turn.maxTokens}::int),

@@ -40,16 +40,17 @@ const ModelTraits = z.object({
   context_window: z.number(),
   max_output: z.number(),
   temperature: z.boolean(),
+  vision: z.boolean(),
 })
 export type ModelTraits = z.output<typeof ModelTraits>
 
 /**
- * Returns the limits of a model in tokens, 0 if unknown, and whether it accepts a temperature. No row if it is not in
- * the catalog.
+ * Returns the limits of a model in tokens, 0 if unknown, and whether it accepts a temperature and pictures. No row if it
+ * is not in the catalog.
  */
 export const findModelTraits = (vendor: string, modelId: string): Query<ModelTraits> =>
   sql.prepared('llm_model_traits', ModelTraits)`
-    select context_window, max_output, temperature from llm_model where vendor = ${vendor} and model_id = ${modelId}`
+    select context_window, max_output, temperature, 'image' = any(input_modalities) as vision from llm_model where vendor = ${vendor} and model_id = ${modelId}`
 
 const ChosenModel = z.object({
   vendor: z.string(),

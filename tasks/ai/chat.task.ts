@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
-import { FINISH_REASONS } from './ports.ts'
 import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
+import { ModelAnswer, ResponseFormat, ToolsPayload } from './shapes.ts'
 
 const ChatPayload = z.strictObject({
   /** Id of the message that will hold the answer. */
@@ -18,29 +18,24 @@ const ChatPayload = z.strictObject({
   stream: z.boolean(),
   /** Collection from which the model gets context. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
+  tools: ToolsPayload.optional(),
+  response_format: ResponseFormat.optional(),
 })
 
-export const ChatResult = z.strictObject({
+export const ChatResult = ModelAnswer.extend({
   message_id: z.uuid(),
-  content: z.string(),
   conversation_id: z.uuid(),
-  response_time_ms: z.number(),
-  provider: z.string(),
-  model: z.string(),
-  /** Time of completion. */
-  timestamp: z.iso.datetime(),
-  /** Reason why the answer ended; an answer that is not \`stop\` may be incomplete. */
-  finish_reason: z.enum(FINISH_REASONS),
-  /** The model's reasoning, if it shows any; no later turn sends it. */
-  reasoning: z.string().optional(),
   /** The chunks given to the model; absent if no collection was requested. */
   rag_sources: z.array(z.unknown()).optional(),
 })
 export type ChatResult = z.output<typeof ChatResult>
 
+/** Returns the actor that runs the turns of a conversation. */
+export const conversationActorOf = (id: string): string => `conversation:${id}`
+
 /**
- * Answers a message in a conversation. Emits `chunk` for each piece, `usage` for each attempt, and `restart` if the
- * pieces of an earlier attempt are now void. The task writes nothing itself: `ai_turn_settle` stores the answer when
+ * Answers a message in a conversation. Emits `chunk` for each piece, `tool_call` for each call, `usage` for each attempt,
+ * and `restart` if the events of an earlier attempt are now void. The task writes nothing itself: `ai_turn_settle` stores the answer when
  * the job ends. An interrupted attempt therefore leaves nothing behind.
  */
 export const answerMessage = defineTask({
@@ -50,7 +45,7 @@ export const answerMessage = defineTask({
   pool: 'io',
   payload: ChatPayload,
   result: ChatResult,
-  actor: ({ conversation_id }) => `conversation:${conversation_id}`,
+  actor: ({ conversation_id }) => conversationActorOf(conversation_id),
   links: ({ conversation_id, rag }) => [
     { kind: 'conversation', id: conversation_id },
     ...(rag === undefined ? [] : [{ kind: 'collection' as const, id: rag.collection }]),

@@ -26,18 +26,74 @@ export interface Question {
   /** Null for a model that accepts no temperature. */
   readonly temperature: number | null
   readonly maxTokens: number
+  /** Functions that the model may call; the caller of the turn runs them. */
+  readonly tools?: Tools | undefined
+  /** Form of the answer; absent for text. */
+  readonly responseFormat?: ResponseFormat | undefined
+  /** More parameters of OpenAI's protocol; left out if the model refuses them. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined
 }
 
-export interface Message {
-  readonly role: 'user' | 'assistant'
+export type Message = UserMessage | AssistantMessage | ToolMessage
+
+export interface UserMessage {
+  readonly role: 'user'
+  readonly content: string
+  /** URLs of pictures, most of them `data:` URLs. */
+  readonly pictures?: readonly string[] | undefined
+}
+
+export interface AssistantMessage {
+  readonly role: 'assistant'
+  readonly content: string
+  /** Calls that the `tool` messages after this one answer. */
+  readonly toolCalls?: readonly ToolCall[] | undefined
+}
+
+/** The result of a call. */
+export interface ToolMessage {
+  readonly role: 'tool'
+  readonly toolCallId: string
   readonly content: string
 }
+
+/** A call of a function that the model asks for. */
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  /** JSON text. Models may produce invalid JSON, which callers must expect. */
+  readonly arguments: string
+}
+
+/** Tools in the form of OpenAI's protocol, which all providers take. */
+export interface Tools {
+  readonly definitions: unknown[]
+  /** Absent for `auto`. */
+  readonly choice?: unknown
+  /** False if the model may ask for one call at a time only; absent for the provider's default. */
+  readonly parallel?: boolean | undefined
+}
+
+/** A JSON form of the answer, in the form of OpenAI's protocol. */
+export type ResponseFormat =
+  | { readonly type: 'json_object' }
+  | {
+      readonly type: 'json_schema'
+      readonly json_schema: {
+        readonly name: string
+        readonly description?: string | undefined
+        readonly strict?: boolean | undefined
+        readonly schema: Readonly<Record<string, unknown>>
+      }
+    }
 
 export interface Completion {
   /** The whole answer, without reasoning; empty if the model produced no text. */
   readonly text: string
   /** Reasoning that the model shows apart from its answer; absent if it shows none. */
   readonly reasoning?: string
+  /** Calls that the model asks for; empty if it asks for none. */
+  readonly toolCalls: readonly ToolCall[]
   /** Null if the provider reported no usage. */
   readonly tokens: Tokens | null
   readonly finishReason: FinishReason

@@ -10,7 +10,7 @@ import {
 } from '../../sql/ai/sentiment.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
 import { Failure } from '../../sql/errors.ts'
-import { findChosenModel } from '../../sql/llm/models.ts'
+import { findChosenModel, findModelTraits } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { resolveModel } from './model.ts'
 import type { Question } from './ports.ts'
@@ -63,14 +63,16 @@ async function scoreConversation(
   { id, messages }: UnscoredConversation,
 ): Promise<Judgement | null> {
   const content = messages.map(({ role, content }) => `${role}: ${content}`).join('\n\n')
-  const question = await adaptToModel(ctx, {
+  const traits = await ctx.db.maybeOne(findModelTraits(model.provider, model.model))
+  const asked: Question = {
     ...model,
     system: INSTRUCTIONS,
     messages: [{ role: 'user', content }],
     temperature: 0,
     // High, because the limit includes reasoning tokens.
     maxTokens: 1000,
-  })
+  }
+  const question = adaptToModel(asked, traits)
   try {
     const completion = await ctx.providers.chat.ask(question, ctx.signal)
     const judgement = parseVerdict(completion.text)
@@ -81,6 +83,7 @@ async function scoreConversation(
     } = await computeUsage(ctx, question, completion.tokens, {
       content: completion.text,
       reasoning: completion.reasoning ?? '',
+      toolCalls: [],
     })
     const about = {
       userId: USAGE_USER_ID,

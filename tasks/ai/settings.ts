@@ -28,6 +28,7 @@ export const aiShape = {
   AI_TIMEOUT_SECONDS: wholeNumberField(120, 1, 3600),
   AI_HISTORY_MESSAGES: wholeNumberField(20, 0, 200),
   AI_HISTORY_TOKENS: wholeNumberField(8000, 1, 1_000_000),
+  AI_DOCUMENT_TOKENS: wholeNumberField(16_000, 1, 1_000_000),
   AI_SENTIMENT_ENABLED: z.stringbool().default(false),
   AI_BUDGET_DAY_TOKENS: tokenBudgetField,
   AI_BUDGET_DAY_COST: costBudgetField,
@@ -69,6 +70,8 @@ export interface AiSettings {
   /** Limits of the history that is sent with a question, in messages and tokens. */
   readonly historyMessages: number
   readonly historyTokens: number
+  /** Limit of the text of documents in a question and its history, in tokens. */
+  readonly documentTokens: number
   readonly sentimentEnabled: boolean
   /** Budgets of each account; 0 means no limit. */
   readonly budgets: Budgets
@@ -102,6 +105,7 @@ export function buildAiSettings(env: AiEnvironment): AiSettings {
     timeoutSeconds: env.AI_TIMEOUT_SECONDS,
     historyMessages: env.AI_HISTORY_MESSAGES,
     historyTokens: env.AI_HISTORY_TOKENS,
+    documentTokens: env.AI_DOCUMENT_TOKENS,
     sentimentEnabled: env.AI_SENTIMENT_ENABLED,
     budgets: {
       day_tokens: env.AI_BUDGET_DAY_TOKENS,

@@ -1,7 +1,7 @@
 import { findPriceOn } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { computeCost } from '../llm/cost.ts'
-import type { Question, Tokens } from './ports.ts'
+import type { Message, Question, Tokens, ToolCall } from './ports.ts'
 import { boundTokenCount, loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
 import type { AdaptedQuestion } from './traits.ts'
 
@@ -17,10 +17,11 @@ export interface Usage extends Tokens {
 
 export const NO_TOKENS: Tokens = { input: 0, cached: 0, output: 0, reasoning: 0 }
 
-/** The text of an answer, and the reasoning next to it. */
+/** The text of an answer, and what came next to it. */
 interface AnswerText {
   readonly content: string
   readonly reasoning: string
+  readonly toolCalls: readonly ToolCall[]
 }
 
 /**
@@ -50,21 +51,39 @@ const OUTPUT_TOLERANCE = 2
  * booked, priced and summed for a year.
  */
 function isPossible(
-  { traits, maxTokens }: AdaptedQuestion,
+  { maxTokens, traits }: AdaptedQuestion,
   { input, output }: Tokens,
-  { content, reasoning }: AnswerText,
+  answer: AnswerText,
 ): boolean {
   const context = traits === null || traits.context_window === 0 ? MAX_CONTEXT : traits.context_window
-  const asked = Math.max(maxTokens, boundTokenCount(content) + boundTokenCount(reasoning))
+  const shown = [answer.content, answer.reasoning, ...answer.toolCalls.map(textOfCall)]
+  const asked = Math.max(
+    maxTokens,
+    shown.reduce((sum, text) => sum + boundTokenCount(text), 0),
+  )
   return input <= context && output <= Math.min(context, OUTPUT_TOLERANCE * asked)
 }
 
-async function countTokens({ system, messages }: Question, answer: AnswerText): Promise<Tokens> {
+// Estimate for a picture: providers count 85 to 1,600 tokens, by its size.
+const TOKENS_PER_PICTURE = 1000
+
+async function countTokens({ system, messages, tools }: Question, answer: AnswerText): Promise<Tokens> {
   const count = await loadCounter()
-  const input = [system, ...messages.map(({ content }) => content)].reduce(
-    (sum, content) => sum + count(content) + TOKENS_PER_MESSAGE,
-    0,
+  const definitions = tools === undefined ? 0 : count(JSON.stringify(tools.definitions))
+  const input = messages.reduce(
+    (sum, message) => sum + countMessage(message, count) + TOKENS_PER_MESSAGE,
+    count(system) + TOKENS_PER_MESSAGE + definitions,
   )
   const reasoning = count(answer.reasoning)
-  return { ...NO_TOKENS, input, output: count(answer.content) + reasoning, reasoning }
+  const calls = answer.toolCalls.reduce((sum, call) => sum + count(textOfCall(call)), 0)
+  return { ...NO_TOKENS, input, output: count(answer.content) + calls + reasoning, reasoning }
 }
+
+function countMessage(message: Message, count: (text: string) => number): number {
+  const text = count(message.content)
+  if (message.role === 'user') return text + (message.pictures?.length ?? 0) * TOKENS_PER_PICTURE
+  if (message.role === 'tool') return text
+  return (message.toolCalls ?? []).reduce((sum, call) => sum + count(textOfCall(call)), text)
+}
+
+const textOfCall = (call: ToolCall): string => `${call.name} ${call.arguments}`

@@ -34,7 +34,18 @@ describe('POST /ai/chat', () => {
     const answer = await askQuestion({ message: `Who are you? ${'x'.repeat(60)}` })
     assert.equal(answer.status, 200)
     const { message_id, conversation_id, response_time_ms, ...rest } = answer.json
-    assert.deepEqual(rest, { content: 'Hello there', finish_reason: 'stop' })
+    assert.deepEqual(rest, {
+      content: 'Hello there',
+      finish_reason: 'stop',
+      usage: {
+        input_tokens: 12,
+        cached_tokens: 0,
+        output_tokens: 5,
+        reasoning_tokens: 0,
+        cost: '0.0000048',
+        estimated: false,
+      },
+    })
     assert.ok(response_time_ms > 0)
     const [row] = await query('select * from ai_conversation where id = $1', [conversation_id])
     assert.deepEqual(

@@ -68,6 +68,14 @@ describe('POST /ai/chat/stream', () => {
           provider: 'openai',
           model: 'gpt-4o-mini',
           finish_reason: 'stop',
+          usage: {
+            input_tokens: 12,
+            cached_tokens: 0,
+            output_tokens: 5,
+            reasoning_tokens: 0,
+            cost: '0.0000048',
+            estimated: false,
+          },
         },
       ],
     )

@@ -369,7 +369,8 @@ export class RowFactory {
   /** Creates a conversation with one question and its answer. */
   async createConversation(): Promise<{ id: string; message: string }> {
     const [id, message] = [uuidv7(), uuidv7()]
-    const asked = { conversationId: id, questionId: uuidv7(), answerId: message, message: 'Hm?' }
+    const question = { id: uuidv7(), content: 'Hm?', documentIds: [], toolResults: null }
+    const asked = { conversationId: id, question, answerId: message }
     const turn = { ...asked, jobId: randomUUID(), provider: 'openai', model: 'gpt-4o-mini' }
     const whose = { userId: String(this.owner.id), ownerId: this.owner.id, title: 'Hm?' }
     await this.database.db.any(insertFirstTurn(turn, whose))

@@ -143,9 +143,8 @@ describe('writes by index', () => {
   const turn = (conversationId: string) => ({
     conversationId,
     jobId: uuidv7(),
-    questionId: uuidv7(),
+    question: { id: uuidv7(), content: 'x', documentIds: [], toolResults: null },
     answerId: uuidv7(),
-    message: 'x',
     provider: 'openai',
     model: 'm',
   })

@@ -59,9 +59,8 @@ async function beginTurn(): Promise<Turn> {
   const turn = {
     conversationId,
     jobId,
-    questionId: uuidv7(),
+    question: { id: uuidv7(), content: 'Q', documentIds: [], toolResults: null },
     answerId,
-    message: 'Q',
     provider: 'openai',
     model: 'asked',
   }
@@ -251,22 +250,6 @@ describe('settling a turn', () => {
     await finishTurn(turn, attempt)
     assert.equal((await readUsage(turn))!.input, 10)
   })
-})
-
-test('keeps answers without text out of later questions', async () => {
-  const [blank, later] = [await beginTurn(), await beginTurn()]
-  const attempt = await claimJob(blank)
-  await storeEvents(blank.jobId, attempt, [createChunkEvent('\n\n'), createUsageEvent()])
-  await db.any(cancelJobs([blank.jobId]))
-  await endAttempts(db, [{ id: blank.jobId, attempt, outcome: 'cancelled' }])
-  const { status, content } = (await readMessage(blank))!
-  assert.deepEqual([status, content], ['stopped', '\n\n'])
-  await query('update ai_message set conversation_id = $1 where conversation_id = $2', [
-    blank.conversationId,
-    later.conversationId,
-  ])
-  const { history } = await db.one(readTurnInput(later.answerId, 'assistant', 5, later.jobId))
-  assert.deepEqual(history, [{ role: 'user', content: 'Q' }])
 })
 
 test('counts the visible messages, whatever is written', async () => {

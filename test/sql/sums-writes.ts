@@ -118,11 +118,11 @@ const writeFirstTurn: Write = (chance) => {
   const ids = {
     conversationId: pickConversation(chance),
     jobId: uuidv7(),
-    questionId: uuidv7(),
+    question: { id: uuidv7(), content: 'Q', documentIds: [], toolResults: null },
     answerId: uuidv7(),
   }
   const ownerId = chance.isHit(0.7) ? pickOwner(chance) : null
-  const turn = { ...ids, message: 'Q', provider: 'p', model: 'm' }
+  const turn = { ...ids, provider: 'p', model: 'm' }
   return insertFirstTurn(turn, { userId: String(ownerId ?? 'u'), ownerId, title: 'T' })
 }
 

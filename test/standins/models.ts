@@ -24,6 +24,8 @@ export interface Script {
   readonly bytesEach?: number
   /** Deltas of other kinds, which come before the pieces. */
   readonly aside?: readonly object[]
+  /** More fields of the message of a whole answer. */
+  readonly message?: object
   readonly finish?: string | null
   /** Parts of a body that is sent as it is, in place of all of the above, with a pause of `betweenMs` between two. */
   readonly raw?: readonly string[]
@@ -118,7 +120,11 @@ async function sendAnswer(response: ServerResponse, asked: ModelRequest, script:
   if (does === 'garbage') return void response.end('<html>')
   const { finish = 'stop' } = script
   const content = pieces.every((piece) => typeof piece === 'string') ? pieces.join('') : pieces.flat()
-  const choice = { index: 0, message: { role: 'assistant', content }, finish_reason: finish }
+  const choice = {
+    index: 0,
+    message: { role: 'assistant', content, ...script.message },
+    finish_reason: finish,
+  }
   const usage = script.usage === undefined ? USAGE : script.usage
   const { model } = asked.body
   response.end(

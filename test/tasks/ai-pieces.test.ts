@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import type { PathMessage } from '../../sql/ai/turns.ts'
 import { createAnswerBuffer } from '../../tasks/ai/deltas.ts'
-import { fitHistory } from '../../tasks/ai/history.ts'
+import { selectHistory } from '../../tasks/ai/history.ts'
 import { resolveModel } from '../../tasks/ai/model.ts'
-import type { Message } from '../../tasks/ai/ports.ts'
 import { loadCounter } from '../../tasks/ai/tokens.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createRunOptions } from '../runs.ts'
@@ -51,17 +51,57 @@ describe('pieces of answers', () => {
 })
 
 describe('the history that is sent', () => {
-  const say = (...contents: readonly string[]): Message[] =>
-    contents.map((content, i) => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }))
+  const message = (
+    role: PathMessage['role'],
+    content: string,
+    more: Partial<PathMessage> = {},
+  ): PathMessage => {
+    const empty = { document_ids: [], tool_calls: null, tool_results: null }
+    return { role, content, status: 'complete', ...empty, ...more }
+  }
+  const say = (...contents: readonly string[]): PathMessage[] =>
+    contents.map((content, i) => message(i % 2 === 0 ? 'user' : 'assistant', content))
+  const select = (branch: readonly PathMessage[], tokens = 1000, messages = 21) =>
+    selectHistory(branch, { tokens, messages })
+  const calls = [{ id: 'c1', name: 'look', arguments: '{}' }]
+  const results = [{ tool_call_id: 'c1', content: 'seen' }]
 
   test('is all that fits, always with the question, and never an answer first', async () => {
     const history = say('q1', 'a1', 'q2', 'a2', 'q3')
-    assert.deepEqual(await fitHistory(history, 1000), history)
+    assert.deepEqual(await select(history), history)
     // Each of these messages counts as its two tokens plus four.
-    assert.deepEqual(await fitHistory(history, 18), say('q2', 'a2', 'q3'))
-    assert.deepEqual(await fitHistory(history, 12), say('q3'))
-    assert.deepEqual(await fitHistory(history, 1), say('q3'))
-    assert.deepEqual(await fitHistory([], 10), [])
+    assert.deepEqual(await select(history, 18), say('q2', 'a2', 'q3'))
+    assert.deepEqual(await select(history, 12), say('q3'))
+    assert.deepEqual(await select(history, 1), say('q3'))
+    assert.deepEqual(await select(history, 1000, 3), say('q2', 'a2', 'q3'))
+    assert.deepEqual(await select(history, 1000, 1), say('q3'))
+    assert.deepEqual(await select([]), [])
+  })
+
+  test('omits questions without an answer, and answers without text', async () => {
+    const failed = message('assistant', 'part', { status: 'failed' })
+    const blank = message('assistant', '\n\n', { status: 'stopped' })
+    const pending = message('assistant', '', { status: 'pending' })
+    const stopped = message('assistant', 'half', { status: 'stopped' })
+    for (const answer of [failed, blank, pending])
+      assert.deepEqual(await select([message('user', 'q1'), answer, message('user', 'q2')]), say('q2'))
+    const kept = [message('user', 'q1'), stopped, message('user', 'q2')]
+    assert.deepEqual(await select(kept), kept)
+  })
+
+  test('has calls with their results only, and the question before them', async () => {
+    const call = message('assistant', '', { tool_calls: calls })
+    const result = message('tool', '', { tool_results: results })
+    const rounds = [message('user', 'q1'), call, result, call, result]
+    assert.deepEqual(await select(rounds, 1, 1), rounds)
+    assert.deepEqual(await select([...rounds, ...say('x').slice(1), message('user', 'q2')]), say('q2'))
+    const spoken = message('assistant', 'I look', { tool_calls: calls })
+    assert.deepEqual(await select([message('user', 'q1'), spoken, message('user', 'q2')]), [
+      message('user', 'q1'),
+      message('assistant', 'I look'),
+      message('user', 'q2'),
+    ])
+    assert.deepEqual(await select([message('user', 'q1'), call, message('user', 'q2')]), say('q2'))
   })
 
   test('counts tokens like the models, special ones as text, and takes no time for a long run', async () => {

@@ -20,7 +20,12 @@ async function runTask(answer: (question: Question) => string | Failure, env: Re
     asked.push(question)
     const reply = answer(question)
     if (reply instanceof Failure) throw reply
-    return { text: reply, tokens: { input: 9, cached: 0, output: 3, reasoning: 0 }, finishReason: 'stop' }
+    return {
+      text: reply,
+      toolCalls: [],
+      tokens: { input: 9, cached: 0, output: 3, reasoning: 0 },
+      finishReason: 'stop',
+    }
   }
   asked.length = 0
   return scoreSentiment.run(

@@ -122,6 +122,7 @@ test('an empty environment has the documented defaults', () => {
       timeoutSeconds: 120,
       historyMessages: 20,
       historyTokens: 8000,
+      documentTokens: 16000,
       sentimentEnabled: false,
       budgets: { day_tokens: 0, day_cost: 0, month_tokens: 0, month_cost: 0 },
       endpoints: Object.fromEntries(

@@ -21,6 +21,11 @@ const CHAT_ERRORS = [
   'agent.none',
   'conversation.unknown',
   'conversation.denied',
+  'message.unknown',
+  'message.no_calls',
+  'message.unmatched_calls',
+  'message.documents_missing',
+  'message.documents_unread',
   'rag.missing',
   'rag.busy',
   'quota.ai_budget',
@@ -33,11 +38,19 @@ default \`api-user\`. The message is stored before the model is called. With \`r
 best chunks of that collection (\`rag_top_k\`, 5 by default), and \`rag_sources\` of the response lists them. An API \
 key then needs the scope to read collections. Turns of one conversation run one after the other. \
 \`finish_reason\` is \`stop\` for a whole answer; the token limit (\`length\`) or a filter (\`content_filter\`) may have cut it. \
-\`reasoning\` is the model's reasoning, if it shows any; later turns do not send it.`
+\`reasoning\` is the model's reasoning, if it shows any; later turns do not send it.
+
+\`parent_id\` continues an answer in a branch of its own, \`edit_id\` replaces a question, and \`regenerate_id\` answers a \
+question again, without a message. All versions stay; the conversation shows the branch of the latest turn. \
+\`document_ids\` names documents of the caller: the model gets their text, and pictures if it sees them.
+
+\`tools\` are functions with a JSON Schema, as in OpenAI's protocol. If the model calls some, \`finish_reason\` is \
+\`tool_calls\` and \`tool_calls\` lists them. The caller answers with \`tool_results\` for all of them, in place of a message, \
+and sends the tools again. With a \`response_format\` of \`json_object\` or \`json_schema\`, the answer is JSON, or the turn fails.`
 
 const STREAM_DESCRIPTION = `Sends server-sent events: \`connect\` with conversation_id, message_id and job_id; a \`chunk\` for \
-each piece; \`final\` with the full answer, then \`complete\`; or \`error\` with detail, and \`retry_after\` \
-(seconds) if the provider asks for a pause. On \`restart\`, discard all \
+each piece; \`tool_call\` with id, name and arguments for each call; \`final\` with the full answer, then \`complete\`; \
+or \`error\` with detail, and \`retry_after\` (seconds) if the provider asks for a pause. On \`restart\`, discard all \
 earlier chunks: the turn has started over. To resume, send the id of the last event as \`Last-Event-ID\`, here or to \
 \`GET /ai/chat/stream/{message_id}\`. Any process resumes the turn, without starting another one. Closing the stream \
 does not stop the turn. \`DELETE /jobs/{job_id}\` stops it and keeps the text received so far.`
@@ -57,24 +70,8 @@ export const chatRoutes = [
     sideEffect: true,
     job: ({ body, ...input }) => beginTurn(input, body, false),
     answer: (result) => {
-      const {
-        message_id,
-        content,
-        conversation_id,
-        response_time_ms,
-        finish_reason,
-        reasoning,
-        rag_sources,
-      } = result as ChatResult
-      return {
-        message_id,
-        content,
-        conversation_id,
-        response_time_ms,
-        finish_reason,
-        ...(reasoning === undefined ? {} : { reasoning }),
-        ...(rag_sources === undefined ? {} : { rag_sources }),
-      }
+      const { provider: _provider, model: _model, timestamp: _timestamp, ...answer } = result as ChatResult
+      return answer
     },
   }),
 

@@ -1,8 +1,10 @@
 import { z } from 'zod'
+import { copyBranch, findMessage, lockTurns, showBranch } from '../../../sql/ai/branches.ts'
 import {
   CONVERSATION_ORDERS,
   cancelPendingTurns,
   deleteConversation,
+  findConversationSummary,
   MESSAGE_ORDER,
   readConversation,
   readConversationOwner,
@@ -11,6 +13,9 @@ import {
 } from '../../../sql/ai/conversations.ts'
 import { searchConversations } from '../../../sql/ai/search.ts'
 import { fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { requireQuota } from '../../../sql/quotas/quotas.ts'
+import { conversationActorOf } from '../../../tasks/ai/chat.task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import {
@@ -27,10 +32,22 @@ import {
   ConversationParams,
   ConversationSummary,
   FoundConversation,
+  Id,
   UserQuery,
 } from './shapes.ts'
 
 const ACCESS_ERRORS = ['ai.not_yours', 'conversation.missing', 'conversation.denied'] as const
+
+const Title = z
+  .string()
+  .trim()
+  .min(1)
+  .refine((title) => [...title].length <= 200, 'must have at most 200 characters')
+
+const ConversationChanges = z
+  .strictObject({ title: Title.optional(), active_message_id: Id.optional() })
+  .refine((changes) => Object.keys(changes).length > 0, 'must have a title or an active_message_id')
+  .meta({ id: 'ConversationChanges' })
 
 const LATEST_FIRST = { column: 'updated_at', direction: 'desc' } as const
 
@@ -78,7 +95,8 @@ words, or the title if \`message_id\` is null, and a snippet of it.`,
     method: 'get',
     path: '/conversations/:conversation_id',
     summary: 'Get a conversation with its messages',
-    description: `Returns the newest messages, oldest first; \`next\` leads to older ones. A failed or stopped answer has \
+    description: `Returns the newest messages of the active branch, oldest first; \`next\` leads to older ones. \
+\`versions\` lists the messages in the same place. A failed or stopped answer has \
 the text received so far, and is omitted if it has none.`,
     params: ConversationParams,
     query: UserQuery.extend({
@@ -101,31 +119,58 @@ the text received so far, and is omitted if it has none.`,
   route({
     method: 'patch',
     path: '/conversations/:conversation_id',
-    summary: 'Rename a conversation',
+    summary: 'Rename a conversation or show another branch',
+    description: `\`active_message_id\` names a message of the branch to show. The branch continues with the latest \
+version after it, and the next turn continues the branch.`,
     params: ConversationParams,
     query: UserQuery,
-    body: z
-      .strictObject({
-        title: z
-          .string()
-          .trim()
-          .min(1)
-          .refine((title) => [...title].length <= 200, 'must have at most 200 characters'),
-      })
-      .meta({ id: 'ConversationChanges' }),
+    body: ConversationChanges,
     response: ConversationSummary,
-    errors: ACCESS_ERRORS,
-    handle: async ({
-      params: { conversation_id: id },
-      query,
-      body,
-      caller,
-      edge,
-    }): Promise<Answer<z.input<typeof ConversationSummary>>> => {
+    errors: [...ACCESS_ERRORS, 'message.missing'],
+    handle: async ({ params: { conversation_id: id }, query, body, caller, edge, transaction }) => {
       await requireAccess(edge, caller, query.user_id, id)
-      const renamed = await edge.db.maybeOne(renameConversation(id, body.title))
-      if (renamed === null) throw fail('conversation.missing')
-      return answerJson(renamed.json)
+      return transaction(async (tx): Promise<Answer<z.input<typeof ConversationSummary>>> => {
+        if (body.active_message_id !== undefined) {
+          // A turn reads the branch under the same lock.
+          await tx.run(lockTurns(conversationActorOf(id)))
+          if ((await tx.maybeOne(showBranch(id, body.active_message_id))) === null)
+            throw fail('message.missing')
+        }
+        const changed = await tx.maybeOne(
+          body.title === undefined ? findConversationSummary(id) : renameConversation(id, body.title),
+        )
+        if (changed === null) throw fail('conversation.missing')
+        return answerJson(changed.json)
+      })
+    },
+  }),
+
+  route({
+    method: 'post',
+    path: '/conversations/:conversation_id/branch',
+    summary: 'Copy a branch into a new conversation',
+    description: 'Copies the messages up to `message_id`. The new conversation has the same owner.',
+    params: ConversationParams,
+    query: UserQuery,
+    body: z.strictObject({ message_id: Id, title: Title.optional() }).meta({ id: 'BranchRequest' }),
+    response: ConversationSummary,
+    status: 201,
+    errors: [...ACCESS_ERRORS, 'message.missing', 'message.pending', 'quota.conversations'],
+    sideEffect: true,
+    handle: async ({ params: { conversation_id: id }, query, body, caller, edge, transaction }) => {
+      const owner = await requireAccess(edge, caller, query.user_id, id)
+      return transaction(async (tx): Promise<Answer<z.input<typeof ConversationSummary>>> => {
+        const copyId = uuidv7()
+        const from = { conversationId: id, messageId: body.message_id }
+        if ((await tx.maybeOne(copyBranch(from, { id: copyId, title: body.title ?? null }))) === null)
+          throw fail(
+            (await tx.maybeOne(findMessage(id, body.message_id))) === null
+              ? 'message.missing'
+              : 'message.pending',
+          )
+        await requireQuota(tx, owner.owner_id, ['conversations'], edge.settings.quotas)
+        return answerJson((await tx.one(findConversationSummary(copyId))).json)
+      })
     },
   }),
 
@@ -153,7 +198,7 @@ the text received so far, and is omitted if it has none.`,
 ]
 
 /**
- * Requires that the caller may access the conversation.
+ * Requires that the caller may access the conversation, and returns its owner.
  * @throws fail('conversation.missing'), fail('conversation.denied'), fail('ai.not_yours')
  */
 async function requireAccess(
@@ -161,9 +206,11 @@ async function requireAccess(
   caller: Caller,
   userId: string | undefined,
   id: string,
-): Promise<void> {
+): Promise<Parameters<typeof mayAccess>[1]> {
   const user = resolveActingUser(caller, userId)
   const text = await reader.text(readConversationOwner, [id])
   if (text === null) throw fail('conversation.missing')
-  if (!mayAccess(user, JSON.parse(text) as Parameters<typeof mayAccess>[1])) throw fail('conversation.denied')
+  const owner = JSON.parse(text) as Parameters<typeof mayAccess>[1]
+  if (!mayAccess(user, owner)) throw fail('conversation.denied')
+  return owner
 }

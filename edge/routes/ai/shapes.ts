@@ -1,10 +1,13 @@
 import { z } from 'zod'
+import { ToolCall } from '../../../sql/ai/turns.ts'
 import { isUuid } from '../../../sql/ids.ts'
 import { FINISH_REASONS } from '../../../tasks/ai/ports.ts'
+import { ModelAnswer, ResponseFormat } from '../../../tasks/ai/shapes.ts'
 import { NextField } from '../../pipeline/request/lists.ts'
 import { count, Timestamp } from '../../pipeline/request/schemas.ts'
 import { CollectionName } from '../rag/shapes.ts'
 import { UserId } from './callers.ts'
+import { checkTools, MAX_TOOLS, ToolChoice, ToolDefinition, ToolResult } from './tools.ts'
 
 /** Requests and responses of the conversation and agent routes. */
 
@@ -27,14 +30,62 @@ const chatFields = {
   rag_collection: CollectionName.optional(),
 }
 const MAX_CHUNKS = 50
-export const ChatRequest = z
-  .strictObject({
-    ...chatFields,
-    rag_top_k: z.int().min(1).max(MAX_CHUNKS).optional(),
-    conversation_id: Id.nullish(),
-  })
-  .meta({ id: 'ChatRequest' })
-export type ChatRequest = z.output<typeof ChatRequest>
+const MAX_DOCUMENTS = 20
+
+/** Tools and form of an answer, in the form of OpenAI's protocol. */
+export const answerFields = {
+  tools: z.array(ToolDefinition).min(1).max(MAX_TOOLS).optional(),
+  tool_choice: ToolChoice.optional(),
+  parallel_tool_calls: z.boolean().optional(),
+  response_format: z
+    .discriminatedUnion('type', [z.strictObject({ type: z.literal('text') }), ...ResponseFormat.options])
+    .optional(),
+}
+
+const TurnRequest = z.strictObject({
+  ...chatFields,
+  ...answerFields,
+  message: MessageText.optional(),
+  rag_top_k: z.int().min(1).max(MAX_CHUNKS).optional(),
+  conversation_id: Id.nullish(),
+  document_ids: z.array(z.int().min(1)).min(1).max(MAX_DOCUMENTS).optional(),
+  /** The answer that the message continues; default: the last one of the active branch. */
+  parent_id: Id.optional(),
+  /** The question that the message replaces, in a branch of its own. */
+  edit_id: Id.optional(),
+  /** A message whose question gets another answer. */
+  regenerate_id: Id.optional(),
+  tool_results: z.array(ToolResult).min(1).max(MAX_TOOLS).optional(),
+})
+export const ChatRequest = TurnRequest.superRefine(checkTurnRequest).meta({ id: 'ChatRequest' })
+export type ChatRequest = z.output<typeof TurnRequest>
+
+/** Checks the parts of a chat request that depend on each other. */
+function checkTurnRequest(request: ChatRequest, ctx: z.RefinementCtx): void {
+  const problem = (field: string, message: string): void =>
+    ctx.addIssue({ code: 'custom', path: [field], message })
+  const {
+    message,
+    tool_results: results,
+    regenerate_id: regenerated,
+    conversation_id: conversation,
+  } = request
+  if (message === undefined && results === undefined && regenerated === undefined)
+    problem('message', 'is required without tool_results and regenerate_id')
+  for (const [field, given] of Object.entries({ tool_results: results, regenerate_id: regenerated }))
+    if (given !== undefined && message !== undefined) problem(field, 'must not come with a message')
+  if (results !== undefined && regenerated !== undefined)
+    problem('regenerate_id', 'must not come with tool_results')
+  const places = ['parent_id', 'edit_id', 'regenerate_id'] as const
+  const given = places.filter((field) => request[field] !== undefined)
+  if (given.length > 1) problem(given[1]!, `must not come with ${given[0]}`)
+  for (const field of [...given, ...(results === undefined ? [] : ['tool_results'])])
+    if (conversation == null) problem(field, 'needs a conversation_id')
+  if (request.edit_id !== undefined && results !== undefined)
+    problem('edit_id', 'must not come with tool_results')
+  if (request.document_ids !== undefined && message === undefined) problem('document_ids', 'needs a message')
+  checkTools(request, ctx)
+}
 
 /** A chat request as query parameters; an empty conversation_id counts as absent. */
 export const ChatQuery = z.object({
@@ -56,6 +107,9 @@ export const ChatResponse = z
     /** Anything but `stop` may mean an incomplete answer. */
     finish_reason: z.enum(FINISH_REASONS),
     reasoning: z.string().optional(),
+    /** Calls that `tool_results` of the next request must answer. */
+    tool_calls: z.array(ToolCall).optional(),
+    usage: ModelAnswer.shape.usage,
     rag_sources: z.array(z.unknown()).optional(),
   })
   .meta({ id: 'ChatResponse' })
@@ -94,7 +148,8 @@ export const Conversation = z
     messages: z.array(
       z.strictObject({
         id: z.uuid(),
-        role: z.enum(['user', 'assistant']),
+        /** `tool` for results of calls. */
+        role: z.enum(['user', 'assistant', 'tool']),
         content: z.string(),
         timestamp: Timestamp,
         /** For `failed` and `stopped`, the content is the text received until then. */
@@ -102,6 +157,13 @@ export const Conversation = z
         /** Null for questions, and for answers that are not `complete`. */
         finish_reason: z.enum(FINISH_REASONS).nullable(),
         reasoning: z.string().nullable(),
+        /** The message before; null for the first one. */
+        parent_id: z.uuid().nullable(),
+        document_ids: z.array(z.int()),
+        tool_calls: z.array(ToolCall).nullable(),
+        tool_results: z.array(ToolResult).nullable(),
+        /** Ids of all messages in this place, this one included, oldest first. */
+        versions: z.array(z.uuid()),
       }),
     ),
     ...NextField,

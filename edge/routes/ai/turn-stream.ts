@@ -31,18 +31,25 @@ const STORED_FINAL_SEQ = 900_000_000
 
 /** Streams the events of a turn that follow number `after`; null means all events. */
 export function followTurn(hub: Hub, turn: TurnState, after: number | null): StreamSource {
-  const { seq } = turn
-  if (seq === null) return streamStoredTurn(turn, after)
+  const { seq, job_id: jobId } = turn
+  if (seq === null || jobId === null) return streamStoredTurn(turn, after)
   // Numbers of future events are ignored, because waiting for them could take forever.
   const last = after !== null && after > seq + 1 ? null : after
   if (turn.ended === true && last !== null && last >= seq) {
     if (turn.status !== 'complete' || last > seq) return 'ended'
     return { open: (stream) => sendAndEnd(stream, [buildCompleteFrame(turn, seq)]) }
   }
-  return { open: (stream) => followJob(hub, turn, last, stream) }
+  return { open: (stream) => followJob(hub, turn, { jobId, last, stream }) }
 }
 
-function followJob(hub: Hub, turn: TurnState, last: number | null, stream: SseStream): () => void {
+interface JobFollow {
+  readonly jobId: string
+  /** Number of the last event that the client has; null for none. */
+  readonly last: number | null
+  readonly stream: SseStream
+}
+
+function followJob(hub: Hub, turn: TurnState, { jobId, last, stream }: JobFollow): () => void {
   let cursor = last ?? 0
   let stop = (): void => {}
   const push = (events: readonly JobEvent[]): void => {
@@ -59,11 +66,11 @@ function followJob(hub: Hub, turn: TurnState, last: number | null, stream: SseSt
     if (frames.length > 0 && !stream.send(frames)) stop()
   }
   if (last === null) stream.send([buildConnectFrame(turn)])
-  stop = hub.watchJob(turn.job_id, cursor, push)
+  stop = hub.watchJob(jobId, cursor, push)
   // Start a new watch, which first reads the events that backpressure has skipped from the table.
   stream.onWritable(() => {
     stop()
-    stop = hub.watchJob(turn.job_id, cursor, push)
+    stop = hub.watchJob(jobId, cursor, push)
   })
   return () => stop()
 }
@@ -80,6 +87,7 @@ function streamStoredTurn(turn: TurnState, after: number | null): StreamSource {
       ...{ message_id, conversation_id, content, response_time_ms, provider, model, timestamp },
       finish_reason: ChatResult.shape.finish_reason.catch('other').parse(turn.finish_reason),
       ...(turn.reasoning === null ? {} : { reasoning: turn.reasoning }),
+      ...(turn.tool_calls === null ? {} : { tool_calls: turn.tool_calls }),
     }
     frames.push(buildFinalFrame(turn, STORED_FINAL_SEQ, result), buildCompleteFrame(turn, STORED_FINAL_SEQ))
   } else frames.push(buildErrorFrame(turn, STORED_FINAL_SEQ + 1, toStoredFailure(turn)))
@@ -99,6 +107,8 @@ function toFrames(turn: TurnState, event: JobEvent): SseFrame[] {
     const data = { content, is_final: false, is_delta: true, message_id, conversation_id, timestamp }
     return [buildFrame(turn, 'chunk', seq, data)]
   }
+  if (kind === 'tool_call')
+    return [buildFrame(turn, 'tool_call', seq, { ...JSON.parse(event.frame), message_id, conversation_id })]
   if (kind === 'restart') {
     const { timestamp } = JSON.parse(event.frame) as { timestamp: string }
     return [buildFrame(turn, 'restart', seq, { message_id, conversation_id, timestamp })]
@@ -139,7 +149,10 @@ function buildConnectFrame(turn: TurnState): SseFrame {
   return buildFrame(turn, 'connect', 0, { conversation_id, message_id, job_id })
 }
 
-function buildFinalFrame(turn: TurnState, seq: number, result: ChatResult): SseFrame {
+/** The result of a turn; without usage once the job is pruned. */
+type StoredResult = Omit<ChatResult, 'usage'> & Partial<Pick<ChatResult, 'usage'>>
+
+function buildFinalFrame(turn: TurnState, seq: number, result: StoredResult): SseFrame {
   const { content, message_id, conversation_id, timestamp, response_time_ms, provider, model } = result
   return buildFrame(turn, 'final', seq, {
     content,
@@ -153,6 +166,8 @@ function buildFinalFrame(turn: TurnState, seq: number, result: ChatResult): SseF
     model,
     finish_reason: result.finish_reason,
     ...(result.reasoning === undefined ? {} : { reasoning: result.reasoning }),
+    ...(result.tool_calls === undefined ? {} : { tool_calls: result.tool_calls }),
+    ...(result.usage === undefined ? {} : { usage: result.usage }),
     ...(result.rag_sources === undefined ? {} : { rag_sources: result.rag_sources }),
   })
 }
@@ -171,6 +186,7 @@ export function buildExampleStream(): string {
     job_id: '01a20118-fbd0-7c55-b1f2-3d9a8c0e7f66',
     status: 'pending',
     content: '',
+    tool_calls: null,
     provider: 'openai',
     model: 'gpt-4o-mini',
     response_time_ms: null,
@@ -181,7 +197,8 @@ export function buildExampleStream(): string {
     seq: 5,
     ended: false,
   }
-  const { job_id: jobId, message_id, conversation_id, provider, model } = turn
+  const { message_id, conversation_id, provider, model } = turn
+  const jobId = turn.job_id!
   const timestamp = '2026-03-01T09:30:00.000Z'
   const content = 'It was a good year.'
   const event = (seq: number, kind: string, data: object): JobEvent => {

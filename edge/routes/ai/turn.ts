@@ -1,8 +1,11 @@
 import { z } from 'zod'
+import { findLastMessage, placeTurn } from '../../../sql/ai/branches.ts'
+import { findAttachedDocuments } from '../../../sql/ai/documents.ts'
 import {
   findAccountByUserId,
   insertFirstTurn,
   insertTurn,
+  type NewQuestion,
   readTurn,
   readTurnByJob,
   readTurnStart,
@@ -24,11 +27,17 @@ import type { Edge } from '../../pipeline/context.ts'
 import { viewerOf } from '../rag/access.ts'
 import { type ActingUser, accountIdOf, mayAccess, resolveActingUser } from './callers.ts'
 import { type ChatRequest, DEFAULT_CHUNKS } from './shapes.ts'
+import { toTools } from './tools.ts'
 
 /** Starts turns, and finds them by answer or job. */
 
 export const DEFAULT_AGENT = 'assistant'
 const TITLE_CHARACTERS = 50
+const PLACES = [
+  { field: 'parent_id', place: 'continue' },
+  { field: 'edit_id', place: 'edit' },
+  { field: 'regenerate_id', place: 'regenerate' },
+] as const
 
 const ConversationOwner = z.object({ user_id: z.string(), owner_id: z.number().nullable() })
 type ConversationOwner = z.output<typeof ConversationOwner>
@@ -38,7 +47,7 @@ const TurnStart = z.object({
   conversation: ConversationOwner.nullable(),
 })
 
-interface TurnInput {
+export interface TurnInput {
   readonly edge: Edge
   readonly tx: Queries
   readonly caller: Caller
@@ -70,15 +79,24 @@ export async function beginTurn(
     ...model,
     stream,
     ...buildRagPayload(request, viewerOf(caller)),
+    ...buildAnswerPayload(request),
   }
   // The actor is locked before rows, in the order that the end of a turn uses.
   const { ownerId } = caller
   const ref = await enqueue(tx, answerMessage, payload, { ownerId, requestId, settings: edge.settings })
-  const { message } = request
-  await reserveTurn(input, { jobId: ref.jobId, conversationId: existing, message, ...model }, payload)
-  const turn = { conversationId, jobId: ref.jobId, questionId: uuidv7(), answerId, message, ...model }
-  const title = [...message].slice(0, TITLE_CHARACTERS).join('')
+  await reserveTurn(
+    input,
+    {
+      ...{ jobId: ref.jobId, conversationId: existing, ...model },
+      inputBytes: countInputBytes(request),
+      hasDocuments: request.document_ids !== undefined,
+    },
+    payload,
+  )
+  const turn = { conversationId, jobId: ref.jobId, question: toNewQuestion(request), answerId, ...model }
   const { user_id: userId, owner_id } = owner
+  if (existing !== null) await prepareBranch(tx, existing, request)
+  const title = toTitle(request.message ?? '')
   const stored = await tx.any(
     existing === null ? insertFirstTurn(turn, { userId, ownerId: owner_id, title }) : insertTurn(turn),
   )
@@ -91,15 +109,69 @@ export async function beginTurn(
  * Reserves the estimated usage of a turn against the budgets of the conversation's owner and of the API key.
  * @throws fail('quota.ai_budget'), fail('quota.ai_key_budget')
  */
-function reserveTurn(
+export function reserveTurn(
   { edge, tx }: Pick<TurnInput, 'edge' | 'tx'>,
-  turn: Pick<TurnEstimate, 'jobId' | 'conversationId' | 'message' | 'provider' | 'model'>,
+  turn: Pick<TurnEstimate, 'jobId' | 'conversationId' | 'inputBytes' | 'hasDocuments' | 'provider' | 'model'>,
   payload: { readonly owner_id: number | null; readonly key_id?: string; readonly agent_slug: string },
 ): Promise<void> {
-  const { historyMessages, historyTokens, maxTokens, budgets } = edge.settings.ai
+  const { historyMessages, historyTokens, documentTokens, maxTokens, budgets } = edge.settings.ai
   const payers = { accountId: payload.owner_id, keyId: payload.key_id ?? null }
-  const estimate = { ...turn, agentSlug: payload.agent_slug, historyMessages, historyTokens, maxTokens }
+  const limits = { historyMessages, historyTokens, documentTokens, maxTokens }
+  const estimate = { ...turn, ...limits, agentSlug: payload.agent_slug }
   return reserveBudget(tx, payers, budgets, () => insertTurnHold(payers, estimate))
+}
+
+/** Returns the size of the parts of a request that the model gets. */
+const countInputBytes = ({ message, tool_results, tools }: ChatRequest): number =>
+  Buffer.byteLength(message ?? '') + Buffer.byteLength(JSON.stringify([tool_results ?? [], tools ?? []]))
+
+const toTitle = (message: string): string => [...message].slice(0, TITLE_CHARACTERS).join('')
+
+function toNewQuestion({
+  message,
+  document_ids,
+  tool_results,
+  regenerate_id,
+}: ChatRequest): NewQuestion | null {
+  if (regenerate_id !== undefined) return null
+  return {
+    id: uuidv7(),
+    content: message ?? '',
+    documentIds: document_ids ?? [],
+    toolResults: tool_results ?? null,
+  }
+}
+
+/** Returns the part of the job payload about the form of the answer; empty for text without tools. */
+export function buildAnswerPayload(
+  request: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'response_format'>,
+) {
+  const tools = toTools(request)
+  const { response_format: format } = request
+  return {
+    ...(tools === undefined ? {} : { tools }),
+    ...(format === undefined || format.type === 'text' ? {} : { response_format: format }),
+  }
+}
+
+/**
+ * Makes the branch active that the turn continues. Runs under the lock of the conversation's turns.
+ * @throws fail('message.unknown', 'message.no_calls', 'message.unmatched_calls')
+ */
+async function prepareBranch(tx: Queries, conversationId: string, request: ChatRequest): Promise<void> {
+  for (const { field, place } of PLACES) {
+    const messageId = request[field]
+    if (messageId !== undefined && (await tx.maybeOne(placeTurn(conversationId, place, messageId))) === null)
+      throw fail('message.unknown', { field })
+  }
+  const results = request.tool_results
+  if (results === undefined) return
+  const calls = (await tx.maybeOne(findLastMessage(conversationId)))?.tool_calls ?? null
+  if (calls === null) throw fail('message.no_calls')
+  const ids = calls.map(({ id }) => id)
+  const given = results.map((result) => result.tool_call_id)
+  if (ids.length !== given.length || !ids.every((id) => given.includes(id)))
+    throw fail('message.unmatched_calls', { ids: ids.join(', ') })
 }
 
 /** Returns the part of the job payload that selects a collection; empty if the answer uses none. */
@@ -121,15 +193,10 @@ export async function beginStreamedTurn(input: TurnInput, request: ChatRequest):
 async function checkTurn(
   { edge, tx, caller }: TurnInput,
   user: ActingUser,
-  { agent_slug, conversation_id = null, rag_collection }: ChatRequest,
+  { agent_slug, conversation_id = null, rag_collection, document_ids }: ChatRequest,
 ): Promise<{ model: ModelRef; conversation: ConversationOwner | null }> {
-  const { ai } = edge.settings
-  if (!ai.enabled) throw fail('ai.disabled')
-  const slug = agent_slug ?? DEFAULT_AGENT
-  const text = await readWithin(tx, readTurnStart, [slug, conversation_id])
-  const { agent, chosen, conversation } = TurnStart.parse(JSON.parse(text!))
-  if (agent === null) throw fail('agent.missing')
-  if (!agent.is_active) throw agent_slug === undefined ? fail('agent.none', { slug }) : fail('agent.inactive')
+  const agent = await checkAgent({ edge, tx }, agent_slug, conversation_id)
+  const { conversation } = agent
   if (conversation_id !== null) {
     if (conversation === null) throw fail('conversation.unknown')
     if (!mayAccess(user, conversation)) throw fail('conversation.denied')
@@ -142,11 +209,52 @@ async function checkTurn(
     ])
     if (state === null) throw fail('rag.missing')
   }
-  const model = resolveModel(ai, chosen, agent.model_id)
+  if (document_ids !== undefined) await requireDocuments(tx, caller, document_ids)
+  return { model: requireModel(edge, agent), conversation }
+}
+
+interface CheckedAgent extends Pick<z.output<typeof TurnStart>, 'chosen' | 'conversation'> {
+  readonly modelId: string | null
+}
+
+/**
+ * Checks that an agent may answer; without a slug, the default one. Reads the conversation as well, null without one.
+ * @throws fail('ai.disabled', 'agent.missing', 'agent.inactive', 'agent.none')
+ */
+export async function checkAgent(
+  { edge, tx }: Pick<TurnInput, 'edge' | 'tx'>,
+  given: string | undefined,
+  conversationId: string | null,
+): Promise<CheckedAgent> {
+  if (!edge.settings.ai.enabled) throw fail('ai.disabled')
+  const slug = given ?? DEFAULT_AGENT
+  const text = await readWithin(tx, readTurnStart, [slug, conversationId])
+  const { agent, chosen, conversation } = TurnStart.parse(JSON.parse(text!))
+  if (agent === null) throw fail('agent.missing')
+  if (!agent.is_active) throw given === undefined ? fail('agent.none', { slug }) : fail('agent.inactive')
+  return { modelId: agent.model_id, chosen, conversation }
+}
+
+/** Returns the model of an agent. @throws fail('ai.missing_key') */
+export function requireModel({ settings: { ai } }: Edge, { chosen, modelId }: CheckedAgent): ModelRef {
+  const model = resolveModel(ai, chosen, modelId)
   const { provider } = model
   if (ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
-  return { model, conversation }
+  return model
+}
+
+/**
+ * Requires that the caller may read the documents, and that the model can.
+ * @throws fail('message.documents_missing', 'message.documents_unread')
+ */
+async function requireDocuments(tx: Queries, caller: Caller, ids: readonly number[]): Promise<void> {
+  requireScope(caller, 'documents', 'read')
+  const found = await tx.any(findAttachedDocuments(ids, caller.ownerId))
+  const missing = ids.filter((id) => !found.some((document) => document.id === id))
+  if (missing.length > 0) throw fail('message.documents_missing', { ids: missing.join(', ') })
+  const unread = found.filter(({ is_ready }) => !is_ready).map(({ id }) => id)
+  if (unread.length > 0) throw fail('message.documents_unread', { ids: unread.join(', ') })
 }
 
 /** Returns the owner of a new conversation, which is the caller or the account for which an admin starts it. */

@@ -1,4 +1,4 @@
--- Maintains the number of visible messages per conversation. Pending and empty answers do not count. The settings force
+-- Maintains the number of visible messages per conversation, see ai_message.is_visible. The settings force
 -- lookups by key, because connections cache plans from when the tables were small.
 create or replace function ai_messages_count() returns trigger language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -7,10 +7,10 @@ declare
   fewer uuid[] := '{}';
 begin
   if tg_op <> 'DELETE' then
-    more := array(select conversation_id from added where status <> 'pending' and content <> '');
+    more := array(select conversation_id from added where is_visible);
   end if;
   if tg_op <> 'INSERT' then
-    fewer := array(select conversation_id from removed where status <> 'pending' and content <> '');
+    fewer := array(select conversation_id from removed where is_visible);
   end if;
   update ai_conversation c set message_count = c.message_count + change.n
   from (

@@ -29,7 +29,7 @@ begin
   end if;
 
   update ai_message set content = answer, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
-    finish_reason = ended.result ->> 'finish_reason', reasoning = ended.result ->> 'reasoning',
+    finish_reason = ended.result ->> 'finish_reason', reasoning = ended.result ->> 'reasoning', tool_calls = ended.result -> 'tool_calls',
     status = case ended.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
     error_detail = ended.error_detail, provider = coalesce(usage.provider, provider), model = coalesce(usage.model, model)
   where id = message and status = 'pending';

@@ -10,6 +10,7 @@ import { type Content, isDone, parseEvent, readContent, type ServerEvent } from 
 import { createReasoningFilter } from './reasoning.ts'
 import { findReport } from './reports.ts'
 import { countTokens } from './token-counts.ts'
+import { ToolCallCollector } from './tool-calls.ts'
 
 /** Reads the answer to a chat, whole or in pieces, in the form that the provider sends. */
 
@@ -65,6 +66,7 @@ class Answer {
   readonly #sink: AnswerSink
   readonly #options: AnswerOptions
   readonly #filter = createReasoningFilter()
+  readonly #toolCalls = new ToolCallCollector()
   /** Text as sent, with its tags; it recognizes a message that repeats all pieces so far. */
   #sent = ''
   #text = ''
@@ -88,6 +90,8 @@ class Answer {
     const delta = (choice.delta ?? undefined) as Fields | undefined
     const message = (choice.message ?? undefined) as Fields | undefined
     const hasDelta = delta !== undefined && (message === undefined || extractText(delta) !== '')
+    this.#toolCalls.add(delta ?? {}, false)
+    this.#toolCalls.add(message ?? {}, true)
     if (hasDelta) this.#push(extractText(delta), extractReasoning(delta))
     else if (message !== undefined) this.#pushMessage(message)
     else this.#push(typeof choice.text === 'string' ? choice.text : '', '')
@@ -103,12 +107,15 @@ class Answer {
     // A connection that closes midway looks like the end of the stream.
     if (this.finishReason === null && !isEnded) throw new Unreadable('the connection was closed')
     this.#show(this.#filter.end())
-    const finishReason = toFinishReason(this.finishReason)
+    const toolCalls = this.#toolCalls.finish()
+    const given = toFinishReason(this.finishReason)
+    // Google and local servers end an answer that calls tools with `stop`.
+    const finishReason = given === 'stop' && toolCalls.length > 0 ? 'tool_calls' : given
     if (finishReason === 'error')
       throw new ReportedError({ ...NO_DETAIL, codes: [String(this.finishReason).toLowerCase()] })
     const parts = [this.#reasoning.trim(), this.#filter.reasoning].filter((part) => part !== '')
     const reasoning = parts.length === 0 ? {} : { reasoning: parts.join('\n\n') }
-    return { text: this.#text, ...reasoning, tokens: this.#tokens, finishReason }
+    return { text: this.#text, ...reasoning, toolCalls, tokens: this.#tokens, finishReason }
   }
 
   /** Adds a message in place of a delta. Some providers repeat all text so far in it. */

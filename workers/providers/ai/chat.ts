@@ -1,4 +1,4 @@
-import type { ChatModels, Completion, Question } from '../../../tasks/ai/ports.ts'
+import type { ChatModels, Completion, Message, Question } from '../../../tasks/ai/ports.ts'
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type Call as ProviderCall, recordCall } from '../call.ts'
@@ -68,7 +68,7 @@ async function complete({ client, question, signal, isStreaming, sink }: Call): 
     {
       key: `${question.provider} ${client.baseURL} ${question.model}`,
       parameters: createParameters(question, isStreaming),
-      optional: ['temperature', 'max_tokens', 'stream_options', 'stream'],
+      optional: [...OPTIONAL_PARAMETERS, ...Object.keys(question.parameters ?? {})],
     },
     (parameters) =>
       client.chat.completions.create(parameters as never, { signal }).asResponse() as Promise<Response>,
@@ -76,26 +76,57 @@ async function complete({ client, question, signal, isStreaming, sink }: Call): 
   return readAnswer(response, sink, { hidesReasoning })
 }
 
-function createParameters(
-  { provider, model, system, messages, temperature, maxTokens }: Question,
-  isStreaming: boolean,
-): Readonly<Record<string, unknown>> {
+const OPTIONAL_PARAMETERS = [
+  'temperature',
+  'max_tokens',
+  'stream_options',
+  'stream',
+  'response_format',
+  'parallel_tool_calls',
+]
+
+function createParameters(question: Question, isStreaming: boolean): Readonly<Record<string, unknown>> {
+  const { provider, model, system, messages, temperature, maxTokens, tools, responseFormat } = question
   const { lengthField, requiresUsageOption } = PROVIDERS[provider]
   return {
+    ...question.parameters,
     model,
-    messages: [{ role: 'system', content: system }, ...messages],
+    messages: [{ role: 'system', content: system }, ...messages.map(toWire)],
     [lengthField]: maxTokens,
+    ...(tools === undefined ? {} : { tools: tools.definitions }),
+    ...(tools?.choice === undefined ? {} : { tool_choice: tools.choice }),
+    ...(tools?.parallel === undefined ? {} : { parallel_tool_calls: tools.parallel }),
+    ...(responseFormat === undefined ? {} : { response_format: responseFormat }),
     ...(temperature === null ? {} : { temperature }),
     stream: isStreaming,
     ...(isStreaming && requiresUsageOption ? { stream_options: { include_usage: true } } : {}),
   }
 }
 
+function toWire(message: Message): object {
+  const { role, content } = message
+  if (role === 'tool') return { role, tool_call_id: message.toolCallId, content }
+  if (role === 'user') {
+    if (message.pictures === undefined || message.pictures.length === 0) return { role, content }
+    const pictures = message.pictures.map((url) => ({ type: 'image_url', image_url: { url } }))
+    return { role, content: [{ type: 'text', text: content }, ...pictures] }
+  }
+  if (message.toolCalls === undefined || message.toolCalls.length === 0) return { role, content }
+  const calls = message.toolCalls.map(({ id, name, arguments: text }) => {
+    return { id, type: 'function', function: { name, arguments: text } }
+  })
+  return { role, content: content === '' ? null : content, tool_calls: calls }
+}
+
 /** Explains a refused chat; null if the report does not say more. */
 function explainRefusal(report: Report): string | null {
   if (report.status !== null && isTransient(report.status)) return null
   if (isContextOverflow(report)) return 'the conversation is too long for the model'
-  return report.codes.some((code) => /content_(filter|policy)|moderation/.test(code))
-    ? 'its filter blocked the request'
-    : null
+  if (report.codes.some((code) => /content_(filter|policy)|moderation/.test(code)))
+    return 'its filter blocked the request'
+  if (/\b(tools?|tool_choice|function calling)\b/i.test(report.parameter ?? report.message))
+    return 'the model refused the tools'
+  if (/\b(image|vision|image_url|multimodal)/i.test(report.parameter ?? report.message))
+    return 'the model refused a picture'
+  return null
 }

@@ -11,10 +11,13 @@ select id, owner::text, owner, 'About ' || growth.word(n), 'openai', 'gpt-4.1', 
 from growth.conversation order by n;
 
 create table growth.turn as
-select c.*, turn, growth.id(c.at) as question, growth.id(c.at) as answer, c.at + interval '1 second' * turn as asked
+select c.*, turn, growth.id(c.at) as question, growth.id(c.at) as answer, null::uuid as before, c.at + interval '1 second' * turn as asked
 from growth.conversation c, generate_series(1, turns) turn;
-insert into ai_message (id, conversation_id, role, status, content, job_id, provider, model, response_ms, created_at, settled_at)
-select case role when 'user' then question else answer end, id, role, 'complete',
+update growth.turn t set before = b.before
+from (select question, lag(answer) over (partition by n order by turn) as before from growth.turn) b where b.question = t.question;
+insert into ai_message (id, conversation_id, parent_id, role, status, content, job_id, provider, model, response_ms, created_at, settled_at)
+select case role when 'user' then question else answer end, id,
+  case role when 'user' then before else question end, role, 'complete',
   (select string_agg(growth.word(1 + growth.pick(n * 16 + turn, k, 3000)), ' ') from generate_series(1, 12) k),
   case role when 'assistant' then gen_random_uuid() end, case role when 'assistant' then 'openai' end,
   case role when 'assistant' then 'gpt-4.1' end, case role when 'assistant' then 900 end, asked, asked
