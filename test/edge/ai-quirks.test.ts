@@ -458,12 +458,15 @@ describe('a pause that the provider asks for', () => {
     ['a day', { 'retry-after': '86400' }, 86_400],
     ['milliseconds', { 'retry-after-ms': '65000' }, 65],
     ['a fraction', { 'retry-after': '6.5' }, 7],
-    ['a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
+    ['a date', () => ({ 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }), 3600],
   ] as const)
     for (const status of [429, 503])
       test(`${what} with ${status} ends the turn and names the time`, async () => {
         const beganAt = Date.now()
-        const answer = await withScript({ status, headers }, () => ask())
+        const answer = await withScript(
+          { status, headers: typeof headers === 'function' ? headers() : headers },
+          () => ask(),
+        )
         assert.ok(Date.now() - beganAt < 5000)
         assert.equal(answer.status, 502)
         const [, named] = /it asks to wait (\d+) s$/.exec(answer.json.detail) ?? []
