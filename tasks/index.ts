@@ -12,6 +12,7 @@ import { sendPasswordResetMail } from './accounts/password-reset.task.ts'
 import { purgeAccounts } from './accounts/purge.task.ts'
 import { sendVerification } from './accounts/verification.task.ts'
 import { answerMessage } from './ai/chat.task.ts'
+import { completeMessages } from './ai/completion.task.ts'
 import { scoreSentiment } from './ai/sentiment.task.ts'
 import { importPosts } from './blog/import.task.ts'
 import { retagPosts } from './blog/retag.task.ts'
@@ -65,6 +66,7 @@ export const tasks: readonly AnyTask[] = [
   listPrices,
   answerMessage,
   checkDomain,
+  completeMessages,
   openCheckout,
   openPortal,
   updateAddress,

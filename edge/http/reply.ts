@@ -89,12 +89,43 @@ export function chooseEncoding(header: string): 'br' | 'gzip' | null {
   return gzip > 0 ? 'gzip' : null
 }
 
+/** The rules of an area for its failures. */
+export interface FailureRules {
+  /** Status of invalid input: 422, or 400 where SPEC requires it. */
+  readonly invalidStatus: 422 | 400
+  /** With `openai`, failures also have the `error` of OpenAI's protocol, which its clients read. */
+  readonly errorFormat: 'plain' | 'openai'
+}
+
 /**
  * Formats a failure as JSON with `detail` and `code`. Invalid input adds the list of problems in `errors`, and an exceeded
  * budget adds `budget`.
  */
-export function formatFailure({ code, detail, problems, budget }: Failure): string {
-  return JSON.stringify({ detail, errors: problems, code: getPublicCode(code), budget })
+export function formatFailure(failure: Failure): string {
+  return JSON.stringify(toPlainError(failure))
+}
+
+const toPlainError = ({ code, detail, problems, budget }: Failure) => {
+  return { detail, errors: problems, code: getPublicCode(code), budget }
+}
+
+/** Formats a failure like {@link formatFailure}, with the `error` of OpenAI's protocol next to it. */
+export function formatOpenAiFailure(failure: Failure, status: number): string {
+  return JSON.stringify({ ...toPlainError(failure), error: toOpenAiError(failure, status) })
+}
+
+/** Returns a failure in the form of OpenAI's protocol (platform.openai.com/docs/guides/error-codes). */
+export function toOpenAiError({ code, detail, problems }: Failure, status: number) {
+  const type = OPENAI_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+  const param = problems?.[0]?.loc.slice(1).join('.') ?? null
+  return { message: detail, type, param, code: getPublicCode(code) }
+}
+
+const OPENAI_TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
 }
 
 /** Returns the headers that describe an exceeded budget. */

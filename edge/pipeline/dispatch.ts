@@ -263,7 +263,7 @@ function answerMethod(exchange: RequestContext, methods: readonly string[]): Pro
 }
 
 // Most areas use this status, so it applies before a route is found.
-const DEFAULT_AREA = { invalidStatus: statusOf('request.invalid') }
+const DEFAULT_AREA = { invalidStatus: 422, errorFormat: 'plain' } as const
 
 /**
  * Converts an error to the failure to report. Handlers report `auth.required` if the caller's account is gone, because

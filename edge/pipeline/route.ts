@@ -5,7 +5,7 @@ import type { JobSpec } from '../../sql/jobs/jobs.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import type { ReadKind, Reads } from '../../sql/reads/slow-reads.ts'
 import type { JobRef, NewJob } from '../../tasks/task.ts'
-import { compactJson, type Header } from '../http/reply.ts'
+import { compactJson, type FailureRules, type Header } from '../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../http/server.ts'
 import type { StreamSource } from '../streams/sse.ts'
 import type { Auth } from './access/access.ts'
@@ -117,6 +117,8 @@ export interface TaskInput {
 
 /** Makes a route answer with the event stream of its job. */
 export interface Follow<I> {
+  /** True if the request asks for a stream; absent if all requests do. */
+  applies?(input: I): boolean
   /**
    * Finds the stream that a reconnecting client names by Last-Event-ID, without adding a job; null if there is none.
    */
@@ -256,12 +258,10 @@ export function isJobBacked(route: AnyRoute): boolean {
 }
 
 /** Routes with a common prefix, name and access rule. */
-export interface Area {
+export interface Area extends FailureRules {
   readonly name: string
   readonly prefix: string
   readonly auth: Auth
-  /** Status of invalid input: 422, or 400 where SPEC requires it. */
-  readonly invalidStatus: 422 | 400
   /** True if undeclared query parameters are allowed, as in probes and in links to pages. */
   readonly allowsAnyQuery: boolean
   readonly routes: readonly AnyRoute[]
@@ -274,10 +274,10 @@ export interface Area {
 export function area(
   name: string,
   prefix: string,
-  options: { auth: Auth; invalidStatus?: 400; allowsAnyQuery?: true },
+  options: { auth: Auth; invalidStatus?: 400; errorFormat?: 'openai'; allowsAnyQuery?: true },
   routes: readonly AnyRoute[],
 ): Area {
-  const { auth, invalidStatus = 422, allowsAnyQuery = false } = options
+  const { auth, invalidStatus = 422, errorFormat = 'plain', allowsAnyQuery = false } = options
   if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
-  return { name, prefix, auth, invalidStatus, allowsAnyQuery, routes }
+  return { name, prefix, auth, invalidStatus, errorFormat, allowsAnyQuery, routes }
 }

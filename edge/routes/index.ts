@@ -1,6 +1,6 @@
 import type { Area } from '../pipeline/route.ts'
 import { accounts } from './accounts/index.ts'
-import { ai, aiVersion } from './ai/index.ts'
+import { ai, aiCompletions, aiVersion } from './ai/index.ts'
 import { blog } from './blog/index.ts'
 import { comms } from './comms/index.ts'
 import { documents } from './documents/index.ts'
@@ -34,6 +34,7 @@ export const areas: readonly Area[] = [
   payments,
   ai,
   aiVersion,
+  aiCompletions,
   voice,
   rag,
   system,

@@ -8,7 +8,8 @@ import { type AcquirePermit, createStreamQuota, type StreamPermit } from './stre
  */
 
 export interface SseFrame {
-  readonly event: string
+  /** Name of the event; null for the frames of OpenAI's protocol, which have none. */
+  readonly event: string | null
   readonly id: string
   /** Event data as JSON without line breaks. */
   readonly data: string
@@ -171,5 +172,5 @@ function encodeFrames(frames: readonly SseFrame[]): string {
 
 /** Encodes a frame in the SSE format. */
 export function encodeFrame({ event, id, data }: SseFrame): string {
-  return `event: ${event}\nid: ${id}\ndata: ${data}\n\n`
+  return `${event === null ? '' : `event: ${event}\n`}id: ${id}\ndata: ${data}\n\n`
 }

@@ -62,6 +62,9 @@ GET    /api/v1/tasks                                      200   200   401   200 
 POST   /api/v1/tasks/enqueue                              202   202   401   202   202
 GET    /api/v1/tasks/result/:task_id                      404   404   401   404   200
 POST   /api/v1/ai/chat                                    202   202   401   202   202
+POST   /v1/chat/completions                               202   202   401   202   202
+GET    /v1/models                                         200   200   401   200   200
+GET    /v1/models/:model                                  200   200   401   200   200
 POST   /api/v1/ai/chat #as the owner                      202   403   401   403   202
 POST   /api/v1/ai/chat #in the owner's conversation       403   403   401   403   403
 POST   /api/v1/ai/chat/stream                             202   202   401   202   202
@@ -72,6 +75,7 @@ GET    /api/v1/ai/conversations #of the owner             200   403   401   403 
 GET    /api/v1/ai/conversations/:conversation_id          403   403   401   403   403
 GET    /api/v1/ai/conversations/:conversation_id #named   403   403   401   403   200
 PATCH  /api/v1/ai/conversations/:conversation_id          403   403   401   403   403
+POST   /api/v1/ai/conversations/:conversation_id/branch   403   403   401   403   403
 DELETE /api/v1/ai/conversations/:conversation_id          403   403   401   403   403
 GET    /api/v1/ai/agents                                  200   200   401   200   200
 PATCH  /api/v1/ai/agents/:slug                            200   200   401   200   200

@@ -443,6 +443,9 @@ const models: Record<string, MakeRequest> = {
   'GET /llm/prices': () => ({ query: { vendor: 'openai', model_id: 'gpt-4.1' } }),
   'POST /llm/current': () => json({ model: 'gpt-4.1' }),
   'POST /api/v1/ai/chat': () => json({ message: 'Hm?' }),
+  'POST /v1/chat/completions': () =>
+    json({ model: 'assistant', messages: [{ role: 'user', content: 'Hm?' }] }),
+  'GET /v1/models/:model': () => ({ params: { model: 'assistant' } }),
   'POST /api/v1/ai/chat #as the owner': (world) => json({ message: 'Hm?', user_id: String(world.owner.id) }),
   "POST /api/v1/ai/chat #in the owner's conversation": async (world) =>
     json({ message: 'Hm?', conversation_id: (await world.createConversation()).id }),
@@ -455,6 +458,10 @@ const models: Record<string, MakeRequest> = {
   'GET /api/v1/ai/conversations/:conversation_id': conversation,
   'GET /api/v1/ai/conversations/:conversation_id #named': combine(conversation, ownersRequest),
   'PATCH /api/v1/ai/conversations/:conversation_id': combine(conversation, json({ title: 'Hm' })),
+  'POST /api/v1/ai/conversations/:conversation_id/branch': async (world) => {
+    const { id, message } = await world.createConversation()
+    return { params: { conversation_id: id }, json: { message_id: message } }
+  },
   'DELETE /api/v1/ai/conversations/:conversation_id': conversation,
   'PATCH /api/v1/ai/agents/:slug': () => ({ params: { slug: 'assistant' }, json: { temperature: 1 } }),
   'GET /api/v1/ai/usage/stats #of the owner': ownersRequest,

@@ -213,6 +213,7 @@ GET    /api/v1/ai/conversations #of the owner             401   200   403   403 
 GET    /api/v1/ai/conversations/:conversation_id          401   200   403   403   200
 GET    /api/v1/ai/conversations/:conversation_id #named   401   200   403   403   200
 PATCH  /api/v1/ai/conversations/:conversation_id          401   200   403   403   200
+POST   /api/v1/ai/conversations/:conversation_id/branch   401   201   403   403   201
 DELETE /api/v1/ai/conversations/:conversation_id          401   204   403   403   204
 GET    /api/v1/ai/agents                                  401   200   200   200   200
 PATCH  /api/v1/ai/agents/:slug                            401   403   403   403   200
@@ -224,6 +225,9 @@ PATCH  /api/v1/ai/usage/budget/:account_id                401   403   403   403 
 GET    /api/v1/ai/sentiment/stats                         401   200   200   200   200
 GET    /api/v1/ai/health                                  401   200   200   200   200
 GET    /ai/version                                        200   200   200   200   200
+POST   /v1/chat/completions                               401   202   202   202   202
+GET    /v1/models                                         401   200   200   200   200
+GET    /v1/models/:model                                  401   200   200   200   200
 GET    /voice/catalog/tts/providers                       401   200   200   200   200
 GET    /voice/catalog/tts/:provider_id/models             401   200   200   200   200
 GET    /voice/catalog/tts/:provider_id/voices             401   200   200   200   200

@@ -4,7 +4,7 @@ import { type Claim, storeKey } from '../../../sql/idempotency/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../../sql/jobs/jobs.ts'
 import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import type { JobRef } from '../../../tasks/task.ts'
-import { formatFailure, type Header, type StoredReply } from '../../http/reply.ts'
+import type { Header, StoredReply } from '../../http/reply.ts'
 import type { JobEvent } from '../../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../../streams/sse.ts'
 import type { StreamPermit } from '../../streams/stream-permits.ts'
@@ -12,8 +12,9 @@ import { type AdmittedRequest, readIdempotencyKey } from '../request/admitted-re
 import { wantsBackground } from '../request/input.ts'
 import type { RouteEntry } from '../request/match.ts'
 import type { RequestContext } from '../request/request-context.ts'
-import type { ReceivedBody, TaskInput } from '../route.ts'
+import type { Follow, ReceivedBody, TaskInput } from '../route.ts'
 import {
+  answerFailure,
   claimIdempotencyKey,
   computeFingerprint,
   type KeyRef,
@@ -30,7 +31,6 @@ import {
   sendAnswer,
   toCheckedAnswer,
 } from '../write/writes.ts'
-import { statusOf } from './statuses.ts'
 
 // A repeated request waits only long enough to read the job of the first one.
 const REPEAT_WAIT_MS = 100
@@ -49,7 +49,7 @@ export async function respondWithHandle(admitted: AdmittedRequest): Promise<void
 
 export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   const { exchange, entry, input } = admitted
-  const { follow } = entry.route
+  const follow = findFollow(admitted)
   // A HEAD request must have no effect, even if GET would.
   if (exchange.request.method === 'HEAD')
     return exchange.sendEmpty(200, follow === undefined ? [] : SSE_HEADERS)
@@ -59,6 +59,12 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   if (follow === undefined || background) return runJob(admitted, background, null)
   // The stream slot is reserved before the job is added, so that a refused stream adds no job.
   return withStreamSlot(admitted, (slot) => runJob(admitted, background, slot))
+}
+
+/** Returns how the request follows its job as a stream; undefined if it waits for the result. */
+function findFollow({ entry, input }: AdmittedRequest): Follow<never> | undefined {
+  const { follow } = entry.route
+  return follow?.applies?.(input) === false ? undefined : follow
 }
 
 async function runJob(
@@ -268,7 +274,7 @@ function buildAcceptedAnswer(jobId: string): StoredReply {
 }
 
 /** Returns the answer for a caller who waits for a job. */
-function buildJobAnswer({ route }: RouteEntry, event: JobEvent): StoredReply {
+function buildJobAnswer({ area, route }: RouteEntry, event: JobEvent): StoredReply {
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
     return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
@@ -276,7 +282,7 @@ function buildJobAnswer({ route }: RouteEntry, event: JobEvent): StoredReply {
   const failure = toJobFailure(event)
   const { retryAfter } = failure
   const headers: Header[] = retryAfter === undefined ? [] : [['retry-after', String(retryAfter)]]
-  return { status: statusOf(failure.code), headers, body: formatFailure(failure) }
+  return { ...answerFailure(area, failure), headers }
 }
 
 /** Returns the failure of a job that did not complete. */

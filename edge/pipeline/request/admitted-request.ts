@@ -32,5 +32,5 @@ export function readIdempotencyKey(exchange: RequestContext, { area, route }: Ro
   // Callers without an account are identified by their network, as in rate limits.
   const subject = caller === null || caller.ownerId === null ? networkKeyOf(exchange.address) : caller.id
   const scope = `${subject} ${route.method} ${exchange.request.path}`
-  return { scope, key, invalidStatus: area.invalidStatus }
+  return { scope, key, rules: area }
 }

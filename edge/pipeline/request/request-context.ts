@@ -7,7 +7,13 @@ import {
   type Span,
   type Tracing,
 } from '../../../tasks/platform/telemetry/tracing.ts'
-import { buildCorsHeaders, type Header, type StoredReply, sendJson } from '../../http/reply.ts'
+import {
+  buildCorsHeaders,
+  type FailureRules,
+  type Header,
+  type StoredReply,
+  sendJson,
+} from '../../http/reply.ts'
 import type { EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import type { Caller } from '../access/auth.ts'
 import { readClientAddress, readClientLocation } from '../access/auth.ts'
@@ -24,7 +30,7 @@ const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 export interface MatchedRoute {
   /** The pattern with its prefix. */
   readonly pattern: string
-  readonly area: { readonly invalidStatus: 422 | 400 }
+  readonly area: FailureRules
   readonly route: { readonly method: string; readonly hasCredentials?: boolean | undefined }
 }
 

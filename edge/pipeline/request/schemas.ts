@@ -84,6 +84,15 @@ export const Problem = z
       })
       .optional()
       .meta({ description: 'The budget of AI usage that the request would exceed' }),
+    error: z
+      .object({
+        message: z.string(),
+        type: z.string(),
+        param: z.string().nullable(),
+        code: z.string(),
+      })
+      .optional()
+      .meta({ description: "The error in OpenAI's protocol, for its routes alone" }),
   })
   .meta({ id: 'Problem' })
 

@@ -8,7 +8,13 @@ import {
   storeResponse,
 } from '../../../sql/idempotency/idempotency.ts'
 import { computeMac } from '../../../tasks/accounts/tokens.ts'
-import { formatFailure, type Header, type StoredReply } from '../../http/reply.ts'
+import {
+  type FailureRules,
+  formatFailure,
+  formatOpenAiFailure,
+  type Header,
+  type StoredReply,
+} from '../../http/reply.ts'
 import { statusOf } from '../answer/statuses.ts'
 import type { Edge } from '../context.ts'
 
@@ -16,8 +22,8 @@ import type { Edge } from '../context.ts'
 export interface KeyRef {
   readonly scope: string
   readonly key: string
-  /** Status for invalid input on this route. */
-  readonly invalidStatus: number
+  /** Rules for failures on this route. */
+  readonly rules: FailureRules
 }
 
 /** An Idempotency-Key with the fingerprint that a repetition must have. */
@@ -104,17 +110,15 @@ export async function runOnce(
     if (key !== null && claimed && error instanceof Failure && statusOf(error.code) < 500)
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
-        if (state === 'first') await tx.run(storeKey(key, { answer: answerFailure(key, error) }))
+        if (state === 'first') await tx.run(storeKey(key, { answer: answerFailure(key.rules, error) }))
       })
     throw error
   }
 }
 
 /** Converts a failure to an answer. */
-export function answerFailure(
-  { invalidStatus }: Pick<KeyRef, 'invalidStatus'>,
-  failure: Failure,
-): StoredReply {
+export function answerFailure({ invalidStatus, errorFormat }: FailureRules, failure: Failure): StoredReply {
   const status = failure.code === 'request.invalid' ? invalidStatus : statusOf(failure.code)
-  return { status, headers: [], body: formatFailure(failure) }
+  const body = errorFormat === 'openai' ? formatOpenAiFailure(failure, status) : formatFailure(failure)
+  return { status, headers: [], body }
 }

@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { readAgentModels } from '../../../sql/ai/conversations.ts'
+import { fail } from '../../../sql/errors.ts'
+import { uuidv7 } from '../../../sql/ids.ts'
+import { type CompletionResult, completeMessages } from '../../../tasks/ai/completion.task.ts'
+import { enqueue, type JobRef } from '../../../tasks/task.ts'
+import { type Answer, answerJson, route } from '../../pipeline/route.ts'
+import { resolveActingUser } from './callers.ts'
+import {
+  AgentModel,
+  AgentModelList,
+  CompletionRequest,
+  CompletionResponse,
+  listPassedParameters,
+  splitMessages,
+} from './completion-shapes.ts'
+import { followCompletion, toCompletion } from './completion-stream.ts'
+import { buildAnswerPayload, checkAgent, requireModel, reserveTurn, type TurnInput } from './turn.ts'
+
+/** Routes of OpenAI's protocol, in which agents are the models. */
+
+// Pictures come as data: URLs in the body.
+const BODY_BYTES = 4 * 1024 * 1024
+
+const DESCRIPTION = `Answers messages in OpenAI's protocol, so that its clients work with the base URL \`/v1\` and an API \
+key. \`model\` is the slug of an agent. The agent's instructions come before those of the messages, and its max_tokens is \
+the upper limit. Nothing is stored but the usage. With \`stream\`, chunks end with \`[DONE]\`. Functions, \
+\`response_format\`, pictures, top_p, seed, stop, penalties and reasoning_effort go to the model; other fields are ignored. \
+A failure also has the \`error\` of OpenAI's protocol.`
+
+export const completionRoutes = [
+  route({
+    method: 'post',
+    path: '/chat/completions',
+    summary: "Answer messages in OpenAI's protocol",
+    description: DESCRIPTION,
+    body: CompletionRequest,
+    bodyBytes: BODY_BYTES,
+    response: CompletionResponse,
+    alsoAnswers: { 200: 'A completion, or with `stream` its chunks as text/event-stream' },
+    errors: [
+      'ai.disabled',
+      'ai.missing_key',
+      'ai.refused',
+      'ai.failed',
+      'ai.interrupted',
+      'agent.missing',
+      'agent.inactive',
+      'quota.ai_budget',
+      'quota.ai_key_budget',
+    ],
+    sideEffect: true,
+    job: ({ body, ...input }) => beginCompletion(input, body) as Promise<JobRef<never>>,
+    answer: (result) => toCompletion(result as CompletionResult),
+    follow: {
+      applies: ({ body }) => body.stream === true,
+      resume: async () => null,
+      open: async ({ edge, body }, jobId) =>
+        followCompletion(edge.hub, {
+          jobId,
+          model: body.model,
+          hasUsage: body.stream_options?.include_usage === true,
+        }),
+    },
+  }),
+
+  route({
+    method: 'get',
+    path: '/models',
+    summary: 'List agents as models',
+    response: AgentModelList,
+    handle: async ({ edge }): Promise<Answer<z.input<typeof AgentModelList>>> =>
+      answerJson(`{"object":"list","data":${await edge.reader.text(readAgentModels, [null])}}`),
+  }),
+
+  route({
+    method: 'get',
+    path: '/models/:model',
+    summary: 'Get an agent as a model',
+    params: z.object({ model: z.string().max(63) }),
+    response: AgentModel,
+    errors: ['agent.missing'],
+    handle: async ({ params, edge }) => {
+      const [model] = JSON.parse((await edge.reader.text(readAgentModels, [params.model]))!) as z.input<
+        typeof AgentModel
+      >[]
+      if (model === undefined) throw fail('agent.missing')
+      return model
+    },
+  }),
+]
+
+/** Adds the job that answers. @throws every failure that can be found without a model call. */
+async function beginCompletion(
+  input: TurnInput,
+  request: CompletionRequest,
+): Promise<JobRef<CompletionResult>> {
+  const { edge, tx, caller, requestId } = input
+  const model = requireModel(edge, await checkAgent(input, request.model, null))
+  const { userId, ownerId } = resolveActingUser(caller, undefined)
+  const payload = {
+    id: uuidv7(),
+    user_id: userId,
+    owner_id: ownerId,
+    ...(caller.key === null ? {} : { key_id: caller.key.id }),
+    agent_slug: request.model,
+    ...model,
+    stream: request.stream === true,
+    ...splitMessages(request.messages),
+    temperature: request.temperature ?? null,
+    max_tokens: request.max_completion_tokens ?? request.max_tokens ?? null,
+    ...buildAnswerPayload(request),
+    parameters: listPassedParameters(request),
+  }
+  const ref = await enqueue(tx, completeMessages, payload, { ownerId, requestId, settings: edge.settings })
+  const inputBytes = Buffer.byteLength(
+    JSON.stringify([payload.system, payload.messages, request.tools ?? []]),
+  )
+  const turn = { jobId: ref.jobId, conversationId: null, ...model, inputBytes, hasDocuments: false }
+  await reserveTurn(input, turn, payload)
+  return ref
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { defineTask, loadLazily } from '../task.ts'
+import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
+import { CompletionMessage, ModelAnswer, ResponseFormat, ToolsPayload } from './shapes.ts'
+
+const CompletionPayload = z.strictObject({
+  id: z.uuid(),
+  user_id: z.string(),
+  owner_id: z.int().nullable(),
+  /** API key of the request, whose budget the answer uses; absent without one. */
+  key_id: z.uuid().optional(),
+  agent_slug: z.string(),
+  /** The agent's provider and model at the start. */
+  provider: z.enum(AI_PROVIDERS),
+  model: z.string(),
+  stream: z.boolean(),
+  /** Instructions of the caller, which follow those of the agent; empty without any. */
+  system: z.string(),
+  messages: z.array(CompletionMessage),
+  temperature: z.number().nullable(),
+  /** Maximum tokens of the answer; null for the agent's own. */
+  max_tokens: z.int().nullable(),
+  tools: ToolsPayload.optional(),
+  response_format: ResponseFormat.optional(),
+  /** More parameters of OpenAI's protocol for the model. */
+  parameters: z.record(z.string(), z.unknown()),
+})
+
+export const CompletionResult = ModelAnswer.extend({ id: z.uuid(), agent_slug: z.string() })
+export type CompletionResult = z.output<typeof CompletionResult>
+
+/** Answers messages that the caller keeps. Emits the events of `ai.chat`; the end of the job stores the usage. */
+export const completeMessages = defineTask({
+  name: 'ai.completion',
+  queue: 'ai',
+  maxPauseSeconds: MAX_INTERACTIVE_PAUSE_SECONDS,
+  pool: 'io',
+  payload: CompletionPayload,
+  result: CompletionResult,
+  settleFunction: 'ai_turn_settle',
+  run: loadLazily(() => import('./completion.work.ts')),
+})

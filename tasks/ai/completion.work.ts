@@ -1,0 +1,66 @@
+import { readAgentSettings } from '../../sql/ai/turns.ts'
+import { fail } from '../../sql/errors.ts'
+import { findModelTraits } from '../../sql/llm/models.ts'
+import type { TaskContext } from '../context.ts'
+import { answerQuestion, chooseLimits } from './answer.ts'
+import { describeResponseFormat } from './json-answer.ts'
+import type { ModelRef } from './model.ts'
+import type { Message, ResponseFormat, Tools } from './ports.ts'
+import { type AiProvider, keySettingName } from './providers.ts'
+import type { ModelAnswer } from './shapes.ts'
+import { type AdaptedQuestion, adaptToModel } from './traits.ts'
+
+interface CompletionPayload {
+  readonly id: string
+  readonly user_id: string
+  readonly owner_id: number | null
+  readonly key_id?: string | undefined
+  readonly agent_slug: string
+  readonly provider: AiProvider
+  readonly model: string
+  readonly stream: boolean
+  readonly system: string
+  readonly messages: readonly Message[]
+  readonly temperature: number | null
+  readonly max_tokens: number | null
+  readonly tools?: Tools | undefined
+  readonly response_format?: ResponseFormat | undefined
+  readonly parameters: Readonly<Record<string, unknown>>
+}
+
+interface CompletionResult extends ModelAnswer {
+  readonly id: string
+  readonly agent_slug: string
+}
+
+/** Runs `ai.completion`. */
+export async function run(ctx: TaskContext, payload: CompletionPayload): Promise<CompletionResult> {
+  const { ai } = ctx.settings
+  const { id, agent_slug, provider, model, stream, response_format: responseFormat } = payload
+  const agent = await ctx.db.maybeOne(readAgentSettings(agent_slug, ctx.job.id))
+  if (agent === null) throw fail('agent.missing')
+  if (ai.endpoints[provider].apiKey === null)
+    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  const limits = chooseLimits(ctx, agent)
+  const system = [
+    agent.system_prompt,
+    payload.system,
+    responseFormat === undefined ? '' : describeResponseFormat(responseFormat),
+  ]
+  const question = {
+    system: system.filter((part) => part !== '').join('\n\n'),
+    messages: payload.messages,
+    temperature: payload.temperature ?? limits.temperature,
+    maxTokens: Math.min(payload.max_tokens ?? limits.maxTokens, limits.maxTokens),
+    tools: payload.tools,
+    responseFormat,
+    parameters: payload.parameters,
+  }
+  const build = async (each: ModelRef): Promise<AdaptedQuestion> =>
+    adaptToModel({ ...each, ...question }, await ctx.db.maybeOne(findModelTraits(each.provider, each.model)))
+  return {
+    id,
+    agent_slug,
+    ...(await answerQuestion(ctx, { model: { provider, model }, agent, stream, build })),
+  }
+}

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import OpenAI, { APIError } from 'openai'
+import type { Script } from '../standins/models.ts'
+import { startChatService } from './ai-help.ts'
+import { createKey } from './api-keys-help.ts'
+
+/** Tests the endpoint of OpenAI's protocol with OpenAI's own SDK and an API key. */
+
+const { models, api, query } = await startChatService({ OPEN_AREAS: 'jobs' })
+const ann = await api.register('ann@example.com')
+const { key } = await createKey(api, ann, { scopes: ['ai:write', 'ai:read'] })
+const client = new OpenAI({ baseURL: `http://127.0.0.1:${api.port}/v1`, apiKey: key, maxRetries: 0 })
+const MESSAGES: OpenAI.ChatCompletionMessageParam[] = [
+  { role: 'system', content: 'Be brief.' },
+  { role: 'user', content: 'Hello?' },
+]
+async function withScript<T>(script: Script, work: () => Promise<T>): Promise<T> {
+  models.script = () => script
+  try {
+    return await work()
+  } finally {
+    models.script = () => ({})
+  }
+}
+const lastBody = () => models.asked.at(-1)!.body
+const TOOL: OpenAI.ChatCompletionFunctionTool = {
+  type: 'function',
+  function: { name: 'look', parameters: { type: 'object', properties: {} } },
+}
+const CALL = { id: 'c1', type: 'function' as const, function: { name: 'look', arguments: '{"at":1}' } }
+
+describe('chat.completions.create', () => {
+  test('answers with the model of an agent, and books the usage', async () => {
+    const before = Math.floor(Date.now() / 1000) - 1
+    const answer = await client.chat.completions.create({
+      model: 'assistant',
+      messages: MESSAGES,
+      temperature: 0.2,
+      max_tokens: 50,
+      top_p: 0.5,
+      stop: ['END'],
+      user: 'somebody',
+    })
+    assert.match(answer.id, /^chatcmpl-/)
+    assert.ok(answer.created >= before)
+    assert.deepEqual([answer.object, answer.model], ['chat.completion', 'assistant'])
+    assert.deepEqual(answer.choices, [
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Hello there', refusal: null },
+        logprobs: null,
+        finish_reason: 'stop',
+      },
+    ])
+    assert.deepEqual(answer.usage, {
+      prompt_tokens: 12,
+      completion_tokens: 5,
+      total_tokens: 17,
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 0 },
+    })
+    const { messages, temperature, max_completion_tokens, top_p, stop, user } = lastBody()
+    assert.match(messages[0]!.content, /\n\nBe brief\.$/)
+    assert.deepEqual(messages.slice(1), [{ role: 'user', content: 'Hello?' }])
+    assert.deepEqual(
+      [temperature, max_completion_tokens, top_p, stop, user],
+      [0.2, 50, 0.5, ['END'], undefined],
+    )
+    const [usage] = await query(
+      'select owner_id, user_id, input_tokens::int as input, success, conversation_id from ai_usage order by id desc limit 1',
+    )
+    assert.deepEqual(usage, {
+      owner_id: ann.id,
+      user_id: String(ann.id),
+      input: 12,
+      success: true,
+      conversation_id: null,
+    })
+    assert.deepEqual(await query('select from ai_conversation'), [])
+  })
+
+  test('streams chunks, then the usage if the caller asks for it', async () => {
+    const read = async (include_usage: boolean) => {
+      const stream = await client.chat.completions.create({
+        model: 'assistant',
+        messages: MESSAGES,
+        stream: true,
+        stream_options: { include_usage },
+      })
+      const chunks: OpenAI.ChatCompletionChunk[] = []
+      for await (const chunk of stream) chunks.push(chunk)
+      return chunks
+    }
+    const chunks = await withScript({ pieces: ['One', ' two', ' three'], betweenMs: 40 }, () => read(true))
+    assert.deepEqual(chunks[0]!.choices[0]!.delta, { role: 'assistant', content: '' })
+    assert.equal(chunks.map(({ choices: [choice] }) => choice?.delta.content ?? '').join(''), 'One two three')
+    assert.ok(chunks.length > 4)
+    assert.equal(chunks.at(-2)!.choices[0]!.finish_reason, 'stop')
+    assert.deepEqual([chunks.at(-1)!.choices, chunks.at(-1)!.usage!.total_tokens], [[], 17])
+    assert.equal(new Set(chunks.map(({ id }) => id)).size, 1)
+    const plain = await read(false)
+    assert.ok(plain.every(({ usage }) => usage == null))
+  })
+
+  test('takes the whole history, with calls and their results, and pictures', async () => {
+    const url = 'data:image/png;base64,AAAA'
+    const messages: OpenAI.ChatCompletionMessageParam[] = [
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Look' },
+          { type: 'image_url', image_url: { url } },
+        ],
+      },
+      { role: 'assistant', content: null, tool_calls: [CALL] },
+      { role: 'tool', tool_call_id: 'c1', content: [{ type: 'text', text: 'A cat' }] },
+      { role: 'assistant', content: [{ type: 'text', text: 'A cat.' }] },
+      { role: 'developer', content: 'Only facts.' },
+      { role: 'user', content: 'Sure?' },
+    ]
+    await client.chat.completions.create({ model: 'assistant', messages, tools: [TOOL] })
+    const [system, ...sent] = lastBody().messages
+    assert.match(system!.content, /Only facts\.$/)
+    assert.deepEqual(sent, [
+      messages[0],
+      messages[1],
+      { role: 'tool', tool_call_id: 'c1', content: 'A cat' },
+      { role: 'assistant', content: 'A cat.' },
+      messages[5],
+    ])
+  })
+
+  test('returns calls, whole and streamed', async () => {
+    const script: Script = {
+      pieces: [],
+      message: { content: null, tool_calls: [CALL] },
+      aside: [{ tool_calls: [{ index: 0, ...CALL }] }],
+      finish: 'tool_calls',
+    }
+    const request = {
+      model: 'assistant',
+      messages: MESSAGES,
+      tools: [TOOL],
+      tool_choice: 'required' as const,
+    }
+    await withScript(script, async () => {
+      const whole = await client.chat.completions.create(request)
+      assert.deepEqual(whole.choices[0]!.message.tool_calls, [CALL])
+      assert.deepEqual(
+        [whole.choices[0]!.message.content, whole.choices[0]!.finish_reason],
+        [null, 'tool_calls'],
+      )
+      const final = await client.chat.completions.stream(request).finalChatCompletion()
+      assert.deepEqual(
+        final.choices[0]!.message.tool_calls!.map(
+          (call) => call.type === 'function' && [call.id, call.function.name, call.function.arguments],
+        ),
+        [['c1', 'look', '{"at":1}']],
+      )
+      const runner = client.chat.completions.runTools({
+        ...request,
+        tool_choice: 'auto',
+        tools: [
+          {
+            type: 'function',
+            function: {
+              name: 'look',
+              description: 'x',
+              parameters: { type: 'object', properties: {} },
+              parse: JSON.parse,
+              function: () => {
+                models.script = () => ({ pieces: ['Seen.'] })
+                return 'a dog'
+              },
+            },
+          },
+        ],
+      })
+      assert.equal(await runner.finalContent(), 'Seen.')
+      assert.equal(lastBody().messages.at(-1)!.content, 'a dog')
+    })
+  })
+
+  test('returns JSON', async () => {
+    const response_format = {
+      type: 'json_schema' as const,
+      json_schema: { name: 'n', strict: true, schema: { type: 'object' } },
+    }
+    const answer = await withScript({ pieces: ['```json\n{"a":1}\n```'] }, () =>
+      client.chat.completions.create({ model: 'assistant', messages: MESSAGES, response_format }),
+    )
+    assert.equal(answer.choices[0]!.message.content, '{"a":1}')
+  })
+
+  test('reports errors as OpenAI does', async () => {
+    const fails = async (request: object, using = client): Promise<APIError> =>
+      using.chat.completions.create({ model: 'assistant', messages: MESSAGES, ...request } as never).then(
+        () => assert.fail('it did not fail'),
+        (error) => error,
+      )
+    const unknown = await fails({ model: 'gpt-4o' })
+    assert.deepEqual([unknown.status, unknown.code, unknown.type], [404, 'agent.missing', 'not_found_error'])
+    assert.match(unknown.message, /Agent not found/)
+    const invalid = await fails({ temperature: 9 })
+    assert.deepEqual(
+      [invalid.status, invalid.param, invalid.type],
+      [400, 'temperature', 'invalid_request_error'],
+    )
+    assert.equal((await fails({ messages: [] })).param, 'messages')
+    assert.equal((await fails({ n: 2 })).param, 'n')
+    const stranger = new OpenAI({ baseURL: client.baseURL, apiKey: 'mk_none', maxRetries: 0 })
+    assert.deepEqual(
+      [(await fails({}, stranger)).status, (await fails({}, stranger)).type],
+      [401, 'authentication_error'],
+    )
+    const other = await createKey(api, ann, { scopes: ['jobs:read'] })
+    const scoped = new OpenAI({ baseURL: client.baseURL, apiKey: other.key, maxRetries: 0 })
+    assert.equal((await fails({}, scoped)).status, 403)
+    await query(`update ai_agent set is_active = false where slug = 'assistant'`)
+    assert.equal((await fails({})).code, 'agent.inactive')
+    await query(`update ai_agent set is_active = true where slug = 'assistant'`)
+    const refused = await withScript({ status: 400, body: { error: { message: 'secret words' } } }, () =>
+      fails({}),
+    )
+    assert.deepEqual([refused.status, refused.type], [502, 'api_error'])
+    assert.doesNotMatch(refused.message, /secret/)
+  })
+
+  test('ends a stream that fails with an error', async () => {
+    const read = async () => {
+      for await (const _ of await client.chat.completions.create({
+        model: 'assistant',
+        messages: MESSAGES,
+        stream: true,
+      }));
+    }
+    await withScript({ pieces: ['One', 'two'], breaks: { after: 1, does: 'cut' } }, () =>
+      assert.rejects(read(), (error: APIError) => error instanceof APIError && /cut off/.test(error.message)),
+    )
+  })
+})
+
+describe('models', () => {
+  test('are the active agents', async () => {
+    await query(
+      `insert into ai_agent (slug, name, system_prompt, is_active) values ('idle', 'I', 'P', false)`,
+    )
+    const list = await client.models.list()
+    assert.deepEqual(
+      list.data.map(({ id, object, owned_by }) => [id, object, owned_by]),
+      [['assistant', 'model', 'millrace']],
+    )
+    assert.equal((await client.models.retrieve('assistant')).id, 'assistant')
+    await assert.rejects(client.models.retrieve('idle'), /Agent not found/)
+  })
+})
