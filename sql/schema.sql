@@ -360,6 +360,7 @@ create table blog_post (
   seo_title text,
   seo_description text,
   hero_image_url text,
+  announced_at timestamp with time zone,
   fields text not null generated always as (blog_post_fields(id, title, slug, excerpt, content, status, author_id, author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url)),
   tags text not null default '[]'::text,
   constraint blog_post_pkey PRIMARY KEY (id),
@@ -1569,6 +1570,8 @@ CREATE INDEX blog_post_published_idx ON public.blog_post USING btree (published_
 
 CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, created_at DESC, id DESC);
 
+CREATE INDEX blog_post_unannounced_idx ON public.blog_post USING btree (published_at) WHERE ((status = 'published'::text) AND (announced_at IS NULL));
+
 CREATE INDEX blog_post_count_status_idx ON public.blog_post_count USING btree (status);
 
 CREATE INDEX blog_post_tag_created_at_idx ON public.blog_post_tag USING btree (tag_id, created_at DESC, post_id DESC);
@@ -2118,6 +2121,16 @@ CREATE OR REPLACE FUNCTION public.audit_append_only()
  LANGUAGE plpgsql
 AS $function$1466365e967d67807683af7c9ea470a5$function$;
 
+CREATE OR REPLACE FUNCTION public.blog_announce(posts bigint[])
+ RETURNS integer
+ LANGUAGE sql
+AS $function$9fe3aa447a82766d3a064b3cfcee4ac7$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_archive(post bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$9a9de98f6d31a65c9d7dce1c244c87bd$function$;
+
 CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
  RETURNS text
  LANGUAGE plpgsql
@@ -2174,6 +2187,11 @@ CREATE OR REPLACE FUNCTION public.blog_post_tags_update_order()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$b031ae7d9b6c2e2a4a379f4720e7fb5c$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_publish(post bigint, at timestamp with time zone)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$beca092b162cdb5bc8a66b0d094880e5$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, max_posts integer)
  RETURNS integer
@@ -3385,7 +3403,7 @@ CREATE OR REPLACE FUNCTION public.webhook_receivers(account integer, type text)
  RETURNS SETOF webhook_endpoint
  LANGUAGE sql
  STABLE
-AS $function$27fcfb29a1dc4dd009e785b261a66d01$function$;
+AS $function$eb41270be87e30da2a59167018a53de4$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, response jsonb, delays integer[], failure_threshold integer)
  RETURNS text

@@ -14,6 +14,7 @@ import { sendVerification } from './accounts/verification.task.ts'
 import { answerMessage } from './ai/chat.task.ts'
 import { completeMessages } from './ai/completion.task.ts'
 import { scoreSentiment } from './ai/sentiment.task.ts'
+import { announceScheduled } from './blog/announce.task.ts'
 import { importPosts } from './blog/import.task.ts'
 import { retagPosts } from './blog/retag.task.ts'
 import { placeCall } from './comms/call.task.ts'
@@ -58,6 +59,7 @@ import { mailDisabledEndpoint } from './webhooks/disabled-endpoint.task.ts'
 /** All tasks, one per line. */
 export const tasks: readonly AnyTask[] = [
   addDomain,
+  announceScheduled,
   applyEvent,
   bulkDocuments,
   bulkJobs,

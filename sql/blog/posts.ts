@@ -164,23 +164,6 @@ export const updatePost = (
 export const lockPost = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from blog_post where id = ${id} for update`
 
-/**
- * Publishes a post and keeps the time of its first publication. No row if the post does not exist. Locks the row even
- * if nothing changes, so that a post under concurrent deletion is not found.
- */
-export const publishPost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
-    with found as (select id from blog_post where id = ${id} for no key update), changed as (
-      update blog_post set status = 'published', published_at = coalesce(published_at, now()), updated_at = now()
-      where id = ${id} and status <> 'published'
-    )
-    select id from found`
-
-export const archivePost = (id: number): Query<{ id: number }> => sql.type(z.object({ id: z.number() }))`
-    with found as (select id from blog_post where id = ${id} for no key update), changed as (
-      update blog_post set status = 'archived', updated_at = now() where id = ${id} and status <> 'archived'
-    )
-    select id from found`
-
 export const deletePost = (id: number): Query<unknown> =>
   sql.type(noRows)`delete from blog_post where id = ${id}`
 

@@ -29,6 +29,9 @@ create table blog_post (
   seo_title text,
   seo_description text,
   hero_image_url text,
+  -- When the blog announced that the post is public, once and for all; null until then. An import announces no post that is
+  -- public already, and sets the time without an event.
+  announced_at timestamptz,
   fields text not null generated always as (blog_post_fields(id, title, slug, excerpt, content, status, author_id,
     author_name, created_at, updated_at, published_at, seo_title, seo_description, hero_image_url)) stored,
   -- The tags as a JSON list, maintained by triggers and blog_tag_apply. With a join instead, a page of 20 posts takes
@@ -50,6 +53,7 @@ create table blog_post (
   constraint blog_post_hero_image_url_check check (length(hero_image_url) <= 1024)
 );
 create index blog_post_published_idx on blog_post (published_at desc, id desc) where status = 'published';
+create index blog_post_unannounced_idx on blog_post (published_at) where status = 'published' and announced_at is null;
 create index blog_post_created_at_idx on blog_post (created_at desc, id desc);
 create index blog_post_status_idx on blog_post (status, created_at desc, id desc);
 create index blog_post_author_id_idx on blog_post (author_id) where author_id is not null;

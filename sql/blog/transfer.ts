@@ -132,32 +132,36 @@ const buildImportedPostRows = (posts: readonly ImportedPost[]) => sql.fragment`(
       (g ->> 'published_at')::timestamptz as published_at, n
     from jsonb_array_elements(${JSON.stringify(posts)}::jsonb) with ordinality as list(g, n))`
 
-/** Adds posts in order and returns them. Skips posts whose slug is taken. */
+/** Adds posts in order and returns them. Skips posts whose slug is taken. Public posts count as announced. */
 export const insertPosts = (
   posts: readonly ImportedPost[],
   author: { readonly id: number | null; readonly name: string | null },
 ): Query<SluggedRow> =>
   sql.type(SluggedRow)`
     insert into blog_post (title, slug, content, status, excerpt, seo_title, seo_description, hero_image_url, author_id,
-      author_name, created_at, updated_at, published_at)
+      author_name, created_at, updated_at, published_at, announced_at)
     select title, slug, content, status, excerpt, seo_title, seo_description, hero_image_url,
       case when not has_author then ${author.id}::int end, case when has_author then author_name else ${author.name}::text end,
-      coalesce(created_at, now()), coalesce(updated_at, created_at, now()),
-      case when status = 'published' then coalesce(published_at, created_at, now()) else published_at end
-    from ${buildImportedPostRows(posts)} g order by n
+      coalesce(created_at, now()), coalesce(updated_at, created_at, now()), shown_at,
+      case when status = 'published' and shown_at <= now() then now() end
+    from ${buildImportedPostRows(posts)} g
+      cross join lateral (select case when status = 'published' then coalesce(published_at, created_at, now()) else published_at end) s (shown_at)
+    order by n
     on conflict (slug) do nothing
     returning id, slug`
 
-/** Overwrites existing posts with imported ones. */
+/** Overwrites existing posts with imported ones. Public posts count as announced. */
 export const overwritePosts = (posts: readonly ImportedPost[]): Query<SluggedRow> =>
   sql.type(SluggedRow)`
     update blog_post p set title = g.title, content = g.content, status = g.status, excerpt = g.excerpt,
       seo_title = g.seo_title, seo_description = g.seo_description, hero_image_url = g.hero_image_url,
-      author_id = case when not has_author then author_id end,
+      author_id = case when not has_author then p.author_id end,
       author_name = case when has_author then g.author_name else p.author_name end,
-      created_at = coalesce(g.created_at, p.created_at), updated_at = coalesce(g.updated_at, now()),
-      published_at = coalesce(g.published_at, p.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)
-    from ${buildImportedPostRows(posts)} g where p.slug = g.slug
+      created_at = coalesce(g.created_at, p.created_at), updated_at = coalesce(g.updated_at, now()), published_at = s.shown_at,
+      announced_at = coalesce(p.announced_at, case when g.status = 'published' and s.shown_at <= now() then now() end)
+    from ${buildImportedPostRows(posts)} g join blog_post old using (slug)
+      cross join lateral (select coalesce(g.published_at, old.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)) s (shown_at)
+    where p.id = old.id
     returning p.id, p.slug`
 
 /** A tag that an import needs. If it is missing, it is created with this name. */

@@ -14,6 +14,7 @@ export const WEBHOOK_EVENTS = [
   'document.read',
   'send.changed',
   'payment.changed',
+  'post.published',
 ] as const
 export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 

@@ -9,6 +9,7 @@ import type { Queries } from '../../sql/db.ts'
 import { Failure, fail } from '../../sql/errors.ts'
 import { fenceJob } from '../../sql/jobs/jobs.ts'
 import type { PostReader, TaskContext } from '../context.ts'
+import { enqueueAnnouncement } from './announcement.ts'
 import { assignSlugs } from './assign-slugs.ts'
 import { ImportReport } from './import-report.ts'
 import type { ItemResult } from './items.ts'
@@ -46,6 +47,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       const author = { id: ctx.job.ownerId, name: toPublicName(name) }
       const result = await writeItems(ctx, items, new PostWriter(tx, author, onConflict, report), report)
       await tx.run(finishUpload(uploadId, result))
+      await enqueueAnnouncement(tx, ctx.settings, ctx.job.requestId)
       await assertCurrentAttempt(ctx, tx)
       return result
     })

@@ -1,3 +1,4 @@
+import { announcePosts } from '../../sql/blog/publishing.ts'
 import {
   findOrCreateTags,
   insertPosts,
@@ -66,7 +67,8 @@ export class PostWriter {
     this.batch = []
     this.characters = 0
     if (posts.size === 0) return
-    const taken = new Set((await this.lockExistingPosts([...posts.keys()])).map(({ slug }) => slug))
+    const locked = await this.lockExistingPosts([...posts.keys()])
+    const taken = new Set(locked.map(({ slug }) => slug))
     const newPosts = [...posts.values()].filter(({ post }) => !taken.has(post.slug))
     const created =
       newPosts.length === 0
@@ -80,10 +82,10 @@ export class PostWriter {
     const createdSlugs = new Set(created.map(({ slug }) => slug))
     // Slugs of posts that editors have created since `lockExistingPosts` ran.
     const late = newPosts.filter(({ post }) => !createdSlugs.has(post.slug)).map(({ post }) => post.slug)
-    if (late.length > 0) await this.lockExistingPosts(late)
+    const lockedLate = late.length > 0 ? await this.lockExistingPosts(late) : []
     this.report.addWritten('created', created.length)
     const existing = [...posts.values()].filter(({ post }) => !createdSlugs.has(post.slug))
-    await this.setTags(posts, [...created, ...(await this.overwrite(existing))])
+    await this.setTags(posts, [...created, ...(await this.overwrite(existing, [...locked, ...lockedLate]))])
   }
 
   /** Locks and returns the posts with these slugs. @throws fail('import.conflict') if conflicts must fail. */
@@ -94,11 +96,15 @@ export class PostWriter {
     return taken
   }
 
-  private async overwrite(existing: readonly FilePost[]): Promise<readonly SluggedRow[]> {
+  private async overwrite(
+    existing: readonly FilePost[],
+    taken: readonly SluggedRow[],
+  ): Promise<readonly SluggedRow[]> {
     if (existing.length === 0 || this.onConflict !== 'overwrite') {
       for (const { file, post } of existing) this.report.addConflict(file, post.slug, EXISTING_REASON)
       return []
     }
+    await this.tx.one(announcePosts(taken.map(({ id }) => id)))
     const written = await this.tx.any(overwritePosts(existing.map(({ post }) => post)))
     this.report.addWritten('updated', written.length)
     return written

@@ -3,7 +3,6 @@ import { after, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts/deletions.ts'
 import {
   applyTagChange,
-  archivePost,
   deletePost,
   findUnappliedTag,
   hideTag,
@@ -11,7 +10,6 @@ import {
   insertTag,
   lockPost,
   lockTagsBySlug,
-  publishPost,
   readPost,
   readPosts,
   readPostsByStatus,
@@ -24,6 +22,7 @@ import {
   updatePost,
   updateTag,
 } from '../../sql/blog/posts.ts'
+import { announceDuePosts, archivePost, publishPost, readNextPublication } from '../../sql/blog/publishing.ts'
 import {
   deleteAbandonedImports,
   findOrCreateTags,
@@ -134,8 +133,11 @@ describe('writes by index', () => {
     ['write with a taken slug', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
     ['lock', () => lockPost(5)],
-    ['publish', () => publishPost(++n * 10)],
+    ['publish', () => publishPost(++n * 10, null)],
+    ['schedule', () => publishPost(++n * 10, '2100-01-01T00:00:00Z')],
     ['archive', () => archivePost(++n)],
+    ['announce', () => announceDuePosts(5)],
+    ['the next publication', () => readNextPublication()],
     ['delete', () => deletePost(++n)],
     ['find tags', () => lockTagsBySlug(['tag-5', 'tag-6'])],
     ['set tags', () => setTags(++n, [5, 6])],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { applyTagChange, archivePost, hideTag, publishPost } from '../../sql/blog/posts.ts'
+import { applyTagChange, hideTag } from '../../sql/blog/posts.ts'
+import { archivePost, publishPost } from '../../sql/blog/publishing.ts'
 import { until } from '../until.ts'
 import { sharedDatabase } from './shared-database.ts'
 
@@ -26,7 +27,7 @@ const findDifferences = () =>
 test('links follow a post when it is published, archived or moved in time', async () => {
   const { post } = await addLinkedPost()
   assert.deepEqual(await findDifferences(), [])
-  await db.maybeOne(publishPost(post))
+  await db.maybeOne(publishPost(post, null))
   assert.deepEqual(await findDifferences(), [])
   assert.equal(
     (await query('select status from blog_post_tag where post_id = $1', [post]))[0]!.status,
@@ -44,7 +45,7 @@ test('a link that is added while its post is published gets the new state', asyn
   const { post } = await addLinkedPost()
   const { tag } = await addLinkedPost()
   const added = db.transaction(async (tx) => {
-    await tx.maybeOne(publishPost(post))
+    await tx.maybeOne(publishPost(post, null))
     const link = query('insert into blog_post_tag (post_id, tag_id) values ($1, $2)', [post, tag])
     await until('the link waits for the post', async () => {
       const waiting = await query(
@@ -65,7 +66,7 @@ test('publishing a post while its tag is deleted does not deadlock', async () =>
   await Promise.all(
     posts.flatMap(({ post, tag }) => [
       db.one(applyTagChange(tag, 10)),
-      db.maybeOne(publishPost(post)),
+      db.maybeOne(publishPost(post, null)),
       db.maybeOne(archivePost(post)),
     ]),
   )

@@ -3,7 +3,8 @@ import { deleteConversation } from '../../sql/ai/conversations.ts'
 import { storeJudgement } from '../../sql/ai/sentiment.ts'
 import { insertFirstTurn } from '../../sql/ai/turns.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
-import { archivePost, deletePost, insertPost, publishPost } from '../../sql/blog/posts.ts'
+import { deletePost, insertPost } from '../../sql/blog/posts.ts'
+import { archivePost, publishPost } from '../../sql/blog/publishing.ts'
 import {
   applySendEvents,
   beginSendRequest,
@@ -176,7 +177,7 @@ const writePost: Write = (chance) =>
 
 const blog: readonly Write[] = [
   ...[writePost, writePost],
-  (chance, { blog_post }) => publishPost(chance.pick(blog_post)),
+  (chance, { blog_post }) => publishPost(chance.pick(blog_post), null),
   (chance, { blog_post }) => archivePost(chance.pick(blog_post)),
   (chance, { blog_post }) => deletePost(chance.pick(blog_post)),
 ]

@@ -214,6 +214,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'turn.failed': 502,
   'post.missing': 404,
   'post.slug_taken': 409,
+  'post.published': 409,
   'tag.missing': 404,
   'tag.name_taken': 409,
   'tag.slug_taken': 409,

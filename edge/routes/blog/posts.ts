@@ -1,22 +1,23 @@
 import { z } from 'zod'
 import {
-  archivePost,
   deletePost,
   insertPost,
   lockPost,
   lockTagsBySlug,
   type NewPost,
-  publishPost,
   readPost,
   setTags,
   updatePost,
 } from '../../../sql/blog/posts.ts'
-import type { Queries, Query } from '../../../sql/db.ts'
+import { announcePosts, archivePost, publishPost } from '../../../sql/blog/publishing.ts'
+import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
+import { enqueueAnnouncement } from '../../../tasks/blog/announcement.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
 import { toPublicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugifyTitle } from '../../../tasks/blog/slugs.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
+import { Moment } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
 import { BODY_BYTES, POST_FIELDS, Post, PostParams } from './shapes.ts'
 
@@ -35,6 +36,10 @@ const NewPostBody = z
   })
   .meta({ id: 'BlogPostCreate' })
 const Changes = NewPostBody.extend({ title: POST_FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
+
+const Publication = z
+  .strictObject({ published_at: Moment.optional().describe('Default: now') })
+  .meta({ id: 'BlogPublication' })
 
 const SLUG_RULE = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
 
@@ -69,7 +74,7 @@ export const postRoutes = [
         const tagIds = tags ? await findTagIds(tx, tags) : []
         const id = await insertDraft(tx, slug ? normalizeSlug(slug) : slugifyTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
-        return answerCompactJson((await tx.one(readPost(id))).json)
+        return answerStored(tx, id)
       })
     },
   }),
@@ -94,7 +99,7 @@ URL.`,
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
-        return answerCompactJson((await tx.one(readPost(id))).json)
+        return answerStored(tx, id)
       })
     },
   }),
@@ -103,26 +108,41 @@ URL.`,
     method: 'post',
     path: '/posts/:post/publish',
     summary: 'Publish a post',
-    description: 'The first publication sets `published_at`, which never changes afterwards.',
+    description: `Publishes the post now, or at \`published_at\`. A time to come schedules the post: it becomes public then, \
+and until then another call reschedules it or publishes it now. Once the post has been public, \`published_at\` never changes.`,
     auth: 'editor',
     params: PostParams,
+    body: Publication.optional(),
     response: Post,
-    errors: ['post.missing'],
+    errors: ['post.missing', 'post.published'],
     sideEffect: true,
-    handle: ({ params, transaction }) => transaction((tx) => changeStatus(tx, params.post, publishPost)),
+    handle: ({ params: { post: id }, body, transaction, edge, requestId }) =>
+      transaction(async (tx) => {
+        const { outcome } = await tx.one(publishPost(id, body?.published_at ?? null))
+        if (outcome === 'missing') throw fail('post.missing')
+        if (outcome === 'fixed') throw fail('post.published')
+        const answer = await answerStored(tx, id)
+        if (outcome === 'scheduled') await enqueueAnnouncement(tx, edge.settings, requestId)
+        return answer
+      }),
   }),
 
   route({
     method: 'post',
     path: '/posts/:post/archive',
     summary: 'Archive a post',
-    description: 'Hides the post from the public until it is published again.',
+    description:
+      'Hides the post from the public until it is published again. A scheduled post loses its `published_at`.',
     auth: 'editor',
     params: PostParams,
     response: Post,
     errors: ['post.missing'],
     sideEffect: true,
-    handle: ({ params, transaction }) => transaction((tx) => changeStatus(tx, params.post, archivePost)),
+    handle: ({ params: { post: id }, transaction }) =>
+      transaction(async (tx) => {
+        if (!(await tx.one(archivePost(id))).found) throw fail('post.missing')
+        return answerStored(tx, id)
+      }),
   }),
 
   route({
@@ -134,18 +154,14 @@ URL.`,
     errors: ['post.missing'],
     handle: ({ params, transaction }) =>
       transaction(async (tx) => {
+        await tx.one(announcePosts([params.post]))
         if ((await tx.run(deletePost(params.post))) === 0) throw fail('post.missing')
         return undefined
       }),
   }),
 ]
 
-async function changeStatus(
-  tx: Queries,
-  id: number,
-  move: (id: number) => Query<{ id: number }>,
-): Promise<PostAnswer> {
-  if ((await tx.maybeOne(move(id))) === null) throw fail('post.missing')
+async function answerStored(tx: Queries, id: number): Promise<PostAnswer> {
   return answerCompactJson((await tx.one(readPost(id))).json)
 }
 

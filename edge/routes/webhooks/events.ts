@@ -8,6 +8,7 @@ import {
 import { ExtractCounts } from '../../../tasks/documents/extraction.ts'
 import { Subscription, Transaction } from '../../../tasks/payments/shapes.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
+import { Post } from '../blog/shapes.ts'
 import { Send } from '../comms/shapes.ts'
 import { Job } from '../jobs/shapes.ts'
 import { Dispute } from '../payments/shapes.ts'
@@ -22,6 +23,8 @@ interface MessageDefinition {
   readonly area: string | null
   readonly summary: string
   readonly data: z.ZodType
+  /** True if the event may have no account, such as a post without an author. */
+  readonly mayLackAccount?: boolean
 }
 
 const { error } = Job.shape
@@ -116,6 +119,12 @@ export const MESSAGES = {
     summary: 'A transaction, subscription or dispute is new or changed',
     data: payment,
   },
+  'post.published': {
+    area: 'blog',
+    summary: 'A post became public, when it was published or at its scheduled time',
+    data: Post.omit({ content: true }),
+    mayLackAccount: true,
+  },
   [CHALLENGE_EVENT]: {
     area: null,
     summary: 'Asks the receiver to echo a token',
@@ -131,12 +140,15 @@ export const MESSAGES = {
   },
 } as const satisfies Readonly<Record<DeliveryType, MessageDefinition>>
 
+const mayLackAccount = (message: MessageDefinition): boolean =>
+  message.area === null || message.mayLackAccount === true
+
 /** Returns the schema of a message as endpoints receive it. */
 export const buildMessageSchema = (type: DeliveryType) =>
   z.strictObject({
     type: z.literal(type),
     timestamp: Timestamp,
-    account_id: (MESSAGES[type].area === null ? z.int().nullable() : z.int()).describe(
+    account_id: (mayLackAccount(MESSAGES[type]) ? z.int().nullable() : z.int()).describe(
       'The account of the event',
     ),
     data: MESSAGES[type].data,

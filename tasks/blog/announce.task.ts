@@ -1,0 +1,11 @@
+import { defineTask, loadLazily } from '../task.ts'
+import { ANNOUNCEMENT_TASK } from './announcement.ts'
+
+/**
+ * Announces the scheduled posts whose time has come, and adds the job for the next ones. A transaction that schedules
+ * posts adds a job for the first time at which any becomes public, so there always is one.
+ */
+export const announceScheduled = defineTask({
+  ...ANNOUNCEMENT_TASK,
+  run: loadLazily(() => import('./announce.work.ts')),
+})
