@@ -396,6 +396,13 @@ create table blog_post_tag (
   constraint blog_post_tag_tag_id_fkey FOREIGN KEY (tag_id) REFERENCES blog_tag(id) ON DELETE CASCADE
 );
 
+create table blog_redirect (
+  slug text not null,
+  post_id bigint not null,
+  constraint blog_redirect_pkey PRIMARY KEY (slug),
+  constraint blog_redirect_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE
+);
+
 create table blog_tag (
   id bigint not null generated always as identity,
   name text,
@@ -1582,6 +1589,8 @@ CREATE INDEX blog_post_tag_status_idx ON public.blog_post_tag USING btree (tag_i
 
 CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_id, post_id);
 
+CREATE INDEX blog_redirect_post_id_idx ON public.blog_redirect USING btree (post_id);
+
 CREATE INDEX blog_tag_applied_to_idx ON public.blog_tag USING btree (id) WHERE (applied_to IS NOT NULL);
 
 CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), name);
@@ -2192,6 +2201,16 @@ CREATE OR REPLACE FUNCTION public.blog_publish(post bigint, at timestamp with ti
  RETURNS text
  LANGUAGE plpgsql
 AS $function$beca092b162cdb5bc8a66b0d094880e5$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_redirect_end()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$0bcf61a4bc3403e679f3841117565633$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_redirect_keep()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$97b519a4163261e65247defadb2de102$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, max_posts integer)
  RETURNS integer
@@ -3463,6 +3482,10 @@ CREATE TRIGGER blog_post_count_insert AFTER INSERT ON public.blog_post REFERENCI
 CREATE TRIGGER blog_post_count_update AFTER UPDATE ON public.blog_post REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_update();
 
 CREATE TRIGGER blog_post_tags_update_order AFTER UPDATE OF status, created_at, published_at ON public.blog_post FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.published_at IS DISTINCT FROM new.published_at))) EXECUTE FUNCTION blog_post_tags_update_order();
+
+CREATE TRIGGER blog_redirect_end AFTER INSERT ON public.blog_post REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_redirect_end();
+
+CREATE TRIGGER blog_redirect_keep AFTER UPDATE OF slug ON public.blog_post FOR EACH ROW WHEN ((old.slug <> new.slug)) EXECUTE FUNCTION blog_redirect_keep();
 
 CREATE TRIGGER blog_post_tag_added AFTER INSERT ON public.blog_post_tag REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION blog_post_tags_refresh();
 

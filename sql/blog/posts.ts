@@ -89,10 +89,12 @@ export const readPostsByTag: ReadStatement<[tagSlug: string, status: string | nu
   }),
 }
 
-/** One public post. */
+/** One public post as JSON, or the current slug of the public post that had this slug. */
 export const readPublishedPost: ReadStatement<[slug: string]> = {
   name: 'blog_published_post',
-  text: `select ${POST_JSON.sql} from blog_post p where p.slug = $1 and ${isPublic('p')}`,
+  text: `select coalesce(
+    (select ${POST_JSON.sql} from blog_post p where p.slug = $1 and ${isPublic('p')}),
+    (select p.slug from blog_redirect r join blog_post p on p.id = r.post_id where r.slug = $1 and ${isPublic('p')}))`,
 }
 
 export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const

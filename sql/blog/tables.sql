@@ -58,6 +58,15 @@ create index blog_post_created_at_idx on blog_post (created_at desc, id desc);
 create index blog_post_status_idx on blog_post (status, created_at desc, id desc);
 create index blog_post_author_id_idx on blog_post (author_id) where author_id is not null;
 
+-- Former slugs of posts that have been public. No post has one of them. Maintained by triggers.
+create table blog_redirect (
+  slug text collate "C" not null,
+  post_id bigint not null,
+  constraint blog_redirect_pkey primary key (slug),
+  constraint blog_redirect_post_id_fkey foreign key (post_id) references blog_post (id) on delete cascade
+);
+create index blog_redirect_post_id_idx on blog_redirect (post_id);
+
 create table blog_tag (
   id bigint generated always as identity,
   -- Null once the tag is deleted.

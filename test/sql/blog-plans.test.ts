@@ -55,6 +55,7 @@ await query(
 await query(
   `insert into blog_post_tag (post_id, tag_id) select p, 1 + (p * 7 + t * 13) % 2000 from generate_series(1, 2500) p, generate_series(1, 3) t`,
 )
+await query(`insert into blog_redirect (slug, post_id) select 'former-' || id, id from blog_post`)
 await query(
   `insert into blog_upload (file_name, format, created_at) select 'x', 'zip', now() - n * interval '1 minute' from generate_series(1, 5000) n`,
 )
@@ -76,6 +77,7 @@ const reads = [
   planRead('posts of a tag', readPostsByTag, 'tag-5', null, null, 0, 20),
   planRead('posts of a tag and status', readPostsByTag, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
+  planRead('a former slug', readPublishedPost, 'former-5'),
   planRead('export', readExportedPosts, 2500, null),
   planRead('export a status', readExportedPosts, 2500, 'published'),
 ]
@@ -132,6 +134,7 @@ describe('writes by index', () => {
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write with a taken slug', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
+    ['rename', () => updatePost(++n, { slug: `renamed-${n}` })],
     ['lock', () => lockPost(5)],
     ['publish', () => publishPost(++n * 10, null)],
     ['schedule', () => publishPost(++n * 10, '2100-01-01T00:00:00Z')],

@@ -53,6 +53,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'blog_post',
     'blog_tag',
     'blog_post_tag',
+    'blog_redirect',
     'rag_collection',
     'rag_file',
     'rag_chunk',

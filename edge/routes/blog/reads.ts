@@ -14,8 +14,18 @@ import {
   TAGGED_POST_ORDER,
 } from '../../../sql/blog/posts.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
-import { answerCompactJson, route } from '../../pipeline/route.ts'
+import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
 import { answerPost, PAGE_SIZES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
+
+/** Redirects to a slug. Clients ask again each time, because a post may take its former slug back. */
+const redirectTo = <T>(slug: string): Answer<T> =>
+  answerCompactJson<T>(JSON.stringify({ slug }), {
+    status: 301,
+    headers: [
+      ['location', `/api/v1/blog/posts/${slug}`],
+      ['cache-control', 'no-cache'],
+    ],
+  })
 
 /** Routes for public reads, and for the list of all posts that editors see. */
 export const readRoutes = [
@@ -44,11 +54,18 @@ export const readRoutes = [
     method: 'get',
     path: '/posts/:post',
     summary: 'Get a published post',
+    description: 'A former slug of a post that has been public redirects to the current one.',
     auth: 'public',
     params: SlugParams,
     response: Post,
+    alsoAnswers: {
+      301: 'The slug has changed. `Location` has the new address, and the body the new slug: `{slug}`',
+    },
     errors: ['post.missing'],
-    handle: async ({ params, edge }) => answerPost(await edge.reader.text(readPublishedPost, [params.post])),
+    handle: async ({ params, edge }) => {
+      const text = await edge.reader.text(readPublishedPost, [params.post])
+      return text === null || text.startsWith('{') ? answerPost(text) : redirectTo(text)
+    },
   }),
 
   route({
