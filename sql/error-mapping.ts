@@ -16,6 +16,7 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   ai_budget_key_id_fkey: 'key.missing',
   blog_post_author_id_fkey: 'auth.required',
   blog_post_slug_key: 'post.slug_taken',
+  blog_revision_editor_id_fkey: 'auth.required',
   blog_tag_name_key: 'tag.name_taken',
   blog_tag_slug_key: 'tag.slug_taken',
   comms_send_owner_id_fkey: 'auth.required',

@@ -403,6 +403,28 @@ create table blog_redirect (
   constraint blog_redirect_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE
 );
 
+create table blog_revision (
+  id bigint not null generated always as identity,
+  post_id bigint not null,
+  title text not null,
+  slug text not null,
+  excerpt text,
+  content text not null,
+  seo_title text,
+  seo_description text,
+  hero_image_url text,
+  tags text not null,
+  updated_at timestamp with time zone not null,
+  replaced_at timestamp with time zone not null default now(),
+  replaced_by text not null,
+  editor_id integer,
+  editor_name text,
+  constraint blog_revision_pkey PRIMARY KEY (id),
+  constraint blog_revision_editor_id_fkey FOREIGN KEY (editor_id) REFERENCES account(id) ON DELETE SET NULL,
+  constraint blog_revision_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE,
+  constraint blog_revision_replaced_by_check CHECK ((replaced_by = ANY (ARRAY['update'::text, 'restore'::text, 'import'::text])))
+);
+
 create table blog_tag (
   id bigint not null generated always as identity,
   name text,
@@ -1591,6 +1613,10 @@ CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_i
 
 CREATE INDEX blog_redirect_post_id_idx ON public.blog_redirect USING btree (post_id);
 
+CREATE INDEX blog_revision_editor_id_idx ON public.blog_revision USING btree (editor_id, id) WHERE (editor_id IS NOT NULL);
+
+CREATE INDEX blog_revision_post_id_idx ON public.blog_revision USING btree (post_id, id DESC);
+
 CREATE INDEX blog_tag_applied_to_idx ON public.blog_tag USING btree (id) WHERE (applied_to IS NOT NULL);
 
 CREATE INDEX blog_tag_listed_idx ON public.blog_tag USING btree (lower(name), name);
@@ -2211,6 +2237,17 @@ CREATE OR REPLACE FUNCTION public.blog_redirect_keep()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$97b519a4163261e65247defadb2de102$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_revision_json(r blog_revision)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$4b2b59832e2954c7c87d5a61df11872c$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_revision_keep(changes jsonb, editor integer, editor_name text, reason text, max_revisions integer)
+ RETURNS void
+ LANGUAGE sql
+AS $function$0b1f55d611878c13ae801a83afc396ac$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_tag_apply(tag bigint, max_posts integer)
  RETURNS integer

@@ -136,6 +136,11 @@ const SOURCES: readonly PartSource[] = [
     max: LARGE_ROW_BATCH_SIZE,
   },
   {
+    ...{ file: 'post-changes', table: 'blog_revision', of: 'editor_id', type: 'bigint' },
+    item: sql.fragment`json_build_object('id', r.id, 'post_id', r.post_id, 'title', r.title, 'change', r.replaced_by,
+      'changed_at', iso(r.replaced_at))`,
+  },
+  {
     ...{ file: 'jobs', table: 'job', of: 'owner_id', key: 'ordinal', type: 'bigint' },
     item: sql.fragment`job_json(r)`,
   },

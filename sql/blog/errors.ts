@@ -3,6 +3,7 @@ export const blogErrors = {
   'post.missing': { detail: 'Post not found' },
   'post.slug_taken': { detail: 'A post with this slug already exists' },
   'post.published': { detail: 'The post has been public, so it cannot be scheduled' },
+  'revision.missing': { detail: 'Revision not found' },
   'tag.missing': { detail: 'Tag not found' },
   'tag.name_taken': { detail: 'A tag with this name already exists' },
   'tag.slug_taken': { detail: 'A tag with this slug already exists' },

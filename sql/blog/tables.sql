@@ -104,6 +104,34 @@ create index blog_post_tag_published_idx on blog_post_tag (tag_id, published_at 
 create index blog_post_tag_created_at_idx on blog_post_tag (tag_id, created_at desc, post_id desc);
 create index blog_post_tag_status_idx on blog_post_tag (tag_id, status, created_at desc, post_id desc);
 
+-- Former versions of posts. A change keeps the version that it replaces.
+create table blog_revision (
+  id bigint generated always as identity,
+  post_id bigint not null,
+  title text not null,
+  slug text not null,
+  excerpt text,
+  content text not null,
+  seo_title text,
+  seo_description text,
+  hero_image_url text,
+  -- The tags as a JSON list, as in `blog_post`.
+  tags text not null,
+  -- When this version was written.
+  updated_at timestamptz not null,
+  replaced_at timestamptz not null default now(),
+  -- The kind of change that replaced it, and the account that made the change. The name stays when the account is deleted.
+  replaced_by text not null,
+  editor_id integer,
+  editor_name text,
+  constraint blog_revision_pkey primary key (id),
+  constraint blog_revision_post_id_fkey foreign key (post_id) references blog_post (id) on delete cascade,
+  constraint blog_revision_editor_id_fkey foreign key (editor_id) references account (id) on delete set null,
+  constraint blog_revision_replaced_by_check check (replaced_by in ('update', 'restore', 'import'))
+);
+create index blog_revision_post_id_idx on blog_revision (post_id, id desc);
+create index blog_revision_editor_id_idx on blog_revision (editor_id, id) where editor_id is not null;
+
 -- Number of posts per status, so that a list need not count 10,000 posts. Maintained by sums/functions.
 create table blog_post_count (
   id bigint generated always as identity,

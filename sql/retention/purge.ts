@@ -74,6 +74,7 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
   },
   // The batch is small, because each update rebuilds the JSON of a post and makes its editors wait.
   { label: 'posts', table: 'blog_post', referenceColumn: 'author_id', clearsReference: true, max: 50 },
+  { label: 'revisions', table: 'blog_revision', referenceColumn: 'editor_id', clearsReference: true },
   { label: 'messages', table: 'comms_send', referenceColumn: 'owner_id', clearsReference: true },
   { label: 'usage', table: 'ai_usage', referenceColumn: 'owner_id', clearsReference: true },
   { label: 'organizations', table: 'organization', referenceColumn: 'created_by', clearsReference: true },

@@ -45,7 +45,9 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       if (file.format === 'zip' && !items.some(({ read }) => 'post' in read || !read.isSkipped))
         report.note(file.file_name, NO_POSTS_REASON)
       const author = { id: ctx.job.ownerId, name: toPublicName(name) }
-      const result = await writeItems(ctx, items, new PostWriter(tx, author, onConflict, report), report)
+      const { maxRevisions } = ctx.settings.blog
+      const writer = new PostWriter(tx, author, onConflict, report, maxRevisions)
+      const result = await writeItems(ctx, items, writer, report)
       await tx.run(finishUpload(uploadId, result))
       await enqueueAnnouncement(tx, ctx.settings, ctx.job.requestId)
       await assertCurrentAttempt(ctx, tx)

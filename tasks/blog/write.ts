@@ -1,4 +1,5 @@
 import { announcePosts } from '../../sql/blog/publishing.ts'
+import { keepRevisions } from '../../sql/blog/revisions.ts'
 import {
   findOrCreateTags,
   insertPosts,
@@ -36,16 +37,24 @@ export class PostWriter {
   private readonly author: Author
   private readonly onConflict: OnConflict
   private readonly report: ImportReport
+  private readonly maxRevisions: number
   private readonly seenSlugs = new Set<string>()
   private readonly tagIds = new Map<string, number>()
   private batch: FilePost[] = []
   private characters = 0
 
-  constructor(tx: Queries, author: Author, onConflict: OnConflict, report: ImportReport) {
+  constructor(
+    tx: Queries,
+    author: Author,
+    onConflict: OnConflict,
+    report: ImportReport,
+    maxRevisions: number,
+  ) {
     this.tx = tx
     this.author = author
     this.onConflict = onConflict
     this.report = report
+    this.maxRevisions = maxRevisions
   }
 
   async add(read: FilePost): Promise<void> {
@@ -105,9 +114,21 @@ export class PostWriter {
       return []
     }
     await this.tx.one(announcePosts(taken.map(({ id }) => id)))
+    await this.keepRevisions(existing, taken)
     const written = await this.tx.any(overwritePosts(existing.map(({ post }) => post)))
     this.report.addWritten('updated', written.length)
     return written
+  }
+
+  private async keepRevisions(existing: readonly FilePost[], taken: readonly SluggedRow[]): Promise<void> {
+    const ids = new Map(taken.map(({ id, slug }) => [slug, id]))
+    const changes = existing.map(({ post, tags }) => {
+      const { title, slug, content, excerpt, seo_title, seo_description, hero_image_url } = post
+      const fields = { title, content, excerpt, seo_title, seo_description, hero_image_url }
+      return { id: ids.get(slug)!, ...fields, tag_slugs: tags.map((tag) => tag.slug) }
+    })
+    const { author: editor, maxRevisions: max } = this
+    await this.tx.run(keepRevisions(changes, { reason: 'import', editor, max }))
   }
 
   private async setTags(

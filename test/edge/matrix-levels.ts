@@ -12,6 +12,9 @@ PUT    /api/v1/blog/posts/:post                           401   403   401   200 
 POST   /api/v1/blog/posts/:post/publish                   401   403   401   200   200
 POST   /api/v1/blog/posts/:post/archive                   401   403   401   200   200
 DELETE /api/v1/blog/posts/:post                           401   403   401   204   204
+GET    /api/v1/blog/posts/:post/revisions                 401   403   401   200   200
+GET    /api/v1/blog/posts/:post/revisions/:revision       401   403   401   200   200
+POST   /api/v1/blog/posts/:post/revisions/:revision/restore  401   403   401   200   200
 POST   /api/v1/blog/tags                                  401   403   401   201   201
 PUT    /api/v1/blog/tags/:tag_id                          401   403   401   200   200
 DELETE /api/v1/blog/tags/:tag_id                          401   403   401   204   204

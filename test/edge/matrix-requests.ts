@@ -37,6 +37,7 @@ const withRefreshCookie: MakeRequest = async (world, caller) =>
 
 const account: MakeRequest = async (world) => ({ params: { user_id: (await world.createAccount()).id } })
 const post: MakeRequest = async (world) => ({ params: { post: (await world.createPost()).id } })
+const revision: MakeRequest = async (world) => ({ params: await world.createRevision() })
 const tag: MakeRequest = async (world) => ({ params: { tag_id: await world.createTag() } })
 const document: MakeRequest = async (world) => ({ params: { id: await world.createDocument() } })
 const trashedDocument: MakeRequest = async (world) => ({
@@ -304,6 +305,9 @@ const blog: Record<string, MakeRequest> = {
   'POST /api/v1/blog/posts/:post/publish': post,
   'POST /api/v1/blog/posts/:post/archive': post,
   'DELETE /api/v1/blog/posts/:post': post,
+  'GET /api/v1/blog/posts/:post/revisions': post,
+  'GET /api/v1/blog/posts/:post/revisions/:revision': revision,
+  'POST /api/v1/blog/posts/:post/revisions/:revision/restore': revision,
   'POST /api/v1/blog/tags': (world) => json({ name: world.createName() }),
   'PUT /api/v1/blog/tags/:tag_id': combine(tag, (world) => json({ name: world.createName() })),
   'DELETE /api/v1/blog/tags/:tag_id': tag,

@@ -295,6 +295,16 @@ export class RowFactory {
     return { id, slug }
   }
 
+  async createRevision(): Promise<{ post: number; revision: number }> {
+    const { id: post, slug } = await this.createPost()
+    const revision = await this.insert(
+      `blog_revision (post_id, title, slug, content, tags, updated_at, replaced_by) values ($1, 'Old', $2, '', '[]', now(), 'update')`,
+      post,
+      slug,
+    )
+    return { post, revision }
+  }
+
   createTag(): Promise<number> {
     return this.insert('blog_tag (name, slug) values ($1, $1)', this.createName())
   }

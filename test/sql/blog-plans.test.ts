@@ -23,6 +23,7 @@ import {
   updateTag,
 } from '../../sql/blog/posts.ts'
 import { announceDuePosts, archivePost, publishPost, readNextPublication } from '../../sql/blog/publishing.ts'
+import { keepRevisions, readRevision, readRevisions, readVersion } from '../../sql/blog/revisions.ts'
 import {
   deleteAbandonedImports,
   findOrCreateTags,
@@ -57,6 +58,10 @@ await query(
 )
 await query(`insert into blog_redirect (slug, post_id) select 'former-' || id, id from blog_post`)
 await query(
+  `insert into blog_revision (post_id, title, slug, content, tags, updated_at, replaced_by, editor_id)
+   select 1 + n % 500, 't', 's', 'c', '[]', now(), 'update', 1 + n % 1500 from generate_series(1, 5000) n`,
+)
+await query(
   `insert into blog_upload (file_name, format, created_at) select 'x', 'zip', now() - n * interval '1 minute' from generate_series(1, 5000) n`,
 )
 await query(`insert into blog_upload_chunk (upload_id, ordinal, bytes) select id, 0, 'x' from blog_upload`)
@@ -78,6 +83,8 @@ const reads = [
   planRead('posts of a tag and status', readPostsByTag, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
   planRead('a former slug', readPublishedPost, 'former-5'),
+  planRead('revisions', readRevisions, 5, null, 0, 20),
+  planRead('a revision', readRevision, 5, 4),
   planRead('export', readExportedPosts, 2500, null),
   planRead('export a status', readExportedPosts, 2500, 'published'),
 ]
@@ -134,6 +141,16 @@ describe('writes by index', () => {
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write with a taken slug', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
+    [
+      'keep a revision',
+      () =>
+        keepRevisions([{ id: ++n, title: 'New', tag_slugs: ['tag-5'] }], {
+          reason: 'update',
+          editor: { id: 1, name: 'n' },
+          max: 5,
+        }),
+    ],
+    ['a version', () => readVersion(5, 4)],
     ['rename', () => updatePost(++n, { slug: `renamed-${n}` })],
     ['lock', () => lockPost(5)],
     ['publish', () => publishPost(++n * 10, null)],

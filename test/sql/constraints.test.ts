@@ -161,8 +161,14 @@ const createTokenRow = (fields: Row = {}): Row => ({
 
 const createPostRow = (fields: Row = {}): Row => ({ title: 't', slug: `s-${++counter}`, ...fields })
 const blogPost = (await insert('blog_post', createPostRow({ slug: 'taken' }))).id
+await insert('blog_redirect', { slug: 'once', post_id: blogPost })
 const blogTag = (await insert('blog_tag', { name: 'n', slug: 'n' })).id
 const blogUpload = (await insert('blog_upload', { file_name: 'f', format: 'zip' })).id
+
+const createRevisionRow = (fields: Row = {}): Row => ({
+  ...{ post_id: blogPost, title: 't', slug: 's', content: 'c', tags: '[]', updated_at: new Date() },
+  ...{ replaced_by: 'update', ...fields },
+})
 
 const validRows: Readonly<Record<string, readonly Row[]>> = {
   account: [createAccountRow({ role: 'moderator', full_name: 'N' }), createAccountRow(deletedFields)],
@@ -197,6 +203,8 @@ const validRows: Readonly<Record<string, readonly Row[]>> = {
     createPostRow({ status: 'archived' }),
     createPostRow({ published_at: new Date() }),
   ],
+  blog_redirect: [{ slug: 'former', post_id: blogPost }],
+  blog_revision: [createRevisionRow(), createRevisionRow({ replaced_by: 'import', editor_id: owner })],
   blog_tag: [
     { name: 'n'.repeat(80), slug: 's'.repeat(100) },
     { deleted_at: new Date(), applied_to: 0 },
@@ -510,6 +518,15 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['blog_post_seo_description_check', createPostRow({ seo_description: 's'.repeat(321) })],
     ['blog_post_hero_image_url_check', createPostRow({ hero_image_url: 'h'.repeat(1025) })],
   ],
+  blog_redirect: [
+    ['blog_redirect_pkey', { slug: 'once', post_id: blogPost }],
+    ['blog_redirect_post_id_fkey', { slug: 'nowhere', post_id: 999_999 }],
+  ],
+  blog_revision: [
+    ['blog_revision_post_id_fkey', createRevisionRow({ post_id: 999_999 })],
+    ['blog_revision_editor_id_fkey', createRevisionRow({ editor_id: 999_999 })],
+    ['blog_revision_replaced_by_check', createRevisionRow({ replaced_by: 'magic' })],
+  ],
   blog_tag: [
     ['blog_tag_name_key', { name: 'n', slug: 'other' }],
     ['blog_tag_slug_key', { name: 'other', slug: 'n' }],
@@ -610,7 +627,7 @@ describe('constraints', () => {
       ordinal: 0,
       bytes: bytes(1),
     })
-    for (const table of ['blog_tag', 'blog_upload', 'blog_post_count'])
+    for (const table of ['blog_tag', 'blog_upload', 'blog_post_count', 'blog_revision'])
       await assertBroken(
         `${table}_pkey`,
         query(`insert into ${table} overriding system value select * from ${table} limit 1`),

@@ -86,6 +86,7 @@ test('an empty environment has the documented defaults', () => {
     readTimeoutMs: 2_000,
     slowReadMs: { list: 5_000, search: 10_000, statistics: 20_000 },
     writeTimeoutMs: 30_000,
+    blog: { title: 'millrace', postUrl: null, maxRevisions: 100 },
     email: {
       smtpUrl: 'outbox:',
       from: 'millrace@localhost',

@@ -3,11 +3,13 @@ import { exportRoute } from './export.ts'
 import { importRoute } from './import.ts'
 import { postRoutes } from './posts.ts'
 import { readRoutes } from './reads.ts'
+import { revisionRoutes } from './revisions.ts'
 import { tagRoutes } from './tags.ts'
 
 export const blog = area('blog', '/api/v1/blog', { auth: 'editor' }, [
   ...readRoutes,
   ...postRoutes,
+  ...revisionRoutes,
   ...tagRoutes,
   exportRoute,
   importRoute,

@@ -10,15 +10,16 @@ import {
   updatePost,
 } from '../../../sql/blog/posts.ts'
 import { announcePosts, archivePost, publishPost } from '../../../sql/blog/publishing.ts'
+import { keepRevisions } from '../../../sql/blog/revisions.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { enqueueAnnouncement } from '../../../tasks/blog/announcement.ts'
 import { LIMITS } from '../../../tasks/blog/limits.ts'
-import { toPublicName } from '../../../tasks/blog/public.ts'
 import { slugify, slugifyTitle } from '../../../tasks/blog/slugs.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
 import { Moment } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
+import { toEditor } from './editor.ts'
 import { BODY_BYTES, POST_FIELDS, Post, PostParams } from './shapes.ts'
 
 type PostAnswer = Answer<z.input<typeof Post>>
@@ -58,7 +59,7 @@ export const postRoutes = [
     errors: ['post.slug_taken'],
     sideEffect: true,
     handle: async ({ body, caller, transaction }) => {
-      const { full_name: name } = JSON.parse(caller.profile) as { full_name: string | null }
+      const author = toEditor(caller)
       const { title, slug, tag_slugs: tags, ...rest } = body
       const draft = {
         title,
@@ -67,8 +68,8 @@ export const postRoutes = [
         seo_title: rest.seo_title ?? null,
         seo_description: rest.seo_description ?? null,
         hero_image_url: rest.hero_image_url ?? null,
-        authorId: caller.ownerId,
-        authorName: toPublicName(name),
+        authorId: author.id,
+        authorName: author.name,
       }
       return transaction(async (tx) => {
         const tagIds = tags ? await findTagIds(tx, tags) : []
@@ -85,18 +86,27 @@ export const postRoutes = [
     summary: 'Update a post',
     description: `Changes only the given fields. null clears an excerpt, SEO text or hero image, and leaves any other \
 field unchanged. \`tag_slugs\` replaces all tags. ${SLUG_RULE} Changing the slug of a published post changes its public \
-URL.`,
+URL. The post keeps the version that it replaces as a revision.`,
     auth: 'editor',
     params: PostParams,
     body: Changes,
     bodyBytes: BODY_BYTES,
     response: Post,
     errors: ['post.missing', 'post.slug_taken'],
-    handle: async ({ params: { post: id }, body: { tag_slugs: tags, slug, ...rest }, transaction }) => {
+    handle: async ({
+      params: { post: id },
+      body: { tag_slugs: tags, slug, ...rest },
+      caller,
+      edge,
+      transaction,
+    }) => {
       const changes = { ...dropUnchangedFields(rest), ...(slug ? { slug: normalizeSlug(slug) } : {}) }
       return transaction(async (tx) => {
         const tagIds = tags ? await findTagIds(tx, tags) : null
         if ((await tx.maybeOne(lockPost(id))) === null) throw fail('post.missing')
+        const change = { id, ...changes, ...(tags ? { tag_slugs: tags } : {}) }
+        const { maxRevisions: max } = edge.settings.blog
+        await tx.run(keepRevisions([change], { reason: 'update', editor: toEditor(caller), max }))
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
         return answerStored(tx, id)

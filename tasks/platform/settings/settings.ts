@@ -5,6 +5,7 @@ import { type AccountSettings, accountShape, buildAccountSettings } from '../../
 import { resolveWebauthn, type WebauthnSettings } from '../../accounts/webauthn.ts'
 import { AI_PROVIDERS, keySettingName, PROVIDERS } from '../../ai/providers.ts'
 import { type AiModel, type AiSettings, aiShape, buildAiSettings } from '../../ai/settings.ts'
+import { type BlogSettings, blogShape, buildBlogSettings } from '../../blog/settings.ts'
 import {
   buildEmailSettings,
   buildTelephonySettings,
@@ -104,6 +105,7 @@ const Environment = z.object({
   SEARCH_TIMEOUT_SECONDS: countField(10, 1, 3600),
   STATISTICS_TIMEOUT_SECONDS: countField(20, 1, 3600),
   WRITE_TIMEOUT_SECONDS: countField(30, 1, 3600),
+  ...blogShape,
   ...commsShape,
   ...blobShape,
   ...paymentShape,
@@ -116,7 +118,6 @@ const Environment = z.object({
   MAX_DOCUMENT_PAGES: countField(20_000, 1, 1_000_000),
   MAX_DOCUMENT_TEXT_BYTES: countField(64 * 2 ** 20, 1, 2 ** 40),
   MAX_DOCUMENT_CPU_SECONDS: countField(3600, 1),
-  MAX_IMPORT_BYTES: countField(20_971_520, 1, 2 ** 30),
   MAX_JSON_BYTES: wholeNumberField(1, 2 ** 30).optional(),
   OCR_LANGUAGES: Languages.pipe(InstalledLanguages).default('eng'),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
@@ -190,6 +191,7 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly slowReadMs: Readonly<Record<ReadKind, number>>
   /** Time limit of all other statements. */
   readonly writeTimeoutMs: number
+  readonly blog: BlogSettings
   readonly email: EmailSettings
   readonly telephony: TelephonySettings
   readonly blobs: BlobSettings
@@ -271,6 +273,7 @@ function buildSettings(env: Env): Settings {
     ...buildWorkerSettings(env),
     ...buildTelemetrySettings(env),
     ...buildAccountSettings(env),
+    blog: buildBlogSettings(env),
     email: buildEmailSettings(env, production),
     telephony: buildTelephonySettings(env),
     blobs: buildBlobSettings(env),
