@@ -396,6 +396,14 @@ create table blog_post_tag (
   constraint blog_post_tag_tag_id_fkey FOREIGN KEY (tag_id) REFERENCES blog_tag(id) ON DELETE CASCADE
 );
 
+create table blog_preview (
+  id bigint not null generated always as identity,
+  post_id bigint not null,
+  expires_at timestamp with time zone not null,
+  constraint blog_preview_pkey PRIMARY KEY (id),
+  constraint blog_preview_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE
+);
+
 create table blog_redirect (
   slug text not null,
   post_id bigint not null,
@@ -1610,6 +1618,10 @@ CREATE INDEX blog_post_tag_published_idx ON public.blog_post_tag USING btree (ta
 CREATE INDEX blog_post_tag_status_idx ON public.blog_post_tag USING btree (tag_id, status, created_at DESC, post_id DESC);
 
 CREATE INDEX blog_post_tag_tag_id_idx ON public.blog_post_tag USING btree (tag_id, post_id);
+
+CREATE INDEX blog_preview_expires_at_idx ON public.blog_preview USING btree (expires_at);
+
+CREATE INDEX blog_preview_post_id_idx ON public.blog_preview USING btree (post_id, id);
 
 CREATE INDEX blog_redirect_post_id_idx ON public.blog_redirect USING btree (post_id);
 

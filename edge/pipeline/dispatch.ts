@@ -317,7 +317,7 @@ function createAccessLog(log: Log, which: Settings['accessLog']): AccessLog {
       requestId,
       method: request.method,
       route: entry?.pattern ?? null,
-      path: request.path,
+      path: entry?.route.hasSecretPath === true ? entry.pattern : request.path,
       status,
       ms: Math.round(exchange.elapsedSeconds() * 1e4) / 10,
       bytes: responder.sentBytes,

@@ -200,6 +200,8 @@ interface Declaration<
   readonly limit?: LimitName
   /** True if answers may contain credentials, and so need `Cache-Control: no-store`. */
   readonly hasCredentials?: boolean
+  /** True if the path contains a credential. Logs and traces then show its pattern. */
+  readonly hasSecretPath?: boolean
   /** Adds data to each success that is never stored, not even for an Idempotency-Key. */
   readonly addUnstored?: (edge: Edge, text: string) => string
 }

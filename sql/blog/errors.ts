@@ -4,6 +4,7 @@ export const blogErrors = {
   'post.slug_taken': { detail: 'A post with this slug already exists' },
   'post.published': { detail: 'The post has been public, so it cannot be scheduled' },
   'revision.missing': { detail: 'Revision not found' },
+  'preview.expired': { detail: 'This preview link does not exist or is no longer valid' },
   'tag.missing': { detail: 'Tag not found' },
   'tag.name_taken': { detail: 'A tag with this name already exists' },
   'tag.slug_taken': { detail: 'A tag with this slug already exists' },

@@ -6,7 +6,7 @@ import type { ReadStatement } from '../reads/reader.ts'
 /** Queries about posts and tags. Reads concatenate JSON that was built when the rows were written. */
 
 // A row stores the JSON of its post in two parts.
-const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
+export const POST_JSON = sql.fragment`p.fields || ',"tags":' || p.tags || '}'`
 
 export const POST_STATUSES = ['draft', 'published', 'archived'] as const
 export type PostStatus = (typeof POST_STATUSES)[number]

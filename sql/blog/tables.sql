@@ -132,6 +132,17 @@ create table blog_revision (
 create index blog_revision_post_id_idx on blog_revision (post_id, id desc);
 create index blog_revision_editor_id_idx on blog_revision (editor_id, id) where editor_id is not null;
 
+-- Links that show a post to people without an account. The token of a link is derived from the id and the deployment's key.
+create table blog_preview (
+  id bigint generated always as identity,
+  post_id bigint not null,
+  expires_at timestamptz not null,
+  constraint blog_preview_pkey primary key (id),
+  constraint blog_preview_post_id_fkey foreign key (post_id) references blog_post (id) on delete cascade
+);
+create index blog_preview_post_id_idx on blog_preview (post_id, id);
+create index blog_preview_expires_at_idx on blog_preview (expires_at);
+
 -- Number of posts per status, so that a list need not count 10,000 posts. Maintained by sums/functions.
 create table blog_post_count (
   id bigint generated always as identity,

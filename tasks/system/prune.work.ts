@@ -4,6 +4,7 @@ import { deleteExpiredEmailChanges } from '../../sql/accounts/email-changes.ts'
 import { deleteExpiredOidcLogins } from '../../sql/accounts/oidc.ts'
 import { deleteExpiredChallenges } from '../../sql/accounts/passkeys.ts'
 import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
+import { deleteExpiredPreviews } from '../../sql/blog/previews.ts'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency/idempotency.ts'
@@ -46,6 +47,7 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
       (await deleteAll(() => deleteExpiredMailedTokens(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredEmailChanges(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredApiKeys(BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredPreviews(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredChallenges(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredOidcLogins(BATCH_SIZE))),
     limits:

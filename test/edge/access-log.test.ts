@@ -119,3 +119,8 @@ test('a request with invalid framing has a line and a request id, too', async (t
   await until('the access-log line', () => allLines.lines.length === 1)
   assert.deepEqual([allLines.lines[0]!.status, allLines.lines[0]!.requestId], [400, 'framed-1'])
 })
+
+test('a credential in a path is not logged', async () => {
+  const { path } = await waitForLine(await api.get('/api/v1/blog/preview/1.secret'))
+  assert.equal(path, '/api/v1/blog/preview/:token')
+})

@@ -12,6 +12,8 @@ PUT    /api/v1/blog/posts/:post                           401   403   401   200 
 POST   /api/v1/blog/posts/:post/publish                   401   403   401   200   200
 POST   /api/v1/blog/posts/:post/archive                   401   403   401   200   200
 DELETE /api/v1/blog/posts/:post                           401   403   401   204   204
+POST   /api/v1/blog/posts/:post/preview                   401   403   401   201   201
+DELETE /api/v1/blog/posts/:post/preview                   401   403   401   204   204
 GET    /api/v1/blog/posts/:post/revisions                 401   403   401   200   200
 GET    /api/v1/blog/posts/:post/revisions/:revision       401   403   401   200   200
 POST   /api/v1/blog/posts/:post/revisions/:revision/restore  401   403   401   200   200

@@ -98,6 +98,7 @@ GET    /api/v1/orgs/memberships                           401   403   403   403 
 GET    /api/v1/blog/posts                                 200   200   200   200   200
 GET    /api/v1/blog/posts/:post                           200   200   200   200   200
 GET    /api/v1/blog/posts/:post #a draft                  404   404   404   404   404
+GET    /api/v1/blog/preview/:token                       200   200   200   200   200
 GET    /api/v1/blog/admin/posts                           401   403   403   200   200
 GET    /api/v1/blog/tags                                  200   200   200   200   200
 POST   /api/v1/blog/posts                                 401   403   403   201   201
@@ -105,6 +106,8 @@ PUT    /api/v1/blog/posts/:post                           401   403   403   200 
 POST   /api/v1/blog/posts/:post/publish                   401   403   403   200   200
 POST   /api/v1/blog/posts/:post/archive                   401   403   403   200   200
 DELETE /api/v1/blog/posts/:post                           401   403   403   204   204
+POST   /api/v1/blog/posts/:post/preview                   401   403   403   201   201
+DELETE /api/v1/blog/posts/:post/preview                   401   403   403   204   204
 GET    /api/v1/blog/posts/:post/revisions                 401   403   403   200   200
 GET    /api/v1/blog/posts/:post/revisions/:revision       401   403   403   200   200
 POST   /api/v1/blog/posts/:post/revisions/:revision/restore  401   403   403   200   200

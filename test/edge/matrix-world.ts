@@ -19,6 +19,7 @@ import {
   mailedTokenOf,
   totpSecretOf,
 } from '../../tasks/accounts/tokens.ts'
+import { previewTokenOf } from '../../tasks/blog/previews.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import type { TestDatabase } from '../database.ts'
 import { PUBLIC_BASE_URL } from '../every-service.ts'
@@ -303,6 +304,14 @@ export class RowFactory {
       slug,
     )
     return { post, revision }
+  }
+
+  async createPreview(): Promise<string> {
+    const { id } = await this.createPost('draft')
+    return previewTokenOf(
+      SECRET,
+      await this.insert(`blog_preview (post_id, expires_at) values ($1, now() + interval '1 day')`, id),
+    )
   }
 
   createTag(): Promise<number> {

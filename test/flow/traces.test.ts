@@ -180,6 +180,13 @@ test('names a rejected request by its route, or by its method without a route', 
   assert.equal(none!.attributes['http.response.status_code'], 404)
 })
 
+test('hides a credential in a path', async () => {
+  const client = new Client(edge.ready.port!)
+  await client.fetch('/api/v1/blog/preview/1.secret', { headers: { 'x-request-id': 'preview-1' } })
+  const [span] = await waitForTrace('preview-1', 1)
+  assert.equal(span!.attributes['url.path'], '/api/v1/blog/preview/:token')
+})
+
 test('without tracing, an edge exports nothing and its jobs have no trace', async () => {
   const sent = traces.spans.length
   const { traceId, spanId } = CALLER_TRACE

@@ -22,6 +22,12 @@ import {
   updatePost,
   updateTag,
 } from '../../sql/blog/posts.ts'
+import {
+  deleteExpiredPreviews,
+  deletePreviews,
+  insertPreview,
+  readPreviewedPost,
+} from '../../sql/blog/previews.ts'
 import { announceDuePosts, archivePost, publishPost, readNextPublication } from '../../sql/blog/publishing.ts'
 import { keepRevisions, readRevision, readRevisions, readVersion } from '../../sql/blog/revisions.ts'
 import {
@@ -62,6 +68,10 @@ await query(
    select 1 + n % 500, 't', 's', 'c', '[]', now(), 'update', 1 + n % 1500 from generate_series(1, 5000) n`,
 )
 await query(
+  `insert into blog_preview (post_id, expires_at)
+   select 1 + n % 500, now() + (n - 20) * interval '1 hour' from generate_series(1, 5000) n`,
+)
+await query(
   `insert into blog_upload (file_name, format, created_at) select 'x', 'zip', now() - n * interval '1 minute' from generate_series(1, 5000) n`,
 )
 await query(`insert into blog_upload_chunk (upload_id, ordinal, bytes) select id, 0, 'x' from blog_upload`)
@@ -83,6 +93,7 @@ const reads = [
   planRead('posts of a tag and status', readPostsByTag, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
   planRead('a former slug', readPublishedPost, 'former-5'),
+  planRead('a previewed post', readPreviewedPost, 5),
   planRead('revisions', readRevisions, 5, null, 0, 20),
   planRead('a revision', readRevision, 5, 4),
   planRead('export', readExportedPosts, 2500, null),
@@ -141,6 +152,9 @@ describe('writes by index', () => {
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write with a taken slug', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
+    ['add a preview', () => insertPreview(++n, 60)],
+    ['delete previews', () => deletePreviews(5)],
+    ['remove previews', () => deleteExpiredPreviews(10)],
     [
       'keep a revision',
       () =>

@@ -204,6 +204,7 @@ const validRows: Readonly<Record<string, readonly Row[]>> = {
     createPostRow({ published_at: new Date() }),
   ],
   blog_redirect: [{ slug: 'former', post_id: blogPost }],
+  blog_preview: [{ post_id: blogPost, expires_at: new Date() }],
   blog_revision: [createRevisionRow(), createRevisionRow({ replaced_by: 'import', editor_id: owner })],
   blog_tag: [
     { name: 'n'.repeat(80), slug: 's'.repeat(100) },
@@ -522,6 +523,7 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['blog_redirect_pkey', { slug: 'once', post_id: blogPost }],
     ['blog_redirect_post_id_fkey', { slug: 'nowhere', post_id: 999_999 }],
   ],
+  blog_preview: [['blog_preview_post_id_fkey', { post_id: 999_999, expires_at: new Date() }]],
   blog_revision: [
     ['blog_revision_post_id_fkey', createRevisionRow({ post_id: 999_999 })],
     ['blog_revision_editor_id_fkey', createRevisionRow({ editor_id: 999_999 })],
@@ -627,7 +629,7 @@ describe('constraints', () => {
       ordinal: 0,
       bytes: bytes(1),
     })
-    for (const table of ['blog_tag', 'blog_upload', 'blog_post_count', 'blog_revision'])
+    for (const table of ['blog_tag', 'blog_upload', 'blog_post_count', 'blog_preview', 'blog_revision'])
       await assertBroken(
         `${table}_pkey`,
         query(`insert into ${table} overriding system value select * from ${table} limit 1`),

@@ -26,6 +26,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'webhook_rate',
     'idempotency_key',
     'blog_upload',
+    'blog_preview',
     'blog_upload_chunk',
   ],
   'people are few, and delete their accounts and organizations': [

@@ -216,6 +216,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'post.slug_taken': 409,
   'post.published': 409,
   'revision.missing': 404,
+  'preview.expired': 404,
   'tag.missing': 404,
   'tag.name_taken': 409,
   'tag.slug_taken': 409,

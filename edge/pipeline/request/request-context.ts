@@ -31,7 +31,11 @@ export interface MatchedRoute {
   /** The pattern with its prefix. */
   readonly pattern: string
   readonly area: FailureRules
-  readonly route: { readonly method: string; readonly hasCredentials?: boolean | undefined }
+  readonly route: {
+    readonly method: string
+    readonly hasCredentials?: boolean | undefined
+    readonly hasSecretPath?: boolean | undefined
+  }
 }
 
 /** A request in progress. It sends answers with the common headers. */
@@ -141,10 +145,15 @@ export class RequestContext implements Origin {
     this.hasEnded = true
     if (this.span === null) return
     const { entry, request, status } = this
+    const hiddenPath = entry?.route.hasSecretPath === true ? { 'url.path': entry.pattern } : {}
     this.span.end({
       ...(entry !== null && { name: `${request.method} ${entry.pattern}` }),
       // Status 0: the client disconnected before the answer.
-      attributes: { 'http.route': entry?.pattern, 'http.response.status_code': status === 0 ? null : status },
+      attributes: {
+        ...hiddenPath,
+        'http.route': entry?.pattern,
+        'http.response.status_code': status === 0 ? null : status,
+      },
       error: status >= 500 ? String(status) : null,
     })
   }
