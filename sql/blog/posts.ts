@@ -27,7 +27,7 @@ const TAGGED_POST_LIST = {
   join: 'join blog_post p on p.id = pt.post_id',
   item: POST_JSON.sql,
 } as const
-const TAG_CONDITION = 'pt.tag_id = (select t.id from blog_tag t where t.slug = $1::text)'
+export const TAG_CONDITION = 'pt.tag_id = (select t.id from blog_tag t where t.slug = $1::text)'
 
 export const PUBLISHED_ORDER = { 'p.published_at': 'timestamptz', 'p.id': 'bigint' } as const
 export const PUBLISHED_TAGGED_ORDER = { 'pt.published_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
@@ -35,7 +35,8 @@ export const POST_ORDER = { 'p.created_at': 'timestamptz', 'p.id': 'bigint' } as
 export const TAGGED_POST_ORDER = { 'pt.created_at': 'timestamptz', 'pt.post_id': 'bigint' } as const
 
 // A published post with a time to come is scheduled: the public does not see it yet.
-const isPublic = (row: 'p' | 'pt'): string => `${row}.status = 'published' and ${row}.published_at <= now()`
+export const isPublic = (row: 'p' | 'pt'): string =>
+  `${row}.status = 'published' and ${row}.published_at <= now()`
 const SCHEDULED_COUNT_QUERY = `select count(*) from blog_post where status = 'published' and published_at > now()`
 
 /** Public posts, newest first. The stored count includes scheduled posts, which are few. */

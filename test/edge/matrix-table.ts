@@ -98,6 +98,10 @@ GET    /api/v1/orgs/memberships                           401   403   403   403 
 GET    /api/v1/blog/posts                                 200   200   200   200   200
 GET    /api/v1/blog/posts/:post                           200   200   200   200   200
 GET    /api/v1/blog/posts/:post #a draft                  404   404   404   404   404
+GET    /api/v1/blog/feed.xml                              200   200   200   200   200
+GET    /api/v1/blog/atom.xml                              200   200   200   200   200
+GET    /api/v1/blog/feed.json                             200   200   200   200   200
+GET    /api/v1/blog/sitemap.xml                           200   200   200   200   200
 GET    /api/v1/blog/preview/:token                       200   200   200   200   200
 GET    /api/v1/blog/admin/posts                           401   403   403   200   200
 GET    /api/v1/blog/tags                                  200   200   200   200   200

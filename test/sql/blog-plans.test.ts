@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { deleteAccount } from '../../sql/accounts/deletions.ts'
+import { readFeed, readTaggedFeed } from '../../sql/blog/feeds.ts'
 import {
   applyTagChange,
   deletePost,
@@ -93,6 +94,8 @@ const reads = [
   planRead('posts of a tag and status', readPostsByTag, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
   planRead('a former slug', readPublishedPost, 'former-5'),
+  planRead('a feed', readFeed),
+  planRead('a feed of a tag', readTaggedFeed, 'tag-5'),
   planRead('a previewed post', readPreviewedPost, 5),
   planRead('revisions', readRevisions, 5, null, 0, 20),
   planRead('a revision', readRevision, 5, 4),

@@ -376,6 +376,9 @@ test('choices and forms are checked', () => {
       'https://ok.example,HTTPS://App.example.com',
       'null',
     ],
+    BLOG_TITLE: [' ', 'x'.repeat(201)],
+    BLOG_POST_URL: ['https://blog.example.com/', 'blog.example.com/{slug}', 'javascript:{slug}'],
+    BLOG_MAX_REVISIONS: ['0', '-1', '1.5', '10001'],
     WEBAUTHN_RP_ID: ['https://mill.example', 'mill', '10.0.0.1', 'mill.example:443'],
     WEBAUTHN_ORIGINS: [
       'mill.example',

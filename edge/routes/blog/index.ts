@@ -1,5 +1,6 @@
 import { area } from '../../pipeline/route.ts'
 import { exportRoute } from './export.ts'
+import { syndicationRoutes } from './feeds.ts'
 import { importRoute } from './import.ts'
 import { postRoutes } from './posts.ts'
 import { previewRoutes } from './previews.ts'
@@ -12,6 +13,7 @@ export const blog = area('blog', '/api/v1/blog', { auth: 'editor' }, [
   ...postRoutes,
   ...previewRoutes,
   ...revisionRoutes,
+  ...syndicationRoutes,
   ...tagRoutes,
   exportRoute,
   importRoute,
