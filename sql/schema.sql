@@ -385,6 +385,14 @@ create table blog_post_count (
   constraint blog_post_count_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
+create table blog_post_part (
+  post_id bigint not null,
+  part integer not null,
+  search tsvector not null,
+  constraint blog_post_part_pkey PRIMARY KEY (post_id, part),
+  constraint blog_post_part_post_id_fkey FOREIGN KEY (post_id) REFERENCES blog_post(id) ON DELETE CASCADE
+) with (autovacuum_vacuum_insert_scale_factor=0.02);
+
 create table blog_post_tag (
   post_id bigint not null,
   tag_id bigint not null,
@@ -1295,7 +1303,8 @@ create table schedule_control (
 create table search_pass (
   started_at timestamp with time zone not null default now(),
   document_id bigint not null default 0,
-  page_number integer not null default 0
+  page_number integer not null default 0,
+  post_id bigint not null default 0
 );
 
 create table search_word (
@@ -1610,6 +1619,8 @@ CREATE INDEX blog_post_status_idx ON public.blog_post USING btree (status, creat
 CREATE INDEX blog_post_unannounced_idx ON public.blog_post USING btree (published_at) WHERE ((status = 'published'::text) AND (announced_at IS NULL));
 
 CREATE INDEX blog_post_count_status_idx ON public.blog_post_count USING btree (status);
+
+CREATE INDEX blog_post_part_search_idx ON public.blog_post_part USING gin (owned_vector('-1'::integer, search));
 
 CREATE INDEX blog_post_tag_created_at_idx ON public.blog_post_tag USING btree (tag_id, created_at DESC, post_id DESC);
 
@@ -2219,6 +2230,11 @@ CREATE OR REPLACE FUNCTION public.blog_post_fields(id bigint, title text, slug t
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
+
+CREATE OR REPLACE FUNCTION public.blog_post_index()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$9e3d371444c947a30e85ece2c5be82db$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_post_tag_set_order()
  RETURNS trigger
@@ -3143,7 +3159,7 @@ CREATE OR REPLACE FUNCTION public.search_count_hits(words tsquery)
  RETURNS bigint
  LANGUAGE sql
  STABLE
-AS $function$95c2569cac73dfb4aba8fa0addc586fd$function$;
+AS $function$9271d8ccdb23476a44bb616f06dffb19$function$;
 
 CREATE OR REPLACE FUNCTION public.search_date(year text, month text, day text)
  RETURNS date
@@ -3322,7 +3338,7 @@ CREATE OR REPLACE FUNCTION public.search_words_sweep(keep_days integer, batch_si
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
-AS $function$ec6d177c5222fb8ca28631ed62dd66d9$function$;
+AS $function$89efec0a49e2fd0ac9625eaf6e6b5ccd$function$;
 
 CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor bytea, lifetime interval, max_lifetime interval)
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
@@ -3529,6 +3545,10 @@ CREATE TRIGGER blog_post_count_delete AFTER DELETE ON public.blog_post REFERENCI
 CREATE TRIGGER blog_post_count_insert AFTER INSERT ON public.blog_post REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_insert();
 
 CREATE TRIGGER blog_post_count_update AFTER UPDATE ON public.blog_post REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION blog_post_count_update();
+
+CREATE TRIGGER blog_post_index_insert AFTER INSERT ON public.blog_post FOR EACH ROW EXECUTE FUNCTION blog_post_index();
+
+CREATE TRIGGER blog_post_index_update AFTER UPDATE OF title, excerpt, content ON public.blog_post FOR EACH ROW WHEN ((((old.title IS DISTINCT FROM new.title) OR (old.excerpt IS DISTINCT FROM new.excerpt)) OR (old.content IS DISTINCT FROM new.content))) EXECUTE FUNCTION blog_post_index();
 
 CREATE TRIGGER blog_post_tags_update_order AFTER UPDATE OF status, created_at, published_at ON public.blog_post FOR EACH ROW WHEN ((((old.status IS DISTINCT FROM new.status) OR (old.created_at IS DISTINCT FROM new.created_at)) OR (old.published_at IS DISTINCT FROM new.published_at))) EXECUTE FUNCTION blog_post_tags_update_order();
 

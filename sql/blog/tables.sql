@@ -58,6 +58,18 @@ create index blog_post_created_at_idx on blog_post (created_at desc, id desc);
 create index blog_post_status_idx on blog_post (status, created_at desc, id desc);
 create index blog_post_author_id_idx on blog_post (author_id) where author_id is not null;
 
+-- The search vectors of posts, maintained by triggers. Part 0 has the title and the excerpt. The others have the parts of the
+-- content, see `page_part`. In indexes and `search_word`, the owner -1 stands for the blog.
+create table blog_post_part (
+  post_id bigint not null,
+  part integer not null,
+  search tsvector not null,
+  constraint blog_post_part_pkey primary key (post_id, part),
+  constraint blog_post_part_post_id_fkey foreign key (post_id) references blog_post (id) on delete cascade
+  -- The table is vacuumed early, see document_page.
+) with (autovacuum_vacuum_insert_scale_factor = 0.02);
+create index blog_post_part_search_idx on blog_post_part using gin (owned_vector(-1, search));
+
 -- Former slugs of posts that have been public. No post has one of them. Maintained by triggers.
 create table blog_redirect (
   slug text collate "C" not null,

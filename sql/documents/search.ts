@@ -1,18 +1,19 @@
 import { buildListText, type List, mapOrders, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 import {
+  buildRank,
+  buildTermCte,
+  IS_WHOLE,
+  MAX_RANKED_MATCHES,
+  SCORED_CTES,
+  SIZE_CTES,
+} from '../search/rank.ts'
+import {
   type DOCUMENT_ORDERS,
   LIST_CONDITION,
   LIVE_DOCUMENTS_CONDITION,
   type ListFilters,
 } from './documents.ts'
-
-// Maximum number of matches of a term that a search ranks, in index order. Bounds the cost of a frequent word. If a
-// term has more, the search also ranks its matches in the owner's newest documents, up to the same number of documents.
-const MAX_RANKED_MATCHES = 500
-// Maximum number of rows to check for a phrase. The index finds rows with all words of the phrase, but does not store
-// positions.
-const MAX_PHRASE_CANDIDATES = 5000
 
 // Snippets per document, from its first matching pages.
 const MAX_SNIPPETS = 3
@@ -27,11 +28,6 @@ const PAGES_QUERY = `(select document_id, owner_id, page_number, 0 as part, sear
 // `offset 0` forces a lookup by key for each document. The planner might otherwise join all pages.
 const buildPagesQuery = (document: string): string =>
   `(select * from ${PAGES_QUERY} texts where document_id = ${document} offset 0)`
-
-// BM25 in parts. `ts_rank` saturates the frequency of a term as BM25 does with k1 = 0.65, and 1 divides by the length of the
-// text. `scored` multiplies by the rarity of the term among the ranked texts. Whole words count most.
-const buildRank = (vector: string, term: string): string =>
-  `4 * ts_rank(${vector}, ${term}exact, 1) + ts_rank(${vector}, ${term}wide, 1)`
 
 /** Sort orders of search results. */
 export const SEARCH_ORDERS = {
@@ -54,9 +50,7 @@ const HITS_JSON = `(
 
 // Finds the matching documents and their ranks.
 const FOUND_DOCUMENTS_CTE = `
-  with term as materialized (
-    select *, case when is_phrase then ${MAX_PHRASE_CANDIDATES} else ${MAX_RANKED_MATCHES} end as most from search_terms($1::int, $7)
-  ), hit as materialized (
+  with ${buildTermCte('$1::int', '$7')}, hit as materialized (
     select t.n, t.most, t.exact, t.wide, possible.*, not t.is_phrase or possible.search @@ t.wide as matches
     from term t cross join lateral (
       (select d.id, d.search from document d
@@ -65,11 +59,7 @@ const FOUND_DOCUMENTS_CTE = `
       (select p.document_id, p.search from ${PAGES_QUERY} p where ${buildOwnedVector('p')} @@ t.words limit t.most + 1)
     ) possible
     where not t.negated
-  ), size as materialized (
-    select n, most, count(*) filter (where matches) as hits, count(*) > most as is_cut from hit group by n, most
-  ), rarest as materialized (
-    select * from size order by is_cut, hits, n limit 1
-  ), newest as materialized (
+  ), ${SIZE_CTES}, newest as materialized (
     select d.id from document d where ${LIVE_DOCUMENTS_CONDITION} order by d.id desc limit ${MAX_RANKED_MATCHES}
   ), ranked as (
     select n, id, ${buildRank('search', '')} as rank from hit where matches
@@ -85,13 +75,7 @@ const FOUND_DOCUMENTS_CTE = `
         and ${buildOwnedVector('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
       limit ${MAX_RANKED_MATCHES}) p
     where not t.negated and p.search @@ t.wide
-  ), best as (
-    select n, id, max(rank) as rank from ranked group by n, id
-  ), scored as (
-    select id, sum(rank * ln(1 + (most - least(hits, most) + 0.5) / (hits + 0.5)))::real as rank, array_agg(n) as terms
-    from best join size using (n) group by id
-    having bool_or(n = (select n from rarest))
-  ), found as materialized (
+  ), ${SCORED_CTES}, found as materialized (
     select d.id, scored.rank, d.day, lower(d.title) as title, d.byte_size, coalesce(d.page_count, 0) as page_count
     from scored join document d using (id)
     where ${LIST_CONDITION} and not exists (
@@ -130,7 +114,7 @@ export const searchDocuments = mapOrders(
         join: 'join document d on d.id = found.id',
         item: `case when $8::boolean then concat(left(d.json, -1), ',"hits":', ${HITS_JSON}, '}') else d.json end`,
       },
-      'not coalesce((select is_cut from rarest), false) and not exists (select from term where is_partial)',
+      IS_WHOLE,
     )}`,
   }),
 )

@@ -121,7 +121,7 @@ create function owned_vector(owner integer, vector tsvector) returns tsvector la
 -- The words of each owner's texts, for searches by a part of a word, by a stem, or with a misspelling. An index on whole
 -- texts would be several times their size, and searching it would cost more than reading the texts.
 create table search_word (
-  -- 0 for documents without an owner.
+  -- 0 for documents without an owner, -1 for posts.
   owner_id integer not null,
   word text collate "C" not null,
   -- When the word was last seen in a text, accurate to three days.
@@ -137,6 +137,8 @@ create table search_pass (
   started_at timestamptz not null default now(),
   -- The last text that the pass has marked: a page, or page 0 for the metadata of a document.
   document_id bigint not null default 0,
-  page_number integer not null default 0
+  page_number integer not null default 0,
+  -- The last post that the pass has marked. Posts follow the documents.
+  post_id bigint not null default 0
 );
 create unique index search_pass_single_key on search_pass ((true));

@@ -1,3 +1,4 @@
+import { storePostWords } from '../../sql/blog/search.ts'
 import {
   deleteUpload,
   finishUpload,
@@ -24,6 +25,8 @@ interface ImportPayload {
 }
 
 const PROGRESS_INTERVAL = 50
+// Posts whose words one statement stores.
+const WORDS_BATCH = 100
 // Maximum total length of the posts of a file, because the import holds them in memory.
 const MAX_TOTAL_CHARACTERS = 128_000_000
 
@@ -39,7 +42,7 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       ctx,
       await ctx.providers.readPosts(file.file_name, file.format, bytes, ctx.signal),
     )
-    return await ctx.db.transaction(async (tx) => {
+    const { result, written } = await ctx.db.transaction(async (tx) => {
       const { name } = await tx.one(readImporterName(ctx.job.ownerId))
       const report = new ImportReport()
       if (file.format === 'zip' && !items.some(({ read }) => 'post' in read || !read.isSkipped))
@@ -51,13 +54,26 @@ export async function run(ctx: TaskContext, { uploadId, onConflict }: ImportPayl
       await tx.run(finishUpload(uploadId, result))
       await enqueueAnnouncement(tx, ctx.settings, ctx.job.requestId)
       await assertCurrentAttempt(ctx, tx)
-      return result
+      return { result, written: writer.written }
     })
+    await storeWords(ctx, written)
+    return result
   } catch (error) {
     // No further attempt needs the upload after a permanent failure.
     if (error instanceof Failure && !error.retryable && error.code !== 'job.superseded')
       await ctx.db.run(deleteUpload(uploadId))
     throw error
+  }
+}
+
+/**
+ * Stores the words of posts, in a transaction for each batch: one with several batches could deadlock with an editor's.
+ * If an attempt ends before, the next pass over all words stores them.
+ */
+async function storeWords({ db, signal }: TaskContext, ids: readonly number[]): Promise<void> {
+  for (let from = 0; from < ids.length; from += WORDS_BATCH) {
+    signal.throwIfAborted()
+    await db.run(storePostWords(ids.slice(from, from + WORDS_BATCH)))
   }
 }
 

@@ -40,6 +40,8 @@ export class PostWriter {
   private readonly maxRevisions: number
   private readonly seenSlugs = new Set<string>()
   private readonly tagIds = new Map<string, number>()
+  /** The ids of the written posts. */
+  readonly written: number[] = []
   private batch: FilePost[] = []
   private characters = 0
 
@@ -135,6 +137,7 @@ export class PostWriter {
     posts: ReadonlyMap<string, ParsedPost>,
     written: readonly SluggedRow[],
   ): Promise<void> {
+    this.written.push(...written.map(({ id }) => id))
     const tagsOf = ({ slug }: SluggedRow) => posts.get(slug)!.tags
     const missing = written.flatMap(tagsOf).filter(({ slug }) => !this.tagIds.has(slug))
     // A concurrent insert may take a tag's slug or name. Then repeat: the next round finds that tag or uses another

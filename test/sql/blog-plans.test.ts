@@ -31,6 +31,7 @@ import {
 } from '../../sql/blog/previews.ts'
 import { announceDuePosts, archivePost, publishPost, readNextPublication } from '../../sql/blog/publishing.ts'
 import { keepRevisions, readRevision, readRevisions, readVersion } from '../../sql/blog/revisions.ts'
+import { searchPosts, searchPublishedPosts, storePostWords } from '../../sql/blog/search.ts'
 import {
   deleteAbandonedImports,
   findOrCreateTags,
@@ -94,6 +95,10 @@ const reads = [
   planRead('posts of a tag and status', readPostsByTag, 'tag-5', 'draft', null, 0, 20),
   planRead('a published post', readPublishedPost, 'post-5'),
   planRead('a former slug', readPublishedPost, 'former-5'),
+  planRead('a search', searchPublishedPosts, 'post text', null, null, 0, 20),
+  planRead('a search with a tag', searchPublishedPosts, 'text', 'tag-5', null, 0, 20),
+  planRead('a search of all posts', searchPosts, 'text', null, null, null, 0, 20),
+  planRead('a search with a tag and a status', searchPosts, 'text', 'tag-5', 'draft', null, 0, 20),
   planRead('a feed', readFeed),
   planRead('a feed of a tag', readTaggedFeed, 'tag-5'),
   planRead('a previewed post', readPreviewedPost, 5),
@@ -155,6 +160,7 @@ describe('writes by index', () => {
     ['write', () => insertPost({ ...fields, ...author, slug: `new-${++n}` })],
     ['write with a taken slug', () => insertPost({ ...fields, ...author, slug: 'post-5' })],
     ['change', () => updatePost(++n, { title: 'x' })],
+    ['store words', () => storePostWords([++n])],
     ['add a preview', () => insertPreview(++n, 60)],
     ['delete previews', () => deletePreviews(5)],
     ['remove previews', () => deleteExpiredPreviews(10)],

@@ -203,6 +203,7 @@ const validRows: Readonly<Record<string, readonly Row[]>> = {
     createPostRow({ status: 'archived' }),
     createPostRow({ published_at: new Date() }),
   ],
+  blog_post_part: [{ post_id: blogPost, part: 5, search: '' }],
   blog_redirect: [{ slug: 'former', post_id: blogPost }],
   blog_preview: [{ post_id: blogPost, expires_at: new Date() }],
   blog_revision: [createRevisionRow(), createRevisionRow({ replaced_by: 'import', editor_id: owner })],
@@ -518,6 +519,10 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['blog_post_seo_title_check', createPostRow({ seo_title: 's'.repeat(201) })],
     ['blog_post_seo_description_check', createPostRow({ seo_description: 's'.repeat(321) })],
     ['blog_post_hero_image_url_check', createPostRow({ hero_image_url: 'h'.repeat(1025) })],
+  ],
+  blog_post_part: [
+    ['blog_post_part_pkey', { post_id: blogPost, part: 0, search: '' }],
+    ['blog_post_part_post_id_fkey', { post_id: 999_999, part: 0, search: '' }],
   ],
   blog_redirect: [
     ['blog_redirect_pkey', { slug: 'once', post_id: blogPost }],

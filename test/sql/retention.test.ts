@@ -54,6 +54,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'blog_post',
     'blog_tag',
     'blog_post_tag',
+    'blog_post_part',
     'blog_redirect',
     'blog_revision',
     'rag_collection',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
+import { storePostWords } from '../../sql/blog/search.ts'
 import { connect } from '../../sql/connections/driver.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import { storeWords } from '../../sql/documents/pages.ts'
@@ -53,6 +54,29 @@ describe('words', { concurrency: false }, () => {
     await ageWords(31)
     await sweepWords()
     assert.equal(await readWords(), 'title')
+  })
+
+  test('of posts are kept while a post has them', async () => {
+    const titles = ['Quagga', 'Okapi', 'Zebra']
+    for (const [n, title] of titles.entries())
+      await query('insert into blog_post (title, slug) values ($1, $2)', [title, `words-${n}`])
+    const ids = (await query('select id::int from blog_post order by id')).map(({ id }) => id as number)
+    await db.run(storePostWords(ids))
+    assert.equal(await readWords(), 'okapi quagga zebra')
+    await query('delete from blog_post where id = $1', [ids[1]])
+    await ageWords(31)
+    const batches = [await sweepWords(1), await sweepWords(1), await sweepWords(1), await sweepWords(1)]
+    assert.deepEqual(
+      batches.map(({ count, deleted }) => [count, deleted]),
+      [
+        [1, 0],
+        [1, 0],
+        [1, 1],
+        [0, 0],
+      ],
+    )
+    assert.equal(await readWords(), 'quagga zebra')
+    await query('delete from blog_post')
   })
 
   test('return with a restored document', async () => {

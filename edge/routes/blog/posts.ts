@@ -11,6 +11,7 @@ import {
 } from '../../../sql/blog/posts.ts'
 import { announcePosts, archivePost, publishPost } from '../../../sql/blog/publishing.ts'
 import { keepRevisions } from '../../../sql/blog/revisions.ts'
+import { storePostWords } from '../../../sql/blog/search.ts'
 import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { enqueueAnnouncement } from '../../../tasks/blog/announcement.ts'
@@ -75,6 +76,7 @@ export const postRoutes = [
         const tagIds = tags ? await findTagIds(tx, tags) : []
         const id = await insertDraft(tx, slug ? normalizeSlug(slug) : slugifyTitle(title), draft)
         if (tagIds.length > 0) await tx.run(setTags(id, tagIds))
+        await tx.run(storePostWords([id]))
         return answerStored(tx, id)
       })
     },
@@ -109,6 +111,7 @@ URL. The post keeps the version that it replaces as a revision.`,
         await tx.run(keepRevisions([change], { reason: 'update', editor: toEditor(caller), max }))
         if (Object.keys(changes).length > 0 || tagIds !== null) await tx.maybeOne(updatePost(id, changes))
         if (tagIds !== null) await tx.run(setTags(id, tagIds))
+        await tx.run(storePostWords([id]))
         return answerStored(tx, id)
       })
     },

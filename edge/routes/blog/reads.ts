@@ -13,9 +13,19 @@ import {
   TAG_ORDER,
   TAGGED_POST_ORDER,
 } from '../../../sql/blog/posts.ts'
+import { POST_SEARCH_ORDER, searchPosts, searchPublishedPosts } from '../../../sql/blog/search.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
 import { answerPost, PAGE_SIZES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
+
+const Search = z
+  .string()
+  .max(500)
+  .transform((text) => text.trim() || undefined)
+  .optional()
+const SEARCH_DESCRIPTION = `With \`search\`, lists the best matches of title, excerpt and content first, each with a \`snippet\`. Every \
+word must occur, as in searches of documents: also as the beginning of a word, with another ending, or with one wrong \
+letter. "Quoted words" must occur together; a word or phrase after \`-\` must not occur.`
 
 /** Redirects to a slug. Clients ask again each time, because a post may take its former slug back. */
 const redirectTo = <T>(slug: string): Answer<T> =>
@@ -33,15 +43,23 @@ export const readRoutes = [
     method: 'get',
     path: '/posts',
     summary: 'List published posts, newest first',
+    description: SEARCH_DESCRIPTION,
     auth: 'public',
     query: z.object({
-      ...buildPageQueryFields([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER], PAGE_SIZES),
+      ...buildPageQueryFields([PUBLISHED_ORDER, PUBLISHED_TAGGED_ORDER, POST_SEARCH_ORDER], PAGE_SIZES),
       tag: TagSlug.optional(),
+      search: Search,
     }),
     response: PostList,
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const values = buildPageValues(query)
+      if (query.search !== undefined) {
+        const page = buildPageValues(query, POST_SEARCH_ORDER)
+        return answerCompactJson(
+          (await reader.text(searchPublishedPosts, [query.search, query.tag ?? null, ...page]))!,
+        )
+      }
+      const values = buildPageValues(query, PUBLISHED_ORDER)
       const text =
         query.tag === undefined
           ? reader.text(readPublishedPosts, values)
@@ -72,18 +90,25 @@ export const readRoutes = [
     method: 'get',
     path: '/admin/posts',
     summary: 'List all posts, newest first',
-    description: 'Includes drafts and archived posts.',
+    description: `Includes drafts and archived posts. ${SEARCH_DESCRIPTION}`,
     query: z.object({
-      ...buildPageQueryFields([POST_ORDER, TAGGED_POST_ORDER], PAGE_SIZES),
+      ...buildPageQueryFields([POST_ORDER, TAGGED_POST_ORDER, POST_SEARCH_ORDER], PAGE_SIZES),
       tag: TagSlug.optional(),
+      search: Search,
       status: Status.optional(),
     }),
     response: PostList,
     auth: 'editor',
     reads: 'list',
     handle: async ({ query, reader }) => {
-      const { tag, status } = query
-      const values = buildPageValues(query)
+      const { tag, status, search } = query
+      if (search !== undefined) {
+        const page = buildPageValues(query, POST_SEARCH_ORDER)
+        return answerCompactJson(
+          (await reader.text(searchPosts, [search, tag ?? null, status ?? null, ...page]))!,
+        )
+      }
+      const values = buildPageValues(query, POST_ORDER)
       const text =
         tag !== undefined
           ? reader.text(readPostsByTag, [tag, status ?? null, ...values])

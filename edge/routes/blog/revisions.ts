@@ -8,6 +8,7 @@ import {
   readRevisions,
   readVersion,
 } from '../../../sql/blog/revisions.ts'
+import { storePostWords } from '../../../sql/blog/search.ts'
 import { fail } from '../../../sql/errors.ts'
 import { buildPageQueryFields, buildPageValues, PageFields } from '../../pipeline/request/lists.ts'
 import { LongRowId, Timestamp } from '../../pipeline/request/schemas.ts'
@@ -97,6 +98,7 @@ that it replaces becomes a revision.`,
         await tx.run(keepRevisions([change], { reason: 'restore', editor: toEditor(caller), max }))
         await tx.maybeOne(updatePost(post, version))
         await tx.run(setTags(post, tagIds))
+        await tx.run(storePostWords([post]))
         return answerCompactJson((await tx.one(readPost(post))).json)
       }),
   }),

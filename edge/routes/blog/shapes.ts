@@ -38,7 +38,14 @@ export const Post = z
   })
   .meta({ id: 'BlogPostResponse' })
 export const PostList = z
-  .strictObject({ posts: z.array(Post), ...PageFields })
+  .strictObject({
+    posts: z.array(
+      Post.extend({
+        snippet: z.string().optional().describe('Words around the first match; only with `search`'),
+      }).meta({ id: 'BlogPostItem' }),
+    ),
+    ...PageFields,
+  })
   .meta({ id: 'BlogPostListResponse' })
 
 export const Exported = Post.omit({ id: true, author_id: true, tags: true })

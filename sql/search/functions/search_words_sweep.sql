@@ -10,6 +10,7 @@ create or replace function search_words_sweep(keep_days integer, batch_size inte
   set enable_seqscan = off
 as $$
 declare
+  posts bigint[];
   kept constant interval := make_interval(days => greatest(keep_days, 7));
   pass search_pass;
 begin
@@ -39,6 +40,13 @@ begin
   into looked, pass.document_id, pass.page_number from text, marked;
   if looked > 0 then
     update search_pass set document_id = pass.document_id, page_number = pass.page_number;
+  end if;
+  if looked = batch_size then return; end if;
+  posts := array(select id from blog_post where id > pass.post_id order by id limit batch_size - looked);
+  if cardinality(posts) > 0 then
+    perform search_words_store(array_agg(-1), array_agg(search)) from blog_post_part where post_id = any(posts);
+    update search_pass set post_id = posts[cardinality(posts)];
+    looked := looked + cardinality(posts);
   end if;
   if looked = batch_size then return; end if;
   -- Rechecks `seen_at`, because a concurrent transaction may have marked the row meanwhile.
