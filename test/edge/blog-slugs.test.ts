@@ -65,11 +65,11 @@ test('a slug without any usable characters is 422', async () => {
   }
 })
 
-test('a published post can be read by its current slug only', async () => {
+test('a published post can be read by its current slug, to which the former one leads', async () => {
   const post = await publish({ title: 'Read me', content: 'x'.repeat(3000) })
   const answer = await call(null, 'GET', '/posts/read-me')
   assert.deepEqual([answer.status, answer.json], [200, post])
   await call(editor, 'PUT', `/posts/${post.id}`, { json: { slug: 'read-me-now' } })
-  assertRefused(await call(null, 'GET', '/posts/read-me'), 404, 'Post not found')
+  assert.equal((await call(null, 'GET', '/posts/read-me')).headers.location, '/api/v1/blog/posts/read-me-now')
   assert.equal((await call(null, 'GET', '/posts/read-me-now')).status, 200)
 })

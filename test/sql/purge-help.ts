@@ -64,6 +64,8 @@ const FILL_STATEMENTS = [
    select gen_random_uuid(), id, 'user', 'complete', 'c', now() from (
      select id from ai_conversation where owner_id = $1 limit 2) few, generate_series(1, $2) n`,
   `insert into blog_post (title, slug, author_id, author_name) select 'P', 'p-' || $1 || '-' || n, $1, 'Ann' from generate_series(1, $3) n`,
+  `insert into blog_revision (post_id, title, slug, content, tags, updated_at, replaced_by, editor_id, editor_name)
+   select (select min(id) from blog_post), 'P', 'p', 'c', '[]', now(), 'update', $1, 'Ann' from generate_series(1, $2) n`,
   `insert into comms_send (id, channel, owner_id, job_id, recipients, message)
    select gen_random_uuid(), 'email', $1, gen_random_uuid(), '{a}', '{}' from generate_series(1, $2) n`,
   `insert into ai_usage (user_id, owner_id, action, vendor, model, input_tokens, output_tokens, estimated, success)

@@ -1,5 +1,7 @@
 import { SEND_STATUSES } from '../../../sql/comms/sends.ts'
 import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
+import { previewTokenOf } from '../../../tasks/blog/previews.ts'
+import { SECRET } from '../../edge/harness.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
 import type { Targets } from './targets.ts'
 
@@ -140,16 +142,30 @@ const organizations: Record<string, RequestMaker> = {
 }
 
 const blog: Record<string, RequestMaker> = {
-  '/api/v1/blog/posts': ({ total, rareTag }) => [
+  '/api/v1/blog/posts': ({ total, rareTag, word }) => [
     ...firstAndLastPage('nobody', total.published),
     nobody({ variant: 'of a common tag', query: { tag: 'tag-1' } }),
     nobody({ variant: 'of a rare tag', query: { tag: rareTag } }),
+    nobody({ variant: 'search, a rare word', query: { search: word.rare } }),
+    nobody({ variant: 'search, a frequent word of a tag', query: { search: word.frequent, tag: 'tag-1' } }),
+    nobody({ variant: 'search without matches', query: { search: 'zzzzzzz' } }),
   ],
-  '/api/v1/blog/posts/:post': ({ post }) => [nobody({ params: { post } })],
-  '/api/v1/blog/admin/posts': ({ total }) => [
+  '/api/v1/blog/posts/:post': ({ post }) => [
+    nobody({ params: { post } }),
+    nobody({ variant: 'a former slug', params: { post: 'former-1' } }),
+  ],
+  '/api/v1/blog/posts/:post/revisions': byCallers(['admin'], { params: { post: 1 } }),
+  '/api/v1/blog/posts/:post/revisions/:revision': byCallers(['admin'], { params: { post: 1, revision: 1 } }),
+  '/api/v1/blog/preview/:token': byCallers(['nobody'], { params: { token: previewTokenOf(SECRET, 1) } }),
+  '/api/v1/blog/feed.xml': () => [nobody(), nobody({ variant: 'of a tag', query: { tag: 'tag-1' } })],
+  '/api/v1/blog/atom.xml': byAnonymous,
+  '/api/v1/blog/feed.json': byAnonymous,
+  '/api/v1/blog/sitemap.xml': byAnonymous,
+  '/api/v1/blog/admin/posts': ({ total, word }) => [
     ...firstAndLastPage('admin', total.posts),
     ...forEachValue('admin', 'status', ['draft', 'published', 'archived']),
     admin({ variant: 'drafts of a common tag', query: { tag: 'tag-1', status: 'draft' } }),
+    admin({ variant: 'search, a common word of drafts', query: { search: word.common, status: 'draft' } }),
   ],
   '/api/v1/blog/tags': () => [
     nobody({ variant: 'the most' }),
