@@ -13,6 +13,7 @@ const VALUES_BY_NAME: Readonly<Record<string, unknown>> = {
   current_password: 'correct horse',
   full_name: 'Ann Miller',
   author_name: 'Ann Miller',
+  editor_name: 'Ann Miller',
   role: 'admin',
   title: 'Annual report',
   name: 'Mill and Sons',
