@@ -27,6 +27,7 @@ test('covers every table that references accounts, except those without credenti
       'ai_conversation',
       'ai_usage',
       'blog_post',
+      'blog_revision',
       'comms_send',
       'document',
       'job',

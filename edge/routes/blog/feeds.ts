@@ -96,7 +96,7 @@ interface Version {
 
 // The last version of each feed. Rendering takes some milliseconds a post, and most requests are for the same version.
 const cachedVersions = new Map<string, { readonly etag: string; readonly text: Promise<CachedText> }>()
-const MAX_CACHED_VERSIONS = 50
+const MAX_CACHED_VERSIONS = 20
 
 /** Sends a feed, or 304 if the client has this version. Renders a new version once. */
 async function sendVersion(

@@ -39,8 +39,15 @@ const NewPostBody = z
   .meta({ id: 'BlogPostCreate' })
 const Changes = NewPostBody.extend({ title: POST_FIELDS.title.nullish() }).meta({ id: 'BlogPostUpdate' })
 
+// With an offset, the first and the last of PostgreSQL's years may be outside of JSON's.
+const PublicationTime = Moment.refine(
+  (text) => !/^(0001|9999)/.test(text),
+  'must be in the years 2 to 9998',
+).meta({
+  format: 'date-time',
+})
 const Publication = z
-  .strictObject({ published_at: Moment.optional().describe('Default: now') })
+  .strictObject({ published_at: PublicationTime.optional().describe('Default: now') })
   .meta({ id: 'BlogPublication' })
 
 const SLUG_RULE = 'A slug in any script is converted to lower-case ASCII letters, digits and hyphens.'
