@@ -13,6 +13,8 @@ import { isPublic } from './posts.ts'
 
 /** Search of posts. */
 
+// Fewer than of pages, because anybody may search.
+const PHRASE_CANDIDATES = 1000
 // Stands for the blog where texts have owners, see `blog_post_part`.
 const BLOG_OWNER = '-1'
 
@@ -39,7 +41,7 @@ interface PostFilter {
 
 /** Returns the CTEs that find the matching posts and their ranks. $1 is the search. */
 const buildFoundCte = ({ where, newest }: PostFilter): string => `
-  with ${buildTermCte(BLOG_OWNER, '$1::text')}, hit as materialized (
+  with ${buildTermCte(BLOG_OWNER, '$1::text', PHRASE_CANDIDATES)}, hit as materialized (
     select t.n, t.most, t.exact, t.wide, possible.*, not t.is_phrase or possible.search @@ t.wide as matches
     from term t cross join lateral (
       select p.post_id as id, p.search from blog_post_part p where ${matchesWords('t.words')} limit t.most + 1) possible

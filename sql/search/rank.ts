@@ -5,11 +5,15 @@
 export const MAX_RANKED_MATCHES = 500
 // Maximum number of rows to check for a phrase. The index finds rows with all words of the phrase, but does not store
 // positions.
-export const MAX_PHRASE_CANDIDATES = 5000
+const MAX_PHRASE_CANDIDATES = 5000
 
 /** Returns the CTE `term` with the terms of a search, and how many matches of each are ranked. */
-export const buildTermCte = (owner: string, search: string): string => `term as materialized (
-    select *, case when is_phrase then ${MAX_PHRASE_CANDIDATES} else ${MAX_RANKED_MATCHES} end as most from search_terms(${owner}, ${search})
+export const buildTermCte = (
+  owner: string,
+  search: string,
+  phraseCandidates = MAX_PHRASE_CANDIDATES,
+): string => `term as materialized (
+    select *, case when is_phrase then ${phraseCandidates} else ${MAX_RANKED_MATCHES} end as most from search_terms(${owner}, ${search})
   )`
 
 /** The CTEs that count the matches of each term in `hit`, and find the rarest term. */
