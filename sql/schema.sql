@@ -1199,7 +1199,7 @@ create table rag_chunk (
   terms integer[] not null storage external,
   common_terms integer[] not null storage external,
   constraint rag_chunk_pkey PRIMARY KEY (file_id, ordinal),
-  constraint rag_chunk_number_key UNIQUE (collection_id, number),
+  constraint rag_chunk_number_key UNIQUE (collection_id, number) INCLUDE (file_id),
   constraint rag_chunk_file_id_fkey FOREIGN KEY (file_id) REFERENCES rag_file(id) ON DELETE CASCADE,
   constraint rag_chunk_number_check CHECK ((number >= 0))
 ) with (autovacuum_vacuum_scale_factor=0.05);
@@ -1209,6 +1209,7 @@ create table rag_collection (
   name text not null,
   owner_id integer,
   selection jsonb,
+  document_metadata jsonb not null default '{}'::jsonb,
   version bigint not null default 0,
   embedding_model text,
   dimensions integer,
@@ -1235,17 +1236,18 @@ create table rag_file (
   build_id uuid,
   source text not null,
   document_id bigint,
-  title text,
+  metadata jsonb not null default '{}'::jsonb,
   sha256 bytea not null,
   byte_size bigint not null,
   format text not null,
   analysis integer not null,
   chunk_count integer not null,
+  term_count integer not null default 0,
   dictionary text not null,
   created_at timestamp with time zone not null default now(),
   constraint rag_file_pkey PRIMARY KEY (id),
   constraint rag_file_collection_id_fkey FOREIGN KEY (collection_id) REFERENCES rag_collection(id) ON DELETE CASCADE,
-  constraint rag_file_document_id_check CHECK (((document_id IS NULL) = (title IS NULL))),
+  constraint rag_file_metadata_check CHECK ((jsonb_typeof(metadata) = 'object'::text)),
   constraint rag_file_sha256_check CHECK ((octet_length(sha256) = 32))
 ) with (autovacuum_vacuum_scale_factor=0.05);
 
@@ -3077,11 +3079,11 @@ CREATE OR REPLACE FUNCTION public.rag_dictionary(sample text)
  STABLE PARALLEL SAFE
 AS $function$af8afdb50c730de7b5e8ec874b769c83$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_file_metadata(file rag_file)
+CREATE OR REPLACE FUNCTION public.rag_file_metadata(file rag_file, document document)
  RETURNS jsonb
  LANGUAGE sql
  STABLE PARALLEL SAFE
-AS $function$5831977f2168049692a44d33ff68f20f$function$;
+AS $function$82c3112b4c7738666a3c9921b7a30a47$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_has_neighbours(collection integer, of_model text, size integer)
  RETURNS boolean
@@ -3122,10 +3124,10 @@ CREATE OR REPLACE FUNCTION public.rag_neighbours_prepare(size integer)
  SET search_path TO 'public', 'pg_temp'
 AS $function$81967978025b673211f6a6dcf2f4bda4$function$;
 
-CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, new_selection jsonb)
+CREATE OR REPLACE FUNCTION public.rag_open_documents(p_name text, owner integer, new_selection jsonb, new_metadata jsonb)
  RETURNS integer
  LANGUAGE plpgsql
-AS $function$796dc4be2e277f89fc982253bd480124$function$;
+AS $function$f59d748a3f6627d2ca226b2eafe58aa6$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, removed_files bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)

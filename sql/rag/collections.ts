@@ -54,7 +54,9 @@ export const deleteBuildFiles = (build: string, files: readonly number[]): Query
 export interface NewFile {
   readonly source: string
   /** The document, if the source is one; null for a file. */
-  readonly document: { readonly id: number; readonly title: string } | null
+  readonly document: number | null
+  /** The metadata that the request adds. */
+  readonly metadata: object
   readonly sha256: Uint8Array
   readonly byteSize: number
   readonly format: string
@@ -116,14 +118,14 @@ export async function addFiles(
   await tx.run(sql.type(noRows)`
     delete from rag_file where collection_id = ${collection} and build_id = ${build}::uuid and source = any(${sources})`)
   const rows = await tx.any(sql.type(AddedFile)`
-    insert into rag_file (collection_id, build_id, source, document_id, title, sha256, byte_size, format, analysis,
+    insert into rag_file (collection_id, build_id, source, document_id, metadata, sha256, byte_size, format, analysis,
       chunk_count, dictionary)
-    select ${collection}, ${build}::uuid, source, document_id, title, sha256, byte_size, format, analysis, chunk_count,
+    select ${collection}, ${build}::uuid, source, document_id, metadata, sha256, byte_size, format, analysis, chunk_count,
       rag_dictionary(sample) from ${sql.unnest(
         files.map((file) => [
           file.source,
-          file.document?.id ?? null,
-          file.document?.title ?? null,
+          file.document,
+          JSON.stringify(file.metadata),
           Buffer.from(file.sha256),
           file.byteSize,
           file.format,
@@ -131,8 +133,8 @@ export async function addFiles(
           file.chunks.length,
           sampleOf(file),
         ]),
-        ['text', 'int8', 'text', 'bytea', 'int8', 'text', 'int4', 'int4', 'text'],
-      )} as f(source, document_id, title, sha256, byte_size, format, analysis, chunk_count, sample)
+        ['text', 'int8', 'jsonb', 'bytea', 'int8', 'text', 'int4', 'int4', 'text'],
+      )} as f(source, document_id, metadata, sha256, byte_size, format, analysis, chunk_count, sample)
     returning id, source, dictionary`)
   const added = new Map(rows.map((row) => [row.source, row]))
   const chunks = files.flatMap((file) =>
@@ -200,6 +202,8 @@ export interface BuildSwap {
   /** Live files to delete, because their source no longer exists. */
   readonly goneFiles: readonly number[]
   readonly request: object
+  /** The new metadata of live files that the swap keeps: their ids, by the metadata as JSON. */
+  readonly metadata?: ReadonlyMap<string, readonly number[]>
   /** The embedding model; null keeps the existing vectors. */
   readonly model: string | null
 }
@@ -217,7 +221,7 @@ const CHUNKS_PER_MERGE = 8192
  */
 export async function swapBuild(
   tx: Queries,
-  { collection, build, goneFiles, request, model }: BuildSwap,
+  { collection, build, goneFiles, request, metadata = new Map(), model }: BuildSwap,
 ): Promise<z.output<typeof SwapResult> | null> {
   const change = sql.fragment`${collection}, ${build}::uuid, ${sql.array(goneFiles, 'int8')}`
   const files = await tx.any(sql.type(ChangedFile)`
@@ -230,9 +234,21 @@ export async function swapBuild(
     await tx.run(sql.type(noRows)`
       select from rag_merge_postings(${collection}, ${sql.array(addedIds!, 'int8')}, ${sql.array(removedIds!, 'int8')})`)
   }
+  await tx.run(setMetadata(collection, metadata))
   return tx.maybeOne(sql.type(SwapResult)`
     select document_count, chunk_count from rag_swap(${change}, ${JSON.stringify(request)}::jsonb, ${model}::text)`)
 }
+
+/** Changes the metadata of live files where they differ. */
+const setMetadata = (collection: number, files: NonNullable<BuildSwap['metadata']>): Query<unknown> =>
+  sql.type(noRows)`
+    update rag_file f set metadata = changed.metadata
+    from (select g.metadata, unnest(g.files) as id
+      from jsonb_to_recordset(${buildMetadataJson(files)}::jsonb) as g(metadata jsonb, files bigint[])) changed
+    where f.id = changed.id and f.collection_id = ${collection} and f.metadata <> changed.metadata`
+
+const buildMetadataJson = (files: NonNullable<BuildSwap['metadata']>): string =>
+  `[${[...files].map(([metadata, ids]) => `{"metadata":${metadata},"files":${JSON.stringify(ids)}}`).join()}]`
 
 /** Groups files so that each group has about `max` chunks. */
 function groupByChunks<T extends { readonly chunk_count: number }>(files: readonly T[], max: number): T[][] {

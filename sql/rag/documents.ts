@@ -14,32 +14,39 @@ export const Selection = z.strictObject({
 })
 export type Selection = z.output<typeof Selection>
 
+/** Metadata that a request adds to files or documents. */
+export const Metadata = z.record(z.string(), z.unknown())
+export type Metadata = z.output<typeof Metadata>
+
 /**
- * Sets the filter of the owner's document collection with a name; creates the collection if needed. The id is null if a
+ * Sets the filter and the metadata of the owner's document collection with a name; creates the collection if needed. The id is null if a
  * file collection or another owner has the name.
  */
 export const openDocumentCollection = (
   name: string,
   owner: number | null,
   selection: Selection,
+  metadata: Metadata,
 ): Query<{ id: number | null; created: boolean }> =>
   // The outer join matches only a collection that existed before, because a statement does not see the rows that a
   // function called by it inserts.
   sql.type(z.object({ id: z.number().nullable(), created: z.boolean() }))`
     select opened.id, c.id is null as created
-    from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb) opened(id)
+    from rag_open_documents(${name}, ${owner}::int, ${JSON.stringify(selection)}::jsonb,
+      ${JSON.stringify(metadata)}::jsonb) opened(id)
     left join rag_collection c on c.id = opened.id`
 
 const DocumentCollection = z.object({
   name: z.string(),
   owner_id: z.number().nullable(),
   selection: Selection,
+  document_metadata: Metadata,
 })
 
-/** Returns the name, owner and filter of a document collection; no row if it is deleted. */
+/** Returns the name, owner, filter and metadata of a document collection; no row if it is deleted. */
 export const findDocumentCollection = (id: number): Query<z.output<typeof DocumentCollection>> =>
   sql.type(DocumentCollection)`
-    select name, owner_id, selection from rag_collection where id = ${id} and deleted_at is null and selection is not null`
+    select name, owner_id, selection, document_metadata from rag_collection where id = ${id} and deleted_at is null and selection is not null`
 
 const AffectedCollection = z.object({ id: z.number(), name: z.string() })
 

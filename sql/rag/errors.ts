@@ -10,6 +10,8 @@ export const ragErrors = {
   'rag.path_denied': { detail: 'The service has no permission to read the path' },
   'rag.path_excluded': { detail: 'The path is always excluded from indexing' },
   'rag.exclude_invalid': { detail: 'A pattern in exclude_patterns is invalid' },
+  'rag.metadata_pattern': { detail: 'A pattern in file_metadata is invalid' },
+  'rag.metadata_too_large': { detail: 'The metadata of {file} would exceed {max} bytes' },
   'rag.too_many_files': { detail: 'The path contains more than {max} files; exclude some' },
   'rag.too_many_chunks': {
     detail: 'The collection would exceed {max} chunks; index fewer files or use several collections',

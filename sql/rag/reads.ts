@@ -122,13 +122,26 @@ export const readPhraseChunks: ReadStatement<
         select from json_array_elements_text(phrase) alternative where strpos(sequence, alternative) > 0))`,
 }
 
-/** Live chunks of a collection whose file and whose own metadata contain values: their numbers in base64, 4 bytes each. */
-export const readFilteredChunks: ReadStatement<[collection: number, ofFile: string, ofChunk: string]> = {
+// The document `d` of a file `f` of a collection `o`. There is none if it was deleted or has another owner.
+const DOCUMENT_JOIN =
+  'left join document d on d.id = f.document_id and d.deleted_at is null and d.owner_id is not distinct from o.owner_id'
+const FOUND_CONDITION = '(f.document_id is null or d.id is not null)'
+
+/**
+ * Live chunks of a collection whose metadata match predicates: their numbers in base64, 4 bytes each. The first predicate
+ * (in jsonpath) reads only metadata of files. A null predicate matches any.
+ */
+export const readFilteredChunks: ReadStatement<
+  [collection: number, ofFile: string | null, ofChunk: string | null, variables: string]
+> = {
   name: 'rag_filtered_chunks',
   text: `select coalesce(encode(string_agg(int4send(c.number), ''), 'base64'), '')
-    from rag_file f join rag_chunk c on c.file_id = f.id
-    where f.collection_id = $1::int and f.build_id is null and rag_file_metadata(f) @> $2::jsonb
-      and ($3 = '{}' or rag_chunk_metadata(c) @> $3::jsonb)`,
+    from rag_collection o join rag_file f on f.collection_id = o.id ${DOCUMENT_JOIN}
+    join rag_chunk c on c.file_id = f.id
+    where o.id = $1::int and f.build_id is null and ${FOUND_CONDITION}
+      and ($2::jsonpath is null or jsonb_path_match(rag_file_metadata(f, d), $2::jsonpath, $4::jsonb, true))
+      and ($3::jsonpath is null
+        or jsonb_path_match(rag_file_metadata(f, d) || rag_chunk_metadata(c), $3::jsonpath, $4::jsonb, true))`,
 }
 
 /** Id of a collection. `of_documents` is true if it has documents instead of files. */
@@ -145,11 +158,10 @@ export const readCollectionKind: ReadStatement<NamedCollection> = {
 export const readChunks: ReadStatement<[collection: number, version: number, numbers: readonly number[]]> = {
   name: 'rag_chunks',
   text: `select json_build_object('number', c.number,
-      'content', case when f.document_id is null or d.id is not null then c.content end,
-      'metadata', rag_file_metadata(f) || rag_chunk_metadata(c)
+      'content', case when ${FOUND_CONDITION} then c.content end,
+      'metadata', rag_file_metadata(f, d) || rag_chunk_metadata(c)
         || jsonb_build_object('start_offset', c.start_offset, 'end_offset', c.end_offset))::text
-    from rag_collection o join rag_chunk c on c.collection_id = o.id join rag_file f on f.id = c.file_id
-    left join document d on d.id = f.document_id and d.deleted_at is null and d.owner_id is not distinct from o.owner_id
+    from rag_collection o join rag_chunk c on c.collection_id = o.id join rag_file f on f.id = c.file_id ${DOCUMENT_JOIN}
     where o.id = $1::int and o.version = $2::bigint and c.number = any($3::int[])`,
 }
 

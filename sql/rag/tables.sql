@@ -10,6 +10,8 @@ create table rag_collection (
   -- The filter that selects documents: `tag`, `kind`, `ids` and `search`, each nullable. Null for a collection of
   -- files.
   selection jsonb,
+  -- The metadata that the last request added to all documents of the collection.
+  document_metadata jsonb not null default '{}',
   -- Incremented by every swap. While it is 0, no build has been swapped in and the collection is invisible.
   version bigint not null default 0,
   -- The model and the length of the vectors; null without vectors.
@@ -50,11 +52,11 @@ create table rag_file (
   build_id uuid,
   -- Path of the file below RAG_ROOT, or `documents/ID`.
   source text collate "C" not null,
-  -- The document and its title if the source is a document; null for a file. No foreign key: if a document is deleted,
-  -- its rows here stay until the next swap, so they never vanish during a search. A search looks up the document itself
-  -- and skips deleted ones.
+  -- The document if the source is one; null for a file. No foreign key: if a document is deleted, its rows here stay until
+  -- the next swap, so they never vanish during a search. A search looks up the document itself and skips deleted ones.
   document_id bigint,
-  title text,
+  -- The metadata that requests added to the file. Those of a document itself are looked up, too.
+  metadata jsonb not null default '{}',
   -- For a file, the digest of its bytes. For a document, the digest of its title and the storage times of its pages.
   sha256 bytea not null,
   byte_size bigint not null,
@@ -62,12 +64,14 @@ create table rag_file (
   -- Version of the code that splits texts into chunks and terms.
   analysis integer not null,
   chunk_count integer not null,
+  -- The number of terms in all chunks. It is 0 until the build is swapped in.
+  term_count integer not null default 0,
   -- The dictionary for the stems of the words, see `search_languages`.
   dictionary text not null,
   created_at timestamptz not null default now(),
   constraint rag_file_pkey primary key (id),
   constraint rag_file_collection_id_fkey foreign key (collection_id) references rag_collection (id) on delete cascade,
-  constraint rag_file_document_id_check check ((document_id is null) = (title is null)),
+  constraint rag_file_metadata_check check (jsonb_typeof(metadata) = 'object'),
   constraint rag_file_sha256_check check (octet_length(sha256) = 32)
 );
 create unique index rag_file_source_key on rag_file (collection_id, source) where build_id is null;
@@ -96,7 +100,8 @@ create table rag_chunk (
   common_terms integer[] not null,
   constraint rag_chunk_pkey primary key (file_id, ordinal),
   constraint rag_chunk_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
-  constraint rag_chunk_number_key unique (collection_id, number),
+  -- Searches read the files of all chunks of a collection from the index alone.
+  constraint rag_chunk_number_key unique (collection_id, number) include (file_id),
   constraint rag_chunk_number_check check (number >= 0)
 );
 

@@ -10,6 +10,7 @@ import {
   swapBuild,
   VACUUM_STATEMENTS,
 } from '../../sql/rag/collections.ts'
+import type { Metadata } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
 import { ANALYSIS_VERSION } from './analyze.ts'
 import { embedBuild } from './embed-build.ts'
@@ -44,6 +45,8 @@ export class Build {
   /** Numbers for new chunks. */
   readonly #numbers: Iterator<number, never>
   readonly #skipped: SkippedSource[] = []
+  /** The ids of live files that stay, by their metadata as JSON. */
+  readonly #metadata = new Map<string, number[]>()
   #pending: NewFile[] = []
   #pendingChunks = 0
   #added = 0
@@ -83,16 +86,21 @@ export class Build {
   }
 
   /**
-   * Keeps a source that is already indexed with this digest (hex). Returns false if the source is new or has changed.
+   * Keeps a source that is already indexed with this digest (hex); the swap sets its metadata. Returns false if the source
+   * is new or has changed.
    *
    * @throws fail('rag.too_many_chunks').
    */
-  reuseSource(source: string, digest: string): boolean {
+  reuseSource(source: string, digest: string, metadata: Metadata): boolean {
     const isSame = (file: KnownFile | undefined): file is KnownFile =>
       file?.sha256 === digest && file.analysis === ANALYSIS_VERSION
     const [known, leftover] = [this.liveFiles.get(source), this.#leftover.get(source)]
     if (isSame(known)) {
       this.#unchanged++
+      const json = JSON.stringify(metadata)
+      const files = this.#metadata.get(json)
+      if (files === undefined) this.#metadata.set(json, [known.id])
+      else files.push(known.id)
       this.#count(source, known.chunk_count)
       return true
     }
@@ -129,7 +137,7 @@ export class Build {
     await this.#store()
     await this.#dropStale()
     const ctx = this.#ctx
-    const swap = { collection: this.#collection.id, build: ctx.job.id, goneFiles }
+    const swap = { collection: this.#collection.id, build: ctx.job.id, goneFiles, metadata: this.#metadata }
     const model = await embedBuild(ctx, swap)
     ctx.reportProgress('Swapping the index', this.presentSources.size, this.presentSources.size)
     ctx.signal.throwIfAborted()

@@ -3,6 +3,7 @@ import { readWithin } from '../../sql/db.ts'
 import { searchDocuments } from '../../sql/documents/search.ts'
 import {
   listPageTexts,
+  type Metadata,
   readSelectedDocuments,
   readSelectedTaggedDocuments,
   SelectedDocument,
@@ -35,7 +36,7 @@ export async function prepareBuild(
   ctx: TaskContext,
   collection: IndexedCollection,
   ownerId: number | null,
-  selection: Selection,
+  { selection, metadata }: { readonly selection: Selection; readonly metadata: Metadata },
 ): Promise<PreparedBuild> {
   ctx.reportProgress('Searching for documents')
   const build = await Build.open(ctx, collection)
@@ -45,7 +46,7 @@ export async function prepareBuild(
     for (const document of documents) {
       ctx.signal.throwIfAborted()
       seen.add(document.id)
-      await addDocument(build, ctx, document)
+      await addDocument(build, ctx, document, metadata)
     }
   }
   for (const id of selection.ids ?? [])
@@ -90,15 +91,17 @@ async function addDocument(
   build: Build,
   ctx: TaskContext,
   { id, title, digest }: ListedDocument,
+  metadata: Metadata,
 ): Promise<void> {
   const source = sourceOf(id)
   if (digest === null) return build.recordSkipped({ source, reason: 'not read yet' })
-  if (build.reuseSource(source, digest)) return
+  if (build.reuseSource(source, digest, metadata)) return
   const read = await analyzeDocument(ctx, id, title)
   if ('reason' in read) return build.recordSkipped({ source, reason: read.reason })
   await build.add({
     source,
-    document: { id, title },
+    document: id,
+    metadata,
     sha256: Buffer.from(digest, 'hex'),
     byteSize: read.byteSize,
     format: 'document',

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { Selection } from '../../sql/rag/documents.ts'
+import { Metadata, Selection } from '../../sql/rag/documents.ts'
 import { defineTask, loadLazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
 
-const Payload = z.strictObject({ collection: z.string(), documents: Selection })
+const Payload = z.strictObject({ collection: z.string(), documents: Selection, metadata: Metadata })
 
 /**
  * Returns the mailbox of a collection. It contains the owner's id, so that collections of the same name do not block

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Metadata } from '../../sql/rag/documents.ts'
 import { defineTask, loadLazily } from '../task.ts'
 import { IndexResult } from './index-result.ts'
 import { INDEXING_OPTIONS } from './indexing.ts'
@@ -8,6 +9,8 @@ const Payload = z.strictObject({
   path: z.string(),
   extensions: z.array(z.string()),
   excludes: z.array(z.string()),
+  metadata: Metadata,
+  file_metadata: z.record(z.string(), Metadata),
 })
 
 /**

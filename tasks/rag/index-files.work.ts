@@ -1,20 +1,25 @@
 import { resolve } from 'node:path'
 import { type KnownFile, type NewFile, openCollection } from '../../sql/rag/collections.ts'
+import type { Metadata } from '../../sql/rag/documents.ts'
 import type { TaskContext } from '../context.ts'
 import { parseLocation } from '../documents/blobs/location.ts'
 import { ANALYSIS_VERSION, type AnalysisResult, type AnalyzedPage, MAX_PAGES_CHARACTERS } from './analyze.ts'
 import { Build } from './build.ts'
+import { createMetadataMerger, type FileMetadata } from './file-metadata.ts'
 import { extensionOf, formatOf, KNOWN_EXTENSIONS } from './formats.ts'
 import type { IndexResult } from './index-result.ts'
+import { omitEmpty } from './metadata.ts'
 import { readFoundFile } from './read.ts'
 import { type IndexTarget, resolveTarget } from './target.ts'
-import { type FoundFile, listFiles } from './walk.ts'
+import { type FoundFile, listFiles, relativePathOf } from './walk.ts'
 
 interface IndexPayload {
   readonly collection: string
   readonly path: string
   readonly extensions: readonly string[]
   readonly excludes: readonly string[]
+  readonly metadata: Metadata
+  readonly file_metadata: FileMetadata
 }
 
 // Maximum number of progress reports per run.
@@ -25,6 +30,7 @@ export async function run(ctx: TaskContext, payload: IndexPayload): Promise<Inde
   const startedAt = performance.now()
   ctx.reportProgress('Searching for files')
   const target = await resolveTarget(ctx.settings.rag.root, payload.path)
+  const mergeMetadata = createMetadataMerger(payload.metadata, payload.file_metadata)
   const { files, skipped } = await listFiles(target, buildWalkOptions(ctx, payload))
   const name = payload.collection
   const id = await ctx.runFenced((tx) => openCollection(tx, name))
@@ -34,7 +40,8 @@ export async function run(ctx: TaskContext, payload: IndexPayload): Promise<Inde
   for (const [i, file] of files.entries()) {
     ctx.signal.throwIfAborted()
     if (i % step === 0) ctx.reportProgress(`Reading ${file.source}`, i, files.length)
-    const prepared = await prepareFile(ctx, file, build)
+    const metadata = mergeMetadata(relativePathOf(file.path, target))
+    const prepared = await prepareFile(ctx, file, { build, metadata })
     if ('reason' in prepared) build.recordSkipped({ source: file.source, reason: prepared.reason })
     else if (prepared.file !== null) await build.add(prepared.file)
   }
@@ -58,13 +65,17 @@ function buildWalkOptions({ settings, signal }: TaskContext, { extensions, exclu
 /** The file to add, or the reason for skipping it. The file is null if its indexed version is current. */
 type PreparedFile = { readonly file: NewFile | null } | { readonly reason: string }
 
-async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Promise<PreparedFile> {
+async function prepareFile(
+  ctx: TaskContext,
+  found: FoundFile,
+  { build, metadata }: { readonly build: Build; readonly metadata: Metadata },
+): Promise<PreparedFile> {
   const { source } = found
   const fileName = source.slice(source.lastIndexOf('/') + 1)
   const format = formatOf(extensionOf(fileName))
   const read = await readFoundFile(found, format)
   if ('reason' in read) return read
-  if (build.reuseSource(source, read.sha256.toString('hex'))) return { file: null }
+  if (build.reuseSource(source, read.sha256.toString('hex'), metadata)) return { file: null }
   const { analyze } = ctx.providers
   const analyzed =
     format === 'pdf'
@@ -75,6 +86,7 @@ async function prepareFile(ctx: TaskContext, found: FoundFile, build: Build): Pr
     file: {
       source,
       document: null,
+      metadata,
       sha256: read.sha256,
       byteSize: read.bytes.byteLength,
       format,
@@ -121,8 +133,9 @@ function findRemovedFiles(
     .map(({ id }) => id)
 }
 
-const requestOf = ({ path, extensions, excludes }: IndexPayload) => ({
+const requestOf = ({ path, extensions, excludes, metadata, file_metadata }: IndexPayload) => ({
   path,
   extensions,
   exclude_patterns: excludes,
+  ...omitEmpty({ metadata, file_metadata }),
 })

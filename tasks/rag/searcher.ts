@@ -15,6 +15,7 @@ import {
 import { formatVector } from '../../sql/rag/vectors.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import { type IndexedTerms, searchTerms } from './bm25.ts'
+import { compileFilter, type Filter } from './filter.ts'
 import { type FusedHit, fuseRanks } from './fuse.ts'
 import { parsePostings } from './postings.ts'
 import { buildQuery, splitQuery } from './query.ts'
@@ -28,8 +29,8 @@ export interface Search {
   readonly viewer: Viewer
   readonly query: string
   readonly topK: number
-  /** Values that a result's metadata must have; null matches any. */
-  readonly filter: Readonly<Record<string, unknown>> | null
+  /** Filter on the metadata of results; null matches any. */
+  readonly filter: Filter | null
   /** Null selects keyword search only. */
   readonly vector: QueryVector | null
 }
@@ -153,22 +154,15 @@ async function rankChunks(
   return fuseRanks(lexical, loaded.vectors?.findNearest(usable.floats, max, allowed) ?? null, topK)
 }
 
-// The keys of `rag_file_metadata`.
-const FILE_KEYS = new Set(['source', 'document_id', 'file_name', 'extension', 'format'])
-
-/** Returns 1 for each chunk whose metadata has these values; null without a filter. */
+/** Returns 1 for each chunk whose metadata match; null without a filter. */
 async function readAllowed(
   reader: Reader,
   collection: number,
   filter: Search['filter'],
 ): Promise<Uint8Array | null> {
-  const conditions = Object.entries(filter ?? {})
-  if (conditions.length === 0) return null
-  const { file = [], chunk = [] } = Object.groupBy(conditions, ([key]) =>
-    FILE_KEYS.has(key) ? 'file' : 'chunk',
-  )
-  const toJson = (entries: typeof conditions): string => JSON.stringify(Object.fromEntries(entries))
-  const text = await reader.text(readFilteredChunks, [collection, toJson(file), toJson(chunk)])
+  const { ofFile, ofChunk, variables } = compileFilter(filter ?? {})
+  if (ofFile === null && ofChunk === null) return null
+  const text = await reader.text(readFilteredChunks, [collection, ofFile, ofChunk, variables])
   const numbers = Buffer.from(text!, 'base64')
   const allowed: number[] = []
   for (let at = 0; at < numbers.length; at += 4) allowed.push(numbers.readUInt32BE(at))

@@ -97,7 +97,7 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
   const files: FoundFile[] = []
   const skipped: SkippedSource[] = []
   const never = ignore({ ignorecase: true }).add(NEVER_INDEXED)
-  const excludes = parseExcludes(options.excludes)
+  const excludes = createMatcher(options.excludes, 'rag.exclude_invalid')
   const sourceOf = (path: string): string => relative(target.root, path).split(sep).join('/')
   const targetSource = sourceOf(target.path)
   const isOwnFolder = options.skippedFolders.some((own) => isWithin(own, target.path))
@@ -111,9 +111,7 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
     const path = join(folder, entry.name)
     const source = sourceOf(path)
     // The caller's patterns are relative to the target; NEVER_INDEXED is relative to the root.
-    const relativePath = relative(target.isFolder ? target.path : dirname(target.path), path)
-      .split(sep)
-      .join('/')
+    const relativePath = relativePathOf(path, target)
     const slash = entry.isDirectory() ? '/' : ''
     if (never.ignores(source + slash) || excludes.ignores(relativePath + slash)) return null
     if (options.skippedFolders.some((own) => isWithin(own, path))) return null
@@ -146,16 +144,27 @@ export async function listFiles(target: IndexTarget, options: WalkOptions): Prom
   return { files: files.sort(bySource), skipped: skipped.sort(bySource) }
 }
 
-function parseExcludes(patterns: readonly string[]): Ignore {
+/** Returns the path of a file relative to the target, or to the folder of a target that is a file. */
+export const relativePathOf = (path: string, target: IndexTarget): string =>
+  relative(target.isFolder ? target.path : dirname(target.path), path)
+    .split(sep)
+    .join('/')
+
+/** Compiles patterns in .gitignore syntax. @throws the failure with this code if one is invalid. */
+export function createMatcher(
+  patterns: readonly string[],
+  code: 'rag.exclude_invalid' | 'rag.metadata_pattern',
+  options: { readonly ignorecase?: boolean } = {},
+): Ignore {
   try {
     if (patterns.some((pattern) => MANY_STARS_PATTERN.test(pattern)))
       throw new Error('A pattern has too many stars')
-    const matcher = ignore().add([...patterns])
+    const matcher = ignore(options).add([...patterns])
     // Compile the patterns now, which throws if one is invalid.
     matcher.ignores('a')
     return matcher
   } catch {
-    throw fail('rag.exclude_invalid')
+    throw fail(code)
   }
 }
 

@@ -95,6 +95,51 @@ describe('a collection of documents', () => {
     assert.deepEqual(files.json.files, [{ source: `documents/${lease}`, chunks: 2 }])
   })
 
+  test('has the fields of its documents as metadata, without an indexing run', async () => {
+    const id = await add(owner, 'Lease of a boat', 'The boat is blue.')
+    await add(owner, 'Boat song', 'The boat is old.')
+    const path = documentPath(id)
+    const { token } = owner
+    await api.call('PATCH', path, { json: { kind: 'contract', document_date: '2025-03-01' }, token })
+    await api.post(`${path}/tags`, { json: { label: 'boats' }, token })
+    const metadata = { team: 'red' }
+    const indexed = await index({ collection_name: 'boats', documents: {}, metadata }, { token })
+    assert.equal(indexed.status, 200, indexed.text)
+    const find = (filter_metadata: object) => findResults(owner, 'boats', 'boat', { filter_metadata })
+    const [hit, ...more] = await find({ tags: { $in: ['boats'] }, kind: 'contract', team: 'red' })
+    assert.deepEqual(more, [])
+    const { title, kind, tags, document_date, received_at, document_source, channel, team } = hit!.metadata
+    assert.match(String(received_at), /^\d{4}-\d\d-\d\dT/)
+    assert.deepEqual(
+      { title, kind, tags, document_date, document_source, channel, team },
+      {
+        ...{ title: 'Lease of a boat', kind: 'contract', tags: ['boats'], document_date: '2025-03-01' },
+        ...{ document_source: 'upload', channel: null, team: 'red' },
+      },
+    )
+    assert.equal((await find({ document_date: { $gte: '2025-01-01', $lt: '2026' } })).length, 1)
+    assert.equal((await find({ title: { $contains: 'song' }, document_date: null })).length, 1)
+    await api.call('DELETE', `${path}/tags/boats`, { token })
+    await api.call('PATCH', path, { json: { title: 'Boat lease' }, token })
+    assert.deepEqual(await find({ tags: 'boats' }), [])
+    assert.equal((await find({ title: 'Boat lease' }))[0]!.metadata.file_name, 'Boat lease')
+    await index({ collection_name: 'boats', documents: {}, metadata: { team: 'blue' } }, { token })
+    assert.equal((await find({ team: 'blue' })).length, 2)
+    assert.equal((await find({ team: 'red' })).length, 0)
+  })
+
+  test('rejects metadata that are fields of documents, and those of files', async () => {
+    for (const [more, ...loc] of [
+      [{ metadata: { tags: ['a'] } }, 'metadata', 'tags'],
+      [{ metadata: { document_id: 1 } }, 'metadata', 'document_id'],
+      [{ file_metadata: { a: { b: 1 } } }, 'documents'],
+    ] as const) {
+      const answer = await index({ collection_name: 'no', documents: {}, ...more }, { token: owner.token })
+      assert.equal(answer.status, 422, answer.text)
+      assert.deepEqual(answer.json.errors[0].loc, ['body', ...loc])
+    }
+  })
+
   test('is visible to its owner and admins only', async () => {
     await add(owner, 'A secret', 'secret words')
     await indexCollection(owner, 'secret')
@@ -215,6 +260,20 @@ describe('a collection is updated', { concurrency: true }, () => {
     await indexCollection(owner, 'fruit', { ids: [id] })
     await api.call('PATCH', documentPath(id), { json: { title: 'Persimmons' }, token })
     await waitForContents('fruit', 'persimmons', ['soft when ripe'])
+  })
+
+  test('with its metadata', async () => {
+    const id = await add(owner, 'Plums', 'plums are blue')
+    const { json } = await api.post(documentPath(id, '/tags'), { json: { label: 'plum' }, token })
+    const more = { documents: { tag: 'plum' }, metadata: { shelf: 7 } }
+    assert.equal((await index({ collection_name: 'plums', ...more }, { token })).status, 200, json)
+    const late = await add(owner, 'More plums', 'plums are red')
+    await api.post(documentPath(late, '/tags'), { json: { label: 'plum' }, token })
+    await waitForContents('plums', 'plums', ['plums are blue', 'plums are red'])
+    const found = await findResults(owner, 'plums', 'plums', { filter_metadata: { shelf: 7 } })
+    assert.equal(found.length, 2)
+    const info = await api.get('/rag/collections/plums', { token })
+    assert.deepEqual(info.json.metadata.metadata, { shelf: 7 })
   })
 
   test('when its documents are deleted and restored', async () => {

@@ -67,6 +67,24 @@ describe('a collection with vectors', () => {
     )
   })
 
+  test('keeps its vectors when only metadata change', async () => {
+    const vectors = () => query('select file_id::int, floats from rag_vector order by 1')
+    const before = await vectors()
+    const file_metadata = { 'cat.txt': { noise: 'purrs', weight: 4 } }
+    assert.equal((await index({ path: 'v', collection_name: 'v', file_metadata })).status, 200)
+    assert.deepEqual(await vectors(), before)
+    for (const filter_metadata of [
+      { weight: { $gte: 4 } },
+      { noise: { $contains: 'purr' }, start_line: 1 },
+    ]) {
+      const hits = await findResults('automobile', { top_k: 1, filter_metadata })
+      assert.deepEqual(
+        hits.map(({ metadata }) => metadata.file_name),
+        ['cat.txt'],
+      )
+    }
+  })
+
   test('keeps the vectors of unchanged content', async () => {
     const vectors = () => query('select file_id::int, floats from rag_vector order by 1')
     const before = await vectors()

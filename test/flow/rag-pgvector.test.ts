@@ -24,7 +24,8 @@ const readTables = (area: string): string =>
 for (const area of ['common', 'search']) await pg.exec(readTables(area))
 // Minimal versions of the tables that collections of documents reference.
 await pg.exec(`create table account (id integer primary key, deleted_at timestamptz)`)
-await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz)`)
+await pg.exec(`create table document (id bigint primary key, owner_id integer, deleted_at timestamptz, title text, kind text,
+  tags text[], document_date date, received_at timestamptz, source text, channel text)`)
 await pg.exec(readTables('rag'))
 await pg.exec('set check_function_bodies = off')
 for (const { name, text } of await readFunctionAreas())
@@ -133,6 +134,8 @@ describe('a collection with pgvector', () => {
     assert.deepEqual(await searchNear('one', 7, { filter: { extension: 'md' } }), scanNearest(7, even))
     assert.deepEqual(await searchNear('one', 7, { filter: { source: '12.md' } }), [12])
     assert.deepEqual(await searchNear('one', 7, { filter: { source: 'none' } }), [])
+    const filter = { source: { $in: ['12.md', '13.txt', '14.md'] }, extension: { $not: { $eq: 'txt' } } }
+    assert.deepEqual((await searchNear('one', 7, { filter })).sort(), [12, 14])
   })
 
   test('is also searched by words', async () => {

@@ -22,20 +22,25 @@ after(() => reader.close())
 const SELECT_ALL: Selection = { tag: null, kind: null, ids: null, search: null }
 
 const addAccount = () => newAccount({ query })
-const openCollection = async (name: string, owner: number | null, more: Partial<Selection> = {}) =>
-  (await db.one(openDocumentCollection(name, owner, { ...SELECT_ALL, ...more }))).id
+const openCollection = async (
+  name: string,
+  owner: number | null,
+  more: Partial<Selection> = {},
+  metadata = {},
+) => (await db.one(openDocumentCollection(name, owner, { ...SELECT_ALL, ...more }, metadata))).id
 const findAffected = async (owner: number | null, ...documents: readonly number[]) =>
   (await db.any(listAffectedCollections(owner, documents))).map(({ name }) => name)
 
 describe('a collection', () => {
-  test('can be reopened by its owner, with another selection', async () => {
+  test('can be reopened by its owner, with another selection and other metadata', async () => {
     const owner = await addAccount()
     const id = await openCollection('again', owner)
-    assert.equal(await openCollection('again', owner, { ids: [7], tag: 'blue' }), id)
+    assert.equal(await openCollection('again', owner, { ids: [7], tag: 'blue' }, { team: 'red' }), id)
     assert.deepEqual(await db.maybeOne(findDocumentCollection(id!)), {
       name: 'again',
       owner_id: owner,
       selection: { ...SELECT_ALL, ids: [7], tag: 'blue' },
+      document_metadata: { team: 'red' },
     })
     await db.run(markCollectionDeleted(id!))
     assert.equal(await db.maybeOne(findDocumentCollection(id!)), null)
@@ -121,7 +126,7 @@ describe('a change of documents', () => {
     let opening: Promise<Record<string, unknown>[]> = Promise.resolve([])
     await db.transaction(async (tx) => {
       assert.deepEqual(await tx.any(listAffectedCollections(owner, [1])), [])
-      opening = query(`select rag_open_documents('late', $1, $2) as id`, [owner, SELECT_ALL])
+      opening = query(`select rag_open_documents('late', $1, $2, '{}') as id`, [owner, SELECT_ALL])
       await until('the other transaction waits', async () => {
         const [row] = await query(
           `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted
@@ -150,8 +155,8 @@ test('a chunk of a deleted document, or of another owner, has no content', async
   const files: number[] = []
   for (const document of [...documents, 999_999, null]) {
     const [row] = await query(
-      `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, dictionary)
-       values ($1, $2, $3::bigint, case when $3::bigint is not null then 't' end, sha256(''), 1, 'text', 1, 1, 'english_stem') returning id::int`,
+      `insert into rag_file (collection_id, source, document_id, sha256, byte_size, format, analysis, chunk_count, dictionary)
+       values ($1, $2, $3::bigint, sha256(''), 1, 'text', 1, 1, 'english_stem') returning id::int`,
       [collection, randomUUID(), document],
     )
     files.push(row!.id as number)

@@ -76,6 +76,8 @@ const runIndex = (collection: string, run: RunOptions = {}) =>
     path: run.path ?? collection,
     extensions: [],
     excludes: [],
+    metadata: {},
+    file_metadata: {},
   })
 const searchNames = async (collection: string, text: string): Promise<unknown[]> => {
   const hits = await searcher.search({

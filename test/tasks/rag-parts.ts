@@ -18,6 +18,7 @@ export const ALL_VIEWER = { ownerId: null, seesAll: true }
 export const createFile = (source: string, content: string): NewFile => ({
   source,
   document: null,
+  metadata: {},
   sha256: new Uint8Array(32),
   byteSize: content.length,
   format: formatOf(extensionOf(source)),

@@ -259,6 +259,8 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'rag.path_denied': 400,
   'rag.path_excluded': 400,
   'rag.exclude_invalid': 400,
+  'rag.metadata_pattern': 400,
+  'rag.metadata_too_large': 400,
   'rag.too_many_files': 400,
   'rag.too_many_chunks': 400,
   'rag.embedding_failed': 502,

@@ -17,6 +17,11 @@ visible together. Without \`extensions\`, it reads text, Markdown, code, HTML an
 .gitignore syntax; dependencies, secrets and names that begin with a dot are always excluded. \`documents_added\` counts \
 the files read in this run. \`skipped\` lists the first 100 unreadable files, with the reason.
 
+\`metadata\` has values to add to all chunks of the run, for results and filters: texts, numbers, booleans and lists of them, \
+at most 50 keys and 4096 bytes. \`file_metadata\` adds more to some files, by path relative to \`path\` or by pattern in the \
+.gitignore syntax; later ones override earlier ones. A run replaces the metadata of all its files, and reads none again for \
+that.
+
 With \`documents\` instead of \`path\`, a run indexes pages of the caller's documents that match all given filters: \`tag\`, \
 \`kind\`, \`ids\` and \`search\` (the best 1000). Superseded documents match only among \`ids\`. Only the owner and admins \
 see the collection. It is updated within seconds after a document is read, changed, deleted or restored. Another request \
@@ -31,6 +36,8 @@ replaces its selection. An API key needs the scope to read documents. Only admin
     'rag.path_denied',
     'rag.path_excluded',
     'rag.exclude_invalid',
+    'rag.metadata_pattern',
+    'rag.metadata_too_large',
     'rag.too_many_files',
     'rag.too_many_chunks',
     'rag.deleted',
@@ -42,14 +49,17 @@ replaces its selection. An API key needs the scope to read documents. Only admin
   ],
   sideEffect: true,
   task: ({ body, caller, edge }) => {
-    const { collection_name: collection, path, extensions, exclude_patterns: excludes } = body
+    const { collection_name: collection, path, extensions, exclude_patterns: excludes, metadata } = body
     if (path !== undefined) {
       requireOperator(edge, caller)
-      return createJob(indexFiles, { collection, path, extensions, excludes })
+      return createJob(indexFiles, {
+        ...{ collection, path, extensions, excludes, metadata },
+        file_metadata: body.file_metadata,
+      })
     }
     requireOwner(caller)
     requireScope(caller, 'documents', 'read')
     const { tag = null, kind = null, ids = null, search = null } = body.documents!
-    return createJob(indexDocuments, { collection, documents: { tag, kind, ids, search } })
+    return createJob(indexDocuments, { collection, documents: { tag, kind, ids, search }, metadata })
   },
 })

@@ -9,9 +9,18 @@ export const searchRoute = route({
   summary: 'Search a collection',
   description: `Returns the chunks that best answer a query. Searches by words (BM25 with stemming and feedback) and, if \
 the collection has vectors, by meaning; reciprocal rank fusion merges the two lists. A phrase in quotation marks limits the \
-results to chunks that contain it, if there are any; only the first 8 phrases count. \`filter_metadata\` filters before \
-ranking, by source, file_name, extension, format, chunk_index, start_line, end_line, page or heading, and documents also by \
-document_id. The file_name of a document is its title. \`metadata.signals\` of a result names the signals that found it.`,
+results to chunks that contain it, if there are any; only the first 8 phrases count. \`metadata.signals\` of a result names \
+the signals that found it.
+
+\`filter_metadata\` filters before ranking. Its keys are those of results' \`metadata\`: source, file_name, extension, format, \
+chunk_index, start_line, end_line, page, heading, and those that the index request added. Chunks of documents also have \
+document_id, title, kind, tags, document_date, received_at, document_source and channel, always with their current values. \
+The file_name of a document is its title.
+
+A condition is a value, or an object of operators, such as \`{"tags": {"$in": ["a", "b"]}, "year": {"$gte": 2020}}\`. Numbers \
+compare as numbers, texts in the order of their code points, and values of different types never. A list matches if one of \
+its elements does. \`$contains\` finds a part of a text or a member of a list. A missing key matches only \`$ne\`, \`$nin\`, \
+\`$not\` and \`"$exists": false\`. At most 100 conditions, 5 levels of \`$and\`, \`$or\` and \`$not\`, 1000 values of an \`$in\`.`,
   body: SearchRequest,
   response: SearchResult,
   errors: ['rag.missing', 'rag.busy'],

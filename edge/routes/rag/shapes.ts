@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { IndexResult as Indexed } from '../../../tasks/rag/index-result.ts'
 import { NextField } from '../../pipeline/request/lists.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
+import { AddedFileMetadata, AddedMetadata, MetadataFilter, rejectDocumentKeys } from './metadata.ts'
 
 /** Name of a collection in one line without slashes, because it is part of paths. */
 export const CollectionName = z
@@ -33,16 +34,22 @@ export const IndexRequest = z
       .max(100)
       .default([]),
     exclude_patterns: z.array(z.string().min(1).max(500)).max(200).default([]),
+    metadata: AddedMetadata.default({}),
+    file_metadata: AddedFileMetadata.default({}),
   })
   .refine(({ path, documents }) => (path === undefined) !== (documents === undefined), {
     error: 'either path or documents is required, not both',
     path: ['path'],
   })
   .refine(
-    ({ documents, extensions, exclude_patterns }) =>
-      documents === undefined || extensions.length + exclude_patterns.length === 0,
-    { error: 'extensions and exclude_patterns require path', path: ['documents'] },
+    ({ documents, extensions, exclude_patterns, file_metadata }) =>
+      documents === undefined ||
+      extensions.length + exclude_patterns.length + Object.keys(file_metadata).length === 0,
+    { error: 'extensions, exclude_patterns and file_metadata require path', path: ['documents'] },
   )
+  .superRefine(({ documents, metadata }, context) => {
+    if (documents !== undefined) rejectDocumentKeys(metadata, context)
+  })
   .meta({
     id: 'RagIndexRequest',
     examples: [
@@ -53,14 +60,12 @@ export const IndexRequest = z
 
 export const IndexResult = Indexed.meta({ id: 'RagIndexResult' })
 
-const MetadataValue = z.union([z.string().max(4096), z.number(), z.boolean(), z.null()])
-
 export const SearchRequest = z
   .strictObject({
     query: z.string().min(1).max(4000).regex(/\S/, 'must not be blank'),
     collection_name: CollectionName,
     top_k: z.int().min(1).max(50).default(5),
-    filter_metadata: z.record(z.string().max(100), MetadataValue).nullish(),
+    filter_metadata: MetadataFilter.nullish(),
   })
   .meta({ id: 'RagSearchRequest' })
 
