@@ -3132,7 +3132,7 @@ AS $function$f59d748a3f6627d2ca226b2eafe58aa6$function$;
 CREATE OR REPLACE FUNCTION public.rag_swap(collection integer, build uuid, removed_files bigint[], request jsonb, new_model text)
  RETURNS TABLE(document_count integer, chunk_count integer)
  LANGUAGE plpgsql
-AS $function$cd64a8e226fe799990341450b36c6a3a$function$;
+AS $function$0ede33796c961a0e3047929912cc9b36$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_term(word text)
  RETURNS integer

@@ -15,14 +15,19 @@ import {
 import { formatVector } from '../../sql/rag/vectors.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import { type IndexedTerms, searchTerms } from './bm25.ts'
+import { type ChunkFiles, decodeIntegers, loadChunkFiles } from './chunk-files.ts'
 import { compileFilter, type Filter } from './filter.ts'
 import { type FusedHit, fuseRanks } from './fuse.ts'
+import { type LoadedVectors, loadCollectionVectors } from './load-vectors.ts'
 import { parsePostings } from './postings.ts'
 import { buildQuery, splitQuery } from './query.ts'
 import type { Hit } from './top.ts'
-import { VectorCache } from './vector-cache.ts'
+import { VersionCache } from './version-cache.ts'
 
-/** Searches collections by the index in the database. Holds only vectors in memory, without pgvector. */
+/**
+ * Searches collections by the index in the database. In memory, it holds the files of the chunks and, without pgvector,
+ * the vectors.
+ */
 
 export interface Search {
   readonly collection: string
@@ -68,6 +73,8 @@ export interface Searcher {
 // Number of candidates from each ranking. Chunks with a lower rank would hardly reach the first 50 results.
 const MAX_CANDIDATES = 200
 const MAX_CACHE_BYTES = 2 ** 30
+// A collection of the maximum size needs 4 MB.
+const MAX_CHUNK_FILES_BYTES = 2 ** 26
 const MAX_TRIES = 5
 
 const TextTerms = z.object({ terms: z.array(z.int()), common_terms: z.array(z.int()) })
@@ -85,8 +92,16 @@ const CollectionState = z.object({
 })
 type CollectionState = z.output<typeof CollectionState>
 
+interface Caches {
+  readonly vectors: VersionCache<LoadedVectors>
+  readonly chunkFiles: VersionCache<ChunkFiles>
+}
+
 export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACHE_BYTES): Searcher {
-  const vectors = new VectorCache(db, maxBytes)
+  const caches: Caches = {
+    vectors: new VersionCache((id, known) => loadCollectionVectors(db, id, known), maxBytes),
+    chunkFiles: new VersionCache((id) => loadChunkFiles(reader, id), MAX_CHUNK_FILES_BYTES),
+  }
 
   const readState = async (
     { collection, viewer }: CollectionRequest,
@@ -102,7 +117,7 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACH
     search: async (search) => {
       for (let tries = 0; tries < MAX_TRIES; tries++) {
         const state = await readState(search, splitQuery(search.query))
-        const best = await rankChunks(reader, vectors, state, search)
+        const best = await rankChunks(reader, caches, state, search)
         const hits = best && (await readHits(reader, state, best))
         // A concurrent swap may have changed the index between two reads. Then search the new version.
         if (hits !== null && (hits.length > 0 || (await readState(search, [])).version === state.version))
@@ -116,9 +131,11 @@ export function createSearcher(db: Database, reader: Reader, maxBytes = MAX_CACH
 const createIndexedTerms = (
   reader: Reader,
   { id, chunk_count, term_count }: CollectionState,
+  files: ChunkFiles,
 ): IndexedTerms => ({
   chunkCount: chunk_count,
   averageLength: Math.max(1, term_count / Math.max(1, chunk_count)),
+  files,
   readPostings: async (terms) =>
     parsePostings(terms.length === 0 ? [] : await reader.texts(readPostings, [id, terms])),
   async readChunkTerms(chunks) {
@@ -137,7 +154,7 @@ const createIndexedTerms = (
 /** Returns the best of the chunks that the filter allows. Null if the collection has changed. */
 async function rankChunks(
   reader: Reader,
-  cache: VectorCache,
+  caches: Caches,
   state: CollectionState,
   { topK, filter, vector }: Search,
 ): Promise<readonly FusedHit[] | null> {
@@ -146,10 +163,13 @@ async function rankChunks(
   const usable =
     vector !== null && vector.model === model && vector.floats.length === dimensions ? vector : null
   const max = usable === null ? topK : MAX_CANDIDATES
-  const lexical = await searchTerms(createIndexedTerms(reader, state), buildQuery(state.texts), max, allowed)
+  const files = await caches.chunkFiles.get(id, version)
+  if (files.version !== version) return null
+  const index = createIndexedTerms(reader, state, files)
+  const lexical = await searchTerms(index, buildQuery(state.texts), max, allowed)
   if (usable === null) return fuseRanks(lexical, null, topK)
   if (state.has_neighbours) return fuseRanks(lexical, await readNearest(reader, id, usable, allowed), topK)
-  const loaded = await cache.get(id, version)
+  const loaded = await caches.vectors.get(id, version)
   if (loaded.version !== version) return null
   return fuseRanks(lexical, loaded.vectors?.findNearest(usable.floats, max, allowed) ?? null, topK)
 }
@@ -163,9 +183,7 @@ async function readAllowed(
   const { ofFile, ofChunk, variables } = compileFilter(filter ?? {})
   if (ofFile === null && ofChunk === null) return null
   const text = await reader.text(readFilteredChunks, [collection, ofFile, ofChunk, variables])
-  const numbers = Buffer.from(text!, 'base64')
-  const allowed: number[] = []
-  for (let at = 0; at < numbers.length; at += 4) allowed.push(numbers.readUInt32BE(at))
+  const allowed = decodeIntegers(text!)
   const flags = new Uint8Array(allowed.reduce((bound, chunk) => Math.max(bound, chunk + 1), 0))
   for (const number of allowed) flags[number] = 1
   return flags

@@ -5,6 +5,7 @@ import { createDatabase } from '../../sql/db.ts'
 import { createReader } from '../../sql/reads/reader.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { Vectors } from '../../tasks/rag/vectors.ts'
+import { cutIntoSections, rankByPlainBm25 } from './articles.ts'
 import { readCollections, type TestCollection } from './collections.ts'
 import type { Finding, Measured, Target } from './report.ts'
 import type { Stack } from './stack.ts'
@@ -23,6 +24,8 @@ const BASELINES: Readonly<Record<string, { readonly map: number; readonly ndcg10
   vaswani: { map: 30.2 },
 }
 const TUNING_COLLECTIONS = ['cranfield', 'vaswani']
+// The documents of vaswani are too short for several chunks.
+const IN_SECTIONS = ['cranfield', 'cacm', 'cisi']
 // Several chunks of a document can rank, so the search must return more chunks than documents are needed.
 const SEARCH_DEPTH = 3000
 const QUERIES = 2000
@@ -46,6 +49,8 @@ export async function measureRetrieval(stack: Stack): Promise<Measured> {
     for (const collection of collections) {
       rates.push(await indexCollection(edge.port, collection))
       findings.push(...findingsOf(collection.name, await rankDocuments(url, collection)))
+      if (IN_SECTIONS.includes(collection.name))
+        findings.push(await measureSections({ url, port: edge.port, root }, collection))
     }
     // The first run is excluded, because it also starts the thread.
     findings.push({
@@ -69,9 +74,29 @@ export async function measureRetrieval(stack: Stack): Promise<Measured> {
   }
 }
 
-function writeDocuments(root: string, { name, documents }: TestCollection): void {
+function writeDocuments(root: string, { name, documents }: TestCollection, extension = 'txt'): void {
   mkdirSync(join(root, name))
-  for (const [id, text] of documents) writeFileSync(join(root, name, `${id}.txt`), text)
+  for (const [id, text] of documents) writeFileSync(join(root, name, `${id}.${extension}`), text)
+}
+
+/** Compares the ranking of documents of several chunks with that of whole documents without feedback. */
+async function measureSections(
+  { url, port, root }: { readonly url: string; readonly port: number; readonly root: string },
+  collection: TestCollection,
+): Promise<Finding> {
+  const cut = cutIntoSections(collection)
+  writeDocuments(root, cut, 'md')
+  await indexCollection(port, cut)
+  return {
+    name: `${cut.name}: nDCG@10`,
+    unit: '%',
+    values: [(await rankDocuments(url, cut)).ndcg10 * 100],
+    reference: {
+      name: 'BM25 of whole documents',
+      values: [(await rankByPlainBm25(url, collection)).ndcg10 * 100],
+    },
+    target: { of: 'ratio', atLeast: 1 },
+  }
 }
 
 /** Indexes a collection and returns the chunks per second, from the request to the answer. */
@@ -97,7 +122,7 @@ async function rankDocuments(url: string, { name, questions, judgements }: TestC
     }
     const best = new Map<string, number>()
     for (const { metadata, score } of query.trim() === '' ? [] : await searcher.search(search)) {
-      const document = String(metadata.file_name).replace('.txt', '')
+      const document = String(metadata.file_name).replace(/\.\w+$/, '')
       if (!best.has(document)) best.set(document, score)
     }
     runs.set(

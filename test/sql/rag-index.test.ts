@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { uuidv7 } from '../../sql/ids.ts'
 import { deleteOtherBuilds, listKnownFiles, openCollection } from '../../sql/rag/collections.ts'
+import { createReader } from '../../sql/reads/reader.ts'
+import { loadChunkFiles } from '../../tasks/rag/chunk-files.ts'
 import { createTestDatabase } from '../database.ts'
 import { createRunOptions } from '../runs.ts'
 import { addToBuild, createFile, swapIn } from '../tasks/rag-parts.ts'
 
 /** After any swaps, the inverted index is that of the live chunks. */
 
-const { db, query } = await createTestDatabase()
+const { db, query, url } = await createTestDatabase()
+const reader = createReader({ url, applicationName: 'test' })
+after(() => reader.close())
 
 /** Returns the postings of a collection as they are stored: term, block, and the postings in ascending order. */
 const readStored = (collection: number) =>
@@ -30,6 +34,30 @@ const computeExpected = (collection: number) =>
      where f.collection_id = $1 group by term, number / 8192 order by term, block`,
     [collection],
   )
+
+/** Checks the lengths of files and the files of chunks, as searches read them. */
+async function assertFiles(collection: number): Promise<void> {
+  const { fileOf, lengths } = await loadChunkFiles(reader, collection)
+  const rows = await query(
+    `select number, cardinality(terms) as length, file_id::int as file from rag_chunk join rag_file f on f.id = file_id
+     where f.collection_id = $1 and build_id is null order by number`,
+    [collection],
+  )
+  const files = Map.groupBy(rows, ({ file }) => file)
+  assert.equal(lengths.length, files.size)
+  const seen = new Set<number>()
+  for (const chunks of files.values()) {
+    const indexes = new Set(chunks.map(({ number }) => fileOf[number as number]!))
+    assert.equal(indexes.size, 1)
+    const [index] = [...indexes]
+    seen.add(index!)
+    assert.equal(
+      lengths[index!],
+      chunks.reduce((sum, { length }) => sum + Number(length), 0),
+    )
+  }
+  assert.equal(seen.size, files.size)
+}
 
 const text = fc
   .array(fc.constantFrom('red', 'fox', 'the', 'wolves', 'go', '采购'), { maxLength: 6 })
@@ -69,6 +97,7 @@ test('the index is that of the live chunks after any swaps', async () => {
           [collection],
         )
         assert.deepEqual([counts!.chunk_count, counts!.term_count], [counts!.chunks, counts!.terms])
+        await assertFiles(collection)
       }
     }),
     createRunOptions(30),

@@ -18,6 +18,7 @@ import {
   readSelectedTaggedDocuments,
 } from '../../sql/rag/documents.ts'
 import {
+  readChunkFiles,
   readChunks,
   readChunkTerms,
   readCollection,
@@ -121,6 +122,7 @@ describe('reads by index', () =>
       100,
     ),
     planRead('chunks', readChunks, id, 1, [0, 1]),
+    planRead('files of chunks', readChunkFiles, id),
     planRead('postings', readPostings, id, [1, 2]),
     planRead('terms of chunks', readChunkTerms, id, [0, 1]),
     planRead('chunks with phrases', readPhraseChunks, id, [0, 1], '[[",1,2,"]]'),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type IndexedTerms, searchTerms } from '../../tasks/rag/bm25.ts'
+import { FileScores, type IndexedTerms, searchTerms } from '../../tasks/rag/bm25.ts'
 import { fuseRanks } from '../../tasks/rag/fuse.ts'
 import { parsePostings, visitPostings } from '../../tasks/rag/postings.ts'
 import { buildQuery, splitQuery } from '../../tasks/rag/query.ts'
@@ -40,9 +40,11 @@ function packPosting(chunk: number, count: number, length: number): Buffer {
   return bytes
 }
 
-/** Indexes texts in memory. */
-function indexTexts(texts: readonly string[]): IndexedTerms {
+/** Indexes texts in memory. Each text is a chunk; `files` has their files, by default one for each. */
+function indexTexts(texts: readonly string[], files: readonly number[] = [...texts.keys()]): IndexedTerms {
   const chunks = texts.map(toTerms)
+  const lengths = new Uint32Array(Math.max(0, ...files.map((file) => file + 1)))
+  for (const [chunk, file] of files.entries()) lengths[file]! += chunks[chunk]!.terms.length
   const count = (chunk: number, term: number): number =>
     chunks[chunk]!.terms.filter((one) => one === term).length ||
     Number(chunks[chunk]!.common_terms.includes(term))
@@ -50,6 +52,7 @@ function indexTexts(texts: readonly string[]): IndexedTerms {
   return {
     chunkCount: texts.length,
     averageLength: chunks.reduce((sum, { terms }) => sum + terms.length, 0) / texts.length,
+    files: { fileOf: Uint32Array.from(files), lengths },
     readPostings: async (terms) =>
       parsePostings(
         terms
@@ -181,6 +184,52 @@ describe('words', () => {
     const others = Array.from({ length: 9 }, (_, i) => `filler${i}`)
     const lending = indexTexts(['car engine motor', 'car engine motor', 'motor repair', ...others])
     assert.deepEqual(toChunkIds(await search(lending, 'car')), [0, 1, 2])
+  })
+})
+
+describe('files of several chunks', () => {
+  const texts = ['red apple', 'blue whale', 'red apple', 'green tree', 'grey wolf', 'grey wolf']
+
+  test('lend their chunks a share of their score', async () => {
+    const index = indexTexts(texts, [0, 0, 1, 1, 2, 2])
+    const hits = await search(index, 'red whale')
+    const scoreOf = (wanted: number): number => hits.find(({ chunk }) => chunk === wanted)?.score ?? 0
+    assert.ok(scoreOf(0) > scoreOf(2) * 1.1, 'the file of 0 also has the whale')
+    assert.ok(hits.every(({ score }) => score > 0 && score < 1))
+    assert.equal(scoreOf(3), 0, 'without any of the words')
+  })
+
+  test('of which only some chunks are allowed', async () => {
+    const index = indexTexts(texts, [0, 0, 1, 1, 2, 2])
+    const [hit, ...more] = await search(index, 'red whale', Uint8Array.of(1))
+    assert.deepEqual([hit!.chunk, more], [0, []])
+  })
+
+  test('have the scores of their whole texts', async () => {
+    const word = fc.constantFrom('red', 'blue', 'fox', 'wolf', 'tree', 'the')
+    const file = fc.array(fc.array(word, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(fc.array(file, { minLength: 1, maxLength: 5 }), async (contents) => {
+        const chunks = contents.flatMap((all, n) => all.map((words) => ({ text: words.join(' '), n })))
+        const cut = indexTexts(
+          chunks.map(({ text }) => text),
+          chunks.map(({ n }) => n),
+        )
+        const whole = indexTexts(contents.map((all) => all.flat().join(' ')))
+        const terms = [...toTerms('red fox tree').terms]
+        const [scores, expected] = [new FileScores(cut.files), new FileScores(whole.files)]
+        for (const [n, term] of terms.entries())
+          for (const [index, sums] of [
+            [cut, scores],
+            [whole, expected],
+          ] as const) {
+            const postings = (await index.readPostings([term])).get(term)
+            if (postings !== undefined) sums.add(postings, 1 / (n + 1))
+          }
+        for (const n of contents.keys()) assert.equal(scores.get(n), expected.get(n))
+      }),
+      createRunOptions(),
+    )
   })
 })
 
