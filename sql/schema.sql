@@ -3073,6 +3073,11 @@ CREATE OR REPLACE FUNCTION public.rag_chunk_metadata(chunk rag_chunk)
  STABLE PARALLEL SAFE
 AS $function$de7dd886f21393d0a96ddb1b9a6b60dc$function$;
 
+CREATE OR REPLACE FUNCTION public.rag_copy_vectors(collection integer, build uuid, of_model text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$7a09ff50714fbd533ff65437c34968b4$function$;
+
 CREATE OR REPLACE FUNCTION public.rag_dictionary(sample text)
  RETURNS text
  LANGUAGE sql

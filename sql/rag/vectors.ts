@@ -40,6 +40,13 @@ export const loadVectors = (ids: readonly number[], model: string): Query<FileVe
       array(select number from rag_chunk c where c.file_id = v.file_id order by ordinal) as numbers
     from rag_vector v where v.file_id = any(${sql.array(ids, 'int8')}) and v.model = ${model}`
 
+/** Copies the vectors of live files to files of a build with the same source and texts. */
+export const copyVectors = (
+  { collection, build }: Pick<BuildSwap, 'collection' | 'build'>,
+  model: string,
+): Query<unknown> =>
+  sql.type(noRows)`select from rag_copy_vectors(${collection}::int, ${build}::uuid, ${model}::text)`
+
 const UnembeddedFile = z.object({ id: z.number(), chunk_count: z.number() })
 
 /** Returns the files that will be live after the swap and have no vectors of the model yet. */

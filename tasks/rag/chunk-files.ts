@@ -27,8 +27,10 @@ export async function loadChunkFiles(reader: Reader, id: number): Promise<ChunkF
   return { version: row.version, fileOf, lengths, bytes: fileOf.byteLength + lengths.byteLength }
 }
 
-/** Decodes integers of 4 bytes in base64. */
+/** Decodes big-endian integers of 4 bytes in base64. */
 export function decodeIntegers(base64: string): Uint32Array {
-  const bytes = Buffer.from(base64, 'base64')
-  return Uint32Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readUInt32BE(4 * i))
+  // A copy starts at offset 0 of its own memory, as an array of integers must.
+  const { buffer } = Uint8Array.from(Buffer.from(base64, 'base64'))
+  Buffer.from(buffer).swap32()
+  return new Uint32Array(buffer)
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Failure, restoreFailure } from '../../sql/errors.ts'
 import { findJobOutcome } from '../../sql/jobs/jobs.ts'
 import type { BuildSwap } from '../../sql/rag/collections.ts'
-import { listUnembeddedFiles } from '../../sql/rag/vectors.ts'
+import { copyVectors, listUnembeddedFiles } from '../../sql/rag/vectors.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueue } from '../task.ts'
 import { EmbedResult, selectEmbedTask } from './embed.task.ts'
@@ -26,6 +26,7 @@ export async function embedBuild(
 ): Promise<string | null> {
   const { model } = ctx.settings.rag
   if (model === null) return null
+  await ctx.runFenced((tx) => tx.run(copyVectors(swap, model)))
   const files = await ctx.db.any(listUnembeddedFiles(swap, model))
   const total = files.reduce((sum, { chunk_count }) => sum + chunk_count, 0)
   let done = 0

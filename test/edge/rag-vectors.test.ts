@@ -85,6 +85,18 @@ describe('a collection with vectors', () => {
     }
   })
 
+  test('embeds nothing if a changed file has the same chunks', async () => {
+    const read = () =>
+      query(`select (select count(*)::int from job where name = 'rag.embed' and payload ? 'files') as jobs,
+        (select count(distinct floats)::int from rag_vector) as vectors`)
+    const before = await read()
+    write({ 'v/bread.md': '\n\n# Bread\n\nThe loaf is warm.\n' })
+    assert.equal((await index({ path: 'v', collection_name: 'v' })).json.documents_added, 1)
+    assert.deepEqual(await read(), before)
+    const [hit] = await findResults('bakery')
+    assert.deepEqual([hit!.metadata.file_name, hit!.metadata.signals], ['bread.md', ['vector']])
+  })
+
   test('keeps the vectors of unchanged content', async () => {
     const vectors = () => query('select file_id::int, floats from rag_vector order by 1')
     const before = await vectors()

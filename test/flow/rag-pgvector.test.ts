@@ -9,7 +9,7 @@ import { vector } from '@electric-sql/pglite-pgvector'
 import type { Database, Query } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { listKnownFiles, openCollection } from '../../sql/rag/collections.ts'
-import { addNeighbours, addVectors, createNeighbourTable } from '../../sql/rag/vectors.ts'
+import { addNeighbours, addVectors, copyVectors, createNeighbourTable } from '../../sql/rag/vectors.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import { readFunctionAreas } from '../../sql/server/migrations.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
@@ -157,6 +157,21 @@ describe('a collection with pgvector', () => {
     const before = await count()
     await pg.exec(`delete from rag_file where source = '11.txt'`)
     assert.equal(await count(), before - 1)
+  })
+
+  test('has the copied vectors of new files with the same texts in its index', async () => {
+    const collection = await storeCollection('copied', 3000, 20)
+    const build = uuidv7()
+    const file = (n: number, content = `w${n}`) => createFile(`${n}.${n % 2 === 0 ? 'md' : 'txt'}`, content)
+    await addToBuild(db, collection, build, [file(3001), file(3002, 'other'), file(4000)])
+    await db.run(copyVectors({ collection, build }, 'm'))
+    await swapIn(db, { collection, build, goneFiles: [], request: {}, model: 'm' })
+    const { rows } = await pg.query(
+      `select source from rag_file f join rag_neighbour_8 n on n.file_id = f.id where f.collection_id = $1 and f.source in
+       ('3001.txt', '3002.md', '4000.md')`,
+      [collection],
+    )
+    assert.deepEqual(rows, [{ source: '3001.txt' }])
   })
 
   test('is searched in memory if its vectors were stored before pgvector was available', async () => {

@@ -32,6 +32,7 @@ import {
 } from '../../sql/rag/reads.ts'
 import {
   addVectors,
+  copyVectors,
   listChunkTexts,
   listEmbeddedFiles,
   listUnembeddedFiles,
@@ -147,6 +148,7 @@ describe('writes by index', () => {
       'files without vectors',
       () => listUnembeddedFiles({ collection: id, build: randomUUID(), goneFiles: [1] }, 'm'),
     ],
+    ['vectors to copy', () => copyVectors({ collection: id, build: randomUUID() }, 'm')],
     ['texts of chunks', () => listChunkTexts(files)],
     ['vectors to add', () => addVectors('m', [{ file: files[0]!, dimensions: 2, floats: Buffer.alloc(8) }])],
     ['other builds', () => deleteOtherBuilds(id, randomUUID())],
