@@ -152,12 +152,15 @@ export const readFilteredChunks: ReadStatement<
 > = {
   name: 'rag_filtered_chunks',
   text: `select coalesce(encode(string_agg(int4send(c.number), ''), 'base64'), '')
-    from rag_collection o join rag_file f on f.collection_id = o.id ${DOCUMENT_JOIN}
-    join rag_chunk c on c.file_id = f.id
-    where o.id = $1::int and f.build_id is null and ${FOUND_CONDITION}
-      and ($2::jsonpath is null or jsonb_path_match(rag_file_metadata(f, d), $2::jsonpath, $4::jsonb, true))
+    from (
+      -- Builds the metadata of a file once, not for each of its chunks.
+      select f.id, rag_file_metadata(f, d) as metadata from rag_collection o
+        join rag_file f on f.collection_id = o.id ${DOCUMENT_JOIN}
+      where o.id = $1::int and f.build_id is null and ${FOUND_CONDITION} offset 0) file
+    join rag_chunk c on c.file_id = file.id
+    where ($2::jsonpath is null or jsonb_path_match(file.metadata, $2::jsonpath, $4::jsonb, true))
       and ($3::jsonpath is null
-        or jsonb_path_match(rag_file_metadata(f, d) || rag_chunk_metadata(c), $3::jsonpath, $4::jsonb, true))`,
+        or jsonb_path_match(file.metadata || rag_chunk_metadata(c), $3::jsonpath, $4::jsonb, true))`,
 }
 
 /** Id of a collection. `of_documents` is true if it has documents instead of files. */

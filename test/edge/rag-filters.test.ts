@@ -84,6 +84,7 @@ describe('a filter', () => {
     'finds missing keys': [{ twin: { $exists: false } }, 'oslo plain'],
     'finds empty lists as present': [{ tags: { $exists: true }, population: '500' }, 'plain'],
     'negates a condition': [{ population: { $not: { $gt: 500 } } }, 'bergen plain'],
+    'negates a part, also of a missing key': [{ twin: { $not: { $contains: 'os' } } }, 'delhi oslo plain'],
     'negates a value': [{ country: { $not: 'norway' } }, 'delhi plain'],
     'negates a filter': [{ $not: { country: 'norway', tags: 'capital' } }, 'bergen delhi plain'],
     'joins filters': [{ $and: [{ country: 'norway' }, { $not: { tags: 'capital' } }] }, 'bergen'],
