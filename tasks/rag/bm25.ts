@@ -5,9 +5,9 @@ import { type Hit, selectTop } from './top.ts'
 
 /**
  * Ranks chunks by BM25 (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework", 3.3) with
- * pseudo-relevance feedback. A chunk has a share of the score of its whole file, because a long article may use the words
- * of a query in different chunks. The first pass finds the best chunks. The second pass extends the query with the terms
- * that have the highest BM25 weights in these chunks (Rocchio).
+ * pseudo-relevance feedback. A chunk has a share of the score of its file, because a long article may have the words of a
+ * query in different chunks. The first pass finds the best chunks. The second pass extends the query with the terms that
+ * have the highest BM25 weights in these chunks (Rocchio).
  */
 
 // Tuned on the Cranfield and Vaswani collections only; CACM and CISI served for evaluation. Tested values: k1 1.2 and
@@ -53,8 +53,9 @@ export interface ChunkTerm {
 type Weights = ReadonlyMap<number, number>
 
 /**
- * Returns the best chunks for a query. Scores are greater than 0 and less than 1, because they are divided by a limit
- * that no chunk can reach, with any number of occurrences. If any chunk contains all phrases, returns only such chunks; otherwise ignores the phrases.
+ * Returns the best chunks for a query. Scores are greater than 0 and less than 1, because they are divided by a limit. No
+ * chunk can reach it, with any number of occurrences. If any chunk contains all phrases, returns only such chunks;
+ * otherwise ignores the phrases.
  *
  * @param allowed 1 for each chunk that may be returned; null allows all.
  */
