@@ -51,8 +51,8 @@ const FILL_STATEMENTS = [
   `insert into search_word (owner_id, word) select $1, 'word' || n
    from generate_series(1, $2 - (select count(*)::int from search_word where owner_id = $1)) n`,
   `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $3) n`,
-  `insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, dictionary)
-   select id, 'documents/' || n, n, 't', sha256(''), 1, 'document', 1, 0, 'english_stem' from (
+  `insert into rag_file (collection_id, source, document_id, sha256, byte_size, format, analysis, chunk_count, dictionary)
+   select id, 'documents/' || n, n, sha256(''), 1, 'document', 1, 0, 'english_stem' from (
      select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into rag_posting (collection_id, term, block, postings) select id, n, 0, '\\x00000101' from (
      select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $3) n`,

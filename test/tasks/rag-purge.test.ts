@@ -12,8 +12,8 @@ test('a visible purge job does not reveal names of collections of others', async
   const [row] = await query(
     `insert into rag_collection (name, selection, deleted_at) values ('divorce', '{}', now()) returning id`,
   )
-  await query(`insert into rag_file (collection_id, source, document_id, title, sha256, byte_size, format, analysis, chunk_count, dictionary)
-    select id, 'documents/1', 1, 't', sha256(''), 1, 'document', 1, 0, 'english_stem' from rag_collection`)
+  await query(`insert into rag_file (collection_id, source, document_id, sha256, byte_size, format, analysis, chunk_count, dictionary)
+    select id, 'documents/1', 1, sha256(''), 1, 'document', 1, 0, 'english_stem' from rag_collection`)
   const labels: string[] = []
   const reportProgress = (label: string): void => void labels.push(label)
   const context = { db, reportProgress, signal: new AbortController().signal }
