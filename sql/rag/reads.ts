@@ -92,16 +92,18 @@ export const readCollectionState: ReadStatement<[...NamedCollection, texts: read
 }
 
 /**
- * The files of all live chunks of a collection, and its version. In base64, `lengths` has the number of terms of each file
- * with chunks. `chunks` has pairs: the number of a chunk, and the index of its file in `lengths`. All have 4 bytes.
+ * The live files of a collection that have several chunks, its version, and the number of all its files with chunks. In
+ * base64, `lengths` has the number of terms of each file, after a 0. `chunks` has pairs: the number of a chunk, and the index
+ * of its file in `lengths`. All have 4 bytes.
  */
 export const readChunkFiles: ReadStatement<[collection: number]> = {
   name: 'rag_chunk_files',
   text: `with file as materialized (
-      select id, term_count, (row_number() over (order by id) - 1)::int as n from rag_file
-      where collection_id = $1::int and build_id is null and chunk_count > 0)
+      select id, term_count, row_number() over (order by id)::int as n from rag_file
+      where collection_id = $1::int and build_id is null and chunk_count > 1)
     select json_build_object('version', c.version,
-      'lengths', (select coalesce(encode(string_agg(int4send(term_count), '' order by n), 'base64'), '') from file),
+      'file_count', (select count(*) from rag_file where collection_id = $1::int and build_id is null and chunk_count > 0),
+      'lengths', (select encode(int4send(0) || coalesce(string_agg(int4send(term_count), '' order by n), ''), 'base64') from file),
       'chunks', (select coalesce(encode(string_agg(int4send(number) || int4send(n), ''), 'base64'), '')
         from rag_chunk k join file f on f.id = k.file_id where k.collection_id = $1::int))::text
     from rag_collection c where c.id = $1::int and c.deleted_at is null`,

@@ -31,7 +31,7 @@ export interface IndexedTerms {
   readonly chunkCount: number
   /** The mean number of terms in a chunk. */
   readonly averageLength: number
-  readonly files: Pick<ChunkFiles, 'fileOf' | 'lengths'>
+  readonly files: Pick<ChunkFiles, 'fileCount' | 'fileOf' | 'lengths'>
   /** Returns the postings of terms; none for a term that no chunk contains. */
   readPostings(terms: readonly number[]): Promise<ReadonlyMap<number, TermPostings>>
   /** Returns the terms of chunks. */
@@ -101,9 +101,7 @@ function scoreChunks(
 ): Float64Array {
   const scores = new Float64Array(findChunkBound(postings.values()))
   const lengthFactors = mapLengths((length) => computeLengthFactor(index.averageLength, length))
-  const { fileOf, lengths } = index.files
-  // If each file is one chunk, both have the same score.
-  const fileScores = lengths.length === index.chunkCount ? null : new FileScores(index.files)
+  const files = new FileScores(index)
   let bound = 0
   for (const [term, weight] of weights) {
     const found = postings.get(term)
@@ -112,62 +110,78 @@ function scoreChunks(
     bound += idf * (K1 + 1)
     visitPostings(found, (chunk, count, lengthCode) => {
       scores[chunk]! += idf * computeSaturation(count, lengthFactors[lengthCode]!)
+      files.count(chunk, count)
     })
-    fileScores?.add(found, weight)
+    files.addTerm(found.chunkCount, weight)
   }
   for (let chunk = 0; chunk < scores.length; chunk++) {
     if (scores[chunk] === 0) continue
-    if (allowed !== null && allowed[chunk] !== 1) scores[chunk] = 0
-    else if (fileScores === null) scores[chunk]! /= bound
-    else
-      scores[chunk] =
-        ((1 - FILE_SHARE) * scores[chunk]!) / bound + FILE_SHARE * fileScores.get(fileOf[chunk] ?? 0)
+    const score = allowed !== null && allowed[chunk] !== 1 ? 0 : scores[chunk]! / bound
+    scores[chunk] = score === 0 ? 0 : files.addShare(chunk, score)
   }
   return scores
 }
 
-/** The scores of whole files. Their occurrences of a term are those of their chunks. */
+/** The scores of files of several chunks. A file contains a term as often as its chunks. */
 export class FileScores {
+  readonly #fileCount: number
   readonly #fileOf: Uint32Array
   readonly #lengthFactors: Float64Array
   readonly #scores: Float64Array
+  /** How often each file contains the current term. */
   readonly #counts: Uint32Array
-  /** The files that contain the current term. */
+  /** The files that contain the current term, and their number. */
   readonly #found: Uint32Array
+  #foundCount = 0
+  /** The number of their chunks that contain the term. */
+  #chunkCount = 0
   #bound = 0
 
-  constructor({ fileOf, lengths }: IndexedTerms['files']) {
-    const size = lengths.length
-    const averageLength = Math.max(1, lengths.reduce((sum, length) => sum + length, 0) / Math.max(1, size))
+  constructor({
+    chunkCount,
+    averageLength,
+    files,
+  }: Pick<IndexedTerms, 'chunkCount' | 'averageLength' | 'files'>) {
+    const { fileCount, fileOf, lengths } = files
+    const averageFileLength = (averageLength * chunkCount) / Math.max(1, fileCount)
+    this.#fileCount = fileCount
     this.#fileOf = fileOf
-    this.#lengthFactors = Float64Array.from(lengths, (length) => computeLengthFactor(averageLength, length))
-    this.#scores = new Float64Array(size)
-    this.#counts = new Uint32Array(size)
-    this.#found = new Uint32Array(size)
+    this.#lengthFactors = Float64Array.from(lengths, (length) =>
+      computeLengthFactor(averageFileLength, length),
+    )
+    this.#scores = new Float64Array(lengths.length)
+    this.#counts = new Uint32Array(lengths.length)
+    this.#found = new Uint32Array(lengths.length)
   }
 
-  /** Adds the score of a term. */
-  add(postings: TermPostings, weight: number): void {
-    const [fileOf, counts, found] = [this.#fileOf, this.#counts, this.#found]
-    let frequency = 0
-    visitPostings(postings, (chunk, count) => {
-      // A chunk of another version has no file. Then the search starts again.
-      const file = fileOf[chunk] ?? 0
-      if (counts[file] === 0) found[frequency++] = file
-      counts[file]! += count
-    })
-    const idf = computeIdf(counts.length, frequency) * weight
+  /** Counts occurrences of the current term in a chunk. */
+  count(chunk: number, count: number): void {
+    const file = this.#fileOf[chunk]
+    if (file === undefined || file === 0) return
+    if (this.#counts[file] === 0) this.#found[this.#foundCount++] = file
+    this.#counts[file]! += count
+    this.#chunkCount++
+  }
+
+  /** Adds the scores of the current term, which `chunkCount` chunks contain. */
+  addTerm(chunkCount: number, weight: number): void {
+    const frequency = chunkCount - this.#chunkCount + this.#foundCount
+    const idf = computeIdf(this.#fileCount, frequency) * weight
     this.#bound += idf * (K1 + 1)
-    for (let i = 0; i < frequency; i++) {
-      const file = found[i]!
-      this.#scores[file]! += idf * computeSaturation(counts[file]!, this.#lengthFactors[file]!)
-      counts[file] = 0
+    for (let i = 0; i < this.#foundCount; i++) {
+      const file = this.#found[i]!
+      this.#scores[file]! += idf * computeSaturation(this.#counts[file]!, this.#lengthFactors[file]!)
+      this.#counts[file] = 0
     }
+    this.#foundCount = 0
+    this.#chunkCount = 0
   }
 
-  /** Returns the score of a file, divided by the limit that no file can reach. */
-  get(file: number): number {
-    return this.#scores[file]! / this.#bound
+  /** Returns the score of a chunk with the share of its file, which is the same if it has no other chunk. */
+  addShare(chunk: number, score: number): number {
+    const file = this.#fileOf[chunk]
+    if (file === undefined || file === 0) return score
+    return (1 - FILE_SHARE) * score + (FILE_SHARE * this.#scores[file]!) / this.#bound
   }
 }
 
