@@ -128,7 +128,7 @@ export class FileScores {
   readonly #fileOf: Uint32Array
   readonly #lengthFactors: Float64Array
   readonly #scores: Float64Array
-  /** How often each file contains the current term. */
+  /** The occurrences of the current term in each file. */
   readonly #counts: Uint32Array
   /** The files that contain the current term, and their number. */
   readonly #found: Uint32Array

@@ -298,3 +298,21 @@ describe('collections', () => {
     })
   })
 })
+
+test('a search prefers the chunks of a file whose other chunks have words of the query', async () => {
+  const section = (title: string, word: string) =>
+    `# ${title}\n\n${`Plain words about a ${word} fill this section. `.repeat(10)}\n\n`
+  write({
+    'long/a.md': section('One', 'glacier') + section('Two', 'meadow'),
+    'long/b.md': section('One', 'glacier') + section('Two', 'turbine'),
+    'long/c.md': section('One', 'meadow') + section('Two', 'harbour'),
+  })
+  const long = { collection_name: 'long' }
+  assert.equal((await index({ path: 'long', ...long })).json.total_chunks, 6)
+  const found = await findResults('glacier turbine', { ...long, filter_metadata: { heading: 'One' } })
+  assert.deepEqual(
+    found.slice(0, 2).map(({ metadata }) => metadata.source),
+    ['long/b.md', 'long/a.md'],
+  )
+  assert.ok(found[0]!.score > found[1]!.score)
+})
