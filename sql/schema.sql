@@ -2121,7 +2121,7 @@ AS $function$4cc756232a08b8491272299d9b632b77$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$9b4cc395117784b698b9d6c47b228dfb$function$;
+AS $function$ea08097f8bc466d903caa7c6d8f60044$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text

@@ -25,7 +25,11 @@ begin
       coalesce(usage.model, ended.payload ->> 'model'), usage.input, usage.cached,
       usage.output + case when usage.attempts = 0 then (length(answer) + 3) / 4 else 0 end, usage.reasoning,
       case when usage.attempts > 0 then usage.cost end, usage.estimated or usage.attempts = 0, ended.status = 'done')
-    on conflict on constraint ai_usage_message_id_key do nothing;
+    -- A retried job adds its usage to that of the failed one.
+    on conflict on constraint ai_usage_message_id_key do update set input_tokens = ai_usage.input_tokens + excluded.input_tokens,
+      cached_tokens = ai_usage.cached_tokens + excluded.cached_tokens, output_tokens = ai_usage.output_tokens + excluded.output_tokens,
+      reasoning_tokens = ai_usage.reasoning_tokens + excluded.reasoning_tokens, cost = ai_usage.cost + excluded.cost,
+      estimated = ai_usage.estimated or excluded.estimated, success = excluded.success;
   end if;
 
   update ai_message set content = answer, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
