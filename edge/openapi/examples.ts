@@ -88,6 +88,7 @@ const VALUES_BY_NAME: Readonly<Record<string, unknown>> = {
   level: 'warn',
   missing: 'EMAIL_PROVIDER_API_KEY',
   model_id: 'gpt-4o-mini',
+  fallback_model_id: 'anthropic/claude-haiku-4-5',
   next: 'WyIyMDI2LTAzLTAxVDA5OjMwOjAwWiIsNDJd',
   note: 'Board meeting of March',
   openapi: '3.1.0',

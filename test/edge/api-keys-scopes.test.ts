@@ -138,6 +138,7 @@ test('sign-in operations accept no key', async () => {
     'GET /api/v1/auth/passkeys',
     'GET /api/v1/auth/sessions',
     'GET /api/v1/auth/totp',
+    'PATCH /api/v1/auth/keys/:key_id',
     'PATCH /api/v1/auth/passkeys/:passkey_id',
     'POST /api/v1/auth/change-password',
     'POST /api/v1/auth/keys',
