@@ -151,19 +151,21 @@ function failExceeded({ exceeded: _, spent, ...budget }: LimitedBudget): Failure
 export const budgetSettingName = <K extends BudgetKind>(kind: K): `AI_BUDGET_${Uppercase<K>}` =>
   `AI_BUDGET_${kind.toUpperCase() as Uppercase<K>}`
 
-const buildStatesJson = (holder: string): string => `
+const buildStatesJson = (holder: string, condition = 'true'): string => `
   (select json_agg(json_build_object('kind', s.kind, 'limit', s.amount, 'own', s.own, 'used', s.used, 'reserved', s.reserved,
       'left', case when s.amount is not null then greatest(0, s.amount - s.used - s.reserved) end, 'unpriced_requests', s.unpriced, 'resets_at', iso(s.resets_at)))
-    from state s where s.holder = '${holder}')`
+    from state s where s.holder = '${holder}' and ${condition})`
 
-/** Budgets and usage of an account and of an API key; null for one that is not given. */
+const ACCOUNT_EXISTS = 'exists (select from account a where a.id = $1::int and a.deleted_at is null)'
+
+/** Budgets and usage of an account and of an API key; null for one that does not exist. */
 export const readBudgets: ReadStatement<
   [account: number | null, key: string | null, defaults: readonly string[]]
 > = {
   name: 'ai_budgets',
   text: `
     with state as materialized (select * from ai_budget_state($1::int, $2::uuid, $3::numeric[]))
-    select json_build_object('account_id', $1::int, 'account', ${buildStatesJson('account')},
+    select json_build_object('account_id', $1::int, 'account', ${buildStatesJson('account', ACCOUNT_EXISTS)},
       'key_id', $2::uuid, 'key', ${buildStatesJson('key')})::text`,
 }
 

@@ -84,6 +84,7 @@ describe('a budget from the settings', () => {
           200,
         )
     }
+    assert.equal((await api.get(`${BUDGET}?user_id=999999`, { token: admin.token })).json.account, null)
     const none = await api.get(BUDGET)
     assert.deepEqual(none.json, { account_id: null, account: null, key_id: null, key: null })
     assert.equal((await readBudget(admin.token)).account.get('day_tokens')!.limit, null)

@@ -323,11 +323,12 @@ const payments: Record<string, RequestMaker> = {
 const ai: Record<string, RequestMaker> = {
   '/api/v1/ai/chat/stream': byCallers(['small'], { query: { message: 'Hm?' } }),
   '/api/v1/ai/chat/stream/:message_id': ({ message }) => [big({ params: { message_id: message } })],
-  '/api/v1/ai/conversations': () => [
+  '/api/v1/ai/conversations': ({ word }) => [
     big(),
     small(),
     ...forEachValue('big', 'sort', ['updated_at'], SHORT_PAGE),
     big({ variant: 'of some days', query: { ...dayRange(30, 20), ...SHORT_PAGE.query } }),
+    big({ variant: 'search, a frequent word', query: { search: word.frequent } }),
     admin({ variant: 'of the big owner', query: { user_id: 2 } }),
   ],
   '/api/v1/ai/conversations/:conversation_id': ({ conversation }) => [
