@@ -87,7 +87,10 @@ export const CompletionRequest = z
     ...passedFields,
   })
   .superRefine(checkTools)
-  .meta({ id: 'CompletionRequest' })
+  .meta({
+    id: 'CompletionRequest',
+    examples: [{ model: 'assistant', messages: [{ role: 'user', content: 'What is a millrace?' }] }],
+  })
 export type CompletionRequest = z.output<typeof CompletionRequest>
 
 /** Returns the parameters of a request that go to the model as they are. */

@@ -57,7 +57,10 @@ const TurnRequest = z.strictObject({
   regenerate_id: Id.optional(),
   tool_results: z.array(ToolResult).min(1).max(MAX_TOOLS).optional(),
 })
-export const ChatRequest = TurnRequest.superRefine(checkTurnRequest).meta({ id: 'ChatRequest' })
+export const ChatRequest = TurnRequest.superRefine(checkTurnRequest).meta({
+  id: 'ChatRequest',
+  examples: [{ message: 'What was in the annual report?', agent_slug: 'assistant' }],
+})
 export type ChatRequest = z.output<typeof TurnRequest>
 
 /** Checks the parts of a chat request that depend on each other. */

@@ -337,6 +337,8 @@ const ai: Record<string, RequestMaker> = {
     small({ params: { conversation_id: conversation.small } }),
   ],
   '/api/v1/ai/agents': byEachAccount,
+  '/v1/models': byEachAccount,
+  '/v1/models/:model': () => [big({ params: { model: 'assistant' } })],
   '/api/v1/ai/usage/stats': () => [
     admin(),
     admin({ variant: 'of a day', query: { start_time: new Date(Date.now() - 86_400_000).toISOString() } }),
