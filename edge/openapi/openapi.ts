@@ -164,9 +164,11 @@ function buildResponses(
     return { 'application/json': { schema: { ...schema, properties: { code: { enum: codes } } }, example } }
   }
   const content = {
-    ...(route.produces === undefined
-      ? {}
-      : { [route.produces]: { schema: { type: 'string' }, ...findExample(route) } }),
+    ...Object.fromEntries(
+      [route.produces ?? []]
+        .flat()
+        .map((type) => [type, { schema: { type: 'string' }, ...findExample(route) }] as const),
+    ),
     ...(route.response === undefined ? {} : json(route.response)),
   }
   const responses: Record<string, Json> = {

@@ -159,8 +159,8 @@ interface Declaration<
   readonly status?: number
   /** Meanings of additional success statuses, for the reference. */
   readonly alsoAnswers?: Readonly<Record<number, string>>
-  /** Media type or media range of a response that is not JSON. */
-  readonly produces?: string
+  /** Media types or media range of a response that is not JSON. */
+  readonly produces?: string | readonly string[]
   /** Example of a response that is not JSON, for the reference. */
   readonly example?: string
   readonly errors?: readonly ErrorCode[]

@@ -5,6 +5,7 @@ export const voiceErrors = {
   'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
   'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
   'voice.transcription_missing': { detail: 'Transcription not found' },
+  'voice.no_subtitles': { detail: 'The transcription has no subtitles: {reason}' },
   'voice.not_audio': {
     detail:
       'A file of type {type} cannot be transcribed; it must be FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV or WebM',

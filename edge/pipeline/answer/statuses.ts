@@ -238,6 +238,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'voice.unknown': 400,
   'voice.preview_missing': 500,
   'voice.transcription_missing': 404,
+  'voice.no_subtitles': 409,
   'voice.not_audio': 400,
   'voice.audio_too_large': 400,
   'voice.audio_undecodable': 400,

@@ -8,12 +8,14 @@ import {
   TRANSCRIPTION_ORDER,
 } from '../../../sql/voice/transcriptions.ts'
 import { Transcription, TranscriptionSummary } from '../../../tasks/voice/transcription.ts'
+import type { Header } from '../../http/reply.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { Id } from '../ai/shapes.ts'
 import { viewerOf } from '../rag/access.ts'
 import { TranscriptionRequest, TranscriptionUpload } from './shapes.ts'
+import { SUBTITLE_TYPES, writeSubtitles } from './subtitles.ts'
 import { beginTranscription, receiveRecording } from './transcribing.ts'
 
 const params = z.object({ transcription_id: Id })
@@ -88,16 +90,28 @@ unfinished one.`,
     method: 'get',
     path: '/transcriptions/:transcription_id',
     summary: 'Get a transcription',
-    description: 'For its owner and admins.',
+    description: `For its owner and admins. \`format=srt\` and \`format=vtt\` answer with subtitles, which need \
+\`segments\`.`,
     auth: 'user',
     params,
+    query: z.object({
+      format: z
+        .enum(['json', 'srt', 'vtt'])
+        .default('json')
+        .meta({ description: '`srt` answers with SubRip, `vtt` with WebVTT' }),
+    }),
     response: Transcription,
-    errors: ['voice.transcription_missing'],
-    handle: async ({ params: { transcription_id: id }, caller, edge }) => {
+    produces: Object.values(SUBTITLE_TYPES),
+    errors: ['voice.transcription_missing', 'voice.no_subtitles'],
+    raw: async ({ params: { transcription_id: id }, query: { format }, caller, edge, ...input }) => {
       const { ownerId, seesAll } = viewerOf(caller)
       const text = await edge.reader.text(readTranscription, [id, ownerId, seesAll])
       if (text === null) throw fail('voice.transcription_missing')
-      return answerJson(text)
+      if (format === 'json') return answerJson(text)
+      const body = Buffer.from(writeSubtitles(text, format))
+      const headers: readonly Header[] = [['content-type', `${SUBTITLE_TYPES[format]}; charset=utf-8`]]
+      input.responder.send({ ...input.head(200, headers), body, isHead: input.request.method === 'HEAD' })
+      return undefined
     },
   }),
 
