@@ -1388,7 +1388,7 @@ create table voice_settings (
   constraint voice_settings_pkey PRIMARY KEY (id),
   constraint voice_settings_updated_by_fkey FOREIGN KEY (updated_by) REFERENCES account(id) ON DELETE SET NULL,
   constraint voice_settings_id_check CHECK (id),
-  constraint voice_settings_stt_language_check CHECK ((stt_language ~ '^[a-z]{2,3}$'::text)),
+  constraint voice_settings_stt_language_check CHECK ((stt_language ~ '^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$'::text)),
   constraint voice_settings_tts_speed_check CHECK (((tts_speed >= 0.25) AND (tts_speed <= (4)::numeric)))
 );
 
@@ -1418,7 +1418,7 @@ create table voice_transcription (
   constraint voice_transcription_amounts_check CHECK (((LEAST(duration_seconds, cost) >= (0)::numeric) AND (calls >= 0))),
   constraint voice_transcription_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
   constraint voice_transcription_prompt_check CHECK (((length(prompt) >= 1) AND (length(prompt) <= 4000))),
-  constraint voice_transcription_requested_language_check CHECK ((requested_language ~ '^[a-z]{2,3}$'::text)),
+  constraint voice_transcription_requested_language_check CHECK ((requested_language ~ '^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$'::text)),
   constraint voice_transcription_segments_check CHECK ((jsonb_typeof(segments) = 'array'::text)),
   constraint voice_transcription_settled_check CHECK (((status = 'pending'::text) = (settled_at IS NULL))),
   constraint voice_transcription_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),

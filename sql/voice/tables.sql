@@ -16,7 +16,7 @@ create table voice_settings (
   constraint voice_settings_pkey primary key (id),
   constraint voice_settings_id_check check (id),
   constraint voice_settings_tts_speed_check check (tts_speed between 0.25 and 4),
-  constraint voice_settings_stt_language_check check (stt_language ~ '^[a-z]{2,3}$'),
+  constraint voice_settings_stt_language_check check (stt_language ~ '^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$'),
   constraint voice_settings_updated_by_fkey foreign key (updated_by) references account (id) on delete set null
 );
 create index voice_settings_updated_by_idx on voice_settings (updated_by);
@@ -79,7 +79,7 @@ create table voice_transcription (
   -- The detected or requested language.
   language text,
   duration_seconds numeric,
-  -- [{start, end, text, speaker}], in seconds.
+  -- [{start, end, text, speaker, no_speech_prob, avg_logprob, compression_ratio}], with times in seconds.
   segments jsonb not null default '[]',
   -- Usage that the provider reported for the successful request: {input_tokens, output_tokens, audio_seconds}.
   usage jsonb,
@@ -95,7 +95,7 @@ create table voice_transcription (
   constraint voice_transcription_settled_check check ((status = 'pending') = (settled_at is null)),
   constraint voice_transcription_text_check check ((status = 'done') = (text is not null)),
   constraint voice_transcription_error_check check ((status = 'failed') = (error_code is not null)),
-  constraint voice_transcription_requested_language_check check (requested_language ~ '^[a-z]{2,3}$'),
+  constraint voice_transcription_requested_language_check check (requested_language ~ '^[a-z]{2,3}(-[A-Za-z0-9]{1,8})*$'),
   constraint voice_transcription_prompt_check check (length(prompt) between 1 and 4000),
   constraint voice_transcription_amounts_check check (least(duration_seconds, cost) >= 0 and calls >= 0),
   constraint voice_transcription_segments_check check (jsonb_typeof(segments) = 'array')

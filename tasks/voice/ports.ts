@@ -31,7 +31,7 @@ export interface Transcriber {
 export interface Recording {
   readonly provider: AiProvider
   readonly model: string
-  /** ISO 639 code; null lets the provider detect the language. */
+  /** BCP 47 tag; null lets the provider detect the language. */
   readonly language: string | null
   readonly prompt: string | null
   /** File name whose extension matches the format of the bytes. */
@@ -48,10 +48,10 @@ export type TranscriptionOutcome =
 
 export interface Transcript {
   readonly text: string
-  /** The detected language (ISO 639); null if the model does not report one. */
+  /** The detected language (BCP 47); null if the model does not report one. */
   readonly language: string | null
   readonly durationSeconds: number | null
-  /** Empty if the model returns no segments. */
+  /** Empty if the model returns no segments. Segments of silence are left out. */
   readonly segments: readonly Segment[]
   readonly used: RecognitionUsage
 }
@@ -63,6 +63,12 @@ export interface Segment {
   readonly text: string
   /** Null if the model does not distinguish speakers. */
   readonly speaker: string | null
+  /** Probability that the segment has no speech; null if the model does not report it. */
+  readonly noSpeechProb: number | null
+  /** Average logarithm of the probabilities of the words; null if the model does not report it. */
+  readonly avgLogprob: number | null
+  /** Ratio that is high for repetitive text; null if the model does not report it. */
+  readonly compressionRatio: number | null
 }
 
 /** The usage that the provider reports. A count is null if the provider does not report it. */

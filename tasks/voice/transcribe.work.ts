@@ -5,7 +5,7 @@ import { createAnswerBuffer, toStorable } from '../ai/deltas.ts'
 import { type AiProvider, keySettingName } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { computeRecognitionCost } from './cost.ts'
-import type { RecognitionUsage, Recording, Transcript } from './ports.ts'
+import type { RecognitionUsage, Recording, Segment, Transcript } from './ports.ts'
 import { audioFileNameOf } from './recognition.ts'
 import type { Transcription } from './transcription.ts'
 
@@ -58,13 +58,19 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
     created_at,
     completed_at: new Date().toISOString(),
     text: toStorable(text),
-    segments: segments.map((one) => ({
-      ...one,
-      text: toStorable(one.text),
-      speaker: one.speaker && toStorable(one.speaker),
-    })),
+    segments: segments.map(toPublicSegment),
   }
 }
+
+const toPublicSegment = (one: Segment): Transcription['segments'][number] => ({
+  start: one.start,
+  end: one.end,
+  text: toStorable(one.text),
+  speaker: one.speaker && toStorable(one.speaker),
+  no_speech_prob: one.noSpeechProb,
+  avg_logprob: one.avgLogprob,
+  compression_ratio: one.compressionRatio,
+})
 
 /**
  * Opens the recording of a document. @throws fail('document.missing'), fail('document.bytes_missing'),

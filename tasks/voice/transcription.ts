@@ -8,6 +8,18 @@ const Segment = z
     end: z.number(),
     text: z.string(),
     speaker: z.string().nullable().describe('Null unless the model distinguishes speakers'),
+    no_speech_prob: z
+      .number()
+      .nullable()
+      .describe('Probability that the segment has no speech; null unless the model reports it'),
+    avg_logprob: z
+      .number()
+      .nullable()
+      .describe('Average logarithm of the probabilities of the words; null unless the model reports it'),
+    compression_ratio: z
+      .number()
+      .nullable()
+      .describe('High for repetitive text; null unless the model reports it'),
   })
   .meta({ id: 'TranscriptionSegment' })
 

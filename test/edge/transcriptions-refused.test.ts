@@ -142,8 +142,10 @@ describe('rejects a request', () => {
   test('with invalid values', async () => {
     for (const [field, value] of [
       ['language', 'xx<script>'],
-      ['language', 'EN'],
       ['language', 'english'],
+      ['language', 'en_US'],
+      ['language', 'en-'],
+      ['language', 'und'],
       ['prompt', 'x'.repeat(4001)],
       ['prompt', 'a\0b'],
       ['model', 'x'.repeat(101)],

@@ -90,7 +90,10 @@ describe('a recording', () => {
       [made.document_id, made.model, made.language, made.cost],
       [uploaded.json.id, 'whisper-1', 'en', 0.0005],
     )
-    assert.deepEqual(made.segments[1], { start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: null })
+    assert.deepEqual(made.segments[1], {
+      ...{ start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: null },
+      ...{ no_speech_prob: null, avg_logprob: null, compression_ratio: null },
+    })
     assert.deepEqual((await api.get(`${PATH}/${made.id}`, { token })).json, made)
   })
 

@@ -4,7 +4,7 @@ import { Failure, fail } from '../../sql/errors.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { STT_MODELS } from '../../tasks/voice/catalog.ts'
 import type { Recording, Transcript, TranscriptionOutcome } from '../../tasks/voice/ports.ts'
-import { findLanguageCode } from '../../workers/providers/voice/languages.ts'
+import { findLanguageTag } from '../../workers/providers/voice/languages.ts'
 import { createTranscriber } from '../../workers/providers/voice/transcription.ts'
 import { findFreePort } from '../free-port.ts'
 import {
@@ -74,9 +74,10 @@ async function readTranscript(asked: Recording, shown: string[] = []): Promise<T
 const TEXT = WORDS.join('')
 const AUDIO_USAGE = { inputTokens: null, outputTokens: null, audioSeconds: 12 }
 const TOKEN_USAGE = { inputTokens: 120, outputTokens: 30, audioSeconds: null }
+const NO_DOUBTS = { noSpeechProb: null, avgLogprob: null, compressionRatio: null }
 const createSegments = (speakers: readonly (string | null)[] = [null, null]) => [
-  { start: 0, end: 1.5, text: 'Hello', speaker: speakers[0] },
-  { start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: speakers[1] },
+  { start: 0, end: 1.5, text: 'Hello', speaker: speakers[0], ...NO_DOUBTS },
+  { start: 1.5, end: 4.25, text: ' there, Zoë.', speaker: speakers[1], ...NO_DOUBTS },
 ]
 
 describe('requests and answers of each model', () => {
@@ -186,7 +187,22 @@ test('returns an empty text for silence', async () => {
   assert.equal((await readTranscript(createRecording('gpt-transcribe'))).text, '')
 })
 
-test('recognizes language codes and Whisper’s language names', () => {
+test('sends the language of a tag in the form that providers expect', async () => {
+  for (const [tag, code] of [
+    ['en-US', 'en'],
+    ['pt-BR', 'pt'],
+    ['zh-Hans', 'zh'],
+    ['fil', 'tl'],
+    ['nb', 'no'],
+    ['yue', 'yue'],
+  ] as const)
+    for (const { id } of STT_MODELS) {
+      await readTranscript(createRecording(id, { language: tag }))
+      assert.equal(server.asked.at(-1)!.fields.language, code, `${id} ${tag}`)
+    }
+})
+
+test('recognizes language tags and Whisper’s language names', () => {
   for (const [named, code] of [
     ['en', 'en'],
     ['English', 'en'],
@@ -195,12 +211,17 @@ test('recognizes language codes and Whisper’s language names', () => {
     ['bengali', 'bn'],
     ['hebrew', 'he'],
     ['cantonese', 'yue'],
-    ['tagalog', 'tl'],
+    ['tagalog', 'fil'],
+    ['tl', 'fil'],
+    ['eng', 'en'],
+    ['pt_br', 'pt-BR'],
+    ['zh-hans-cn', 'zh-Hans-CN'],
+    ['und', null],
     ['Klingon of the north', null],
     ['', null],
     [null, null],
   ] as const)
-    assert.equal(findLanguageCode(named), code, String(named))
+    assert.equal(findLanguageTag(named), code, String(named))
 })
 
 describe('failures', () => {

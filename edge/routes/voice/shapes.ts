@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseLanguageTag } from '../../../tasks/voice/languages.ts'
 
 const Provider = z
   .strictObject({
@@ -39,8 +40,15 @@ export const Voice = z
   .meta({ id: 'Voice' })
 
 const Id = z.string().min(1).max(100)
-/** ISO 639-1 code, or ISO 639-3 for languages without one. */
-const Language = z.string().regex(/^[a-z]{2,3}$/, 'must be a language code such as en')
+/** A BCP 47 tag, in canonical form. */
+export const Language = z
+  .string()
+  .max(100)
+  .refine((tag) => parseLanguageTag(tag) !== null, {
+    error: 'must be a BCP 47 language tag such as en, pt-BR or zh-Hans',
+    abort: true,
+  })
+  .overwrite((tag) => parseLanguageTag(tag) ?? tag)
 
 const Speed = z.number().min(0.25).max(4)
 export const Text = z.string().trim().min(1).max(1000)

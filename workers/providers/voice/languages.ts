@@ -1,3 +1,5 @@
+import { parseLanguageTag } from '../../../tasks/voice/languages.ts'
+
 // Whisper's names of languages that differ from the English names in CLDR
 // (github.com/openai/whisper, whisper/tokenizer.py).
 const WHISPER_NAMES: Readonly<Record<string, string>> = {
@@ -7,9 +9,12 @@ const WHISPER_NAMES: Readonly<Record<string, string>> = {
   myanmar: 'my',
   nynorsk: 'nn',
   pashto: 'ps',
-  tagalog: 'tl',
+  tagalog: 'fil',
   cantonese: 'yue',
 }
+
+// Whisper's codes that differ from the canonical ones (whisper/tokenizer.py).
+const WHISPER_CODES: Readonly<Record<string, string>> = { fil: 'tl', jv: 'jw', nb: 'no' }
 
 let codes: ReadonlyMap<string, string> | null = null
 
@@ -28,10 +33,15 @@ const englishNames = (names: Intl.DisplayNames, code: string): string[] => {
   return name === undefined ? [] : [name.toLowerCase()]
 }
 
-/** Returns the ISO 639 code of a provider's language, given as a code or an English name (Whisper); null if unknown. */
-export function findLanguageCode(language: string | null | undefined): string | null {
+/** Returns the BCP 47 tag of a provider's language, given as a code or an English name (Whisper); null if unknown. */
+export function findLanguageTag(language: string | null | undefined): string | null {
   const name = (language ?? '').trim().toLowerCase()
-  if (/^[a-z]{2,3}$/.test(name)) return name
   codes ??= mapNamesToCodes()
-  return WHISPER_NAMES[name] ?? codes.get(name) ?? null
+  return WHISPER_NAMES[name] ?? codes.get(name) ?? parseLanguageTag(name.replaceAll('_', '-'))
+}
+
+/** Returns the code that providers expect for a BCP 47 tag: that of the language, without script and region. */
+export function toProviderLanguage(tag: string): string {
+  const { language } = new Intl.Locale(tag)
+  return WHISPER_CODES[language] ?? language
 }

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { Failure, fail } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { Recording, Transcriber, Transcript, TranscriptionOutcome } from '../../../tasks/voice/ports.ts'
@@ -11,7 +10,6 @@ import {
   MAX_ANSWER_SIZE,
   ReportedError,
   toCallFailure,
-  UNREADABLE_REASON,
   Unreadable,
 } from '../ai/ai-calls.ts'
 import { isDone, parseEvent, readContent } from '../ai/events.ts'
@@ -19,7 +17,8 @@ import { createStreamingFile, type OpenAI } from '../ai/openai.ts'
 import { findReport, type Report } from '../ai/reports.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError } from '../wait.ts'
-import { findLanguageCode } from './languages.ts'
+import { toProviderLanguage } from './languages.ts'
+import { parseTranscript } from './transcripts.ts'
 
 /** Transcribes speech with the providers' endpoints, through the client for OpenAI's protocol. */
 
@@ -121,7 +120,7 @@ type Fields = Omit<OpenAI.Audio.TranscriptionCreateParams, 'stream' | 'file'>
 
 /** Returns the form fields other than the file. */
 function createFormFields({ recording: { model, language, prompt }, recognition: { format } }: Call): Fields {
-  const languageField = language === null ? {} : { language }
+  const languageField = language === null ? {} : { language: toProviderLanguage(language) }
   const promptField = prompt === null ? {} : { prompt }
   if (format === 'json') return { model, response_format: format, ...languageField, ...promptField }
   if (format === 'verbose_json')
@@ -189,67 +188,6 @@ async function readTranscript(
   }
   // A connection that closes midway looks like the end of the stream.
   throw new Unreadable('the connection was closed')
-}
-
-const Amount = z.coerce.number().min(0)
-// Usage beyond these limits cannot be true: a recording lasts at most a week, and no context window is larger.
-const MAX_SECONDS = 7 * 24 * 3600
-const MAX_TOKENS = 10_000_000
-// Usage is optional: an impossible number counts as none, and does not cost the transcript.
-const UsedSeconds = Amount.max(MAX_SECONDS).nullish().catch(null)
-const UsedTokens = z.int().min(0).max(MAX_TOKENS).nullish().catch(null)
-const Answer = z.object({
-  text: z.string(),
-  language: z.string().nullish(),
-  languages: z.array(z.object({ code: z.string() })).nullish(),
-  duration: UsedSeconds,
-  segments: z
-    .array(
-      z.object({
-        start: Amount,
-        end: Amount,
-        text: z.string(),
-        speaker: z.string().nullish(),
-        speaker_id: z.string().nullish(),
-      }),
-    )
-    .nullish(),
-  // OpenAI reports tokens or seconds, Mistral both, Groq neither.
-  usage: z
-    .object({
-      input_tokens: UsedTokens,
-      output_tokens: UsedTokens,
-      prompt_tokens: UsedTokens,
-      completion_tokens: UsedTokens,
-      seconds: UsedSeconds,
-      prompt_audio_seconds: UsedSeconds,
-    })
-    .nullish()
-    .catch(null),
-})
-
-function parseTranscript(answer: unknown): Transcript {
-  const read = Answer.safeParse(answer)
-  if (!read.success) throw new Unreadable(UNREADABLE_REASON, { cause: read.error })
-  const { text, language, languages, segments, usage } = read.data
-  const seconds = usage?.seconds ?? usage?.prompt_audio_seconds ?? null
-  const duration = read.data.duration ?? seconds
-  return {
-    text,
-    language: findLanguageCode(language ?? languages?.[0]?.code),
-    durationSeconds: duration,
-    segments: (segments ?? []).map(({ start, end, text, speaker, speaker_id }) => ({
-      start,
-      end,
-      text,
-      speaker: speaker ?? speaker_id ?? null,
-    })),
-    used: {
-      inputTokens: usage?.input_tokens ?? usage?.prompt_tokens ?? null,
-      outputTokens: usage?.output_tokens ?? usage?.completion_tokens ?? null,
-      audioSeconds: seconds ?? duration,
-    },
-  }
 }
 
 // Messages of providers for undecodable audio:
