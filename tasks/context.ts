@@ -9,7 +9,7 @@ import type { PaymentProvider } from './payments/provider.ts'
 import type { Settings } from './platform/settings/settings.ts'
 import type { AnalysisOptions, AnalysisResult } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
-import type { Speaker, Transcriber } from './voice/ports.ts'
+import type { RecordingCutter, Speaker, Transcriber } from './voice/ports.ts'
 import type { PostWebhook } from './webhooks/ports.ts'
 
 /** The context of a running task. Tasks access the outside world only through it. */
@@ -85,6 +85,7 @@ export interface Providers {
   readonly chat: ChatModels
   readonly speech: Speaker
   readonly transcription: Transcriber
+  readonly cutter: RecordingCutter
   /** Searches collections of chunks; see `tasks/rag`. */
   readonly retrieval: Pick<Retrieval, 'modelOf' | 'search'>
   /**

@@ -10,7 +10,10 @@ export const voiceErrors = {
     detail:
       'A file of type {type} cannot be transcribed; it must be FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV or WebM',
   },
-  'voice.audio_too_large': { detail: 'The file is {size} bytes; at most {limit} can be transcribed' },
+  'voice.audio_too_large': {
+    detail:
+      'The recording has more than {limit} bytes and cannot be cut: {reason}. FLAC, MP3, MP4, M4A, Ogg, WAV and WebM can be cut',
+  },
   'voice.audio_undecodable': {
     detail: 'The provider could not decode the audio: the file is damaged or its format is unsupported',
   },

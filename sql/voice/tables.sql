@@ -102,3 +102,19 @@ create table voice_transcription (
 );
 create index voice_transcription_owner_id_idx on voice_transcription (owner_id, created_at desc, id desc);
 create index voice_transcription_created_at_idx on voice_transcription (created_at desc, id desc);
+
+-- Answers for pieces of a recording that is too large for a provider, until its transcription is done. A retry continues
+-- after them.
+create table voice_transcription_piece (
+  transcription_id uuid not null,
+  ordinal integer not null,
+  -- Place in the recording, in seconds. The next piece starts at `ends`.
+  starts double precision not null,
+  ends double precision not null,
+  -- {text, language, duration_seconds, segments, usage, cost}. Times of segments start with the piece.
+  answer jsonb not null,
+  constraint voice_transcription_piece_pkey primary key (transcription_id, ordinal),
+  constraint voice_transcription_piece_transcription_id_fkey foreign key (transcription_id)
+    references voice_transcription (id) on delete cascade,
+  constraint voice_transcription_piece_times_check check (starts >= 0 and ends > starts)
+);

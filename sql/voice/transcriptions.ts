@@ -43,6 +43,51 @@ export const beginTranscription = (id: string, jobId: string): Query<z.output<ty
       exists (select from job_event e where e.job_id = ${jobId}::uuid and e.kind = 'chunk' and e.seq > coalesce((
         select max(r.seq) from job_event r where r.job_id = ${jobId}::uuid and r.kind = 'restart'), 0)) as shown`
 
+const Segment = z.object({
+  start: z.number(),
+  end: z.number(),
+  text: z.string(),
+  speaker: z.string().nullable(),
+  no_speech_prob: z.number().nullable(),
+  avg_logprob: z.number().nullable(),
+  compression_ratio: z.number().nullable(),
+})
+
+/** A piece of a recording with the provider's answer. Times of segments start with the piece. */
+const AnsweredPiece = z.object({
+  start: z.number(),
+  end: z.number(),
+  part: z.object({
+    text: z.string(),
+    language: z.string().nullable(),
+    duration_seconds: z.number().nullable(),
+    segments: z.array(Segment),
+    usage: z.object({
+      input_tokens: z.number().nullable(),
+      output_tokens: z.number().nullable(),
+      audio_seconds: z.number().nullable(),
+    }),
+    cost: z.string().nullable(),
+  }),
+})
+
+/** Returns the answered pieces of a transcription, in order. */
+export const listTranscriptionPieces = (id: string): Query<z.output<typeof AnsweredPiece>> =>
+  sql.type(AnsweredPiece)`
+    select starts as start, ends as "end", answer as part from voice_transcription_piece
+    where transcription_id = ${id}::uuid order by ordinal`
+
+interface NewPiece {
+  readonly start: number
+  readonly end: number | null
+  readonly part: object
+}
+
+export const addTranscriptionPiece = (id: string, ordinal: number, piece: NewPiece): Query<unknown> =>
+  sql.type(noRows)`
+    insert into voice_transcription_piece (transcription_id, ordinal, starts, ends, answer)
+    values (${id}::uuid, ${ordinal}, ${piece.start}, ${piece.end}, ${JSON.stringify(piece.part)}::jsonb)`
+
 /**
  * Caller of a read. Without `seesAll`, it reads only the transcriptions of `owner`; null means those without an owner.
  */

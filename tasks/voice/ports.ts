@@ -41,6 +41,37 @@ export interface Recording {
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
+/** Cuts recordings that are too large for a provider, implemented by `workers/providers/voice/cutting.ts`. */
+export interface RecordingCutter {
+  /**
+   * Cuts the piece that starts at `from`, in seconds. It ends at a pause, and is within both limits. `read` returns the
+   * recording's bytes, and may be called twice.
+   * @throws fail('voice.audio_too_large') if the recording cannot be cut, or the signal's reason.
+   */
+  cut(
+    read: () => AsyncIterable<Uint8Array>,
+    limits: PieceLimits,
+    signal: AbortSignal,
+  ): Promise<RecordingPiece>
+}
+
+export interface PieceLimits {
+  readonly from: number
+  readonly maxBytes: number
+  readonly maxSeconds: number
+}
+
+/** A part of a recording as a file of its own. It occupies a child process until its release. */
+export interface RecordingPiece extends Pick<Recording, 'mediaType' | 'pieces'> {
+  /** Times in seconds from the start of the recording. The next piece starts at `end`. */
+  readonly start: number
+  readonly end: number
+  /** Duration of the whole recording. */
+  readonly totalSeconds: number
+  readonly isLast: boolean
+  release(): void
+}
+
 export type TranscriptionOutcome =
   | { readonly kind: 'transcript'; readonly transcript: Transcript }
   /** `isFree` is true if the provider has certainly not charged for the request. */

@@ -1,3 +1,5 @@
+import { fail } from '../../sql/errors.ts'
+
 /**
  * Parameters, response formats and prices of the catalog's speech recognition models. Sources, as of November 2026:
  * developers.openai.com (/api/docs/guides/speech-to-text, /api/docs/models, /api/reference/resources/audio),
@@ -19,19 +21,29 @@ export interface Recognition {
   /** True if the model streams the text; other models respond once, at the end. */
   readonly streams: boolean
   readonly acceptsPrompt: boolean
+  /** Maximum duration of a piece of a recording that is cut. */
+  readonly maxSeconds: number
   readonly price: Price
 }
+
+// Models without a limit need one, too: a timeout or a failure costs a whole piece.
+const DEFAULT_SECONDS = 2 * 3600
+// OpenAI's models other than Whisper refuse recordings beyond 1400 s, and Mistral's beyond 30 minutes.
+const GPT_4O_SECONDS = 1400
+const VOXTRAL_SECONDS = 1800
 
 const createStreaming = (price: Price): Recognition => ({
   format: 'json',
   streams: true,
   acceptsPrompt: true,
+  maxSeconds: GPT_4O_SECONDS,
   price,
 })
 const createWhisper = (price: Price): Recognition => ({
   format: 'verbose_json',
   streams: false,
   acceptsPrompt: true,
+  maxSeconds: DEFAULT_SECONDS,
   price,
 })
 
@@ -45,12 +57,19 @@ const RECOGNITION_BY_MODEL: ReadonlyMap<string, Recognition> = new Map(
       format: 'diarized_json',
       streams: true,
       acceptsPrompt: false,
+      maxSeconds: GPT_4O_SECONDS,
       price: { input: '2.5', output: '10' },
     },
     'whisper-1': createWhisper({ hour: '0.36' }),
     'whisper-large-v3-turbo': createWhisper({ hour: '0.04', minSeconds: 10 }),
     'whisper-large-v3': createWhisper({ hour: '0.111', minSeconds: 10 }),
-    'voxtral-mini-latest': { format: 'voxtral', streams: false, acceptsPrompt: false, price: null },
+    'voxtral-mini-latest': {
+      format: 'voxtral',
+      streams: false,
+      acceptsPrompt: false,
+      maxSeconds: VOXTRAL_SECONDS,
+      price: null,
+    },
   }),
 )
 
@@ -90,4 +109,15 @@ const AUDIO_EXTENSIONS: ReadonlyMap<string, string> = new Map(
 export function audioFileNameOf(mediaType: string): string | null {
   const extension = AUDIO_EXTENSIONS.get(mediaType.split(';', 1)[0]!.trim().toLowerCase())
   return extension === undefined ? null : `audio.${extension}`
+}
+
+/**
+ * Checks that a recording is audio, and can be cut if it is too large for a provider.
+ * @throws fail('voice.not_audio'), fail('voice.audio_too_large')
+ */
+export function requireCuttable(type: string, size: number): void {
+  const name = audioFileNameOf(type)
+  if (name === null) throw fail('voice.not_audio', { type })
+  if (size > MAX_AUDIO_BYTES && name.endsWith('.mpeg'))
+    throw fail('voice.audio_too_large', { limit: MAX_AUDIO_BYTES, reason: `its type is ${type}` })
 }

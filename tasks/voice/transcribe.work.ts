@@ -1,12 +1,16 @@
-import { findDocumentContent, hasBlob } from '../../sql/documents/blobs.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { beginTranscription } from '../../sql/voice/transcriptions.ts'
-import { createAnswerBuffer, toStorable } from '../ai/deltas.ts'
+import {
+  addTranscriptionPiece,
+  beginTranscription,
+  listTranscriptionPieces,
+} from '../../sql/voice/transcriptions.ts'
+import { createAnswerBuffer } from '../ai/deltas.ts'
 import { type AiProvider, keySettingName } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { computeRecognitionCost } from './cost.ts'
-import type { RecognitionUsage, Recording, Segment, Transcript } from './ports.ts'
-import { audioFileNameOf } from './recognition.ts'
+import { createPart, joinParts, type PlacedPart, separatorAfter } from './parts.ts'
+import type { RecognitionUsage, Recording, Transcript } from './ports.ts'
+import { findRecording } from './recording.ts'
 import type { Transcription } from './transcription.ts'
 
 interface TranscribePayload {
@@ -21,23 +25,47 @@ interface TranscribePayload {
 /** Runs `voice.transcribe`. */
 export async function run(ctx: TaskContext, payload: TranscribePayload): Promise<Transcription> {
   const { transcription_id: id, document_id, provider, model } = payload
-  const audio = await openRecording(ctx, document_id)
+  const { isCut, openNext } = await findRecording(ctx, document_id, model)
   if (ctx.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
-  const started = await ctx.runFenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
-  if (started === null) throw fail('voice.transcription_missing')
-  const { requested_language, prompt, created_at, shown } = started
-  if (shown) ctx.emit('restart', { timestamp: new Date().toISOString() })
+  // Answers of earlier attempts, which have been paid.
+  const placed: PlacedPart[] = isCut ? [...(await ctx.db.any(listTranscriptionPieces(id)))] : []
+  const shownBefore = placed.length
+  for (let isFirst = true; ; isFirst = false) {
+    const opened = await openNext(placed.at(-1)?.end ?? 0)
+    try {
+      const started = await ctx.runFenced((tx) => tx.maybeOne(beginTranscription(id, ctx.job.id)))
+      if (started === null) throw fail('voice.transcription_missing')
+      if (isFirst && started.shown) restart(ctx, placed.slice(0, shownBefore))
+      const { requested_language: language, prompt, created_at } = started
+      const recording = { provider, model, language, prompt, ...opened }
+      const before = placed.map(({ part }) => part.text).join('')
+      const transcript = await transcribeRecording(ctx, recording, separatorAfter(before))
+      placed.push({ start: opened.start, end: opened.end, part: createPart(model, transcript) })
+      if (opened.isLast)
+        return createResult(ctx, payload, { requested_language: language, created_at }, placed)
+      // The last piece needs no row, because the job ends with it.
+      await ctx.runFenced((tx) => tx.run(addTranscriptionPiece(id, placed.length, placed.at(-1)!)))
+    } finally {
+      opened.release()
+    }
+  }
+}
 
-  const transcript = await transcribeRecording(ctx, {
-    provider,
-    model,
-    language: requested_language,
-    prompt,
-    ...audio,
-  })
-  const { text, language, durationSeconds, segments, used } = transcript
-  const cost = computeRecognitionCost(model, used)
+/** Voids the text that subscribers have received, and repeats the answers of earlier attempts. */
+function restart(ctx: TaskContext, placed: readonly PlacedPart[]): void {
+  const timestamp = new Date().toISOString()
+  ctx.emit('restart', { timestamp })
+  if (placed.length > 0) ctx.emit('chunk', { content: joinParts(placed).text, timestamp })
+}
+
+function createResult(
+  ctx: TaskContext,
+  { transcription_id: id, document_id, provider, model }: TranscribePayload,
+  asked: Pick<Transcription, 'requested_language' | 'created_at'>,
+  placed: readonly PlacedPart[],
+): Transcription {
+  const { language, cost, ...joined } = joinParts(placed)
   return {
     id,
     status: 'done',
@@ -45,70 +73,24 @@ export async function run(ctx: TaskContext, payload: TranscribePayload): Promise
     document_id,
     provider,
     model,
-    requested_language,
-    language: language ?? requested_language,
-    duration_seconds: durationSeconds,
-    usage: {
-      input_tokens: used.inputTokens,
-      output_tokens: used.outputTokens,
-      audio_seconds: used.audioSeconds,
-    },
+    ...asked,
+    ...joined,
+    language: language ?? asked.requested_language,
     cost: cost === null ? null : Number(cost),
     error: null,
-    created_at,
     completed_at: new Date().toISOString(),
-    text: toStorable(text),
-    segments: segments.map(toPublicSegment),
   }
-}
-
-const toPublicSegment = (one: Segment): Transcription['segments'][number] => ({
-  start: one.start,
-  end: one.end,
-  text: toStorable(one.text),
-  speaker: one.speaker && toStorable(one.speaker),
-  no_speech_prob: one.noSpeechProb,
-  avg_logprob: one.avgLogprob,
-  compression_ratio: one.compressionRatio,
-})
-
-/**
- * Opens the recording of a document. @throws fail('document.missing'), fail('document.bytes_missing'),
- * fail('voice.not_audio')
- */
-async function openRecording(
-  ctx: TaskContext,
-  documentId: number,
-): Promise<Pick<Recording, 'fileName' | 'mediaType' | 'pieces'>> {
-  const source = await ctx.db.maybeOne(findDocumentContent(documentId, ctx.job.ownerId))
-  if (source === null) throw fail('document.missing')
-  const { byte_size: size, media_type: mediaType } = source
-  // Checked before the request, because the provider may charge for an interrupted one.
-  if (!hasBlob(source) || !(await ctx.blobs.exists(source, size))) throw fail('document.bytes_missing')
-  const fileName = audioFileNameOf(mediaType)
-  if (fileName === null) throw fail('voice.not_audio', { type: mediaType })
-  return { fileName, mediaType, pieces: reportProgress(ctx, ctx.blobs.read(source, 0, size), size) }
-}
-
-/** Yields the pieces and reports the number of bytes sent. */
-async function* reportProgress(
-  ctx: TaskContext,
-  pieces: AsyncIterable<Uint8Array>,
-  size: number,
-): AsyncGenerator<Uint8Array> {
-  let sent = 0
-  for await (const piece of pieces) {
-    ctx.reportProgress('Sending the recording', sent, size)
-    sent += piece.length
-    yield piece
-  }
-  ctx.reportProgress('Transcribing')
 }
 
 const UNKNOWN_USAGE: RecognitionUsage = { inputTokens: null, outputTokens: null, audioSeconds: null }
 
-/** Transcribes a recording and emits the usage of the attempt, even if it fails. */
-async function transcribeRecording(ctx: TaskContext, recording: Recording): Promise<Transcript> {
+/** Transcribes a recording and emits the usage of the call, even if it fails. Text begins with the separator. */
+async function transcribeRecording(
+  ctx: TaskContext,
+  recording: Recording,
+  separator: string,
+): Promise<Transcript> {
+  let prefix = separator
   const deltas = createAnswerBuffer((content) =>
     ctx.emit('chunk', { content, timestamp: new Date().toISOString() }),
   )
@@ -124,7 +106,10 @@ async function transcribeRecording(ctx: TaskContext, recording: Recording): Prom
     })
   let outcome: Awaited<ReturnType<typeof ctx.providers.transcription.transcribe>>
   try {
-    outcome = await ctx.providers.transcription.transcribe(recording, ctx.signal, deltas.push)
+    outcome = await ctx.providers.transcription.transcribe(recording, ctx.signal, (text) => {
+      deltas.push(prefix + text)
+      prefix = ''
+    })
   } catch (error) {
     deltas.end()
     // A Failure means that the bytes could not be read, and providers do not charge for an incomplete file. After an

@@ -16,7 +16,6 @@ import {
 const { server, env, api, query, url, admin, newcomer } = await startTranscribing()
 const user = await newcomer()
 const { token } = user
-const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
 const post = (json: unknown, who = token) => api.post(PATH, { token: who, json })
 const uploadDocument = async (bytes: string | Uint8Array, who = token): Promise<number> =>
@@ -75,21 +74,6 @@ describe('rejects a file', () => {
         new RegExp(`^A file of type ${type} cannot`),
       )
     }
-  })
-
-  test('of more than 25 MiB', async () => {
-    const bytes = Buffer.concat([createRecording(), Buffer.alloc(MAX_AUDIO_BYTES)]).subarray(
-      0,
-      MAX_AUDIO_BYTES + 1,
-    )
-    assertRefusal(
-      await send(api, token, bytes),
-      413,
-      `The body is larger than the limit of ${MAX_AUDIO_BYTES} bytes`,
-    )
-    const stored = await uploadDocument(bytes)
-    const detail = `The file is ${MAX_AUDIO_BYTES + 1} bytes; at most ${MAX_AUDIO_BYTES} can be transcribed`
-    assertRefusal(await post({ document_id: stored }), 400, detail)
   })
 
   test('over the upload limit', async () => {

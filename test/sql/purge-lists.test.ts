@@ -64,7 +64,11 @@ describe('the lists of rows that are deleted in batches', () => {
   test('have every child table that may have many rows for one parent', async () => {
     // These tables have few rows per parent. A conversation has one score, a file at most two vectors, a document few
     // successors. An account has at most 100 API keys, a key four budgets, a job one reserved estimate.
-    const FEW = ['ai_sentiment', 'rag_vector', 'document', 'api_key', 'ai_budget', 'ai_budget_hold']
+    // A transcription has a piece for each 25 MiB.
+    const FEW = [
+      ...['ai_sentiment', 'rag_vector', 'document', 'api_key', 'ai_budget', 'ai_budget_hold'],
+      'voice_transcription_piece',
+    ]
     for (const { table, clearsReference, children = {} } of [
       ...ACCOUNT_DEPENDENTS,
       ...ORGANIZATION_DEPENDENTS,

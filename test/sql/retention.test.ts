@@ -65,6 +65,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
   ],
   'documents.collect deletes it with the last document that has it': ['blob', 'blob_chunk'],
   'a preview takes it along': ['voice_preview_chunk'],
+  'the end of a transcription, or its deletion, takes it along': ['voice_transcription_piece'],
   'an admin lifts them': ['comms_suppression'],
   'an admin deletes them': ['comms_template'],
   'payments are kept': [

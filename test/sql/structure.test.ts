@@ -54,6 +54,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'libphonenumber-js': ['edge/routes/comms/phones.ts'],
   'lru-cache': ['edge/pipeline/*/*.ts'],
   'markdown-it': ['edge/routes/blog/html.ts'],
+  mediabunny: ['workers/children/audio/work.ts'],
   nodemailer: ['workers/providers/comms/email.ts'],
   openai: ['workers/providers/ai/openai.ts'],
   'openid-client': ['workers/providers/openid.ts'],

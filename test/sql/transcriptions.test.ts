@@ -9,6 +9,7 @@ import {
   cancelTranscription,
   deleteTranscription,
   insertTranscription,
+  listTranscriptionPieces,
   readTranscription,
   readTranscriptions,
 } from '../../sql/voice/transcriptions.ts'
@@ -280,6 +281,8 @@ describe('is found by an index', () => {
     await query(`insert into voice_transcription (id, owner_id, document_id, job_id, provider, model, created_at)
       select gen_random_uuid(), a.id, n, gen_random_uuid(), 'p', 'm', now() - n * interval '1 second'
       from account a, generate_series(1, 100) n`)
+    await query(`insert into voice_transcription_piece (transcription_id, ordinal, starts, ends, answer)
+      select id, 1, 0, 1, '{}' from voice_transcription`)
     await query('analyze')
     client = await connect({ url, applicationName: 'plans' })
     id = (await query('select id from voice_transcription limit 1'))[0]!.id as string
@@ -295,6 +298,7 @@ describe('is found by an index', () => {
       assertReadByIndex(client, readTranscriptions, [who, seesAll, null, 0, 50]))
   for (const [what, make] of [
     ['beginning one', () => beginTranscription(id, uuidv7())],
+    ['reading its pieces', () => listTranscriptionPieces(id)],
     ['cancelling one', () => cancelTranscription(id, owner, false)],
     ['deleting one', () => deleteTranscription(id, owner, false)],
   ] as const)

@@ -158,6 +158,7 @@ describe('constraints', () => {
     ['amounts_check', { ...done, duration_seconds: -1 }],
     ['segments_check', { ...done, segments: '{}' }],
   ] as const
+  const piece = { transcription_id: transcription.id, ordinal: 1, starts: 0, ends: 1, answer: '{}' }
   const cases: readonly (readonly [constraint: string, table: string, row: object])[] = [
     ['voice_settings_id_check', 'voice_settings', { ...settings, id: false }],
     ['voice_settings_tts_speed_check', 'voice_settings', { ...settings, tts_speed: 0.2 }],
@@ -172,6 +173,9 @@ describe('constraints', () => {
       { ...preview, byte_size: 0, generation: randomUUID() },
     ],
     ['voice_preview_chunk_digest_fkey', 'voice_preview_chunk', { ...chunk, digest: randomBytes(32) }],
+    ['voice_transcription_piece_transcription_id_fkey', 'voice_transcription_piece', piece],
+    ['voice_transcription_piece_times_check', 'voice_transcription_piece', { ...piece, ends: 0 }],
+    ['voice_transcription_piece_times_check', 'voice_transcription_piece', { ...piece, starts: -1 }],
     ...transcriptionCases.map(
       ([name, row]) => [`voice_transcription_${name}`, 'voice_transcription', row] as const,
     ),
@@ -189,6 +193,10 @@ describe('constraints', () => {
     await assert.rejects(insert('voice_preview_chunk', chunk), { constraint: 'voice_preview_chunk_pkey' })
     await insert('voice_transcription', done)
     await assert.rejects(insert('voice_transcription', done), { constraint: 'voice_transcription_pkey' })
+    await insert('voice_transcription_piece', piece)
+    await assert.rejects(insert('voice_transcription_piece', piece), {
+      constraint: 'voice_transcription_piece_pkey',
+    })
     const named = await query(
       `select conname from pg_constraint where conrelid::regclass::text like 'voice\\_%' and contype <> 'n'`,
     )
@@ -197,6 +205,7 @@ describe('constraints', () => {
       'voice_preview_pkey',
       'voice_preview_chunk_pkey',
       'voice_transcription_pkey',
+      'voice_transcription_piece_pkey',
     ]
     const tried = new Set([...cases.map(([name]) => name), ...keys])
     assert.deepEqual(

@@ -155,6 +155,7 @@ export function createExtractions({ db, query }: TestDatabase) {
         chat: {} as never,
         speech: {} as never,
         transcription: {} as never,
+        cutter: {} as never,
         readModelList: () => Promise.reject(new Error('Extraction reads no list')),
       },
       reportProgress: (label, current, total) => void ran.progress.push([label, current, total]),

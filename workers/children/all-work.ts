@@ -23,6 +23,7 @@ function takeBytes(): Uint8Array<ArrayBuffer> {
 
 const documentModule = createLazyModule(() => import('./documents/work.ts'))
 const postModule = createLazyModule(() => import('./posts-work.ts'))
+const audioModule = createLazyModule(() => import('./audio/work.ts'))
 const chunkModule = createLazyModule(() => import('./chunks-work.ts'))
 
 function createLazyModule<T>(load: () => Promise<T>): { get(): Promise<T>; loaded(): T | null } {
@@ -49,10 +50,13 @@ const handlers: AllHandlers = {
   'posts.read': async (request) => (await postModule.get()).read(request),
   'chunks.open': async (request) => (await chunkModule.get()).open(Buffer.from(takeBytes().buffer), request),
   'chunks.read': async (from) => (await chunkModule.get()).read(from),
+  'audio.cut': async (request) => (await audioModule.get()).cut(takeBytes(), request),
+  'audio.read': async (at) => (await audioModule.get()).read(at),
   reset: async () => {
     pieces = []
     await documentModule.loaded()?.close()
     postModule.loaded()?.close()
+    audioModule.loaded()?.close()
     chunkModule.loaded()?.close()
     // Write the compile cache now: a killed child writes none at exit.
     flushCompileCache()

@@ -85,6 +85,25 @@ export interface Work {
   }
   /** Reads a batch of chunks from an index. */
   readonly 'chunks.read': { readonly request: number; readonly answer: readonly NewChunk[] }
+  /**
+   * Cuts a piece that starts at `from`, in seconds, and ends at a pause before both limits. The answer has the start and
+   * end of the piece, or the reason why the recording cannot be cut.
+   */
+  readonly 'audio.cut': {
+    readonly request: { readonly from: number; readonly maxBytes: number; readonly maxSeconds: number }
+    readonly answer:
+      | {
+          readonly start: number
+          readonly end: number
+          readonly totalSeconds: number
+          readonly isLast: boolean
+          readonly mediaType: string
+          readonly byteSize: number
+        }
+      | { readonly reason: string }
+  }
+  /** Reads a part of the piece from a byte; the answer is empty at its end. */
+  readonly 'audio.read': { readonly request: number; readonly answer: Uint8Array }
   /** Clears all state of earlier work. */
   readonly reset: { readonly request: null; readonly answer: null }
 }

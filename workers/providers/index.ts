@@ -11,6 +11,7 @@ import { createComms } from './comms/comms.ts'
 import { createMailer } from './comms/email.ts'
 import { createOpenIdProvider } from './openid.ts'
 import { createPayments } from './payments/payments.ts'
+import { createCutter } from './voice/cutting.ts'
 import { createSpeaker } from './voice/speech.ts'
 import { createTranscriber } from './voice/transcription.ts'
 import { createWebhookPoster } from './webhooks.ts'
@@ -52,7 +53,7 @@ export function createProviders(
 const createReaders = (
   { visionProvider: vision, visionPictures, ocrLanguages, maxDocumentPages: maxPages }: Settings,
   children: Children,
-): Pick<Providers, 'openPages' | 'renderPage' | 'readPosts' | 'analyze'> => ({
+): Pick<Providers, 'openPages' | 'renderPage' | 'readPosts' | 'analyze' | 'cutter'> => ({
   openPages: async (load, { languages = ocrLanguages, ...options }) =>
     (await import('./documents/documents.ts')).openDocument(children, load, {
       ...options,
@@ -65,6 +66,7 @@ const createReaders = (
     (await import('./documents/draw.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
   readPosts: async (name, format, bytes, signal) =>
     (await import('./documents/posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
+  cutter: createCutter(children),
   analyze: async (bytes, file, signal) =>
     (await import('./documents/analysis.ts')).analyzeFile(children, bytes, file, signal),
 })

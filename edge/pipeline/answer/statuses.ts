@@ -240,7 +240,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'voice.transcription_missing': 404,
   'voice.no_subtitles': 409,
   'voice.not_audio': 400,
-  'voice.audio_too_large': 400,
+  'voice.audio_too_large': 413,
   'voice.audio_undecodable': 400,
   'voice.prompt_unsupported': 400,
   'database.busy': 503,

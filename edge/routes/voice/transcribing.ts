@@ -11,7 +11,7 @@ import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../..
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
 import { estimateRecognition } from '../../../tasks/voice/estimate.ts'
-import { audioFileNameOf, MAX_AUDIO_BYTES, requireRecognition } from '../../../tasks/voice/recognition.ts'
+import { requireCuttable, requireRecognition } from '../../../tasks/voice/recognition.ts'
 import { transcribe } from '../../../tasks/voice/transcribe.task.ts'
 import type { Transcription } from '../../../tasks/voice/transcription.ts'
 import { type StoredUpload, storeUpload } from '../../files/upload-store.ts'
@@ -68,12 +68,12 @@ export function receiveRecording(input: ReceiveInput): Promise<ReceivedRecording
 
 async function receiveRecordingUpload({ edge, request, caller }: ReceiveInput): Promise<ReceivedRecording> {
   requireScope(caller, 'documents', 'write')
-  const maxBytes = Math.min(edge.settings.maxUploadBytes, MAX_AUDIO_BYTES)
+  const maxBytes = edge.settings.maxUploadBytes
   const upload = await storeUpload(edge, request, { fields: UploadFields, maxBytes })
   const { blob, fields, file, mediaType } = upload
   const discard = (): Promise<void> => discardUnusedUpload(edge.blobs, edge.log, blob)
   try {
-    if (audioFileNameOf(mediaType) === null) throw fail('voice.not_audio', { type: mediaType })
+    requireCuttable(mediaType, blob.byteSize)
     const choice = await resolveRecognitionOptions(edge, fields)
     const lost = await findLostDuplicate(edge.db, edge.blobs, blob)
     const fingerprint = Buffer.concat([blob.sha256, Buffer.from(JSON.stringify([fields, file]))])
@@ -161,8 +161,7 @@ async function resolveDocument({
     const content = await tx.maybeOne(findDocumentContent(documentId, ownerId))
     if (content === null) throw fail('document.missing')
     const { byte_size: size, media_type: type } = content
-    if (audioFileNameOf(type) === null) throw fail('voice.not_audio', { type })
-    if (size > MAX_AUDIO_BYTES) throw fail('voice.audio_too_large', { size, limit: MAX_AUDIO_BYTES })
+    requireCuttable(type, size)
     if (!hasBlob(content)) throw fail('document.bytes_missing')
     return { documentId, size }
   }

@@ -31,4 +31,7 @@ begin
     segments = coalesce(ended.result -> 'segments', '[]'), usage = nullif(ended.result -> 'usage', 'null'),
     cost = (ended.result ->> 'cost')::numeric, error_code = ended.error_code, error_detail = ended.error_detail
   where t.id = transcription and t.status <> 'done';
+  if ended.status = 'done' then
+    delete from voice_transcription_piece where transcription_id = transcription;
+  end if;
 end $$;
