@@ -52,6 +52,7 @@ import { pruneExpired } from './system/prune.task.ts'
 import { enforceRetention } from './system/retention.task.ts'
 import type { AnyTask, TaskFinder } from './task.ts'
 import { synthesizePreview } from './voice/preview.task.ts'
+import { synthesizeSpeech } from './voice/speech.task.ts'
 import { transcribe } from './voice/transcribe.task.ts'
 import { deliver } from './webhooks/deliver.task.ts'
 import { mailDisabledEndpoint } from './webhooks/disabled-endpoint.task.ts'
@@ -103,6 +104,7 @@ export const tasks: readonly AnyTask[] = [
   exchangeOidc,
   sendPasswordResetMail,
   synthesizePreview,
+  synthesizeSpeech,
   purgeCollections,
   purgeAccounts,
   reconcilePayments,

@@ -87,6 +87,12 @@ const SOURCES: readonly PartSource[] = [
     ],
   },
   {
+    ...{ file: 'speeches', table: 'voice_preview', of: 'owner_id', key: 'job_id', type: 'uuid' },
+    item: sql.fragment`json_build_object('job_id', r.job_id, 'provider', r.provider, 'model', r.model, 'voice', r.voice,
+      'speed', r.speed, 'language', r.language, 'text', r.text, 'byte_size', r.byte_size, 'used_at', iso(r.used_at))`,
+    max: LARGE_ROW_BATCH_SIZE,
+  },
+  {
     ...{ file: 'transcriptions', table: 'voice_transcription', of: 'owner_id', type: 'uuid' },
     item: sql.fragment`voice_transcription_json(r)::jsonb
       || jsonb_build_object('prompt', r.prompt, 'text', r.text, 'segments', r.segments)`,

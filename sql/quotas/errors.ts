@@ -42,6 +42,10 @@ export const quotaErrors = {
     detail: `This would exceed the account quota of {quota} collections (QUOTA_COLLECTIONS); ${QUOTA_REMEDY}`,
     code: 'quota.collections',
   },
+  'quota.speech_characters': {
+    detail: `This would exceed the account quota of {quota} characters of stored speeches (QUOTA_SPEECH_CHARACTERS); ${QUOTA_REMEDY}`,
+    code: 'quota.speech_characters',
+  },
   'quota.waiting_jobs': {
     detail:
       'This would exceed the account quota of waiting jobs (QUOTA_WAITING_JOBS); try again when some have run',

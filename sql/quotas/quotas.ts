@@ -23,6 +23,7 @@ export const QUOTA_KINDS = {
   pending_deliveries: { quota: 100_000, text: 'pending webhook deliveries' },
   conversations: { quota: 1_000_000, text: 'conversations' },
   collections: { quota: 1000, text: 'document collections' },
+  speech_characters: { quota: 10_000_000, text: 'characters of stored speeches' },
   waiting_jobs: { quota: 1_000_000, text: 'waiting jobs' },
 } as const satisfies Record<string, QuotaKindDefinition>
 

@@ -65,6 +65,8 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
     children: { document_page: 'document_id', document_tag: 'document_id' },
   },
   { label: 'words', table: 'search_word', referenceColumn: 'owner_id' },
+  // The batch is small, because the chunks of a speech are deleted with it.
+  { label: 'speeches', table: 'voice_preview', referenceColumn: 'owner_id', max: 10 },
   { label: 'transcriptions', table: 'voice_transcription', referenceColumn: 'owner_id' },
   {
     label: 'conversations',

@@ -4,6 +4,10 @@ export const voiceErrors = {
   'voice.voice_missing': { detail: 'Voice not found' },
   'voice.unknown': { detail: '{field} cannot be {id}; it must be one of {known}' },
   'voice.preview_missing': { detail: 'The preview was removed while it was being generated or read' },
+  'voice.speech_missing': { detail: 'Speech not found' },
+  'voice.speech_too_long': {
+    detail: 'The text has {size} characters; at most {limit} can be spoken (MAX_SPEECH_CHARACTERS)',
+  },
   'voice.transcription_missing': { detail: 'Transcription not found' },
   'voice.no_subtitles': { detail: 'The transcription has no subtitles: {reason}' },
   'voice.not_audio': {

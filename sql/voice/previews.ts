@@ -71,32 +71,62 @@ const RequestedPreview = z.object({
   voice: z.string(),
   speed: z.number(),
   text: z.string(),
+  language: z.string().nullable(),
   byte_size: z.number().nullable(),
 })
 
 export const findRequestedPreview = (digest: Buffer): Query<z.output<typeof RequestedPreview>> =>
   sql.type(RequestedPreview)`
-    select provider, model, voice, speed, text, byte_size from voice_preview where digest = ${sql.binary(digest)}`
+    select provider, model, voice, speed, text, language, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 
-/** Begins a new generation of a preview and deletes the chunks of earlier ones. No row if the preview was deleted. */
-export const beginPreview = (digest: Buffer): Query<{ generation: string }> =>
-  sql.type(z.object({ generation: z.string() }))`
-    with gone as (delete from voice_preview_chunk where digest = ${sql.binary(digest)})
-    update voice_preview set generation = gen_random_uuid(), byte_size = null where digest = ${sql.binary(digest)}
-    returning generation`
+const BegunPreview = z.object({
+  generation: z.string(),
+  /** Number of complete pieces, which the generation begins with. */
+  spoken: z.number(),
+  /** The next chunk and its byte offset. */
+  ordinal: z.number(),
+  start: z.number(),
+})
+
+/**
+ * Begins a new generation of a preview with the complete pieces of earlier ones, and deletes their other chunks. No row
+ * if the preview was deleted.
+ */
+export const beginPreview = (digest: Buffer): Query<z.output<typeof BegunPreview>> =>
+  sql.type(BegunPreview)`
+    with begun as (
+      update voice_preview set generation = gen_random_uuid(), byte_size = null where digest = ${sql.binary(digest)}
+      returning generation, spoken
+    ), gone as (
+      delete from voice_preview_chunk c using begun where c.digest = ${sql.binary(digest)} and c.piece >= begun.spoken
+    ), kept as (
+      update voice_preview_chunk c set generation = begun.generation from begun
+      where c.digest = ${sql.binary(digest)} and c.piece < begun.spoken
+      returning c.ordinal, c.start + length(c.bytes) as size
+    )
+    select begun.generation, begun.spoken, coalesce(max(kept.ordinal) + 1, 0) as ordinal, coalesce(max(kept.size), 0) as start
+    from begun left join kept on true group by 1, 2`
+
+/** Records that the first pieces of a generation are complete. */
+export const completePiece = (digest: Buffer, generation: string, spoken: number): Query<unknown> =>
+  sql.type(noRows)`
+    update voice_preview set spoken = ${spoken}
+    where digest = ${sql.binary(digest)} and generation = ${generation}::uuid`
 
 interface NewChunk {
   readonly digest: Buffer
   readonly generation: string
   readonly ordinal: number
+  /** Index of the piece of the text; default 0. */
+  readonly piece?: number
   readonly start: number
   readonly bytes: Buffer
 }
 
 export const addPreviewChunk = (c: NewChunk): Query<unknown> =>
   sql.type(noRows)`
-    insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
-    values (${sql.binary(c.digest)}, ${c.generation}::uuid, ${c.ordinal}, ${c.start}, ${sql.binary(c.bytes)})`
+    insert into voice_preview_chunk (digest, generation, ordinal, piece, start, bytes)
+    values (${sql.binary(c.digest)}, ${c.generation}::uuid, ${c.ordinal}, ${c.piece ?? 0}, ${c.start}, ${sql.binary(c.bytes)})`
 
 export const completePreview = (digest: Buffer, generation: string, byteSize: number): Query<unknown> =>
   sql.type(noRows)`
@@ -118,12 +148,12 @@ export const findPreviewChunk = (
       order by ordinal desc limit 1) last
     where start + length(bytes) > ${position}`
 
-/** Prunes the least recently used previews, so that `max` remain; returns their number. */
+/** Prunes the least recently used previews, so that `max` remain; returns their number. Keeps speeches, which have a quota. */
 export const deleteExcessPreviews = (max: number, batch: number): Query<{ count: number }> =>
   sql.type(z.object({ count: z.number() }))`
     with excess as (
       delete from voice_preview where digest in (
-        select digest from voice_preview order by used_at desc offset ${max} limit ${batch})
+        select digest from voice_preview where job_id is null order by used_at desc offset ${max} limit ${batch})
       returning 1
     )
     select count(*)::int as count from excess`

@@ -1,4 +1,4 @@
--- Voice: the settings of speech synthesis and recognition, and previews of voices.
+-- Voice: the settings of speech synthesis and recognition, synthesized speech, and transcriptions.
 
 -- The stored settings. The table has at most one row.
 create table voice_settings (
@@ -21,32 +21,50 @@ create table voice_settings (
 );
 create index voice_settings_updated_by_idx on voice_settings (updated_by);
 
--- Previews: their text and voice, and the MP3 in chunks that clients can read while later ones still arrive. A provider
--- never returns the same bytes twice. Each attempt therefore has its own generation, and only one generation is stored
--- at a time.
+-- Previews and whole speeches: their text and voice, and the MP3 in chunks that clients can read while later ones still
+-- arrive. A long text is synthesized in pieces. A provider never returns the same bytes twice. Each attempt therefore has
+-- its own generation, and only one generation is stored at a time. It begins with the complete pieces of earlier attempts.
 create table voice_preview (
-  -- The digest of provider, model, voice, speed and text.
+  -- The digest of provider, model, voice, speed and text; for a speech, also of its owner and language.
   digest bytea not null,
+  -- The owner of a speech; null for a preview, which all accounts share.
+  owner_id integer,
+  -- The latest job of a speech, by which clients name it; null for a preview.
+  job_id uuid,
+  -- Number of requests to the provider that this job has started, whatever their outcome.
+  calls integer not null default 0,
   provider text not null,
   model text not null,
   voice text not null,
   speed numeric not null,
   text text not null,
+  characters integer not null generated always as (length(text)) stored,
+  -- The language by whose rules the text is cut; null if it is unknown.
+  language text,
+  -- Number of pieces of the text whose MP3 is complete.
+  spoken integer not null default 0,
   -- The latest attempt; null before the first one.
   generation uuid,
   -- Size of the complete MP3; null until all bytes are stored.
   byte_size integer,
   used_at timestamptz not null default now(),
   constraint voice_preview_pkey primary key (digest),
+  constraint voice_preview_job_id_key unique (job_id),
+  constraint voice_preview_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
+  constraint voice_preview_owner_id_check check (owner_id is null or job_id is not null),
+  constraint voice_preview_counts_check check (least(spoken, calls) >= 0),
   constraint voice_preview_digest_check check (length(digest) = 32),
   constraint voice_preview_byte_size_check check (byte_size is null or (byte_size > 0 and generation is not null))
 );
 create index voice_preview_used_at_idx on voice_preview (used_at);
+create index voice_preview_owner_id_idx on voice_preview (owner_id, job_id) include (characters) where owner_id is not null;
 
 create table voice_preview_chunk (
   digest bytea not null,
   generation uuid not null,
   ordinal integer not null,
+  -- Index of the piece of the text.
+  piece integer not null default 0,
   -- Byte offset of the chunk within the MP3.
   start integer not null,
   bytes bytea not null,

@@ -51,6 +51,7 @@ const conversation: MakeRequest = async (world) => ({
 const transcription: MakeRequest = async (world) => ({
   params: { transcription_id: await world.createTranscription() },
 })
+const speech: MakeRequest = async (world) => ({ params: { job_id: await world.createSpeech() } })
 const ownersRequest: MakeRequest = (world) => ({ query: { user_id: world.owner.id } })
 const collection: MakeRequest = async (world) => ({ params: { name: await world.createCollection() } })
 const ownCollection: MakeRequest = async (world) => ({ params: { name: await world.createOwnCollection() } })
@@ -483,6 +484,9 @@ const models: Record<string, MakeRequest> = {
   'POST /voice/settings': () => json({ tts_speed: 1 }),
   'POST /voice/preview': () => json({ voice_id: 'alloy' }),
   'GET /voice/preview/:voice_id': () => ({ params: { voice_id: 'alloy' } }),
+  'POST /voice/speech': (world) => json({ text: `Hello ${world.number()}` }),
+  'GET /voice/speech/:job_id': speech,
+  'DELETE /voice/speech/:job_id': speech,
   'POST /voice/transcriptions': (world) => createUpload(createSilentWav(0.1, world.number()), 'call.wav'),
   'POST /voice/transcriptions #a document of the owner': async (world) =>
     json({ document_id: await world.createRecording() }),

@@ -248,6 +248,9 @@ GET    /voice/settings                                    401   200   200   200 
 POST   /voice/settings                                    401   403   403   403   200
 POST   /voice/preview                                     401   202   202   202   202
 GET    /voice/preview/:voice_id                           401   202   202   202   202
+POST   /voice/speech                                      401   202   202   202   202
+GET    /voice/speech/:job_id                              401   200   404   404   200
+DELETE /voice/speech/:job_id                              401   204   404   404   204
 POST   /voice/transcriptions                              401   202   202   202   202
 POST   /voice/transcriptions #a document of the owner     401   202   404   404   404
 GET    /voice/transcriptions                              401   200   200   200   200

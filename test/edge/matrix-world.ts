@@ -348,6 +348,19 @@ export class RowFactory {
     return id
   }
 
+  async createSpeech(): Promise<string> {
+    const jobId = randomUUID()
+    await this.database.query(
+      `with speech as (
+         insert into voice_preview (digest, owner_id, job_id, provider, model, voice, speed, text, generation, byte_size)
+         values (sha256($2::text::bytea), $1, $2::uuid, 'openai', 'm', 'v', 1, 't', $2::uuid, 1))
+       insert into voice_preview_chunk (digest, generation, ordinal, start, bytes)
+       values (sha256($2::text::bytea), $2::uuid, 0, 0, 'x')`,
+      [this.owner.id, jobId],
+    )
+    return jobId
+  }
+
   async createTrashedDocument(): Promise<number> {
     const id = await this.createDocument()
     await this.api.call('DELETE', `/api/v1/documents/${id}`, { token: this.owner.token })

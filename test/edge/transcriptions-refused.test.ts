@@ -126,6 +126,7 @@ describe('rejects a request', () => {
   test('with invalid values', async () => {
     for (const [field, value] of [
       ['language', 'xx<script>'],
+      ['language', 'EN'],
       ['language', 'english'],
       ['language', 'en_US'],
       ['language', 'en-'],

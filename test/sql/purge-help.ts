@@ -56,6 +56,8 @@ const FILL_STATEMENTS = [
      select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into rag_posting (collection_id, term, block, postings) select id, n, 0, '\\x00000101' from (
      select id from rag_collection where owner_id = $1 limit 2) few, generate_series(1, $3) n`,
+  `insert into voice_preview (digest, owner_id, job_id, provider, model, voice, speed, text)
+   select sha256(($1 || '/speech/' || n)::bytea), $1, gen_random_uuid(), 'p', 'm', 'v', 1, 't' from generate_series(1, $3) n`,
   `insert into voice_transcription (id, owner_id, document_id, job_id, provider, model)
    select gen_random_uuid(), $1, n, gen_random_uuid(), 'p', 'm' from generate_series(1, $2) n`,
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model)

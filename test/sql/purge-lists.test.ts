@@ -64,10 +64,10 @@ describe('the lists of rows that are deleted in batches', () => {
   test('have every child table that may have many rows for one parent', async () => {
     // These tables have few rows per parent. A conversation has one score, a file at most two vectors, a document few
     // successors. An account has at most 100 API keys, a key four budgets, a job one reserved estimate.
-    // A transcription has a piece for each 25 MiB.
+    // A transcription has a piece for each 25 MiB. A speech may have some thousand chunks, which its small batch allows for.
     const FEW = [
       ...['ai_sentiment', 'rag_vector', 'document', 'api_key', 'ai_budget', 'ai_budget_hold'],
-      'voice_transcription_piece',
+      ...['voice_transcription_piece', 'voice_preview_chunk'],
     ]
     for (const { table, clearsReference, children = {} } of [
       ...ACCOUNT_DEPENDENTS,

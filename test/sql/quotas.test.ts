@@ -65,6 +65,12 @@ const QUOTA_STATEMENTS: Readonly<Record<QuotaKind, { add: string; remove: string
     add: `insert into rag_collection (name, owner_id, selection) values ('c-' || gen_random_uuid(), $1, '{}')`,
     remove: 'update rag_collection set deleted_at = now() where owner_id = $1',
   },
+  speech_characters: {
+    add: `insert into voice_preview (digest, owner_id, job_id, provider, model, voice, speed, text)
+      values (sha256(gen_random_uuid()::text::bytea), $1, gen_random_uuid(), 'p', 'm', 'v', 1, 'Hello')`,
+    remove: 'delete from voice_preview where owner_id = $1',
+    each: 5,
+  },
   waiting_jobs: {
     add: `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries)
       values (gen_random_uuid(), 'test.noop', 'io', $1, 'm', '{}', 'available', 1)`,

@@ -26,7 +26,11 @@ test('a preview exists once it is complete, with the bytes of its last generatio
   assert.equal(await db.maybeOne(beginPreview(digest)), null)
   await db.run(storePreviewRequest(digest, speech))
   await db.run(storePreviewRequest(digest, speech))
-  assert.deepEqual(await db.maybeOne(findRequestedPreview(digest)), { ...speech, byte_size: null })
+  assert.deepEqual(await db.maybeOne(findRequestedPreview(digest)), {
+    ...speech,
+    language: null,
+    byte_size: null,
+  })
   const first = (await db.one(beginPreview(digest))).generation
   const add = (generation: string, ordinal: number, start: number, text: string) =>
     db.run(addPreviewChunk({ digest, generation, ordinal, start, bytes: Buffer.from(text) }))
@@ -166,6 +170,14 @@ describe('constraints', () => {
     ['voice_settings_stt_language_check', 'voice_settings', { ...settings, stt_language: 'DE' }],
     ['voice_settings_updated_by_fkey', 'voice_settings', { ...settings, updated_by: 2_000_000_000 }],
     ['voice_preview_digest_check', 'voice_preview', { ...preview, digest: randomBytes(31) }],
+    ['voice_preview_owner_id_check', 'voice_preview', { ...preview, owner_id: 1 }],
+    [
+      'voice_preview_owner_id_fkey',
+      'voice_preview',
+      { ...preview, job_id: randomUUID(), owner_id: 2_000_000_000 },
+    ],
+    ['voice_preview_counts_check', 'voice_preview', { ...preview, spoken: -1 }],
+    ['voice_preview_counts_check', 'voice_preview', { ...preview, calls: -1 }],
     ['voice_preview_byte_size_check', 'voice_preview', { ...preview, byte_size: 1 }],
     [
       'voice_preview_byte_size_check',
@@ -189,6 +201,11 @@ describe('constraints', () => {
     await assert.rejects(insert('voice_settings', settings), { constraint: 'voice_settings_pkey' })
     await insert('voice_preview', preview)
     await assert.rejects(insert('voice_preview', preview), { constraint: 'voice_preview_pkey' })
+    const spoken = { ...speech, job_id: randomUUID() }
+    await insert('voice_preview', { ...spoken, digest: randomBytes(32) })
+    await assert.rejects(insert('voice_preview', { ...spoken, digest: randomBytes(32) }), {
+      constraint: 'voice_preview_job_id_key',
+    })
     await insert('voice_preview_chunk', chunk)
     await assert.rejects(insert('voice_preview_chunk', chunk), { constraint: 'voice_preview_chunk_pkey' })
     await insert('voice_transcription', done)
@@ -203,6 +220,7 @@ describe('constraints', () => {
     const keys = [
       'voice_settings_pkey',
       'voice_preview_pkey',
+      'voice_preview_job_id_key',
       'voice_preview_chunk_pkey',
       'voice_transcription_pkey',
       'voice_transcription_piece_pkey',

@@ -132,6 +132,7 @@ test('an empty environment has the documented defaults', () => {
     },
     rag: { root: '.', embeddings: 'local', model: 'Xenova/all-MiniLM-L6-v2', modelDir: undefined },
     maxUploadBytes: 100 * 1024 * 1024,
+    maxSpeechCharacters: 100_000,
     maxDocumentPages: 20_000,
     maxDocumentTextBytes: 64 * 2 ** 20,
     maxDocumentCpuSeconds: 3600,

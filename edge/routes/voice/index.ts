@@ -2,6 +2,7 @@ import { area } from '../../pipeline/route.ts'
 import { voiceCatalogRoutes } from './catalog.ts'
 import { previewRoutes } from './previews.ts'
 import { voiceSettingsRoutes } from './settings.ts'
+import { speechRoutes } from './speeches.ts'
 import { transcriptionRoutes } from './transcriptions.ts'
 
 export const voice = area(
@@ -10,5 +11,5 @@ export const voice = area(
   {
     auth: 'open',
   },
-  [...voiceCatalogRoutes, ...voiceSettingsRoutes, ...previewRoutes, ...transcriptionRoutes],
+  [...voiceCatalogRoutes, ...voiceSettingsRoutes, ...previewRoutes, ...speechRoutes, ...transcriptionRoutes],
 )

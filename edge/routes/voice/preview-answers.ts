@@ -1,9 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Preview, type Speech, storePreviewRequest } from '../../../sql/voice/previews.ts'
-import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
+import { findPreview, type Preview, type Speech } from '../../../sql/voice/previews.ts'
 import { isAiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
-import { enqueue } from '../../../tasks/task.ts'
-import { synthesizePreview } from '../../../tasks/voice/preview.task.ts'
 import { sendPieces } from '../../files/blobs.ts'
 import { buildCachingHeaders, sendContent } from '../../files/content.ts'
 import type { Header } from '../../http/reply.ts'
@@ -14,22 +11,24 @@ import { Answer } from '../../pipeline/route.ts'
 import { prepend, readLive, readStored, watchPreviewProgress } from './preview-pieces.ts'
 
 /**
- * Answers preview requests with speech that is stored or that a job is still storing. The pieces come from the table.
- * The job's events only signal when to read the table.
+ * Answers requests with speech that is stored or that a job is still storing. The pieces come from the table. The job's
+ * events only signal when to read the table.
  */
 
-/** A preview request whose speech has been resolved. */
+/** A request for the speech of a preview, or for a whole one. */
 export interface SpeechRequest {
   readonly edge: Edge
   readonly request: EdgeRequest
-  readonly requestId: string
   readonly responder: Responder
   readonly head: (status: number, headers?: readonly Header[]) => ReplyHead
-  readonly speech: Speech
+  readonly digest: Buffer
 }
 
+/** Finds the job that stores the speech, or starts it; returns its id. */
+type StartJob = () => Promise<string>
+
 /** Checks that the provider's API key is set. @throws fail('ai.missing_key') if it is not. */
-export function requireKey({ edge, speech: { provider } }: SpeechRequest): void {
+export function requireKey(edge: Edge, { provider }: Pick<Speech, 'provider'>): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
   if (edge.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
@@ -41,30 +40,29 @@ const etagOf = (digest: Buffer, generation: string): string =>
 
 const MP3_HEADERS: readonly Header[] = [['content-type', 'audio/mpeg']]
 
-/** Sends a stored preview with {@link sendContent}. */
+/** Sends stored speech with {@link sendContent}. */
 export function answerStored(
   speechRequest: SpeechRequest,
-  digest: Buffer,
   { generation, byte_size }: Preview,
+  headers: readonly Header[] = [],
 ): Promise<Answer<unknown> | undefined> {
+  const { edge, digest } = speechRequest
   return sendContent(speechRequest, {
     etag: etagOf(digest, generation),
     byteSize: byte_size,
-    headers: MP3_HEADERS,
-    read: (from, length) => readStored(speechRequest.edge, { digest, generation }, from, length),
+    headers: [...MP3_HEADERS, ...headers],
+    read: (from, length) => readStored(edge, { digest, generation }, from, length),
   })
 }
 
-/** Starts or joins the job that creates a preview, and sends the pieces as they arrive. */
+/** Starts or joins the job that creates the speech, and sends the pieces as they arrive. */
 export async function answerLive(
   speechRequest: SpeechRequest,
-  digest: Buffer,
-  background: boolean,
-  callback: JobCallback | null = null,
+  start: StartJob,
+  { background = false, headersOf = () => [] }: LiveOptions = {},
 ): Promise<Answer<unknown> | undefined> {
-  requireKey(speechRequest)
-  const { edge, responder, head } = speechRequest
-  const jobId = await enqueuePreview(speechRequest, digest, callback)
+  const { edge, responder, head, digest } = speechRequest
+  const jobId = await start()
   if (background) return createAcceptedAnswer(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
@@ -89,7 +87,11 @@ export async function answerLive(
     let writer: ChunkWriter | undefined
     await sendPieces(prepend(await first, live), () => {
       writer = responder.beginChunks(
-        head(200, [...buildCachingHeaders(etagOf(digest, pieces.generation)), ...MP3_HEADERS]),
+        head(200, [
+          ...buildCachingHeaders(etagOf(digest, pieces.generation)),
+          ...MP3_HEADERS,
+          ...headersOf(jobId),
+        ]),
       )
       return writer
     })
@@ -100,16 +102,22 @@ export async function answerLive(
   }
 }
 
+interface LiveOptions {
+  /** True to answer with the job without waiting for it. */
+  readonly background?: boolean
+  /** Returns additional headers for the job. */
+  readonly headersOf?: (jobId: string) => readonly Header[]
+}
+
 /**
- * Waits until the whole preview is stored, then sends the requested range. Some players request only two bytes first.
+ * Waits until the whole speech is stored, then sends the requested range. Some players request only two bytes first.
  */
 export async function answerRange(
   speechRequest: SpeechRequest,
-  digest: Buffer,
+  start: StartJob,
 ): Promise<Answer<unknown> | undefined> {
-  requireKey(speechRequest)
-  const { edge, responder } = speechRequest
-  const jobId = await enqueuePreview(speechRequest, digest)
+  const { edge, responder, digest } = speechRequest
+  const jobId = await start()
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
   const end = await edge.hub.waitForTerminal(
@@ -121,29 +129,17 @@ export async function answerRange(
   if (end.status !== 'done') throw toJobFailure(end)
   const storedPreview = await edge.db.maybeOne(findPreview(digest))
   if (storedPreview === null) throw fail('voice.preview_missing')
-  return answerStored(speechRequest, digest, storedPreview)
+  return answerStored(speechRequest, storedPreview)
 }
 
-/** True if the Range header requests less than the whole preview. */
+/** True if the Range header requests less than the whole speech. */
 export function requestsRange({ request }: SpeechRequest): boolean {
   return /^bytes=(?!0*-$)/.test(request.header('range').trim())
 }
 
-async function enqueuePreview(
-  { edge, requestId, speech }: SpeechRequest,
-  digest: Buffer,
-  callback: JobCallback | null = null,
-): Promise<string> {
-  // The job has no owner, because all requests for the same preview share it.
-  const options = { ownerId: null, requestId, settings: edge.settings }
-  const { jobId } = await edge.db.transaction(async (tx) => {
-    await tx.run(storePreviewRequest(digest, speech))
-    const added = await enqueue(tx, synthesizePreview, { digest: digest.toString('hex') }, options)
-    if (callback !== null) await tx.run(addJobCallback(added.jobId, callback))
-    return added
-  })
-  edge.publisher.notify(jobId)
-  return jobId
+/** Answers a HEAD request for speech that is not stored completely. */
+export function answerHead({ responder, head }: SpeechRequest): undefined {
+  responder.send({ ...head(200, MP3_HEADERS), isHead: true })
 }
 
 function createAcceptedAnswer(jobId: string): Answer<unknown> {

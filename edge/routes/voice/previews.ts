@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
-import { findPreview, type Speech } from '../../../sql/voice/previews.ts'
-import { VOICES, type Voice } from '../../../tasks/voice/catalog.ts'
-import { previewDigestOf } from '../../../tasks/voice/preview.task.ts'
+import { findPreview, type Speech, storePreviewRequest } from '../../../sql/voice/previews.ts'
+import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
+import { enqueue } from '../../../tasks/task.ts'
+import { previewDigestOf, synthesizePreview } from '../../../tasks/voice/preview.task.ts'
 import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import {
@@ -13,6 +13,7 @@ import {
 import { route } from '../../pipeline/route.ts'
 import { parseCallback } from '../../pipeline/write/writes.ts'
 import {
+  answerHead,
   answerLive,
   answerRange,
   answerStored,
@@ -22,6 +23,7 @@ import {
 } from './preview-answers.ts'
 import { readVoiceSettings } from './settings.ts'
 import { PreviewQuery, PreviewRequest } from './shapes.ts'
+import { chooseModel, requireVoice } from './voices.ts'
 
 const sharedOptions = {
   produces: 'audio/mpeg',
@@ -62,9 +64,9 @@ export const previewRoutes = [
       const background = wantsBackground(asked.request)
       const callback = parseCallback(asked, background)
       const { voice_id, ...options } = body
-      const { speechRequest, digest, storedPreview } = await findSpeech(asked, voice_id, options)
-      if (storedPreview !== null) return answerStored(speechRequest, digest, storedPreview)
-      return answerLive(speechRequest, digest, background, callback)
+      const { speechRequest, speech, storedPreview } = await findSpeech(asked, voice_id, options)
+      if (storedPreview !== null) return answerStored(speechRequest, storedPreview)
+      return answerLive(speechRequest, () => startPreview(asked, speech, callback), { background })
     },
   }),
 
@@ -83,18 +85,15 @@ once the whole preview is stored. HEAD generates nothing.`,
       ...CONTENT_STATUSES,
     },
     raw: async ({ params, query, ...asked }) => {
-      const { speechRequest, digest, storedPreview } = await findSpeech(asked, params.voice_id, query)
-      if (storedPreview !== null) return answerStored(speechRequest, digest, storedPreview)
+      const { speechRequest, speech, storedPreview } = await findSpeech(asked, params.voice_id, query)
+      if (storedPreview !== null) return answerStored(speechRequest, storedPreview)
+      const start = () => startPreview(asked, speech)
       if (speechRequest.request.method !== 'HEAD')
         return requestsRange(speechRequest)
-          ? answerRange(speechRequest, digest)
-          : answerLive(speechRequest, digest, false)
-      requireKey(speechRequest)
-      speechRequest.responder.send({
-        ...speechRequest.head(200, [['content-type', 'audio/mpeg']]),
-        isHead: true,
-      })
-      return undefined
+          ? answerRange(speechRequest, start)
+          : answerLive(speechRequest, start)
+      requireKey(asked.edge, speech)
+      return answerHead(speechRequest)
     },
   }),
 ]
@@ -107,33 +106,26 @@ interface SpeechOptions {
 
 /**
  * Resolves the requested speech and finds its stored preview, which is null if there is none.
- * @throws as {@link resolveSpeech} does.
+ * @throws as {@link resolvePreview} does.
  */
 async function findSpeech(
-  { edge, request, requestId, responder, head }: Omit<SpeechRequest, 'speech'>,
+  { edge, request, responder, head }: Omit<SpeechRequest, 'digest'>,
   voiceId: string,
   options: SpeechOptions,
 ) {
-  const speechRequest: SpeechRequest = {
-    edge,
-    request,
-    requestId,
-    responder,
-    head,
-    speech: await resolveSpeech(edge, voiceId, options),
-  }
-  const digest = previewDigestOf(speechRequest.speech)
-  return { speechRequest, digest, storedPreview: await edge.db.maybeOne(findPreview(digest)) }
+  const speech = await resolvePreview(edge, voiceId, options)
+  const digest = previewDigestOf(speech)
+  const speechRequest: SpeechRequest = { edge, request, responder, head, digest }
+  return { speechRequest, speech, storedPreview: await edge.db.maybeOne(findPreview(digest)) }
 }
 
 /**
  * Resolves the voice, model and text of a preview request.
  * @throws fail('voice.voice_missing'), or fail('voice.unknown') if the model does not support the voice.
  */
-async function resolveSpeech({ db }: Edge, voiceId: string, options: SpeechOptions): Promise<Speech> {
-  const voice = VOICES.find(({ id }) => id === voiceId)
-  if (voice === undefined) throw fail('voice.voice_missing')
+async function resolvePreview({ db }: Edge, voiceId: string, options: SpeechOptions): Promise<Speech> {
   const settings = await readVoiceSettings(db)
+  const voice = requireVoice(voiceId)
   return {
     provider: voice.provider_id,
     model: chooseModel(voice, options.model, settings.tts_model),
@@ -143,8 +135,22 @@ async function resolveSpeech({ db }: Edge, voiceId: string, options: SpeechOptio
   }
 }
 
-function chooseModel({ models }: Voice, wanted: string | undefined, fallback: string): string {
-  if (wanted === undefined) return models.includes(fallback) ? fallback : models[0]!
-  if (models.includes(wanted)) return wanted
-  throw fail('voice.unknown', { field: 'model', id: wanted, known: models.join(', ') })
+/** Starts or joins the job of a preview. */
+async function startPreview(
+  { edge, requestId }: { readonly edge: Edge; readonly requestId: string },
+  speech: Speech,
+  callback: JobCallback | null = null,
+): Promise<string> {
+  requireKey(edge, speech)
+  const digest = previewDigestOf(speech)
+  // The job has no owner, because all requests for the same preview share it.
+  const options = { ownerId: null, requestId, settings: edge.settings }
+  const { jobId } = await edge.db.transaction(async (tx) => {
+    await tx.run(storePreviewRequest(digest, speech))
+    const added = await enqueue(tx, synthesizePreview, { digest: digest.toString('hex') }, options)
+    if (callback !== null) await tx.run(addJobCallback(added.jobId, callback))
+    return added
+  })
+  edge.publisher.notify(jobId)
+  return jobId
 }

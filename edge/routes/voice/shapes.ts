@@ -82,6 +82,20 @@ export const PreviewRequest = z
   .strictObject({ voice_id: Id, text: Text.optional(), speed: Speed.optional(), model: Id.optional() })
   .meta({ id: 'PreviewRequest' })
 
+// The setting MAX_SPEECH_CHARACTERS may be lower.
+const MAX_SPEECH_CHARACTERS = 1_000_000
+
+export const WholeSpeechRequest = z
+  .strictObject({
+    text: z.string().trim().min(1).max(MAX_SPEECH_CHARACTERS),
+    voice_id: Id.optional(),
+    provider: Id.optional(),
+    model: Id.optional(),
+    speed: Speed.optional(),
+    language: Language.optional(),
+  })
+  .meta({ id: 'SpeechRequest' })
+
 /** Query parameters of a preview request. */
 export const PreviewQuery = z.object({
   text: Text.optional(),

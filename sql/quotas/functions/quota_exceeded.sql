@@ -14,7 +14,7 @@ begin
       and not exists (select from account a where a.id = account and a.role = 'admin')
   loop
     continue when quota_usage(account, quota_exceeded.kind) <= quota_exceeded.quota - greatest(quota_exceeded.quota / 10,
-      case quota_exceeded.kind when 'bytes' then 10_000_000_000 when 'pages' then 200_000 else 1000 end);
+      case quota_exceeded.kind when 'bytes' then 10_000_000_000 when 'pages' then 200_000 when 'speech_characters' then 1_000_000 else 1000 end);
     perform from account a where a.id = account for no key update;
     if account = 0 then perform pg_advisory_xact_lock(hashtextextended('millrace.service_quotas', 0)); end if;
     if quota_usage(account, quota_exceeded.kind) > quota_exceeded.quota then

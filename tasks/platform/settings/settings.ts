@@ -115,6 +115,7 @@ const Environment = z.object({
   ...quotaShape,
   TRASH_DAYS: countField(30, 0, 3650),
   MAX_UPLOAD_BYTES: countField(104_857_600, 1, 2 ** 40),
+  MAX_SPEECH_CHARACTERS: countField(100_000, 1, 1_000_000),
   MAX_DOCUMENT_PAGES: countField(20_000, 1, 1_000_000),
   MAX_DOCUMENT_TEXT_BYTES: countField(64 * 2 ** 20, 1, 2 ** 40),
   MAX_DOCUMENT_CPU_SECONDS: countField(3600, 1),
@@ -205,6 +206,8 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   /** Number of days in which a deleted document can be restored. */
   readonly trashDays: number
   readonly maxUploadBytes: number
+  /** Maximum length of a text that is spoken as a whole. */
+  readonly maxSpeechCharacters: number
   /** Maximum number of pages of a document; longer documents are not read. */
   readonly maxDocumentPages: number
   /** Limits of one document, for all of its pages together. */
@@ -349,6 +352,7 @@ function buildLimitSettings(env: Env) {
     apiKeyRate: env.RATE_LIMIT_API_KEY,
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
     maxUploadBytes: env.MAX_UPLOAD_BYTES,
+    maxSpeechCharacters: env.MAX_SPEECH_CHARACTERS,
     maxDocumentPages: env.MAX_DOCUMENT_PAGES,
     maxDocumentTextBytes: env.MAX_DOCUMENT_TEXT_BYTES,
     maxDocumentCpuSeconds: env.MAX_DOCUMENT_CPU_SECONDS,
