@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { after } from 'node:test'
 import { Failure } from '../sql/errors.ts'
 import { sniffMediaType } from '../tasks/documents/media.ts'
@@ -7,8 +8,10 @@ import { createChildPool } from '../workers/children/pool.ts'
 import { analyzeFile } from '../workers/providers/documents/analysis.ts'
 import { openDocument } from '../workers/providers/documents/documents.ts'
 import { openPosts } from '../workers/providers/documents/posts.ts'
+import { createCutter } from '../workers/providers/voice/cutting.ts'
 import type { Bomb } from './bombs.ts'
 import { buildTextPdf } from './pdfs.ts'
+import { createToneWav } from './recordings.ts'
 import { BOMB_CPU_MS } from './runs.ts'
 
 /** Processes bombs in child processes with short limits. Each bomb must yield a result or an error for its sender. */
@@ -90,5 +93,37 @@ export function createBombReaders() {
     await reader.close()
   }
 
-  return { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument }
+  const cutter = createCutter(pool, limits)
+  const cutPiece = (bytes: Buffer) =>
+    cutter.cut(() => Readable.from([bytes]), { from: 0, maxBytes: 10_000_000, maxSeconds: 600 }, signal)
+
+  const checkRecording = async ({ make }: Bomb): Promise<void> => {
+    try {
+      const piece = await cutPiece(make())
+      piece.release()
+      assert.ok(piece.end - piece.start <= 601)
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      assert.match(error.detail, /cannot be cut: it (is damaged|has no sound|takes|needs|exceeds|crashed)/)
+    }
+  }
+
+  /** Cuts a valid recording. Like `importGoodPost`, the first call makes a child load its code. */
+  const cutGoodRecording = async (): Promise<void> => {
+    const piece = await cutPiece(createToneWav(2, []))
+    piece.release()
+    assert.ok(piece.isLast)
+  }
+
+  return {
+    pool,
+    checkRecording,
+    cutGoodRecording,
+    importBomb,
+    checkPosts,
+    checkIndexed,
+    checkDocument,
+    importGoodPost,
+    readGoodDocument,
+  }
 }

@@ -38,6 +38,8 @@ export const transcribe = defineTask({
     prompt_sha256,
   }),
   links: ({ document_id }) => [{ kind: 'document', id: document_id }],
+  // A recording of a gigabyte has about 40 pieces.
+  timeoutSeconds: 4 * 3600,
   settleFunction: 'voice_transcription_settle',
   run: loadLazily(() => import('./transcribe.work.ts')),
 })

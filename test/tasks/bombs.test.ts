@@ -3,11 +3,13 @@ import { before, describe, test } from 'node:test'
 import { createBombReaders } from '../bomb-readers.ts'
 import { type Bomb, createIndexBombs, postBombs, zipBombs } from '../bombs.ts'
 import { documentBombs } from '../document-bombs.ts'
+import { recordingBombs } from '../recording-bombs.ts'
 
 /** Runs one bomb of each mechanism. `long/bombs.test.ts` runs all of them. */
 
+const readers = createBombReaders()
 const { pool, importBomb, checkPosts, checkIndexed, checkDocument, importGoodPost, readGoodDocument } =
-  createBombReaders()
+  readers
 
 function pickBombs(bombs: readonly Bomb[], ...names: readonly string[]): Bomb[] {
   return names.map((name) => {
@@ -55,6 +57,19 @@ describe('files to index', () => {
 describe('documents', () => {
   before(readGoodDocument)
   for (const bomb of pickBombs(documentBombs, ...DOCUMENT_BOMBS)) test(bomb.name, () => checkDocument(bomb))
+})
+
+describe('recordings', () => {
+  before(readers.cutGoodRecording)
+  for (const bomb of pickBombs(
+    recordingBombs,
+    ...[
+      'four thousand million samples',
+      'a million frames of the smallest size',
+      'a million pages without sound',
+    ],
+  ))
+    test(bomb.name, () => readers.checkRecording(bomb))
 })
 
 test('the children still serve, and their memory stays small', async () => {

@@ -16,13 +16,13 @@ const CUT_LIMITS: Limits = { cpuMs: 60_000 }
 // Between two parts, the child waits for the upload of the first one.
 const READ_LIMITS: Limits = { cpuMs: 5000, wallMs: 60_000 }
 
-export const createCutter = (children: Children): RecordingCutter => ({
+export const createCutter = (children: Children, childLimits = CUT_LIMITS): RecordingCutter => ({
   cut: async (read, limits, signal) => {
     try {
-      return await retryAfterLoss(() => cutOnce(children, read, limits, signal))
+      return await retryAfterLoss(() => cutOnce(children, childLimits, read, limits, signal))
     } catch (error) {
       if (!(error instanceof ChildLost)) throw error
-      throw createUncuttableError(`it ${error.reason(CUT_LIMITS)}`, limits)
+      throw createUncuttableError(`it ${error.reason(childLimits)}`, limits)
     }
   },
 })
@@ -32,6 +32,7 @@ const createUncuttableError = (reason: string, { maxBytes: limit }: PieceLimits)
 
 async function cutOnce(
   children: Children,
+  childLimits: Limits,
   read: () => AsyncIterable<Uint8Array>,
   limits: PieceLimits,
   signal: AbortSignal,
@@ -39,7 +40,7 @@ async function cutOnce(
   const lease = await children.lease({ signal })
   try {
     for await (const bytes of read()) await sendBytes(lease, bytes)
-    const cut = await lease.ask('audio.cut', limits, CUT_LIMITS)
+    const cut = await lease.ask('audio.cut', limits, childLimits)
     if ('reason' in cut) throw createUncuttableError(cut.reason, limits)
     return { ...cut, pieces: readParts(lease), release: () => lease.release() }
   } catch (error) {
