@@ -74,6 +74,29 @@ test('a WAV file is cut in the middle of pauses, sample by sample', async () => 
   for (const { bytes } of pieces.slice(1)) assert.ok(measureWav(bytes).first > 0.05)
 })
 
+test('a pause far from the limit is found if there is no other', async () => {
+  for (const pause of [
+    [11, 11.4],
+    [2, 2.3],
+  ] as const) {
+    const [first] = await cutAll(createToneWav(30, [pause]))
+    assert.ok(first!.end > pause[0] && first!.end < pause[1], `${first!.end}`)
+  }
+  for (const encoding of Object.values(ENCODINGS)) {
+    const [first] = await cutAll(await createRecordingIn(encoding, 30, [[7, 7.5]]))
+    assert.ok(first!.end > 7 && first!.end < 7.5, `${encoding.codec}: ${first!.end}`)
+  }
+})
+
+test('a WAV file whose recorder left its size open is cut, too', async () => {
+  for (const size of [0, 0xffff_ffff]) {
+    const recording = createToneWav(SECONDS, PAUSES)
+    recording.writeUInt32LE(size, 4)
+    recording.writeUInt32LE(size, 40)
+    assertCutAtPauses(await cutAll(recording))
+  }
+})
+
 test('without a pause, a piece ends within its last fifth', async () => {
   const pieces = await cutAll(createToneWav(SECONDS, []))
   for (const { start, end } of pieces.slice(0, -1)) assert.ok(end - start >= 15.9)

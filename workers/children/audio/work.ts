@@ -18,6 +18,7 @@ import {
 import { copyPiece, type Work } from '../work.ts'
 import { chooseMeasure } from './loudness.ts'
 import { findPause, type SoundPacket } from './pauses.ts'
+import { completeWav } from './wav.ts'
 
 /** Cuts recordings inside a child. It copies the encoded packets, so that nothing is decoded and no quality is lost. */
 
@@ -63,6 +64,7 @@ async function cutTrack(
   bytes: Uint8Array<ArrayBuffer>,
   limits: Work['audio.cut']['request'],
 ): Promise<Work['audio.cut']['answer']> {
+  completeWav(bytes)
   const input = new Input({ source: new BufferSource(bytes), formats: ALL_FORMATS })
   const track = await input.getPrimaryAudioTrack()
   if (track === null) return { reason: 'it has no sound' }
