@@ -101,6 +101,9 @@ GET    /voice/settings                                    200   200   401   200 
 POST   /voice/settings                                    200   200   401   200   200
 POST   /voice/preview                                     202   202   401   202   202
 GET    /voice/preview/:voice_id                           202   202   401   202   202
+POST   /voice/speech                                      202   202   401   202   202
+GET    /voice/speech/:job_id                              404   404   401   404   200
+DELETE /voice/speech/:job_id                              404   404   401   404   204
 POST   /rag/index                                         202   202   401   202   202
 POST   /rag/index #documents                              401   202   401   202   202
 POST   /rag/search                                        200   200   401   200   200

@@ -214,7 +214,9 @@ describe('a speech belongs to its owner', () => {
     assert.equal((await api.call('DELETE', `${PATH}/${id}`, { token })).status, 204)
     assert.equal((await get(id)).status, 404)
     assert.equal((await get(idOf(own.headers), {}, other.token)).status, 200)
-    assert.equal((await api.post(PATH, { json: { text } })).status, 401)
+    const closed = await startEdge(url, { env: { ...env, OPEN_AREAS: 'rag' } })
+    assert.equal((await closed.post(PATH, { json: { text } })).status, 401)
+    assert.equal((await closed.get(`${PATH}/${id}`)).status, 401)
   })
 
   test('and is cancelled when it is deleted', async () => {
@@ -225,6 +227,17 @@ describe('a speech belongs to its owner', () => {
     assert.equal((await api.call('DELETE', `${PATH}/${job_id}`, { token })).status, 204)
     assert.equal((await endOf(job_id)).status, 'cancelled')
   })
+})
+
+test('a speech of callers without an account works where the area is open', async () => {
+  for (const more of [{ OPEN_AREAS: 'voice' }, { AUTH_LEVEL: 'none' }]) {
+    const open = await startEdge(url, { env: { ...env, ...more } })
+    const text = createSentence(4)
+    const answer = await open.post(PATH, { json: { text } })
+    assert.equal(answer.status, 200, answer.text)
+    assert.ok((await open.get(`${PATH}/${idOf(answer.headers)}`)).bytes.equals(speak(text)))
+    assert.equal((await get(idOf(answer.headers))).status, 404)
+  }
 })
 
 describe('a speech is refused', () => {

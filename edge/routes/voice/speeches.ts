@@ -47,19 +47,18 @@ const MAX_BODY_BYTES = 8 * 1024 * 1024
 /** Names the speech for later requests. */
 const buildLocation = (jobId: string): readonly Header[] => [['content-location', `/voice/speech/${jobId}`]]
 
-/** Speech of texts of any length. Texts belong to accounts, so callers need one even in areas without authentication. */
+/** Speech of texts of any length. A caller without an account, in an open area, has no quota. */
 export const speechRoutes = [
   route({
     method: 'post',
     path: '/speech',
     summary: 'Speak a text of any length',
-    description: `For accounts only, even in an open area. Streams MP3 as the provider sends it. The text is cut at sentences \
+    description: `Streams MP3 as the provider sends it. The text is cut at sentences \
 into pieces that the provider accepts; \`language\` names the rules for that. A text of more than \`MAX_SPEECH_CHARACTERS\` \
 is refused. The default voice is that of the settings if it has the wanted provider and model, or else the first one \
 that has them. \`Content-Location\` names the speech, by its job. A stored speech of the caller is returned without a call to \
 the provider; concurrent requests get the same bytes. A client that leaves stops nothing: cancel the job to stop. \
 \`Prefer: respond-async\` has the same effect as \`background\`.`,
-    auth: 'user',
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
       callback_url: z
@@ -106,7 +105,6 @@ the provider; concurrent requests get the same bytes. A client that leaves stops
     summary: 'Get a speech',
     description: `For its owner and admins, by the latest job of the speech. A speech whose job still runs is streamed as it \
 arrives. Supports \`If-None-Match\`, \`Range\` and \`If-Range\`; a range of an incomplete speech is sent once it is complete.`,
-    auth: 'user',
     params,
     produces: 'audio/mpeg',
     alsoAnswers: { 202: 'The job of the speech, if it takes long: `{job_id}`', ...CONTENT_STATUSES },
@@ -131,7 +129,6 @@ arrives. Supports \`If-None-Match\`, \`Range\` and \`If-Range\`; a range of an i
     path: '/speech/:job_id',
     summary: 'Delete a speech',
     description: 'Cancels its job. The usage stays.',
-    auth: 'user',
     params,
     errors: ['voice.speech_missing'],
     handle: ({ params: { job_id: jobId }, caller, edge, transaction }) =>
