@@ -22,10 +22,13 @@ export const synthesizeSpeech = defineTask({
   pool: 'io',
   actor: ({ digest }) => `voice_speech:${digest}`,
   whenBusy: 'join',
+  joinCriteria: ({ digest }) => ({ digest }),
   payload: z.strictObject({
     digest: z.string().regex(/^[0-9a-f]{64}$/),
     provider: z.enum(AI_PROVIDERS),
     model: z.string(),
+    /** API key of the request, whose budget the speech uses; absent without one. */
+    key_id: z.uuid().optional(),
   }),
   result: z.strictObject({
     /** Reads the audio at `/voice/speech/{id}`. */

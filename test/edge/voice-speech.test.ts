@@ -3,6 +3,7 @@ import { afterEach, describe, test } from 'node:test'
 import { answerSlowly, answerWithAudio, createAudio } from '../standins/speech.ts'
 import { until } from '../until.ts'
 import { createCast } from './accounts-help.ts'
+import { createKey } from './api-keys-help.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'
 import { startSpeech, startVoiceWorker } from './voice-help.ts'
 
@@ -293,6 +294,31 @@ describe('a speech is refused', () => {
     assert.equal((await ask('Hello there')).status, 200)
     const quotas = (await small.get('/api/v1/auth/me/quotas', { token })).json.quotas
     assert.equal(quotas.find(({ kind }: { kind: string }) => kind === 'speech_characters').used, 11)
+  })
+
+  test('over the budget of the API key', async () => {
+    const account = await newcomer()
+    const { id, key } = await createKey(api, account, { scopes: ['*:write'], budget: { day_cost: 0.05 } })
+    const readBudget = async () =>
+      (await api.get('/api/v1/ai/usage/budget', { token: key })).json.key.find(
+        ({ kind }: { kind: string }) => kind === 'day_cost',
+      )
+    const ask = (text: string) => post({ text, voice_id: 'ash', model: 'tts-1' }, '', key)
+    const slow = answerSlowly(server)
+    const pending = ask('x'.repeat(4000))
+    await slow.begun
+    assert.ok(Math.abs((await readBudget()).reserved - 0.06) < 1e-9)
+    assert.equal((await ask(createLongText())).status, 429)
+    slow.write(createAudio(5000))
+    slow.end()
+    assert.equal((await pending).status, 200)
+    await until('the usage is booked to the key', async () => {
+      const { used, reserved } = await readBudget()
+      return Math.abs(used - 0.06) < 1e-9 && reserved === 0
+    })
+    const [usage] = await query('select action from ai_usage where key_id = $1', [id])
+    assert.equal(usage!.action, 'speech')
+    assert.equal((await ask('x'.repeat(4000))).status, 200)
   })
 
   test('by the provider, with its reason', async () => {

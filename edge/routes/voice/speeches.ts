@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { insertHold, reserveBudget } from '../../../sql/budgets/budgets.ts'
 import { fail } from '../../../sql/errors.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import type { Speech } from '../../../sql/voice/previews.ts'
@@ -12,6 +13,7 @@ import {
 import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import type { AiProvider } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
+import { computeSpeechCost } from '../../../tasks/voice/speaking.ts'
 import { speechDigestOf, synthesizeSpeech } from '../../../tasks/voice/speech.task.ts'
 import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Header } from '../../http/reply.ts'
@@ -75,6 +77,8 @@ the provider; concurrent requests get the same bytes. A client that leaves stops
       'voice.unknown',
       'voice.speech_too_long',
       'quota.speech_characters',
+      'quota.ai_budget',
+      'quota.ai_key_budget',
       'ai.missing_key',
       'ai.refused',
       'ai.failed',
@@ -181,13 +185,17 @@ interface StartInput {
   readonly callback: JobCallback | null
 }
 
-/** Starts the job of a speech, or joins it. @throws fail('ai.missing_key'), fail('quota.speech_characters') */
+/** Starts the job of a speech, or joins it. @throws fail('ai.missing_key'), fail('quota.KIND') */
 async function startSpeech(input: StartInput): Promise<string> {
   const { edge, caller, requestId, digest, speech, language, callback } = input
   const { ownerId } = caller
   requireKey(edge, speech)
   const { provider, model } = speech
-  const payload = { digest: digest.toString('hex'), provider: provider as AiProvider, model }
+  const payload = {
+    ...{ digest: digest.toString('hex'), provider: provider as AiProvider, model },
+    ...(caller.key === null ? {} : { key_id: caller.key.id }),
+  }
+  const payers = { accountId: ownerId, keyId: caller.key?.id ?? null }
   const { jobId } = await edge.db.transaction(async (tx) => {
     const added = await enqueue(tx, synthesizeSpeech, payload, {
       ownerId,
@@ -196,6 +204,10 @@ async function startSpeech(input: StartInput): Promise<string> {
     })
     await tx.run(storeSpeech({ ...speech, digest, ownerId, jobId: added.jobId, language }))
     await requireQuota(tx, ownerId, ['speech_characters'], edge.settings.quotas)
+    if (!added.joined) {
+      const hold = { jobId: added.jobId, tokens: 0, cost: computeSpeechCost(model, speech.text) }
+      await reserveBudget(tx, payers, edge.settings.ai.budgets, () => insertHold(payers, hold))
+    }
     if (callback !== null) await tx.run(addJobCallback(added.jobId, callback))
     return added
   })
