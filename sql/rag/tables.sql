@@ -100,7 +100,7 @@ create table rag_chunk (
   common_terms integer[] not null,
   constraint rag_chunk_pkey primary key (file_id, ordinal),
   constraint rag_chunk_file_id_fkey foreign key (file_id) references rag_file (id) on delete cascade,
-  -- Searches read the files of all chunks of a collection from the index alone.
+  -- Searches read the files of chunks from this index alone.
   constraint rag_chunk_number_key unique (collection_id, number) include (file_id),
   constraint rag_chunk_number_check check (number >= 0)
 );

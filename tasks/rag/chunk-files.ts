@@ -14,6 +14,9 @@ export interface ChunkFiles extends Versioned {
   readonly lengths: Uint32Array
 }
 
+// Counts a collection without such files, too.
+const OBJECT_BYTES = 1000
+
 const Row = z.object({ version: z.int(), file_count: z.int(), lengths: z.string(), chunks: z.string() })
 
 /** Loads the files of the chunks of a collection. @throws fail('rag.missing'). */
@@ -26,7 +29,8 @@ export async function loadChunkFiles(reader: Reader, id: number): Promise<ChunkF
   for (let at = 0; at < pairs.length; at += 2) bound = Math.max(bound, pairs[at]! + 1)
   const fileOf = new Uint32Array(bound)
   for (let at = 0; at < pairs.length; at += 2) fileOf[pairs[at]!] = pairs[at + 1]!
-  return { version, fileCount, fileOf, lengths, bytes: fileOf.byteLength + lengths.byteLength }
+  const bytes = OBJECT_BYTES + fileOf.byteLength + lengths.byteLength
+  return { version, fileCount, fileOf, lengths, bytes }
 }
 
 /** Decodes big-endian integers of 4 bytes in base64. */
