@@ -109,7 +109,10 @@ const SOURCES: readonly PartSource[] = [
         ...{ file: 'collection-files', table: 'rag_file', of: 'collection_id', type: 'bigint' },
         where: sql.fragment`r.build_id is null`,
         item: sql.fragment`json_build_object('collection_id', r.collection_id, 'source', r.source,
-          'document_id', r.document_id, 'title', r.title, 'format', r.format, 'chunk_count', r.chunk_count)`,
+          'document_id', r.document_id, 'title', (
+            select d.title from document d join rag_collection c on c.owner_id = d.owner_id
+            where d.id = r.document_id and d.deleted_at is null and c.id = r.collection_id),
+          'metadata', r.metadata, 'format', r.format, 'chunk_count', r.chunk_count)`,
       },
     ],
   },
