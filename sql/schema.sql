@@ -49,7 +49,7 @@ create table account_quota (
   quota bigint not null,
   constraint account_quota_pkey PRIMARY KEY (account_id, kind),
   constraint account_quota_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
-  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'waiting_jobs'::text]))),
+  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'speech_characters'::text, 'waiting_jobs'::text]))),
   constraint account_quota_quota_check CHECK (((quota >= 0) AND (quota <= '9007199254740991'::bigint)))
 );
 
@@ -1351,23 +1351,34 @@ create table table_size (
 
 create table voice_preview (
   digest bytea not null,
+  owner_id integer,
+  job_id uuid,
+  calls integer not null default 0,
   provider text not null,
   model text not null,
   voice text not null,
   speed numeric not null,
   text text not null,
+  characters integer not null generated always as (length(text)),
+  language text,
+  spoken integer not null default 0,
   generation uuid,
   byte_size integer,
   used_at timestamp with time zone not null default now(),
   constraint voice_preview_pkey PRIMARY KEY (digest),
+  constraint voice_preview_job_id_key UNIQUE (job_id),
+  constraint voice_preview_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint voice_preview_byte_size_check CHECK (((byte_size IS NULL) OR ((byte_size > 0) AND (generation IS NOT NULL)))),
-  constraint voice_preview_digest_check CHECK ((length(digest) = 32))
+  constraint voice_preview_counts_check CHECK ((LEAST(spoken, calls) >= 0)),
+  constraint voice_preview_digest_check CHECK ((length(digest) = 32)),
+  constraint voice_preview_owner_id_check CHECK (((owner_id IS NULL) OR (job_id IS NOT NULL)))
 );
 
 create table voice_preview_chunk (
   digest bytea not null,
   generation uuid not null,
   ordinal integer not null,
+  piece integer not null default 0,
   start integer not null,
   bytes bytea not null storage external,
   constraint voice_preview_chunk_pkey PRIMARY KEY (digest, generation, ordinal),
@@ -1423,6 +1434,17 @@ create table voice_transcription (
   constraint voice_transcription_settled_check CHECK (((status = 'pending'::text) = (settled_at IS NULL))),
   constraint voice_transcription_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
   constraint voice_transcription_text_check CHECK (((status = 'done'::text) = (text IS NOT NULL)))
+);
+
+create table voice_transcription_piece (
+  transcription_id uuid not null,
+  ordinal integer not null,
+  starts double precision not null,
+  ends double precision not null,
+  answer jsonb not null,
+  constraint voice_transcription_piece_pkey PRIMARY KEY (transcription_id, ordinal),
+  constraint voice_transcription_piece_transcription_id_fkey FOREIGN KEY (transcription_id) REFERENCES voice_transcription(id) ON DELETE CASCADE,
+  constraint voice_transcription_piece_times_check CHECK (((starts >= (0)::double precision) AND (ends > starts)))
 );
 
 create table webhook_delivery (
@@ -1885,6 +1907,8 @@ CREATE INDEX search_word_trigram_idx ON public.search_word USING gin (owner_id, 
 CREATE INDEX session_account_id_idx ON public.session USING btree (account_id, ended_at);
 
 CREATE INDEX session_listed_idx ON public.session USING btree (account_id, id DESC) WHERE (revoked_at IS NULL);
+
+CREATE INDEX voice_preview_owner_id_idx ON public.voice_preview USING btree (owner_id, job_id) INCLUDE (characters) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used_at);
 
@@ -3041,14 +3065,14 @@ AS $function$bda429ca408dbeb0b964a6772f1d4ef9$function$;
 CREATE OR REPLACE FUNCTION public.quota_exceeded(account integer, kinds text[], defaults bigint[])
  RETURNS TABLE(kind text, quota bigint)
  LANGUAGE plpgsql
-AS $function$1efa156623928dde26cc47d4d7761c8a$function$;
+AS $function$3abc0e415bf6969f86f8ca14bf64a832$function$;
 
 CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  RETURNS bigint
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$b4f6e726d1d367560ca71b45bd573544$function$;
+AS $function$0bb29e1f8b60442add5fa645006ab93e$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
@@ -3352,6 +3376,11 @@ CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor byt
  LANGUAGE plpgsql
 AS $function$c8b0eccb39b6bb083b9a87f0d216d7f0$function$;
 
+CREATE OR REPLACE FUNCTION public.voice_speech_settle(ended job)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$aeddb2a11bc724c3251542493b8ef614$function$;
+
 CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription)
  RETURNS json
  LANGUAGE sql
@@ -3361,7 +3390,12 @@ RETURN json_build_object('id', (t).id, 'status', (t).status, 'job_id', (t).job_i
 CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$62ae2d53176e89275b29d56718432e86$function$;
+AS $function$d0037a5825536ac40933d4cef892b6ae$function$;
+
+CREATE OR REPLACE FUNCTION public.voice_usage_settle(ended job, usage_action text, begun integer)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$b4c0d3b48ff8b7101a6e71804144977f$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_admit()
  RETURNS trigger
