@@ -17,7 +17,6 @@ export const blogShape = {
     .refine((url) => url.includes('{slug}'), 'must contain {slug}')
     .optional(),
   BLOG_MAX_REVISIONS: countField(100, 1, 10_000),
-  MAX_IMPORT_BYTES: countField(20_971_520, 1, 2 ** 30),
 }
 
 type Env = z.output<z.ZodObject<typeof blogShape>>

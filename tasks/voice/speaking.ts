@@ -1,5 +1,3 @@
-import { ExactDecimal } from '../llm/cost.ts'
-
 /**
  * Limits and prices of the catalog's speech synthesis models. Sources, as of November 2026: developers.openai.com
  * (/api/reference/resources/audio, /api/docs/models), docs.mistral.ai/studio/audio/text-to-speech.
@@ -22,17 +20,16 @@ export const findSpeakingLimits = (model: string): SpeakingLimits => ({
 })
 
 /** US dollars per million characters. The other models charge for audio that their answers do not measure. */
-const PRICES: ReadonlyMap<string, string> = new Map([
-  ['tts-1', '15'],
-  ['tts-1-hd', '30'],
+const PRICES: ReadonlyMap<string, number> = new Map([
+  ['tts-1', 15],
+  ['tts-1-hd', 30],
 ])
 
-/** Returns the cost of a synthesized text in US dollars as an exact decimal; null if the price is unknown. */
+/**
+ * Returns the cost of a synthesized text in US dollars as an exact decimal; null if the price is unknown. The edge loads
+ * this module, so it computes without the decimals of `cost.ts`: a price is a whole number of millionths a character.
+ */
 export function computeSpeechCost(model: string, text: string): string | null {
   const price = PRICES.get(model)
-  if (price === undefined) return null
-  return new ExactDecimal(price)
-    .times([...text].length)
-    .div(1_000_000)
-    .toFixed()
+  return price === undefined ? null : String(([...text].length * price) / 1_000_000)
 }

@@ -23,6 +23,10 @@ const BOUNDED_LISTS: Readonly<Record<string, string>> = {
   '/llm/prices': 'of one model, one a day at most',
   '/api/v1/jobs/events': 'a stream',
   '/api/v1/blog/export': 'the whole of it, in batches',
+  '/api/v1/blog/feed.xml': 'the newest 20 posts',
+  '/api/v1/blog/atom.xml': 'the newest 20 posts',
+  '/api/v1/blog/feed.json': 'the newest 20 posts',
+  '/api/v1/blog/sitemap.xml': 'the newest 50,000 addresses',
 }
 
 const fieldsOf = (query: unknown): string[] =>

@@ -160,7 +160,7 @@ test('reads within a second get the same bytes, compressed or not', async () => 
   assert.ok(small.bytes.length < plain.bytes.length / 2)
 })
 
-test('the text stays under 300 KB after any requests', async () => {
+test('the text stays under 350 KB after any requests', async () => {
   const { metrics } = guardedEdge.serving.edge
   const { entries } = createMatcher(areas)
   assert.ok(entries.length > 140)
@@ -177,7 +177,7 @@ test('the text stays under 300 KB after any requests', async () => {
     const { bytes, text } = await guardedEdge.get('/metrics', { headers: { authorization } })
     // Skip a text that was cached before these calls and lacks the new series.
     if (!text.includes('method="other"')) continue
-    assert.ok(bytes.length < 300_000, `${bytes.length} bytes`)
+    assert.ok(bytes.length < 350_000, `${bytes.length} bytes`)
     break
   }
 })

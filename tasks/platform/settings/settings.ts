@@ -30,8 +30,8 @@ import {
   listField,
   type RateLimit,
   rateField,
-  wholeNumberField,
 } from './fields.ts'
+import { buildSizeLimits, type SizeLimits, sizeLimitShape } from './limits.ts'
 import { buildQuotas, quotaShape } from './quotas.ts'
 
 /**
@@ -114,12 +114,7 @@ const Environment = z.object({
   ...webhookShape,
   ...quotaShape,
   TRASH_DAYS: countField(30, 0, 3650),
-  MAX_UPLOAD_BYTES: countField(104_857_600, 1, 2 ** 40),
-  MAX_SPEECH_CHARACTERS: countField(100_000, 1, 1_000_000),
-  MAX_DOCUMENT_PAGES: countField(20_000, 1, 1_000_000),
-  MAX_DOCUMENT_TEXT_BYTES: countField(64 * 2 ** 20, 1, 2 ** 40),
-  MAX_DOCUMENT_CPU_SECONDS: countField(3600, 1),
-  MAX_JSON_BYTES: wholeNumberField(1, 2 ** 30).optional(),
+  ...sizeLimitShape,
   OCR_LANGUAGES: Languages.pipe(InstalledLanguages).default('eng'),
   VISION_PROVIDER: z.enum(['tesseract', 'none', ...AI_PROVIDERS]).default('tesseract'),
   VISION_PICTURES: z.enum(['off', 'auto']).default('auto'),
@@ -136,7 +131,7 @@ type Env = z.output<typeof Environment>
 /** Names of all settings; `.env.example` must list them. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
 
-export interface Settings extends TelemetrySettings, AccountSettings {
+export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits {
   readonly projectName: string
   readonly production: boolean
   readonly host: string
@@ -205,17 +200,6 @@ export interface Settings extends TelemetrySettings, AccountSettings {
   readonly quotas: Quotas
   /** Number of days in which a deleted document can be restored. */
   readonly trashDays: number
-  readonly maxUploadBytes: number
-  /** Maximum length of a text that is spoken as a whole. */
-  readonly maxSpeechCharacters: number
-  /** Maximum number of pages of a document; longer documents are not read. */
-  readonly maxDocumentPages: number
-  /** Limits of one document, for all of its pages together. */
-  readonly maxDocumentTextBytes: number
-  readonly maxDocumentCpuSeconds: number
-  readonly maxImportBytes: number
-  /** Undefined uses each route's own limit. */
-  readonly maxJsonBytes: number | undefined
   /** OCR languages of tesseract, such as `deu+fra`. */
   readonly ocrLanguages: string
   /** Reader of pages without a text layer. */
@@ -351,13 +335,7 @@ function buildLimitSettings(env: Env) {
     },
     apiKeyRate: env.RATE_LIMIT_API_KEY,
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
-    maxUploadBytes: env.MAX_UPLOAD_BYTES,
-    maxSpeechCharacters: env.MAX_SPEECH_CHARACTERS,
-    maxDocumentPages: env.MAX_DOCUMENT_PAGES,
-    maxDocumentTextBytes: env.MAX_DOCUMENT_TEXT_BYTES,
-    maxDocumentCpuSeconds: env.MAX_DOCUMENT_CPU_SECONDS,
-    maxImportBytes: env.MAX_IMPORT_BYTES,
-    maxJsonBytes: env.MAX_JSON_BYTES,
+    ...buildSizeLimits(env),
   } satisfies Partial<Settings>
 }
 

@@ -377,6 +377,7 @@ const voice: Record<string, RequestMaker> = {
   '/voice/catalog/stt/:provider_id/models': ofOpenAi,
   '/voice/catalog/summary': byCallers(['big']),
   '/voice/settings': byCallers(['big']),
+  '/voice/speech/:job_id': ({ speech }) => [big({ params: { job_id: speech } })],
   '/voice/preview/:voice_id': byCallers(['big'], { params: { voice_id: 'alloy' } }),
   '/voice/transcriptions': () => [admin(SHORT_PAGE), big(SHORT_PAGE), small(SHORT_PAGE)],
   '/voice/transcriptions/:transcription_id': ({ transcription }) => [

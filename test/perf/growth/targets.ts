@@ -30,6 +30,7 @@ export interface Targets {
   readonly conversation: Readonly<Record<'big' | 'small' | 'longest', string>>
   readonly message: string
   readonly transcription: string
+  readonly speech: string
   readonly model: { readonly vendor: string; readonly model_id: string }
 }
 
@@ -76,6 +77,7 @@ const TARGETS_QUERY = `select json_build_object(
     'longest', (select id from ai_conversation where owner_id = 2 order by created_at limit 1)),
   'message', (select id from ai_message where role = 'assistant' and conversation_id = ${conversationOf(2)} order by ordinal limit 1),
   'transcription', ${middle('select id from voice_transcription where owner_id = 2 order by created_at, id')},
+  'speech', ${middle('select job_id as id from voice_preview where owner_id = 2 order by used_at, job_id')},
   'model', (select json_build_object('vendor', vendor, 'model_id', model_id) from llm_price order by vendor, model_id limit 1)
 ) as places`
 
