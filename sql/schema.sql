@@ -2091,7 +2091,12 @@ CREATE OR REPLACE FUNCTION public.ai_messages_index()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$610e917dd0877644e877e7658402f0fd$function$;
+AS $function$fce4dcd69d5ae644920b3e69fdbd1b64$function$;
+
+CREATE OR REPLACE FUNCTION public.ai_messages_reindex()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$035f051265528683df84db8e50ae74b2$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_search_space(owner_id integer, user_id text)
  RETURNS integer
@@ -2145,7 +2150,7 @@ AS $function$4cc756232a08b8491272299d9b632b77$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$ea08097f8bc466d903caa7c6d8f60044$function$;
+AS $function$5467843777142cc02c82d467efffc897$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text
@@ -3553,7 +3558,7 @@ CREATE TRIGGER ai_message_changed AFTER UPDATE ON public.ai_message REFERENCING 
 
 CREATE TRIGGER ai_message_indexed AFTER INSERT ON public.ai_message REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_index();
 
-CREATE TRIGGER ai_message_reindexed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_index();
+CREATE TRIGGER ai_message_reindexed AFTER UPDATE ON public.ai_message REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_reindex();
 
 CREATE TRIGGER ai_message_removed AFTER DELETE ON public.ai_message REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_messages_count();
 

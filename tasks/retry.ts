@@ -24,6 +24,7 @@ export interface RetryOptions {
  *
  * @throws fail('job.missing'), fail('auth.forbidden'), fail('job.not_failed').
  * @throws fail('job.not_runnable') if this version lacks the task or rejects the payload.
+ * @throws fail('job.not_retryable') if the task refuses retries.
  */
 export async function retryJob(
   tx: Queries,
@@ -103,6 +104,7 @@ function buildRetry(
   const task = findTaskOrNull(findTask, name)
   const parsed = task?.payload.safeParse(payload)
   if (task === null || !parsed?.success) return fail('job.not_runnable')
+  if (task.refusesRetry === true) return fail('job.not_retryable')
   return buildJobSpecs(task, [parsed.data], { ownerId, ...options })[0]!
 }
 

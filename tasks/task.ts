@@ -61,6 +61,8 @@ export interface TaskDefinition<P, R> {
    * longer, because a person waits for its result. Default: an hour.
    */
   readonly maxPauseSeconds?: number
+  /** True if a failed job cannot be retried by hand, because its caller has to repeat the request. */
+  readonly refusesRetry?: boolean
   /** Time limit of one attempt in seconds; default 3600. */
   readonly timeoutSeconds?: number
   /** Maximum time between two progress reports of an attempt, in seconds. An attempt without reports is aborted. */

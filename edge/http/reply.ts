@@ -164,7 +164,9 @@ export function buildPreflightHeaders(allow: string): readonly Header[] {
     [
       'access-control-allow-headers',
       'authorization, content-type, idempotency-key, last-event-id, prefer, if-none-match, x-request-id, ' +
-        'traceparent, tracestate',
+        'traceparent, tracestate, x-stainless-lang, x-stainless-package-version, x-stainless-os, x-stainless-arch, ' +
+        'x-stainless-runtime, x-stainless-runtime-version, x-stainless-retry-count, x-stainless-timeout, ' +
+        'x-stainless-helper-method, openai-organization, openai-project',
     ],
     ['access-control-max-age', '600'],
   ]

@@ -277,7 +277,7 @@ function toFailure(error: unknown, { caller, requestId }: RequestContext): Failu
 
 async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = toFailure(error, exchange)
-  const { status, body } = answerFailure(exchange.entry?.area ?? DEFAULT_AREA, failure)
+  const { status, headers: given, body } = answerFailure(exchange.entry?.area ?? DEFAULT_AREA, failure)
   edge.metrics.countRefusal(failure.code)
   // The health check logs an outage once instead of per request, and the access log has the refused requests.
   const isReportedOutage =
@@ -288,7 +288,7 @@ async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown)
       'A request failed',
     )
   }
-  const headers: Header[] = []
+  const headers: Header[] = [...given]
   const challenge = buildChallenge(failure)
   if (challenge !== null) headers.push(['www-authenticate', challenge])
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)

@@ -8,9 +8,9 @@ import { type AcquirePermit, createStreamQuota, type StreamPermit } from './stre
  */
 
 export interface SseFrame {
-  /** Name of the event; null for the frames of OpenAI's protocol, which have none. */
-  readonly event: string | null
-  readonly id: string
+  /** Absent in the streams of OpenAI's protocol, like the id. */
+  readonly event?: string
+  readonly id?: string
   /** Event data as JSON without line breaks. */
   readonly data: string
 }
@@ -32,7 +32,16 @@ export interface SseStream {
  * Result of a stream route: a source, or `ended` if no event follows `Last-Event-ID`. The response to `ended` is 204,
  * which stops the client from reconnecting.
  */
-export type StreamSource = { open(stream: SseStream): () => void } | 'ended'
+export type StreamSource = FrameSource | 'ended'
+
+export interface FrameSource {
+  open(stream: SseStream): () => void
+  /**
+   * True for frames of data alone, without a delay for reconnects, names and ids, as in OpenAI's protocol. Its client in
+   * Python takes such fields for an event without data.
+   */
+  readonly isBare?: boolean
+}
 
 export interface Subscriber {
   /** Null if the subscriber has no account. Then no account change affects the stream. */
@@ -47,7 +56,7 @@ export interface Streams {
   open(
     responder: Responder,
     head: { status: number; headers: readonly (readonly [string, string])[] },
-    source: { open(stream: SseStream): () => void },
+    source: FrameSource,
     subscriber: Subscriber,
     place: StreamPermit,
   ): void
@@ -88,6 +97,7 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
         sink.end(RETRY_FIELD)
         return
       }
+      const retryField = source.isBare === true ? '' : RETRY_FIELD
       place.isHeldByStream = true
       let stop: (() => void) | null = null
       const release = (): void => {
@@ -96,12 +106,12 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
         stop?.()
       }
       const end = (): void => {
-        sink.end(RETRY_FIELD)
+        sink.end(retryField)
         release()
       }
-      const stream = { subscriber, end }
+      const stream = { subscriber, end, retryField }
       open.set(sink, stream)
-      sink.write(RETRY_FIELD)
+      if (retryField !== '') sink.write(retryField)
       sink.onClose(release)
       stop = source.open(wrapSink(sink, release))
       if (sink.closed) stop()
@@ -121,12 +131,14 @@ export function createStreams(limits: Settings['maxStreams']): Streams {
     close: () => {
       closed = true
       clearInterval(timer)
-      for (const sink of open.keys()) sink.end(RETRY_FIELD)
+      for (const [sink, { retryField }] of open) sink.end(retryField)
     },
   }
 }
 
 interface OpenStream {
+  /** Sent at the start and at the end. */
+  readonly retryField: string
   readonly subscriber: Subscriber
   end(): void
 }
@@ -172,5 +184,6 @@ function encodeFrames(frames: readonly SseFrame[]): string {
 
 /** Encodes a frame in the SSE format. */
 export function encodeFrame({ event, id, data }: SseFrame): string {
-  return `${event === null ? '' : `event: ${event}\n`}id: ${id}\ndata: ${data}\n\n`
+  const name = event === undefined ? '' : `event: ${event}\n`
+  return `${name}${id === undefined ? '' : `id: ${id}\n`}data: ${data}\n\n`
 }

@@ -127,7 +127,8 @@ const SOURCES: readonly PartSource[] = [
         ...{ file: 'messages', table: 'ai_message', of: 'conversation_id', key: 'ordinal', type: 'bigint' },
         item: sql.fragment`json_build_object('id', r.id, 'conversation_id', r.conversation_id, 'role', r.role,
           'status', r.status, 'content', r.content, 'parent_id', r.parent_id, 'is_active', r.is_active, 'document_ids', r.document_ids,
-          'tool_calls', r.tool_calls, 'tool_results', r.tool_results, 'provider', r.provider, 'model', r.model, 'error', r.error_detail,
+          'tool_calls', r.tool_calls, 'tool_results', r.tool_results, 'reasoning', r.reasoning,
+          'finish_reason', r.finish_reason, 'provider', r.provider, 'model', r.model, 'error', r.error_detail,
           'created_at', iso(r.created_at))`,
         max: LARGE_ROW_BATCH_SIZE,
       },
@@ -136,7 +137,8 @@ const SOURCES: readonly PartSource[] = [
   {
     ...{ file: 'usage', table: 'ai_usage', of: 'owner_id', type: 'bigint' },
     item: sql.fragment`json_build_object('id', r.id, 'action', r.action, 'vendor', r.vendor, 'model', r.model,
-      'input_tokens', r.input_tokens, 'output_tokens', r.output_tokens, 'audio_seconds', r.audio_seconds, 'cost', r.cost,
+      'input_tokens', r.input_tokens, 'cached_tokens', r.cached_tokens, 'output_tokens', r.output_tokens,
+      'reasoning_tokens', r.reasoning_tokens, 'audio_seconds', r.audio_seconds, 'cost', r.cost, 'estimated', r.estimated, 'key_id', r.key_id,
       'success', r.success, 'conversation_id', r.conversation_id, 'created_at', iso(r.created_at))`,
   },
   {

@@ -10,6 +10,7 @@ export const aiErrors = {
   'ai.restarted': {
     detail: 'AI provider error: the answer started over after some text; repeat the request',
   },
+  'ai.unfinished': { detail: 'The answer takes longer than REQUEST_WAIT_SECONDS; ask for a stream instead' },
   'ai.not_yours': { detail: 'Only admins may use a user_id other than their own' },
   'agent.missing': { detail: 'Agent not found' },
   'agent.inactive': { detail: 'The agent is not active' },

@@ -93,7 +93,13 @@ export const insertFirstTurn = (turn: NewTurn, c: NewConversation): Query<{ id: 
 export const findAccountByUserId = (id: number): Query<{ id: number }> =>
   sql.type(z.object({ id: z.number() }))`select id from account where id = ${id} and deleted_at is null`
 
-export const ToolCall = z.object({ id: z.string(), name: z.string(), arguments: z.string() })
+/** A call of a tool. `extra_content` belongs to the provider, which needs it again, such as Gemini's signatures. */
+export const ToolCall = z.object({
+  id: z.string(),
+  name: z.string(),
+  arguments: z.string(),
+  extra_content: z.unknown().optional(),
+})
 export type ToolCall = z.output<typeof ToolCall>
 
 const PathMessage = z.object({
@@ -161,7 +167,7 @@ export const readTurnInput = (
       -- A turn without an answer does not count.
       select m.*, b.depth + 1, b.used + case when m.role = 'assistant' and m.status not in ('complete', 'stopped') then -1 else 1 end
       from branch b join ai_message m on m.id = b.parent_id
-      where b.used < ${messages}::int or b.role <> 'user'
+      where (b.used < ${messages}::int or b.role <> 'user') and b.depth < ${messages}::int * 10 + 50
     )
     select ${selectAgentSettings(jobId)},
       (select coalesce(json_agg(json_build_object('role', b.role, 'status', b.status, 'content', b.content,

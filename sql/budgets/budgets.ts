@@ -94,8 +94,8 @@ export const insertTurnHold = ({ accountId, keyId }: Payers, turn: TurnEstimate)
         + least(${turn.historyTokens}::int, coalesce(history.tokens, 0))
         + case when ${turn.hasDocuments}::boolean or history.has_documents then ${turn.documentTokens}::int else 0 end as tokens
       from (
-        select ceil(sum(octet_length(m.content)) / 4.0) as tokens, bool_or(m.document_ids <> '{}') as has_documents from (
-          select content, document_ids from ai_message where conversation_id = ${turn.conversationId}::uuid
+        select ceil(sum(octet_length(m.content) + coalesce(octet_length(m.tool_results::text), 0)) / 4.0) as tokens, bool_or(m.document_ids <> '{}') as has_documents from (
+          select content, tool_results, document_ids from ai_message where conversation_id = ${turn.conversationId}::uuid
           order by ordinal desc limit ${turn.historyMessages}::int) m) history
     ), output as (
       select least(coalesce((select max_tokens from ai_agent a where a.slug = ${turn.agentSlug}),

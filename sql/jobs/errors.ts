@@ -2,6 +2,7 @@
 export const jobErrors = {
   'job.missing': { detail: 'Job not found' },
   'job.not_failed': { detail: 'Only a failed job can be retried; this one is {status}' },
+  'job.not_retryable': { detail: 'Jobs of this task cannot be retried; repeat the request instead' },
   'job.not_runnable': { detail: 'This version of the service cannot retry the job' },
   'job.cancelled': { detail: 'The job was cancelled' },
   'job.superseded': { detail: 'Another worker has taken over this job' },

@@ -14,6 +14,8 @@ import { computeUsage, NO_TOKENS, type Usage } from './usage.ts'
 export interface AnswerRequest extends AskedQuestion {
   readonly agent: AgentSettings
   readonly stream: boolean
+  /** True if the caller wants an empty answer that the token limit or a filter cut; otherwise it fails. */
+  readonly acceptsEmpty?: boolean
 }
 
 /**
@@ -39,7 +41,8 @@ export async function answerQuestion(ctx: TaskContext, request: AnswerRequest): 
     toolCalls,
   })
   ctx.emit('usage', usage)
-  if (content.trim() === '' && toolCalls.length === 0)
+  const isCut = completion.finishReason === 'length' || completion.finishReason === 'content_filter'
+  if (content.trim() === '' && toolCalls.length === 0 && !(isCut && request.acceptsEmpty === true))
     throw fail('ai.refused', { reason: describeEmptyAnswer(completion) })
   if (question.responseFormat !== undefined && completion.finishReason === 'stop' && !isJson(content))
     throw fail('ai.refused', { reason: 'its answer is not JSON' })
@@ -57,9 +60,12 @@ export async function answerQuestion(ctx: TaskContext, request: AnswerRequest): 
   }
 }
 
-const toStorableCall = ({ id, name, arguments: text }: ToolCall): ToolCall => {
-  return { id: toStorable(id), name: toStorable(name), arguments: toStorable(text) }
-}
+const toStorableCall = (call: ToolCall): ToolCall => ({
+  ...call,
+  id: toStorable(call.id),
+  name: toStorable(call.name),
+  arguments: toStorable(call.arguments),
+})
 
 const toPublicUsage = ({
   input,
@@ -85,11 +91,16 @@ async function askModel(
   stream: boolean,
 ): Promise<Completion> {
   let filter = createTextFilter(question)
-  const push = (piece: string): void => deltas.push(filter(piece))
+  // All text that arrived, shown or not: providers charge for it.
+  let received = ''
+  const push = (piece: string): void => {
+    received += piece
+    deltas.push(filter(piece))
+  }
   const restart = (): void => {
     filter = createTextFilter(question)
     deltas.reset()
-    ctx.emit('restart', { timestamp: new Date().toISOString() })
+    ctx.emit('restart', { timestamp: new Date().toISOString(), reason: 'reasoning' })
   }
   const pendingAnswer = stream
     ? ctx.providers.chat.ask(question, ctx.signal, push, restart)
@@ -101,8 +112,8 @@ async function askModel(
   } catch (error) {
     deltas.end()
     // Providers charge nothing for a request that they refuse before the first piece.
-    const isRefused = error instanceof Failure && deltas.text === ''
-    const text = { content: deltas.text, reasoning: '', toolCalls: [] }
+    const isRefused = error instanceof Failure && received === ''
+    const text = { content: received, reasoning: '', toolCalls: [] }
     ctx.emit('usage', await computeUsage(ctx, question, isRefused ? NO_TOKENS : null, text))
     throw error
   }

@@ -1,6 +1,7 @@
 import { type ChatDocument, readChatDocuments } from '../../sql/ai/documents.ts'
 import type { PathMessage } from '../../sql/ai/turns.ts'
 import { findDocumentContents, hasBlob } from '../../sql/documents/blobs.ts'
+import { Failure } from '../../sql/errors.ts'
 import type { ModelTraits } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import type { Message } from './ports.ts'
@@ -14,6 +15,10 @@ const DIRECT_TYPES = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gi
 const MAX_PICTURE_BYTES = 3_500_000
 // No provider accepts many more; the newest pictures matter most.
 const MAX_PICTURES = 10
+// Limit of all pictures of a request, in characters. Anthropic accepts 32 MB.
+const MAX_TOTAL_SIZE = 20_000_000
+// Larger files are not loaded, because rendering takes several times their size.
+const MAX_SOURCE_BYTES = 20_000_000
 const CHARACTERS_PER_TOKEN = 4
 
 export const DOCUMENT_INSTRUCTIONS =
@@ -32,13 +37,16 @@ interface Shown {
 export async function buildMessages(
   ctx: TaskContext,
   branch: readonly PathMessage[],
-  traits: ModelTraits | null,
+  { traits, seesDocuments }: { readonly traits: ModelTraits | null; readonly seesDocuments: boolean },
 ): Promise<Message[]> {
-  const shown = await showDocuments(ctx, branch, traits)
-  return branch.flatMap((message) => toMessages(message, shown))
+  const shown = seesDocuments ? await showDocuments(ctx, branch, traits) : new Map()
+  // The newest message that names a document shows it; the earlier ones would repeat it.
+  const messages = branch.toReversed().map((message) => toMessages(message, shown))
+  return messages.reverse().flat()
 }
 
-function toMessages(message: PathMessage, shown: ReadonlyMap<number, Shown>): Message[] {
+/** Converts a message, and removes the documents that it shows from `shown`. */
+function toMessages(message: PathMessage, shown: Map<number, Shown>): Message[] {
   const { role, content, document_ids, tool_calls, tool_results } = message
   if (role === 'tool')
     return (tool_results ?? []).map((result) => {
@@ -47,6 +55,7 @@ function toMessages(message: PathMessage, shown: ReadonlyMap<number, Shown>): Me
   if (role === 'assistant')
     return [{ role, content, ...(tool_calls === null ? {} : { toolCalls: tool_calls }) }]
   const documents = document_ids.map((id) => shown.get(id)).filter((each) => each !== undefined)
+  for (const id of document_ids) shown.delete(id)
   const texts = documents.map(({ text }) => text).filter((text) => text !== '')
   const pictures = documents.map(({ picture }) => picture).filter((picture) => picture !== null)
   return [{ role, content: [...texts, content].join('\n\n'), ...(pictures.length === 0 ? {} : { pictures }) }]
@@ -56,7 +65,7 @@ async function showDocuments(
   ctx: TaskContext,
   branch: readonly PathMessage[],
   traits: ModelTraits | null,
-): Promise<ReadonlyMap<number, Shown>> {
+): Promise<Map<number, Shown>> {
   // The newest message comes first: it gets its share before the others.
   const ids = [...new Set(branch.toReversed().flatMap(({ document_ids }) => document_ids))]
   if (ids.length === 0) return new Map()
@@ -64,14 +73,12 @@ async function showDocuments(
   const limit = budget.tokens * CHARACTERS_PER_TOKEN
   const found = await ctx.db.any(readChatDocuments(ids, ctx.job.ownerId, limit))
   const byId = new Map(found.map((document) => [document.id, document]))
-  const seesPictures = traits?.vision ?? true
-  let pictures = 0
+  const loadNext = createPictureLoader(ctx, traits?.vision ?? true)
   const shown = new Map<number, Shown>()
   for (const id of ids) {
     const document = byId.get(id)
     if (document === undefined) continue
-    const picture = seesPictures && pictures < MAX_PICTURES ? await loadPicture(ctx, document) : null
-    if (picture !== null) pictures++
+    const picture = document.media_type.startsWith('image/') ? await loadNext(document) : null
     shown.set(id, { text: await budget.spend(document, picture !== null), picture })
   }
   return shown
@@ -118,16 +125,35 @@ async function cutToTokens(text: string, limit: number): Promise<{ text: string;
   return { text: kept, tokens }
 }
 
-/** Loads a picture as a `data:` URL; null if the document is none, or has no bytes that a model accepts. */
-async function loadPicture(ctx: TaskContext, document: ChatDocument): Promise<string | null> {
-  if (!document.media_type.startsWith('image/')) return null
-  const [content] = await ctx.db.any(findDocumentContents([document.id], ctx.job.ownerId))
-  if (content === undefined || !hasBlob(content)) return null
+/** Returns a function that loads pictures as `data:` URLs, up to the limits of a request; null for no picture. */
+function createPictureLoader(ctx: TaskContext, isEnabled: boolean) {
+  let attempts = 0
+  let size = 0
+  return async ({ id }: ChatDocument): Promise<string | null> => {
+    if (!isEnabled || ++attempts > MAX_PICTURES) return null
+    const picture = await loadPicture(ctx, id)
+    if (picture === null || size + picture.length > MAX_TOTAL_SIZE) return null
+    size += picture.length
+    return picture
+  }
+}
+
+/** Loads a picture; null if it has no bytes that a model accepts. */
+async function loadPicture(ctx: TaskContext, id: number): Promise<string | null> {
+  const [content] = await ctx.db.any(findDocumentContents([id], ctx.job.ownerId))
+  if (content === undefined || !hasBlob(content) || content.byte_size > MAX_SOURCE_BYTES) return null
   const { blob_id, byte_size, media_type } = content
-  const bytes = await ctx.blobs.readWhole(blob_id, byte_size)
-  if (DIRECT_TYPES.has(media_type) && byte_size <= MAX_PICTURE_BYTES) return toDataUrl(media_type, bytes)
-  const page = await ctx.providers.renderPage(bytes, 1, { mediaType: media_type, signal: ctx.signal })
-  return page === null || page.png.length > MAX_PICTURE_BYTES ? null : toDataUrl('image/png', page.png)
+  try {
+    const bytes = await ctx.blobs.readWhole(blob_id, byte_size)
+    if (DIRECT_TYPES.has(media_type) && byte_size <= MAX_PICTURE_BYTES) return toDataUrl(media_type, bytes)
+    const page = await ctx.providers.renderPage(bytes, 1, { mediaType: media_type, signal: ctx.signal })
+    return page === null || page.png.length > MAX_PICTURE_BYTES ? null : toDataUrl('image/png', page.png)
+  } catch (error) {
+    // Lost bytes of one picture must not fail each later turn of the conversation.
+    if (!(error instanceof Failure)) throw error
+    ctx.log.warn({ document: id, code: error.code }, 'Failed to load a picture for a chat')
+    return null
+  }
 }
 
 const toDataUrl = (mediaType: string, bytes: Uint8Array): string =>

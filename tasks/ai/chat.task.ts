@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
-import { ModelAnswer, ResponseFormat, ToolsPayload } from './shapes.ts'
+import { AnswerOptionsText, ModelAnswer } from './shapes.ts'
 
 const ChatPayload = z.strictObject({
   /** Id of the message that will hold the answer. */
@@ -18,8 +18,9 @@ const ChatPayload = z.strictObject({
   stream: z.boolean(),
   /** Collection from which the model gets context. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
-  tools: ToolsPayload.optional(),
-  response_format: ResponseFormat.optional(),
+  /** True if the caller may read documents; then the model gets those of the conversation. */
+  sees_documents: z.boolean(),
+  answer_options: AnswerOptionsText.optional(),
 })
 
 export const ChatResult = ModelAnswer.extend({
@@ -42,6 +43,8 @@ export const answerMessage = defineTask({
   name: 'ai.chat',
   queue: 'ai',
   maxPauseSeconds: MAX_INTERACTIVE_PAUSE_SECONDS,
+  // A retry would bypass the budgets, and its answer would not reach the conversation.
+  refusesRetry: true,
   pool: 'io',
   payload: ChatPayload,
   result: ChatResult,

@@ -8,7 +8,7 @@ import { type RagContext, type RagRequest, retrieveContext } from './context.ts'
 import { selectHistory } from './history.ts'
 import { describeResponseFormat } from './json-answer.ts'
 import type { ModelRef } from './model.ts'
-import type { ResponseFormat, Tools } from './ports.ts'
+import { parseAnswerOptions } from './options.ts'
 import { type AiProvider, keySettingName } from './providers.ts'
 import type { ModelAnswer } from './shapes.ts'
 import { type AdaptedQuestion, adaptToModel } from './traits.ts'
@@ -24,8 +24,8 @@ interface ChatPayload {
   readonly model: string
   readonly stream: boolean
   readonly rag?: RagRequest | undefined
-  readonly tools?: Tools | undefined
-  readonly response_format?: ResponseFormat | undefined
+  readonly sees_documents: boolean
+  readonly answer_options?: string | undefined
 }
 
 interface ChatResult extends ModelAnswer {
@@ -67,9 +67,10 @@ interface TurnParts {
 /** Builds the question for a model from the agent's current settings. */
 async function buildQuestion(
   ctx: TaskContext,
-  { tools, response_format: responseFormat }: ChatPayload,
+  { answer_options, sees_documents: seesDocuments }: ChatPayload,
   { model, turn, history, ragContext }: TurnParts,
 ): Promise<AdaptedQuestion> {
+  const { tools, responseFormat } = parseAnswerOptions(answer_options)
   const traits = await ctx.db.maybeOne(findModelTraits(model.provider, model.model))
   const system = [
     turn.system_prompt,
@@ -81,7 +82,7 @@ async function buildQuestion(
     ...model,
     ...chooseLimits(ctx, turn),
     system: system.filter((part) => part !== undefined).join('\n\n'),
-    messages: await buildMessages(ctx, history, traits),
+    messages: await buildMessages(ctx, history, { traits, seesDocuments }),
     tools,
     responseFormat,
   }

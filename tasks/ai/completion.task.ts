@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
 import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
-import { CompletionMessage, ModelAnswer, ResponseFormat, ToolsPayload } from './shapes.ts'
+import { AnswerOptionsText, CompletionMessage, ModelAnswer } from './shapes.ts'
 
 const CompletionPayload = z.strictObject({
-  id: z.uuid(),
   user_id: z.string(),
   owner_id: z.int().nullable(),
   /** API key of the request, whose budget the answer uses; absent without one. */
@@ -20,8 +19,7 @@ const CompletionPayload = z.strictObject({
   temperature: z.number().nullable(),
   /** Maximum tokens of the answer; null for the agent's own. */
   max_tokens: z.int().nullable(),
-  tools: ToolsPayload.optional(),
-  response_format: ResponseFormat.optional(),
+  answer_options: AnswerOptionsText.optional(),
   /** More parameters of OpenAI's protocol for the model. */
   parameters: z.record(z.string(), z.unknown()),
 })
@@ -34,6 +32,8 @@ export const completeMessages = defineTask({
   name: 'ai.completion',
   queue: 'ai',
   maxPauseSeconds: MAX_INTERACTIVE_PAUSE_SECONDS,
+  // A retry would bypass the budgets, and its answer would not reach the conversation.
+  refusesRetry: true,
   pool: 'io',
   payload: CompletionPayload,
   result: CompletionResult,

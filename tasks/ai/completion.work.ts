@@ -5,13 +5,13 @@ import type { TaskContext } from '../context.ts'
 import { answerQuestion, chooseLimits } from './answer.ts'
 import { describeResponseFormat } from './json-answer.ts'
 import type { ModelRef } from './model.ts'
-import type { Message, ResponseFormat, Tools } from './ports.ts'
+import { parseAnswerOptions } from './options.ts'
+import type { Message } from './ports.ts'
 import { type AiProvider, keySettingName } from './providers.ts'
 import type { ModelAnswer } from './shapes.ts'
 import { type AdaptedQuestion, adaptToModel } from './traits.ts'
 
 interface CompletionPayload {
-  readonly id: string
   readonly user_id: string
   readonly owner_id: number | null
   readonly key_id?: string | undefined
@@ -23,8 +23,7 @@ interface CompletionPayload {
   readonly messages: readonly Message[]
   readonly temperature: number | null
   readonly max_tokens: number | null
-  readonly tools?: Tools | undefined
-  readonly response_format?: ResponseFormat | undefined
+  readonly answer_options?: string | undefined
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
@@ -36,7 +35,8 @@ interface CompletionResult extends ModelAnswer {
 /** Runs `ai.completion`. */
 export async function run(ctx: TaskContext, payload: CompletionPayload): Promise<CompletionResult> {
   const { ai } = ctx.settings
-  const { id, agent_slug, provider, model, stream, response_format: responseFormat } = payload
+  const { agent_slug, provider, model, stream } = payload
+  const { tools, responseFormat } = parseAnswerOptions(payload.answer_options)
   const agent = await ctx.db.maybeOne(readAgentSettings(agent_slug, ctx.job.id))
   if (agent === null) throw fail('agent.missing')
   if (ai.endpoints[provider].apiKey === null)
@@ -52,15 +52,15 @@ export async function run(ctx: TaskContext, payload: CompletionPayload): Promise
     messages: payload.messages,
     temperature: payload.temperature ?? limits.temperature,
     maxTokens: Math.min(payload.max_tokens ?? limits.maxTokens, limits.maxTokens),
-    tools: payload.tools,
+    tools,
     responseFormat,
     parameters: payload.parameters,
   }
   const build = async (each: ModelRef): Promise<AdaptedQuestion> =>
     adaptToModel({ ...each, ...question }, await ctx.db.maybeOne(findModelTraits(each.provider, each.model)))
   return {
-    id,
+    id: ctx.job.id,
     agent_slug,
-    ...(await answerQuestion(ctx, { model: { provider, model }, agent, stream, build })),
+    ...(await answerQuestion(ctx, { model: { provider, model }, agent, stream, acceptsEmpty: true, build })),
   }
 }

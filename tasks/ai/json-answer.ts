@@ -11,29 +11,35 @@ export function describeResponseFormat(format: ResponseFormat): string {
   return `${rule}${about} The value matches this JSON Schema:\n${JSON.stringify(schema)}`
 }
 
-/** Removes what models put around JSON: words before it, and a code fence. */
+/** Removes what models put around JSON: words and code fences before and after it. */
 export interface JsonFilter {
-  /** Adds a piece of the answer; returns the text that is certainly JSON. */
+  /** Adds a piece of the answer; returns the part of it that belongs to the JSON value. */
   push(piece: string): string
 }
 
 export function createJsonFilter(): JsonFilter {
-  let pending = ''
-  let hasBegun = false
+  // Number of open brackets; null before the value, 0 after it.
+  let depth: number | null = null
+  let isInText = false
+  let isEscaped = false
+  /** Reads one character of the value. Returns true if it ends the value. */
+  const read = (character: string): boolean => {
+    if (isEscaped) isEscaped = false
+    else if (isInText) {
+      isEscaped = character === '\\'
+      isInText = character !== '"'
+    } else if (character === '"') isInText = true
+    else if (character === '{' || character === '[') depth = (depth ?? 0) + 1
+    else if (character === '}' || character === ']') depth = (depth ?? 0) - 1
+    return depth === 0
+  }
   return {
     push: (piece) => {
-      pending += piece
-      if (!hasBegun) {
-        const start = pending.search(/[[{]/)
-        if (start === -1) return ''
-        hasBegun = true
-        pending = pending.slice(start)
-      }
-      // White space and backticks may belong to a fence that ends the answer.
-      const [tail = ''] = /[\s`]*$/.exec(pending) ?? []
-      const ready = pending.slice(0, pending.length - tail.length)
-      pending = tail
-      return ready
+      if (depth === 0) return ''
+      const start = depth === null ? piece.search(/[[{]/) : 0
+      if (start === -1) return ''
+      for (let at = start; at < piece.length; at++) if (read(piece[at]!)) return piece.slice(start, at + 1)
+      return piece.slice(start)
     },
   }
 }

@@ -63,6 +63,8 @@ export interface ToolCall {
   readonly name: string
   /** JSON text. Models may produce invalid JSON, which callers must expect. */
   readonly arguments: string
+  /** Data of the provider, which needs it back with the call, such as Gemini's signature of its thoughts. */
+  readonly extra_content?: unknown
 }
 
 /** Tools in the form of OpenAI's protocol, which all providers take. */
@@ -81,8 +83,8 @@ export type ResponseFormat =
       readonly type: 'json_schema'
       readonly json_schema: {
         readonly name: string
-        readonly description?: string | undefined
-        readonly strict?: boolean | undefined
+        readonly description?: string | null | undefined
+        readonly strict?: boolean | null | undefined
         readonly schema: Readonly<Record<string, unknown>>
       }
     }

@@ -4,17 +4,13 @@ import { FINISH_REASONS } from './ports.ts'
 
 /** Shapes of payloads and results. The edge loads this module. */
 
-/** Tools, see `Tools` in `ports.ts`. The route has checked the definitions. */
-export const ToolsPayload = z.strictObject({
-  definitions: z.array(z.unknown()),
-  choice: z.unknown().optional(),
-  parallel: z.boolean().optional(),
-})
+/** See `AnswerOptions`. */
+export const AnswerOptionsText = z.string()
 
 const JsonSchemaFormat = z.object({
   name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must have 1 to 64 letters, digits, _ and -'),
-  description: z.string().max(1000).optional(),
-  strict: z.boolean().optional(),
+  description: z.string().max(1000).nullish(),
+  strict: z.boolean().nullish(),
   schema: z.record(z.string(), z.unknown()),
 })
 

@@ -100,6 +100,22 @@ describe('a turn at another place', () => {
     assert.equal((await api.call('PATCH', `${AI}/conversations/${id}`, { json: {} })).status, 400)
   })
 
+  test('shows the former answer again if a new version fails without content', async () => {
+    const first = await say({ message: 'Q1' })
+    const { id } = first
+    models.script = () => ({ status: 400 })
+    assert.equal((await chat({ regenerate_id: first.answer, conversation_id: id })).status, 502)
+    models.script = () => ({ pieces: [`A${++answers}`] })
+    assert.deepEqual(contentsOf(await read(id)), ['Q1', first.content])
+    const second = await say({ message: 'Q2', conversation_id: id })
+    assert.deepEqual(lastAsked(), ['Q1', first.content, 'Q2'])
+    // The whole branch after the former answer is shown again.
+    models.script = () => ({ status: 400 })
+    assert.equal((await chat({ regenerate_id: first.answer, conversation_id: id })).status, 502)
+    models.script = () => ({ pieces: [`A${++answers}`] })
+    assert.deepEqual(contentsOf(await read(id)), ['Q1', first.content, 'Q2', second.content])
+  })
+
   test('regenerates as a stream, which resumes by its id', async () => {
     const first = await say({ message: 'Q1' })
     const stream = await postStream(api, { regenerate_id: first.answer, conversation_id: first.id })

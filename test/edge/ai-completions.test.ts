@@ -2,12 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import OpenAI, { APIError } from 'openai'
 import type { Script } from '../standins/models.ts'
+import { until } from '../until.ts'
 import { startChatService } from './ai-help.ts'
 import { createKey } from './api-keys-help.ts'
+import { startEdge } from './harness.ts'
 
 /** Tests the endpoint of OpenAI's protocol with OpenAI's own SDK and an API key. */
 
-const { models, api, query } = await startChatService({ OPEN_AREAS: 'jobs' })
+const { models, api, query, url, env } = await startChatService({ OPEN_AREAS: 'jobs' })
 const ann = await api.register('ann@example.com')
 const { key } = await createKey(api, ann, { scopes: ['ai:write', 'ai:read'] })
 const client = new OpenAI({ baseURL: `http://127.0.0.1:${api.port}/v1`, apiKey: key, maxRetries: 0 })
@@ -191,6 +193,104 @@ describe('chat.completions.create', () => {
       client.chat.completions.create({ model: 'assistant', messages: MESSAGES, response_format }),
     )
     assert.equal(answer.choices[0]!.message.content, '{"a":1}')
+  })
+
+  test('streams frames of data alone', async () => {
+    const response = await fetch(`${client.baseURL}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'assistant', messages: MESSAGES, stream: true }),
+    })
+    // A comment may come first, which clients skip.
+    const lines = (await response.text()).split('\n\n').filter((line) => line !== ':')
+    assert.deepEqual(lines.splice(-2), ['data: [DONE]', ''])
+    for (const line of lines) assert.match(line, /^data: \{.*\}$/)
+  })
+
+  test('goes on after reasoning that the model did not mark', async () => {
+    const stream = await withScript(
+      { pieces: ['Hm, ', 'let me see</think>', 'Yes.'], betweenMs: 30 },
+      async () => {
+        const chunks = await client.chat.completions.create({
+          model: 'assistant',
+          messages: MESSAGES,
+          stream: true,
+        })
+        let text = ''
+        for await (const chunk of chunks) text += chunk.choices[0]?.delta.content ?? ''
+        return text
+      },
+    )
+    assert.match(stream, /Yes\.$/)
+  })
+
+  test('returns an empty answer that the limit cut, and tells clients not to repeat failures', async () => {
+    const cut = await withScript({ pieces: [], finish: 'length' }, () =>
+      client.chat.completions.create({ model: 'assistant', messages: MESSAGES }),
+    )
+    assert.deepEqual([cut.choices[0]!.message.content, cut.choices[0]!.finish_reason], [null, 'length'])
+    const asked = models.asked.length
+    const patient = new OpenAI({ baseURL: client.baseURL, apiKey: key, maxRetries: 2 })
+    await withScript({ status: 400 }, () =>
+      assert.rejects(patient.chat.completions.create({ model: 'assistant', messages: MESSAGES })),
+    )
+    assert.equal(models.asked.length, asked + 1)
+  })
+
+  test('ignores nulls, empty lists and fields that it does not know', async () => {
+    const answer = await client.chat.completions.create({
+      model: 'assistant',
+      messages: [
+        {
+          role: 'user',
+          content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }],
+          name: 'x',
+        },
+        { role: 'assistant', content: '' },
+        { role: 'user', content: 'And?' },
+      ],
+      tools: [],
+      tool_choice: null,
+      response_format: null,
+      stream_options: null,
+      max_tokens: null,
+      metadata: { a: 'b' },
+      store: false,
+    } as never)
+    assert.equal(answer.choices[0]!.message.content, 'Hello there')
+    const { messages, ...rest } = lastBody()
+    assert.deepEqual(messages.slice(1), [
+      { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] },
+      { role: 'user', content: 'And?' },
+    ])
+    assert.equal('tools' in rest, false)
+  })
+
+  test('stops the answer of a client that leaves its stream', async () => {
+    const stream = await withScript({ pieces: ['One', 'two', 'three'], betweenMs: 60_000 }, async () => {
+      const chunks = await client.chat.completions.create({
+        model: 'assistant',
+        messages: MESSAGES,
+        stream: true,
+      })
+      for await (const chunk of chunks) if (chunk.choices[0]?.delta.content === 'One') break
+      return chunks
+    })
+    stream.controller.abort()
+    const readStatus = async () =>
+      (
+        await query(`select status from job where name = 'ai.completion' order by created_at desc limit 1`)
+      )[0]!.status
+    await until('the job is cancelled', async () => (await readStatus()) === 'cancelled')
+  })
+
+  test('ends a wait that takes too long with an error', async () => {
+    const impatient = await startEdge(url, { env: { ...env, REQUEST_WAIT_SECONDS: '0' } })
+    const hasty = new OpenAI({ baseURL: `http://127.0.0.1:${impatient.port}/v1`, apiKey: key, maxRetries: 2 })
+    await assert.rejects(
+      hasty.chat.completions.create({ model: 'assistant', messages: MESSAGES }),
+      (error: APIError) => error.status === 504 && error.code === 'ai.unfinished',
+    )
   })
 
   test('reports errors as OpenAI does', async () => {

@@ -79,6 +79,23 @@ describe('a question about documents', () => {
     assert.ok(again!.length <= one.length)
   })
 
+  test('shows each document once, in the newest question that names it', async () => {
+    const id = await upload('Only once.', 'once.txt')
+    const first = await chat({ message: 'One?', document_ids: [id, id] })
+    await chat({ message: 'Two?', document_ids: [id], conversation_id: first.json.conversation_id })
+    const text = JSON.stringify(models.asked.at(-1)!.body.messages)
+    assert.equal(text.split('Only once.').length, 2)
+    assert.equal(lastContents()[1], 'One?')
+  })
+
+  test('are hidden from a key that may not read them', async () => {
+    const id = await upload('A secret.', 'secret.txt')
+    const first = await chat({ message: 'One?', document_ids: [id] })
+    const { key } = await createKey(api, ann, { scopes: ['ai:write'] })
+    await chat({ message: 'Two?', conversation_id: first.json.conversation_id }, key)
+    assert.doesNotMatch(JSON.stringify(models.asked.at(-1)!.body.messages), /A secret/)
+  })
+
   test('shows pictures to models that see', async () => {
     const id = await upload(PIXEL, 'pixel.png', false)
     await chat({ message: 'Which colour?', document_ids: [id] })
@@ -117,5 +134,8 @@ describe('a question about documents', () => {
     const key = await createKey(api, ann, { scopes: ['ai:read', 'ai:write'] })
     assert.equal((await chat({ message: 'x', document_ids: [id] }, key.key)).status, 403)
     assert.equal((await chat({ message: 'x', document_ids: [] })).status, 400)
+    // An open area gives callers without a credential no documents, not even those without an owner.
+    await query('update document set owner_id = null where id = $1', [id])
+    assert.equal((await api.post(CHAT_PATH, { json: { message: 'x', document_ids: [id] } })).status, 404)
   })
 })

@@ -106,6 +106,14 @@ describe('tools', () => {
     )
   })
 
+  test('go back to the provider with the data that it added', async () => {
+    const signed = { ...call('c1', 'Oslo'), extra_content: { google: { thought_signature: 'abc' } } }
+    const first = await withScript(calls(signed), () => chat({ message: 'Weather?', tools: [TOOL] }))
+    const { conversation_id } = first.json
+    await chat({ conversation_id, tool_results: [{ tool_call_id: 'c1', content: 'rain' }] })
+    assert.deepEqual((lastMessages()[1] as { tool_calls?: unknown }).tool_calls, [signed])
+  })
+
   test('without results are left out of later questions', async () => {
     const first = await withScript(
       {
@@ -279,6 +287,18 @@ describe('an answer in JSON', () => {
     },
   }
 
+  test('keeps the order of the keys of its schema', async () => {
+    const schema = { type: 'object', properties: { reasoning: { type: 'string' }, a: { type: 'string' } } }
+    const json_schema = { name: 'n', schema, strict: null, description: null }
+    await withScript({ pieces: ['{}'] }, () =>
+      chat({ message: 'x', response_format: { type: 'json_schema', json_schema } }),
+    )
+    assert.equal(
+      JSON.stringify(models.asked.at(-1)!.body.response_format),
+      JSON.stringify({ type: 'json_schema', json_schema: { name: 'n', schema } }),
+    )
+  })
+
   test('has its schema in the request and in the instructions', async () => {
     const answer = await withScript({ pieces: ['{"city":', '"Oslo"}'] }, () =>
       chat({ message: 'Where?', response_format: SCHEMA }),
@@ -292,8 +312,15 @@ describe('an answer in JSON', () => {
   })
 
   test('is freed from words and fences around it, streamed or not', async () => {
-    const pieces = ['Sure!\n``', '`json\n{"a":', ' "x`', '`` y"', '\n}\n`', '``\n']
-    const expected = '{"a": "x``` y"\n}'
+    const pieces = [
+      'Sure!\n``',
+      '`json\n{"a":',
+      ' "x`}\\',
+      '"`` y"',
+      ', "b": [1]\n}\n`',
+      '``\nHope {this} helps',
+    ]
+    const expected = '{"a": "x`}\\"`` y", "b": [1]\n}'
     await withScript({ pieces }, async () => {
       const whole = await chat({ message: 'x', response_format: { type: 'json_object' } })
       assert.equal(whole.json.content, expected)
@@ -303,7 +330,7 @@ describe('an answer in JSON', () => {
   })
 
   test('fails the turn if it is no JSON', async () => {
-    for (const pieces of [['No.'], ['{"a": 1} and more']]) {
+    for (const pieces of [['No.'], ['{"a": 1'], ['See [this]: {"a": 1}']]) {
       const answer = await withScript({ pieces }, () => chat({ message: 'x', response_format: SCHEMA }))
       assert.equal(answer.status, 502, answer.text)
       assert.match(answer.json.detail, /its answer (is not JSON|was empty)|the answer was empty/)
@@ -334,6 +361,7 @@ describe('an answer in JSON', () => {
 
   test('is refused for an unknown form', async () => {
     for (const response_format of [
+      { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'string' } } },
       { type: 'xml' },
       { type: 'json_schema' },
       { type: 'json_schema', json_schema: { name: 'a b', schema: {} } },

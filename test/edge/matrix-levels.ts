@@ -67,7 +67,7 @@ GET    /api/v1/tasks                                      200   200   401   200 
 POST   /api/v1/tasks/enqueue                              202   202   401   202   202
 GET    /api/v1/tasks/result/:task_id                      404   404   401   404   200
 POST   /api/v1/ai/chat                                    202   202   401   202   202
-POST   /v1/chat/completions                               202   202   401   202   202
+POST   /v1/chat/completions                               504   504   401   504   504
 GET    /v1/models                                         200   200   401   200   200
 GET    /v1/models/:model                                  200   200   401   200   200
 POST   /api/v1/ai/chat #as the owner                      202   403   401   403   202

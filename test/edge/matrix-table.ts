@@ -235,7 +235,7 @@ PATCH  /api/v1/ai/usage/budget/:account_id                401   403   403   403 
 GET    /api/v1/ai/sentiment/stats                         401   200   200   200   200
 GET    /api/v1/ai/health                                  401   200   200   200   200
 GET    /ai/version                                        200   200   200   200   200
-POST   /v1/chat/completions                               401   202   202   202   202
+POST   /v1/chat/completions                               401   504   504   504   504
 GET    /v1/models                                         401   200   200   200   200
 GET    /v1/models/:model                                  401   200   200   200   200
 GET    /voice/catalog/tts/providers                       401   200   200   200   200

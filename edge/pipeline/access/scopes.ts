@@ -46,8 +46,12 @@ export const failMissingScope = (scope: string): Failure => fail('auth.scope', {
  * Requires that an API key may also act in another area.
  * @throws fail('auth.scope') if the key lacks that area's scope.
  */
-export function requireScope({ key }: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): void {
+export function requireScope(caller: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): void {
+  if (!hasScope(caller, area, verb)) throw failMissingScope(listAreaScopes(area, verb === 'read')[0]!)
+}
+
+/** True if an API key may also act in another area. */
+export function hasScope({ key }: Pick<Caller, 'key'>, area: string, verb: 'read' | 'write'): boolean {
   if (!scopedAreas.has(area)) throw new Error(`Unknown area with scopes: ${area}`)
-  const scopes = listAreaScopes(area, verb === 'read')
-  if (key !== null && !scopes.some((scope) => key.scopes.has(scope))) throw failMissingScope(scopes[0]!)
+  return key === null || listAreaScopes(area, verb === 'read').some((scope) => key.scopes.has(scope))
 }

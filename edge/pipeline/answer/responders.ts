@@ -242,7 +242,11 @@ async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: str
     edge.settings.requestWaitSeconds * 1000,
     disconnected.signal,
   )
-  return event === null ? buildAcceptedAnswer(jobId) : buildJobAnswer(entry, event)
+  if (event !== null) return buildJobAnswer(entry, event)
+  // Clients of OpenAI's protocol take any success for an answer.
+  return entry.area.errorFormat === 'openai'
+    ? answerFailure(entry.area, fail('ai.unfinished'))
+    : buildAcceptedAnswer(jobId)
 }
 
 async function replayJob(
@@ -281,8 +285,9 @@ function buildJobAnswer({ area, route }: RouteEntry, event: JobEvent): StoredRep
   }
   const failure = toJobFailure(event)
   const { retryAfter } = failure
-  const headers: Header[] = retryAfter === undefined ? [] : [['retry-after', String(retryAfter)]]
-  return { ...answerFailure(area, failure), headers }
+  const answer = answerFailure(area, failure)
+  if (retryAfter === undefined) return answer
+  return { ...answer, headers: [...answer.headers, ['retry-after', String(retryAfter)]] }
 }
 
 /** Returns the failure of a job that did not complete. */

@@ -119,6 +119,8 @@ export async function runOnce(
 /** Converts a failure to an answer. */
 export function answerFailure({ invalidStatus, errorFormat }: FailureRules, failure: Failure): StoredReply {
   const status = failure.code === 'request.invalid' ? invalidStatus : statusOf(failure.code)
-  const body = errorFormat === 'openai' ? formatOpenAiFailure(failure, status) : formatFailure(failure)
-  return { status, headers: [], body }
+  if (errorFormat === 'plain') return { status, headers: [], body: formatFailure(failure) }
+  // Its clients repeat failed requests, which would cost again what cannot succeed.
+  const headers: Header[] = failure.retryable ? [] : [['x-should-retry', 'false']]
+  return { status, headers, body: formatOpenAiFailure(failure, status) }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { CompletionMessage as Message } from '../../../tasks/ai/shapes.ts'
 import { answerFields } from './shapes.ts'
-import { checkTools } from './tools.ts'
+import { checkTools, ToolCallId } from './tools.ts'
 
 /**
  * Shapes of OpenAI's chat completions (platform.openai.com/docs/api-reference/chat). Clients send fields of many
@@ -41,16 +41,17 @@ const AssistantMessage = z.object({
   tool_calls: z
     .array(
       z.object({
-        id: z.string().min(1).max(200),
+        id: ToolCallId,
         type: z.literal('function').default('function'),
         function: z.object({ name: z.string().min(1).max(64), arguments: Text }),
+        extra_content: z.unknown().optional(),
       }),
     )
     .nullish(),
 })
 const ToolMessage = z.object({
   role: z.literal('tool'),
-  tool_call_id: z.string().min(1).max(200),
+  tool_call_id: ToolCallId,
   content: z.union([Text, z.array(TextPart)]),
 })
 
@@ -124,10 +125,13 @@ function toMessage(message: CompletionMessage): Message[] {
     return [{ role, content: toText(texts), ...(pictures.length === 0 ? {} : { pictures }) }]
   }
   if (message.role === 'assistant') {
-    const toolCalls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }) => {
-      return { id, name, arguments: text }
+    const toolCalls = (message.tool_calls ?? []).map(({ id, function: called, extra_content: extra }) => {
+      const { name, arguments: text } = called
+      return { id, name, arguments: text, ...(extra === undefined ? {} : { extra_content: extra }) }
     })
     const content = toText(message.content ?? message.refusal ?? '')
+    // Providers refuse an empty message.
+    if (content.trim() === '' && toolCalls.length === 0) return []
     return [{ role: message.role, content, ...(toolCalls.length === 0 ? {} : { toolCalls }) }]
   }
   if (message.role !== 'tool') return []
@@ -138,6 +142,7 @@ const WireToolCall = z.strictObject({
   id: z.string(),
   type: z.literal('function'),
   function: z.strictObject({ name: z.string(), arguments: z.string() }),
+  extra_content: z.unknown().optional(),
 })
 
 const WireUsage = z.strictObject({

@@ -40,9 +40,12 @@ const toWireFinishReason = (reason: ModelAnswer['finish_reason']): WireFinishRea
   WIRE_FINISH_REASONS.find((each) => each === reason) ?? 'stop'
 
 type Call = NonNullable<ModelAnswer['tool_calls']>[number]
-const toWireCall = ({ id, name, arguments: text }: Call) => {
-  return { id, type: 'function' as const, function: { name, arguments: text } }
-}
+const toWireCall = ({ id, name, arguments: text, extra_content: extra }: Call) => ({
+  id,
+  type: 'function' as const,
+  function: { name, arguments: text },
+  ...(extra === undefined ? {} : { extra_content: extra }),
+})
 
 const toWireUsage = ({ input_tokens, output_tokens, ...rest }: ModelAnswer['usage']): Usage => ({
   prompt_tokens: input_tokens,
@@ -58,12 +61,21 @@ export interface StreamedCompletion {
   readonly model: string
   /** True if the caller asks for the usage in a chunk of its own. */
   readonly hasUsage: boolean
+  /** Called if the client leaves before the end, which stops an answer in OpenAI's protocol. */
+  readonly onLeave: () => void
 }
 
 /** Streams the answer of a job. */
 export function followCompletion(hub: Hub, completion: StreamedCompletion): StreamSource {
-  return { open: (stream) => new CompletionStream(hub, completion, stream).open() }
+  return { isBare: true, open: (stream) => new CompletionStream(hub, completion, stream).open() }
 }
+
+/**
+ * True if the events so far are void. After reasoning that its model did not mark, the answer just goes on, because a
+ * client may show both.
+ */
+const isNewAttempt = ({ kind, frame }: JobEvent): boolean =>
+  kind === 'restart' && (JSON.parse(frame) as { reason?: string }).reason !== 'reasoning'
 
 class CompletionStream {
   readonly #hub: Hub
@@ -73,6 +85,7 @@ class CompletionStream {
   #cursor = 0
   #calls = 0
   #hasText = false
+  #hasEnded = false
   #stop = (): void => {}
 
   constructor(hub: Hub, completion: StreamedCompletion, stream: SseStream) {
@@ -89,7 +102,11 @@ class CompletionStream {
       this.#stop()
       this.#watch()
     })
-    return () => this.#stop()
+    return () => {
+      this.#stop()
+      if (!this.#hasEnded) this.#completion.onLeave()
+      this.#hasEnded = true
+    }
   }
 
   #watch(): void {
@@ -101,10 +118,11 @@ class CompletionStream {
     const frames: SseFrame[] = []
     for (const event of events) {
       this.#cursor = event.seq
-      const isEnd = isTerminal(event) || (event.kind === 'restart' && this.#hasText)
+      const isEnd = isTerminal(event) || (this.#hasText && isNewAttempt(event))
       frames.push(...(isEnd ? this.#endWith(event) : this.#toFrames(event)))
       if (!isEnd) continue
       this.#stop()
+      this.#hasEnded = true
       this.#stream.end(frames)
       return
     }
@@ -132,7 +150,7 @@ class CompletionStream {
       ...(reasoning === undefined ? [] : [this.#chunk({ reasoning_content: reasoning })]),
       this.#chunk({}, toWireFinishReason(result.finish_reason)),
       ...(this.#completion.hasUsage ? [this.#usageChunk(toWireUsage(result.usage))] : []),
-      { event: null, id: String(event.seq), data: '[DONE]' },
+      { data: '[DONE]' },
     ]
   }
 
@@ -151,6 +169,6 @@ class CompletionStream {
   }
 
   #frame(data: object): SseFrame {
-    return { event: null, id: String(this.#cursor), data: JSON.stringify(data) }
+    return { data: JSON.stringify(data) }
   }
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { readAgentModels } from '../../../sql/ai/conversations.ts'
 import { fail } from '../../../sql/errors.ts'
-import { uuidv7 } from '../../../sql/ids.ts'
 import { type CompletionResult, completeMessages } from '../../../tasks/ai/completion.task.ts'
+import type { CompletionMessage } from '../../../tasks/ai/shapes.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { type Answer, answerJson, route } from '../../pipeline/route.ts'
 import { resolveActingUser } from './callers.ts'
@@ -24,7 +24,7 @@ const BODY_BYTES = 4 * 1024 * 1024
 
 const DESCRIPTION = `Answers messages in OpenAI's protocol, so that its clients work with the base URL \`/v1\` and an API \
 key. \`model\` is the slug of an agent. The agent's instructions come before those of the messages, and its max_tokens is \
-the upper limit. Nothing is stored but the usage. With \`stream\`, chunks end with \`[DONE]\`. Functions, \
+the upper limit. Only the usage is stored, and the job until it is pruned. With \`stream\`, chunks end with \`[DONE]\`. Functions, \
 \`response_format\`, pictures, top_p, seed, stop, penalties and reasoning_effort go to the model; other fields are ignored. \
 A failure also has the \`error\` of OpenAI's protocol.`
 
@@ -44,19 +44,28 @@ export const completionRoutes = [
       'ai.refused',
       'ai.failed',
       'ai.interrupted',
+      'ai.unfinished',
       'agent.missing',
       'agent.inactive',
       'quota.ai_budget',
       'quota.ai_key_budget',
     ],
     sideEffect: true,
+    alwaysWaits: true,
     job: ({ body, ...input }) => beginCompletion(input, body) as Promise<JobRef<never>>,
     answer: (result) => toCompletion(result as CompletionResult),
     follow: {
       applies: ({ body }) => body.stream === true,
       resume: async () => null,
-      open: async ({ edge, body }, jobId) =>
+      open: async ({ edge, body, request }, jobId) =>
         followCompletion(edge.hub, {
+          onLeave: () => {
+            // With a key, another request may read the same answer.
+            if (request.header('idempotency-key') === '')
+              edge.cancellations
+                .run(jobId)
+                .catch((error) => edge.log.warn({ err: error, job: jobId }, 'Failed to cancel a completion'))
+          },
           jobId,
           model: body.model,
           hasUsage: body.stream_options?.include_usage === true,
@@ -99,7 +108,6 @@ async function beginCompletion(
   const model = requireModel(edge, await checkAgent(input, request.model, null))
   const { userId, ownerId } = resolveActingUser(caller, undefined)
   const payload = {
-    id: uuidv7(),
     user_id: userId,
     owner_id: ownerId,
     ...(caller.key === null ? {} : { key_id: caller.key.id }),
@@ -113,10 +121,19 @@ async function beginCompletion(
     parameters: listPassedParameters(request),
   }
   const ref = await enqueue(tx, completeMessages, payload, { ownerId, requestId, settings: edge.settings })
-  const inputBytes = Buffer.byteLength(
-    JSON.stringify([payload.system, payload.messages, request.tools ?? []]),
-  )
+  const inputBytes =
+    countInputBytes(payload.messages) + Buffer.byteLength(payload.system + (payload.answer_options ?? ''))
   const turn = { jobId: ref.jobId, conversationId: null, ...model, inputBytes, hasDocuments: false }
   await reserveTurn(input, turn, payload)
   return ref
 }
+
+// Providers count 85 to 1,600 tokens for a picture, whatever its size. A token counts as four bytes.
+const BYTES_PER_PICTURE = 4000
+
+const countInputBytes = (messages: readonly CompletionMessage[]): number =>
+  messages.reduce((sum, message) => {
+    const pictures = message.role === 'user' ? (message.pictures?.length ?? 0) : 0
+    const calls = message.role === 'assistant' ? JSON.stringify(message.toolCalls ?? []) : ''
+    return sum + Buffer.byteLength(message.content + calls) + pictures * BYTES_PER_PICTURE
+  }, 0)

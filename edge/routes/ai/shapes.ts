@@ -34,7 +34,7 @@ const MAX_DOCUMENTS = 20
 
 /** Tools and form of an answer, in the form of OpenAI's protocol. */
 export const answerFields = {
-  tools: z.array(ToolDefinition).min(1).max(MAX_TOOLS).optional(),
+  tools: z.array(ToolDefinition).max(MAX_TOOLS).optional(),
   tool_choice: ToolChoice.optional(),
   parallel_tool_calls: z.boolean().optional(),
   response_format: z

@@ -19,10 +19,12 @@ import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import { readCollectionKind, toViewerValues, type Viewer } from '../../../sql/rag/reads.ts'
 import { answerMessage, type ChatResult } from '../../../tasks/ai/chat.task.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
+import { formatAnswerOptions } from '../../../tasks/ai/options.ts'
+import type { ResponseFormat } from '../../../tasks/ai/ports.ts'
 import { keySettingName } from '../../../tasks/ai/providers.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import { requireScope } from '../../pipeline/access/scopes.ts'
+import { hasScope, requireScope } from '../../pipeline/access/scopes.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { viewerOf } from '../rag/access.ts'
 import { type ActingUser, accountIdOf, mayAccess, resolveActingUser } from './callers.ts'
@@ -80,6 +82,7 @@ export async function beginTurn(
     stream,
     ...buildRagPayload(request, viewerOf(caller)),
     ...buildAnswerPayload(request),
+    sees_documents: hasScope(caller, 'documents', 'read'),
   }
   // The actor is locked before rows, in the order that the end of a turn uses.
   const { ownerId } = caller
@@ -137,21 +140,27 @@ function toNewQuestion({
   return {
     id: uuidv7(),
     content: message ?? '',
-    documentIds: document_ids ?? [],
+    documentIds: [...new Set(document_ids)],
     toolResults: tool_results ?? null,
   }
 }
 
-/** Returns the part of the job payload about the form of the answer; empty for text without tools. */
+/** Returns the part of the job payload about tools and the form of the answer; empty for text without tools. */
 export function buildAnswerPayload(
   request: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'response_format'>,
-) {
+): { readonly answer_options?: string } {
   const tools = toTools(request)
   const { response_format: format } = request
-  return {
-    ...(tools === undefined ? {} : { tools }),
-    ...(format === undefined || format.type === 'text' ? {} : { response_format: format }),
-  }
+  const responseFormat = format === undefined || format.type === 'text' ? undefined : omitNullOptions(format)
+  if (tools === undefined && responseFormat === undefined) return {}
+  return { answer_options: formatAnswerOptions({ tools, responseFormat }) }
+}
+
+/** Drops optional fields that are null, which not every provider accepts. */
+function omitNullOptions(format: ResponseFormat): ResponseFormat {
+  if (format.type !== 'json_schema') return format
+  const given = Object.entries(format.json_schema).filter(([, value]) => value !== null)
+  return { ...format, json_schema: Object.fromEntries(given) as typeof format.json_schema }
 }
 
 /**
@@ -209,7 +218,7 @@ async function checkTurn(
     ])
     if (state === null) throw fail('rag.missing')
   }
-  if (document_ids !== undefined) await requireDocuments(tx, caller, document_ids)
+  if (document_ids !== undefined) await requireDocuments({ edge, tx, caller }, document_ids)
   return { model: requireModel(edge, agent), conversation }
 }
 
@@ -248,9 +257,14 @@ export function requireModel({ settings: { ai } }: Edge, { chosen, modelId }: Ch
  * Requires that the caller may read the documents, and that the model can.
  * @throws fail('message.documents_missing', 'message.documents_unread')
  */
-async function requireDocuments(tx: Queries, caller: Caller, ids: readonly number[]): Promise<void> {
+async function requireDocuments(
+  { edge, tx, caller }: Pick<TurnInput, 'edge' | 'tx' | 'caller'>,
+  ids: readonly number[],
+): Promise<void> {
   requireScope(caller, 'documents', 'read')
-  const found = await tx.any(findAttachedDocuments(ids, caller.ownerId))
+  // The area of documents is never open, even to those for whom this one is.
+  const mayRead = caller.ownerId !== null || edge.settings.authLevel === 'none'
+  const found = mayRead ? await tx.any(findAttachedDocuments(ids, caller.ownerId)) : []
   const missing = ids.filter((id) => !found.some((document) => document.id === id))
   if (missing.length > 0) throw fail('message.documents_missing', { ids: missing.join(', ') })
   const unread = found.filter(({ is_ready }) => !is_ready).map(({ id }) => id)

@@ -25,11 +25,7 @@ begin
       coalesce(usage.model, ended.payload ->> 'model'), usage.input, usage.cached,
       usage.output + case when usage.attempts = 0 then (length(answer) + 3) / 4 else 0 end, usage.reasoning,
       case when usage.attempts > 0 then usage.cost end, usage.estimated or usage.attempts = 0, ended.status = 'done')
-    -- A retried job adds its usage to that of the failed one.
-    on conflict on constraint ai_usage_message_id_key do update set input_tokens = ai_usage.input_tokens + excluded.input_tokens,
-      cached_tokens = ai_usage.cached_tokens + excluded.cached_tokens, output_tokens = ai_usage.output_tokens + excluded.output_tokens,
-      reasoning_tokens = ai_usage.reasoning_tokens + excluded.reasoning_tokens, cost = ai_usage.cost + excluded.cost,
-      estimated = ai_usage.estimated or excluded.estimated, success = excluded.success;
+    on conflict on constraint ai_usage_message_id_key do nothing;
   end if;
 
   update ai_message set content = answer, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
@@ -44,5 +40,13 @@ begin
       model = case when ended.status = 'done' then usage.model else model end,
       last_response_ms = case when ended.status = 'done' then (ended.result ->> 'response_time_ms')::float8 else last_response_ms end
     where id = (ended.payload ->> 'conversation_id')::uuid;
+    -- A failed version without content gives way to the one before.
+    perform ai_branch_activate(m.conversation_id, ai_branch_leaf((
+      select v.id from ai_message v where v.parent_id = m.parent_id and (v.content <> '' or v.tool_calls is not null)
+      order by v.ordinal desc limit 1)))
+    from ai_message m
+    where m.id = message and m.status in ('failed', 'stopped') and m.content = '' and m.is_active
+      and not exists (select from ai_message c where c.parent_id = m.id)
+      and exists (select from ai_message v where v.parent_id = m.parent_id and (v.content <> '' or v.tool_calls is not null));
   end if;
 end $$;

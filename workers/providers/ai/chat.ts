@@ -109,11 +109,17 @@ function toWire(message: Message): object {
   if (role === 'user') {
     if (message.pictures === undefined || message.pictures.length === 0) return { role, content }
     const pictures = message.pictures.map((url) => ({ type: 'image_url', image_url: { url } }))
-    return { role, content: [{ type: 'text', text: content }, ...pictures] }
+    // Anthropic refuses an empty text.
+    return { role, content: [...(content === '' ? [] : [{ type: 'text', text: content }]), ...pictures] }
   }
   if (message.toolCalls === undefined || message.toolCalls.length === 0) return { role, content }
-  const calls = message.toolCalls.map(({ id, name, arguments: text }) => {
-    return { id, type: 'function', function: { name, arguments: text } }
+  const calls = message.toolCalls.map(({ id, name, arguments: text, extra_content: extra }) => {
+    return {
+      id,
+      type: 'function',
+      function: { name, arguments: text },
+      ...(extra === undefined ? {} : { extra_content: extra }),
+    }
   })
   return { role, content: content === '' ? null : content, tool_calls: calls }
 }

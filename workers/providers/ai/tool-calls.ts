@@ -4,7 +4,7 @@ import { createTooLargeFailure, MAX_ANSWER_SIZE } from './ai-calls.ts'
 
 /** Collects the calls of tools in an answer, which arrive whole or in pieces. */
 export class ToolCallCollector {
-  readonly #calls: { id: string; name: string; arguments: string; index: number | null }[] = []
+  readonly #calls: CollectedCall[] = []
   #size = 0
 
   /** Adds the calls of a delta or message. `isWhole` is true for a message, which repeats all pieces before it. */
@@ -17,15 +17,16 @@ export class ToolCallCollector {
 
   /** The calls so far, in order. A call without an id gets one, because results refer to it. */
   finish(): readonly ToolCall[] {
-    return this.#calls.map(({ id, name, arguments: text }) => ({
+    return this.#calls.map(({ id, name, arguments: text, extra }) => ({
       id: id === '' ? `call_${randomUUID().replaceAll('-', '')}` : id,
       name,
       arguments: text.trim() === '' ? '{}' : text,
+      ...(extra === undefined ? {} : { extra_content: extra }),
     }))
   }
 
-  #addPiece({ index, id, name, text }: Piece): void {
-    this.#size += text.length + name.length + id.length
+  #addPiece({ index, id, name, text, extra }: Piece): void {
+    this.#size += text.length + name.length + id.length + (JSON.stringify(extra)?.length ?? 0)
     if (this.#size > MAX_ANSWER_SIZE || this.#calls.length > MAX_CALLS) throw createTooLargeFailure()
     const last = this.#calls.at(-1)
     // Google sends whole calls without an index. Some gateways send the index 0 for each of them.
@@ -39,12 +40,13 @@ export class ToolCallCollector {
     if (existing === undefined || isOther) {
       // The first call of an index ends its pieces.
       if (isOther) existing.index = null
-      this.#calls.push({ id, name, arguments: text, index })
+      this.#calls.push({ id, name, arguments: text, index, extra })
       return
     }
     if (existing.id === '') existing.id = id
     if (existing.name === '') existing.name = name
     existing.arguments += text
+    existing.extra ??= extra
   }
 }
 
@@ -56,6 +58,15 @@ interface Piece {
   readonly id: string
   readonly name: string
   readonly text: string
+  readonly extra: unknown
+}
+
+interface CollectedCall {
+  id: string
+  name: string
+  arguments: string
+  index: number | null
+  extra: unknown
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -65,7 +76,7 @@ function listCalls({ tool_calls, function_call }: Fields): Piece[] {
   return isFields(function_call) ? [toPiece({ index: 0, function: function_call })] : []
 }
 
-function toPiece({ index, id, function: called }: Fields): Piece {
+function toPiece({ index, id, function: called, extra_content: extra }: Fields): Piece {
   const { name, arguments: given } = isFields(called) ? called : ({} as Fields)
   return {
     index: typeof index === 'number' ? index : null,
@@ -74,6 +85,8 @@ function toPiece({ index, id, function: called }: Fields): Piece {
     name: typeof name === 'string' ? name : '',
     // Local servers send the arguments as an object.
     text: typeof given === 'string' ? given : isFields(given) ? JSON.stringify(given) : '',
+    // PostgreSQL cannot store these characters.
+    extra: /\\u(0000|d[89a-f])/i.test(JSON.stringify(extra) ?? '') ? undefined : extra,
   }
 }
 
