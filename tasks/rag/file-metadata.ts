@@ -3,8 +3,11 @@ import type { Metadata } from '../../sql/rag/documents.ts'
 import { MAX_METADATA_BYTES } from './metadata.ts'
 import { createMatcher } from './walk.ts'
 
-/** Metadata by pattern: a relative path, or a pattern in .gitignore syntax. */
-export type FileMetadata = Readonly<Record<string, Metadata>>
+/**
+ * Pairs of a pattern and its metadata. A pattern is a relative path, or in .gitignore syntax. Jobs are jsonb, which
+ * sorts keys, but their order matters.
+ */
+export type FileMetadata = readonly (readonly [pattern: string, metadata: Metadata])[]
 
 /**
  * Returns a function that merges the metadata of a file. Those of patterns that match its relative path override those of
@@ -16,7 +19,7 @@ export function createMetadataMerger(
   ofAll: Metadata,
   byPattern: FileMetadata,
 ): (relativePath: string) => Metadata {
-  const patterns = Object.entries(byPattern).map(([pattern, metadata]) => ({
+  const patterns = byPattern.map(([pattern, metadata]) => ({
     pattern,
     metadata,
     matcher: createMatcher([pattern], 'rag.metadata_pattern', { ignorecase: false }),

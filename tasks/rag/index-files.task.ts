@@ -10,7 +10,7 @@ const Payload = z.strictObject({
   extensions: z.array(z.string()),
   excludes: z.array(z.string()),
   metadata: Metadata,
-  file_metadata: z.record(z.string(), Metadata),
+  file_metadata: z.array(z.tuple([z.string(), Metadata])),
 })
 
 /**

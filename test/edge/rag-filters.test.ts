@@ -211,7 +211,26 @@ describe('metadata of an index request', () => {
     assert.deepEqual(await findGiven({ level: 4, deep: true }), ['[d].md'])
     const { json } = await api.get('/rag/collections/given')
     assert.deepEqual(json.metadata.metadata, { team: 'red', level: 1 })
-    assert.deepEqual(Object.keys(json.metadata.file_metadata), ['*.md', 'deep/', 'deep/[d].md'])
+    assert.deepEqual(json.metadata.file_metadata, [
+      ['*.md', { level: 2 }],
+      ['deep/', { level: 3, deep: true }],
+      ['deep/[d].md', { level: 4 }],
+    ])
+  })
+
+  test('of patterns apply in the order of the request, also if a later one is shorter', async () => {
+    const json = {
+      ...body,
+      file_metadata: {
+        '**/*.md': { level: 1 },
+        'b.txt': { level: 1 },
+        '*.*': { level: 2 },
+        'a.md': { level: 3 },
+      },
+    }
+    assert.equal((await index(json)).status, 200)
+    assert.deepEqual(await findGiven({ level: 3 }), ['a.md'])
+    assert.deepEqual(await findGiven({ level: 2 }), ['[d].md', 'b.txt', 'c.md'])
   })
 
   test('change without reading the files again', async () => {
@@ -246,6 +265,7 @@ describe('metadata of an index request', () => {
     ['a list', { metadata: ['a'] }, 'metadata'],
     ['a reserved key of files', { file_metadata: { '*.md': { page: 1 } } }, 'file_metadata', '*.md', 'page'],
     ['an empty pattern', { file_metadata: { '': {} } }, 'file_metadata', ''],
+    ['a pattern that is a number', { file_metadata: { 2024: {} } }, 'file_metadata', '2024'],
     ['metadata that are a value', { file_metadata: { 'a.md': 'x' } }, 'file_metadata', 'a.md'],
     [
       'too many patterns',

@@ -77,7 +77,7 @@ const runIndex = (collection: string, run: RunOptions = {}) =>
     extensions: [],
     excludes: [],
     metadata: {},
-    file_metadata: {},
+    file_metadata: [],
   })
 const searchNames = async (collection: string, text: string): Promise<unknown[]> => {
   const hits = await searcher.search({

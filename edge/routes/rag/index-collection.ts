@@ -19,8 +19,8 @@ the files read in this run. \`skipped\` lists the first 100 unreadable files, wi
 
 \`metadata\` has values to add to all chunks of the run, for results and filters: texts, numbers, booleans and lists of them, \
 at most 50 keys and 4096 bytes. \`file_metadata\` adds more to some files, by path relative to \`path\` or by pattern in the \
-.gitignore syntax; later ones override earlier ones. A run replaces the metadata of all its files, and reads none again for \
-that.
+.gitignore syntax; later ones override earlier ones. A pattern must not be a number, because such keys have no order. A run \
+replaces the metadata of all its files, and reads none again for that.
 
 With \`documents\` instead of \`path\`, a run indexes pages of the caller's documents that match all given filters: \`tag\`, \
 \`kind\`, \`ids\` and \`search\` (the best 1000). Superseded documents match only among \`ids\`. Only the owner and admins \
@@ -54,7 +54,7 @@ replaces its selection. An API key needs the scope to read documents. Only admin
       requireOperator(edge, caller)
       return createJob(indexFiles, {
         ...{ collection, path, extensions, excludes, metadata },
-        file_metadata: body.file_metadata,
+        file_metadata: Object.entries(body.file_metadata),
       })
     }
     requireOwner(caller)

@@ -47,9 +47,18 @@ export const AddedMetadata = z
     `must have at most ${MAX_METADATA_BYTES} bytes`,
   )
 
+// JavaScript moves such keys before all others.
+const INTEGER = /^\d+$/
+
+const Pattern = z
+  .string()
+  .min(1)
+  .max(500)
+  .refine((pattern) => !INTEGER.test(pattern), 'must not be a number; write 2024/ for a folder')
+
 /** Metadata to add to the files that match a pattern. */
 export const AddedFileMetadata = z
-  .record(z.string().min(1).max(500), AddedMetadata)
+  .record(Pattern, AddedMetadata)
   .refine(
     (metadata) => Object.keys(metadata).length <= MAX_PATTERNS,
     `must have at most ${MAX_PATTERNS} patterns`,
