@@ -9,6 +9,9 @@ import { createMatcher } from './walk.ts'
  */
 export type FileMetadata = readonly (readonly [pattern: string, metadata: Metadata])[]
 
+// A matcher keeps the result of each path forever, in 84 bytes.
+const MAX_KEPT_RESULTS = 100_000
+
 /**
  * Returns a function that merges the metadata of a file. Those of patterns that match its relative path override those of
  * all files, in order. It throws fail('rag.metadata_too_large').
@@ -19,12 +22,16 @@ export function createMetadataMerger(
   ofAll: Metadata,
   byPattern: FileMetadata,
 ): (relativePath: string) => Metadata {
-  const patterns = byPattern.map(([pattern, metadata]) => ({
-    pattern,
-    metadata,
-    matcher: createMatcher([pattern], 'rag.metadata_pattern', { ignorecase: false }),
-  }))
+  const createMatchers = () =>
+    byPattern.map(([pattern, metadata]) => ({
+      pattern,
+      metadata,
+      matcher: createMatcher([pattern], 'rag.metadata_pattern', { ignorecase: false }),
+    }))
+  let [patterns, keptResults] = [createMatchers(), 0]
   return (relativePath) => {
+    if (keptResults > MAX_KEPT_RESULTS) [patterns, keptResults] = [createMatchers(), 0]
+    keptResults += patterns.length
     const matching = patterns.filter(
       ({ pattern, matcher }) => pattern === relativePath || matcher.ignores(relativePath),
     )
