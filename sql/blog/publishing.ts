@@ -21,7 +21,7 @@ const toIds = (ids: readonly number[]) => sql.array([...ids], 'int8')
 export const announcePosts = (ids: readonly number[]): Query<{ count: number }> =>
   sql.type(Count)`select blog_announce(${toIds(ids)}) as count`
 
-/** Announces up to `max` posts whose time has come, the oldest first. A count below `max` means that none are left. */
+/** Announces up to `max` posts whose time has come, the oldest first. The count omits those that others announce meanwhile. */
 export const announceDuePosts = (max: number): Query<{ count: number }> =>
   sql.type(Count)`
     select blog_announce(array(
@@ -30,9 +30,12 @@ export const announceDuePosts = (max: number): Query<{ count: number }> =>
 
 const Scheduled = z.object({ at: z.string(), ms: z.number() })
 
-/** Returns the first time at which a scheduled post becomes public, and the milliseconds until then. No row without one. */
+/**
+ * Returns the first time at which a post without an announcement becomes public, and the milliseconds until then. They
+ * are 0 for a post that is public already. No row without such a post.
+ */
 export const readNextPublication = (): Query<z.output<typeof Scheduled>> =>
   sql.prepared('blog_next_publication', Scheduled)`
-    select iso(published_at) as at, extract(epoch from published_at - now())::float8 * 1000 as ms
-    from blog_post where status = 'published' and announced_at is null and published_at > now()
+    select iso(published_at) as at, greatest(0, extract(epoch from published_at - now())::float8 * 1000) as ms
+    from blog_post where status = 'published' and announced_at is null
     order by published_at limit 1`

@@ -3,7 +3,8 @@ import { ANNOUNCEMENT_TASK } from './announcement.ts'
 
 /**
  * Announces the scheduled posts whose time has come, and adds the job for the next ones. A transaction that schedules
- * posts adds a job for the first time at which any becomes public, so there always is one.
+ * posts adds a job for the first time at which any becomes public. The pruner replaces a job that failed or was
+ * cancelled.
  */
 export const announceScheduled = defineTask({
   ...ANNOUNCEMENT_TASK,

@@ -8,7 +8,7 @@ const BATCH_SIZE = 100
 /** Runs `blog.announce`. */
 export async function run(ctx: TaskContext): Promise<{ posts: number }> {
   let posts = 0
-  for (let count = BATCH_SIZE; count === BATCH_SIZE; posts += count) {
+  for (let count = 1; count > 0; posts += count) {
     ctx.signal.throwIfAborted()
     count = await ctx.runFenced(async (tx) => (await tx.one(announceDuePosts(BATCH_SIZE))).count)
   }

@@ -16,7 +16,8 @@ export const ANNOUNCEMENT_TASK: TaskDeclaration<{ at: string }, { posts: number 
 }
 
 /**
- * Adds the job that announces the next scheduled posts, unless one waits for their time already. Call it last in the
+ * Adds the job that announces the next posts, unless one waits for their time already. A post that fell due meanwhile
+ * is the next. Call it last in the
  * transaction that schedules posts, because the job's mailbox stays locked until the commit.
  */
 export async function enqueueAnnouncement(

@@ -17,7 +17,7 @@ const Result = z.strictObject({
 /**
  * Prunes expired rows: finished jobs, their statistics, tokens, rate limits, idempotency keys, API keys and import
  * files. Also prunes deleted webhook endpoints, and voice previews above a maximum number. Adds jobs for account
- * deletions that are due.
+ * deletions that are due, and for the next scheduled posts if their job was lost.
  */
 export const pruneExpired = defineTask({
   name: 'system.prune',

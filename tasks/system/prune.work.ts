@@ -19,6 +19,7 @@ import {
 import { deleteExcessPreviews } from '../../sql/voice/previews.ts'
 import { purgeEndpoints } from '../../sql/webhooks/webhooks.ts'
 import { DELETION_MAILBOX_PREFIX, deleteDueAccount } from '../accounts/delete.task.ts'
+import { enqueueAnnouncement } from '../blog/announcement.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { runInBatches } from './batches.ts'
@@ -40,6 +41,7 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
   const { db, settings, signal } = ctx
   const deleteAll = (query: () => Query<{ count: number }>) =>
     runInBatches(signal, BATCH_SIZE, () => db.one(query()))
+  await enqueueAnnouncement(db, settings, null)
   return {
     jobs: await deleteAll(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH_SIZE)),
     tokens:
