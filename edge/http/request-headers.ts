@@ -14,7 +14,6 @@ export const HEADERS = [
   'cookie',
   'host',
   'idempotency-key',
-  'if-modified-since',
   'if-none-match',
   'if-range',
   'last-event-id',

@@ -53,7 +53,6 @@ describe('feeds', () => {
     assert.deepEqual(await readSitemapUrls(), [])
     for (const path of PATHS) {
       const { headers } = await call(null, 'GET', path)
-      assert.equal(headers['last-modified'], undefined)
       assert.match(String(headers.etag), /^W\/"[\w-]{22}"$/)
     }
   })
@@ -158,21 +157,14 @@ describe('feeds', () => {
       const get = (headers: Record<string, string>) => call(null, 'GET', path, { headers })
       const { headers } = await get({})
       const etag = String(headers.etag)
-      const modified = String(headers['last-modified'])
-      assert.ok(Date.parse(modified) > Date.now() - 600_000)
-      for (const known of [
-        { 'if-none-match': etag },
-        { 'if-none-match': `"x", ${etag}` },
-        { 'if-modified-since': modified },
-      ]) {
-        const answer = await get(known)
+      for (const known of [etag, `"x", ${etag}`]) {
+        const answer = await get({ 'if-none-match': known })
         assert.deepEqual([answer.status, answer.text, answer.headers.etag], [304, '', etag])
       }
-      for (const known of [
-        { 'if-none-match': '"x"', 'if-modified-since': modified },
-        { 'if-modified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' },
-      ])
-        assert.equal((await get(known)).status, 200)
+      assert.equal((await get({ 'if-none-match': '"x"' })).status, 200)
+      // The time of the newest post does not identify a version: it stays the same if an older post is archived.
+      assert.equal(headers['last-modified'], undefined)
+      assert.equal((await get({ 'if-modified-since': 'Thu, 01 Jan 2099 00:00:00 GMT' })).status, 200)
       const { id } = await publish({ title: 'Another' })
       assert.equal((await get({ 'if-none-match': etag })).status, 200)
       await call(editor, 'DELETE', `/posts/${id}`)

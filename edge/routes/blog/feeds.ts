@@ -24,8 +24,8 @@ const SITEMAP_TYPE = 'application/xml'
 const NOT_MODIFIED = { 304: 'Not modified' } as const
 
 const FEED_DESCRIPTION = `The newest 20 public posts, of one tag if \`tag\` is given. Their addresses follow \`BLOG_POST_URL\`. The content is \
-HTML of the Markdown; a content of more than 30,000 characters is left out. \`If-None-Match\` and \`If-Modified-Since\` save the \
-download of a known version.`
+HTML of the Markdown; a content of more than 30,000 characters is left out. \`If-None-Match\` saves the download of a known \
+version.`
 
 const feedRoutes = (Object.keys(FEEDS) as (keyof typeof FEEDS)[]).map((path) =>
   route({
@@ -46,15 +46,10 @@ const feedRoutes = (Object.keys(FEEDS) as (keyof typeof FEEDS)[]).map((path) =>
         : reader.text(readTaggedFeed, [tag])))!
       const posts = JSON.parse(text) as FeedPost[]
       const changedAt = findNewest(posts.map((post) => post.changed_at))
-      return sendVersion(
-        input,
-        { key: `${path} ${tag ?? ''}`, type, source: text, changedAt },
-        settings,
-        async () => {
-          const selfUrl = `${settings.publicBaseUrl}/api/v1/blog${path}${tag === undefined ? '' : `?${new URLSearchParams({ tag })}`}`
-          return (await import('./feed-formats.ts'))[write](buildFeed(settings, selfUrl, changedAt, posts))
-        },
-      )
+      return sendVersion(input, { key: `${path} ${tag ?? ''}`, type, source: text }, settings, async () => {
+        const selfUrl = `${settings.publicBaseUrl}/api/v1/blog${path}${tag === undefined ? '' : `?${new URLSearchParams({ tag })}`}`
+        return (await import('./feed-formats.ts'))[write](buildFeed(settings, selfUrl, changedAt, posts))
+      })
     },
   }),
 )
@@ -72,12 +67,8 @@ const sitemapRoute = route({
   raw: async ({ reader, edge: { settings }, ...input }) => {
     const text = (await reader.text(readSitemap, [])) ?? ''
     const lines = text === '' ? [] : text.split('\n')
-    const changedAt = findNewest(lines.map((line) => line.slice(line.indexOf(' ') + 1)))
-    return sendVersion(
-      input,
-      { key: SITEMAP_PATH, type: SITEMAP_TYPE, source: text, changedAt },
-      settings,
-      async () => (await import('./feed-formats.ts')).writeSitemap(lines, buildAddress(settings)),
+    return sendVersion(input, { key: SITEMAP_PATH, type: SITEMAP_TYPE, source: text }, settings, async () =>
+      (await import('./feed-formats.ts')).writeSitemap(lines, buildAddress(settings)),
     )
   },
 })
@@ -91,7 +82,6 @@ interface Version {
   readonly type: string
   /** The data as read from the database. */
   readonly source: string
-  readonly changedAt: string | null
 }
 
 // The last version of each feed. Rendering takes some milliseconds a post, and most requests are for the same version.
@@ -101,7 +91,7 @@ const MAX_CACHED_VERSIONS = 20
 /** Sends a feed, or 304 if the client has this version. Renders a new version once. */
 async function sendVersion(
   { request, responder, head }: Pick<RawInput, 'responder' | 'head'> & { readonly request: EdgeRequest },
-  { key, type, source, changedAt }: Version,
+  { key, type, source }: Version,
   settings: Settings,
   write: () => Promise<Generator<string>>,
 ): Promise<Answer<unknown> | undefined> {
@@ -109,17 +99,12 @@ async function sendVersion(
   const identity = JSON.stringify([key, title, postUrl, settings.publicBaseUrl])
   const hash = createHash('sha256').update(identity).update('\0').update(source)
   const etag = `"${hash.digest('base64url').slice(0, 22)}"`
-  const modifiedAt = changedAt === null ? null : new Date(changedAt)
-  // HTTP allows no time to come, which an imported post may have.
-  const lastModified =
-    modifiedAt !== null && modifiedAt.getTime() <= Date.now() ? modifiedAt.toUTCString() : null
   const headers: Header[] = [
     // A weak tag, because all content codings share it.
     ['etag', `W/${etag}`],
     ['cache-control', 'no-cache'],
-    ...(lastModified === null ? [] : [['last-modified', lastModified] as const]),
   ]
-  if (isKnown(request, etag, lastModified)) return new Answer({ status: 304, headers })
+  if (matchesEtag(request.header('if-none-match'), etag)) return new Answer({ status: 304, headers })
   let cached = cachedVersions.get(identity)
   if (cached?.etag !== etag) {
     cachedVersions.delete(identity)
@@ -129,13 +114,6 @@ async function sendVersion(
   }
   const text = await cached.text
   return text.send(request, responder, (status, given) => head(status, [...given, ...headers]))
-}
-
-/** True if the client has this version. A date must be equal, because a post that is archived makes the newest one older. */
-function isKnown(request: EdgeRequest, etag: string, lastModified: string | null): boolean {
-  const known = request.header('if-none-match')
-  if (known !== '') return matchesEtag(known, etag)
-  return lastModified !== null && request.header('if-modified-since') === lastModified
 }
 
 /** Joins the parts of a text. Other requests proceed between them. */
