@@ -2218,7 +2218,7 @@ AS $function$9fe3aa447a82766d3a064b3cfcee4ac7$function$;
 CREATE OR REPLACE FUNCTION public.blog_archive(post bigint)
  RETURNS boolean
  LANGUAGE plpgsql
-AS $function$9a9de98f6d31a65c9d7dce1c244c87bd$function$;
+AS $function$a5905c86e1d73514a0afaeaf79258928$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_free_name(slug text)
  RETURNS text
@@ -2285,7 +2285,7 @@ AS $function$b031ae7d9b6c2e2a4a379f4720e7fb5c$function$;
 CREATE OR REPLACE FUNCTION public.blog_publish(post bigint, at timestamp with time zone)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$beca092b162cdb5bc8a66b0d094880e5$function$;
+AS $function$5130c28a1626140b323f049abbb047fd$function$;
 
 CREATE OR REPLACE FUNCTION public.blog_redirect_end()
  RETURNS trigger

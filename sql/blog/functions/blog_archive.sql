@@ -6,8 +6,9 @@ begin
   if not found then return false; end if;
   -- A post may have become public a moment ago.
   perform blog_announce(array[post]);
+  -- A transaction that is older than an announced post's time still keeps it.
   update blog_post set status = 'archived', updated_at = now(),
-    published_at = case when status <> 'published' or published_at <= now() then published_at end
+    published_at = case when status <> 'published' or published_at <= now() or announced_at is not null then published_at end
   where id = post and status <> 'archived';
   return true;
 end $$;

@@ -9,7 +9,8 @@ begin
   -- The lock also finds that a concurrent transaction has deleted the post.
   select * into p from blog_post where id = post for no key update;
   if not found then return 'missing'; end if;
-  if p.published_at <= now() and (p.status = 'published' or p.announced_at is not null) then
+  -- The time of an announced post may be later than now(), if this transaction began before.
+  if p.announced_at is not null or p.status = 'published' and p.published_at <= now() then
     if p.status <> 'published' and at > now() then return 'fixed'; end if;
     shown_at := p.published_at;
   else
@@ -18,5 +19,5 @@ begin
   update blog_post set status = 'published', published_at = shown_at, updated_at = now()
   where id = post and (status <> 'published' or published_at <> shown_at);
   perform blog_announce(array[post]);
-  return case when shown_at > now() then 'scheduled' else 'public' end;
+  return case when p.announced_at is null and shown_at > now() then 'scheduled' else 'public' end;
 end $$;
