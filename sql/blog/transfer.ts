@@ -150,7 +150,10 @@ export const insertPosts = (
     on conflict (slug) do nothing
     returning id, slug`
 
-/** Overwrites existing posts with imported ones. Public posts count as announced. */
+/**
+ * Overwrites existing posts with imported ones. Public posts count as announced. An announced post keeps its time of
+ * publication if the new one is to come. Call `announcePosts` before.
+ */
 export const overwritePosts = (posts: readonly ImportedPost[]): Query<SluggedRow> =>
   sql.type(SluggedRow)`
     update blog_post p set title = g.title, content = g.content, status = g.status, excerpt = g.excerpt,
@@ -160,7 +163,8 @@ export const overwritePosts = (posts: readonly ImportedPost[]): Query<SluggedRow
       created_at = coalesce(g.created_at, p.created_at), updated_at = coalesce(g.updated_at, now()), published_at = s.shown_at,
       announced_at = coalesce(p.announced_at, case when g.status = 'published' and s.shown_at <= now() then now() end)
     from ${buildImportedPostRows(posts)} g join blog_post old using (slug)
-      cross join lateral (select coalesce(g.published_at, old.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)) s (shown_at)
+      cross join lateral (select coalesce(case when old.announced_at is null or g.published_at <= now() then g.published_at end,
+        old.published_at, case when g.status = 'published' then coalesce(g.created_at, now()) end)) s (shown_at)
     where p.id = old.id
     returning p.id, p.slug`
 

@@ -162,6 +162,29 @@ describe('scheduled publishing', () => {
     await untilAnnounced(other)
   })
 
+  test('is denied to imports of posts that have been public', async () => {
+    const post = await publish({ slug: 'stays-public' })
+    const past = '2020-01-01T00:00:00.000Z'
+    const overwrite = async (date: string, status = 'published') => {
+      const file = JSON.stringify([{ title: 'New', slug: post.slug, status, published_at: date }])
+      const answer = await importFile(api, editor, 'posts.json', file, { query: '?on_conflict=overwrite' })
+      assert.equal(answer.json.updated, 1, answer.text)
+      return query('select title, status, iso(published_at) as published_at from blog_post where id = $1', [
+        post.id,
+      ])
+    }
+    assert.deepEqual(await overwrite(FUTURE), [
+      { title: 'New', status: 'published', published_at: post.published_at },
+    ])
+    assert.equal(await seen(post.slug), 200)
+    assert.deepEqual(await overwrite(past), [{ title: 'New', status: 'published', published_at: past }])
+    assert.deepEqual(await overwrite(FUTURE, 'draft'), [
+      { title: 'New', status: 'draft', published_at: past },
+    ])
+    assertRefused(await go(post.id, FUTURE), 409, 'The post has been public, so it cannot be scheduled')
+    assert.equal((await readAnnouncements(post.id)).length, 1)
+  })
+
   test('accepts times far ahead and long ago', async () => {
     for (const at of ['9998-12-31T23:59:59.999Z', '0002-01-01T00:00:00.000Z']) {
       const answer = await go((await write()).id, at)
