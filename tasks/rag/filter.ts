@@ -37,19 +37,24 @@ const MAX_TEXT_LENGTH = 4096
 /** Returns the problem of an operand, or null. */
 type CheckOperand = (operand: unknown) => string | null
 
-const checkLength = (operand: unknown, max: number): string | null =>
-  typeof operand === 'string' && operand.length > max ? `must have at most ${max} characters` : null
+const checkSize = (operand: unknown, maxLength: number): string | null => {
+  // JSON's 1e999 is infinite in JavaScript, and would be null as a variable.
+  if (typeof operand === 'number' && !Number.isFinite(operand)) return 'must be a finite number'
+  return typeof operand === 'string' && operand.length > maxLength
+    ? `must have at most ${maxLength} characters`
+    : null
+}
 const checkScalar: CheckOperand = (operand) =>
   operand === null || ['string', 'number', 'boolean'].includes(typeof operand)
-    ? checkLength(operand, MAX_TEXT_LENGTH)
+    ? checkSize(operand, MAX_TEXT_LENGTH)
     : 'must be a text, a number, a boolean or null'
 const checkRange: CheckOperand = (operand) =>
   ['string', 'number'].includes(typeof operand)
-    ? checkLength(operand, MAX_TEXT_LENGTH)
+    ? checkSize(operand, MAX_TEXT_LENGTH)
     : 'must be a text or a number'
 const checkContained: CheckOperand = (operand) =>
   ['string', 'number', 'boolean'].includes(typeof operand)
-    ? checkLength(operand, MAX_CONTAINED_LENGTH)
+    ? checkSize(operand, MAX_CONTAINED_LENGTH)
     : 'must be a text, a number or a boolean'
 const checkList: CheckOperand = (operand) => {
   if (!Array.isArray(operand)) return 'must be a list'

@@ -146,6 +146,23 @@ describe('a filter', () => {
       assert.deepEqual(answer.json.errors[0].loc, ['body', 'filter_metadata', ...loc])
     })
 
+  for (const [operator, operand] of [
+    ['$eq', '1e999'],
+    ['$ne', '-1e999'],
+    ['$gt', '1e999'],
+    ['$contains', '1e999'],
+    ['$in', '[1, 1e999]'],
+  ] as const)
+    test(`is rejected with a number beyond all limits for ${operator}`, async () => {
+      const filter = `{"population":{"${operator}":${operand}}}`
+      const answer = await api.post('/rag/search', {
+        body: `{"query":"town","collection_name":"cities","filter_metadata":${filter}}`,
+        headers: { 'content-type': 'application/json' },
+      })
+      assert.equal(answer.status, 422, answer.text)
+      assert.deepEqual(answer.json.errors[0].loc, ['body', 'filter_metadata', 'population', operator])
+    })
+
   test('is accepted at its limits', async () => {
     assert.equal(await findCities(chain(5)), 'bergen delhi oslo plain')
     assert.equal(await findCities({ $or: [...Array(99).fill({ a: 1 }), { country: 'India' }] }), 'delhi')
