@@ -63,18 +63,23 @@ const checkList: CheckOperand = (operand) => {
 }
 const checkBoolean: CheckOperand = (operand) => (typeof operand === 'boolean' ? null : 'must be a boolean')
 
-/** Operators of a key: the check of their operand, and their predicate on a key (a path) with the operand's variable. */
-const OPERATORS: Readonly<
-  Record<string, { readonly check: CheckOperand; readonly compile: CompileOperator }>
-> = {
-  $eq: { check: checkScalar, compile: (key, value) => compare(key, '==', value) },
-  $ne: { check: checkScalar, compile: (key, value) => negate(compare(key, '==', value)) },
-  $in: { check: checkList, compile: (key, value) => compare(key, '==', `${value}[*]`) },
-  $nin: { check: checkList, compile: (key, value) => negate(compare(key, '==', `${value}[*]`)) },
-  $gt: { check: checkRange, compile: (key, value) => compare(key, '>', value) },
-  $gte: { check: checkRange, compile: (key, value) => compare(key, '>=', value) },
-  $lt: { check: checkRange, compile: (key, value) => compare(key, '<', value) },
-  $lte: { check: checkRange, compile: (key, value) => compare(key, '<=', value) },
+type CompileOperator = (key: string, value: string, operand: unknown) => string
+/** The check of an operand, and a predicate on a key (a path) with the operand's variable, or a bound of a range. */
+type Operator = { readonly check: CheckOperand } & (
+  | { readonly compile: CompileOperator }
+  | { readonly bound: string }
+)
+
+/** Operators of a key. */
+const OPERATORS: Readonly<Record<string, Operator>> = {
+  $eq: { check: checkScalar, compile: (key, value) => isEqual(key, value) },
+  $ne: { check: checkScalar, compile: (key, value) => negate(isEqual(key, value)) },
+  $in: { check: checkList, compile: (key, value) => isEqual(key, `${value}[*]`) },
+  $nin: { check: checkList, compile: (key, value) => negate(isEqual(key, `${value}[*]`)) },
+  $gt: { check: checkRange, bound: '>' },
+  $gte: { check: checkRange, bound: '>=' },
+  $lt: { check: checkRange, bound: '<' },
+  $lte: { check: checkRange, bound: '<=' },
   $contains: { check: checkContained, compile: compileContains },
   $exists: {
     check: checkBoolean,
@@ -179,8 +184,6 @@ export interface CompiledFilter {
   readonly variables: string
 }
 
-type CompileOperator = (key: string, value: string, operand: unknown) => string
-
 /** Compiles a filter that has no problems. */
 export function compileFilter(filter: Filter): CompiledFilter {
   const variables: Record<string, unknown> = {}
@@ -238,11 +241,20 @@ function compileEntries(filter: Filter, addVariable: AddVariable): string {
 
 function compileCondition(key: string, condition: unknown, addVariable: AddVariable): string {
   const operators = Object.entries(isObject(condition) ? condition : { $eq: condition as Scalar })
-  const predicates = operators.map(([operator, operand]) =>
-    operator === '$not'
-      ? negate(compileCondition(key, operand, addVariable))
-      : OPERATORS[operator]!.compile(key, addVariable(operand), operand),
-  )
+  const predicates: string[] = []
+  const bounds: string[] = []
+  for (const [name, operand] of operators) {
+    if (name === '$not') {
+      predicates.push(negate(compileCondition(key, operand, addVariable)))
+      continue
+    }
+    const operator = OPERATORS[name]!
+    const value = addVariable(operand)
+    if ('bound' in operator) bounds.push(`@ ${operator.bound} ${value}`)
+    else predicates.push(operator.compile(key, value, operand))
+  }
+  // The same element of a list must be within all bounds.
+  if (bounds.length > 0) predicates.push(findElement(key, bounds.join(' && ')))
   return join(predicates, '&&')
 }
 
@@ -253,13 +265,13 @@ const negate = (predicate: string): string => `!(${predicate})`
 
 // A filter expression reads the elements of an array one by one. It turns the unknown result of a comparison of different
 // types into false, so that negations hold for it.
-const compare = (key: string, operator: string, value: string): string =>
-  `exists(${key} ? (@ ${operator} ${value}))`
+const findElement = (key: string, condition: string): string => `exists(${key} ? (${condition}))`
+const isEqual = (key: string, value: string): string => findElement(key, `@ == ${value}`)
 
 /** A list contains the value as a member, a text as a part. */
 function compileContains(key: string, value: string, operand: unknown): string {
-  const isMember = `(${key}.type() == "array" && ${compare(key, '==', value)})`
+  const isMember = `(${key}.type() == "array" && ${isEqual(key, value)})`
   if (typeof operand !== 'string') return isMember
-  const isPart = `(${key}.type() == "string" && exists(${key} ? (@ like_regex ${JSON.stringify(operand)} flag "q")))`
+  const isPart = `(${key}.type() == "string" && ${findElement(key, `@ like_regex ${JSON.stringify(operand)} flag "q"`)})`
   return `(${isMember} || ${isPart})`
 }

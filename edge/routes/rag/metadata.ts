@@ -18,8 +18,8 @@ export const MetadataFilter = z
     additionalProperties: true,
     description:
       'Conditions by key, all of which must hold. A condition is a value, or an object of operators: `$eq`, `$ne`, `$in`, ' +
-      '`$nin`, `$gt`, `$gte`, `$lt`, `$lte`, `$contains`, `$exists`, `$not`. `$and` and `$or` have a list of filters, ' +
-      '`$not` has one.',
+      '`$nin`, `$gt`, `$gte`, `$lt`, `$lte`, `$contains`, `$exists`, `$not`. The bounds of a condition apply to the same ' +
+      'element of a list. `$and` and `$or` have a list of filters, `$not` has one.',
     examples: [{ tags: { $in: ['lease', 'rent'] }, document_date: { $gte: '2025-01-01' } }],
   })
 
