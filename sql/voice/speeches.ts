@@ -12,13 +12,14 @@ export interface NewSpeech extends Speech {
   readonly language: string | null
 }
 
-/** Stores the input of a speech. If it is already stored, records its use and its latest job. */
+/** Stores the input of a speech. If it is already stored, records its use and its latest job, which has no calls yet. */
 export const storeSpeech = (s: NewSpeech): Query<unknown> =>
   sql.type(noRows)`
     insert into voice_preview (digest, owner_id, job_id, provider, model, voice, speed, text, language)
     values (${sql.binary(s.digest)}, ${s.ownerId}, ${s.jobId}::uuid, ${s.provider}, ${s.model}, ${s.voice}, ${s.speed}, ${s.text},
       ${s.language})
-    on conflict (digest) do update set used_at = now(), job_id = excluded.job_id`
+    on conflict (digest) do update set used_at = now(), job_id = excluded.job_id,
+      calls = case when voice_preview.job_id is not distinct from excluded.job_id then voice_preview.calls else 0 end`
 
 const StoredSpeech = z.object({
   digest: z.instanceof(Uint8Array),
@@ -37,9 +38,12 @@ export const findSpeech = (jobId: string, owner: number | null, seesAll: boolean
     select digest, job_id, generation, byte_size from voice_preview
     where job_id = ${jobId}::uuid and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)`
 
-/** Returns a speech by its digest. */
+/** Returns a speech by its digest, and records its use. */
 export const findSpeechByDigest = (digest: Buffer): Query<StoredSpeech> =>
   sql.prepared('voice_speech_by_digest', StoredSpeech)`
+    with used as (
+      update voice_preview set used_at = now()
+      where digest = ${sql.binary(digest)} and used_at < now() - interval '1 day')
     select digest, job_id, generation, byte_size from voice_preview where digest = ${sql.binary(digest)}`
 
 /**

@@ -169,6 +169,21 @@ describe('a speech', () => {
     assert.equal(idOf(answer.headers) === job_id, false)
   })
 
+  test('is booked by its own calls if it is requested again after a failure', async () => {
+    const ask = { text: createSentence(4), model: 'tts-1', voice_id: 'ash' }
+    server.answer = (response) => response.writeHead(400).end('{}')
+    const failed = await post(ask)
+    assert.equal(failed.status, 502, failed.text)
+    const used = (await readUsage()).length
+    server.answer = speakAll
+    assert.equal((await post(ask)).status, 200)
+    await until('the usage is booked', async () => (await readUsage()).length > used)
+    assert.deepEqual(
+      (await readUsage()).slice(used).map(({ success, estimated }) => [success, estimated]),
+      [[true, false]],
+    )
+  })
+
   test('has no tags between its pieces', async () => {
     const frame = Buffer.alloc(417, 0x55)
     frame.set([0xff, 0xfb, 0x90, 0xc4])

@@ -91,15 +91,29 @@ test('counts the requests of its latest job', async () => {
   assert.equal(await begin(retried), undefined)
 })
 
+test('counts no requests of an earlier job, only those of the stored one', async () => {
+  const { digest, jobId, input } = await addSpeech()
+  const store = (id: string) => db.run(storeSpeech({ ...input, digest, ownerId: owner, jobId: id }))
+  const countCalls = async () =>
+    (await query('select calls from voice_preview where digest = $1', [digest]))[0]!.calls
+  await db.one(beginSpeechCall(digest, jobId))
+  await store(jobId)
+  assert.equal(await countCalls(), 1)
+  await store(randomUUID())
+  assert.equal(await countCalls(), 0)
+})
+
 test('records its use once a day, and is not among the excess previews', async () => {
   const { digest, jobId } = await addSpeech()
-  await query(`update voice_preview set used_at = now() - interval '2 days' where digest = $1`, [digest])
-  await db.one(findSpeech(jobId, owner, false))
-  const [row] = await query(
-    `select used_at > now() - interval '1 minute' as noted from voice_preview where digest = $1`,
-    [digest],
-  )
-  assert.equal(row!.noted, true)
+  for (const find of [() => findSpeech(jobId, owner, false), () => findSpeechByDigest(digest)]) {
+    await query(`update voice_preview set used_at = now() - interval '2 days' where digest = $1`, [digest])
+    await db.one(find())
+    const [row] = await query(
+      `select used_at > now() - interval '1 minute' as noted from voice_preview where digest = $1`,
+      [digest],
+    )
+    assert.equal(row!.noted, true)
+  }
   assert.equal((await db.one(deleteExcessPreviews(0, 100))).count, 0)
 })
 
