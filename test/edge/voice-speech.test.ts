@@ -184,6 +184,27 @@ describe('a speech', () => {
     )
   })
 
+  test('that is stored has a job and a callback if requested', async () => {
+    const text = createSentence(6)
+    const id = idOf((await post({ text })).headers)
+    const before = server.asked.length
+    const callback = `callback_url=${encodeURIComponent('https://example.com/spoken')}`
+    const accepted = await post({ text }, `?background=true&${callback}`)
+    assert.equal(accepted.status, 202, accepted.text)
+    const { job_id } = accepted.json
+    assert.notEqual(job_id, id)
+    assert.equal((await endOf(job_id)).status, 'done')
+    const told = await query(
+      `select url from webhook_delivery where body::json -> 'data' ->> 'job_id' = $1`,
+      [job_id],
+    )
+    assert.deepEqual(told, [{ url: 'https://example.com/spoken' }])
+    assert.ok((await get(job_id)).bytes.equals(speak(text)))
+    const waited = await post({ text })
+    assert.deepEqual([waited.status, idOf(waited.headers)], [200, job_id])
+    assert.equal(server.asked.length, before)
+  })
+
   test('has no tags between its pieces', async () => {
     const frame = Buffer.alloc(417, 0x55)
     frame.set([0xff, 0xfb, 0x90, 0xc4])

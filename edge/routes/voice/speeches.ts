@@ -59,7 +59,7 @@ export const speechRoutes = [
 into pieces that the provider accepts; \`language\` names the rules for that. A text of more than \`MAX_SPEECH_CHARACTERS\` \
 is refused. The default voice is that of the settings if it has the wanted provider and model, or else the first one \
 that has them. \`Content-Location\` names the speech, by its job. A stored speech of the caller is returned without a call to \
-the provider; concurrent requests get the same bytes. A client that leaves stops nothing: cancel the job to stop. \
+the provider, or gets a new job with \`background\`; concurrent requests get the same bytes. A client that leaves stops nothing: cancel the job to stop. \
 \`Prefer: respond-async\` has the same effect as \`background\`.`,
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
@@ -93,7 +93,8 @@ the provider; concurrent requests get the same bytes. A client that leaves stops
       const { speech, language } = await resolveSpeech(edge, body)
       const digest = speechDigestOf(caller.ownerId, language, speech)
       const speechRequest: SpeechRequest = { edge, request, responder, head, digest }
-      const stored = await edge.db.maybeOne(findSpeechByDigest(digest))
+      // The job of a stored speech makes no call to the provider.
+      const stored = background ? null : await edge.db.maybeOne(findSpeechByDigest(digest))
       if (stored !== null && stored.byte_size !== null)
         return answerStored(speechRequest, toPreview(stored), buildLocation(stored.job_id))
       return answerLive(speechRequest, () => startSpeech({ ...asked, digest, speech, language, callback }), {
