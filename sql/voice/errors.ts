@@ -16,7 +16,7 @@ export const voiceErrors = {
   },
   'voice.audio_too_large': {
     detail:
-      'The recording has more than {limit} bytes and cannot be cut: {reason}. FLAC, MP3, MP4, M4A, Ogg, WAV and WebM can be cut',
+      'The recording has more than {limit} bytes or is too long for the model, and cannot be cut: {reason}. FLAC, MP3, MP4, M4A, Ogg, WAV and WebM can be cut',
   },
   'voice.audio_undecodable': {
     detail: 'The provider could not decode the audio: the file is damaged or its format is unsupported',

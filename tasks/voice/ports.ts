@@ -41,7 +41,7 @@ export interface Recording {
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-/** Cuts recordings that are too large for a provider, implemented by `workers/providers/voice/cutting.ts`. */
+/** Cuts recordings for providers and models with limits, implemented by `workers/providers/voice/cutting.ts`. */
 export interface RecordingCutter {
   /**
    * Cuts the piece that starts at `from`, in seconds. It ends at a pause, and is within both limits. `read` returns the

@@ -26,6 +26,8 @@ export interface Recognition {
   readonly price: Price
 }
 
+// Recordings of speech have 8 kbit/s or more.
+const MIN_BYTES_PER_SECOND = 1000
 // Models without a limit need one, too: a timeout or a failure costs a whole piece.
 const DEFAULT_SECONDS = 2 * 3600
 // OpenAI's models other than Whisper refuse recordings beyond 1400 s, and Mistral's beyond 30 minutes.
@@ -111,6 +113,17 @@ export function audioFileNameOf(mediaType: string): string | null {
   return extension === undefined ? null : `audio.${extension}`
 }
 
+const canCut = (fileName: string): boolean => !fileName.endsWith('.mpeg')
+
+/** True if a recording can be cut, and may be longer than the model accepts. */
+export function mayExceedDuration(model: string, type: string, size: number): boolean {
+  const name = audioFileNameOf(type)
+  const { maxSeconds } = requireRecognition(model)
+  return (
+    name !== null && canCut(name) && maxSeconds < DEFAULT_SECONDS && size > maxSeconds * MIN_BYTES_PER_SECOND
+  )
+}
+
 /**
  * Checks that a recording is audio, and can be cut if it is too large for a provider.
  * @throws fail('voice.not_audio'), fail('voice.audio_too_large')
@@ -118,6 +131,6 @@ export function audioFileNameOf(mediaType: string): string | null {
 export function requireCuttable(type: string, size: number): void {
   const name = audioFileNameOf(type)
   if (name === null) throw fail('voice.not_audio', { type })
-  if (size > MAX_AUDIO_BYTES && name.endsWith('.mpeg'))
+  if (size > MAX_AUDIO_BYTES && !canCut(name))
     throw fail('voice.audio_too_large', { limit: MAX_AUDIO_BYTES, reason: `its type is ${type}` })
 }

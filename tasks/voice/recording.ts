@@ -1,10 +1,16 @@
 import { type DocumentContent, findDocumentContent, hasBlob } from '../../sql/documents/blobs.ts'
-import { fail } from '../../sql/errors.ts'
+import { Failure, fail } from '../../sql/errors.ts'
 import type { TaskContext } from '../context.ts'
 import type { Recording } from './ports.ts'
-import { audioFileNameOf, MAX_AUDIO_BYTES, requireCuttable, requireRecognition } from './recognition.ts'
+import {
+  audioFileNameOf,
+  MAX_AUDIO_BYTES,
+  mayExceedDuration,
+  requireCuttable,
+  requireRecognition,
+} from './recognition.ts'
 
-/** Opens recordings for transcription: whole, or in pieces if they are too large for a provider. */
+/** Opens recordings for transcription: whole, or in pieces if they are too large for a provider or too long for a model. */
 
 /** A recording or a piece of it, with its place in seconds. */
 export interface OpenedRecording extends Pick<Recording, 'fileName' | 'mediaType' | 'pieces'> {
@@ -26,7 +32,7 @@ export async function findRecording(
   ctx: TaskContext,
   documentId: number,
   model: string,
-): Promise<{ readonly isCut: boolean; readonly openNext: OpenNext }> {
+): Promise<{ readonly mayBeCut: boolean; readonly openNext: OpenNext }> {
   const source = await ctx.db.maybeOne(findDocumentContent(documentId, ctx.job.ownerId))
   if (source === null) throw fail('document.missing')
   const { byte_size: size, media_type: mediaType } = source
@@ -34,10 +40,16 @@ export async function findRecording(
   if (!hasBlob(source) || !(await ctx.blobs.exists(source, size))) throw fail('document.bytes_missing')
   requireCuttable(mediaType, size)
   const read = (): AsyncIterable<Uint8Array> => ctx.blobs.read(source, 0, size)
-  const isCut = size > MAX_AUDIO_BYTES
+  const isLarge = size > MAX_AUDIO_BYTES
+  const mayBeCut = isLarge || mayExceedDuration(model, mediaType, size)
   return {
-    isCut,
-    openNext: isCut ? (from) => cutNext(ctx, read, from, model) : async () => openWhole(ctx, source, read),
+    mayBeCut,
+    openNext: async (from) => {
+      const piece = mayBeCut
+        ? await cutNext(ctx, read, { from, model, mayBeWhole: !isLarge && from === 0 })
+        : null
+      return piece ?? openWhole(ctx, source, read)
+    },
   }
 }
 
@@ -52,15 +64,30 @@ function openWhole(
   return { fileName, mediaType, pieces, start: 0, end: null, isLast: true, release: () => {} }
 }
 
+interface NextPiece {
+  readonly from: number
+  readonly model: string
+  /** True if the recording is small enough to be sent whole. */
+  readonly mayBeWhole: boolean
+}
+
+/** Cuts the next piece of a recording; null if the recording is sent whole, because it is short or cannot be cut. */
 async function cutNext(
   ctx: TaskContext,
   read: () => AsyncIterable<Uint8Array>,
-  from: number,
-  model: string,
-): Promise<OpenedRecording> {
+  { from, model, mayBeWhole }: NextPiece,
+): Promise<OpenedRecording | null> {
   const { maxSeconds } = requireRecognition(model)
   const limits = { from, maxBytes: MAX_AUDIO_BYTES, maxSeconds }
-  const piece = await ctx.providers.cutter.cut(read, limits, ctx.signal)
+  const piece = await ctx.providers.cutter.cut(read, limits, ctx.signal).catch((error: unknown) => {
+    if (mayBeWhole && error instanceof Failure && error.code === 'voice.audio_too_large') return null
+    throw error
+  })
+  if (piece === null) return null
+  if (mayBeWhole && (piece.isLast || piece.totalSeconds <= maxSeconds)) {
+    piece.release()
+    return null
+  }
   ctx.reportProgress('Transcribing', Math.round(piece.start), Math.ceil(piece.totalSeconds))
   return { ...piece, fileName: audioFileNameOf(piece.mediaType)! }
 }

@@ -25,11 +25,11 @@ interface TranscribePayload {
 /** Runs `voice.transcribe`. */
 export async function run(ctx: TaskContext, payload: TranscribePayload): Promise<Transcription> {
   const { transcription_id: id, document_id, provider, model } = payload
-  const { isCut, openNext } = await findRecording(ctx, document_id, model)
+  const { mayBeCut, openNext } = await findRecording(ctx, document_id, model)
   if (ctx.settings.ai.endpoints[provider].apiKey === null)
     throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
   // Answers of earlier attempts, which have been paid.
-  const placed: PlacedPart[] = isCut ? [...(await ctx.db.any(listTranscriptionPieces(id)))] : []
+  const placed: PlacedPart[] = mayBeCut ? [...(await ctx.db.any(listTranscriptionPieces(id)))] : []
   const shownBefore = placed.length
   for (let isFirst = true; ; isFirst = false) {
     const opened = await openNext(placed.at(-1)?.end ?? 0)

@@ -203,8 +203,68 @@ describe('a recording over 25 MiB', () => {
     })
 })
 
+describe('a recording of at most 25 MiB', () => {
+  const sendAndList = async (bytes: Buffer, model: string) => {
+    const before = server.asked.length
+    const answer = await send(api, token, bytes, { model })
+    assert.equal(answer.status, 200, answer.text)
+    assert.ok(bytes.length <= MAX_AUDIO_BYTES)
+    return { made: answer.json, asked: server.asked.slice(before) }
+  }
+
+  test('is cut if it is longer than the model accepts', async () => {
+    const recording = await createRecordingIn(ENCODINGS.webm, 1900, [[1000, 1001]])
+    for (const model of ['gpt-transcribe', 'gpt-4o-transcribe-diarize', 'voxtral-mini-latest']) {
+      const { made, asked } = await sendAndList(recording, model)
+      assert.deepEqual(
+        asked.map(({ file }) => file!.name),
+        ['audio.ogg', 'audio.ogg'],
+      )
+      assert.ok(Math.abs(made.duration_seconds - 1900) < 0.1, `${made.duration_seconds}`)
+    }
+    const { asked } = await sendAndList(recording, 'whisper-1')
+    assert.deepEqual(
+      asked.map(({ file }) => [file!.name, file!.bytes.equals(recording)]),
+      [['audio.webm', true]],
+    )
+  })
+
+  test('is sent unchanged and once if it is not', async () => {
+    // The headers of a piece would not fit below the limit.
+    const large = createToneWav(819, [])
+    assert.ok(large.length > MAX_AUDIO_BYTES - 64 * 1024)
+    for (const [recording, name] of [
+      [await createRecordingIn(ENCODINGS.webm, 600, []), 'audio.webm'],
+      [large, 'audio.wav'],
+    ] as const) {
+      const { made, asked } = await sendAndList(recording, 'gpt-transcribe')
+      assert.deepEqual(
+        asked.map(({ file }) => [file!.name, file!.bytes.equals(recording)]),
+        [[name, true]],
+      )
+      // The provider's own duration.
+      assert.equal(made.duration_seconds, 12)
+    }
+  })
+
+  test('is sent unchanged if it cannot be cut', async () => {
+    for (const [head, name] of [
+      [Buffer.from('fLaC\0\0\0\x22', 'latin1'), 'audio.flac'],
+      [Buffer.from([0, 0, 1, 0xba, 0x44]), 'audio.mpeg'],
+    ] as const) {
+      const recording = Buffer.concat([head, Buffer.alloc(2_000_000, 7)])
+      const { asked } = await sendAndList(recording, 'gpt-transcribe')
+      assert.deepEqual(
+        asked.map(({ file }) => [file!.name, file!.bytes.equals(recording)]),
+        [[name, true]],
+      )
+    }
+  })
+})
+
 describe('a recording that cannot be cut is refused', () => {
-  const cannot = /^The recording has more than 26214400 bytes and cannot be cut: /
+  const cannot =
+    /^The recording has more than 26214400 bytes or is too long for the model, and cannot be cut: /
   test('by its type, before it is stored', async () => {
     const bytes = Buffer.concat([Buffer.from([0, 0, 1, 0xba, 0x44]), Buffer.alloc(MAX_AUDIO_BYTES)])
     const answer = await send(api, token, bytes)

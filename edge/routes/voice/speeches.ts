@@ -59,8 +59,8 @@ export const speechRoutes = [
 into pieces that the provider accepts; \`language\` names the rules for that. A text of more than \`MAX_SPEECH_CHARACTERS\` \
 is refused. The default voice is that of the settings if it has the wanted provider and model, or else the first one \
 that has them. \`Content-Location\` names the speech, by its job. A stored speech of the caller is returned without a call to \
-the provider, or gets a new job with \`background\`; concurrent requests get the same bytes. A client that leaves stops nothing: cancel the job to stop. \
-\`Prefer: respond-async\` has the same effect as \`background\`.`,
+the provider, or gets a new job with \`background\`; concurrent requests get the same bytes. A client that leaves stops nothing: \
+cancel the job to stop. \`Prefer: respond-async\` has the same effect as \`background\`.`,
     query: z.object({
       background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
       callback_url: z
