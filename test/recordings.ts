@@ -171,9 +171,20 @@ export const AC3: Encoding = {
 }
 
 /** Returns a recording in a format. Its packets are well formed, but decode to noise. */
-export async function createRecordingIn(
+export const createRecordingIn = (
   encoding: Encoding,
   seconds: number,
+  pauses: readonly Pause[],
+): Promise<Buffer> => {
+  const count = Math.ceil(seconds / encoding.packetSeconds)
+  const times = Array.from({ length: count }, (_, n) => n * encoding.packetSeconds)
+  return createRecordingAt(encoding, times, pauses)
+}
+
+/** Returns a recording in a format, with a packet at each time. */
+export async function createRecordingAt(
+  encoding: Encoding,
+  times: readonly number[],
   pauses: readonly Pause[],
 ): Promise<Buffer> {
   const { codec, name, rate, packetSeconds, create, write, ...more } = encoding
@@ -183,9 +194,9 @@ export async function createRecordingIn(
   output.addAudioTrack(source)
   await output.start()
   const decoderConfig = { codec: name, sampleRate: rate, numberOfChannels: 1, ...more }
-  for (let n = 0; n * packetSeconds < seconds; n++) {
-    const data = write(!isPause(pauses, n * packetSeconds), n)
-    await source.add(new EncodedPacket(data, 'key', n * packetSeconds, packetSeconds), { decoderConfig })
+  for (const [n, time] of times.entries()) {
+    const data = write(!isPause(pauses, time), n)
+    await source.add(new EncodedPacket(data, 'key', time, packetSeconds), { decoderConfig })
   }
   await output.finalize()
   return Buffer.from(target.buffer!)

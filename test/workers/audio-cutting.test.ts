@@ -3,7 +3,15 @@ import { afterEach, describe, test } from 'node:test'
 import { sniffMediaType } from '../../tasks/documents/media.ts'
 import { audioFileNameOf } from '../../tasks/voice/recognition.ts'
 import { close, cut, read } from '../../workers/children/audio/work.ts'
-import { AC3, createRecordingIn, createToneWav, ENCODINGS, measureWav, type Pause } from '../recordings.ts'
+import {
+  AC3,
+  createRecordingAt,
+  createRecordingIn,
+  createToneWav,
+  ENCODINGS,
+  measureWav,
+  type Pause,
+} from '../recordings.ts'
 
 /** Recordings are cut at pauses, without gaps and without a loss of sound. */
 
@@ -154,4 +162,14 @@ test('other files are refused with a reason', async () => {
     assert.ok('reason' in answer, JSON.stringify(answer))
     assert.match(answer.reason, reason)
   }
+})
+
+test('a recording is refused before its pieces would take no time', async () => {
+  const times = Array.from({ length: 2000 }, () => 0)
+  const recording = await createRecordingAt(ENCODINGS.webm, times, [])
+  const limits = { from: 0, maxBytes: 200_000, maxSeconds: 3600 }
+  assert.deepEqual(await cut(Uint8Array.from(recording), limits), { reason: 'it is damaged' })
+  // A recording that fits into one piece needs no times.
+  const whole = await cut(Uint8Array.from(recording), { ...limits, maxBytes: 100_000_000 })
+  assert.ok('isLast' in whole && whole.isLast)
 })

@@ -31,9 +31,9 @@ export const transcriptionRoutes = [
     description: `For accounts only, even in an open area. Takes a form with the \`file\`, which becomes a document of the \
 kind \`audio\`, or JSON with the \`document_id\` of a document of the caller. An API key needs the scope to write \
 documents for a file, or to read them for an id. Accepts FLAC, MP3, MP4, MPEG, M4A, Ogg, WAV and WebM, \
-detected by their bytes. Recordings of more than 25 MiB, \
-or too long for the model, are cut at pauses and joined; MPEG cannot be cut. \`model\` and \
-\`language\` default to the voice settings; without any language, the model detects it. \`prompt\` lists names and words to expect. Whisper models return \`segments\` and the language, \
+detected by their bytes. Recordings of more than 25 MiB, or too long for the model, are cut at pauses and joined; \
+MPEG cannot be cut. \`model\` and \`language\` default to the voice settings; without any language, the model detects it. \
+\`prompt\` lists names and words to expect. Whisper models return \`segments\` and the language, \
 \`gpt-4o-transcribe-diarize\` segments with speakers, \`gpt-transcribe\` the language, and Mistral models segments unless \
 the language is given. With OpenAI models other than Whisper, the stream of the job has a \`chunk\` for each piece of the \
 text; on \`restart\`, discard all earlier chunks. A request with the same recording, model, language and prompt joins an \

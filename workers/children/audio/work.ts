@@ -72,10 +72,13 @@ async function cutTrack(
   if (format === undefined) return { reason: `its codec is ${track.codec ?? 'unknown'}` }
   const { packets, end, isLast } = await collectPackets(track, limits)
   if (packets.length === 0) return { reason: 'it is damaged' }
+  const start = Math.max(0, packets[0]!.timestamp)
+  // Damaged times: the next piece would repeat this one.
+  if (!isLast && end <= Math.max(start, limits.from)) return { reason: 'it is damaged' }
   piece = await writePiece(track, format, packets)
   if (piece.length > limits.maxBytes) return { reason: 'it is damaged' }
   return {
-    start: Math.max(0, packets[0]!.timestamp),
+    start,
     end,
     totalSeconds: Math.max(end, await track.computeDuration()),
     isLast,
