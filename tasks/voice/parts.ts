@@ -51,10 +51,14 @@ export function joinParts(placed: readonly PlacedPart[]): Part {
   if (placed.length === 1) return first!.part
   const parts = placed.map(({ part }) => part)
   const costs = parts.map(({ cost }) => cost)
+  const partsWithLanguage = parts.filter(({ language }) => language !== null)
+  // Models name a language for silence, too.
+  const { language = null } =
+    partsWithLanguage.find(({ text }) => text.trim() !== '') ?? partsWithLanguage[0] ?? {}
   const sumUsage = (key: keyof Part['usage']) => sumKnown(parts.map(({ usage }) => usage[key]))
   return {
     text: parts.reduce((text, part) => text + separatorAfter(text) + part.text, ''),
-    language: parts.find(({ language }) => language !== null)?.language ?? null,
+    language,
     duration_seconds: placed.at(-1)!.end,
     segments: placed.flatMap(({ start, part }, index) =>
       part.segments.map((segment) => placeSegment(segment, start, index)),
