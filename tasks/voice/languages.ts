@@ -3,10 +3,10 @@
 // RFC 5646, section 4.4.1: enough for all subtags that are not private or extensions.
 const MAX_CHARACTERS = 35
 
-/** Returns the canonical form of a tag; null if it is none, names no language, or begins with capitals. */
+/** Returns the canonical form of a tag, whose case is free (RFC 5646, section 2.1.1); null if it names no language. */
 export function parseLanguageTag(tag: string): string | null {
   // Longer primary subtags are reserved, and none is registered. They would let names such as `english` pass.
-  if (!/^(?!und\b)[a-z]{2,3}(-|$)/.test(tag)) return null
+  if (!/^(?!und\b)[a-z]{2,3}(-|$)/i.test(tag)) return null
   try {
     const [canonical] = Intl.getCanonicalLocales(tag)
     return canonical === undefined || canonical.length > MAX_CHARACTERS ? null : canonical

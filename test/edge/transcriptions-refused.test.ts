@@ -126,7 +126,7 @@ describe('rejects a request', () => {
   test('with invalid values', async () => {
     for (const [field, value] of [
       ['language', 'xx<script>'],
-      ['language', 'EN'],
+      ['language', 'English'],
       ['language', 'english'],
       ['language', 'en_US'],
       ['language', 'en-'],

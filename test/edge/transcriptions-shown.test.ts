@@ -152,6 +152,8 @@ describe('a language', () => {
       ['pt-BR', 'pt-BR', 'pt'],
       ['zh-hans', 'zh-Hans', 'zh'],
       ['eng', 'en', 'en'],
+      ['EN', 'en', 'en'],
+      ['PT-BR', 'pt-BR', 'pt'],
     ] as const) {
       const made = (await send(api, token, createRecording(), { model: 'whisper-1', language: asked })).json
       assert.deepEqual([made.requested_language, server.asked.at(-1)!.fields.language], [stored, sent], asked)
@@ -167,10 +169,11 @@ describe('a language', () => {
   test('is a BCP 47 tag in the settings', async () => {
     const set = (stt_language: string | null) =>
       api.post('/voice/settings', { token: admin.token, json: { stt_language } })
-    assert.equal((await set('zh-hant-tw')).json.stt_language, 'zh-Hant-TW')
+    for (const tag of ['ZH-HANT-TW', 'zh-hant-tw'])
+      assert.equal((await set(tag)).json.stt_language, 'zh-Hant-TW')
     const made = (await send(api, token, createRecording())).json
     assert.deepEqual([made.requested_language, server.asked.at(-1)!.fields.language], ['zh-Hant-TW', 'zh'])
-    for (const wrong of ['chinese', 'zh_TW', '', 'und', `zh-${'x'.repeat(40)}`])
+    for (const wrong of ['chinese', 'Chinese', 'zh_TW', '', 'und', 'UND', `zh-${'x'.repeat(40)}`])
       assert.equal((await set(wrong)).status, 422, wrong)
     assert.equal((await set(null)).status, 200)
   })

@@ -182,7 +182,6 @@ describe('the settings', { concurrency: false }, () => {
       { tts_speed: '1' },
       { tts_speed: [] },
       { stt_language: 'english' },
-      { stt_language: 'EN' },
       { stt_language: '' },
       { tts_voice: '' },
       { tts_voice: 5 },
