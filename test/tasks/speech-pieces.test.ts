@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import fc from 'fast-check'
 import { stripTags } from '../../tasks/voice/mp3.ts'
 import { splitSpeech } from '../../tasks/voice/sentences.ts'
 import { computeSpeechCost, findSpeakingLimits } from '../../tasks/voice/speaking.ts'
+import { createRunOptions } from '../runs.ts'
 
 /** Long texts are cut at sentences, and the MP3 of their pieces is joined without tags. */
 
@@ -44,6 +46,59 @@ describe('a text is cut', () => {
     const pieces = splitSpeech(`a${'\u0301'.repeat(200)}`, LIMITS, 'en')
     assert.equal(pieces.join('').length, 201)
     for (const piece of pieces) assert.ok(Buffer.byteLength(piece) <= LIMITS.bytes)
+  })
+
+  test('between whole characters if their marks have two units', () => {
+    const text = `a${'\u{e0100}'.repeat(100)}`
+    const pieces = splitSpeech(text, LIMITS, 'en')
+    assert.equal(pieces.join(''), text)
+    for (const piece of pieces) assert.ok(piece.isWellFormed() && Buffer.byteLength(piece) <= LIMITS.bytes)
+  })
+
+  test('into pieces within the limits, which leave out only space between them', () => {
+    const parts = fc.oneof(
+      fc.constantFrom(
+        ' ',
+        '\n\n',
+        '\u3000',
+        '\ufeff',
+        '. ',
+        '! ',
+        '。',
+        ', ',
+        '\u0301',
+        '\u{e0100}',
+        '長',
+        '👩‍👩‍👧',
+      ),
+      fc.stringMatching(/^[a-zäß]{1,50}$/),
+      fc.string({ unit: 'binary', maxLength: 30 }),
+      fc.string({ unit: fc.integer({ min: 0xd7f0, max: 0xe010 }).map((n) => String.fromCharCode(n)) }),
+    )
+    fc.assert(
+      fc.property(
+        fc.array(parts, { maxLength: 60 }).map((some) => some.join('')),
+        fc.constantFrom(LIMITS, { characters: 100, bytes: 110 }, { characters: 400, bytes: 1600 }),
+        (text, limits) => {
+          const pieces = splitSpeech(text, limits, null)
+          if (pieces.length === 1 && pieces[0] === text) return
+          const isWithin = (part: string): boolean =>
+            part.length <= limits.characters && Buffer.byteLength(part) <= limits.bytes
+          let [before, at] = [0, 0]
+          for (const [n, piece] of pieces.entries()) {
+            assert.ok(isWithin(piece) && piece !== '' && piece === piece.trim())
+            const start = text.indexOf(piece, at)
+            assert.equal(text.slice(at, start).trim(), '')
+            at = start + piece.length
+            // Two pieces would not fit into one.
+            if (n > 0) assert.ok(!isWithin(text.slice(before, at)))
+            before = start
+          }
+          assert.equal(text.slice(at).trim(), '')
+        },
+      ),
+      createRunOptions(1000),
+    )
   })
 
   test('of a million characters within a second of work', () => {
