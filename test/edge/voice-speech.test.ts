@@ -153,9 +153,12 @@ describe('a speech', () => {
     )
     const { job_id } = accepted.json
     await until('the second piece was requested', () => calls === 2)
-    const { json } = await api.get(`/api/v1/jobs/${job_id}`, { token })
-    assert.deepEqual([json.label, json.progress.current], ['Synthesizing', 1])
-    assert.ok(json.progress.total >= 3)
+    const shown = await until('its progress is stored', async () => {
+      const { json } = await api.get(`/api/v1/jobs/${job_id}`, { token })
+      return json.progress.current === 1 && json
+    })
+    assert.equal(shown.label, 'Synthesizing')
+    assert.ok(shown.progress.total >= 3)
     assert.ok((await api.call('DELETE', `/api/v1/jobs/${job_id}`, { token })).status < 300)
     assert.equal((await endOf(job_id)).status, 'cancelled')
     assert.ok((await get(job_id)).status >= 400)
