@@ -1,26 +1,17 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
-import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
-import { AnswerOptionsText, ModelAnswer } from './shapes.ts'
+import { MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
+import { askFields, ModelAnswer } from './shapes.ts'
 
 const ChatPayload = z.strictObject({
   /** Id of the message that will hold the answer. */
   message_id: z.uuid(),
   conversation_id: z.uuid(),
-  user_id: z.string(),
-  owner_id: z.int().nullable(),
-  /** API key of the request, whose budget the turn uses; absent without one. */
-  key_id: z.uuid().optional(),
-  agent_slug: z.string(),
-  /** The agent's provider and model at the start of the turn; the first frame names both. */
-  provider: z.enum(AI_PROVIDERS),
-  model: z.string(),
-  stream: z.boolean(),
+  ...askFields,
   /** Collection from which the model gets context. */
   rag: z.strictObject({ collection: z.string(), top_k: z.int(), sees_all: z.boolean() }).optional(),
   /** True if the caller may read documents; then the model gets those of the conversation. */
   sees_documents: z.boolean(),
-  answer_options: AnswerOptionsText.optional(),
 })
 
 export const ChatResult = ModelAnswer.extend({

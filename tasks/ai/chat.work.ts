@@ -8,24 +8,16 @@ import { type RagContext, type RagRequest, retrieveContext } from './context.ts'
 import { selectHistory } from './history.ts'
 import { describeResponseFormat } from './json-answer.ts'
 import type { ModelRef } from './model.ts'
-import { parseAnswerOptions } from './options.ts'
-import { type AiProvider, keySettingName } from './providers.ts'
+import { type AskPayload, parseAnswerOptions } from './options.ts'
+import { keySettingName } from './providers.ts'
 import type { ModelAnswer } from './shapes.ts'
 import { type AdaptedQuestion, adaptToModel } from './traits.ts'
 
-interface ChatPayload {
+interface ChatPayload extends AskPayload {
   readonly message_id: string
   readonly conversation_id: string
-  readonly user_id: string
-  readonly owner_id: number | null
-  readonly key_id?: string | undefined
-  readonly agent_slug: string
-  readonly provider: AiProvider
-  readonly model: string
-  readonly stream: boolean
   readonly rag?: RagRequest | undefined
   readonly sees_documents: boolean
-  readonly answer_options?: string | undefined
 }
 
 interface ChatResult extends ModelAnswer {

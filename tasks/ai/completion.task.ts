@@ -1,25 +1,16 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
-import { AI_PROVIDERS, MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
-import { AnswerOptionsText, CompletionMessage, ModelAnswer } from './shapes.ts'
+import { MAX_INTERACTIVE_PAUSE_SECONDS } from './providers.ts'
+import { askFields, CompletionMessage, ModelAnswer } from './shapes.ts'
 
 const CompletionPayload = z.strictObject({
-  user_id: z.string(),
-  owner_id: z.int().nullable(),
-  /** API key of the request, whose budget the answer uses; absent without one. */
-  key_id: z.uuid().optional(),
-  agent_slug: z.string(),
-  /** The agent's provider and model at the start. */
-  provider: z.enum(AI_PROVIDERS),
-  model: z.string(),
-  stream: z.boolean(),
+  ...askFields,
   /** Instructions of the caller, which follow those of the agent; empty without any. */
   system: z.string(),
   messages: z.array(CompletionMessage),
   temperature: z.number().nullable(),
   /** Maximum tokens of the answer; null for the agent's own. */
   max_tokens: z.int().nullable(),
-  answer_options: AnswerOptionsText.optional(),
   /** More parameters of OpenAI's protocol for the model. */
   parameters: z.record(z.string(), z.unknown()),
 })

@@ -5,25 +5,17 @@ import type { TaskContext } from '../context.ts'
 import { answerQuestion, chooseLimits } from './answer.ts'
 import { describeResponseFormat } from './json-answer.ts'
 import type { ModelRef } from './model.ts'
-import { parseAnswerOptions } from './options.ts'
+import { type AskPayload, parseAnswerOptions } from './options.ts'
 import type { Message } from './ports.ts'
-import { type AiProvider, keySettingName } from './providers.ts'
+import { keySettingName } from './providers.ts'
 import type { ModelAnswer } from './shapes.ts'
 import { type AdaptedQuestion, adaptToModel } from './traits.ts'
 
-interface CompletionPayload {
-  readonly user_id: string
-  readonly owner_id: number | null
-  readonly key_id?: string | undefined
-  readonly agent_slug: string
-  readonly provider: AiProvider
-  readonly model: string
-  readonly stream: boolean
+interface CompletionPayload extends AskPayload {
   readonly system: string
   readonly messages: readonly Message[]
   readonly temperature: number | null
   readonly max_tokens: number | null
-  readonly answer_options?: string | undefined
   readonly parameters: Readonly<Record<string, unknown>>
 }
 

@@ -1,11 +1,21 @@
 import { z } from 'zod'
 import { ToolCall } from '../../sql/ai/turns.ts'
 import { FINISH_REASONS } from './ports.ts'
+import { AI_PROVIDERS } from './providers.ts'
 
 /** Shapes of payloads and results. The edge loads this module. */
 
-/** See `AnswerOptions`. */
-export const AnswerOptionsText = z.string()
+/** The part of a payload that questions of conversations and completions share, see `AskPayload`. */
+export const askFields = {
+  user_id: z.string(),
+  owner_id: z.int().nullable(),
+  key_id: z.uuid().optional(),
+  agent_slug: z.string(),
+  provider: z.enum(AI_PROVIDERS),
+  model: z.string(),
+  stream: z.boolean(),
+  answer_options: z.string().optional(),
+}
 
 const JsonSchemaFormat = z.object({
   name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must have 1 to 64 letters, digits, _ and -'),

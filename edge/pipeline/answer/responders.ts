@@ -31,6 +31,7 @@ import {
   sendAnswer,
   toCheckedAnswer,
 } from '../write/writes.ts'
+import { statusOf } from './statuses.ts'
 
 // A repeated request waits only long enough to read the job of the first one.
 const REPEAT_WAIT_MS = 100
@@ -86,9 +87,9 @@ async function runJob(
   const { jobId, immediateAnswer } = added
   if (slot !== null) return openStream(admitted, await follow!.open(input, jobId), slot)
   const answer = immediateAnswer ?? (await waitForJob(admitted, jobId))
-  // After a disconnect the answer may be incomplete, so it is not stored. A repetition reads the job instead.
-  if (key !== null && immediateAnswer === null && !exchange.responder.isDone)
-    await storeJobAnswer(edge, key, answer)
+  // After a disconnect or a wait that was too short, the answer may be incomplete, so it is not stored. A repetition reads the job instead.
+  const isFinal = immediateAnswer === null && answer.status !== statusOf('ai.unfinished')
+  if (key !== null && isFinal && !exchange.responder.isDone) await storeJobAnswer(edge, key, answer)
   await exchange.sendStored(answer)
 }
 
