@@ -2091,12 +2091,12 @@ CREATE OR REPLACE FUNCTION public.ai_messages_index()
  SET enable_seqscan TO 'off'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
-AS $function$fce4dcd69d5ae644920b3e69fdbd1b64$function$;
+AS $function$6ae7ea10c882be1334da39d29683bfe1$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_messages_reindex()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$035f051265528683df84db8e50ae74b2$function$;
+AS $function$1e725a75135b5c976abe0e905224eb51$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_search_space(owner_id integer, user_id text)
  RETURNS integer
@@ -3547,8 +3547,6 @@ CREATE TRIGGER account_last_admin_update AFTER UPDATE OF role, is_active, deleti
 CREATE TRIGGER ai_conversation_count_delete AFTER DELETE ON public.ai_conversation REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_delete();
 
 CREATE TRIGGER ai_conversation_count_insert AFTER INSERT ON public.ai_conversation REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION ai_conversation_count_insert();
-
-CREATE TRIGGER ai_conversation_indexed AFTER INSERT ON public.ai_conversation FOR EACH ROW EXECUTE FUNCTION ai_titles_index();
 
 CREATE TRIGGER ai_conversation_reindexed AFTER UPDATE OF title ON public.ai_conversation FOR EACH ROW WHEN ((new.title <> old.title)) EXECUTE FUNCTION ai_titles_index();
 

@@ -117,9 +117,8 @@ create index ai_message_parent_id_idx on ai_message (parent_id, ordinal) where p
 create index ai_message_root_idx on ai_message (conversation_id, ordinal) where parent_id is null;
 create unique index ai_message_job_id_key on ai_message (job_id) where job_id is not null;
 
--- The words of titles and visible messages, for searches. Triggers maintain them: a title when it changes, a question when
--- it is asked, an answer once it ends. A table of its own, because conversations and messages are updated several times
--- in a turn.
+-- The words of titles and messages, for searches. Triggers maintain them: a title when it changes, all others once an answer
+-- ends. A table of its own, because conversations and messages are updated several times in a turn.
 create table ai_text (
   -- The message, or the conversation for its title.
   text_id uuid not null,

@@ -28,6 +28,11 @@ await query(
 await query(
   `insert into ai_conversation (id, user_id, owner_id, title, provider, model) values (md5('other')::uuid, '2', 2, 'every', 'p', 'm')`,
 )
+// A title is stored with the first messages.
+await query(
+  `insert into ai_message (id, conversation_id, role, status, content, settled_at)
+   values (gen_random_uuid(), md5('other')::uuid, 'user', 'complete', 'Hello', now())`,
+)
 await vacuumAnalyze(query)
 const names = new Map(
   (await query(`select md5('c' || n)::uuid as id, n from generate_series(1, 2000) n`)).map(({ id, n }) => [
