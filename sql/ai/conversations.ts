@@ -53,8 +53,8 @@ export const readConversationOwner: ReadStatement<[id: string]> = {
 export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
 
 /**
- * A conversation with a page of the messages of its active branch. Pages run from newest to oldest, but messages within a page from oldest
- * to newest.
+ * A conversation with a page of the messages of its active branch. Pages run from newest to oldest, but messages within a
+ * page from oldest to newest.
  */
 export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
   name: 'ai_conversation',

@@ -2,7 +2,7 @@ import { noRows, type Query, sql } from '../db.ts'
 import { buildListText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 import {
-  buildRank,
+  buildRankedCte,
   buildTermCte,
   IS_WHOLE,
   MAX_RANKED_MATCHES,
@@ -48,21 +48,7 @@ const buildFoundCte = ({ where, newest }: PostFilter): string => `
     where not t.negated
   ), ${SIZE_CTES}, newest as materialized (
     ${newest.map((query) => `(${query} limit ${MAX_RANKED_MATCHES})`).join(' union all ')}
-  ), ranked as (
-    select n, id, ${buildRank('search', '')} as rank from hit where matches
-    union all
-    select t.n, p.post_id, ${buildRank('p.search', 't.')}
-    from size join term t using (n) join newest on size.is_cut
-      cross join lateral ${buildPartsQuery('newest.id')} p where p.search @@ t.wide
-    union all
-    select t.n, p.post_id, ${buildRank('p.search', 't.')}
-    from term t cross join (
-      select * from blog_post_part p
-      where (select is_cut from rarest) and (select count(*) > 1 from size)
-        and ${matchesWords(`(select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)`)}
-      limit ${MAX_RANKED_MATCHES}) p
-    where not t.negated and p.search @@ t.wide
-  ), ${SCORED_CTES}, found as materialized (
+  ), ${buildRankedCte({ id: 'post_id', texts: 'blog_post_part', textsOf: buildPartsQuery, hasWords: matchesWords })}, ${SCORED_CTES}, found as materialized (
     select p.id, scored.rank from scored join blog_post p using (id)
     where ${where} and not exists (
       select from term t left join size using (n) where not t.negated and t.n <> all(scored.terms)

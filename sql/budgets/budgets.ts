@@ -174,24 +174,21 @@ export type BudgetChanges = { readonly [K in BudgetKind]?: number | null | undef
 
 /** Sets the budgets that override the settings for an account. */
 export const setAccountBudget = (accountId: number, changes: BudgetChanges): Query<unknown> =>
-  sql.type(noRows)`
-    with chosen as (
-      select key as kind, (value #>> '{}')::numeric as amount from jsonb_each(${JSON.stringify(changes)}::jsonb)
-    ), removed as (
-      delete from ai_budget b using chosen c where b.account_id = ${accountId} and b.kind = c.kind and c.amount is null
-    )
-    insert into ai_budget (account_id, kind, amount)
-    select ${accountId}, kind, amount from chosen where amount is not null
-    on conflict on constraint ai_budget_account_id_key do update set amount = excluded.amount`
+  setBudget(sql.fragment`account_id`, sql.fragment`${accountId}::int`, changes)
 
 /** Sets the budgets of an API key. */
 export const setKeyBudget = (keyId: string, changes: BudgetChanges): Query<unknown> =>
+  setBudget(sql.fragment`key_id`, sql.fragment`${keyId}::uuid`, changes)
+
+type Fragment = ReturnType<typeof sql.fragment>
+
+const setBudget = (column: Fragment, holder: Fragment, changes: BudgetChanges): Query<unknown> =>
   sql.type(noRows)`
     with chosen as (
       select key as kind, (value #>> '{}')::numeric as amount from jsonb_each(${JSON.stringify(changes)}::jsonb)
     ), removed as (
-      delete from ai_budget b using chosen c where b.key_id = ${keyId}::uuid and b.kind = c.kind and c.amount is null
+      delete from ai_budget b using chosen c where b.${column} = ${holder} and b.kind = c.kind and c.amount is null
     )
-    insert into ai_budget (key_id, kind, amount)
-    select ${keyId}::uuid, kind, amount from chosen where amount is not null
-    on conflict on constraint ai_budget_key_id_key do update set amount = excluded.amount`
+    insert into ai_budget (${column}, kind, amount)
+    select ${holder}, kind, amount from chosen where amount is not null
+    on conflict (${column}, kind) do update set amount = excluded.amount`

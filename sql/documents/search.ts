@@ -1,7 +1,7 @@
 import { buildListText, type List, mapOrders, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 import {
-  buildRank,
+  buildRankedCte,
   buildTermCte,
   IS_WHOLE,
   MAX_RANKED_MATCHES,
@@ -61,21 +61,7 @@ const FOUND_DOCUMENTS_CTE = `
     where not t.negated
   ), ${SIZE_CTES}, newest as materialized (
     select d.id from document d where ${LIVE_DOCUMENTS_CONDITION} order by d.id desc limit ${MAX_RANKED_MATCHES}
-  ), ranked as (
-    select n, id, ${buildRank('search', '')} as rank from hit where matches
-    union all
-    select t.n, p.document_id, ${buildRank('p.search', 't.')}
-    from size join term t using (n) join newest on size.is_cut
-      cross join lateral ${buildPagesQuery('newest.id')} p where p.search @@ t.wide
-    union all
-    select t.n, p.document_id, ${buildRank('p.search', 't.')}
-    from term t cross join (
-      select * from ${PAGES_QUERY} p
-      where (select is_cut from rarest) and (select count(*) > 1 from size)
-        and ${buildOwnedVector('p')} @@ (select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)
-      limit ${MAX_RANKED_MATCHES}) p
-    where not t.negated and p.search @@ t.wide
-  ), ${SCORED_CTES}, found as materialized (
+  ), ${buildRankedCte({ id: 'document_id', texts: PAGES_QUERY, textsOf: buildPagesQuery, hasWords: (words) => `${buildOwnedVector('p')} @@ ${words}` })}, ${SCORED_CTES}, found as materialized (
     select d.id, scored.rank, d.day, lower(d.title) as title, d.byte_size, coalesce(d.page_count, 0) as page_count
     from scored join document d using (id)
     where ${LIST_CONDITION} and not exists (

@@ -19,8 +19,8 @@ export const Metadata = z.record(z.string(), z.unknown())
 export type Metadata = z.output<typeof Metadata>
 
 /**
- * Sets the filter and the metadata of the owner's document collection with a name; creates the collection if needed. The id is null if a
- * file collection or another owner has the name.
+ * Sets the filter and the metadata of the owner's document collection with a name; creates the collection if needed. The
+ * id is null if a file collection or another owner has the name.
  */
 export const openDocumentCollection = (
   name: string,

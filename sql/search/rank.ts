@@ -30,6 +30,38 @@ export const SIZE_CTES = `size as materialized (
 export const buildRank = (vector: string, term: string): string =>
   `4 * ts_rank(${vector}, ${term}exact, 1) + ts_rank(${vector}, ${term}wide, 1)`
 
+/** The texts of a search. */
+export interface RankedTexts {
+  /** Column with the id of what a text belongs to. */
+  readonly id: string
+  /** Table or query of all texts. */
+  readonly texts: string
+  /** Returns the query for all texts of an id. */
+  readonly textsOf: (id: string) => string
+  /** Returns the condition that the text `p` has words, by an index. */
+  readonly hasWords: (words: string) => string
+}
+
+/**
+ * Returns the CTE `ranked` with the ranks of the texts in `hit`. For a term with too many matches, it adds matches in the
+ * texts of `newest`. If each term has too many, it adds texts with all words.
+ */
+export const buildRankedCte = ({ id, texts, textsOf, hasWords }: RankedTexts): string => `ranked as (
+    select n, id, ${buildRank('search', '')} as rank from hit where matches
+    union all
+    select t.n, p.${id}, ${buildRank('p.search', 't.')}
+    from size join term t using (n) join newest on size.is_cut
+      cross join lateral ${textsOf('newest.id')} p where p.search @@ t.wide
+    union all
+    select t.n, p.${id}, ${buildRank('p.search', 't.')}
+    from term t cross join (
+      select * from ${texts} p
+      where (select is_cut from rarest) and (select count(*) > 1 from size)
+        and ${hasWords(`(select string_agg('(' || words::text || ')', ' & ')::tsquery from term where not negated)`)}
+      limit ${MAX_RANKED_MATCHES}) p
+    where not t.negated and p.search @@ t.wide
+  )`
+
 /** The CTEs that add up the ranks of texts in `ranked`. */
 export const SCORED_CTES = `best as (
     select n, id, max(rank) as rank from ranked group by n, id
