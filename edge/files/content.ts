@@ -1,11 +1,11 @@
 import type { BlobLocation } from '../../sql/documents/blobs.ts'
 import { fail } from '../../sql/errors.ts'
+import { writePieces } from '../http/pieces.ts'
 import { matchesEtag, parseRange } from '../http/range.ts'
 import { formatFailure, type Header } from '../http/reply.ts'
 import type { EdgeRequest } from '../http/server.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { Answer, type RawInput } from '../pipeline/route.ts'
-import { sendPieces } from './blobs.ts'
 
 /** Stored bytes and the metadata to serve them. */
 export interface StoredContent {
@@ -89,7 +89,7 @@ export async function sendContent(
     await content.checkExists?.()
     const headers: Header[] = [...reply.headers, ['content-length', String(length)]]
     responder.send({ ...reply, headers, isHead: true })
-  } else await sendPieces(content.read(from, length), () => responder.beginBody(reply, length))
+  } else await writePieces(content.read(from, length), () => responder.beginBody(reply, length))
   return undefined
 }
 

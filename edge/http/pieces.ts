@@ -1,23 +1,34 @@
-import type { ReplyHead, Responder } from './types.ts'
+import type { BodyWriter, ChunkWriter, ReplyHead, Responder } from './types.ts'
 
 /**
- * Sends a response body of unknown length in pieces. The first piece is read before the head is sent, so that an
- * immediate failure still gets its status. A later failure closes the connection. @throws the error of `pieces`
+ * Writes bytes at the client's pace. The head waits for the first piece, so that an immediate failure still gets its
+ * status. A later failure closes the connection, because the head is already sent. @throws the error of `pieces`
  */
+export async function writePieces(pieces: AsyncIterable<Uint8Array>, begin: () => BodyWriter): Promise<void> {
+  let writer: BodyWriter | null = null
+  try {
+    for await (const piece of pieces) {
+      writer ??= begin()
+      await writer.write(piece)
+    }
+  } catch (error) {
+    writer?.abort()
+    throw error
+  }
+}
+
+/** Sends a response body of unknown length with {@link writePieces}, and ends it. It may be empty. */
 export async function sendPieces(
   responder: Responder,
   head: () => ReplyHead,
-  pieces: AsyncGenerator<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const first = await pieces.next()
-  const writer = responder.beginChunks(head())
-  try {
-    if (!first.done) await writer.write(first.value)
-    for await (const piece of pieces) await writer.write(piece)
-    writer.end()
-  } catch (error) {
-    await pieces.return(undefined)
-    writer.abort()
-    throw error
+  let writer: ChunkWriter | null = null
+  const begin = (): ChunkWriter => {
+    writer = responder.beginChunks(head())
+    return writer
   }
+  await writePieces(pieces, begin)
+  const begun = writer ?? begin()
+  begun.end()
 }

@@ -1,9 +1,10 @@
 import { type ChatDocument, readChatDocuments } from '../../sql/ai/documents.ts'
 import type { PathMessage } from '../../sql/ai/turns.ts'
-import { findDocumentContents, hasBlob } from '../../sql/documents/blobs.ts'
+import { findDocumentContent, hasBlob } from '../../sql/documents/blobs.ts'
 import { Failure } from '../../sql/errors.ts'
 import type { ModelTraits } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
+import { toDataUrl } from '../formats/data-url.ts'
 import type { Message } from './ports.ts'
 import { boundTokenCount, loadCounter } from './tokens.ts'
 
@@ -140,8 +141,8 @@ function createPictureLoader(ctx: TaskContext, isEnabled: boolean) {
 
 /** Loads a picture; null if it has no bytes that a model accepts. */
 async function loadPicture(ctx: TaskContext, id: number): Promise<string | null> {
-  const [content] = await ctx.db.any(findDocumentContents([id], ctx.job.ownerId))
-  if (content === undefined || !hasBlob(content) || content.byte_size > MAX_SOURCE_BYTES) return null
+  const content = await ctx.db.maybeOne(findDocumentContent(id, ctx.job.ownerId))
+  if (content === null || !hasBlob(content) || content.byte_size > MAX_SOURCE_BYTES) return null
   const { blob_id, byte_size, media_type } = content
   try {
     const bytes = await ctx.blobs.readWhole(blob_id, byte_size)
@@ -155,6 +156,3 @@ async function loadPicture(ctx: TaskContext, id: number): Promise<string | null>
     return null
   }
 }
-
-const toDataUrl = (mediaType: string, bytes: Uint8Array): string =>
-  `data:${mediaType};base64,${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}`

@@ -27,8 +27,8 @@ export const conversationActorOf = (id: string): string => `conversation:${id}`
 
 /**
  * Answers a message in a conversation. Emits `chunk` for each piece, `tool_call` for each call, `usage` for each attempt,
- * and `restart` if the events of an earlier attempt are now void. The task writes nothing itself: `ai_turn_settle` stores the answer when
- * the job ends. An interrupted attempt therefore leaves nothing behind.
+ * and `restart` if the events of an earlier attempt are now void. The task writes nothing itself: `ai_turn_settle` stores
+ * the answer when the job ends. An interrupted attempt therefore leaves nothing behind.
  */
 export const answerMessage = defineTask({
   name: 'ai.chat',

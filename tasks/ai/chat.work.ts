@@ -7,9 +7,9 @@ import { buildMessages, DOCUMENT_INSTRUCTIONS } from './attachments.ts'
 import { type RagContext, type RagRequest, retrieveContext } from './context.ts'
 import { selectHistory } from './history.ts'
 import { describeResponseFormat } from './json-answer.ts'
+import { requireApiKey } from './keys.ts'
 import type { ModelRef } from './model.ts'
 import { type AskPayload, parseAnswerOptions } from './options.ts'
-import { keySettingName } from './providers.ts'
 import type { ModelAnswer } from './shapes.ts'
 import { type AdaptedQuestion, adaptToModel } from './traits.ts'
 
@@ -33,8 +33,7 @@ export async function run(ctx: TaskContext, payload: ChatPayload): Promise<ChatR
   const messages = ai.historyMessages + 1
   const turn = await ctx.db.maybeOne(readTurnInput(message_id, payload.agent_slug, messages, ctx.job.id))
   if (turn === null) throw fail('conversation.gone')
-  if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  requireApiKey(ctx.settings.ai, provider)
   const asked = turn.path.findLast(({ role }) => role === 'user')?.content ?? ''
   const ragContext = await retrieveContext(ctx, asked, payload.rag)
   const history = await selectHistory(turn.path, { messages, tokens: ai.historyTokens })

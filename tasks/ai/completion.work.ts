@@ -4,10 +4,10 @@ import { findModelTraits } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { answerQuestion, chooseLimits } from './answer.ts'
 import { describeResponseFormat } from './json-answer.ts'
+import { requireApiKey } from './keys.ts'
 import type { ModelRef } from './model.ts'
 import { type AskPayload, parseAnswerOptions } from './options.ts'
 import type { Message } from './ports.ts'
-import { keySettingName } from './providers.ts'
 import type { ModelAnswer } from './shapes.ts'
 import { type AdaptedQuestion, adaptToModel } from './traits.ts'
 
@@ -26,13 +26,11 @@ interface CompletionResult extends ModelAnswer {
 
 /** Runs `ai.completion`. */
 export async function run(ctx: TaskContext, payload: CompletionPayload): Promise<CompletionResult> {
-  const { ai } = ctx.settings
   const { agent_slug, provider, model, stream } = payload
   const { tools, responseFormat } = parseAnswerOptions(payload.answer_options)
   const agent = await ctx.db.maybeOne(readAgentSettings(agent_slug, ctx.job.id))
   if (agent === null) throw fail('agent.missing')
-  if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  requireApiKey(ctx.settings.ai, provider)
   const limits = chooseLimits(ctx, agent)
   const system = [
     agent.system_prompt,

@@ -5,7 +5,8 @@ import {
   listTranscriptionPieces,
 } from '../../sql/voice/transcriptions.ts'
 import { createAnswerBuffer } from '../ai/deltas.ts'
-import { type AiProvider, keySettingName } from '../ai/providers.ts'
+import { requireApiKey } from '../ai/keys.ts'
+import type { AiProvider } from '../ai/providers.ts'
 import type { TaskContext } from '../context.ts'
 import { computeRecognitionCost } from './cost.ts'
 import { createPart, joinParts, type PlacedPart, separatorAfter } from './parts.ts'
@@ -26,8 +27,7 @@ interface TranscribePayload {
 export async function run(ctx: TaskContext, payload: TranscribePayload): Promise<Transcription> {
   const { transcription_id: id, document_id, provider, model } = payload
   const { mayBeCut, openNext } = await findRecording(ctx, document_id, model)
-  if (ctx.settings.ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  requireApiKey(ctx.settings.ai, provider)
   // Answers of earlier attempts, which have been paid.
   const placed: PlacedPart[] = mayBeCut ? [...(await ctx.db.any(listTranscriptionPieces(id)))] : []
   const shownBefore = placed.length

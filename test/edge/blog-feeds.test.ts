@@ -152,7 +152,7 @@ describe('feeds', () => {
     assert.ok(after!.url!.includes('/articles/moving-to?'))
   })
 
-  test('answer 304 for a known version, and anew after each change', async () => {
+  test('answer 304 for a known version, and another one after each change', async () => {
     for (const path of PATHS) {
       const get = (headers: Record<string, string>) => call(null, 'GET', path, { headers })
       const { headers } = await get({})

@@ -31,7 +31,6 @@ import {
   sendAnswer,
   toCheckedAnswer,
 } from '../write/writes.ts'
-import { statusOf } from './statuses.ts'
 
 // A repeated request waits only long enough to read the job of the first one.
 const REPEAT_WAIT_MS = 100
@@ -86,9 +85,9 @@ async function runJob(
   if ('first' in added) return replayJob(admitted, key!, added.first, slot)
   const { jobId, immediateAnswer } = added
   if (slot !== null) return openStream(admitted, await follow!.open(input, jobId), slot)
-  const answer = immediateAnswer ?? (await waitForJob(admitted, jobId))
-  // After a disconnect or a wait that was too short, the answer may be incomplete, so it is not stored. A repetition reads the job instead.
-  const isFinal = immediateAnswer === null && answer.status !== statusOf('ai.unfinished')
+  const { answer, isFinal } =
+    immediateAnswer === null ? await waitForJob(admitted, jobId) : { answer: immediateAnswer, isFinal: false }
+  // After a disconnect the answer may be incomplete, so it is not stored. A repetition reads the job instead.
   if (key !== null && isFinal && !exchange.responder.isDone) await storeJobAnswer(edge, key, answer)
   await exchange.sendStored(answer)
 }
@@ -235,7 +234,13 @@ export async function respondWithRaw(admitted: AdmittedRequest): Promise<void> {
   if (answer !== undefined) await sendAnswer(exchange, answer)
 }
 
-async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: string): Promise<StoredReply> {
+interface WaitedAnswer {
+  readonly answer: StoredReply
+  /** True if repetitions of the request get the same answer. */
+  readonly isFinal: boolean
+}
+
+async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: string): Promise<WaitedAnswer> {
   const disconnected = new AbortController()
   exchange.responder.onClose(() => disconnected.abort())
   const event = await edge.hub.waitForTerminal(
@@ -243,11 +248,11 @@ async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: str
     edge.settings.requestWaitSeconds * 1000,
     disconnected.signal,
   )
-  if (event !== null) return buildJobAnswer(entry, event)
+  if (event !== null) return { answer: buildJobAnswer(entry, event), isFinal: true }
   // Clients of OpenAI's protocol take any success for an answer.
   return entry.area.errorFormat === 'openai'
-    ? answerFailure(entry.area, fail('ai.unfinished'))
-    : buildAcceptedAnswer(jobId)
+    ? { answer: answerFailure(entry.area, fail('ai.unfinished')), isFinal: false }
+    : { answer: buildAcceptedAnswer(jobId), isFinal: true }
 }
 
 async function replayJob(

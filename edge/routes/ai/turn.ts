@@ -18,10 +18,10 @@ import { uuidv7 } from '../../../sql/ids.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
 import { readCollectionKind, toViewerValues, type Viewer } from '../../../sql/rag/reads.ts'
 import { answerMessage, type ChatResult } from '../../../tasks/ai/chat.task.ts'
+import { requireApiKey } from '../../../tasks/ai/keys.ts'
 import { type ModelRef, resolveModel } from '../../../tasks/ai/model.ts'
 import { formatAnswerOptions } from '../../../tasks/ai/options.ts'
 import type { ResponseFormat } from '../../../tasks/ai/ports.ts'
-import { keySettingName } from '../../../tasks/ai/providers.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import { hasScope, requireScope } from '../../pipeline/access/scopes.ts'
@@ -247,9 +247,7 @@ export async function checkAgent(
 /** Returns the model of an agent. @throws fail('ai.missing_key') */
 export function requireModel({ settings: { ai } }: Edge, { chosen, modelId }: CheckedAgent): ModelRef {
   const model = resolveModel(ai, chosen, modelId)
-  const { provider } = model
-  if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  requireApiKey(ai, model.provider)
   return model
 }
 

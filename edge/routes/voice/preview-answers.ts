@@ -1,10 +1,11 @@
 import { fail } from '../../../sql/errors.ts'
 import { findPreview, type Preview, type Speech } from '../../../sql/voice/previews.ts'
-import { isAiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
-import { sendPieces } from '../../files/blobs.ts'
+import { requireApiKey } from '../../../tasks/ai/keys.ts'
+import { isAiProvider } from '../../../tasks/ai/providers.ts'
 import { buildCachingHeaders, sendContent } from '../../files/content.ts'
+import { sendPieces } from '../../http/pieces.ts'
 import type { Header } from '../../http/reply.ts'
-import type { ChunkWriter, EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
+import type { EdgeRequest, ReplyHead, Responder } from '../../http/server.ts'
 import { toJobFailure } from '../../pipeline/answer/responders.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { Answer } from '../../pipeline/route.ts'
@@ -30,8 +31,7 @@ type StartJob = () => Promise<string>
 /** Checks that the provider's API key is set. @throws fail('ai.missing_key') if it is not. */
 export function requireKey(edge: Edge, { provider }: Pick<Speech, 'provider'>): void {
   if (!isAiProvider(provider)) throw fail('voice.provider_missing')
-  if (edge.settings.ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  requireApiKey(edge.settings.ai, provider)
 }
 
 // The ETag includes the generation, because each generation has different bytes.
@@ -84,18 +84,13 @@ export async function answerLive(
       terminal.then((end) => (end === null ? false : first.then(() => true))),
     ])
     if (!isInTime) return createAcceptedAnswer(jobId)
-    let writer: ChunkWriter | undefined
-    await sendPieces(prepend(await first, live), () => {
-      writer = responder.beginChunks(
-        head(200, [
-          ...buildCachingHeaders(etagOf(digest, pieces.generation)),
-          ...MP3_HEADERS,
-          ...headersOf(jobId),
-        ]),
-      )
-      return writer
-    })
-    writer?.end()
+    const buildHead = (): ReplyHead =>
+      head(200, [
+        ...buildCachingHeaders(etagOf(digest, pieces.generation)),
+        ...MP3_HEADERS,
+        ...headersOf(jobId),
+      ])
+    await sendPieces(responder, buildHead, prepend(await first, live))
     return undefined
   } finally {
     job.stop()

@@ -5,11 +5,7 @@ import { enqueue } from '../../../tasks/task.ts'
 import { previewDigestOf, synthesizePreview } from '../../../tasks/voice/preview.task.ts'
 import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import {
-  BACKGROUND_DESCRIPTION,
-  CALLBACK_URL_DESCRIPTION,
-  wantsBackground,
-} from '../../pipeline/request/input.ts'
+import { wantsBackground } from '../../pipeline/request/input.ts'
 import { route } from '../../pipeline/route.ts'
 import { parseCallback } from '../../pipeline/write/writes.ts'
 import {
@@ -22,7 +18,7 @@ import {
   type SpeechRequest,
 } from './preview-answers.ts'
 import { readVoiceSettings } from './settings.ts'
-import { PreviewQuery, PreviewRequest } from './shapes.ts'
+import { BackgroundQuery, PreviewQuery, PreviewRequest } from './shapes.ts'
 import { chooseModel, requireVoice } from './voices.ts'
 
 const sharedOptions = {
@@ -50,13 +46,7 @@ export const previewRoutes = [
     path: '/preview',
     summary: 'Generate a preview of a voice',
     description: `${GENERATION_NOTE} \`Prefer: respond-async\` has the same effect as \`background\`.`,
-    query: z.object({
-      background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
-      callback_url: z
-        .string()
-        .optional()
-        .meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL_DESCRIPTION }),
-    }),
+    query: BackgroundQuery,
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job of the preview, if requested or if it takes long: `{job_id}`' },
     whyRepeatable: 'a preview is stored and returned again',

@@ -19,11 +19,7 @@ import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import {
-  BACKGROUND_DESCRIPTION,
-  CALLBACK_URL_DESCRIPTION,
-  wantsBackground,
-} from '../../pipeline/request/input.ts'
+import { wantsBackground } from '../../pipeline/request/input.ts'
 import { route } from '../../pipeline/route.ts'
 import { parseCallback } from '../../pipeline/write/writes.ts'
 import { Id } from '../ai/shapes.ts'
@@ -38,7 +34,7 @@ import {
   type SpeechRequest,
 } from './preview-answers.ts'
 import { readVoiceSettings } from './settings.ts'
-import { WholeSpeechRequest } from './shapes.ts'
+import { BackgroundQuery, WholeSpeechRequest } from './shapes.ts'
 import { chooseModel, chooseVoice } from './voices.ts'
 
 const params = z.object({ job_id: Id })
@@ -61,13 +57,7 @@ is refused. The default voice is that of the settings if it has the wanted provi
 that has them. \`Content-Location\` names the speech, by its job. A stored speech of the caller is returned without a call to \
 the provider, or gets a new job with \`background\`; concurrent requests get the same bytes. A client that leaves stops nothing: \
 cancel the job to stop. \`Prefer: respond-async\` has the same effect as \`background\`.`,
-    query: z.object({
-      background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
-      callback_url: z
-        .string()
-        .optional()
-        .meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL_DESCRIPTION }),
-    }),
+    query: BackgroundQuery,
     body: WholeSpeechRequest,
     bodyBytes: MAX_BODY_BYTES,
     produces: 'audio/mpeg',

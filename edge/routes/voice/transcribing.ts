@@ -6,7 +6,8 @@ import { findDocumentContent, hasBlob } from '../../../sql/documents/blobs.ts'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { insertTranscription } from '../../../sql/voice/transcriptions.ts'
-import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
+import { requireApiKey } from '../../../tasks/ai/keys.ts'
+import type { AiProvider } from '../../../tasks/ai/providers.ts'
 import { createDocument, discardUnusedUpload, findLostDuplicate } from '../../../tasks/documents/store.ts'
 import { enqueue, type JobRef } from '../../../tasks/task.ts'
 import { STT_MODELS } from '../../../tasks/voice/catalog.ts'
@@ -108,8 +109,7 @@ async function resolveRecognitionOptions(
     throw fail('voice.unknown', { field: 'model', id, known: STT_MODELS.map((one) => one.id).join(', ') })
   if (prompt !== undefined && !requireRecognition(id).acceptsPrompt)
     throw fail('voice.prompt_unsupported', { model: id })
-  if (ai.endpoints[provider].apiKey === null)
-    throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+  requireApiKey(ai, provider)
   return { provider, model: id, language: language ?? stt_language, prompt: prompt ?? null }
 }
 

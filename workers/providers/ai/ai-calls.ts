@@ -1,4 +1,5 @@
 import { Failure, fail } from '../../../sql/errors.ts'
+import { requireApiKey } from '../../../tasks/ai/keys.ts'
 import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { parseRetryAfter } from '../breaker.ts'
@@ -15,8 +16,8 @@ const CLIENT_TIMEOUT_MARGIN_MS = 5000
 export function createClients({ ai }: Pick<Settings, 'ai'>): (provider: AiProvider) => Promise<OpenAI> {
   const clients = new Map<AiProvider, Promise<OpenAI>>()
   return async (provider) => {
-    const { apiKey, baseUrl } = ai.endpoints[provider]
-    if (apiKey === null) throw fail('ai.missing_key', { provider, setting: keySettingName(provider) })
+    const apiKey = requireApiKey(ai, provider)
+    const { baseUrl } = ai.endpoints[provider]
     const existing = clients.get(provider)
     if (existing !== undefined) return existing
     // The job decides about retries: it knows what output is already visible, and how many attempts remain.

@@ -1,5 +1,6 @@
 /** Transcribes pages with vision models. */
 import type { AiModel } from '../../../tasks/ai/settings.ts'
+import { toDataUrl } from '../../../tasks/formats/data-url.ts'
 import { recordCall } from '../call.ts'
 import { readJson, Unreadable } from './ai-calls.ts'
 import { extractText } from './answers.ts'
@@ -34,7 +35,6 @@ export async function transcribe(
   const client = await createClient(model, options.timeoutMs, 1)
   // The client's own timeout covers the answer only up to its headers.
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(2 * options.timeoutMs)])
-  const url = `data:image/png;base64,${Buffer.from(png.buffer, png.byteOffset, png.byteLength).toString('base64')}`
   const request = {
     model: model.name,
     temperature: 0,
@@ -43,7 +43,7 @@ export async function transcribe(
         role: 'user' as const,
         content: [
           { type: 'text' as const, text: TRANSCRIBE_PROMPT },
-          { type: 'image_url' as const, image_url: { url } },
+          { type: 'image_url' as const, image_url: { url: toDataUrl('image/png', png) } },
         ],
       },
     ],
