@@ -248,8 +248,7 @@ function createServices(
     cancellations: createBatcher({
       max: MAX_CANCELLATIONS,
       runAll: async (ids) => {
-        await db.run(cancelJobs(ids))
-        for (const id of ids) publisher.notify(id)
+        for (const { id } of await db.any(cancelJobs(ids))) publisher.notify(id)
         return ids
       },
     }),

@@ -30,6 +30,8 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   document_tags_check: 'document.tags_full',
   job_owner_id_fkey: 'auth.required',
   job_owner_quota: 'quota.waiting_jobs',
+  job_batch_open: 'batch.closed',
+  job_dependency_exists: 'job.missing',
   voice_transcription_owner_id_fkey: 'auth.required',
   rag_file_collection_id_fkey: 'rag.deleted',
   passkey_credential_id_key: 'passkey.exists',

@@ -722,6 +722,12 @@ create table job (
   owner_id integer,
   mailbox text not null,
   mailbox_limit integer,
+  key text,
+  priority smallint,
+  after uuid[],
+  after_outcome text,
+  batch_id uuid,
+  waits_for integer,
   settle text,
   payload jsonb not null,
   status text not null,
@@ -750,12 +756,22 @@ create table job (
   finished_at timestamp with time zone,
   constraint job_pkey PRIMARY KEY (id),
   constraint job_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
-  constraint job_error_check CHECK (((status = 'failed'::text) = (error_code IS NOT NULL))),
+  constraint job_after_check CHECK ((((after IS NULL) = (after_outcome IS NULL)) AND ((cardinality(after) >= 1) AND (cardinality(after) <= 100)))),
+  constraint job_after_outcome_check CHECK ((after_outcome = ANY (ARRAY['done'::text, 'any'::text]))),
+  constraint job_error_check CHECK (
+CASE status
+    WHEN 'failed'::text THEN (error_code IS NOT NULL)
+    WHEN 'cancelled'::text THEN true
+    ELSE (error_code IS NULL)
+END),
   constraint job_finished_check CHECK (((status = ANY (ARRAY['done'::text, 'failed'::text, 'cancelled'::text])) = (finished_at IS NOT NULL))),
+  constraint job_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200))),
   constraint job_lease_check CHECK (((status = 'running'::text) = (lease_id IS NOT NULL))),
   constraint job_mailbox_limit_check CHECK (((mailbox_limit >= 1) AND (mailbox_limit <= 1000))),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
-  constraint job_status_check CHECK ((status = ANY (ARRAY['scheduled'::text, 'available'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text])))
+  constraint job_priority_check CHECK ((priority = ANY (ARRAY['-1'::integer, 1]))),
+  constraint job_status_check CHECK ((status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
+  constraint job_waiting_check CHECK (((waits_for >= 0) AND ((status <> 'waiting'::text) OR (waits_for > 0))))
 ) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.01);
 
 create table job_callback (
@@ -774,8 +790,16 @@ create table job_count (
   queue text not null,
   queued integer not null,
   running integer not null,
+  waiting integer not null default 0,
   constraint job_count_pkey PRIMARY KEY (id)
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0);
+
+create table job_dependency (
+  after_id uuid not null,
+  job_id uuid not null,
+  has_ended boolean not null default false,
+  constraint job_dependency_pkey PRIMARY KEY (after_id, job_id)
+) with (autovacuum_vacuum_scale_factor=0.01);
 
 create table job_event_row (
   job_id uuid not null,
@@ -1341,6 +1365,18 @@ create table setting (
   constraint setting_pkey PRIMARY KEY (name)
 );
 
+create table start_rate (
+  name text not null,
+  starts integer not null,
+  seconds double precision not null,
+  burst integer not null,
+  next_at timestamp with time zone not null default now(),
+  constraint start_rate_pkey PRIMARY KEY (name),
+  constraint start_rate_burst_check CHECK (((burst >= 1) AND (burst <= starts))),
+  constraint start_rate_seconds_check CHECK (((seconds >= (0.001)::double precision) AND (seconds <= (86400)::double precision))),
+  constraint start_rate_starts_check CHECK (((starts >= 1) AND (starts <= 1000000)))
+) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table table_size (
   day date not null,
   name text not null,
@@ -1752,11 +1788,15 @@ CREATE INDEX idempotency_key_job_id_idx ON public.idempotency_key USING btree (j
 
 CREATE UNIQUE INDEX job_actor_running_key ON public.job USING btree (mailbox) WHERE ((status = 'running'::text) AND (mailbox_limit = 1));
 
+CREATE INDEX job_batch_idx ON public.job USING btree (batch_id, ordinal) WHERE (batch_id IS NOT NULL);
+
 CREATE INDEX job_created_at_idx ON public.job USING btree (created_at, ordinal);
 
 CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
-CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, status, ordinal) WHERE (status = ANY (ARRAY['scheduled'::text, 'available'::text]));
+CREATE INDEX job_key_idx ON public.job USING btree (owner_id, key, ordinal) WHERE (key IS NOT NULL);
+
+CREATE INDEX job_mailbox_idx ON public.job USING btree (mailbox, status, ordinal) WHERE (status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text]));
 
 CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE ((lease_id IS NOT NULL) AND (mailbox_limit IS NOT NULL));
 
@@ -1781,6 +1821,8 @@ CREATE INDEX job_callback_api_key_id_idx ON public.job_callback USING btree (api
 CREATE INDEX job_callback_endpoint_id_idx ON public.job_callback USING btree (endpoint_id);
 
 CREATE INDEX job_count_queue_idx ON public.job_count USING btree (queue, id);
+
+CREATE INDEX job_dependency_job_id_idx ON public.job_dependency USING btree (job_id);
 
 CREATE INDEX job_event_row_attempt_idx ON public.job_event_row USING btree (job_id, attempt) WHERE (attempt IS NOT NULL);
 
@@ -1908,6 +1950,8 @@ CREATE INDEX session_account_id_idx ON public.session USING btree (account_id, e
 
 CREATE INDEX session_listed_idx ON public.session USING btree (account_id, id DESC) WHERE (revoked_at IS NULL);
 
+CREATE INDEX start_rate_next_at_idx ON public.start_rate USING btree (next_at);
+
 CREATE INDEX voice_preview_owner_id_idx ON public.voice_preview USING btree (owner_id, job_id) INCLUDE (characters) WHERE (owner_id IS NOT NULL);
 
 CREATE INDEX voice_preview_used_at_idx ON public.voice_preview USING btree (used_at);
@@ -1953,7 +1997,9 @@ create view job_event as
     '{"label": "", "total": null, "status": "running", "current": null}'::jsonb AS data,
     job.started_at AS created_at
    FROM job
-  WHERE (job.attempt > 0)
+  WHERE ((job.attempt > 0) AND (NOT (EXISTS ( SELECT
+           FROM job_event_row e
+          WHERE ((e.job_id = job.id) AND (e.seq = 1))))))
 UNION ALL
  SELECT job_event_row.job_id,
     job_event_row.seq,
@@ -2590,9 +2636,19 @@ CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$e1e8e889b4ae15092ae659f0e62bd900$function$;
+AS $function$dcccf247cb1d6967c2315e8acce968b8$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[], OUT claims text, OUT again text[])
+CREATE OR REPLACE FUNCTION public.job_change(job_id uuid, new_payload jsonb, new_run_at timestamp with time zone)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$9dac288cc49b4a821f448ccb36a27381$function$;
+
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[], OUT claims text, OUT again text[], OUT wait_ms double precision)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2601,7 +2657,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$e2e797d8af277318a61196c2e26316fd$function$;
+AS $function$d306f271d9060141536615838c653cd7$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -2609,7 +2665,17 @@ CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN (status = ANY (ARRAY['scheduled'::text, 'available'::text])) THEN 'queued'::text ELSE status END;
 
-CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer)
+CREATE OR REPLACE FUNCTION public.job_close(batch uuid)
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$421a7089cb43a6afe200d9216f53dbc9$function$;
+
+CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change integer, running_change integer, waiting_change integer DEFAULT 0)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2617,12 +2683,17 @@ CREATE OR REPLACE FUNCTION public.job_count_add(queues text[], queued_change int
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$8e8d4bf2a153fe30ded5c005a72125ad$function$;
+AS $function$c6f04d3ef00f08835a7afe5ace3a03fa$function$;
 
 CREATE OR REPLACE FUNCTION public.job_delete_traces()
  RETURNS trigger
  LANGUAGE plpgsql
-AS $function$8e9fcd096278fbe6cfb01c10e9d87c08$function$;
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$cba2f59ac2ec49de81bead732a11656e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[])
  RETURNS void
@@ -2632,7 +2703,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$881d93492a48f99ef5d20a4d1968fdab$function$;
+AS $function$11b798ab0e4514a66f4080ccbeb2916d$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -2643,7 +2714,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$5f7c89dd876c7678f8c4dac37a3a2b44$function$;
+AS $function$088c504df1b03fee617303b875421139$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2658,13 +2729,23 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d4e48f26f6648f8afb6bcf4680ffa24a$function$;
+AS $function$c4a53af43cf857a8dba85598d7df7062$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
 RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
+
+CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$95bd291dea492b61c416bedc34c10770$function$;
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean
@@ -2673,7 +2754,7 @@ CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
 RETURN ((((filter ->> 'status'::text) IS NULL) OR (job_client_status((j).status) = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
 
 CREATE OR REPLACE FUNCTION public.job_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[])
- RETURNS TABLE(id uuid, mailbox text, name text)
+ RETURNS TABLE(id uuid, mailbox text, name text, mailbox_limit integer)
  LANGUAGE sql
  STABLE
  SET enable_hashjoin TO 'off'
@@ -2682,7 +2763,7 @@ CREATE OR REPLACE FUNCTION public.job_next(mailboxes text[], firsts bigint[] DEF
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$77abf32eb79b0346fe79b322eb8b9ba2$function$;
+AS $function$94ce6afaa4f7a737d5ccfc83748d1148$function$;
 
 CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
  RETURNS TABLE(id uuid, attempt integer)
@@ -2700,10 +2781,25 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$318c127d84066335978cd9e0c5a02bd7$function$;
 
+CREATE OR REPLACE FUNCTION public.job_promote(queues text[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$c70817457eb609a04ff9f8e6348ad417$function$;
+
 CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$d899d1e5f9b08e78bb3d097620449311$function$;
+AS $function$629d7a3d6f2d1f214d1219a769d03a52$function$;
+
+CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAULT '{}'::uuid[], locked text[] DEFAULT '{}'::text[])
+ RETURNS SETOF uuid
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$5d41658670c5edbe0d7b21488d068040$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
@@ -2719,6 +2815,12 @@ CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interv
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$f0d275f77b94a775a81447b1909601ab$function$;
+
+CREATE OR REPLACE FUNCTION public.job_results(ids uuid[])
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$de5b3860b50177b3f80b03f53b8069a0$function$;
 
 CREATE OR REPLACE FUNCTION public.job_running(lease uuid, ids uuid[] DEFAULT NULL::uuid[])
  RETURNS json
@@ -3077,7 +3179,7 @@ CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$0bb29e1f8b60442add5fa645006ab93e$function$;
+AS $function$be2f9ed37261a01ccb216aaea7794b02$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
@@ -3380,6 +3482,22 @@ CREATE OR REPLACE FUNCTION public.session_refresh(presented bytea, successor byt
  RETURNS TABLE(account_id integer, session_id uuid, role text, replayed boolean, seconds_left integer)
  LANGUAGE plpgsql
 AS $function$c8b0eccb39b6bb083b9a87f0d216d7f0$function$;
+
+CREATE OR REPLACE FUNCTION public.start_rate_allowed(r start_rate)
+ RETURNS integer
+ LANGUAGE sql
+RETURN GREATEST(0, ((r).burst + (floor(((((EXTRACT(epoch FROM LEAST((clock_timestamp() - (r).next_at), '00:00:00'::interval)) * ((r).starts)::numeric))::double precision / (r).seconds) + (0.000001)::double precision)))::integer));
+
+CREATE OR REPLACE FUNCTION public.start_rate_next(r start_rate)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ IMMUTABLE
+RETURN ((r).next_at - ((((r).burst - 1))::double precision * make_interval(secs => ((r).seconds / ((r).starts)::double precision))));
+
+CREATE OR REPLACE FUNCTION public.start_rate_set(rates jsonb)
+ RETURNS void
+ LANGUAGE sql
+AS $function$fb2fb14f638355e4132c1907b51969b3$function$;
 
 CREATE OR REPLACE FUNCTION public.voice_speech_settle(ended job)
  RETURNS void

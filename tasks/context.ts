@@ -21,6 +21,8 @@ export interface TaskContext {
     readonly ownerId: number | null
     readonly requestId: string | null
   }
+  /** Outcomes of the jobs on which this one depends, in the caller's order. */
+  readonly dependencies: readonly Dependency[]
   readonly db: Database
   readonly settings: Settings
   /** The deployment's signing key; mailed tokens are derived from it. */
@@ -45,6 +47,15 @@ export interface TaskContext {
    * @throws fail('job.superseded') if another worker has taken over the job.
    */
   runFenced<T>(work: (tx: Queries) => Promise<T>): Promise<T>
+}
+
+/** The outcome of a job on which another depends. */
+export interface Dependency {
+  readonly job_id: string
+  /** Null if the job was deleted. */
+  readonly status: 'done' | 'failed' | 'cancelled' | null
+  readonly result: unknown
+  readonly error: { readonly code: string; readonly detail: string } | null
 }
 
 export interface TaskLog {

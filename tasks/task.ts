@@ -91,6 +91,14 @@ export function defineTask<P, R>(definition: TaskDefinition<P, R>): TaskDefiniti
   return definition
 }
 
+/**
+ * Thrown by a task to end its attempt without a result. The job runs again once all members of its batch have ended: the
+ * jobs that it added with its own id as `batchId`.
+ */
+export class WaitForBatch extends Error {
+  override name = 'WaitForBatch'
+}
+
 /** Loads a task's module at its first run, so that code which only adds jobs does not load it. */
 export function loadLazily<P, R>(load: () => Promise<{ readonly run: RunTask<P, R> }>): RunTask<P, R> {
   let run: RunTask<P, R> | null = null

@@ -158,6 +158,7 @@ function createParts(
     leaseId,
     logFields: (id) => executor.logFields(id),
     onSuperseded: (id, attempt) => executor.supersede(id, attempt),
+    onDelayed,
   })
   const onEvent = (event: ProgressEntry): void => {
     executor.touch(event)

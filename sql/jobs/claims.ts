@@ -35,6 +35,8 @@ export interface ClaimedJob {
   readonly payload: string
   /** Seconds between the due time and the claim. */
   readonly waited: number
+  /** Outcomes of the jobs on which this one depends, as JSON text; null if it depends on none. */
+  readonly dependencies: string | null
 }
 
 /** A delivery and the number of free slots for its jobs. */
@@ -47,6 +49,8 @@ const ClaimResult = z.object({
   claims: z.string().nullable(),
   /** Mailboxes whose delivery is not done: claim with it again. */
   again: z.array(z.string()),
+  /** Time until a job may start that its rate holds back, in ms; null if there is none. */
+  wait_ms: z.number().nullable(),
   notified: z.string().nullable(),
 })
 type ClaimResult = z.output<typeof ClaimResult>
@@ -63,7 +67,7 @@ export const claimJobs = (
 ): Query<ClaimResult> => {
   const column = <T>(of: (one: ClaimRequest) => T): readonly T[] => wanted.map(of)
   return sql.prepared('job_claim', ClaimResult)`
-    select claims, again, (
+    select claims, again, wait_ms, (
       select pg_notify(${JOB_EVENTS_CHANNEL}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
       where ${notifies}::boolean having count(*) between 1 and ${MAX_IDS_PER_PAYLOAD}::int4)::text as notified
     from job_claim(${lease}::uuid,
@@ -103,6 +107,7 @@ type ClaimedTuple = readonly [
   payload: string,
   waited: number,
   trace_parent: string | null,
+  dependencies: string | null,
 ]
 
 /** Returns the claimed jobs in the order in which they were added. */
@@ -123,6 +128,7 @@ const toClaimedJob = ([
   payload,
   waited,
   trace_parent,
+  dependencies,
 ]: ClaimedTuple): ClaimedJob => ({
   id,
   name,
@@ -137,6 +143,7 @@ const toClaimedJob = ([
   payload,
   waited,
   trace_parent,
+  dependencies,
 })
 
 /** Adds deliveries to the end of the queue, for any worker. */

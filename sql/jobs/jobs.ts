@@ -4,6 +4,19 @@ import type { ReadStatement } from '../reads/reader.ts'
 
 /** Statements of the job ledger. `jobs/tables.sql` defines the states, `jobs/functions/` the transitions. */
 
+/** Maximum number of jobs on which one job depends. */
+export const MAX_DEPENDENCIES = 100
+
+/** The outcome that a job needs of its dependencies. With `done`, it is cancelled if one of them ends otherwise. */
+export type AfterOutcome = 'done' | 'any'
+
+/** At most `starts` in `seconds`: the first `burst` together, the others evenly spaced. */
+export interface StartRate {
+  readonly starts: number
+  readonly seconds: number
+  readonly burst: number
+}
+
 /** A job to add. */
 export interface JobSpec {
   readonly id: string
@@ -14,7 +27,15 @@ export interface JobSpec {
   readonly mailbox: string
   /** Concurrency limit of the mailbox: 1 for an actor, null if unlimited. */
   readonly mailbox_limit: number | null
-  readonly when_busy: 'join' | 'join_waiting' | 'wait'
+  /** The caller's name for the mailbox; absent if the caller named none. */
+  readonly key?: string
+  /** Rate of the starts in the mailbox, which has a limit; absent if there is none. */
+  readonly rate?: StartRate
+  /** -1 for high, 1 for low; absent for normal priority. */
+  readonly priority?: -1 | 1
+  readonly when_busy: 'join' | 'join_waiting' | 'replace' | 'wait'
+  /** Longest time by which `replace` may defer a job after it was added. */
+  readonly max_delay_ms?: number
   /**
    * JSON that the payload of an existing job must contain for the new job to join it. If absent, any payload matches.
    */
@@ -25,6 +46,15 @@ export interface JobSpec {
   readonly max_tries: number
   /** Minimum delay by the database's clock; null for no delay. */
   readonly delay_ms: number | null
+  /** Earliest start, instead of `delay_ms`. */
+  readonly run_at?: string
+  /** Different jobs that must end first, at most {@link MAX_DEPENDENCIES}, and the outcome that they must have. */
+  readonly after?: readonly string[]
+  readonly after_outcome?: AfterOutcome
+  /** The batch to which the job belongs. */
+  readonly batch_id?: string
+  /** True for a batch, which waits until it is closed and its members have ended. */
+  readonly is_batch?: boolean
   readonly request_id: string | null
   /** traceparent of the enqueuing span (W3C Trace Context). */
   readonly trace_parent?: string
@@ -66,7 +96,7 @@ export const storeProgress = (entries: readonly ProgressEntry[]): Query<{ id: st
 export interface FinishEntry {
   readonly id: string
   readonly attempt: number
-  readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'interrupted' | 'crashed'
+  readonly outcome: 'done' | 'failed' | 'cancelled' | 'retry' | 'release' | 'wait' | 'interrupted' | 'crashed'
   /** Result of the job as JSON text. */
   readonly result?: string
   /** Error code of a failure or retry; `detail` is its public text. */
@@ -88,7 +118,10 @@ export const ALONE_FROM_DEATHS = 5
 /** Number of crashes in a process of its own after which a suspect fails permanently. */
 export const MAX_CRASHES = 3
 
-/** Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. */
+/**
+ * Ends attempts and returns the ids of the jobs whose attempt was current; stale attempts are refused. Also returns the
+ * ids of other jobs whose state has changed because these have ended.
+ */
 export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string }> =>
   sql.prepared(
     'job_finish',
@@ -138,7 +171,13 @@ export const rescueQueuedJobs = (patienceMs: number): Query<{ id: string }> =>
   sql.prepared('job_rescue_queued', Id)`
     select id from job_rescue_queued(make_interval(secs => ${patienceMs / 1000}::float8)) as id`
 
-/** Cancels jobs, see `job_cancel`; returns those that exist. */
+/**
+ * Closes a batch, see `job_close`. Returns the jobs whose state has changed; no row if it waits for members or is closed.
+ */
+export const closeBatch = (id: string): Query<{ id: string }> =>
+  sql.type(Id)`select job_close(${id}::uuid) as id`
+
+/** Cancels jobs, see `job_cancel`. Returns those that exist, and others whose state has changed with them. */
 export const cancelJobs = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`select job_cancel(${sql.array(ids, 'uuid')}) as id`
 
@@ -300,7 +339,7 @@ const buildStatusFrame = (
   'job_id', job.id, 'status', ${status}, 'label', ${label},
   'progress', case when ${current} is not null or ${total} is not null
     then json_build_object('current', ${current}, 'total', ${total}) end,
-  'error', case when ${status} = 'failed' then json_build_object('code', job.error_code, 'detail', job.error_detail,
+  'error', case when ${status} in ('failed', 'cancelled') and job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail,
     'retry_after', case when job.retry_at > clock_timestamp()
       then ceil(extract(epoch from job.retry_at - clock_timestamp()))::int end) end))::jsonb
   || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`

@@ -16,7 +16,7 @@ export type RetriedJob = z.output<typeof RetriedJob>
 export const lockJobsToRetry = (ids: readonly string[]): Query<RetriedJob> =>
   sql.type(RetriedJob)`
     select id, name, payload, owner_id, job_client_status(status) as status from job
-    where id = any(${sql.array(ids, 'uuid')}) order by id for update`
+    where id = any(${sql.array(ids, 'uuid')}) order by ordinal for update`
 
 /** Returns the jobs that retry the given failed jobs. */
 export const listRetries = (ids: readonly string[]): Query<{ id: string; retry_of: string }> =>

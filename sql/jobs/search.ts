@@ -208,5 +208,5 @@ export const listSelectedIds = (
 /** Deletes the given jobs that have ended; returns a row for each. */
 export const deleteEndedJobs = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`delete from job where id = any(array(
-      select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by id for update))
+      select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by ordinal for update))
     returning id`

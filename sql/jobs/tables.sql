@@ -4,6 +4,7 @@
 --
 -- Status of a job:
 --
+-- - waiting: held back until the jobs that it waits for have ended; `job_release` counts them
 -- - scheduled: not due yet; `job_schedule` makes it available once `run_at` has passed
 -- - available: may be claimed
 -- - running: held by the lease `lease_id`; `attempt` fences every write of the current attempt
@@ -43,6 +44,20 @@ create table job (
   -- Maximum number of jobs of the mailbox that run concurrently, oldest first. 1 for an actor, whose messages keep
   -- their order; null for no limit.
   mailbox_limit integer,
+  -- The caller's name for the mailbox; null if the caller named none.
+  key text,
+  -- Priority of the job's deliveries: -1 high, 1 low; null for normal.
+  priority smallint,
+  -- The jobs on which this one depends, in the caller's order; null if it depends on none. With `after_outcome` = `done`
+  -- all of them must be done, otherwise this job is cancelled. `any` accepts every outcome.
+  after uuid[],
+  after_outcome text,
+  -- The job that this one belongs to, which waits for all its members. No foreign key, because the pruner deletes either
+  -- first.
+  batch_id uuid,
+  -- Number of jobs that have not ended and for which this job waits. An open batch counts one more, until it is closed.
+  -- Null if the job never waited.
+  waits_for integer,
   -- The SQL function `settle(job)`, called with this row in the transaction that ends the job, whatever its outcome.
   settle text,
   payload jsonb not null,
@@ -79,11 +94,17 @@ create table job (
   finished_at timestamptz,
   constraint job_pkey primary key (id),
   constraint job_owner_id_fkey foreign key (owner_id) references account (id) on delete cascade,
-  constraint job_status_check check (status in ('scheduled', 'available', 'running', 'done', 'failed', 'cancelled')),
+  constraint job_status_check check (status in ('waiting', 'scheduled', 'available', 'running', 'done', 'failed', 'cancelled')),
   constraint job_mailbox_limit_check check (mailbox_limit between 1 and 1000),
   constraint job_lease_check check ((status = 'running') = (lease_id is not null)),
   constraint job_finished_check check ((status in ('done', 'failed', 'cancelled')) = (finished_at is not null)),
-  constraint job_error_check check ((status = 'failed') = (error_code is not null)),
+  -- A job that a dependency has cancelled names the dependency.
+  constraint job_error_check check (case status when 'failed' then error_code is not null when 'cancelled' then true else error_code is null end),
+  constraint job_key_check check (length(key) between 1 and 200),
+  constraint job_priority_check check (priority in (-1, 1)),
+  constraint job_after_check check ((after is null) = (after_outcome is null) and cardinality(after) between 1 and 100),
+  constraint job_after_outcome_check check (after_outcome in ('done', 'any')),
+  constraint job_waiting_check check (waits_for >= 0 and (status <> 'waiting' or waits_for > 0)),
   constraint job_max_tries_check check (max_tries between 1 and 100)
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01);
 -- An actor handles one message at a time.
@@ -92,7 +113,11 @@ create unique index job_actor_running_key on job (mailbox) where status = 'runni
 -- made for an empty table could read all running jobs.
 create index job_mailbox_running_idx on job (mailbox) where lease_id is not null and mailbox_limit is not null;
 -- Finds the available jobs of a mailbox for the ledger functions, and the jobs that others may join.
-create index job_mailbox_idx on job (mailbox, status, ordinal) where status in ('scheduled', 'available');
+create index job_mailbox_idx on job (mailbox, status, ordinal) where status in ('waiting', 'scheduled', 'available');
+-- Lists the members of a batch.
+create index job_batch_idx on job (batch_id, ordinal) where batch_id is not null;
+-- Lists the jobs of a caller's key.
+create index job_key_idx on job (owner_id, key, ordinal) where key is not null;
 -- Finds scheduled jobs that have become due.
 create index job_scheduled_idx on job (run_at, ordinal) where status = 'scheduled';
 -- Finds the job that an actor waits to retry, among any number of scheduled ones.
@@ -113,13 +138,45 @@ create index job_finished_at_idx on job (finished_at) where finished_at is not n
 create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
 
--- Numbers of queued and running jobs per queue. The rows of a queue add up to its numbers. `job_count_add` maintains
+-- The jobs that another job waits for. The pruner keeps the results of those until the other job has ended. No foreign
+-- keys, because they would lock the hot job rows. A trigger deletes the rows of a deleted job.
+create table job_dependency (
+  after_id uuid not null,
+  job_id uuid not null,
+  -- True once the end of `after_id` has been counted.
+  has_ended boolean not null default false,
+  constraint job_dependency_pkey primary key (after_id, job_id)
+) with (autovacuum_vacuum_scale_factor = 0.01);
+create index job_dependency_job_id_idx on job_dependency (job_id);
+
+-- Times of starts that have a rate, by the generic cell rate algorithm (ITU-T I.371). A start moves `next_at` by the
+-- interval between two starts. A start is allowed if `next_at` is not further ahead than the burst.
+create table start_rate (
+  name text collate "C" not null,
+  -- Number of starts in `seconds`, evenly spaced after a burst of `burst` starts.
+  starts integer not null,
+  seconds double precision not null,
+  burst integer not null,
+  next_at timestamptz not null default now(),
+  constraint start_rate_pkey primary key (name),
+  constraint start_rate_starts_check check (starts between 1 and 1000000),
+  constraint start_rate_seconds_check check (seconds between 0.001 and 86400),
+  constraint start_rate_burst_check check (burst between 1 and starts)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
+create index start_rate_next_at_idx on start_rate (next_at);
+
+-- Numbers the starts, of which every twentieth promotes a delivery of low priority.
+create sequence job_start_seq;
+
+-- Numbers of queued, running and waiting jobs per queue. The rows of a queue add up to its numbers. `job_count_add` maintains
 -- them.
 create table job_count (
   id bigint generated always as identity,
   queue text not null,
   queued integer not null,
   running integer not null,
+  -- Jobs that wait for other jobs.
+  waiting integer not null default 0,
   constraint job_count_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 create index job_count_queue_idx on job_count (queue, id);
@@ -199,12 +256,13 @@ create table job_log (
 -- end. Storing these as rows took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without). It also
 -- took most of the space that a job left behind. So only other events are stored, and this view adds those two.
 --
--- A job starts without events, so the start of its first attempt is event 1. A finished job gets no more events and its
+-- A job starts without events, so the start of its first attempt is event 1. A batch may have events before, and the
+-- start is then stored. A finished job gets no more events and its
 -- row no longer changes, so its end is the last event.
 create view job_event as
   select id as job_id, 1 as seq, 'status' as kind,
     '{"label": "", "total": null, "status": "running", "current": null}'::jsonb as data, started_at as created_at
-  from job where attempt > 0
+  from job where attempt > 0 and not exists (select from job_event_row e where e.job_id = job.id and e.seq = 1)
   union all
   select job_id, seq, kind, data, created_at from job_event_row
   union all

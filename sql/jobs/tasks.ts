@@ -22,8 +22,8 @@ export const readTaskResult: ReadStatement<
       'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else job_client_status(status) end,
       'result', result,
       'error', case
-        when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled')
-        when error_code is not null then json_build_object('code', error_code, 'detail', error_detail) end,
+        when error_code is not null then json_build_object('code', error_code, 'detail', error_detail)
+        when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled') end,
       'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))::text
     from job
     where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)

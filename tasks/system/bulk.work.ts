@@ -68,9 +68,9 @@ const ACTIONS: Readonly<
   },
 
   async cancel({ db }, ids) {
-    const cancelled = (await db.any(cancelJobs(ids))).map(({ id }) => id)
-    await db.run(notifyJobChanges(cancelled))
-    return cancelled.length
+    const changed = new Set((await db.any(cancelJobs(ids))).map(({ id }) => id))
+    await db.run(notifyJobChanges([...changed]))
+    return ids.filter((id) => changed.has(id)).length
   },
 
   async delete({ db }, ids) {

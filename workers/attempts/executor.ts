@@ -248,6 +248,7 @@ class JobExecutor implements Executor {
  * Returns the outcome to count. A crash counts as an interruption until the ledger gives the job up, then as a failure.
  */
 function chooseTallyOutcome({ outcome, interruptions = 0 }: FinishEntry): TallyOutcome {
+  if (outcome === 'wait') return 'release'
   if (outcome !== 'crashed') return outcome
   return interruptions >= ALONE_FROM_DEATHS + MAX_CRASHES ? 'failed' : 'interrupted'
 }
@@ -298,6 +299,8 @@ function createFinishEntry(
           delay_ms: retryMs,
         }
       return createFailureEntry(job, { ...CRASH_FAILURE, retry: 'later' }, limits)
+    case 'waiting':
+      return { id, attempt, outcome: 'wait' }
     case 'released':
       return { id, attempt, outcome: 'release', delay_ms: outcome.delayMs }
     case 'aborted':

@@ -46,6 +46,8 @@ export interface LedgerOptions {
   readonly logFields: (id: string) => object
   /** Called if the fence refused an attempt's progress because another worker has taken the job over. */
   readonly onSuperseded: (id: string, attempt: number) => void
+  /** Called if a job becomes due in `ms`: the end of another released it, or its rate allows the next start. */
+  readonly onDelayed?: (ms: number) => void
 }
 
 // Large enough to amortize a commit and to claim a whole delivery. At 500, a job costs 10 % more and the worker waits
@@ -218,7 +220,7 @@ async function claimAll(
 }
 
 async function claimBatch(
-  { db, publisher, log, leaseId }: LedgerOptions,
+  { db, publisher, log, leaseId, onDelayed }: LedgerOptions,
   batch: readonly PendingItem<ClaimRequest, Claim>[],
 ): Promise<void> {
   const notifies = publisher.claimNotify()
@@ -230,7 +232,9 @@ async function claimBatch(
     delivery: findFirst(group.map(({ item }) => item.delivery)),
     freeSlots: group[0]!.item.freeSlots,
   }))
-  const { claims, again } = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
+  const result = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
+  const { claims, again, wait_ms } = result
+  if (wait_ms !== null) onDelayed?.(Math.max(wait_ms, 0))
   const jobs = parseClaims({ claims })
   if (!notifies || jobs.length > MAX_IDS_PER_PAYLOAD) for (const { id } of jobs) publisher.notify(id)
   const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
@@ -273,10 +277,14 @@ async function storeFinishBatch(
     const detail = 'The job result could not be stored'
     return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
   })
+  for (const id of storedIds) options.publisher.notify(id)
+  const others = new Set(storedIds)
   for (const { item, resolve } of batch) {
-    if (storedIds.has(item.id)) options.publisher.notify(item.id)
     resolve(storedIds.has(item.id))
+    others.delete(item.id)
   }
+  // Jobs that these ends have released may wait for the scheduler.
+  if (others.size > 0) options.onDelayed?.(0)
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Retry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
+import type { Dependency } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
 import type { PoolName } from '../../tasks/task.ts'
@@ -10,7 +11,15 @@ import type { PoolName } from '../../tasks/task.ts'
 /** The columns of a claimed job that its thread or isolated process needs. */
 export type PoolJob = Pick<
   ClaimedJob,
-  'id' | 'attempt' | 'name' | 'payload' | 'interruptions' | 'owner_id' | 'request_id' | 'trace_parent'
+  | 'id'
+  | 'attempt'
+  | 'name'
+  | 'payload'
+  | 'interruptions'
+  | 'owner_id'
+  | 'request_id'
+  | 'trace_parent'
+  | 'dependencies'
 >
 
 /** A job as its thread receives it. */
@@ -25,6 +34,8 @@ export interface ThreadJob {
   readonly requestId: string | null
   /** traceparent of the attempt's span (W3C Trace Context); null if nothing is traced. */
   readonly traceParent: string | null
+  /** Absent if the job depends on none. */
+  readonly dependencies?: readonly Dependency[]
 }
 
 /**
@@ -46,6 +57,8 @@ export type Outcome =
       readonly retryAfter?: number | undefined
     }
   | { readonly kind: 'aborted'; readonly reason: AbortReason }
+  /** The attempt has added members to the job's batch and ended: the job runs again once they have ended. */
+  | { readonly kind: 'waiting' }
   /** The job did not run, through no fault of its own, and may run after a delay. */
   | { readonly kind: 'released'; readonly delayMs: number }
   /**

@@ -16,6 +16,7 @@ import {
   runWithOrigin,
 } from '../../tasks/platform/telemetry/tracing.ts'
 import { retryJobs } from '../../tasks/retry.ts'
+import { WaitForBatch } from '../../tasks/task.ts'
 import { jobLogFields } from '../attempts/telemetry.ts'
 import { createChildrenClient } from '../children/client.ts'
 import { createProviders } from '../providers/index.ts'
@@ -135,6 +136,7 @@ async function runTask(job: ThreadJob, abort: AttemptAbort): Promise<Outcome> {
     // Jobs of this turn report their outcomes first: the thread is then killed.
     if (isLoadFailure(error)) setImmediate(() => addReport({ kind: 'broken' }))
     if (abort.reason !== null) return { kind: 'aborted', reason: abort.reason }
+    if (error instanceof WaitForBatch) return { kind: 'waiting' }
     return toFailureOutcome(job, error)
   }
 }
@@ -225,6 +227,9 @@ class Context implements TaskContext {
     this.#abort = abort
   }
 
+  get dependencies() {
+    return this.job.dependencies ?? []
+  }
   get db() {
     return db
   }

@@ -301,5 +301,5 @@ export function toJobFailure(event: JobEvent): Failure {
   const { error } = JSON.parse(event.frame) as {
     error?: { code: string; detail: string; retry_after?: number }
   }
-  return event.status === 'cancelled' || error === undefined ? fail('job.cancelled') : restoreFailure(error)
+  return error === undefined ? fail('job.cancelled') : restoreFailure(error)
 }

@@ -1,5 +1,5 @@
 -- Adds a delivery for each of these jobs to the end of the queue, in one statement. It says: look at this mailbox, from
--- this ordinal on. Wakes the workers with one notification. Its payload is the number of deliveries of each task, as
+-- this ordinal on. A delivery has the priority of its job. Wakes the workers with one notification. Its payload is the number of deliveries of each task, as
 -- `TASK:NUMBER` separated by spaces, or empty for too many tasks to list. The notification of graphile-worker names no
 -- tasks, so it would wake the runners of all queues.
 create or replace function job_deliver(ids uuid[]) returns void language plpgsql
@@ -10,8 +10,9 @@ declare
 begin
   if coalesce(cardinality(ids), 0) = 0 then return; end if;
   select array_agg(job.name), array_agg((job.name,
-    json_build_object('mailbox', job.mailbox, 'limit', job.mailbox_limit, 'owner', job.owner_id, 'first', job.ordinal, 'id', job.id),
-    null, null, 32000, null, null, null)::graphile_worker.job_spec order by job.ordinal)
+    json_build_object('mailbox', job.mailbox, 'limit', job.mailbox_limit, 'owner', job.owner_id, 'first', job.ordinal, 'id', job.id,
+      'queue', job.queue),
+    null, null, 32000, null, job.priority, null)::graphile_worker.job_spec order by job.ordinal)
   into tasks, deliveries
   from unnest(ids) wanted(id) cross join lateral (select * from job where job.id = wanted.id offset 0) job;
   if tasks is null then return; end if;

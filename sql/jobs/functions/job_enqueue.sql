@@ -1,10 +1,16 @@
--- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, when_busy,
--- settle (see the column), payload, max_tries, delay_ms (from now, by the database's clock), request_id, trace_parent,
--- joins.
+-- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, key, rate (starts,
+-- seconds and burst of the mailbox, see `start_rate`), priority, when_busy, settle, payload, max_tries, delay_ms (from
+-- now, by the database's clock) or run_at, max_delay_ms, after, after_outcome, batch_id, is_batch, request_id,
+-- trace_parent, joins.
 --
 -- A spec with `when_busy` = `join` joins a job of its mailbox whose payload contains `joins`: the first running one,
 -- else the first that waits. It skips jobs that are being cancelled. If it finds none, the spec is added.
 -- `join_waiting` joins only jobs that wait, because a running job may have passed the point that the message is about.
+-- `replace` joins one that has never started, which gets the payload and the time of the spec. It starts at the latest
+-- `max_delay_ms` after it was added.
+--
+-- A spec with `after` waits for these jobs, of which some may be specs. One with `is_batch` waits until it is closed, see
+-- `job_close`. One with a `batch_id` belongs to that batch, which must be open, or run and add members to itself.
 --
 -- Returns the job id of each spec: its own, or that of the job that it joined. `waiting_quota` is the default quota of
 -- waiting jobs per owner (see `job_quota`); null: not checked.
@@ -15,6 +21,10 @@ as $$
 #variable_conflict use_column
 declare
   missing_function text;
+  locked text[];
+  rates jsonb;
+  has_joins boolean;
+  has_links boolean;
   batch jsonb;
   spec jsonb;
   found_id uuid;
@@ -26,48 +36,70 @@ begin
   if found then
     raise exception 'There is no function %(job) to settle a job', missing_function;
   end if;
-  perform mailbox_lock(array(
-    select s ->> 'mailbox' from jsonb_array_elements(specs) s where s ->> 'mailbox_limit' is not null));
+  select coalesce(array_agg(s ->> 'mailbox') filter (where s ->> 'mailbox_limit' is not null), '{}'),
+    jsonb_object_agg(s ->> 'mailbox', s -> 'rate') filter (where s ->> 'rate' is not null),
+    bool_or(s ->> 'when_busy' <> 'wait'), bool_or(coalesce(s ->> 'after', s ->> 'batch_id', s ->> 'is_batch') is not null)
+  into locked, rates, has_joins, has_links from jsonb_array_elements(specs) s;
+  perform mailbox_lock(locked);
+  if rates is not null then
+    perform start_rate_set(rates);
+  end if;
 
-  -- One by one if any spec may join another, else together.
-  foreach batch in array case
-    when exists (select from jsonb_array_elements(specs) s where s ->> 'when_busy' in ('join', 'join_waiting'))
-    then array(select jsonb_build_array(s) from jsonb_array_elements(specs) s) else array[specs] end
+  -- Together the specs that join no job, then each of the others.
+  foreach batch in array case when has_joins then array(
+    select jsonb_agg(s order by n) from jsonb_array_elements(specs) with ordinality e(s, n) where s ->> 'when_busy' = 'wait' having count(*) > 0
+    union all
+    (select jsonb_build_array(s) from jsonb_array_elements(specs) with ordinality e(s, n) where s ->> 'when_busy' <> 'wait' order by n))
+    else array[specs] end
   loop
     spec := batch -> 0;
-    if spec ->> 'when_busy' in ('join', 'join_waiting') then
+    if spec ->> 'when_busy' <> 'wait' then
       select id into found_id from (
-        select id, ordinal, 0 as rank, payload, cancel_requested_at from job
+        select id, ordinal, 0 as rank, payload, cancel_requested_at, attempt from job
         where mailbox = spec ->> 'mailbox' and lease_id is not null and mailbox_limit is not null and spec ->> 'when_busy' = 'join'
         union all
-        select id, ordinal, 1, payload, cancel_requested_at from job
-        where mailbox = spec ->> 'mailbox' and status in ('scheduled', 'available')) live
-      where cancel_requested_at is null and (spec -> 'joins' is null or payload @> (spec -> 'joins')) order by rank, ordinal limit 1;
+        select id, ordinal, 1, payload, cancel_requested_at, attempt from job
+        where mailbox = spec ->> 'mailbox' and status in ('waiting', 'scheduled', 'available')) live
+      where cancel_requested_at is null and (spec -> 'joins' is null or payload @> (spec -> 'joins'))
+        and (attempt = 0 or spec ->> 'when_busy' <> 'replace')
+      order by rank, ordinal limit 1;
       if found then
         joined_ids := joined_ids || jsonb_build_object(spec ->> 'id', found_id);
+        if spec ->> 'when_busy' = 'replace' then
+          perform job_change(found_id, spec -> 'payload', least(
+            coalesce((spec ->> 'run_at')::timestamptz, now() + make_interval(secs => coalesce((spec ->> 'delay_ms')::float8, 0) / 1000)),
+            (select created_at + make_interval(secs => (spec ->> 'max_delay_ms')::float8 / 1000) from job where id = found_id)));
+        end if;
         continue;
       end if;
     end if;
     with inserted as (
-      insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, status, max_tries, run_at, request_id, trace_parent)
-      select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.mailbox_limit, s.settle, s.payload,
-        case when s.delay_ms > 0 then 'scheduled' else 'available' end, s.max_tries,
-        now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000), s.request_id, s.trace_parent
+      insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, key, priority, settle, payload, status, max_tries, run_at,
+        after, after_outcome, batch_id, waits_for, progress_total, request_id, trace_parent)
+      select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.mailbox_limit, s.key, s.priority, s.settle, s.payload,
+        case when s.is_batch or s.after is not null then 'waiting' when s.delay_ms > 0 or s.run_at > now() then 'scheduled' else 'available' end,
+        s.max_tries, coalesce(s.run_at, now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000)),
+        s.after, s.after_outcome, s.batch_id, case when s.is_batch then 1 else cardinality(s.after) end, case when s.is_batch then 0 end,
+        s.request_id, s.trace_parent
       from rows from (jsonb_to_recordset(batch) as (id uuid, name text, queue text, owner_id integer, mailbox text,
-        mailbox_limit integer, settle text, payload jsonb, max_tries integer, delay_ms float8, request_id text, trace_parent text))
-        with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, settle, payload, max_tries, delay_ms, request_id,
-          trace_parent, n)
+        mailbox_limit integer, key text, priority smallint, settle text, payload jsonb, max_tries integer, delay_ms float8,
+        run_at timestamptz, after uuid[], after_outcome text, batch_id uuid, is_batch boolean, request_id text, trace_parent text))
+        with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, key, priority, settle, payload, max_tries, delay_ms,
+          run_at, after, after_outcome, batch_id, is_batch, request_id, trace_parent, n)
       order by s.n
       returning id
     )
     select added || array_agg(id) into added from inserted;
   end loop;
-
-  perform job_count_add(array(select queue from job where id = any(added)), 1, 0);
+  perform job_count_add(array(select queue from job where id = any(added) and waits_for is null), 1, 0);
   if waiting_quota is not null then
     perform job_quota(array(select (s ->> 'owner_id')::integer from jsonb_array_elements(specs) s), waiting_quota);
   end if;
   perform job_announce(array(select id from job where id = any(added) and status || '' = 'available'));
+
+  if has_links then
+    perform job_link(added, locked);
+  end if;
   return query select n, coalesce((joined_ids ->> (s ->> 'id'))::uuid, (s ->> 'id')::uuid), joined_ids ? (s ->> 'id')
     from jsonb_array_elements(specs) with ordinality e(s, n);
 end $$;

@@ -1,9 +1,9 @@
 -- Returns the first available job of each of these mailboxes, from an ordinal on (null: any). Omits mailboxes that may
 -- not run one more.
 create or replace function job_next(mailboxes text[], firsts bigint[] default null)
-returns table (id uuid, mailbox text, name text) language sql stable
+returns table (id uuid, mailbox text, name text, mailbox_limit integer) language sql stable
 as $$
-  select head.id, wanted.mailbox, head.name
+  select head.id, wanted.mailbox, head.name, head.mailbox_limit
   from unnest(mailboxes, firsts) as wanted(mailbox, first) cross join lateral (
     select id, name, ordinal, mailbox_limit from job
     where job.mailbox = wanted.mailbox and job.status = 'available' and job.ordinal >= coalesce(wanted.first, 0)

@@ -2,7 +2,7 @@
 -- together have fewer jobs than the smallest quota. Computing the total is cheap, because `job_count` has few rows.
 create or replace function job_quota(owners integer[], setting bigint) returns void language plpgsql as $$
 begin
-  if (select sum(queued) from job_count) <= least(nullif(setting, 0),
+  if (select sum(queued + waiting) from job_count) <= least(nullif(setting, 0),
       (select min(quota) from account_quota where kind = 'waiting_jobs' and quota > 0)) is not false then
     return;
   end if;

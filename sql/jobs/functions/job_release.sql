@@ -1,0 +1,104 @@
+-- Counts down the jobs that wait for ended ones, in the transaction that ends them, and makes those available that wait
+-- for no more. `closed` are batches that no longer wait to be closed. `locked` are mailboxes whose lock the caller holds.
+-- Returns the ids of all jobs whose state has changed, for their subscribers.
+--
+-- A job that needs all its dependencies done is cancelled if one of them ended otherwise or was deleted. The jobs that
+-- wait for it are counted down in turn. A cancelled batch ends once its members have.
+--
+-- A lock of a mailbox comes before the locks of rows. So a job of a limited mailbox becomes `scheduled`, due now, unless
+-- the caller holds the lock. The scheduler makes it available.
+create or replace function job_release(ended uuid[], closed uuid[] default '{}', locked text[] default '{}')
+returns setof uuid language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  level uuid[] := ended;
+  closing uuid[] := closed;
+  waiters jsonb;
+  changed uuid[];
+  released uuid[];
+  to_settle uuid[];
+  released_queues text[];
+  cancelled_queues text[];
+begin
+  loop
+    -- Most jobs have neither dependants nor a batch. These reads of indexes are then all that their end costs.
+    if cardinality(closing) = 0 and not exists (select from job_dependency where after_id = any(level) and not has_ended)
+       and not exists (select from job where id = any(level) and batch_id is not null) then
+      return;
+    end if;
+    -- Each waiter with the number of ends that concern it, and the first dependency that did not succeed.
+    with link as (
+      update job_dependency set has_ended = true where after_id = any(level) and not has_ended returning job_id, after_id
+    ), counted as (
+      select link.job_id as id, 0 as members, case when job.status || '' = 'done' then null else link.after_id end as unsuccessful, job.ordinal
+      from link left join job on job.id = link.after_id
+      union all
+      select batch_id, 1, null, null from job where id = any(level) and batch_id is not null
+      union all
+      select id, 0, null, null from unnest(closing) id
+    )
+    select jsonb_object_agg(id, jsonb_build_object('ends', ends, 'members', members, 'unsuccessful', unsuccessful)) into waiters
+    from (select id, count(*) as ends, sum(members) as members,
+        (array_agg(unsuccessful order by ordinal) filter (where unsuccessful is not null))[1] as unsuccessful
+      from counted group by id) waiter;
+    closing := '{}';
+
+    -- In the order in which they were added, so that two transactions never deadlock.
+    perform from job where id = any(array(select key::uuid from jsonb_object_keys(waiters) key)) order by ordinal for no key update;
+    with waiter as (
+      select job.id, (entry.value ->> 'ends')::integer as ends, (entry.value ->> 'members')::integer as members,
+        entry.value ->> 'unsuccessful' as unsuccessful, job.status as former, case
+          -- A running job adds members to its own batch, and waits for them only when its attempt ends.
+          when job.status || '' <> 'waiting' then job.status
+          when job.after_outcome = 'done' and entry.value ->> 'unsuccessful' is not null then 'cancelled'
+          when job.waits_for > (entry.value ->> 'ends')::integer then 'waiting'
+          when job.cancel_requested_at is not null then 'cancelled'
+          when job.run_at > now() or job.mailbox_limit is not null and job.mailbox <> all(locked) then 'scheduled'
+          else 'available' end as status
+      from jsonb_each(waiters) entry join job on job.id = entry.key::uuid
+      where job.finished_at is null and job.waits_for is not null
+    ), report as (
+      select waiter.id from waiter
+      where members > 0 and status in ('waiting', 'running') and not exists (
+        select from job_event_row e where e.job_id = waiter.id and e.created_at > clock_timestamp() - interval '250 ms')
+    ), moved as (
+      update job set
+        waits_for = greatest(job.waits_for - waiter.ends, 0),
+        progress_current = case when waiter.members > 0 then coalesce(job.progress_current, 0) + waiter.members else job.progress_current end,
+        label = case when waiter.members > 0
+          then format('%s of %s tasks have ended', coalesce(job.progress_current, 0) + waiter.members, job.progress_total) else job.label end,
+        status = waiter.status,
+        run_at = case when waiter.status = waiter.former then job.run_at else greatest(job.run_at, now()) end,
+        seq = job.seq + case when waiter.status = 'cancelled' or waiter.id in (select id from report) then 1 else 0 end,
+        finished_at = case when waiter.status = 'cancelled' then now() end,
+        error_code = case when waiter.status = 'cancelled' and job.cancel_requested_at is null then 'job.dependency_failed' end,
+        error_detail = case when waiter.status = 'cancelled' and job.cancel_requested_at is null
+          then format('The job depends on job %s, which did not succeed', waiter.unsuccessful) end
+      from waiter where job.id = waiter.id
+      returning job.id, job.queue, job.status, waiter.former, job.settle, job.seq, job.label, job.progress_current, job.progress_total
+    ), event as (
+      insert into job_event_row (job_id, seq, kind, data, created_at)
+      select id, seq, 'status', jsonb_build_object('status', status, 'label', label, 'current', progress_current, 'total', progress_total),
+        clock_timestamp()
+      from moved where id in (select id from report)
+    )
+    select coalesce(array_agg(id), '{}'), array_agg(id) filter (where status = 'available' and former = 'waiting'),
+      coalesce(array_agg(id) filter (where status = 'cancelled'), '{}'),
+      array_agg(id) filter (where status = 'cancelled' and settle is not null),
+      array_agg(queue) filter (where status in ('scheduled', 'available') and former = 'waiting'),
+      array_agg(queue) filter (where status = 'cancelled')
+    into changed, released, level, to_settle, released_queues, cancelled_queues
+    from moved where status <> former or id in (select id from report);
+    perform job_count_add(released_queues, 1, 0, -1);
+    perform job_count_add(cancelled_queues, 0, 0, -1);
+    perform job_announce(released);
+    if cardinality(level) > 0 then
+      perform webhook_jobs_ended(level);
+      if to_settle is not null then
+        perform job_settle(to_settle);
+      end if;
+    end if;
+    return query select unnest(changed);
+  end loop;
+end $$;
