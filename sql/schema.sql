@@ -2636,7 +2636,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$dcccf247cb1d6967c2315e8acce968b8$function$;
+AS $function$cd3a0338e3fa6a9e8c8ab5510f0f1c10$function$;
 
 CREATE OR REPLACE FUNCTION public.job_change(job_id uuid, new_payload jsonb, new_run_at timestamp with time zone)
  RETURNS SETOF uuid

@@ -8,6 +8,7 @@ declare
   cancelled_ids uuid[];
   late uuid[];
   locked text[];
+  changed uuid[];
   ended uuid[];
   closed uuid[];
   freed text[];
@@ -30,13 +31,13 @@ begin
     from found where job.id = found.id and job.finished_at is null
     returning job.id, job.finished_at, job.settle, job.queue, job.mailbox, job.mailbox_limit, job.payload, found.status, is_batch
   )
-  select coalesce(array_agg(id) filter (where finished_at is not null), '{}'),
+  select coalesce(array_agg(id), '{}'), coalesce(array_agg(id) filter (where finished_at is not null), '{}'),
     coalesce(array_agg(id) filter (where is_batch and payload ->> 'is_open' = 'true'), '{}'),
     array_agg(distinct mailbox) filter (where mailbox_limit is not null and finished_at is not null),
     array_agg(id) filter (where settle is not null and finished_at is not null),
     array_agg(queue) filter (where status in ('scheduled', 'available')),
     array_agg(queue) filter (where status = 'waiting' and finished_at is not null)
-  into ended, closed, freed, to_settle, queued_queues, waiting_queues from cancelled;
+  into changed, ended, closed, freed, to_settle, queued_queues, waiting_queues from cancelled;
   update job set payload = payload || '{"is_open": false}' where id = any(closed);
   perform job_count_add(queued_queues, -1, 0);
   perform job_count_add(waiting_queues, 0, 0, -1);
@@ -55,5 +56,5 @@ begin
   if freed is not null then
     perform job_deliver(array(select id from job_next(freed)));
   end if;
-  return query select id from job where id = any(ids);
+  return query select id from job where id = any(ids) union select unnest(changed);
 end $$;
