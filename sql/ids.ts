@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from 'node:crypto'
+import { randomFillSync } from 'node:crypto'
 
 const randomPool = Buffer.alloc(16 * 256)
 let usedBytes = randomPool.length
@@ -19,12 +19,6 @@ export function uuidv7(now = Date.now()): string {
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const hex = bytes.toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
-}
-
-/** Derives the n-th child id of a parent id. The result is deterministic and sorts near the parent. */
-export function deriveChildId(parent: string, n: number): string {
-  const hash = createHash('sha256').update(`${parent}:${n}`).digest('hex')
-  return `${parent.slice(0, 14)}7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
 }
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -2714,7 +2714,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$088c504df1b03fee617303b875421139$function$;
+AS $function$212468c35d7ca2060ee76d5ee80120f5$function$;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
@@ -2730,6 +2730,16 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$c4a53af43cf857a8dba85598d7df7062$function$;
+
+CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outcome text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$c593d5ba1335ae108d5d8f42fe4acdbc$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
@@ -3534,7 +3544,7 @@ RETURN (json_build_object('type', type, 'timestamp', iso(at), 'account_id', acco
 CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$3a4217579beb99f506b021e4bc018231$function$;
+AS $function$7e42da66deedd88e16c2e9c11e54d958$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_can_manage(e webhook_endpoint, account integer, everything boolean, organization integer)
  RETURNS boolean
@@ -3602,10 +3612,16 @@ CREATE OR REPLACE FUNCTION public.webhook_job(j job)
  STABLE
 AS $function$1d057f31c514a7871d8caf6c55413560$function$;
 
+CREATE OR REPLACE FUNCTION public.webhook_job_type(j job)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+RETURN CASE WHEN ((j).name = 'jobs.batch'::text) THEN 'batch.done'::text ELSE ('job.'::text || (j).status) END;
+
 CREATE OR REPLACE FUNCTION public.webhook_jobs_ended(ids uuid[])
  RETURNS void
  LANGUAGE plpgsql
-AS $function$d7fc969d37355ca1970e20d7189e6b87$function$;
+AS $function$9c3a4ca92fb5f7c853961fd3984f00d2$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_member_cleanup()
  RETURNS trigger

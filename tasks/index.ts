@@ -45,6 +45,7 @@ import { indexDocuments } from './rag/index-documents.task.ts'
 import { indexFiles } from './rag/index-files.task.ts'
 import { purgeCollections } from './rag/purge.task.ts'
 import { refreshDocuments } from './rag/refresh-documents.task.ts'
+import { endBatch } from './system/batch.task.ts'
 import { bulkJobs } from './system/bulk.task.ts'
 import { measureTables } from './system/measure.task.ts'
 import { noop } from './system/noop.task.ts'
@@ -82,6 +83,7 @@ export const tasks: readonly AnyTask[] = [
   sendForcedDeletionMail,
   sendNoticeMail,
   deliver,
+  endBatch,
   renderPage,
   sendEmail,
   sendEmailChangeMail,

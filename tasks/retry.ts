@@ -2,7 +2,7 @@ import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
-import { buildJobSpecs, type JobSettings, type TaskFinder } from './task.ts'
+import { buildJobSpecs, type JobSettings, type JobTerms, MAX_LIMIT, type TaskFinder } from './task.ts'
 
 /** Caller of a retry. Admins may retry any job, others only their own. */
 export interface RetryCaller {
@@ -96,16 +96,20 @@ function findRefusal({ owner_id, status }: RetriedJob, retrier: RetryCaller): Fa
   return status === 'failed' ? null : fail('job.not_failed', { status })
 }
 
-/** Returns the job to add, or a failure if this version cannot run it. */
-function buildRetry(
-  { name, payload, owner_id: ownerId }: RetriedJob,
-  { findTask, ...options }: RetryOptions,
+/** Returns the job to add, with the key and the priority of the failed one, or a failure if this version cannot run it. */
+export function buildRetry(
+  { name, payload, owner_id: ownerId, key, mailbox_limit: limit, priority }: RetriedJob,
+  { findTask, requestId, settings }: RetryOptions,
 ): JobSpec | Failure {
   const task = findTaskOrNull(findTask, name)
   const parsed = task?.payload.safeParse(payload)
   if (task === null || !parsed?.success) return fail('job.not_runnable')
   if (task.refusesRetry === true) return fail('job.not_retryable')
-  return buildJobSpecs(task, [parsed.data], { ownerId, ...options })[0]!
+  const terms: JobTerms = {
+    ...(key === null ? {} : { key, limit: limit ?? MAX_LIMIT }),
+    ...(priority === null ? {} : { priority: priority === 1 ? 'low' : 'high' }),
+  }
+  return buildJobSpecs(task, [parsed.data], { ownerId, requestId, settings, terms })[0]!
 }
 
 function findTaskOrNull(findTask: TaskFinder, name: string) {

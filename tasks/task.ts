@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Queries } from '../sql/db.ts'
 import { uuidv7 } from '../sql/ids.ts'
-import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
+import { type AfterOutcome, enqueueJobs, type JobSpec, type StartRate } from '../sql/jobs/jobs.ts'
 import type { TaskContext } from './context.ts'
 import type { Settings } from './platform/settings/settings.ts'
 import { getCurrentOrigin } from './platform/telemetry/tracing.ts'
@@ -121,6 +121,26 @@ export interface JobRef<R> {
 /** Settings for adding jobs: the default number of attempts, and quotas. */
 export type JobSettings = Pick<Settings, 'workerMaxTries' | 'quotas'>
 
+/** What a caller may ask of a job, see `JobSpec`. */
+export interface JobTerms {
+  /** Name of a mailbox of the caller's for this task, in which at most `limit` jobs run; default: {@link MAX_LIMIT}. */
+  readonly key?: string | undefined
+  readonly limit?: number | undefined
+  readonly rate?: StartRate | undefined
+  readonly whenBusy?: JobSpec['when_busy'] | undefined
+  readonly maxDelayMs?: number | undefined
+  readonly priority?: 'low' | 'normal' | 'high' | undefined
+  /** Earliest start as a time of ISO 8601. */
+  readonly runAt?: string | undefined
+  readonly after?: readonly string[] | undefined
+  readonly afterOutcome?: AfterOutcome | undefined
+  readonly batchId?: string | undefined
+  readonly isBatch?: boolean | undefined
+}
+
+/** Maximum number of running jobs of a limited mailbox. */
+export const MAX_LIMIT = 1000
+
 export interface EnqueueOptions {
   /** Account that owns the job; null if none does. */
   readonly ownerId: number | null
@@ -128,8 +148,7 @@ export interface EnqueueOptions {
   /** Minimum delay before the job runs, in ms. */
   readonly delayMs?: number
   readonly settings: JobSettings
-  /** Returns the id of the nth job, for callers that must find the job after a crash. Defaults to a new id. */
-  readonly idOf?: (n: number) => string
+  readonly terms?: JobTerms
 }
 
 /** A job to add. */
@@ -188,26 +207,24 @@ export function buildJobSpecs<P, R>(
   payloads: readonly P[],
   options: EnqueueOptions,
 ): readonly JobSpec[] {
-  return payloads.map((payload, n) => buildJobSpec(task, payload, options, options.idOf?.(n) ?? uuidv7()))
+  return payloads.map((payload) => buildJobSpec(task, payload, options))
 }
 
-function buildJobSpec<P, R>(
-  task: TaskDeclaration<P, R>,
-  payload: P,
-  options: EnqueueOptions,
-  id: string,
-): JobSpec {
+function buildJobSpec<P, R>(task: TaskDeclaration<P, R>, payload: P, options: EnqueueOptions): JobSpec {
   const parsed = task.payload.parse(payload)
   const actor = task.actor?.(parsed, options.ownerId) ?? null
+  const { terms = {} } = options
   const traceParent = getCurrentOrigin()?.traceParent ?? null
   return {
-    id,
+    id: uuidv7(),
     name: task.name,
     queue: task.queue,
     owner_id: options.ownerId,
-    mailbox: actor ?? `${task.name}/${options.ownerId ?? 0}`,
-    mailbox_limit: task.limit ?? (actor === null ? null : 1),
-    when_busy: task.whenBusy ?? 'wait',
+    mailbox: actor ?? `${task.name}/${options.ownerId ?? 0}${suffixOf(terms)}`,
+    mailbox_limit:
+      task.limit ?? (actor !== null ? 1 : terms.key !== undefined ? (terms.limit ?? MAX_LIMIT) : null),
+    when_busy: terms.whenBusy ?? task.whenBusy ?? 'wait',
+    ...describeTerms(terms),
     ...(task.settleFunction === undefined ? {} : { settle: task.settleFunction }),
     ...(task.joinCriteria === undefined ? {} : { joins: task.joinCriteria(parsed) }),
     payload: parsed,
@@ -215,5 +232,28 @@ function buildJobSpec<P, R>(
     delay_ms: options.delayMs ?? null,
     request_id: options.requestId ?? null,
     ...(traceParent === null ? {} : { trace_parent: traceParent }),
+  }
+}
+
+/** Returns the part of a mailbox's name after its owner. Each priority has a mailbox, unless the caller names one. */
+function suffixOf({ key, priority = 'normal' }: JobTerms): string {
+  if (key !== undefined) return `/${key}`
+  return priority === 'normal' ? '' : `!${priority}`
+}
+
+const PRIORITIES = { low: 1, high: -1 } as const
+
+/** Returns the fields of a spec that only some jobs have. */
+function describeTerms(terms: JobTerms): Partial<JobSpec> {
+  const { key, rate, maxDelayMs, priority = 'normal', runAt, after = [], afterOutcome = 'done' } = terms
+  return {
+    ...(key === undefined ? {} : { key }),
+    ...(rate === undefined ? {} : { rate }),
+    ...(maxDelayMs === undefined ? {} : { max_delay_ms: maxDelayMs }),
+    ...(priority === 'normal' ? {} : { priority: PRIORITIES[priority] }),
+    ...(runAt === undefined ? {} : { run_at: runAt }),
+    ...(after.length === 0 ? {} : { after, after_outcome: afterOutcome }),
+    ...(terms.batchId === undefined ? {} : { batch_id: terms.batchId }),
+    ...(terms.isBatch === true ? { is_batch: true } : {}),
   }
 }

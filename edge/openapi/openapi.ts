@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type ErrorCode, getErrorRow, getPublicCode } from '../../sql/errors.ts'
+import { MAX_DEPENDENCIES } from '../../sql/jobs/jobs.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { formatCookieName } from '../http/cookies.ts'
 import type { Auth } from '../pipeline/access/access.ts'
@@ -7,7 +8,12 @@ import { findRequiredRole } from '../pipeline/access/auth.ts'
 import { CREDENTIAL_ERRORS } from '../pipeline/access/challenges.ts'
 import { listAdmittingScopes } from '../pipeline/access/scopes.ts'
 import { statusOf } from '../pipeline/answer/statuses.ts'
-import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION } from '../pipeline/request/input.ts'
+import {
+  AFTER_DESCRIPTION,
+  AFTER_OUTCOME_DESCRIPTION,
+  BACKGROUND_DESCRIPTION,
+  CALLBACK_URL_DESCRIPTION,
+} from '../pipeline/request/input.ts'
 import { Accepted, Problem } from '../pipeline/request/schemas.ts'
 import { type AnyRoute, type Area, isJobBacked } from '../pipeline/route.ts'
 import { makeExample } from './examples.ts'
@@ -317,6 +323,12 @@ function listBackgroundParameters(route: AnyRoute): Json[] {
   return [
     parameter('background', { type: 'boolean' }, BACKGROUND_DESCRIPTION),
     parameter('callback_url', { type: 'string', format: 'uri', maxLength: 2000 }, CALLBACK_URL_DESCRIPTION),
+    parameter(
+      'after',
+      { type: 'array', items: { type: 'string', format: 'uuid' }, maxItems: MAX_DEPENDENCIES },
+      AFTER_DESCRIPTION,
+    ),
+    parameter('after_outcome', { type: 'string', enum: ['done', 'any'] }, AFTER_OUTCOME_DESCRIPTION),
   ]
 }
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Transaction } from '../../sql/db.ts'
 import type { ErrorCode, Failure } from '../../sql/errors.ts'
-import type { JobSpec } from '../../sql/jobs/jobs.ts'
+import type { EnqueuedJob, JobSpec } from '../../sql/jobs/jobs.ts'
 import type { Reader } from '../../sql/reads/reader.ts'
 import type { ReadKind, Reads } from '../../sql/reads/slow-reads.ts'
 import type { JobRef, NewJob } from '../../tasks/task.ts'
@@ -76,8 +76,15 @@ export interface Writes<R> {
     work: (tx: Transaction) => Promise<R | Answer<R> | Failure>,
     fingerprint?: () => Buffer,
   ): Promise<Answer<R>>
-  /** Adds jobs, batched with those of other requests unless there is a key. `answer` receives the job ids. */
-  enqueue(specs: readonly JobSpec[], answer: (jobIds: readonly string[]) => R): Promise<Answer<R>>
+  /**
+   * Adds jobs, batched with those of other requests unless there is a key or `link`, which runs in their transaction.
+   * `answer` receives the jobs that were added or joined.
+   */
+  enqueue(
+    specs: readonly JobSpec[],
+    answer: (jobs: readonly EnqueuedJob[]) => R,
+    link?: (tx: Transaction, jobs: readonly EnqueuedJob[]) => Promise<void>,
+  ): Promise<Answer<R>>
 }
 
 /** Additional input of a `raw` handler, which either answers through `responder` or returns an answer. */
@@ -151,6 +158,8 @@ interface Declaration<
   readonly jsonBody?: z.ZodType
   /** Maximum size of a JSON body in bytes unless `MAX_JSON_BYTES` is set; default 1 MiB. */
   readonly bodyBytes?: number
+  /** Maximum number of keys and items in a JSON body; default 10,000. */
+  readonly bodyValues?: number
   /** Reads the body of a `job` route as it arrives; `job` gets the result as `received`. */
   readonly receive?: (input: Input<z.output<P>, z.output<Q>, undefined, CallerOf<A>>) => Promise<V>
   /** Schema of the body of a success; absent if a success has no body. */

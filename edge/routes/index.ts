@@ -1,6 +1,7 @@
 import type { Area } from '../pipeline/route.ts'
 import { accounts } from './accounts/index.ts'
 import { ai, aiCompletions, aiVersion } from './ai/index.ts'
+import { batches } from './batches.ts'
 import { blog } from './blog/index.ts'
 import { comms } from './comms/index.ts'
 import { documents } from './documents/index.ts'
@@ -26,6 +27,7 @@ export const areas: readonly Area[] = [
   documents,
   comms,
   jobs,
+  batches,
   queues,
   workers,
   schedules,

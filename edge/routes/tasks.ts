@@ -1,26 +1,24 @@
 import { z } from 'zod'
+import type { Transaction } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
+import type { EnqueuedJob } from '../../sql/jobs/jobs.ts'
 import { readNamedQueues, readTaskResult } from '../../sql/jobs/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.task.ts'
-import { type AnyTask, buildJobSpecs, type TaskDefinition } from '../../tasks/task.ts'
-import { parsePart } from '../pipeline/request/input.ts'
+import { buildJobSpecs } from '../../tasks/task.ts'
+import { JobLinksQuery, wantsBackground } from '../pipeline/request/input.ts'
 import { markNullable, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
+import { linkJobs, parseJobLinks } from '../pipeline/write/job-links.ts'
+import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
-const LONGEST_DELAY_SECONDS = 30 * 86_400
 
 const EnqueueRequest = z
-  .strictObject({
-    task_name: z.string().max(100).meta({ example: 'io_simulation_task' }),
-    queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
-    args: z.record(z.string(), z.unknown()).default({}),
-    delay_seconds: z.number().min(0).max(LONGEST_DELAY_SECONDS).default(0),
-    count: z.int().min(1).max(MAX_LOAD_TASKS).default(1),
-  })
+  .strictObject({ ...JOB_REQUEST_FIELDS, count: z.int().min(1).max(MAX_LOAD_TASKS).default(1) })
+  .superRefine(checkTerms)
   .meta({ id: 'EnqueueRequest' })
 
 const Enqueued = z
@@ -30,7 +28,8 @@ const Enqueued = z
     task_name: z.string(),
     queue_type: z.string(),
     queued_at: Timestamp,
-    status: z.literal('queued'),
+    status: z.enum(['queued', 'waiting']).describe('`waiting` with `after`'),
+    joined: z.literal(true).optional().describe('Present if the task is one under way, see `when_busy`'),
   })
   .meta({ id: 'EnqueuedTask' })
 
@@ -87,31 +86,45 @@ export const tasks = area('tasks', '/api/v1/tasks', { auth: 'open' }, [
     path: '/enqueue',
     summary: 'Enqueue a task',
     description: `\`args\` are the arguments of the task. \`count\` enqueues it that many times, all or none. Each task \
-is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`.`,
+is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never waits for the task, so \`background\` changes nothing.`,
+    query: JobLinksQuery,
     body: EnqueueRequest,
     response: Enqueued,
     status: 202,
-    errors: ['task.unknown', 'task.unknown_queue'],
+    errors: [
+      'task.unknown',
+      'task.unknown_queue',
+      'auth.forbidden',
+      'job.missing',
+      'job.joined',
+      'webhook.no_account',
+    ],
     sideEffect: true,
-    handle: ({ body, caller, edge, requestId, enqueue }) => {
-      const task = requireTask(body.task_name, body.queue_type)
-      const payload = parsePart(z.object({ args: task.payload }), 'body', { args: body.args }) as {
-        args: unknown
-      }
-      const specs = buildJobSpecs(task, Array<unknown>(body.count).fill(payload.args), {
-        ownerId: caller.ownerId,
-        requestId,
-        settings: edge.settings,
-        ...(body.delay_seconds > 0 ? { delayMs: body.delay_seconds * 1000 } : {}),
-      })
-      return enqueue(specs, (ids) => ({
-        task_id: ids[0]!,
-        ...(body.count > 1 ? { task_ids: [...ids] } : {}),
-        task_name: body.task_name,
-        queue_type: body.queue_type,
-        queued_at: new Date().toISOString(),
-        status: 'queued' as const,
-      }))
+    handle: (input) => {
+      const { body, caller, edge, exchange, enqueue } = input
+      wantsBackground(input.request)
+      const job = checkJob(edge, caller, body)
+      const links = parseJobLinks({ edge, exchange }, true)
+      const specs = buildJobSpecs(
+        job.task,
+        Array<unknown>(body.count).fill(job.payload),
+        buildOptions(input, job),
+      )
+      const link = (tx: Transaction, jobs: readonly EnqueuedJob[]) =>
+        linkJobs(tx, { edge, exchange }, jobs, links!)
+      return enqueue(
+        specs,
+        (jobs) => ({
+          task_id: jobs[0]!.job_id,
+          ...(body.count > 1 ? { task_ids: jobs.map(({ job_id }) => job_id) } : {}),
+          task_name: body.task_name,
+          queue_type: body.queue_type,
+          queued_at: new Date().toISOString(),
+          status: links?.dependencies == null ? ('queued' as const) : ('waiting' as const),
+          ...(jobs[0]!.joined ? { joined: true as const } : {}),
+        }),
+        links === null ? undefined : link,
+      )
     },
   }),
 
@@ -155,13 +168,4 @@ function buildArgumentsSchema(name: string): object {
     .find((found) => found !== undefined)!
   const { $schema: _, ...schema } = z.toJSONSchema(task.payload, { io: 'input', override: markNullable })
   return schema
-}
-
-/** Finds a task. @throws fail('task.unknown_queue') or fail('task.unknown'), whose text lists the existing names. */
-function requireTask(name: string, queue: string): TaskDefinition<unknown, unknown> {
-  const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
-  if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })
-  const task = byName.get(name)
-  if (task === undefined) throw fail('task.unknown', { name, names: [...byName.keys()].sort().join(', ') })
-  return task as unknown as TaskDefinition<unknown, unknown>
 }

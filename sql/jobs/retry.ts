@@ -3,19 +3,25 @@ import { noRows, type Query, sql } from '../db.ts'
 
 /** Retries of failed jobs. A retry is a new job; the failed job and its terminal event do not change. */
 
-const RetriedJob = z.object({
+export const RetriedJob = z.object({
   id: z.string(),
   name: z.string(),
   payload: z.unknown(),
   owner_id: z.number().nullable(),
   status: z.string(),
+  key: z.string().nullable(),
+  mailbox_limit: z.number().nullable(),
+  priority: z.union([z.literal(-1), z.literal(1)]).nullable(),
 })
 export type RetriedJob = z.output<typeof RetriedJob>
+
+/** The columns of a {@link RetriedJob}. */
+export const RETRY_COLUMNS = sql.fragment`id, name, payload, owner_id, job_client_status(status) as status, key, mailbox_limit, priority`
 
 /** Locks jobs, so that the second of two concurrent requests finds the retries that the first one added. */
 export const lockJobsToRetry = (ids: readonly string[]): Query<RetriedJob> =>
   sql.type(RetriedJob)`
-    select id, name, payload, owner_id, job_client_status(status) as status from job
+    select ${RETRY_COLUMNS} from job
     where id = any(${sql.array(ids, 'uuid')}) order by ordinal for update`
 
 /** Returns the jobs that retry the given failed jobs. */

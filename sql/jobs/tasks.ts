@@ -39,21 +39,6 @@ export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
     from unnest($1::text[]) as q(name) left join ${LIVE_COUNTS} live on live.queue = q.name`,
 }
 
-const LoadProgress = z.object({
-  known: z.number(),
-  completed: z.number(),
-  failed: z.number(),
-  cancelled: z.number(),
-})
-
-/** Returns the number of a load test's jobs in total and by final status. */
-export const getLoadTestProgress = (ids: readonly string[]): Query<z.output<typeof LoadProgress>> =>
-  sql.type(LoadProgress)`
-    select count(*)::int as known, (count(*) filter (where status = 'done'))::int as completed,
-      (count(*) filter (where status = 'failed'))::int as failed,
-      (count(*) filter (where status = 'cancelled'))::int as cancelled
-    from job where id = any(${sql.array(ids, 'uuid')})`
-
 const Percentiles = z.strictObject({
   p50: z.number(),
   p95: z.number(),
@@ -80,11 +65,11 @@ const buildPercentiles = (from: string, to: string) => {
 }
 
 /**
- * Returns the times of the jobs that ran. `seconds` is the time from the first addition to the last end. `latency` is
+ * Returns the times of the jobs of a load test that ran. `seconds` is the time from the first addition to the last end. `latency` is
  * the time from addition to end, and `start` the time from addition to start, both in ms.
  */
-export const getLoadTestTimes = (ids: readonly string[]): Query<z.output<typeof LoadTimes>> =>
+export const getLoadTestTimes = (batch: string): Query<z.output<typeof LoadTimes>> =>
   sql.type(LoadTimes)`
     select coalesce(extract(epoch from max(finished_at) - min(created_at)), 0)::float8 as seconds,
       ${buildPercentiles('created_at', 'finished_at')} as latency, ${buildPercentiles('created_at', 'started_at')} as start
-    from job where id = any(${sql.array(ids, 'uuid')}) and started_at is not null and finished_at is not null`
+    from job where batch_id = ${batch}::uuid and started_at is not null and finished_at is not null`

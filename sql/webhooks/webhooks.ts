@@ -11,6 +11,7 @@ export const WEBHOOK_EVENTS = [
   'job.done',
   'job.failed',
   'job.cancelled',
+  'batch.done',
   'document.read',
   'send.changed',
   'payment.changed',
@@ -213,9 +214,12 @@ export interface JobCallback {
 }
 
 /** Adds a callback to a job of an account. */
-export const addJobCallback = (jobId: string, { accountId, url, host, keyId }: JobCallback): Query<unknown> =>
+export const addJobCallbacks = (
+  jobIds: readonly string[],
+  { accountId, url, host, keyId }: JobCallback,
+): Query<unknown> =>
   sql.type(z.unknown())`
-    select webhook_callback_add(${jobId}::uuid, ${accountId}, ${url}, ${host}, ${keyId}::uuid)`
+    select webhook_callback_add(id, ${accountId}, ${url}, ${host}, ${keyId}::uuid) from unnest(${sql.array(jobIds, 'uuid')}) id`
 
 const addMessage = (endpoint: number, type: DeliveryType, data: object): Query<{ json: string }> =>
   sql.type(JsonText)`

@@ -1,6 +1,7 @@
+import { fail } from '../../sql/errors.ts'
 import { noop } from '../system/noop.task.ts'
 import { pruneExpired } from '../system/prune.task.ts'
-import type { AnyTask } from '../task.ts'
+import type { AnyTask, TaskDefinition } from '../task.ts'
 import { cpuIntensive } from './cpu-intensive.task.ts'
 import { failureTesting } from './failure-testing.task.ts'
 import { ioSimulation } from './io-simulation.task.ts'
@@ -26,3 +27,15 @@ export const namedTasks: ReadonlyMap<NamedQueue, ReadonlyMap<string, AnyTask>> =
     new Map(callableTasks.filter((task) => task.queue === queue).map((task) => [publicNameOf(task), task])),
   ]),
 )
+
+/**
+ * Finds a task that callers may enqueue.
+ * @throws fail('task.unknown_queue') or fail('task.unknown'), whose text lists the existing names.
+ */
+export function requireNamedTask(name: string, queue: string): TaskDefinition<unknown, unknown> {
+  const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
+  if (byName === undefined) throw fail('task.unknown_queue', { name: queue, names: NAMED_QUEUES.join(', ') })
+  const task = byName.get(name)
+  if (task === undefined) throw fail('task.unknown', { name, names: [...byName.keys()].sort().join(', ') })
+  return task as unknown as TaskDefinition<unknown, unknown>
+}

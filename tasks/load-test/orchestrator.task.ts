@@ -33,12 +33,10 @@ const Result = z.strictObject({
   start_ms: Percentiles.nullable(),
 })
 
-/** Adds the jobs of a load in one insert, waits until they finish, and reports the results. */
+/** Adds the jobs of a load in one insert, ends its attempt until they have finished, and reports the results. */
 export const orchestrator = defineOnNamedQueues({
   name: 'load_test_orchestrator',
   pool: 'io',
-  // One at a time per caller, because this job holds a slot that its own load needs.
-  actor: (_payload, ownerId) => `load-test:${ownerId ?? 0}`,
   payload: Payload,
   result: Result,
   run: loadLazily(() => import('./orchestrator.work.ts')),

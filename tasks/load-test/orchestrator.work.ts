@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import { deriveChildId } from '../../sql/ids.ts'
-import { getLoadTestProgress, getLoadTestTimes } from '../../sql/jobs/tasks.ts'
+import { countBatchJobs } from '../../sql/jobs/batches.ts'
+import { getLoadTestTimes } from '../../sql/jobs/tasks.ts'
 import type { TaskContext } from '../context.ts'
-import { enqueueMany } from '../task.ts'
+import { enqueueMany, WaitForBatch } from '../task.ts'
 import { findLoadTask } from './loads.ts'
 
 interface LoadPayload {
@@ -32,64 +31,37 @@ interface LoadResult {
   readonly start_ms: Percentiles | null
 }
 
-// The interval grows with the load, because each poll reads one row per task.
-const MIN_POLL_INTERVAL_MS = 100
-const POLL_INTERVAL_MS_PER_TASK = 0.05
-
-/** Runs `load_test_orchestrator`. */
+/** Runs `load_test_orchestrator`: adds the load as its own batch, and runs again once that has ended. */
 export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadResult> {
   const { task_name, queue_type, count } = payload
-  const ids = Array.from({ length: count }, (_, n) => deriveChildId(ctx.job.id, n))
-  await enqueueOnce(ctx, payload, ids)
-  const { completed, failed, cancelled } = await waitUntilFinished(ctx, ids)
-  const { seconds, latency, start } = await ctx.db.one(getLoadTestTimes(ids))
+  const load = await addOnce(ctx, payload)
+  if (load.done + load.failed + load.cancelled < load.total) throw new WaitForBatch()
+  const { seconds, latency, start } = await ctx.db.one(getLoadTestTimes(ctx.job.id))
   return {
     task_name,
     queue_type,
     count,
-    completed,
-    failed,
-    cancelled,
+    completed: load.done,
+    failed: load.failed,
+    cancelled: load.cancelled,
     seconds,
-    per_second: seconds > 0 ? Math.round(((completed + failed) / seconds) * 10) / 10 : 0,
+    per_second: seconds > 0 ? Math.round(((load.done + load.failed) / seconds) * 10) / 10 : 0,
     latency_ms: latency,
     start_ms: start,
   }
 }
 
-/** Adds the jobs of a load. All attempts use the same ids, so a retry adds no job twice. */
-async function enqueueOnce(
-  ctx: TaskContext,
-  { task_name, queue_type, args }: LoadPayload,
-  ids: readonly string[],
-): Promise<void> {
-  ctx.reportProgress('Adding the tasks', 0, ids.length)
-  await ctx.runFenced(async (tx) => {
-    if ((await tx.one(getLoadTestProgress(ids))).known > 0) return
-    await enqueueMany(
-      tx,
-      findLoadTask(task_name, queue_type),
-      ids.map(() => args),
-      {
-        ownerId: ctx.job.ownerId,
-        requestId: ctx.job.requestId,
-        settings: ctx.settings,
-        idOf: (n) => ids[n]!,
-      },
-    )
-  })
-}
-
-async function waitUntilFinished(ctx: TaskContext, ids: readonly string[]) {
-  for (let before = -1; ; ) {
-    const state = await ctx.db.one(getLoadTestProgress(ids))
-    const done = state.completed + state.failed + state.cancelled
-    if (done !== before) ctx.reportProgress(`${done} of ${ids.length} tasks have ended`, done, ids.length)
-    // Compare with the number of existing jobs, because some may have been pruned with their results.
-    if (done === state.known) return state
-    before = done
-    await delay(Math.max(MIN_POLL_INTERVAL_MS, ids.length * POLL_INTERVAL_MS_PER_TASK), undefined, {
-      signal: ctx.signal,
+/** Adds the jobs of the load, unless an earlier attempt has. Returns their numbers. */
+function addOnce(ctx: TaskContext, { task_name, queue_type, count, args }: LoadPayload) {
+  return ctx.runFenced(async (tx) => {
+    const load = await tx.one(countBatchJobs(ctx.job.id))
+    if (load.total > 0) return load
+    await enqueueMany(tx, findLoadTask(task_name, queue_type), Array<typeof args>(count).fill(args), {
+      ownerId: ctx.job.ownerId,
+      requestId: ctx.job.requestId,
+      settings: ctx.settings,
+      terms: { batchId: ctx.job.id },
     })
-  }
+    return { ...load, total: count }
+  })
 }

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import {
-  cancelJobs,
-  listRunningJobs,
-  type Rescuer,
-  renewLease,
-  rescueRunningJobs,
-  SUSPECT_FROM_DEATHS,
-  unlockPools,
-} from '../../sql/jobs/jobs.ts'
+import { cancelJobs, type Rescuer, rescueRunningJobs, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
+import { listRunningJobs, renewLease, unlockPools } from '../../sql/jobs/leases.ts'
 import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { countRounds } from '../runs.ts'

@@ -9,11 +9,11 @@ import {
   endAttempts,
   enqueueJobs,
   type FinishEntry,
-  insertLease,
   type JobSpec,
   scheduleJobs,
   storeProgress,
 } from '../../sql/jobs/jobs.ts'
+import { insertLease } from '../../sql/jobs/leases.ts'
 import type { TestDatabase } from '../database.ts'
 
 /** Short names for the ledger's statements and for reads of its tables. */

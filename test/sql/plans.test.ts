@@ -45,17 +45,16 @@ import {
   enqueueJobs,
   fenceJob,
   finishJobs,
-  listRunningJobs,
   readCurrentStates,
   readEndedJobIds,
   readEventsAfter,
   readJob,
   readVisibleState,
   refundInterruptions,
-  renewLease,
   rescueRunningJobs,
   storeProgress,
 } from '../../sql/jobs/jobs.ts'
+import { listRunningJobs, renewLease } from '../../sql/jobs/leases.ts'
 import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
 import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'

@@ -4,7 +4,7 @@ import type { Query } from '../../sql/db.ts'
 import { deleteMember, markOrganizationDeleted } from '../../sql/orgs/orgs.ts'
 import {
   addChallenge,
-  addJobCallback,
+  addJobCallbacks,
   addTestDelivery,
   claimDeliveries,
   findDisabledEndpoint,
@@ -106,7 +106,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'hiding an endpoint': () => markEndpointDeleted(++endpoint),
   redelivering: () => redeliverWebhook(1 + (++delivery % 2000), delivery),
   'a callback': () =>
-    addJobCallback(formatJobId(++job), {
+    addJobCallbacks([formatJobId(++job)], {
       accountId: 5,
       url: 'https://example.com/',
       host: 'example.com',

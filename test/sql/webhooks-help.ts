@@ -1,5 +1,5 @@
 import {
-  addJobCallback,
+  addJobCallbacks,
   claimDeliveries,
   recordDeliveryAttempt,
   type WebhookRates,
@@ -66,7 +66,7 @@ export async function createWebhookDatabase() {
         [endpointId ?? null],
       )) as never,
     callback: (job: string, url: string, keyId: string | null = null) =>
-      addJobCallback(job, { accountId: of.owner, url, host: new URL(url).hostname, keyId }),
+      addJobCallbacks([job], { accountId: of.owner, url, host: new URL(url).hostname, keyId }),
     ended: async (outcome = 'done', more: object = {}): Promise<string> => {
       const id = await ledger.add(of.owner)
       await ledger.claim(id)

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { Failure } from '../../sql/errors.ts'
-import { deriveChildId, isUuid, uuidv7 } from '../../sql/ids.ts'
+import { uuidv7 } from '../../sql/ids.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { cpuIntensive } from '../../tasks/load-test/cpu-intensive.task.ts'
 import { failureTesting } from '../../tasks/load-test/failure-testing.task.ts'
 import { loadTestTasks, namedTasks } from '../../tasks/load-test/index.ts'
 import { ioSimulation } from '../../tasks/load-test/io-simulation.task.ts'
 import { memoryOperations } from '../../tasks/load-test/memory-operations.task.ts'
-import { orchestrator } from '../../tasks/load-test/orchestrator.task.ts'
 import type { TaskDefinition } from '../../tasks/task.ts'
 
 /** Runs a built-in task in the test's own process. */
@@ -89,23 +88,4 @@ test('the failing task fails with the requested probability, permanently or not'
       assert.ok(error instanceof Failure)
       return error.retryable === curable
     })
-})
-
-test('each caller runs one load at a time', () => {
-  const actor = orchestrator[0]!.actor!
-  const payload = orchestrator[0]!.payload.parse({})
-  assert.equal(new Set([actor(payload, null), actor(payload, 1), actor(payload, 2)]).size, 3)
-  assert.equal(actor(payload, 1), orchestrator[1]!.actor!(payload, 1))
-})
-
-test('child ids are deterministic, unique and sorted after the parent', () => {
-  const parent = uuidv7(1_700_000_000_000)
-  const ids = Array.from({ length: 1000 }, (_, n) => deriveChildId(parent, n))
-  assert.deepEqual(
-    ids,
-    ids.map((_, n) => deriveChildId(parent, n)),
-  )
-  assert.equal(new Set([...ids, deriveChildId(uuidv7(1_700_000_000_000), 0)]).size, 1001)
-  for (const id of ids)
-    assert.ok(isUuid(id) && id > uuidv7(1_699_999_999_999) && id < uuidv7(1_700_000_000_001))
 })

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import {
-  ALONE_FROM_DEATHS,
-  cancelJobs,
-  listRunningJobs,
-  MAX_CRASHES,
-  SUSPECT_FROM_DEATHS,
-} from '../../sql/jobs/jobs.ts'
+import { ALONE_FROM_DEATHS, cancelJobs, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
+import { listRunningJobs } from '../../sql/jobs/leases.ts'
 import { createTaskFinder } from '../../tasks/index.ts'
 import { type AnyTask, defineTask } from '../../tasks/task.ts'
 import { createExecutor } from '../../workers/attempts/executor.ts'

@@ -1,11 +1,6 @@
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
-import {
-  ALONE_FROM_DEATHS,
-  type FinishEntry,
-  MAX_CRASHES,
-  type RunningJobs,
-  SUSPECT_FROM_DEATHS,
-} from '../../sql/jobs/jobs.ts'
+import { ALONE_FROM_DEATHS, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
+import type { RunningJobs } from '../../sql/jobs/leases.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import { computeBackoff } from '../../tasks/platform/backoff.ts'
 import type { Log } from '../../tasks/platform/log.ts'

@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { notifyWorkerChange } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
+import { rescueRunningJobs } from '../../sql/jobs/jobs.ts'
 import {
   deleteLease,
   insertLease,
   listRunningJobs,
   type RunningJobs,
   renewLease,
-  rescueRunningJobs,
   type WorkerLoad,
-} from '../../sql/jobs/jobs.ts'
+} from '../../sql/jobs/leases.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import { type Periodic, runPeriodically } from '../../tasks/platform/periodic.ts'
 import { createCostThrottle } from './throttle.ts'

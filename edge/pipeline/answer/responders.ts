@@ -2,7 +2,6 @@ import { readWithin, type Transaction } from '../../../sql/db.ts'
 import { type Failure, fail, restoreFailure } from '../../../sql/errors.ts'
 import { type Claim, storeKey } from '../../../sql/idempotency/idempotency.ts'
 import { enqueueJobs, type JobSpec } from '../../../sql/jobs/jobs.ts'
-import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import type { JobRef } from '../../../tasks/task.ts'
 import type { Header, StoredReply } from '../../http/reply.ts'
 import type { JobEvent } from '../../streams/job-event.ts'
@@ -23,14 +22,8 @@ import {
   requireStoredAnswer,
   storeJobAnswer,
 } from '../write/idempotency.ts'
-import {
-  bodyOf,
-  completeAnswer,
-  parseCallback,
-  RequestWrites,
-  sendAnswer,
-  toCheckedAnswer,
-} from '../write/writes.ts'
+import { type JobLinks, linkJob, parseJobLinks } from '../write/job-links.ts'
+import { bodyOf, completeAnswer, RequestWrites, sendAnswer, toCheckedAnswer } from '../write/writes.ts'
 
 // A repeated request waits only long enough to read the job of the first one.
 const REPEAT_WAIT_MS = 100
@@ -75,9 +68,9 @@ async function runJob(
   const { edge, exchange, entry, input } = admitted
   const { follow } = entry.route
   const key = readIdempotencyKey(exchange, entry)
-  const callback = parseCallback(admitted, background)
+  const links = parseJobLinks(admitted, background)
   const received = await entry.route.receive?.(input)
-  const added = await addJob(admitted, { key, background, callback, received }).catch(async (error) => {
+  const added = await addJob(admitted, { key, background, links, received }).catch(async (error) => {
     await received?.discard()
     throw error
   })
@@ -95,7 +88,7 @@ async function runJob(
 interface JobOptions {
   readonly key: KeyRef | null
   readonly background: boolean
-  readonly callback: JobCallback | null
+  readonly links: JobLinks | null
   readonly received: ReceivedBody | undefined
 }
 
@@ -108,11 +101,11 @@ interface AddedJob {
 /** Adds the job, or finds the job of the first request with the same key. */
 async function addJob(
   admitted: AdmittedRequest,
-  { key, background, callback, received }: JobOptions,
+  { key, background, links, received }: JobOptions,
 ): Promise<{ first: Claim } | AddedJob> {
   const { edge, entry } = admitted
   if (received !== undefined) await admitted.readmit()
-  if (entry.route.task !== undefined && key === null && callback === null) {
+  if (entry.route.task !== undefined && key === null && links === null) {
     const jobId = await addBatched(admitted)
     return { jobId, immediateAnswer: background ? buildAcceptedAnswer(jobId) : null }
   }
@@ -120,13 +113,14 @@ async function addJob(
     const used = key === null ? null : { ...key, fingerprint: computeJobFingerprint(admitted, received) }
     const first = used === null ? null : await claimIdempotencyKey(tx, used)
     if (first !== null) return { first }
-    const { jobId, immediateResult } = await addInTransaction(tx, admitted, received)
+    const added = await addInTransaction(tx, admitted, received)
+    const { jobId, immediateResult } = added
     const immediateAnswer = background
       ? buildAcceptedAnswer(jobId)
       : immediateResult === undefined
         ? null
         : buildImmediateAnswer(admitted, immediateResult)
-    if (callback !== null) await tx.run(addJobCallback(jobId, callback))
+    if (links !== null) await linkJob(tx, admitted, added, links)
     if (used !== null)
       await tx.run(
         storeKey(used, { jobId, ...(immediateAnswer === null ? {} : { answer: immediateAnswer }) }),
@@ -156,12 +150,13 @@ async function addInTransaction(
   tx: Transaction,
   admitted: AdmittedRequest,
   received: ReceivedBody | undefined,
-): Promise<Pick<JobRef<unknown>, 'jobId' | 'immediateResult'>> {
+): Promise<Pick<JobRef<unknown>, 'jobId' | 'joined' | 'immediateResult'>> {
   const { job } = admitted.entry.route
   const { caller } = admitted.exchange
   if (job !== undefined) return job({ ...(admitted.input as object), caller, tx, received } as never)
   const spec = await buildJobSpec(admitted, (statement, values) => readWithin(tx, statement, values))
-  return { jobId: (await tx.one(enqueueJobs([spec], admitted.edge.settings.quotas.waiting_jobs))).job_id }
+  const { job_id, joined } = await tx.one(enqueueJobs([spec], admitted.edge.settings.quotas.waiting_jobs))
+  return { jobId: job_id, joined }
 }
 
 /** Adds the job in a statement that it shares with other requests. */

@@ -22,20 +22,34 @@ export function failInvalidInput(problems: readonly InputProblem[]): Failure {
 }
 
 /** Parses one part of a request. @throws fail('request.invalid') with every problem. */
-export function parsePart(schema: z.ZodType | undefined, part: Part, value: unknown): unknown {
+export function parsePart(
+  schema: z.ZodType | undefined,
+  part: Part,
+  value: unknown,
+  maxValues = MAX_VALUES,
+): unknown {
   if (schema === undefined) return undefined
   // A schema may drop query parameters, so check only its output. Check a body as a whole, before parsing.
-  const before = part === 'body' ? findTextProblems(value, [part]) : []
+  const before = part === 'body' ? findTextProblems(value, [part], maxValues) : []
   if (before.length > 0) throw failInvalidInput(before)
-  const result = schema.safeParse(part === 'body' ? omitNulls(schema, value) : value)
-  if (result.success) {
-    const after = part === 'body' ? [] : findTextProblems(result.data, [part])
-    if (after.length > 0) throw failInvalidInput(after)
-    return result.data
-  }
+  if (part === 'body') return parseAt(schema, value, [part])
+  const data = parseValue(schema, value, [part])
+  const after = findTextProblems(data, [part])
+  if (after.length > 0) throw failInvalidInput(after)
+  return data
+}
+
+/** Parses a value of a body, which is at `loc`. @throws fail('request.invalid') with every problem. */
+export function parseAt(schema: z.ZodType, value: unknown, loc: Loc): unknown {
+  return parseValue(schema, omitNulls(schema, value), loc)
+}
+
+function parseValue(schema: z.ZodType, value: unknown, loc: Loc): unknown {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
   throw failInvalidInput(
     result.error.issues.map((issue) => ({
-      loc: [part, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
+      loc: [...loc, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
       msg: issue.code === 'unrecognized_keys' ? describeUnknownFields(schema, issue) : issue.message,
       type: issue.code,
     })),
@@ -71,7 +85,26 @@ type Shape = Readonly<Record<string, z.ZodType>>
 export const BACKGROUND_DESCRIPTION = 'true returns 202 with the job id immediately'
 export const CALLBACK_URL_DESCRIPTION = 'With `background`: receives a webhook when the job ends'
 
-const JOB_PARAMETERS = ['background', 'callback_url']
+export const AFTER_DESCRIPTION =
+  'Ids of jobs that must end first, repeated or separated by commas; until then the job is `waiting`'
+export const AFTER_OUTCOME_DESCRIPTION =
+  'With `after`: `done` cancels the job if one of them does not succeed, `any` runs it'
+
+/** The query of routes that add jobs without waiting, or by other handlers than `task` and `job`. */
+export const JobLinksQuery = z.object({
+  background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
+  callback_url: z
+    .string()
+    .optional()
+    .meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL_DESCRIPTION }),
+  after: z.array(z.string()).optional().describe(AFTER_DESCRIPTION),
+  after_outcome: z
+    .string()
+    .optional()
+    .meta({ enum: ['done', 'any'], description: AFTER_OUTCOME_DESCRIPTION }),
+})
+
+const JOB_PARAMETERS = ['background', 'callback_url', 'after', 'after_outcome']
 
 /**
  * Parses the query of a request. Unknown parameters count as problems, so that typos are not ignored.
@@ -156,7 +189,7 @@ export async function parseBody(
   const bytes = await request.body.readBytes(maxBytes)
   const text = decodeText(bytes)
   const raw = form ? Object.fromEntries(new URLSearchParams(text)) : parseJson(text)
-  return { value: parsePart(route.body, 'body', raw), bytes }
+  return { value: parsePart(route.body, 'body', raw, route.bodyValues), bytes }
 }
 
 function readMediaType(request: EdgeRequest): string {
@@ -205,16 +238,16 @@ const MAX_PROBLEMS = 100
 const MAX_KEY_LENGTH = 100
 
 const TOO_DEEP_MESSAGE = `must not be nested more than ${MAX_DEPTH} levels deep`
-const TOO_MANY_MESSAGE = `must not have more than ${MAX_VALUES} keys and items in total`
 
 /**
  * Returns the first problems of an input, with their locations.
  * @param loc the part of the request that holds the input.
  */
-export function findTextProblems(value: unknown, loc: Loc): readonly InputProblem[] {
-  const count = { left: MAX_VALUES }
+export function findTextProblems(value: unknown, loc: Loc, maxValues = MAX_VALUES): readonly InputProblem[] {
+  const count = { left: maxValues }
   if (isValid(value, 1, count)) return []
-  if (count.left < 0) return [{ loc, msg: TOO_MANY_MESSAGE, type: 'too_big' }]
+  if (count.left < 0)
+    return [{ loc, msg: `must not have more than ${maxValues} keys and items in total`, type: 'too_big' }]
   const problems: InputProblem[] = []
   for (const problem of locateProblems(value, loc, 1)) if (problems.push(problem) === MAX_PROBLEMS) break
   return problems

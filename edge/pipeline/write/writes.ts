@@ -1,11 +1,8 @@
 import type { Transaction } from '../../../sql/db.ts'
-import { Failure, fail } from '../../../sql/errors.ts'
-import type { JobSpec } from '../../../sql/jobs/jobs.ts'
-import type { JobCallback } from '../../../sql/webhooks/webhooks.ts'
-import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
+import { Failure } from '../../../sql/errors.ts'
+import type { EnqueuedJob, JobSpec } from '../../../sql/jobs/jobs.ts'
 import type { Edge } from '../context.ts'
 import type { AdmittedRequest } from '../request/admitted-request.ts'
-import { failInvalidField } from '../request/input.ts'
 import type { RouteEntry } from '../request/match.ts'
 import type { RequestContext } from '../request/request-context.ts'
 import { Answer, type Writes } from '../route.ts'
@@ -56,37 +53,24 @@ export class RequestWrites implements Writes<unknown> {
 
   async enqueue(
     specs: readonly JobSpec[],
-    answer: (jobIds: readonly string[]) => unknown,
+    answer: (jobs: readonly EnqueuedJob[]) => unknown,
+    link?: (tx: Transaction, jobs: readonly EnqueuedJob[]) => Promise<void>,
   ): Promise<Answer<unknown>> {
     const { enqueuer } = this.admitted.edge
-    const add = async (tx?: Transaction) => (await enqueuer.add(specs, tx)).map(({ job_id }) => job_id)
-    if (this.key !== null) return this.transaction(async (tx) => answer(await add(tx)))
+    if (this.key !== null || link !== undefined)
+      return this.transaction(async (tx) => {
+        const jobs = await enqueuer.add(specs, tx)
+        await link?.(tx, jobs)
+        return answer(jobs)
+      })
     if (this.hasReadBody) await this.admitted.readmit()
-    return new Answer({ value: answer(await add()) })
+    return new Answer({ value: answer(await enqueuer.add(specs)) })
   }
 
   /** True if the handler itself reads the body after admission, which only `raw` handlers do. */
   private get hasReadBody(): boolean {
     return this.admitted.entry.route.raw !== undefined
   }
-}
-
-/**
- * Parses `?callback_url=`; null if it is absent. Throws request.invalid for a URL that webhooks may not call, or
- * without background=true. Throws webhook.no_account if the caller has no account.
- */
-export function parseCallback(
-  { edge, exchange }: Pick<AdmittedRequest, 'edge' | 'exchange'>,
-  isBackground: boolean,
-): JobCallback | null {
-  const { caller, request } = exchange
-  const url = request.query === '' ? null : new URLSearchParams(request.query).get('callback_url')
-  if (url === null) return null
-  if (!isBackground) throw failInvalidField('query', 'callback_url', 'needs background=true', 'custom')
-  const problem = validateWebhookUrl(url, edge.settings.webhooks)
-  if (problem !== null) throw failInvalidField('query', 'callback_url', problem, 'custom')
-  if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
-  return { accountId: caller.ownerId, url, host: webhookHostOf(url), keyId: caller.key?.id ?? null }
 }
 
 /**

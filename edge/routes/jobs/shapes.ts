@@ -5,7 +5,7 @@ import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** Requests and responses of the job routes. */
 
-export const STATUSES = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
+export const STATUSES = ['waiting', 'queued', 'running', 'done', 'failed', 'cancelled'] as const
 
 const JobError = z.strictObject({ code: z.string(), detail: z.string() })
 

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { findPreview, type Speech, storePreviewRequest } from '../../../sql/voice/previews.ts'
-import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { previewDigestOf, synthesizePreview } from '../../../tasks/voice/preview.task.ts'
 import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { wantsBackground } from '../../pipeline/request/input.ts'
+import { JobLinksQuery, wantsBackground } from '../../pipeline/request/input.ts'
+import type { RequestContext } from '../../pipeline/request/request-context.ts'
 import { route } from '../../pipeline/route.ts'
-import { parseCallback } from '../../pipeline/write/writes.ts'
+import { type JobLinks, linkJob, parseJobLinks } from '../../pipeline/write/job-links.ts'
 import {
   answerHead,
   answerLive,
@@ -18,7 +18,7 @@ import {
   type SpeechRequest,
 } from './preview-answers.ts'
 import { readVoiceSettings } from './settings.ts'
-import { BackgroundQuery, PreviewQuery, PreviewRequest } from './shapes.ts'
+import { PreviewQuery, PreviewRequest } from './shapes.ts'
 import { chooseModel, requireVoice } from './voices.ts'
 
 const sharedOptions = {
@@ -46,17 +46,17 @@ export const previewRoutes = [
     path: '/preview',
     summary: 'Generate a preview of a voice',
     description: `${GENERATION_NOTE} \`Prefer: respond-async\` has the same effect as \`background\`.`,
-    query: BackgroundQuery,
+    query: JobLinksQuery,
     body: PreviewRequest,
     alsoAnswers: { 202: 'The job of the preview, if requested or if it takes long: `{job_id}`' },
     whyRepeatable: 'a preview is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
-      const callback = parseCallback(asked, background)
+      const links = parseJobLinks(asked, background)
       const { voice_id, ...options } = body
       const { speechRequest, speech, storedPreview } = await findSpeech(asked, voice_id, options)
       if (storedPreview !== null) return answerStored(speechRequest, storedPreview)
-      return answerLive(speechRequest, () => startPreview(asked, speech, callback), { background })
+      return answerLive(speechRequest, () => startPreview(asked, speech, links), { background })
     },
   }),
 
@@ -125,11 +125,17 @@ async function resolvePreview({ db }: Edge, voiceId: string, options: SpeechOpti
   }
 }
 
+interface StartInput {
+  readonly edge: Edge
+  readonly exchange: RequestContext
+  readonly requestId: string
+}
+
 /** Starts or joins the job of a preview. */
 async function startPreview(
-  { edge, requestId }: { readonly edge: Edge; readonly requestId: string },
+  { edge, exchange, requestId }: StartInput,
   speech: Speech,
-  callback: JobCallback | null = null,
+  links: JobLinks | null = null,
 ): Promise<string> {
   requireKey(edge, speech)
   const digest = previewDigestOf(speech)
@@ -138,7 +144,7 @@ async function startPreview(
   const { jobId } = await edge.db.transaction(async (tx) => {
     await tx.run(storePreviewRequest(digest, speech))
     const added = await enqueue(tx, synthesizePreview, { digest: digest.toString('hex') }, options)
-    if (callback !== null) await tx.run(addJobCallback(added.jobId, callback))
+    if (links !== null) await linkJob(tx, { edge, exchange }, added, links)
     return added
   })
   edge.publisher.notify(jobId)

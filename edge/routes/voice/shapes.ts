@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { parseLanguageTag } from '../../../tasks/voice/languages.ts'
-import { BACKGROUND_DESCRIPTION, CALLBACK_URL_DESCRIPTION } from '../../pipeline/request/input.ts'
 
 const Provider = z
   .strictObject({
@@ -82,15 +81,6 @@ export const ProvidersSummary = z
 export const PreviewRequest = z
   .strictObject({ voice_id: Id, text: Text.optional(), speed: Speed.optional(), model: Id.optional() })
   .meta({ id: 'PreviewRequest' })
-
-/** The query of routes that stream audio, or answer with the job that creates it. */
-export const BackgroundQuery = z.object({
-  background: z.string().optional().meta({ type: 'boolean', description: BACKGROUND_DESCRIPTION }),
-  callback_url: z
-    .string()
-    .optional()
-    .meta({ format: 'uri', maxLength: 2000, description: CALLBACK_URL_DESCRIPTION }),
-})
 
 // The setting MAX_SPEECH_CHARACTERS may be lower.
 const MAX_SPEECH_CHARACTERS = 1_000_000

@@ -10,7 +10,6 @@ import {
   findSpeechByDigest,
   storeSpeech,
 } from '../../../sql/voice/speeches.ts'
-import { addJobCallback, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
 import type { AiProvider } from '../../../tasks/ai/providers.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { computeSpeechCost } from '../../../tasks/voice/speaking.ts'
@@ -19,9 +18,10 @@ import { CONTENT_STATUSES } from '../../files/content.ts'
 import type { Header } from '../../http/reply.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { wantsBackground } from '../../pipeline/request/input.ts'
+import { JobLinksQuery, wantsBackground } from '../../pipeline/request/input.ts'
+import type { RequestContext } from '../../pipeline/request/request-context.ts'
 import { route } from '../../pipeline/route.ts'
-import { parseCallback } from '../../pipeline/write/writes.ts'
+import { type JobLinks, linkJob, parseJobLinks } from '../../pipeline/write/job-links.ts'
 import { Id } from '../ai/shapes.ts'
 import { viewerOf } from '../rag/access.ts'
 import {
@@ -34,7 +34,7 @@ import {
   type SpeechRequest,
 } from './preview-answers.ts'
 import { readVoiceSettings } from './settings.ts'
-import { BackgroundQuery, WholeSpeechRequest } from './shapes.ts'
+import { WholeSpeechRequest } from './shapes.ts'
 import { chooseModel, chooseVoice } from './voices.ts'
 
 const params = z.object({ job_id: Id })
@@ -57,7 +57,7 @@ is refused. The default voice is that of the settings if it has the wanted provi
 that has them. \`Content-Location\` names the speech, by its job. A stored speech of the caller is returned without a call to \
 the provider, or gets a new job with \`background\`; concurrent requests get the same bytes. A client that leaves stops nothing: \
 cancel the job to stop. \`Prefer: respond-async\` has the same effect as \`background\`.`,
-    query: BackgroundQuery,
+    query: JobLinksQuery,
     body: WholeSpeechRequest,
     bodyBytes: MAX_BODY_BYTES,
     produces: 'audio/mpeg',
@@ -78,7 +78,7 @@ cancel the job to stop. \`Prefer: respond-async\` has the same effect as \`backg
     whyRepeatable: 'a speech is stored and returned again',
     raw: async ({ body, ...asked }) => {
       const background = wantsBackground(asked.request)
-      const callback = parseCallback(asked, background)
+      const links = parseJobLinks(asked, background)
       const { edge, request, responder, head, caller } = asked
       const { speech, language } = await resolveSpeech(edge, body)
       const digest = speechDigestOf(caller.ownerId, language, speech)
@@ -87,7 +87,7 @@ cancel the job to stop. \`Prefer: respond-async\` has the same effect as \`backg
       const stored = background ? null : await edge.db.maybeOne(findSpeechByDigest(digest))
       if (stored !== null && stored.byte_size !== null)
         return answerStored(speechRequest, toPreview(stored), buildLocation(stored.job_id))
-      return answerLive(speechRequest, () => startSpeech({ ...asked, digest, speech, language, callback }), {
+      return answerLive(speechRequest, () => startSpeech({ ...asked, digest, speech, language, links }), {
         background,
         headersOf: buildLocation,
       })
@@ -173,12 +173,13 @@ interface StartInput {
   readonly digest: Buffer
   readonly speech: Speech
   readonly language: string | null
-  readonly callback: JobCallback | null
+  readonly exchange: RequestContext
+  readonly links: JobLinks | null
 }
 
 /** Starts the job of a speech, or joins it. @throws fail('ai.missing_key'), fail('quota.KIND') */
 async function startSpeech(input: StartInput): Promise<string> {
-  const { edge, caller, requestId, digest, speech, language, callback } = input
+  const { edge, caller, requestId, digest, speech, language, links } = input
   const { ownerId } = caller
   requireKey(edge, speech)
   const { provider, model } = speech
@@ -199,7 +200,7 @@ async function startSpeech(input: StartInput): Promise<string> {
       const hold = { jobId: added.jobId, tokens: 0, cost: computeSpeechCost(model, speech.text) }
       await reserveBudget(tx, payers, edge.settings.ai.budgets, () => insertHold(payers, hold))
     }
-    if (callback !== null) await tx.run(addJobCallback(added.jobId, callback))
+    if (links !== null) await linkJob(tx, input, added, links)
     return added
   })
   edge.publisher.notify(jobId)

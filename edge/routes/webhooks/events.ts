@@ -108,6 +108,14 @@ export const MESSAGES = {
     summary: 'A job was cancelled',
     data: endedJob('cancelled', error, { result: null, error: null }),
   },
+  'batch.done': {
+    area: 'batches',
+    summary: 'All jobs of a batch have ended',
+    data: endedJob('done', error, {
+      result: { total: 3, done: 2, failed: 1, cancelled: 0 },
+      error: null,
+    }).extend({ status: z.enum(['done', 'failed', 'cancelled']) }),
+  },
   'document.read': {
     area: 'documents',
     summary: 'The pages of a document were read',

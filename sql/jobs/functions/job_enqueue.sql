@@ -67,7 +67,7 @@ begin
         joined_ids := joined_ids || jsonb_build_object(spec ->> 'id', found_id);
         if spec ->> 'when_busy' = 'replace' then
           perform job_change(found_id, spec -> 'payload', least(
-            coalesce((spec ->> 'run_at')::timestamptz, now() + make_interval(secs => coalesce((spec ->> 'delay_ms')::float8, 0) / 1000)),
+            greatest((spec ->> 'run_at')::timestamptz, now() + make_interval(secs => coalesce((spec ->> 'delay_ms')::float8, 0) / 1000)),
             (select created_at + make_interval(secs => (spec ->> 'max_delay_ms')::float8 / 1000) from job where id = found_id)));
         end if;
         continue;
@@ -78,7 +78,7 @@ begin
         after, after_outcome, batch_id, waits_for, progress_total, request_id, trace_parent)
       select s.id, s.name, s.queue, s.owner_id, s.mailbox, s.mailbox_limit, s.key, s.priority, s.settle, s.payload,
         case when s.is_batch or s.after is not null then 'waiting' when s.delay_ms > 0 or s.run_at > now() then 'scheduled' else 'available' end,
-        s.max_tries, coalesce(s.run_at, now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000)),
+        s.max_tries, greatest(s.run_at, now() + make_interval(secs => coalesce(s.delay_ms, 0) / 1000)),
         s.after, s.after_outcome, s.batch_id, case when s.is_batch then 1 else cardinality(s.after) end, case when s.is_batch then 0 end,
         s.request_id, s.trace_parent
       from rows from (jsonb_to_recordset(batch) as (id uuid, name text, queue text, owner_id integer, mailbox text,

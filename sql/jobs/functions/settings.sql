@@ -25,6 +25,7 @@ begin
     'job_deliver',
     'job_enqueue',
     'job_finish',
+    'job_hold',
     'job_link',
     'job_next',
     'job_progress',

@@ -17,7 +17,7 @@ begin
     on conflict do nothing;
   else
     insert into webhook_delivery (endpoint_id, type, url, host, body)
-    values (callback_endpoint, 'job.' || found_job.status, webhook_callback_add.url, webhook_callback_add.host,
-      webhook_body('job.' || found_job.status, found_job.finished_at, account, webhook_job(found_job)));
+    values (callback_endpoint, webhook_job_type(found_job), webhook_callback_add.url, webhook_callback_add.host,
+      webhook_body(webhook_job_type(found_job), found_job.finished_at, account, webhook_job(found_job)));
   end if;
 end $$;

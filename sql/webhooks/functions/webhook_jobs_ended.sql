@@ -5,8 +5,8 @@ begin
   if not exists (select from webhook_endpoint) then return; end if;
 
   insert into webhook_delivery (endpoint_id, type, body)
-  select e.id, 'job.' || j.status, webhook_body('job.' || j.status, j.finished_at, j.owner_id, webhook_job(j))
-  from job j cross join lateral webhook_receivers(j.owner_id, 'job.' || j.status) e
+  select e.id, webhook_job_type(j), webhook_body(webhook_job_type(j), j.finished_at, j.owner_id, webhook_job(j))
+  from job j cross join lateral webhook_receivers(j.owner_id, webhook_job_type(j)) e
   where j.id = any(ids) and j.finished_at is not null
   union all
   select e.id, 'document.read', webhook_body('document.read', j.finished_at, j.owner_id,
@@ -19,7 +19,7 @@ begin
     returning c.endpoint_id, c.url, c.host, j as job
   )
   insert into webhook_delivery (endpoint_id, type, url, host, body)
-  select c.endpoint_id, 'job.' || (job).status, c.url, c.host,
-    webhook_body('job.' || (job).status, (job).finished_at, e.account_id, webhook_job(job))
+  select c.endpoint_id, webhook_job_type(job), c.url, c.host,
+    webhook_body(webhook_job_type(job), (job).finished_at, e.account_id, webhook_job(job))
   from called c join webhook_endpoint e on e.id = c.endpoint_id;
 end $$;

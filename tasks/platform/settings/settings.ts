@@ -99,6 +99,7 @@ const Environment = z.object({
     .default(2),
   WORKER_MAX_TRIES: countField(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: countField(3600, 1),
+  HIGH_PRIORITY: z.enum(['admins', 'everyone']).default('admins'),
   REQUEST_WAIT_SECONDS: countField(120, 0, 3600),
   READ_TIMEOUT_SECONDS: countField(2, 1, 3600),
   LIST_TIMEOUT_SECONDS: countField(5, 1, 3600),
@@ -180,6 +181,8 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
   readonly leaseMs: number
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
+  /** Who may choose the priority `high`. */
+  readonly highPriority: 'admins' | 'everyone'
   readonly requestWaitSeconds: number
   /** Time limit of a read by key; on timeout, its connection is dropped. */
   readonly readTimeoutMs: number
@@ -348,6 +351,7 @@ function buildWorkerSettings(env: Env) {
     leaseMs: env.LEASE_SECONDS * 1000,
     workerMaxTries: env.WORKER_MAX_TRIES,
     keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
+    highPriority: env.HIGH_PRIORITY,
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
     readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
     slowReadMs: {
