@@ -121,7 +121,7 @@ export interface JobRef<R> {
 /** Settings for adding jobs: the default number of attempts, and quotas. */
 export type JobSettings = Pick<Settings, 'workerMaxTries' | 'quotas'>
 
-/** What a caller may ask of a job, see `JobSpec`. */
+/** The requests of a caller for a job, see `JobSpec`. */
 export interface JobTerms {
   /** Name of a mailbox of the caller's for this task, in which at most `limit` jobs run; default: {@link MAX_LIMIT}. */
   readonly key?: string | undefined

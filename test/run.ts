@@ -95,6 +95,8 @@ function run(): Promise<number> {
       TEST_TEMPLATE: TEMPLATE,
       TEST_SEED: seed,
       TEST_DEPTH: depth,
+      // As in production: up to 1000 ids in a query.
+      UWS_HTTP_MAX_HEADERS_SIZE: '65536',
     },
     flags: [...(options.coverage ? COVERAGE_FLAGS : []), ...flags],
     // Coverage needs the same positions in every process, so all code runs as in production.

@@ -70,7 +70,7 @@ export async function launchProcess(
       PORT: '0',
       LOG_LEVEL: 'info',
       NODE_ENV: 'test',
-      UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+      UWS_HTTP_MAX_HEADERS_SIZE: '65536',
       // Makes the service exit when the test process ends, even if the test process is killed.
       MILLRACE_SUPERVISED: '1',
       ...env,

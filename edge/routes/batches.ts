@@ -115,7 +115,7 @@ const Batch = z
 
 const Params = z.object({ batch_id: z.string() })
 
-export const batches = area('batches', '/api/v1/batches', { auth: 'open' }, [
+export const batches = area('batches', '/api/v1/batches', { auth: 'user' }, [
   route({
     method: 'post',
     path: '',

@@ -89,8 +89,8 @@ const UnsuccessfulJob = RetriedJob.extend({
 })
 
 /**
- * The jobs of a batch to retry, in the order in which they were added: those that failed, and those that were cancelled
- * because one that they depend on did not succeed. Leaves out jobs that have been retried.
+ * The jobs of a batch to retry, in the order in which they were added. These are the jobs that failed, and those that were
+ * cancelled because a dependency did not succeed. Leaves out jobs that have been retried.
  */
 export const listUnsuccessfulJobs = (batch: string): Query<z.output<typeof UnsuccessfulJob>> =>
   sql.type(UnsuccessfulJob)`

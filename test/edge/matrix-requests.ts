@@ -45,6 +45,7 @@ const trashedDocument: MakeRequest = async (world) => ({
 })
 const page: MakeRequest = async (world) => ({ params: { id: await world.createDocument(), number: 1 } })
 const job: MakeRequest = async (world) => ({ params: { job_id: await world.createTask(world.owner.id) } })
+const batch: MakeRequest = async (world) => ({ params: { batch_id: await world.createBatch() } })
 const conversation: MakeRequest = async (world) => ({
   params: { conversation_id: (await world.createConversation()).id },
 })
@@ -365,6 +366,17 @@ const jobs: Record<string, MakeRequest> = {
     params: { job_id: await world.createTask(null) },
   }),
   'GET /api/v1/jobs/:job_id/events': job,
+  'POST /api/v1/batches': () =>
+    json({ jobs: [{ task_name: 'io_simulation_task', queue_type: 'load_test' }] }),
+  'GET /api/v1/batches/:batch_id': batch,
+  'GET /api/v1/batches/:batch_id/jobs': batch,
+  'POST /api/v1/batches/:batch_id/jobs': combine(
+    batch,
+    json({ jobs: [{ task_name: 'io_simulation_task', queue_type: 'load_test' }] }),
+  ),
+  'POST /api/v1/batches/:batch_id/close': batch,
+  'POST /api/v1/batches/:batch_id/retry': batch,
+  'DELETE /api/v1/batches/:batch_id': batch,
   'POST /api/v1/schedules/:name/run': async (world) => ({
     params: { name: await world.createSchedule(false) },
   }),

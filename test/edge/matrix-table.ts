@@ -174,6 +174,13 @@ GET    /api/v1/jobs/:job_id/details #nobody's             401   200   200   200 
 GET    /api/v1/jobs/events                                401   200   200   200   200
 GET    /api/v1/jobs/overview/events                       401   403   403   403   200
 GET    /api/v1/jobs/:job_id/events                        401   200   404   404   200
+POST   /api/v1/batches                                    401   202   202   202   202
+GET    /api/v1/batches/:batch_id                          401   200   404   404   200
+GET    /api/v1/batches/:batch_id/jobs                     401   200   404   404   200
+POST   /api/v1/batches/:batch_id/jobs                     401   202   404   404   202
+POST   /api/v1/batches/:batch_id/close                    401   200   404   404   200
+POST   /api/v1/batches/:batch_id/retry                    401   202   404   404   202
+DELETE /api/v1/batches/:batch_id                          401   202   404   404   202
 GET    /api/v1/schedules                                  401   403   403   403   200
 POST   /api/v1/schedules/:name/run                        401   403   403   403   202
 POST   /api/v1/schedules/:name/pause                      401   403   403   403   200

@@ -380,6 +380,22 @@ export class RowFactory {
     return this.ledger.add(ownerId, { name: 'load_test.io_simulation_task', queue: 'load_test' })
   }
 
+  /** Creates an open batch with a job that has failed. */
+  async createBatch(): Promise<string> {
+    const batch = {
+      name: 'jobs.batch',
+      queue: 'system',
+      is_batch: true,
+      payload: { name: null, is_open: true },
+    }
+    const id = await this.ledger.add(this.owner.id, batch)
+    const member = { name: 'load_test.io_simulation_task', queue: 'load_test', batch_id: id }
+    const failed = await this.ledger.add(this.owner.id, member)
+    await this.ledger.claim(failed)
+    await this.ledger.finish(failed, 'failed')
+    return id
+  }
+
   /** Creates a schedule whose job joins no live job. */
   async createSchedule(isPaused: boolean): Promise<string> {
     await this.database.query(

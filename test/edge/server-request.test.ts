@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { type EdgeRequest, formatAddress, type Handler, HEADERS } from '../../edge/http/server.ts'
 import { Client, request, serve, startChild } from './fixtures/raw.ts'
 
-const serverProcess = await startChild({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' } })
+const serverProcess = await startChild({ after }, { env: { UWS_HTTP_MAX_HEADERS_SIZE: '4096' } })
 
 /** Answers with the request's data in a later turn, when uWS's own request object is no longer valid. */
 const echoRequest: Handler = async (seen, responder) => {
@@ -160,12 +160,13 @@ test('every method and any path reach the handler', async (t) => {
   await head.send(request('HEAD /anything')).waitForText('200 OK')
 })
 
-test('headers over 4096 bytes are rejected with 431, and the setting raises the limit', async (t) => {
+test('headers over the limit are rejected with 431', async (t) => {
   const large = request('GET /late', { cookie: 'x'.repeat(5000) })
-  const { port } = await serve(t, echoRequest)
-  const refused = await Client.connect(t, port)
+  const refused = await Client.connect(t, serverProcess.port)
   await refused.send(large).waitForText('431')
-  const accepted = await Client.connect(t, serverProcess.port)
+  // The runner of the tests sets the limit of production.
+  const { port } = await serve(t, echoRequest)
+  const accepted = await Client.connect(t, port)
   await accepted.send(large).waitForText('late')
 })
 

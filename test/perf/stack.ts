@@ -36,7 +36,7 @@ const ENVIRONMENT = {
   SECRET_KEY: SECRET,
   PORT: '0',
   ACCESS_TOKEN_MINUTES: '1440',
-  UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+  UWS_HTTP_MAX_HEADERS_SIZE: '65536',
   // In the benchmarks, one address reads thousands of streams.
   MAX_STREAMS_PER_ADDRESS: '0',
   MAX_STREAMS_PER_ACCOUNT: '0',

@@ -15,6 +15,8 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'job',
     'job_event_row',
     'job_log',
+    'job_dependency',
+    'start_rate',
     'refresh_token',
     'session',
     'account_token',

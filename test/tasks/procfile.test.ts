@@ -17,7 +17,7 @@ const mallocVariables = Object.entries(WORKER_MALLOC_VARIABLES)
 test('the Procfile starts the same as `npm start`, and has a line for every queue', async () => {
   const worker = `${mallocVariables} ${toStartCommand('workers/main.ts')}`
   const lines = [
-    `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=16384 UV_THREADPOOL_SIZE=8 ${toStartCommand('edge/main.ts')}`,
+    `web: exec env HOST=0.0.0.0 UWS_HTTP_MAX_HEADERS_SIZE=65536 UV_THREADPOOL_SIZE=8 ${toStartCommand('edge/main.ts')}`,
     `worker: exec env ${worker}`,
     `release: exec ${toNodePath(migrate!)}`,
     '# Workers for a single queue; uncomment a line to scale its queue separately.',

@@ -62,6 +62,7 @@ test('an empty environment has the documented defaults', () => {
     leaseMs: 2000,
     workerMaxTries: 3,
     keepResultSeconds: 3600,
+    highPriority: 'admins',
     retentionDays: {
       audit: 365,
       sends: 90,

@@ -119,7 +119,7 @@ async function startChildren(
     SECRET_KEY: loadSecretKey(settings),
     [ALL_IN_ONE_VARIABLE]: '1',
     // Session cookies plus a long token exceed uWebSockets.js's default of 4096 bytes.
-    UWS_HTTP_MAX_HEADERS_SIZE: '16384',
+    UWS_HTTP_MAX_HEADERS_SIZE: '65536',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
   }
   const scriptPath = (path: string): string => fileURLToPath(new URL(path, import.meta.url))

@@ -15,7 +15,7 @@ import type { Edge } from '../context.ts'
 import type { AdmittedRequest } from '../request/admitted-request.ts'
 import { failInvalidField } from '../request/input.ts'
 
-/** What any operation that adds a job accepts in its query: a callback, and jobs to wait for. */
+/** The links that any operation that adds a job accepts in its query: a callback, and jobs to wait for. */
 export interface JobLinks {
   readonly callback: JobCallback | null
   readonly dependencies: Dependencies | null

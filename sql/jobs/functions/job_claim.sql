@@ -89,8 +89,8 @@ begin
   -- Locks mailboxes without a limit only now, because a transaction that adds jobs to one may wait for the lock.
   locked := locked || array(select w.mailbox from unnest(mailboxes, limits) as w(mailbox, max_running)
     where w.max_running is null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
-  -- A separate statement, so it sees commits from before the locks. Jobs that another transaction locks look available:
-  -- the delivery of a mailbox that gave none is not done, unless the next job has another task or limit, or must wait.
+  -- A separate statement, so it sees commits from before the locks. Jobs that another transaction locks look available.
+  -- So the delivery of a mailbox that gave none is not done, unless the next job has another task or limit, or must wait.
   with next as (
     select next.id, next.mailbox, next.mailbox = any(claimed_from) or next.mailbox = any(rated)
       or next.name <> tasks[array_position(mailboxes, next.mailbox)]

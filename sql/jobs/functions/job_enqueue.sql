@@ -1,7 +1,7 @@
--- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, key, rate (starts,
--- seconds and burst of the mailbox, see `start_rate`), priority, when_busy, settle, payload, max_tries, delay_ms (from
--- now, by the database's clock) or run_at, max_delay_ms, after, after_outcome, batch_id, is_batch, request_id,
--- trace_parent, joins.
+-- Adds jobs in the caller's transaction. Each spec: id, name, queue, owner_id, mailbox, mailbox_limit, key, rate, priority,
+-- when_busy, joins, settle, payload, max_tries, request_id, trace_parent. Times: delay_ms (from now, by the database's
+-- clock) or run_at, and max_delay_ms. Links: after, after_outcome, batch_id, is_batch. A rate has the starts, seconds and
+-- burst of the mailbox (see `start_rate`).
 --
 -- A spec with `when_busy` = `join` joins a job of its mailbox whose payload contains `joins`: the first running one,
 -- else the first that waits. It skips jobs that are being cancelled. If it finds none, the spec is added.

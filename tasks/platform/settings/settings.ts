@@ -181,7 +181,7 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
   readonly leaseMs: number
   readonly workerMaxTries: number
   readonly keepResultSeconds: number
-  /** Who may choose the priority `high`. */
+  /** The accounts that may choose the priority `high`. */
   readonly highPriority: 'admins' | 'everyone'
   readonly requestWaitSeconds: number
   /** Time limit of a read by key; on timeout, its connection is dropped. */

@@ -279,6 +279,11 @@ const jobs: Record<string, RequestMaker> = {
   '/api/v1/queues': () => forEachValue('admin', 'window', ['10m', '1h', '24h', '7d']),
   '/api/v1/system/tables': byCallers(['admin']),
   '/api/v1/system/spending': () => [admin(), admin({ variant: 'of a year', query: { days: 366 } })],
+  '/api/v1/batches/:batch_id': ({ job }) => [big({ params: { batch_id: job.batch } })],
+  '/api/v1/batches/:batch_id/jobs': ({ job }) => [
+    big({ params: { batch_id: job.batch } }),
+    big({ variant: 'that failed', params: { batch_id: job.batch }, query: { status: 'failed' } }),
+  ],
   '/api/v1/schedules': byCallers(['admin']),
   '/api/v1/tasks': byCallers(['big']),
   '/api/v1/tasks/result/:task_id': ({ job }) => [big({ params: { task_id: job.named } })],

@@ -20,7 +20,7 @@ export interface Targets {
     >
   >
   readonly document: Readonly<Record<'big' | 'small' | 'pictured' | 'longest', number>>
-  readonly job: Readonly<Record<'ended' | 'waiting' | 'running' | 'named', string>>
+  readonly job: Readonly<Record<'ended' | 'waiting' | 'running' | 'named' | 'batch', string>>
   readonly exported: string
   readonly send: string
   readonly post: string
@@ -65,7 +65,8 @@ const TARGETS_QUERY = `select json_build_object(
     'pictured', ${documentOf(2, 'exists (select from document_page p where p.document_id = document.id and p.page_number = 1 and p.image is not null)')},
     'longest', (select min(id) from document where owner_id = 2 and deleted_at is null)),
   'job', json_build_object('ended', ${jobOf(`status = 'done'`)}, 'waiting', ${jobOf(`status = 'available'`)},
-    'running', ${jobOf(`status = 'running'`)}, 'named', ${jobOf(`status = 'done' and queue = 'load_test'`)}),
+    'running', ${jobOf(`status = 'running'`)}, 'named', ${jobOf(`status = 'done' and queue = 'load_test'`)},
+    'batch', ${jobOf(`name = 'jobs.batch'`)}),
   'exported', (select id from account_export where account_id = 2 order by id limit 1),
   'send', ${middle('select id from comms_send where owner_id = 2 order by id')},
   'post', (select slug from blog_post where status = 'published' order by id offset 20 limit 1),

@@ -50,3 +50,14 @@ begin
           else 'load_test.io_simulation_task' end as task) of_it));
   end loop;
 end $$;
+
+-- An open batch with ten thousand ended jobs.
+with members as (
+  select id from job where owner_id = 2 and finished_at is not null and queue = 'load_test' limit growth.size(10000)
+), batch as (
+  insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, waits_for, progress_current, progress_total)
+  select uuidv7(), 'jobs.batch', 'system', 2, 'jobs.batch/2', '{"name": "nightly", "is_open": true}', 'waiting', 3, 1, count(*), count(*)
+  from members
+  returning id
+)
+update job set batch_id = batch.id from batch where job.id in (select id from members);
