@@ -3,13 +3,15 @@
  * with the fewest slots in use come first, and among them the longest wait. An owner with more than its share thus loses
  * the excess as its running work ends. One extra slot is reserved for owners that have none, so a flood of work from one
  * owner never delays the first work of another.
+ *
+ * A higher priority comes before that, but the lowest is granted at least every twentieth slot.
  */
 export interface Slots {
   /**
    * Reserves up to `max` free slots for an owner and returns their number. Returns 0 if none became free within
    * `waitMs` or before `signal` aborts, or after `close`.
    */
-  reserve(owner: number, max: number, waitMs: number, signal?: AbortSignal): Promise<number>
+  reserve(owner: number, max: number, waitMs: number, options?: ReserveOptions): Promise<number>
   release(owner: number, count: number): void
   readonly active: number
   /** Number of callers that wait for a slot. */
@@ -17,6 +19,31 @@ export interface Slots {
   /** Stops granting slots; resolves when all slots are free. */
   close(): Promise<void>
 }
+
+export interface ReserveOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly priority?: Priority
+}
+
+/** -1 is high, 1 is low. */
+export type Priority = -1 | 0 | 1
+
+/** Decides whose turn it is: that of the highest priority, but that of the lowest after 19 others. */
+export class PriorityTurns {
+  #turnsWithoutLow = 0
+
+  /** Sorts those who wait; among equal priorities, the order stays. */
+  sort<T extends { readonly priority: Priority }>(waiting: readonly T[]): readonly T[] {
+    const sign = this.#turnsWithoutLow >= MAX_TURNS_WITHOUT_LOW ? -1 : 1
+    return waiting.toSorted((a, b) => (a.priority - b.priority) * sign)
+  }
+
+  count(priority: Priority, turns = 1): void {
+    this.#turnsWithoutLow = priority === 1 ? 0 : this.#turnsWithoutLow + turns
+  }
+}
+
+const MAX_TURNS_WITHOUT_LOW = 19
 
 /** @param canGrow false while no slot may be added to those in use. It is asked when slots are reserved or released. */
 export function createSlots(count: number, canGrow = (): boolean => true): Slots {
@@ -26,6 +53,7 @@ export function createSlots(count: number, canGrow = (): boolean => true): Slots
 interface Waiter {
   readonly owner: number
   readonly max: number
+  readonly priority: Priority
   readonly resolve: (count: number) => void
 }
 
@@ -34,6 +62,7 @@ class FairSlots implements Slots {
   readonly #canGrow: () => boolean
   readonly #byOwner = new Map<number, number>()
   readonly #onIdle: (() => void)[] = []
+  readonly #turns = new PriorityTurns()
   #waiting: readonly Waiter[] = []
   #active = 0
   #isClosed = false
@@ -51,10 +80,11 @@ class FairSlots implements Slots {
     return this.#waiting.length
   }
 
-  reserve(owner: number, max: number, waitMs: number, signal?: AbortSignal): Promise<number> {
+  reserve(owner: number, max: number, waitMs: number, options: ReserveOptions = {}): Promise<number> {
+    const { signal, priority = 0 } = options
     if (this.#isClosed) return Promise.resolve(0)
     const free = this.#waiting.length === 0 && this.#isOpen() ? this.#freeFor(owner) : 0
-    if (free > 0) return Promise.resolve(this.#grant(owner, Math.min(free, max)))
+    if (free > 0) return Promise.resolve(this.#grant(owner, Math.min(free, max), priority))
     if (waitMs <= 0 || signal?.aborted) return Promise.resolve(0)
     return new Promise((resolve) => {
       const giveUp = (): void => {
@@ -66,6 +96,7 @@ class FairSlots implements Slots {
       const waiter: Waiter = {
         owner,
         max,
+        priority,
         resolve: (n) => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', giveUp)
@@ -107,7 +138,8 @@ class FairSlots implements Slots {
     return free >= 0 && this.#activeOf(owner) === 0 ? Math.max(1, free) : Math.max(0, free)
   }
 
-  #grant(owner: number, n: number): number {
+  #grant(owner: number, n: number, priority: Priority): number {
+    this.#turns.count(priority, n)
     this.#active += n
     this.#byOwner.set(owner, this.#activeOf(owner) + n)
     return n
@@ -115,14 +147,15 @@ class FairSlots implements Slots {
 
   #grantWaiting(): void {
     while (this.#waiting.length > 0 && this.#isOpen()) {
-      // The sort is stable, so among equals the longest wait comes first.
-      const [next] = this.#waiting
+      // Sorting is stable, so among equals the longest wait comes first.
+      const fitting = this.#waiting
         .filter(({ owner }) => this.#freeFor(owner) > 0)
         .toSorted((a, b) => this.#activeOf(a.owner) - this.#activeOf(b.owner))
+      const [next] = this.#turns.sort(fitting)
       if (next === undefined) return
       const share = Math.ceil(this.#freeFor(next.owner) / this.#waiting.length)
       this.#waiting = this.#waiting.filter((one) => one !== next)
-      next.resolve(this.#grant(next.owner, Math.min(share, next.max)))
+      next.resolve(this.#grant(next.owner, Math.min(share, next.max), next.priority))
     }
   }
 }

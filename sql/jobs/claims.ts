@@ -15,6 +15,8 @@ export interface Delivery {
   readonly id: string
   /** Owner of the first job; null: none. */
   readonly owner: number | null
+  /** Priority of the first job: -1 high, 1 low; null for normal. */
+  readonly priority?: -1 | 1 | null
 }
 
 export interface ClaimedJob {

@@ -101,12 +101,12 @@ test('a caller that does not wait, or gives up, gets none, and the next one is s
   await ask(1, 1)
   assert.equal(await slots.reserve(1, 1, 0), 0)
   const abort = new AbortController()
-  const impatient = slots.reserve(1, 1, Number.POSITIVE_INFINITY, abort.signal)
+  const impatient = slots.reserve(1, 1, Number.POSITIVE_INFINITY, { signal: abort.signal })
   const patient = ask(1, 1, Number.POSITIVE_INFINITY)
   assert.equal(slots.waiting, 2)
   abort.abort()
   assert.equal(await impatient, 0)
-  assert.equal(await slots.reserve(1, 1, Number.POSITIVE_INFINITY, abort.signal), 0)
+  assert.equal(await slots.reserve(1, 1, Number.POSITIVE_INFINITY, { signal: abort.signal }), 0)
   assert.equal(slots.waiting, 1)
   slots.release(1, 1)
   await patient
@@ -128,4 +128,26 @@ test('adds none to those in use while it must not grow, but always gives the fir
   canGrow = true
   slots.release(2, 1)
   assert.equal(await other, 1)
+})
+
+test('a higher priority comes first, and a lower one after 19 others', async () => {
+  const slots = createSlots(1)
+  await slots.reserve(0, 1, 0)
+  const granted: number[] = []
+  const wait = (priority: -1 | 0 | 1) =>
+    // The owner has a slot, so that none is reserved for it.
+    slots.reserve(0, 1, 60_000, { priority }).then(() => {
+      granted.push(priority)
+    })
+  const waiting = [1, 1, ...Array<0>(40).fill(0), -1].map((priority) => wait(priority as -1 | 0 | 1))
+  for (const _ of waiting) {
+    slots.release(0, 1)
+    await new Promise(setImmediate)
+  }
+  await Promise.all(waiting)
+  assert.equal(granted[0], -1)
+  assert.deepEqual(
+    granted.flatMap((priority, n) => (priority === 1 ? [n] : [])),
+    [18, 38],
+  )
 })

@@ -91,7 +91,7 @@ class FairChildPool implements ChildPool {
   }: LeaseOptions = {}): Promise<ChildLease | null> {
     signal?.throwIfAborted()
     const slots = urgent ? this.#urgentSlots : this.#slots
-    const reserved = await slots.reserve(owner, 1, ifFree ? 0 : Number.POSITIVE_INFINITY, signal)
+    const reserved = await slots.reserve(owner, 1, ifFree ? 0 : Number.POSITIVE_INFINITY, { signal })
     if (reserved === 0) {
       signal?.throwIfAborted()
       this.#throwIfClosed()

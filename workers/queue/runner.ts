@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createSlots, type Slots } from '../../sql/connections/slots.ts'
+import { createSlots, type Priority, PriorityTurns, type Slots } from '../../sql/connections/slots.ts'
 import type { Delivery } from '../../sql/jobs/claims.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { PoolName } from '../../tasks/task.ts'
@@ -55,7 +55,8 @@ const TOOL_SLOTS = 8
 // that any free worker can claim the next.
 const MAX_IO_CLAIM = 1000
 // A delivery that gets no slot within this time is redelivered to workers that have one.
-const SLOT_WAIT_MS = 250
+// One of low priority, which gets every twentieth slot, waits longer.
+const SLOT_WAIT_MS = { [-1]: 250, 0: 250, 1: 5000 } as const satisfies Record<Priority, number>
 // A claim that was not done and gave no jobs is repeated after this time: another transaction locks them.
 const CLAIM_RETRY_MS = 20
 // Time in which free places of a limited queue gather to share a claim. All of them do not wait.
@@ -90,8 +91,9 @@ class ReplacingRunner implements QueueRunner {
   // Number of jobs that run here or have reserved concurrency.
   #running = 0
   #limits: RunnerLimits
-  // Callbacks that wake deliveries waiting for a change of the concurrency.
-  readonly #waiting = new Set<() => void>()
+  // Deliveries that wait for a change of the concurrency.
+  readonly #waiting = new Set<WaitingDelivery>()
+  readonly #turns = new PriorityTurns()
   #resume: (() => void) | null = null
   #current: Fetcher | null = null
   #poolId: string | null = null
@@ -122,7 +124,7 @@ class ReplacingRunner implements QueueRunner {
   setLimits(limits: RunnerLimits): void {
     const before = this.#fetches
     this.#limits = limits
-    for (const wake of this.#waiting) wake()
+    this.#wakeWaiting()
     if (this.#fetches === before) return
     if (this.#current !== null) this.#stopRunner(this.#current)
     this.#resume?.()
@@ -232,13 +234,15 @@ class ReplacingRunner implements QueueRunner {
   /** Claims and runs as many jobs of a delivery as concurrency and slots allow; redelivers it if they allow none. */
   async #handleDelivery(delivery: Delivery, slots: Slots, max: number): Promise<void> {
     const owner = delivery.owner ?? 0
+    const priority = delivery.priority ?? 0
     const release = (count: number): void => {
       slots.release(owner, count)
       this.#release(count)
     }
     const reserve = async (): Promise<number> => {
-      const allowed = await this.#acquire(Math.min(max, maxJobsOf(delivery)))
-      const reserved = allowed === 0 ? 0 : await slots.reserve(owner, allowed, SLOT_WAIT_MS)
+      const allowed = await this.#acquire(Math.min(max, maxJobsOf(delivery)), priority)
+      const reserved =
+        allowed === 0 ? 0 : await slots.reserve(owner, allowed, SLOT_WAIT_MS[priority], { priority })
       this.#release(allowed - reserved)
       return reserved
     }
@@ -248,7 +252,7 @@ class ReplacingRunner implements QueueRunner {
   /** Claims and runs one job of an operator's tool, whatever the limit of the queue. */
   async #handleTool(delivery: Delivery): Promise<void> {
     const owner = delivery.owner ?? 0
-    const reserve = () => this.#toolSlots.reserve(owner, 1, SLOT_WAIT_MS)
+    const reserve = () => this.#toolSlots.reserve(owner, 1, SLOT_WAIT_MS[0])
     await this.#runJobs(delivery, reserve, (count) => this.#toolSlots.release(owner, count))
   }
 
@@ -274,8 +278,8 @@ class ReplacingRunner implements QueueRunner {
    * Acquires up to `wanted` of the concurrency. Waits up to `SLOT_WAIT_MS` for the first, and up to `PLACES_GATHER_MS`
    * for more; returns 0 if none is free by then.
    */
-  async #acquire(wanted: number): Promise<number> {
-    let deadline = performance.now() + SLOT_WAIT_MS
+  async #acquire(wanted: number, priority: Priority): Promise<number> {
+    let deadline = performance.now() + SLOT_WAIT_MS[priority]
     let isGathering = false
     for (;;) {
       const { concurrency } = this.#limits
@@ -284,38 +288,51 @@ class ReplacingRunner implements QueueRunner {
       if (concurrency === null || free >= Math.min(wanted, concurrency) || leftMs <= 0) {
         const acquired = Math.max(free, 0)
         this.#running += acquired
+        if (acquired > 0) this.#turns.count(priority, acquired)
         return acquired
       }
       if (free > 0 && !isGathering) {
         isGathering = true
         deadline = performance.now() + PLACES_GATHER_MS
       }
-      await this.#waitForChange(deadline - performance.now())
+      await this.#waitForChange(deadline - performance.now(), priority)
     }
   }
 
   #release(count: number): void {
     if (count === 0) return
     this.#running -= count
-    for (const wake of this.#waiting) wake()
+    this.#wakeWaiting()
+  }
+
+  /** Wakes the waiting deliveries in the order of their turns: the first takes what is free. */
+  #wakeWaiting(): void {
+    for (const { wake } of this.#turns.sort([...this.#waiting])) wake()
   }
 
   /** Resolves once concurrency may be free, or after `ms`. */
-  #waitForChange(ms: number): Promise<void> {
+  #waitForChange(ms: number, priority: Priority): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
         clearTimeout(timer)
-        this.#waiting.delete(wake)
+        this.#waiting.delete(waiting)
         resolve()
       }
       const timer = setTimeout(wake, ms)
-      this.#waiting.add(wake)
+      const waiting = { wake, priority }
+      this.#waiting.add(waiting)
     })
   }
 
   async #closeSlots(): Promise<void> {
     await Promise.all([...this.#slots.values(), this.#toolSlots].map((slots) => slots.close()))
   }
+}
+
+/** A delivery that waits for a change of the concurrency. */
+interface WaitingDelivery {
+  readonly priority: Priority
+  wake(): void
 }
 
 /** Upper bound of a delivery's jobs: slots stay reserved until the claim is answered, so reserve no more. */

@@ -11,7 +11,7 @@ begin
   if coalesce(cardinality(ids), 0) = 0 then return; end if;
   select array_agg(job.name), array_agg((job.name,
     json_build_object('mailbox', job.mailbox, 'limit', job.mailbox_limit, 'owner', job.owner_id, 'first', job.ordinal, 'id', job.id,
-      'queue', job.queue),
+      'queue', job.queue, 'priority', job.priority),
     null, null, 32000, null, job.priority, null)::graphile_worker.job_spec order by job.ordinal)
   into tasks, deliveries
   from unnest(ids) wanted(id) cross join lateral (select * from job where job.id = wanted.id offset 0) job;
