@@ -1371,6 +1371,7 @@ create table start_rate (
   seconds double precision not null,
   burst integer not null,
   next_at timestamp with time zone not null default now(),
+  line_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
   constraint start_rate_pkey PRIMARY KEY (name),
   constraint start_rate_burst_check CHECK (((burst >= 1) AND (burst <= starts))),
   constraint start_rate_seconds_check CHECK (((seconds >= (0.001)::double precision) AND (seconds <= (86400)::double precision))),
@@ -3503,6 +3504,11 @@ CREATE OR REPLACE FUNCTION public.start_rate_next(r start_rate)
  LANGUAGE sql
  IMMUTABLE
 RETURN ((r).next_at - ((((r).burst - 1))::double precision * make_interval(secs => ((r).seconds / ((r).starts)::double precision))));
+
+CREATE OR REPLACE FUNCTION public.start_rate_reserve(rate_name text, rate jsonb, max_wait_ms integer, comes_back boolean)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$9ed735c1c44ad898d6aa21bcdb11f57f$function$;
 
 CREATE OR REPLACE FUNCTION public.start_rate_set(rates jsonb)
  RETURNS void

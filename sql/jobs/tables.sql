@@ -158,6 +158,8 @@ create table start_rate (
   seconds double precision not null,
   burst integer not null,
   next_at timestamptz not null default now(),
+  -- Time at which the last caller in the line of those without a start comes back, see `start_rate_reserve`.
+  line_at timestamptz not null default '-infinity',
   constraint start_rate_pkey primary key (name),
   constraint start_rate_starts_check check (starts between 1 and 1000000),
   constraint start_rate_seconds_check check (seconds between 0.001 and 86400),

@@ -68,6 +68,7 @@ import {
   readFailures,
   readFoundJobs,
 } from '../../sql/jobs/search.ts'
+import { reserveStart } from '../../sql/jobs/starts.ts'
 import { readNamedQueues } from '../../sql/jobs/tasks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { buildJobSpec, IDLE_LOAD } from './ledger-help.ts'
@@ -400,6 +401,11 @@ describe('writes by index', () => {
       async () => cancelJobs([await readValue(`select id from job where status = 'available' limit 1`)]),
     ],
     ['fence', async () => fenceJob(job, 1)],
+    [
+      'reserve a start',
+      async () =>
+        reserveStart({ name: 'provider:sms', starts: 1, seconds: 1 }, { maxWaitMs: 0, comesBack: true }),
+    ],
     ['renew', async () => renewLease(lease, IDLE_LOAD, 60_000, [job])],
     ['check running jobs', async () => listRunningJobs(lease)],
     ['the history of a job', async () => findJobHistory(job, 100)],
