@@ -169,6 +169,27 @@ describe('the executor', () => {
     }
   })
 
+  test('a release with a delay gets it to the ms, and one without the delay of a first retry', async () => {
+    const { start } = await openExecutor()
+    for (const [retryAfter, ms] of [
+      [0.25, 250],
+      [undefined, 1000],
+      [1_000_000, 3_600_000],
+    ] as const) {
+      const job = await start({ max_tries: 3 })
+      job.thread.end({
+        kind: 'failed',
+        code: 'provider.rate_limited',
+        detail: 'no',
+        retry: 'free',
+        retryAfter,
+      })
+      await job.ended
+      assert.equal(await readBackoff(job.id), ms)
+      assert.equal((await help.row(job.id)).tries, 0)
+    }
+  })
+
   test('an interactive job fails if the requested pause is too long for it', async () => {
     const { start } = await openExecutor()
     for (const [retryAfter, status] of [

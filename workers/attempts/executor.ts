@@ -323,7 +323,14 @@ function createFailureEntry(
   if (retryAfter > maxPauseSeconds) return failed
   const askedMs = Math.min(retryAfter * 1000, MAX_ASKED_MS)
   if (retry === 'free')
-    return { id, attempt, outcome: 'release', code, detail, delay_ms: Math.round(Math.max(retryMs, askedMs)) }
+    return {
+      id,
+      attempt,
+      outcome: 'release',
+      code,
+      detail,
+      delay_ms: Math.ceil(askedMs > 0 ? askedMs : retryMs),
+    }
   if (retry === 'never' || tries >= job.max_tries) return failed
   const backoff = computeBackoff(retryMs, tries, MAX_RETRY_MS)
   const delay_ms = Math.round(Math.max(backoff, askedMs))
