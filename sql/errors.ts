@@ -80,6 +80,10 @@ const errorTable = {
     retry: 'free',
   },
   'provider.paused': { detail: '{provider} is not asked at the moment: {reason}', retry: 'free' },
+  'provider.rate_limited': {
+    detail: '{setting} allows the next request to the provider in {seconds} s',
+    retry: 'free',
+  },
   'service.short': {
     detail: 'The service is short of memory, processes or file descriptors; try again shortly',
     retry: 'free',

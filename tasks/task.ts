@@ -58,7 +58,8 @@ export interface TaskDefinition<P, R> {
   readonly tries?: number
   /**
    * Longest pause, in seconds, for which a retry waits if a provider asks for it. The job fails instead of waiting
-   * longer, because a person waits for its result. Default: an hour.
+   * longer, because a person waits for its result. For the same reason, its requests to models come before those of
+   * other tasks. Default: an hour.
    */
   readonly maxPauseSeconds?: number
   /** True if a failed job cannot be retried by hand, because its caller has to repeat the request. */

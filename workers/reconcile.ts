@@ -32,7 +32,11 @@ const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   dependencies: [],
   db,
   settings,
-  providers: createProviders(settings, createChildPool({ log, hidden: listSecretPaths(settings) }))(0),
+  providers: createProviders(
+    settings,
+    createChildPool({ log, hidden: listSecretPaths(settings) }),
+    db,
+  )({ owner: 0, isUrgent: false }),
   log,
   signal: new AbortController().signal,
   reportProgress: (label) => process.stderr.write(`${label}\n`),

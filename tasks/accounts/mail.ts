@@ -34,7 +34,7 @@ export async function mailOnce(
     retryMs: tokenSeconds === undefined ? ctx.settings.email.retryMs : tokenSeconds * 1000,
     submit: async (request) => {
       await rejectSuppressedAddresses(ctx.db, [to], 'account')
-      return providers.comms.email({ id, dateMs, to: [to], ...message }, request)
+      return providers.comms.email({ id, dateMs, to: [to], ...message }, { ...request, isUrgent: true })
     },
   }))
 }

@@ -50,7 +50,7 @@ export async function askOrFallBack(
 /** True if another provider may answer. A short pause that the provider asks for is first waited out by retries. */
 function permitsFallback({ job, settings }: TaskContext, error: unknown): error is Failure {
   if (!(error instanceof Failure)) return false
-  if (error.code === 'ai.interrupted' || !(error.isProviderFault || error.code === 'provider.paused'))
+  if (error.code === 'ai.interrupted' || !(error.isProviderFault || error.code.startsWith('provider.')))
     return false
   const { retryAfter } = error
   const isShortPause = retryAfter !== undefined && retryAfter <= MAX_INTERACTIVE_PAUSE_SECONDS

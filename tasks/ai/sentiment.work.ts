@@ -95,8 +95,8 @@ async function scoreConversation(
     await ctx.db.run(insertUsage({ ...about, ...usage, success: judgement !== null }))
     return judgement
   } catch (error) {
-    // A failing provider would fail the other conversations too; the next run scores them.
-    if (!(error instanceof Failure) || error.code === 'ai.failed') throw error
+    // A failing or busy provider would fail the other conversations too; the next attempt or run scores them.
+    if (!(error instanceof Failure) || error.retryable) throw error
     ctx.log.warn({ conversation: id, code: error.code }, 'Conversation scoring failed')
     return null
   }

@@ -73,6 +73,8 @@ export interface ProviderRequest {
    * `unknown`.
    */
   readonly signal: AbortSignal
+  /** True if a person waits for the message: it starts before others where a rate limits them. */
+  readonly isUrgent?: boolean
   /** Runs immediately before the provider can receive the message. If it rejects, nothing is sent. */
   begin(): Promise<void>
 }

@@ -160,12 +160,14 @@ async function deferOrFail(
 ): Promise<Failure> {
   const { code, detail, retryAfter = 0 } = failure
   const { attempt } = ctx.job
-  if (code === 'job.superseded' || (failure.retry === 'free' && code !== 'provider.paused')) return failure
+  if (code === 'job.superseded' || (failure.retry === 'free' && !code.startsWith('provider.'))) return failure
   const limitMs = isUncertain ? Math.min(adapter.retryMs, MAX_UNCERTAIN_MS) : adapter.retryMs
   const leftSeconds = (limitMs - send.waited_ms) / 1000
   if (failure.retryable && leftSeconds > 0) {
     const longest = Math.min(MAX_DELAY_SECONDS, adapter.retryMs / 1000 / MIN_ATTEMPTS)
-    const backoff = computeBackoff(FIRST_DELAY_SECONDS, attempt, longest)
+    // A rate names the time at which the message may start.
+    const backoff =
+      code === 'provider.rate_limited' ? 0 : computeBackoff(FIRST_DELAY_SECONDS, attempt, longest)
     const seconds = Math.min(Math.max(backoff, retryAfter), MAX_DELAY_SECONDS, Math.ceil(leftSeconds))
     await retryWrite(ctx, () =>
       ctx.db.run(markDeferred(send.id, attempt, { seconds, detail, isUncertain, outcomes })),

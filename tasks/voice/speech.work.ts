@@ -22,7 +22,9 @@ export async function run(
       await call()
     } catch (error) {
       // Providers do not charge for refused requests. The cost of an interrupted one is unknown.
-      const isFree = error instanceof Failure && ['ai.refused', 'ai.missing_key'].includes(error.code)
+      const isFree =
+        error instanceof Failure &&
+        (error.retry === 'free' || ['ai.refused', 'ai.missing_key'].includes(error.code))
       reportUsage(ctx, isFree ? '0' : null, false)
       throw error
     }

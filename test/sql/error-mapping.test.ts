@@ -34,12 +34,13 @@ test('a connection that the machine could not open is an outage, which costs no 
     'database.down',
     'service.short',
     'provider.paused',
+    'provider.rate_limited',
     'database.busy',
     'job.cancelled',
   ] as const
   assert.deepEqual(
     codes.map((code) => fail(code).retry),
-    ['free', 'free', 'free', 'later', 'never'],
+    ['free', 'free', 'free', 'free', 'later', 'never'],
   )
 })
 

@@ -14,7 +14,7 @@ import { NOTICES, sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
 import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
-import type { EmailMessage } from '../../tasks/comms/ports.ts'
+import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
 import { createTestDatabase } from '../database.ts'
 import { createMailContext } from './mail-context.ts'
 
@@ -25,14 +25,14 @@ const SECRET = 'a secret for tests, long enough to be one'
  * Returns a job of a mail task that can run several times. The test reads its mails and sets its provider's failures.
  */
 function createJob(settings: Record<string, string> = {}) {
-  const sent: EmailMessage[] = []
+  const sent: (EmailMessage & Pick<ProviderRequest, 'isUrgent'>)[] = []
   const warnings: string[] = []
   const state = { failure: null as Error | null, id: randomUUID() as string }
   const context = createMailContext({ db }, state.id, {
     secretKey: SECRET,
     settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
-    deliver: async (message) => {
-      sent.push(message)
+    deliver: async (message, { isUrgent }) => {
+      sent.push({ ...message, ...(isUrgent === undefined ? {} : { isUrgent }) })
       if (state.failure !== null) throw state.failure
     },
     warn: (_, message) => warnings.push(message),
@@ -68,6 +68,7 @@ describe(sendForcedDeletionMail.name, () => {
     await db.one(deleteAccount(gone.id))
     await other.reportForced(gone.id, [])
     assert.deepEqual([one.sent.map(({ to }) => to), other.sent], [[[admin.email]], []])
+    assert.equal(one.sent[0]!.isUrgent, true, 'a person waits for it')
     assert.match(
       one.sent[0]!.text!,
       /account 77 could not be cancelled at the payment provider \(sub_1, sub_2\)/,

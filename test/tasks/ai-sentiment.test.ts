@@ -126,13 +126,15 @@ describe('judging conversations', () => {
     assert.deepEqual(await runTask(() => createVerdict('neutral', 'acceptable', 0)), { scored: 1, failed: 0 })
   })
 
-  test('a failing provider ends the run', async () => {
+  test('a failing provider or its rate ends the run', async () => {
     await addConversation('later')
-    await assert.rejects(
-      runTask(() => fail('ai.failed', { reason: 'x' })),
-      { code: 'ai.failed' },
-    )
-    assert.equal(asked.length, 1)
+    for (const failure of [fail('ai.failed', { reason: 'x' }), fail('provider.rate_limited')]) {
+      await assert.rejects(
+        runTask(() => failure),
+        { code: failure.code },
+      )
+      assert.equal(asked.length, 1)
+    }
   })
 
   test('no request is made if it is disabled or has no key', async () => {

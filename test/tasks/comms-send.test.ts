@@ -81,6 +81,24 @@ for (const [name, { make, run, failed, refused, looks }] of Object.entries(CHANN
       assert.equal((await one.row()).status, 'queued')
     })
 
+    test('waits until its rate allows the next request, however many attempts there were', async () => {
+      const one = await make()
+      Object.assign(one.context.job, { attempt: 30 })
+      one.behaviour = fail(
+        'provider.rate_limited',
+        { setting: 'RATE_LIMIT', seconds: 1 },
+        { retryAfter: 0.25 },
+      )
+      const error = (await expectFailure(one)) as Failure
+      assert.deepEqual([error.code, error.retry, error.retryAfter], ['provider.rate_limited', 'free', 0.25])
+      const row = await one.row()
+      assert.deepEqual(
+        [row.status, row.detail],
+        ['queued', 'RATE_LIMIT allows the next request to the provider in 1 s'],
+      )
+      assert.ok(row.delay! <= 0.25)
+    })
+
     test('waits for at most an hour or a 48th of its time, however many attempts there were', async () => {
       const one = await make()
       Object.assign(one.context.job, { attempt: 30 })

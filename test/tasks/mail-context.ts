@@ -1,4 +1,4 @@
-import type { EmailMessage } from '../../tasks/comms/ports.ts'
+import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
@@ -10,14 +10,14 @@ export function createMailContext(
   options: {
     readonly secretKey: string
     readonly settings?: Record<string, string>
-    readonly deliver: (message: EmailMessage) => Promise<void>
+    readonly deliver: (message: EmailMessage, request: ProviderRequest) => Promise<void>
     readonly warn?: (fields: object, message: string) => void
   },
 ): TaskContext {
   const { secretKey, settings = {}, deliver, warn = () => {} } = options
   const sendEmail: TaskContext['providers']['comms']['email'] = async (message, request) => {
     await request.begin()
-    await deliver(message)
+    await deliver(message, request)
     return { kind: 'taken', providerId: null, status: 'sent', detail: null }
   }
   return {

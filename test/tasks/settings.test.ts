@@ -29,6 +29,7 @@ test('an empty environment has the documented defaults', () => {
     dataDir: '.data',
     secretKey: undefined,
     apiKeyRate: null,
+    startRates: { sms: null, email: null, aiProvider: null },
     authLevel: 'rbac',
     adminEmail: undefined,
     adminPassword: undefined,
@@ -237,6 +238,13 @@ test('missing values are derived from given ones', () => {
 test('a rate limit is a number of requests in a number of seconds, or none', () => {
   assert.deepEqual(parseSettings({ RATE_LIMIT_REGISTER: '1/1' }).limits.register, { max: 1, seconds: 1 })
   assert.deepEqual(parseSettings({ RATE_LIMIT_PASSWORD_RESET: '0' }).limits.passwordReset, null)
+  assert.deepEqual(parseSettings({}).startRates, { sms: null, email: null, aiProvider: null })
+  const rates = { RATE_LIMIT_SMS: '10/1', RATE_LIMIT_EMAIL: '999999/86400', RATE_LIMIT_AI_PROVIDER: '0' }
+  assert.deepEqual(parseSettings(rates).startRates, {
+    sms: { max: 10, seconds: 1 },
+    email: { max: 999_999, seconds: 86_400 },
+    aiProvider: null,
+  })
 })
 
 test('flags are words, and "false" is false', () => {
@@ -392,6 +400,9 @@ test('choices and forms are checked', () => {
 
     OIDC_SCOPES: ['email profile', 'openid,email'],
     RATE_LIMIT_LOGIN: ['30', '0/60', '30/0', '-1/60', '30/60/1', '1.5/60', '10000/60', '1/100000', 'off'],
+    RATE_LIMIT_SMS: ['10', '0/1', '10/0', '1.5/1', '1000000/1', '1/86401', 'off'],
+    RATE_LIMIT_EMAIL: ['10', '1/86401'],
+    RATE_LIMIT_AI_PROVIDER: ['10', '1/86401'],
     EMAIL_SMTP_URL: ['mail.example.com', 'http://x', 'smtp://', 'smtp://u:100%@x', 'outbox'],
     EMAIL_PROVIDER_FROM_EMAIL: ['Mill <mill>', 'mill', 'Mill, Old <mill@example.com>'],
     EMAIL_PROVIDER_WEBHOOK_SECRET: [

@@ -114,6 +114,26 @@ describe('a provider', () => {
     assert.equal(asks, 2)
   })
 
+  test('has a rate for each request: a batch of many texts waits here for the vectors so far', async () => {
+    let asks = 0
+    answer = (input) => [
+      ++asks === 2 ? 429 : 200,
+      { data: input.map((_, index) => ({ index, embedding: [1, 1] })) },
+    ]
+    const waits: string[] = []
+    const limit = { enter: async (wait: string) => void waits.push(wait) }
+    const embed = createEmbedder(parseSettings(env()), {
+      limits: { openai: limit } as never,
+      wait: 'release',
+    })
+    await embed(
+      Array.from({ length: 70 }, (_, i) => String(i)),
+      signal,
+    )
+    await embed(['a search'], signal)
+    assert.deepEqual([waits, asks], [['release', 'stay', 'stay', 'first'], 4])
+  })
+
   test('gets no format once it has refused it', async () => {
     const formats: boolean[] = []
     answer = (input, body) => {

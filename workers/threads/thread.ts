@@ -56,7 +56,7 @@ const db = createDatabase({
 const children = createChildrenClient((port) =>
   parentPort!.postMessage({ port } satisfies ChildrenPort, [port]),
 )
-const providersFor = createProviders(settings, children, databaseUrl, slowStatementLog)
+const providersFor = createProviders(settings, children, db, databaseUrl, slowStatementLog)
 const blobs = createBlobs(db, settings)
 // A fence locks its job's row against takeovers. A frozen process can neither commit nor disconnect, so its fence ends
 // after the lifetime of a lease instead of the usual minute.
@@ -241,7 +241,10 @@ class Context implements TaskContext {
     return settings.secretKey
   }
   get providers() {
-    this.#providers ??= providersFor(this.job.ownerId ?? 0)
+    this.#providers ??= providersFor({
+      owner: this.job.ownerId ?? 0,
+      isUrgent: findTask(this.job.name).maxPauseSeconds !== undefined,
+    })
     return this.#providers
   }
   get blobs() {

@@ -258,6 +258,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'database.too_slow': 503,
   'database.down': 503,
   'provider.paused': 502,
+  'provider.rate_limited': 503,
   'service.short': 503,
   'service.stopping': 503,
   internal: 500,

@@ -69,6 +69,16 @@ export const rateField = (fallback: RateLimit | null, digits = 4) =>
     })
     .default(fallback)
 
+/** Defines the rate at which requests to a provider start: `STARTS/SECONDS`, or `0`, the default, for no limit. */
+export const startRateField = () =>
+  rateField(null, 6).refine(
+    (rate) => rate === null || rate.seconds <= MAX_RATE_SECONDS,
+    `must have at most ${MAX_RATE_SECONDS} seconds`,
+  )
+
+// The limit of `start_rate`.
+const MAX_RATE_SECONDS = 86_400
+
 /** True if a text is an origin in the form that browsers send. */
 export const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
 

@@ -30,6 +30,7 @@ import {
   listField,
   type RateLimit,
   rateField,
+  startRateField,
 } from './fields.ts'
 import { buildSizeLimits, type SizeLimits, sizeLimitShape } from './limits.ts'
 import { buildQuotas, quotaShape } from './quotas.ts'
@@ -79,6 +80,9 @@ const Environment = z.object({
   MAX_STREAMS_PER_ACCOUNT: countField(1000),
   RATE_LIMIT_INVITE: rateField({ max: 20, seconds: 3600 }),
   RATE_LIMIT_EXPORT: rateField({ max: 5, seconds: 86_400 }),
+  RATE_LIMIT_SMS: startRateField(),
+  RATE_LIMIT_EMAIL: startRateField(),
+  RATE_LIMIT_AI_PROVIDER: startRateField(),
   CORS_ORIGINS: listField()
     .refine(
       (items) => items.every(isOrigin),
@@ -169,6 +173,8 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
   >
   /** Rate limit of an API key; null means no limit. */
   readonly apiKeyRate: RateLimit | null
+  /** Rates at which requests to providers start, in all workers together; null means no limit. */
+  readonly startRates: Readonly<Record<'sms' | 'email' | 'aiProvider', RateLimit | null>>
   /** Maximum number of concurrent event streams; 0 means no limit. */
   readonly maxStreams: { readonly perAddress: number; readonly perAccount: number }
   readonly corsOrigins: ReadonlySet<string>
@@ -337,6 +343,11 @@ function buildLimitSettings(env: Env) {
       export: env.RATE_LIMIT_EXPORT,
     },
     apiKeyRate: env.RATE_LIMIT_API_KEY,
+    startRates: {
+      sms: env.RATE_LIMIT_SMS,
+      email: env.RATE_LIMIT_EMAIL,
+      aiProvider: env.RATE_LIMIT_AI_PROVIDER,
+    },
     maxStreams: { perAddress: env.MAX_STREAMS_PER_ADDRESS, perAccount: env.MAX_STREAMS_PER_ACCOUNT },
     ...buildSizeLimits(env),
   } satisfies Partial<Settings>

@@ -3,8 +3,9 @@ import { requireApiKey } from '../../../tasks/ai/keys.ts'
 import { type AiProvider, keySettingName } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { parseRetryAfter } from '../breaker.ts'
+import type { StartLimits, StartWait } from '../start-limit.ts'
 import { describeNetworkError } from '../wait.ts'
-import { bodyOfRefusal, createClient, type OpenAI } from './openai.ts'
+import { bodyOfRefusal, createClient, type OpenAI, type StartOption } from './openai.ts'
 import { type Report, readReport } from './reports.ts'
 
 /** Provides clients, limits and errors for all calls to AI providers. */
@@ -34,19 +35,58 @@ export interface IdleTimeout {
   /** Error text of the timeout; null before it expires. */
   readonly reason: string | null
   restart(): void
+  /** Stops the timeout until `restart`. */
+  hold(): void
+  /** Stops the timeout for good. */
   clear(): void
+}
+
+/** The rates of models, and the rule for requests that may run again, see `StartWait`. */
+export interface ModelStarts {
+  readonly limits: StartLimits['models']
+  readonly wait: StartWait
+}
+
+export const NO_STARTS: ModelStarts = { limits: null, wait: 'release' }
+
+/** Returns the option of a request to a provider that has a rate. Its wait is not silence of the provider. */
+export function createStartOption(
+  { limits, wait }: ModelStarts,
+  provider: AiProvider,
+  signal: AbortSignal,
+  idleTimeout?: IdleTimeout,
+): StartOption {
+  if (limits === null) return {}
+  const start = async (): Promise<void> => {
+    idleTimeout?.hold()
+    await limits[provider].enter(wait, signal)
+    idleTimeout?.restart()
+  }
+  return { start }
 }
 
 export function createIdleTimeout(seconds: number): IdleTimeout {
   const abort = new AbortController()
-  const timer = setTimeout(() => abort.abort(), seconds * 1000)
+  const start = (): NodeJS.Timeout => setTimeout(() => abort.abort(), seconds * 1000)
+  let timer: NodeJS.Timeout | null = start()
+  let isCleared = false
+  const hold = (): void => {
+    clearTimeout(timer ?? undefined)
+    timer = null
+  }
   return {
     signal: abort.signal,
     get reason() {
       return abort.signal.aborted ? `it sent nothing for ${seconds} s` : null
     },
-    restart: () => timer.refresh(),
-    clear: () => clearTimeout(timer),
+    restart: () => {
+      if (!isCleared) timer = timer?.refresh() ?? start()
+    },
+    hold,
+    clear: () => {
+      isCleared = true
+      hold()
+    },
   }
 }
 

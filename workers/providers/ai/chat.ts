@@ -2,14 +2,21 @@ import type { ChatModels, Completion, Message, Question } from '../../../tasks/a
 import { PROVIDERS } from '../../../tasks/ai/providers.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type Call as ProviderCall, recordCall } from '../call.ts'
-import { createClients, createIdleTimeout, isTransient, toCallFailure } from './ai-calls.ts'
+import {
+  createClients,
+  createIdleTimeout,
+  createStartOption,
+  isTransient,
+  NO_STARTS,
+  toCallFailure,
+} from './ai-calls.ts'
 import { type AnswerSink, readAnswer } from './answers.ts'
-import type { OpenAI } from './openai.ts'
+import type { OpenAI, StartOption } from './openai.ts'
 import { isContextOverflow, sendAdapted } from './parameters.ts'
 import type { Report } from './reports.ts'
 
 /** Creates chat completions with the six providers, through the client for OpenAI's protocol. */
-export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
+export function createChat({ ai }: Pick<Settings, 'ai'>, starts = NO_STARTS): ChatModels {
   const clientFor = createClients({ ai })
   return {
     ask: async (question, signal, onText, onRestart) => {
@@ -19,7 +26,10 @@ export function createChat({ ai }: Pick<Settings, 'ai'>): ChatModels {
       const call: Call = {
         client,
         question,
-        signal: AbortSignal.any([signal, idleTimeout.signal]),
+        options: {
+          signal: AbortSignal.any([signal, idleTimeout.signal]),
+          ...createStartOption(starts, question.provider, signal, idleTimeout),
+        },
         isStreaming: onText !== undefined,
         sink: {
           onSign: idleTimeout.restart,
@@ -57,12 +67,12 @@ const describeCall = ({ provider, model }: Question, url: string): ProviderCall 
 interface Call {
   readonly client: OpenAI
   readonly question: Question
-  readonly signal: AbortSignal
+  readonly options: { readonly signal: AbortSignal } & StartOption
   readonly isStreaming: boolean
   readonly sink: AnswerSink
 }
 
-async function complete({ client, question, signal, isStreaming, sink }: Call): Promise<Completion> {
+async function complete({ client, question, options, isStreaming, sink }: Call): Promise<Completion> {
   const { hidesReasoning } = PROVIDERS[question.provider]
   const response = await sendAdapted(
     {
@@ -71,7 +81,7 @@ async function complete({ client, question, signal, isStreaming, sink }: Call): 
       optional: [...OPTIONAL_PARAMETERS, ...Object.keys(question.parameters ?? {})],
     },
     (parameters) =>
-      client.chat.completions.create(parameters as never, { signal }).asResponse() as Promise<Response>,
+      client.chat.completions.create(parameters as never, options).asResponse() as Promise<Response>,
   )
   return readAnswer(response, sink, { hidesReasoning })
 }

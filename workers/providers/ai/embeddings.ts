@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { FeatureExtractionPipeline } from '@xenova/transformers'
-import { fail } from '../../../sql/errors.ts'
+import { Failure, fail } from '../../../sql/errors.ts'
 import type { Embedded, Providers } from '../../../tasks/context.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { recordCall } from '../call.ts'
-import { readJson } from './ai-calls.ts'
+import { createStartOption, type ModelStarts, NO_STARTS, readJson } from './ai-calls.ts'
 import { createClient, type OpenAI } from './openai.ts'
 import { sendAdapted } from './parameters.ts'
 
@@ -20,11 +20,11 @@ const REMOTE_BATCH_SIZE = 64
 // in all, or the time that the provider asks for. A search query is retried only once, because a user waits for it.
 const MAX_RETRIES = 5
 
-export function createEmbedder(settings: Settings): Providers['embed'] {
+export function createEmbedder(settings: Settings, starts = NO_STARTS): Providers['embed'] {
   const { embeddings, model } = settings.rag
   if (model === null) return () => Promise.resolve({ model: null, reason: 'RAG_EMBEDDINGS is lexical' })
   return embeddings === 'openai'
-    ? createRemoteEmbedder(settings, model)
+    ? createRemoteEmbedder(settings, model, starts)
     : createLocalEmbedder(settings, model)
 }
 
@@ -71,7 +71,7 @@ async function loadModel({ rag, dataDir }: Settings, model: string): Promise<Fea
   return pipeline('feature-extraction', model, { dtype: isQuantized ? 'q8' : 'fp32' })
 }
 
-function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed'] {
+function createRemoteEmbedder({ ai }: Settings, model: string, starts: ModelStarts): Providers['embed'] {
   return async (texts, signal) => {
     const { apiKey, baseUrl } = ai.endpoints.openai
     if (apiKey === null) return { model: null, reason: 'OPENAI_API_KEY is not set' }
@@ -80,6 +80,9 @@ function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed
     const maxRetries = texts.length > REMOTE_BATCH_SIZE ? MAX_RETRIES : 1
     try {
       for (let from = 0; from < texts.length; from += REMOTE_BATCH_SIZE) {
+        // A person waits for the search with a single text. Later batches stay, because the vectors so far would be lost.
+        const wait = texts.length === 1 ? 'first' : from === 0 ? starts.wait : 'stay'
+        const option = createStartOption({ ...starts, wait }, 'openai', signal)
         const input = texts.slice(from, from + REMOTE_BATCH_SIZE)
         const adaptable = {
           key: `openai ${baseUrl} ${model}`,
@@ -88,7 +91,7 @@ function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed
         }
         // The client's own method would replace an omitted format by base64.
         const send = (body: object): Promise<Response> =>
-          client.post('/embeddings', { body, signal, maxRetries }).asResponse()
+          client.post('/embeddings', { body, signal, maxRetries, ...option }).asResponse()
         const answer = await recordCall(
           { provider: 'openai', operation: 'embeddings', url: baseUrl },
           async () => readJson(await sendAdapted(adaptable, send)),
@@ -97,7 +100,7 @@ function createRemoteEmbedder({ ai }: Settings, model: string): Providers['embed
         vectors.push(...byIndex.map(({ embedding }) => normalize(embedding)))
       }
     } catch (error) {
-      if (signal.aborted) throw error
+      if (signal.aborted || (error instanceof Failure && error.retry === 'free')) throw error
       const { status } = error as { status?: number }
       throw fail('rag.embedding_failed', { reason: status === undefined ? 'no answer' : `status ${status}` })
     }

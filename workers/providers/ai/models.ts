@@ -2,7 +2,14 @@
 import type { AiModel } from '../../../tasks/ai/settings.ts'
 import { toDataUrl } from '../../../tasks/formats/data-url.ts'
 import { recordCall } from '../call.ts'
-import { readJson, Unreadable } from './ai-calls.ts'
+import {
+  createIdleTimeout,
+  createStartOption,
+  type ModelStarts,
+  NO_STARTS,
+  readJson,
+  Unreadable,
+} from './ai-calls.ts'
 import { extractText } from './answers.ts'
 import { createClient, type OpenAI } from './openai.ts'
 import { sendAdapted } from './parameters.ts'
@@ -13,6 +20,12 @@ export interface ModelAnswer {
   readonly text: string
   /** Model name for the page row, e.g. `openai/gpt-4o-mini`. */
   readonly model: string
+}
+
+interface TranscribeOptions {
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  readonly starts?: ModelStarts | undefined
 }
 
 const TRANSCRIBE_PROMPT =
@@ -29,12 +42,16 @@ const TRUNCATED_FINISH_REASON = /length|filter|error/
 export async function transcribe(
   model: AiModel,
   png: Uint8Array,
-  options: { readonly signal: AbortSignal; readonly timeoutMs: number },
+  { starts = NO_STARTS, ...options }: TranscribeOptions,
 ): Promise<ModelAnswer> {
   // Allow one retry, for a broken connection: retries count against the time limit of the page.
   const client = await createClient(model, options.timeoutMs, 1)
   // The client's own timeout covers the answer only up to its headers.
-  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(2 * options.timeoutMs)])
+  const timeout = createIdleTimeout((2 * options.timeoutMs) / 1000)
+  const requestOptions = {
+    signal: AbortSignal.any([options.signal, timeout.signal]),
+    ...createStartOption(starts, model.provider, options.signal, timeout),
+  }
   const request = {
     model: model.name,
     temperature: 0,
@@ -54,11 +71,11 @@ export async function transcribe(
     optional: ['temperature'],
   }
   const send = (parameters: object): Promise<Response> =>
-    client.chat.completions.create(parameters as typeof request, { signal }).asResponse()
+    client.chat.completions.create(parameters as typeof request, requestOptions).asResponse()
   const completion = (await recordCall(
     { provider: model.provider, operation: 'transcribe', url: model.baseUrl },
     async () => readJson(await sendAdapted(adaptable, send)),
-  )) as OpenAI.ChatCompletion
+  ).finally(timeout.clear)) as OpenAI.ChatCompletion
   const [choice] = completion.choices
   if (TRUNCATED_FINISH_REASON.test(choice?.finish_reason ?? ''))
     throw new Unreadable('its answer was cut off')

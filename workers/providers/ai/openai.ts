@@ -1,7 +1,24 @@
 /** The client for OpenAI's protocol, which all six providers speak. The only importer of `openai`. */
 import type { OpenAI } from 'openai'
+import { createLazy } from '../../../tasks/platform/lazy.ts'
 
 export type { OpenAI } from 'openai'
+
+/** An option of requests, besides those of the client. */
+export interface StartOption {
+  /** Waits until the request may start, also before each repetition by the client; absent without a rate. */
+  readonly start?: () => Promise<void>
+}
+
+const loadClient = createLazy(async () => {
+  const { default: Client } = await import('openai')
+  return class extends Client {
+    /** Runs before each request, outside its time limit. */
+    protected override async prepareOptions(options: object): Promise<void> {
+      await (options as StartOption).start?.()
+    }
+  }
+})
 
 /**
  * Creates a client.
@@ -12,7 +29,7 @@ export async function createClient(
   timeoutMs: number,
   maxRetries: number,
 ): Promise<OpenAI> {
-  const { default: Client } = await import('openai')
+  const Client = await loadClient()
   // Disable the log of the client: it would contain answers of providers.
   return new Client({
     apiKey,

@@ -1,5 +1,6 @@
 import type { Comms } from '../../../tasks/comms/ports.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
+import type { StartLimits } from '../start-limit.ts'
 import { createDomains } from './domains.ts'
 import type { Mailer } from './email.ts'
 import { createTelephony } from './telephony.ts'
@@ -8,11 +9,12 @@ import { createTelephony } from './telephony.ts'
 export function createComms(
   settings: Pick<Settings, 'email' | 'telephony' | 'publicBaseUrl'>,
   mailer: Mailer,
+  { sms }: Pick<StartLimits, 'sms'>,
 ): Comms {
   return {
     isEmailIdempotent: mailer.isIdempotent,
     email: mailer.send,
-    ...createTelephony(settings),
+    ...createTelephony(settings, undefined, sms),
     ...createDomains(settings.email),
   }
 }

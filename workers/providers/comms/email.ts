@@ -20,6 +20,7 @@ import { hostOf, isAllowedHost, isLoopback } from '../../../tasks/platform/addre
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type Breaker, createBreaker } from '../breaker.ts'
 import { recordCall } from '../call.ts'
+import { chooseWait, type StartLimit } from '../start-limit.ts'
 import { throwIfShort, waitFor } from '../wait.ts'
 
 /** Sends mail through the configured SMTP server, or writes it as .eml files to the outbox. */
@@ -42,10 +43,11 @@ const loadNodemailer = () => require('nodemailer') as typeof import('nodemailer'
 const LIMITS = { connectMs: 10_000, silentMs: 20_000, totalMs: 90_000, maxWaitMs: 10_000 }
 const MIN_BYTES_PER_MS = 262
 
-/** Creates a mailer; the first message opens the connection. */
+/** Creates a mailer; the first message opens the connection. The outbox has no rate. */
 export function createMailer(
   settings: Pick<Settings, 'email' | 'dataDir'>,
   limits: Partial<typeof LIMITS> = {},
+  starts: StartLimit | null = null,
 ): Mailer {
   const { smtpUrl, from } = settings.email
   if (smtpUrl === null || from === '')
@@ -55,7 +57,7 @@ export function createMailer(
   const compose = createComposer(from, resend)
   if (smtpUrl === 'outbox:')
     return { isIdempotent: true, send: createOutboxSender(join(settings.dataDir, 'outbox'), compose) }
-  return { isIdempotent: resend, send: createSmtpSender(smtpUrl, compose, { ...LIMITS, ...limits }) }
+  return { isIdempotent: resend, send: createSmtpSender(smtpUrl, compose, { ...LIMITS, ...limits }, starts) }
 }
 
 type SendMessage = Mailer['send']
@@ -179,12 +181,18 @@ function createTransport(url: string, limits: typeof LIMITS): Transporter {
   return transport
 }
 
-function createSmtpSender(url: string, compose: Compose, limits: typeof LIMITS): SendMessage {
+function createSmtpSender(
+  url: string,
+  compose: Compose,
+  limits: typeof LIMITS,
+  starts: StartLimit | null,
+): SendMessage {
   let transport: Transporter | null = null
   const breaker = createBreaker('The mail server', limits)
   return async (message, request) => {
     request.signal.throwIfAborted()
     await breaker.enter(request.signal)
+    await starts?.enter(chooseWait(request), request.signal)
     const gate: MessageGate = { request, isPassed: false, isShut: false, recording: null, refusal: undefined }
     const composed = compose(message)
     transport ??= createTransport(url, limits)

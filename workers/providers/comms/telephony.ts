@@ -18,6 +18,7 @@ import { createLazy } from '../../../tasks/platform/lazy.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { createBreaker, parseRetryAfter } from '../breaker.ts'
 import { recordCall } from '../call.ts'
+import { chooseWait, type StartLimit } from '../start-limit.ts'
 import { describeNetworkError, throwIfShort, type WaitResult, waitFor } from '../wait.ts'
 import { explainError, isBusy } from './telephony-errors.ts'
 
@@ -39,6 +40,7 @@ const MAX_LISTED = 100
 export function createTelephony(
   settings: Pick<Settings, 'telephony' | 'publicBaseUrl'>,
   limits = LIMITS,
+  starts: StartLimit | null = null,
 ): Telephony {
   const { telephony } = settings
   const { phoneNumber, smsFrom } = telephony
@@ -56,7 +58,8 @@ export function createTelephony(
     lookupDelaysMs: LOOKUP_DELAYS_MS,
     sms: async ({ id, to, from, body }: SmsMessage, request) => {
       const sender = toSender(requireSender(from ?? smsFrom))
-      return submit(request, (api) => api.messages.create({ to, ...sender, body, ...callback(id) }))
+      const create = (api: Twilio) => api.messages.create({ to, ...sender, body, ...callback(id) })
+      return submit(request, create, starts)
     },
     call: async ({ id, to, scriptUrl, timeout }: CallMessage, request) => {
       const from = requireSender(phoneNumber)
@@ -90,8 +93,15 @@ const toSender = (sender: string): { readonly from?: string; readonly messagingS
   SERVICE_PATTERN.test(sender) ? { messagingServiceSid: sender } : { from: sender }
 
 interface TwilioCalls {
-  /** Makes a request that sends a message or starts a call. @throws if the provider certainly did not accept it. */
-  submit(request: ProviderRequest, create: (api: Twilio) => Promise<CreatedResource>): Promise<SubmitResult>
+  /**
+   * Makes a request that sends a message or starts a call, at the rate of `starts`.
+   * @throws if the provider certainly did not accept it.
+   */
+  submit(
+    request: ProviderRequest,
+    create: (api: Twilio) => Promise<CreatedResource>,
+    starts?: StartLimit | null,
+  ): Promise<SubmitResult>
   /** Makes a read-only request. @throws fail('telephony.failed') */
   list<T>(signal: AbortSignal, read: (api: Twilio) => Promise<T>): Promise<T>
 }
@@ -107,11 +117,12 @@ function createTwilioCalls(settings: TelephonySettings, limits: typeof LIMITS): 
   const span = { provider: 'twilio', url: settings.apiBaseUrl }
   const twilio = createLazy(() => createClient(settings, limits.answerMs))
   return {
-    submit: (request, create) =>
+    submit: (request, create, starts = null) =>
       semaphore.run(async () => {
         request.signal.throwIfAborted()
         await breaker.enter(request.signal)
         const api = await twilio()
+        await starts?.enter(chooseWait(request), request.signal)
         await request.begin()
         const waited = await waitFor(
           recordCall({ ...span, operation: 'create' }, () => create(api)),

@@ -68,6 +68,7 @@ class DocumentReader implements PageReader {
   readonly #children: OpenedChildren
   readonly #limits: Limits
   readonly #vision: DocumentOptions['vision']
+  readonly #starts: DocumentOptions['starts']
   readonly #closing = new AbortController()
   readonly #signal: AbortSignal
   readonly #waiting: RequestedPage[] = []
@@ -84,6 +85,7 @@ class DocumentReader implements PageReader {
     this.#children = new OpenedChildren(children, load, options, this.#signal)
     this.#limits = this.#children.limits
     this.#vision = options.vision
+    this.#starts = options.starts
   }
 
   /** Opens the document. Returns null, or an unread page if the document cannot be opened. */
@@ -265,7 +267,7 @@ class DocumentReader implements PageReader {
   async #complete({ forModel = false, ...page }: ReadPage, requested: RequestedPage): Promise<void> {
     if (!forModel) return requested.resolve(page)
     try {
-      const byModel = await readPageByModel(page, this.#vision, this.#signal)
+      const byModel = await readPageByModel(page, this.#vision, this.#signal, this.#starts)
       if (byModel !== null) return requested.resolve(byModel)
       const { image } = page
       const resolve = (read: PageResult): void => requested.resolve({ ...read, image })

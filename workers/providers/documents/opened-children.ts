@@ -3,9 +3,12 @@ import type { AttachmentInfo, OpenPagesOptions } from '../../../tasks/context.ts
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { type ChildLease, ChildLost, type Children, type Limits } from '../../children/ports.ts'
 import { type OcrMode, type ReadPage, sendBytes, type Work } from '../../children/work.ts'
+import type { ModelStarts } from '../ai/ai-calls.ts'
 
 export interface DocumentOptions extends OpenPagesOptions {
   readonly vision: Settings['visionProvider']
+  /** Rates of the models that read pages; default none. */
+  readonly starts?: ModelStarts
   /** False to ignore pictures on pages with text; default true. */
   readonly withPictures?: boolean
   readonly maxPages: number

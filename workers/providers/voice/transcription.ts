@@ -5,15 +5,17 @@ import { type Recognition, requireRecognition } from '../../../tasks/voice/recog
 import {
   createClients,
   createIdleTimeout,
+  createStartOption,
   createTooLargeFailure,
   type IdleTimeout,
   MAX_ANSWER_SIZE,
+  NO_STARTS,
   ReportedError,
   toCallFailure,
   Unreadable,
 } from '../ai/ai-calls.ts'
 import { isDone, parseEvent, readContent } from '../ai/events.ts'
-import { createStreamingFile, type OpenAI } from '../ai/openai.ts'
+import { createStreamingFile, type OpenAI, type StartOption } from '../ai/openai.ts'
 import { findReport, type Report } from '../ai/reports.ts'
 import { recordCall } from '../call.ts'
 import { describeNetworkError } from '../wait.ts'
@@ -27,7 +29,7 @@ const WHOLE_ANSWER_FACTOR = 2
 // Longer than any upload: the client counts from the start of the request, our idle timeout from the last chunk.
 const CLIENT_TIMEOUT_MS = 4 * 3600 * 1000
 
-export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
+export function createTranscriber({ ai }: Pick<Settings, 'ai'>, starts = NO_STARTS): Transcriber {
   const clientFor = createClients({ ai })
   return {
     transcribe: async (recording, signal, onText) => {
@@ -45,7 +47,11 @@ export function createTranscriber({ ai }: Pick<Settings, 'ai'>): Transcriber {
         recording: { ...recording, pieces: source.pieces },
         recognition,
         idleTimeout,
-        options: { signal: callSignal, timeout: CLIENT_TIMEOUT_MS },
+        options: {
+          signal: callSignal,
+          timeout: CLIENT_TIMEOUT_MS,
+          ...createStartOption(starts, provider, signal, idleTimeout),
+        },
       }
       try {
         const transcript = await recordCall(
@@ -75,7 +81,7 @@ interface Call {
   readonly recording: Recording
   readonly recognition: Recognition
   readonly idleTimeout: IdleTimeout
-  readonly options: { readonly signal: AbortSignal; readonly timeout: number }
+  readonly options: { readonly signal: AbortSignal; readonly timeout: number } & StartOption
 }
 
 /**
@@ -213,7 +219,7 @@ function toFailureOutcome(
     const failure = fail('voice.audio_undecodable', {}, { cause: error })
     return { kind: 'failure', failure, isFree }
   }
-  if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: false }
+  if (error instanceof Failure) return { kind: 'failure', failure: error, isFree: error.retry === 'free' }
   // `hasOutput: false`: an interrupted transcript is discarded, so that a retry is safe.
   const call = {
     provider,
