@@ -2658,7 +2658,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$d306f271d9060141536615838c653cd7$function$;
+AS $function$0cc412bd907d2b556af21fb4396a4ebe$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -2704,7 +2704,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$11b798ab0e4514a66f4080ccbeb2916d$function$;
+AS $function$556201619c34ca4e135336b6cf402501$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
