@@ -31,6 +31,7 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   job_owner_id_fkey: 'auth.required',
   job_owner_quota: 'quota.waiting_jobs',
   job_batch_open: 'batch.closed',
+  job_batch_cycle: 'batch.cycle',
   job_dependency_exists: 'job.missing',
   voice_transcription_owner_id_fkey: 'auth.required',
   rag_file_collection_id_fkey: 'rag.deleted',

@@ -2756,7 +2756,7 @@ CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$95bd291dea492b61c416bedc34c10770$function$;
+AS $function$56035b69f30afe83253478f177785e47$function$;
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean
@@ -2802,7 +2802,7 @@ CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  LANGUAGE plpgsql
 AS $function$629d7a3d6f2d1f214d1219a769d03a52$function$;
 
-CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAULT '{}'::uuid[], locked text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAULT '{}'::uuid[], locked text[] DEFAULT '{}'::text[], had_ended uuid[] DEFAULT '{}'::uuid[])
  RETURNS SETOF uuid
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2810,7 +2810,7 @@ CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAUL
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$5d41658670c5edbe0d7b21488d068040$function$;
+AS $function$ad8cc3af5295e0d00d31f088bf334bce$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid

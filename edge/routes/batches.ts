@@ -201,6 +201,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     errors: [
       'batch.missing',
       'batch.closed',
+      'batch.cycle',
       'task.unknown',
       'task.unknown_queue',
       'auth.forbidden',

@@ -13,6 +13,7 @@ export const jobErrors = {
   'job.crashed': { detail: 'The worker thread crashed while running the job', retry: 'later' },
   'batch.missing': { detail: 'Batch not found' },
   'batch.succeeded': { detail: 'No job of the batch can be retried: none has failed, or each was retried' },
+  'batch.cycle': { detail: 'A job of the batch would depend on the batch itself' },
   'batch.closed': { detail: 'The batch is closed; add the jobs to a new one' },
   'schedule.missing': { detail: 'Schedule not found' },
   'task.unknown': { detail: 'This queue has no task named {name}; it has {names}' },

@@ -137,6 +137,27 @@ describe('a batch', () => {
     assert.deepEqual(await Promise.all([id, late.id].map(ledger.status)), ['cancelled', 'cancelled'])
   })
 
+  test('has no job that depends on it, even through others', async () => {
+    const { id, members } = await addBatch(1)
+    const outside = buildJobSpec({ after: [id], after_outcome: 'any' })
+    await ledger.enqueue(outside)
+    const code = { code: 'batch.cycle' }
+    const add = (after: readonly string[]) =>
+      ledger.enqueue(buildJobSpec({ batch_id: id, after, after_outcome: 'done' }))
+    await assert.rejects(add([id]), code)
+    await assert.rejects(add([outside.id]), code)
+    await add(members)
+  })
+
+  test('counts the end of a member once, whatever depends on that later', async () => {
+    const { id, members } = await addBatch(2)
+    await close(id)
+    await run(members[0]!)
+    await ledger.enqueue(buildJobSpec({ after: [members[0]!], after_outcome: 'done' }))
+    assert.equal(await ledger.status(id), 'waiting')
+    assert.deepEqual(await progress(id), ['1 of 2 tasks have ended', 1, 2])
+  })
+
   test('releases what depends on it', async () => {
     const { id, members } = await addBatch(1)
     await close(id)

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import {
   cancelJobs,
+  closeBatch,
   endAttempts,
   type FinishEntry,
   rescueRunningJobs,
@@ -34,8 +36,15 @@ export const operation = fc.oneof(
       join: fc.boolean(),
       // True if the jobs are scheduled `SCHEDULE_DELAY_MS` ahead.
       later: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
+      // The jobs on which these depend.
+      after: fc.array(pick, { maxLength: 3 }),
+      afterOutcome: fc.constantFrom('done', 'any'),
+      // True if the jobs join an open batch.
+      inBatch: fc.boolean(),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('batch' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('close' as const), pick }) },
   {
     weight: 9,
     arbitrary: fc.record({
@@ -91,6 +100,7 @@ export async function createLedgerModel(base: TestDatabase) {
   const ledger = createLedgerHelp(base)
   const leases = await Promise.all(Array.from({ length: LEASE_COUNT }, () => ledger.lease()))
   const jobs: string[] = []
+  const batches: string[] = []
   const later = new Set<string>()
   const held: HeldAttempt[] = []
   const ends = new Map<string, number>()
@@ -141,26 +151,49 @@ export async function createLedgerModel(base: TestDatabase) {
       code: 'internal',
       delay_ms,
     }))
-    for (const id of await endAttempts(db, entries)) {
-      if (TERMINAL_STATUSES.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
+    const ended = await endAttempts(db, entries)
+    for (const { id } of entries) {
+      if (ended.has(id) && TERMINAL_STATUSES.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
   }
 
   const run = async (op: Operation): Promise<void> => {
     switch (op.kind) {
       case 'enqueue': {
+        const picks: readonly number[] = op.after
+        const after = [...new Set(picks.flatMap((at) => jobs[at % (jobs.length || 1)] ?? []))]
+        const dependencies: JobFields =
+          after.length === 0 ? {} : { after, after_outcome: op.afterOutcome as 'done' | 'any' }
+        const batch = op.inBatch ? batches.at(-1) : undefined
         const specs = op.mailboxes.map((fields) =>
           buildJobSpec({
             ...fields,
+            ...dependencies,
+            ...(batch === undefined ? {} : { batch_id: batch }),
             when_busy: op.join ? 'join' : 'wait',
             max_tries: 100,
             delay_ms: op.later ? SCHEDULE_DELAY_MS : null,
           }),
         )
-        if (op.later) for (const { id } of specs) later.add(id)
-        for (const { job_id, joined } of await ledger.enqueue(...specs)) if (!joined) jobs.push(job_id)
+        // A job that waits for others comes later, too.
+        if (op.later || after.length > 0) for (const { id } of specs) later.add(id)
+        const added = await ledger.enqueue(...specs).catch((error) => {
+          assert.ok(['batch.closed', 'batch.cycle'].includes(error.code), String(error))
+          return []
+        })
+        for (const { job_id, joined } of added) if (!joined) jobs.push(job_id)
         return
       }
+      case 'batch': {
+        const batch = buildJobSpec({ is_batch: true, payload: { is_open: true }, max_tries: 100 })
+        await ledger.enqueue(batch)
+        jobs.push(batch.id)
+        batches.push(batch.id)
+        return
+      }
+      case 'close':
+        await db.any(closeBatch(batches[op.pick % (batches.length || 1)] ?? randomUUID()))
+        return
       case 'fetch':
         await fetch(leases[op.lease]!, op.pick, op.places, op.again)
         return
@@ -187,7 +220,10 @@ export async function createLedgerModel(base: TestDatabase) {
       case 'collide': {
         const one = held[op.pick % (held.length || 1)]
         const mailbox = MAILBOXES.find((fields) => fields.mailbox === one?.limited) ?? op.mailbox
-        const enqueue = { kind: 'enqueue' as const, mailboxes: [mailbox], join: false, later: false }
+        const enqueue = {
+          ...{ kind: 'enqueue' as const, mailboxes: [mailbox], join: false, later: false, inBatch: true },
+          ...{ after: [op.pick, op.pick + 1], afterOutcome: 'any' as const },
+        }
         const work = one === undefined ? fetch(leases[0]!, op.pick, 2) : finish([one], 'done')
         await Promise.all([work, fetch(leases[1]!, op.pick, 1), run(enqueue), run(enqueue)])
         return
@@ -237,9 +273,22 @@ export async function createLedgerModel(base: TestDatabase) {
         or seq <> (select coalesce(max(seq), 0) from job_event where job_id = job.id)
       union all
       select 'counts of ' || queue from (
-        select queue, queued, running from job_count
-        union all select queue, -(status in ('scheduled', 'available'))::int, -(status = 'running')::int from job where finished_at is null) counts
-      group by queue having sum(queued) <> 0 or sum(running) <> 0`)
+        select queue, queued, running, waiting from job_count
+        union all select queue, -(status in ('scheduled', 'available'))::int, -(status = 'running')::int, -(status = 'waiting')::int
+        from job where finished_at is null) counts
+      group by queue having sum(queued) <> 0 or sum(running) <> 0 or sum(waiting) <> 0
+      union all
+      select 'dependencies of ' || id from job where status = 'waiting' and after is not null and waits_for <> (
+        select count(*) from unnest(after) a(after_id) join job before on before.id = after_id where before.finished_at is null)
+      union all
+      select 'members of ' || id from job where finished_at is null and payload ? 'is_open' and waits_for <>
+        (payload ->> 'is_open')::boolean::int + (select count(*) from job m where m.batch_id = job.id and m.finished_at is null)
+      union all
+      select id || ' has ended before its members' from job where finished_at is not null and exists (
+        select from job m where m.batch_id = job.id and m.finished_at is null)
+      union all
+      select id || ' depends on what did not succeed' from job where after_outcome = 'done' and attempt > 0 and exists (
+        select from unnest(after) a(after_id) join job before on before.id = after_id where before.status <> 'done')`)
 
   const watch = async (until: Promise<unknown>): Promise<void> => {
     let over = false
@@ -258,8 +307,13 @@ export async function createLedgerModel(base: TestDatabase) {
     held.length = 0
     await query(`update job set run_at = now() where status = 'scheduled'`)
     while ((await db.one(scheduleJobs(100))).moved > 0);
-    for (let rounds = 0; rounds < 500 && (await fetch(leases[0]!, 0, 3)); rounds++)
+    for (const batch of batches) await db.any(closeBatch(batch))
+    for (let rounds = 0; rounds < 500 && (await fetch(leases[0]!, 0, 3)); rounds++) {
       await finish([...held], 'done')
+      // Actors that waited for these jobs.
+      await query(`update job set run_at = now() where status = 'scheduled'`)
+      await db.one(scheduleJobs(100))
+    }
   }
 
   /** Asserts that a job's events match its claims, and that only the running attempt wrote progress. */
@@ -276,7 +330,7 @@ export async function createLedgerModel(base: TestDatabase) {
         assert.equal(holder, '', `${id} is not taken from the worker that has it`)
         holder = claims.get(`${id}/${++attempt}`)!
         lastSeen = 0
-      } else if (data.status === 'queued') holder = ''
+      } else if (data.status === 'queued' || data.status === 'waiting') holder = ''
     }
     const row = await ledger.row(id)
     assert.equal(row.attempt, attempt)

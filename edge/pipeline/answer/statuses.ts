@@ -150,6 +150,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'job.started': 409,
   'batch.missing': 404,
   'batch.closed': 409,
+  'batch.cycle': 409,
   'batch.succeeded': 409,
   'job.timeout': 504,
   'job.crashed': 500,

@@ -33,11 +33,23 @@ begin
   if exists (select from unnest(after_ids) wanted(id) where not exists (select from job where job.id = wanted.id)) then
     raise exception 'A dependency does not exist' using errcode = 'check_violation', constraint = 'job_dependency_exists';
   end if;
+  -- A job of a batch may depend on others, but on none that waits for the batch.
+  if exists (
+    with recursive reached(id) as (
+      select after_id from job cross join lateral unnest(after) after_id
+      where job.id = any(added) and batch_id is not null and after_id <> all(added)
+      union
+      select awaited.id from reached join job on job.id = reached.id and job.finished_at is null cross join lateral (
+        select unnest(job.after) union all select member.id from job member where member.batch_id = job.id and member.finished_at is null) awaited(id)
+    )
+    select from reached where id in (select batch_id from job where job.id = any(added))) then
+    raise exception 'A job depends on its own batch' using errcode = 'check_violation', constraint = 'job_batch_cycle';
+  end if;
   insert into job_dependency (after_id, job_id)
   select after_id, id from job cross join lateral unnest(after) after_id where id = any(added) and after is not null
   order by after_id, id;
   ended := array(select id from job where id = any(after_ids) and finished_at is not null);
   if cardinality(ended) > 0 then
-    perform job_release(ended, locked => locked);
+    perform job_release('{}', locked => locked, had_ended => ended);
   end if;
 end $$;

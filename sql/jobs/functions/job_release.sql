@@ -1,5 +1,6 @@
 -- Counts down the jobs that wait for ended ones, in the transaction that ends them, and makes those available that wait
 -- for no more. `closed` are batches that no longer wait to be closed. `locked` are mailboxes whose lock the caller holds.
+-- `had_ended` are jobs that ended earlier, whose new dependants are to be counted.
 -- Returns the ids of all jobs whose state has changed, for their subscribers.
 --
 -- A job that needs all its dependencies done is cancelled if one of them ended otherwise or was deleted. The jobs that
@@ -7,12 +8,14 @@
 --
 -- A lock of a mailbox comes before the locks of rows. So a job of a limited mailbox becomes `scheduled`, due now, unless
 -- the caller holds the lock. The scheduler makes it available.
-create or replace function job_release(ended uuid[], closed uuid[] default '{}', locked text[] default '{}')
+create or replace function job_release(ended uuid[], closed uuid[] default '{}', locked text[] default '{}', had_ended uuid[] default '{}')
 returns setof uuid language plpgsql
 as $$
 #variable_conflict use_column
 declare
+  -- The jobs that end now, and those whose new dependants are to be counted.
   level uuid[] := ended;
+  depended uuid[] := ended || had_ended;
   closing uuid[] := closed;
   waiters jsonb;
   changed uuid[];
@@ -23,13 +26,13 @@ declare
 begin
   loop
     -- Most jobs have neither dependants nor a batch. These reads of indexes are then all that their end costs.
-    if cardinality(closing) = 0 and not exists (select from job_dependency where after_id = any(level) and not has_ended)
+    if cardinality(closing) = 0 and not exists (select from job_dependency where after_id = any(depended) and not has_ended)
        and not exists (select from job where id = any(level) and batch_id is not null) then
       return;
     end if;
     -- Each waiter with the number of ends that concern it, and the first dependency that did not succeed.
     with link as (
-      update job_dependency set has_ended = true where after_id = any(level) and not has_ended returning job_id, after_id
+      update job_dependency set has_ended = true where after_id = any(depended) and not has_ended returning job_id, after_id
     ), counted as (
       select link.job_id as id, 0 as members, case when job.status || '' = 'done' then null else link.after_id end as unsuccessful, job.ordinal
       from link left join job on job.id = link.after_id
@@ -90,6 +93,7 @@ begin
       array_agg(queue) filter (where status = 'cancelled')
     into changed, released, level, to_settle, released_queues, cancelled_queues
     from moved where status <> former or id in (select id from report);
+    depended := level;
     perform job_count_add(released_queues, 1, 0, -1);
     perform job_count_add(cancelled_queues, 0, 0, -1);
     perform job_announce(released);
