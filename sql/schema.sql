@@ -2756,7 +2756,7 @@ CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$56035b69f30afe83253478f177785e47$function$;
+AS $function$d3aca5f8a73841097af30f464b811226$function$;
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean

@@ -19,7 +19,8 @@ const USAGE = `Usage: npm run load-test -- [options]
   --args JSON          the task's arguments; default {"operations":1,"duration_ms":50}
   --connections N      default 16
   --rate N             maximum requests a second over all connections; default no limit
-  --batch N            tasks per request; default 1
+  --count N            tasks per request; default 1
+  --batch              adds the tasks of a request as a batch
   --seconds N          time to add tasks, in seconds; default 10
   --wait N             maximum wait for the last tasks, in seconds; default 60
 `
@@ -31,7 +32,7 @@ interface Order {
   readonly body: string
   readonly connections: number
   readonly rate: number
-  readonly batch: number
+  readonly isBatch: boolean
   readonly seconds: number
   readonly wait: number
 }
@@ -79,18 +80,22 @@ async function runConnection(order: Order, n: number, stop: number, tally: Tally
   }
 }
 
-async function enqueue({ url, headers, body }: Order, tally: Tally): Promise<readonly string[]> {
-  const response = await fetch(`${url}/api/v1/tasks/enqueue`, { method: 'POST', headers, body }).catch(
-    (error) => {
-      tally.recordRejection(
-        `no answer: ${error instanceof Error ? ((error.cause as Error | undefined)?.message ?? error.message) : error}`,
-      )
-      return null
-    },
-  )
+async function enqueue({ url, headers, body, isBatch }: Order, tally: Tally): Promise<readonly string[]> {
+  const path = isBatch ? 'batches' : 'tasks/enqueue'
+  const response = await fetch(`${url}/api/v1/${path}`, { method: 'POST', headers, body }).catch((error) => {
+    tally.recordRejection(
+      `no answer: ${error instanceof Error ? ((error.cause as Error | undefined)?.message ?? error.message) : error}`,
+    )
+    return null
+  })
   if (response === null) return []
-  const answer = (await response.json()) as { task_id: string; task_ids?: string[]; detail?: string }
-  if (response.status === 202) return answer.task_ids ?? [answer.task_id]
+  const answer = (await response.json()) as {
+    task_id: string
+    task_ids?: string[]
+    job_ids?: string[]
+    detail?: string
+  }
+  if (response.status === 202) return answer.job_ids ?? answer.task_ids ?? [answer.task_id]
   tally.recordRejection(`${response.status}: ${answer.detail}`)
   return []
 }
@@ -145,15 +150,19 @@ function parseOrder(argv: readonly string[]): Order {
     'args',
     'connections',
     'rate',
-    'batch',
+    'count',
     'seconds',
     'wait',
   ] as const
   try {
     const { values } = parseArgs({
       args: [...argv],
-      options: { ...Object.fromEntries(names.map((name) => [name, text])), help: { type: 'boolean' } },
-    }) as { values: Partial<Record<(typeof names)[number], string>> & { help?: boolean } }
+      options: {
+        ...Object.fromEntries(names.map((name) => [name, text])),
+        batch: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }) as { values: Partial<Record<(typeof names)[number], string>> & { batch?: boolean; help?: boolean } }
     if (values.help === true) exitWith(USAGE, 0)
     const number = (name: (typeof names)[number], fallback: number): number => {
       const value = Number(values[name] ?? fallback)
@@ -162,24 +171,25 @@ function parseOrder(argv: readonly string[]): Order {
       return value
     }
     const token = values.token ?? process.env.LOAD_TEST_TOKEN
-    const batch = number('batch', 1)
+    const count = number('count', 1)
+    const isBatch = values.batch === true
+    const job = {
+      task_name: values.task ?? 'io_simulation_task',
+      queue_type: values.queue ?? 'load_test',
+      args: JSON.parse(
+        values.args ?? (values.task === undefined ? '{"operations":1,"duration_ms":50}' : '{}'),
+      ) as object,
+    }
     return {
       url: (values.url ?? parseSettings(process.env).publicBaseUrl).replace(/\/+$/, ''),
       headers: {
         'content-type': 'application/json',
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
-      body: JSON.stringify({
-        task_name: values.task ?? 'io_simulation_task',
-        queue_type: values.queue ?? 'load_test',
-        count: batch,
-        args: JSON.parse(
-          values.args ?? (values.task === undefined ? '{"operations":1,"duration_ms":50}' : '{}'),
-        ),
-      }),
+      body: JSON.stringify(isBatch ? { jobs: Array<object>(count).fill(job) } : { ...job, count }),
       connections: number('connections', 16),
       rate: number('rate', 0),
-      batch,
+      isBatch,
       seconds: number('seconds', 10),
       wait: number('wait', 60),
     }

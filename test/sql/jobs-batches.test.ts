@@ -72,6 +72,8 @@ describe('a batch', () => {
     await run(members[0]!)
     await run(more.id)
     assert.equal(await ledger.state(id), 'delivered')
+    await ledger.claim(id, lease)
+    await assert.rejects(ledger.enqueue(buildJobSpec({ batch_id: id })), { code: 'batch.closed' })
   })
 
   test('has a member that waits for another, and counts its cancellation', async () => {

@@ -18,7 +18,7 @@ begin
       progress_total = coalesce(progress_total, 0) + members,
       label = format('%s of %s tasks have ended', coalesce(progress_current, 0), coalesce(progress_total, 0) + members)
     from member where job.id = member.batch_id and job.cancel_requested_at is null
-      and (job.status || '' = 'running' or job.status || '' = 'waiting' and job.payload ->> 'is_open' = 'true')
+      and (job.status || '' = 'running' and not job.payload ? 'is_open' or job.status || '' = 'waiting' and job.payload ->> 'is_open' = 'true')
     returning job.id
   )
   select (select count(*) from member), (select count(*) from counted) into batches, open_batches;
