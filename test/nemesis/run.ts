@@ -3,6 +3,7 @@ import { createChance } from '../chance.ts'
 import { until } from '../until.ts'
 import type { Area, MakeArea } from './area.ts'
 import { accounts } from './areas/accounts.ts'
+import { batches } from './areas/batches.ts'
 import { blog } from './areas/blog.ts'
 import { chats } from './areas/chats.ts'
 import { documents } from './areas/documents.ts'
@@ -29,6 +30,7 @@ const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> 
   payments: [payments, 2],
   chats: [chats, 2],
   tasks: [tasks, 2],
+  batches: [batches, 2],
   retrieval: [retrieval, 1],
   voices: [voices, 1],
   reads: [reads, 2],
@@ -120,7 +122,7 @@ async function signUp(world: World): Promise<{ admin: string; user: string }> {
 
 async function haveJobsEnded({ query }: World): Promise<boolean> {
   const open = await query(
-    `select from job where status in ('scheduled', 'available', 'running') and run_at < now() + interval '10 s' limit 1`,
+    `select from job where status in ('waiting', 'scheduled', 'available', 'running') and run_at < now() + interval '10 s' limit 1`,
   ).catch(() => [null])
   return open.length === 0
 }
