@@ -2637,7 +2637,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$cd3a0338e3fa6a9e8c8ab5510f0f1c10$function$;
+AS $function$2366c4c705cef0cbf150780bbf43d3b6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_change(job_id uuid, new_payload jsonb, new_run_at timestamp with time zone)
  RETURNS SETOF uuid

@@ -152,7 +152,7 @@ export async function createLedgerModel(base: TestDatabase) {
       delay_ms,
     }))
     const ended = await endAttempts(db, entries)
-    for (const { id } of entries) {
+    for (const id of new Set(entries.map((entry) => entry.id))) {
       if (ended.has(id) && TERMINAL_STATUSES.includes(outcome)) ends.set(id, (ends.get(id) ?? 0) + 1)
     }
   }

@@ -19,9 +19,11 @@ begin
   cancelled_ids := ids || array(select id from job where batch_id = any(ids) and finished_at is null);
   locked := array(select mailbox from job where id = any(cancelled_ids) and mailbox_limit is not null and finished_at is null);
   perform mailbox_lock(locked);
+  perform from job where id = any(cancelled_ids) and finished_at is null order by ordinal for no key update;
+  -- A separate statement, so it sees the states under the locks.
   with found as (
-    select id, status, status = 'waiting' and after is null as is_batch from job
-    where id = any(cancelled_ids) and finished_at is null order by ordinal for no key update
+    select id, status, status || '' = 'waiting' and after is null as is_batch from job
+    where id = any(cancelled_ids) and finished_at is null
   ), cancelled as (
     update job set
       status = case when found.status = 'running' or is_batch then job.status else 'cancelled' end,
