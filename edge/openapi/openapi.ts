@@ -13,9 +13,10 @@ import {
   AFTER_OUTCOME_DESCRIPTION,
   BACKGROUND_DESCRIPTION,
   CALLBACK_URL_DESCRIPTION,
+  LAST_EVENT_ID_DESCRIPTION,
 } from '../pipeline/request/input.ts'
 import { Accepted, Problem } from '../pipeline/request/schemas.ts'
-import { type AnyRoute, type Area, isJobBacked } from '../pipeline/route.ts'
+import { type AnyRoute, type Area, isJobBacked, isStreamed } from '../pipeline/route.ts'
 import { makeExample } from './examples.ts'
 import { readGuide } from './guides.ts'
 import { type Json, type SchemaUse, toSchema } from './schemas.ts'
@@ -106,6 +107,7 @@ function buildOperation(
     ...listParameters(route.params, 'path', schema),
     ...listParameters(route.query, 'query', schema),
     ...listBackgroundParameters(route),
+    ...listStreamParameters(route),
     ...listHeaderParameters(route),
   ]
   return {
@@ -190,8 +192,7 @@ function buildResponses(
   }
   if (isJobBacked(route))
     responses[202] = { description: 'The job continues in the background', content: json(Accepted) }
-  if (route.stream !== undefined || route.follow !== undefined)
-    responses[204] = { description: 'No events after `Last-Event-ID`' }
+  if (isStreamed(route)) responses[204] = { description: 'No events after `Last-Event-ID`' }
   for (const [status, refusals] of groupErrors(area, route, auth, settings)) {
     const description = [...new Set(refusals.map(({ detail }) => detail))].join('; ')
     const headers = status === 401 ? { headers: CHALLENGE_HEADER } : {}
@@ -332,6 +333,12 @@ function listBackgroundParameters(route: AnyRoute): Json[] {
   ]
 }
 
+function listStreamParameters(route: AnyRoute): Json[] {
+  if (!isStreamed(route)) return []
+  const about = { description: LAST_EVENT_ID_DESCRIPTION, schema: { type: 'string' } }
+  return [{ name: 'last_event_id', in: 'query', required: false, ...about }]
+}
+
 function listHeaderParameters(route: AnyRoute): Json[] {
   const header = (name: string, description: string): Json => ({
     name,
@@ -352,7 +359,7 @@ function listHeaderParameters(route: AnyRoute): Json[] {
     ...(isJobBacked(route) && !route.alwaysWaits
       ? [header('Prefer', '`respond-async` returns 202 with the job id immediately')]
       : []),
-    ...(route.stream || route.follow ? [header('Last-Event-ID', 'Resumes the stream after this event')] : []),
+    ...(isStreamed(route) ? [header('Last-Event-ID', 'Resumes the stream after this event')] : []),
   ]
 }
 

@@ -268,6 +268,11 @@ export function isJobBacked(route: AnyRoute): boolean {
   return route.job !== undefined || route.task !== undefined
 }
 
+/** True if the route may answer with an event stream, which `Last-Event-ID` resumes. */
+export function isStreamed(route: AnyRoute): boolean {
+  return route.stream !== undefined || route.follow !== undefined
+}
+
 /** Routes with a common prefix, name and access rule. */
 export interface Area extends FailureRules {
   readonly name: string

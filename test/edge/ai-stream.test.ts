@@ -239,6 +239,7 @@ describe('GET /ai/chat/stream', () => {
     // All frames are delivered, so the server answers 204, which makes an EventSource stop reconnecting.
     const again = await api.get(path, { headers: { 'last-event-id': seen.at(-1)!.id } })
     assert.equal(again.status, 204)
+    assert.equal((await api.get(`${path}&last_event_id=${seen.at(-1)!.id}`)).status, 204)
     // The client has seen `final` but not `complete`.
     const rest = await (await openStream(api, path, { 'last-event-id': seen.at(-2)!.id })).waitForEnd()
     assert.deepEqual(rest, [seen.at(-1)])
@@ -270,6 +271,7 @@ describe('GET /ai/chat/stream/{message_id}', () => {
     assert.equal((await api.get(`${CHAT_PATH}/stream/17`)).status, 400)
     const stranger = { headers: { 'last-event-id': connect!.id } }
     assert.equal((await api.get(`${CHAT_PATH}/stream?message=x`, stranger)).status, 403)
+    assert.equal((await api.get(`${CHAT_PATH}/stream?message=x&last_event_id=${connect!.id}`)).status, 403)
   })
 })
 

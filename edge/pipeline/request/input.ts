@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { EdgeRequest } from '../../http/server.ts'
-import { type AnyRoute, isJobBacked } from '../route.ts'
+import { type AnyRoute, isJobBacked, isStreamed } from '../route.ts'
 import type { RouteEntry } from './match.ts'
 import { omitNulls, unwrap } from './schemas.ts'
 
@@ -81,9 +81,11 @@ export const buildUnknownFieldProblem = (name: string, known: readonly string[])
 
 type Shape = Readonly<Record<string, z.ZodType>>
 
-/** Descriptions of the query parameters of job-backed routes, for the reference. */
+/** Descriptions of the query parameters of job-backed and streamed routes, for the reference. */
 export const BACKGROUND_DESCRIPTION = 'true returns 202 with the job id immediately'
 export const CALLBACK_URL_DESCRIPTION = 'With `background`: receives a webhook when the job ends'
+export const LAST_EVENT_ID_DESCRIPTION =
+  'Like the header `Last-Event-ID`, which a new `EventSource` cannot send; the header takes precedence'
 
 export const AFTER_DESCRIPTION =
   'Ids of jobs that must end first, repeated or separated by commas; until then the job is `waiting`'
@@ -105,6 +107,7 @@ export const JobLinksQuery = z.object({
 })
 
 const JOB_PARAMETERS = ['background', 'callback_url', 'after', 'after_outcome']
+const STREAM_PARAMETERS = ['last_event_id']
 
 /**
  * Parses the query of a request. Unknown parameters count as problems, so that typos are not ignored.
@@ -140,7 +143,11 @@ function listParameterNames(route: AnyRoute): readonly string[] {
   if (known !== undefined) return known
   const query = route.query && unwrap(route.query)
   const shape = query instanceof z.ZodObject ? Object.keys(query.shape) : []
-  const found = [...new Set([...shape, ...(isJobBacked(route) && !route.alwaysWaits ? JOB_PARAMETERS : [])])]
+  const found = [
+    ...shape,
+    ...(isJobBacked(route) && !route.alwaysWaits ? JOB_PARAMETERS : []),
+    ...(isStreamed(route) ? STREAM_PARAMETERS : []),
+  ]
   parameterNamesByRoute.set(route, found)
   return found
 }
@@ -225,6 +232,12 @@ export function wantsBackground(request: EdgeRequest): boolean {
   if (given === null || given === 'false' || given === '0') return false
   if (given === 'true' || given === '1') return true
   throw failInvalidField('query', 'background', 'must be true or false', 'invalid_value')
+}
+
+/** Returns the id of the event after which a client resumes a stream; '' for a new stream. */
+export function readLastEventId(request: EdgeRequest): string {
+  const given = request.header('last-event-id')
+  return given === '' ? (new URLSearchParams(request.query).get('last_event_id') ?? '') : given
 }
 
 type Loc = InputProblem['loc']

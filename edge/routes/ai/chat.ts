@@ -2,6 +2,7 @@ import type { ChatResult } from '../../../tasks/ai/chat.task.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
+import { readLastEventId } from '../../pipeline/request/input.ts'
 import { type Follow, route } from '../../pipeline/route.ts'
 import type { StreamSource } from '../../streams/sse.ts'
 import { type ActingUser, resolveActingUser } from './callers.ts'
@@ -115,7 +116,7 @@ export const chatRoutes = [
     errors: ['ai.not_yours', 'turn.missing', 'conversation.denied'],
     stream: async ({ params, query, request, caller, edge }) => {
       const { message_id: messageId } = params
-      const position = parsePosition(request.header('last-event-id'))
+      const position = parsePosition(readLastEventId(request))
       const turn = await findTurn(edge, resolveActingUser(caller, query.user_id), { messageId })
       return followTurn(edge.hub, turn, position?.messageId === messageId ? position.seq : null)
     },
@@ -136,7 +137,7 @@ function createTurnFollower<I extends StreamInput>(userIdOf: (input: I) => strin
   const user = (input: I): ActingUser => resolveActingUser(input.caller, userIdOf(input))
   return {
     resume: async (input): Promise<StreamSource | null> => {
-      const position = parsePosition(input.request.header('last-event-id'))
+      const position = parsePosition(readLastEventId(input.request))
       if (position === null) return null
       const turn = await findTurn(input.edge, user(input), { messageId: position.messageId })
       return followTurn(input.edge.hub, turn, position.seq)
