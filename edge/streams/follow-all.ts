@@ -1,12 +1,13 @@
 import type { EndedJobsCursor, EndedJobsPage } from './ended-jobs.ts'
 import type { Hub } from './hub.ts'
-import { ENDED_RANK, type JobEvent, parseJobEvent, rankOf } from './job-event.ts'
-import type { SseStream, StreamSource } from './sse.ts'
+import { ENDED_RANK, isTerminal, type JobEvent, parseJobEvent, rankOf } from './job-event.ts'
+import type { SseFrame, SseStream, StreamSource } from './sse.ts'
 
-/** Streams the states of all jobs that a caller may see. */
+/** Streams the states of many jobs. */
 
-// Maximum number of jobs whose last sent state is remembered, so that no terminal state is sent twice.
-const MAX_REMEMBERED_JOBS = 10_000
+// Maximum number of jobs whose last sent state is remembered, so that no terminal state is sent twice. Exceeds the
+// members that one request adds to a batch.
+const MAX_REMEMBERED_JOBS = 20_000
 // Maximum number of job ids to keep for a slow subscriber.
 const MAX_WAITING_IDS = 10_000
 // Number of jobs whose states one statement reads.
@@ -14,9 +15,18 @@ const STATES_PER_READ = 32
 // Size of the parts in which states are sent. A slow subscriber holds at most one part in memory.
 const PART_CHARS = 32 * 1024
 
+/** Id of the last frame of a stream that ends. Nothing follows it. */
+export const END_ID = 'end'
+
 export interface FollowAllOptions {
-  /** True if the subscriber may see the owner's jobs. */
-  readonly canSee: (ownerId: number | null) => boolean
+  /** True if the stream has this state. */
+  readonly includes: (state: JobEvent) => boolean
+  /** Event name of a state; default `status`. */
+  readonly nameOf?: (state: JobEvent) => string
+  /** The jobs after whose ends the stream ends; absent if it never ends. */
+  readonly named?: readonly string[]
+  /** The named job whose end is the last frame, after all other ends; absent if their order does not matter. */
+  readonly last?: string
   /** `Last-Event-ID` of the subscriber, in ms since 1970. Null omits jobs that ended before the stream opened. */
   readonly since: number | null
   /** Reads the ids of the live jobs that the subscriber may see. */
@@ -29,10 +39,10 @@ export interface FollowAllOptions {
 }
 
 /**
- * Follows every job that the caller may see, and sends its latest state after each change. An event id is a time in ms
- * on the database's clock. All jobs that ended before it have been sent, so a subscriber can resume with it at any
- * process. For a slow subscriber only job ids are kept. If there are too many, the ids are dropped, and the subscriber
- * catches up as if it had reconnected.
+ * Follows jobs, and sends the latest state of each after each change. An event id is a time in ms on the database's
+ * clock. All jobs that ended before it have been sent, so a subscriber can resume with it at any process. For a slow
+ * subscriber only job ids are kept. If there are too many, the ids are dropped, and the subscriber catches up as if it
+ * had reconnected.
  */
 export function followAllJobs(hub: Hub, options: FollowAllOptions): Exclude<StreamSource, 'ended'> {
   return {
@@ -64,6 +74,10 @@ class AllJobsSubscriber {
   /** Time in ms after which the subscriber may have missed ended jobs; null if it has missed none. */
   #endsMissedSince: number | null
   #isCatchingUp = false
+  /** Named jobs whose end was not sent; null if the stream never ends. */
+  readonly #unended: Set<string> | null
+  /** The state that ends the stream once all other ends have been sent. */
+  #lastState: JobEvent | null = null
   /** Time in ms. Every job that ended before it has been sent. */
   #completeUntil: number
   #wake = (): void => {}
@@ -73,6 +87,7 @@ class AllJobsSubscriber {
     this.#stream = stream
     this.#options = options
     this.#endsMissedSince = options.since
+    this.#unended = options.named === undefined ? null : new Set(options.named)
     this.#completeUntil = options.since ?? hub.knownUntil
     stream.onWritable(() => this.#wake())
     this.#startCatchUp()
@@ -95,12 +110,15 @@ class AllJobsSubscriber {
   /** Sends unsent states in parts while the stream is writable. Returns the number of states handled. */
   #send(states: readonly JobEvent[]): number {
     let next = 0
-    while (next < states.length && this.#stream.writable) {
+    while (next < states.length && this.#stream.writable && !this.#stream.closed) {
       const part: JobEvent[] = []
       for (let chars = 0; next < states.length && chars < PART_CHARS; next++) {
         const state = states[next]!
-        if (!this.#options.canSee(state.ownerId) || (this.#sentRanks.get(state.jobId) ?? -1) >= state.seq)
+        if (!this.#options.includes(state) || (this.#sentRanks.get(state.jobId) ?? -1) >= state.seq) continue
+        if (state.jobId === this.#options.last && isTerminal(state)) {
+          this.#holdLast(state)
           continue
+        }
         part.push(state)
         chars += state.frame.length
       }
@@ -113,18 +131,34 @@ class AllJobsSubscriber {
     for (const state of states) {
       this.#sentRanks.delete(state.jobId)
       this.#sentRanks.set(state.jobId, rankOf(state))
+      if (isTerminal(state)) this.#unended?.delete(state.jobId)
     }
     for (const jobId of this.#sentRanks.keys()) {
       if (this.#sentRanks.size <= MAX_REMEMBERED_JOBS) break
       this.#sentRanks.delete(jobId)
     }
     const id = String(Math.floor(this.#completeUntil))
-    this.#stream.send(states.map((state) => ({ event: 'status', id, data: state.frame })))
+    const frames = states.map((state) => this.#toFrame(state, id))
+    if (this.#unended?.size === 0)
+      this.#stream.end([...frames.slice(0, -1), { ...frames.at(-1)!, id: END_ID }])
+    else this.#stream.send(frames)
+  }
+
+  #toFrame(state: JobEvent, id: string): SseFrame {
+    return { event: this.#options.nameOf?.(state) ?? 'status', id, data: state.frame }
+  }
+
+  /** Keeps the last state until all other ends are read again: their notifications may come later, or be lost. */
+  #holdLast(state: JobEvent): void {
+    if (this.#lastState !== null) return
+    this.#lastState = state
+    this.#endsMissedSince = Math.min(this.#completeUntil, this.#endsMissedSince ?? this.#completeUntil)
+    this.#startCatchUp()
   }
 
   #keepIds(states: readonly JobEvent[]): void {
     if (this.#waitingIds.size === 0) this.#waitingSince = this.#hub.knownUntil
-    for (const { jobId, ownerId } of states) if (this.#options.canSee(ownerId)) this.#waitingIds.add(jobId)
+    for (const state of states) if (this.#options.includes(state)) this.#waitingIds.add(state.jobId)
     if (this.#waitingIds.size <= MAX_WAITING_IDS) return
     this.#waitingIds.clear()
     this.#mustReadLive = true
@@ -154,6 +188,8 @@ class AllJobsSubscriber {
         this.#waitingIds.clear()
         await this.#deliver(ids)
       } else {
+        if (this.#lastState !== null) this.#stream.end([this.#toFrame(this.#lastState, END_ID)])
+        else if (this.#unended?.size === 0) this.#stream.end()
         this.#isCatchingUp = false
         return
       }
@@ -181,9 +217,16 @@ class AllJobsSubscriber {
       if (left.length === 0 || this.#stream.closed) return
       const batch = left.slice(0, STATES_PER_READ)
       const states = (await this.#options.readStates(batch)).map(parseJobEvent)
+      if (this.#unended !== null) this.#forgetDeleted(batch, states)
       const next = states[this.#send(states)]
       left = left.slice(next === undefined ? batch.length : batch.indexOf(next.jobId))
     }
+  }
+
+  /** Waits no longer for the ends of jobs that have been deleted. */
+  #forgetDeleted(ids: readonly string[], states: readonly JobEvent[]): void {
+    const found = new Set(states.map(({ jobId }) => jobId))
+    for (const id of ids) if (!found.has(id)) this.#unended?.delete(id)
   }
 
   async #waitUntilWritable(): Promise<void> {

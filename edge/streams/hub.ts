@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs/jobs.ts'
+import { MAX_EVENTS_PER_READ, readEventsAfter } from '../../sql/jobs/events.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { groupByJob, isTerminal, type JobEvent, parseJobEvent } from './job-event.ts'
 import { POLL_INTERVAL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'

@@ -9,6 +9,10 @@ export interface JobEvent {
   /** The job's new status if the kind is `status`. */
   readonly status: string
   readonly ownerId: number | null
+  readonly queue: string
+  readonly task: string
+  /** The batch to which the job belongs; null if to none. */
+  readonly batchId: string | null
   /** The event as JSON for the client. */
   readonly frame: string
 }
@@ -40,22 +44,25 @@ export function* groupByJob(events: readonly JobEvent[]): Generator<readonly Job
 /** Copies a slice, so that a long-lived id does not keep the whole source string in memory. */
 const copyString = (slice: string): string => Buffer.from(slice, 'latin1').toString('latin1')
 
-/** Parses a line of `sql/jobs/jobs.ts`: job id, seq, kind, status, owner and frame, separated by tabs. */
+/** Parses a line of `sql/jobs/events.ts`, whose fields are separated by tabs. */
 export function parseJobEvent(line: string): JobEvent {
   const fields: string[] = []
   let from = 0
-  for (let i = 0; i < 5; i++) {
+  for (let i = 0; i < 8; i++) {
     const tab = line.indexOf('\t', from)
     fields.push(line.slice(from, tab))
     from = tab + 1
   }
-  const [jobId = '', seq = '', kind = '', status = '', owner = ''] = fields
+  const [jobId = '', seq = '', kind = '', status = '', owner = '', queue = '', task = '', batch = ''] = fields
   return {
     jobId: copyString(jobId),
     seq: Number(seq),
     kind,
     status,
     ownerId: owner === '' ? null : Number(owner),
+    queue,
+    task,
+    batchId: batch === '' ? null : batch,
     frame: compactJson(line.slice(from)),
   }
 }

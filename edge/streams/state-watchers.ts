@@ -1,4 +1,4 @@
-import { readCurrentStates } from '../../sql/jobs/jobs.ts'
+import { readCurrentStates } from '../../sql/jobs/events.ts'
 import { readLiveIds } from '../../sql/jobs/lists.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { type EndedJobsCursor, type EndedJobsPage, readEndedJobs, type Viewer } from './ended-jobs.ts'
@@ -87,7 +87,7 @@ export class StateWatchers {
   async readMissed(): Promise<void> {
     this.#missed = false
     const horizon = this.#visibilityHorizon()
-    await this.#readStates(await this.#lists.texts(readLiveIds.all, [null]))
+    await this.#readStates(await this.#lists.texts(readLiveIds.all, [null, null, null]))
     let from: EndedJobsCursor | null = { ms: this.#knownUntil, jobId: null }
     while (from !== null) {
       const { ids, next }: EndedJobsPage = await readEndedJobs(this.#lists, ADMIN_VIEWER, from)

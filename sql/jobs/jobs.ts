@@ -230,7 +230,7 @@ export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ c
 
 // Parameters of the edge's job reads. `who` is the caller's account id, and `everything` is true for admins. The reads
 // hide jobs that ended more than `keptSeconds` ago.
-type Viewer = [who: number | null, everything: boolean]
+export type Viewer = [who: number | null, everything: boolean]
 export type VisibleJob = [...Viewer, id: string, keptSeconds: number]
 
 /** SQL for the public JSON of the row named `job`. */
@@ -244,7 +244,8 @@ export const PRIVATE_QUEUES = `('accounts', 'payments', 'webhooks')`
 /** Returns the SQL condition that the caller ($1, an admin if $2) may see the job in `row`. */
 export const buildVisibleCondition = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE_QUEUES}))`
-const VISIBLE_JOB_CONDITION = buildVisibleCondition('job')
+/** SQL condition that the caller may see the row named `job`. */
+export const VISIBLE_JOB_CONDITION = buildVisibleCondition('job')
 
 /**
  * Returns the SQL condition that a job has not ended, or ended within `seconds` (a parameter). It hides older jobs that
@@ -274,83 +275,4 @@ export const countVisibleJobs: ReadStatement<
 export const readJobOwnership: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
-}
-
-// One line per event: job id, seq, kind, status, owner, frame. The owner is empty for a job without one, and 0 if only
-// admins can see the job. Tabs separate the fields, since JSON text never contains a raw tab.
-const buildStatusFrame = (
-  status: string,
-  label: string,
-  current: string,
-  total: string,
-): string => `json_strip_nulls(json_build_object(
-  'job_id', job.id, 'status', ${status}, 'label', ${label},
-  'progress', case when ${current} is not null or ${total} is not null
-    then json_build_object('current', ${current}, 'total', ${total}) end,
-  'error', case when ${status} in ('failed', 'cancelled') and job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail,
-    'retry_after', case when job.retry_at > clock_timestamp()
-      then ceil(extract(epoch from job.retry_at - clock_timestamp()))::int end) end))::jsonb
-  || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
-const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
-  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status}, coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end), (${frame})::text)`
-const CURRENT_FRAME = buildStatusFrame(
-  'job_client_status(job.status)',
-  'job.label',
-  'job.progress_current',
-  'job.progress_total',
-)
-
-/** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
-export const MAX_EVENTS_PER_READ = 500
-
-/** Events of each job after its seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
-export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
-  name: 'job_events_after',
-  text: `
-    select ${buildEventLine(
-      'e.seq',
-      'e.kind',
-      `coalesce(e.data ->> 'status', '')`,
-      `case when e.kind = 'status' then ${buildStatusFrame(
-        `(e.data ->> 'status')`,
-        `(e.data ->> 'label')`,
-        `(e.data ->> 'current')::int`,
-        `(e.data ->> 'total')::int`,
-      )} else e.data end`,
-    )}
-    from unnest($1::uuid[], $2::int[]) as wanted(id, after)
-    join job on job.id = wanted.id cross join lateral (
-      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${MAX_EVENTS_PER_READ}) e
-    order by e.job_id, e.seq`,
-}
-
-/** Current states of jobs as event lines, in the order of the given ids. */
-export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
-  name: 'job_states',
-  text: `
-    select ${buildEventLine('job.seq', `'status'`, 'job_client_status(job.status)', CURRENT_FRAME)}
-    from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
-}
-
-/** Current state of one job as an event line; no row if the caller cannot see the job. */
-export const readVisibleState: ReadStatement<VisibleJob> = {
-  name: 'job_visible_state',
-  text: `select ${buildEventLine('job.seq', `'status'`, 'job_client_status(job.status)', CURRENT_FRAME)} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
-}
-
-/** Maximum number of ended jobs per visibility check. A subscriber that is further behind reads repeatedly. */
-export const MAX_ENDED_PER_READ = 1000
-
-/**
- * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`. Each line is
- * `id<tab>moment<tab>visible` (1 or 0). Invisible jobs count towards the limit: there can be millions, and no statement
- * on this connection may take long.
- */
-export const readEndedJobIds: ReadStatement<[...Viewer, moment: number, after: string]> = {
-  name: 'job_ended_ids',
-  text: `
-    select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${VISIBLE_JOB_CONDITION})::int) from job
-    where job.finished_at >= to_timestamp($3::float8 / 1000)
-      and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
-    order by job.finished_at, job.id limit ${MAX_ENDED_PER_READ}`,
 }

@@ -171,22 +171,31 @@ function buildSortedJobList(scope: Scope, way: Direction): JobList {
   }
 }
 
-/** A stream of all jobs starts with at most this many running jobs and as many queued ones. */
-const MAX_LIVE_JOBS = '1000'
+/** A stream of all jobs starts with at most this many running jobs, and as many queued and waiting ones. */
+export const MAX_LIVE_JOBS = '1000'
 
-/** Ids of live jobs, running ones first, for the start of the stream of all jobs. */
-export const readLiveIds: Readonly<Record<Scope, ReadStatement<[who: number | null]>>> = {
+type LiveIds = ReadStatement<[who: number | null, queue: string | null, task: string | null]>
+
+/**
+ * Ids of live jobs of a queue and a task (null: any), running ones first, for the start of the stream of all jobs. Jobs
+ * of other tasks are skipped one by one.
+ */
+export const readLiveIds: Readonly<Record<Scope, LiveIds>> = {
   own: buildLiveIds('own'),
   all: buildLiveIds('all'),
 }
 
-function buildLiveIds(scope: Scope): ReadStatement<[who: number | null]> {
+function buildLiveIds(scope: Scope): LiveIds {
+  const asked = (row: string): string =>
+    `($2::text is null or ${row}.queue = $2::text) and ($3::text is null or job.name = $3::text)`
+  // Skips the parts of other queues.
+  const queued = asked(scope === 'all' ? 'q' : 'job')
   return {
     name: `job_live_ids_${scope}`,
     text: `
-      (select id from (${selectRunningRows(scope, 'true', MAX_LIVE_JOBS)}) job order by ordinal limit ${MAX_LIVE_JOBS})
+      (select id from (${selectRunningRows(scope, asked('job'), MAX_LIVE_JOBS)}) job order by ordinal limit ${MAX_LIVE_JOBS})
       union all
-      (select id from (${selectQueuedRows(scope, 'true', MAX_LIVE_JOBS)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE_JOBS})`,
+      (select id from (${selectQueuedRows(scope, queued, MAX_LIVE_JOBS)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE_JOBS})`,
   }
 }
 

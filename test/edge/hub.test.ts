@@ -32,7 +32,8 @@ function createLedger(events: Record<string, number>, gated = false) {
   return { hub, readings, gates, events }
 }
 
-const formatLine = (id: string, seq: number) => `${id}\t${seq}\tstatus\trunning\t\t{"n":${seq}}`
+const formatLine = (id: string, seq: number) =>
+  `${id}\t${seq}\tstatus\trunning\t\ttest\ttest.task\t\t{"n":${seq}}`
 
 function createCollector() {
   const seen: number[] = []

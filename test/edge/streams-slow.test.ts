@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
 import { followJob } from '../../edge/streams/follow.ts'
-import { followAllJobs } from '../../edge/streams/follow-all.ts'
+import { type FollowAllOptions, followAllJobs } from '../../edge/streams/follow-all.ts'
 import type { Hub } from '../../edge/streams/hub.ts'
 import type { JobEvent } from '../../edge/streams/job-event.ts'
-import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
+import type { SseFrame } from '../../edge/streams/sse.ts'
 import { until } from '../until.ts'
+import { FakeStream } from './fake-stream.ts'
 import { startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'
 
@@ -16,40 +17,15 @@ const { api, ...database } = await startEdgeAndDatabase()
 const ledger = createLedger(database)
 const { token, id: owner } = await api.register('owner@example.com')
 
-/** A stream whose subscriber reads at the pace that the test sets. */
-class FakeStream implements SseStream {
-  readonly sent: SseFrame[][] = []
-  writable = true
-  closed = false
-  /** Number of writes until the subscriber becomes slow. */
-  room = Number.POSITIVE_INFINITY
-  private listener = (): void => {}
-
-  send(frames: readonly SseFrame[]): boolean {
-    this.sent.push([...frames])
-    if (--this.room < 0) this.writable = false
-    return this.writable
-  }
-  onWritable(listener: () => void): void {
-    this.listener = listener
-  }
-  end(frames: readonly SseFrame[] = []): void {
-    this.sent.push([...frames])
-    this.closed = true
-  }
-  catchUp(): void {
-    this.room = Number.POSITIVE_INFINITY
-    this.writable = true
-    this.listener()
-  }
-}
-
 const createEvent = (seq: number, status = 'running', jobId = 'a', kind = 'status'): JobEvent => ({
   jobId,
   seq,
   kind,
   status,
   ownerId: null,
+  queue: 'test',
+  task: 'test.task',
+  batchId: null,
   frame: `{"n":${seq}}`,
 })
 
@@ -159,7 +135,7 @@ test('events after the terminal one are not sent', () => {
  * Subscribes to all jobs and records the table reads of the subscriber. All jobs in the table are live except those in
  * `ends`.
  */
-function subscribeToAll(since: number | null = null) {
+function subscribeToAll(since: number | null = null, more: Partial<FollowAllOptions> = {}) {
   const { hub, states, deliver, subscribers } = createFakeHub()
   const stream = new FakeStream()
   const table = new Map<string, JobEvent>()
@@ -167,10 +143,10 @@ function subscribeToAll(since: number | null = null) {
   const reads: string[] = []
   const errors: unknown[] = []
   const line = ({ jobId, seq, kind, status, frame }: JobEvent): string =>
-    [jobId, seq, kind, status, '', frame].join('\t')
+    [jobId, seq, kind, status, '', 'test', 'test.task', '', frame].join('\t')
   const open = (): (() => void) =>
     followAllJobs(hub, {
-      canSee: () => true,
+      includes: () => true,
       since,
       readLiveIds: async () => {
         reads.push('live')
@@ -188,6 +164,7 @@ function subscribeToAll(since: number | null = null) {
         return ids.flatMap((id) => table.get(id) ?? []).map(line)
       },
       onError: (error) => errors.push(error),
+      ...more,
     }).open(stream)
   const change = (changed: readonly JobEvent[]): void => {
     for (const state of changed) table.set(state.jobId, state)
@@ -333,6 +310,35 @@ test('a failing stream of all jobs ends so that its client reconnects', async ()
   open()
   await waitForTurn()
   assert.deepEqual([stream.closed, errors.length], [true, 1])
+})
+
+test('a stream of named jobs ends although one of them is deleted before its end was sent', async () => {
+  for (const last of [{}, { last: 'a' }]) {
+    const { stream, table, open, change } = subscribeToAll(null, { named: ['a'], ...last })
+    open()
+    await waitForTurn()
+    stream.writable = false
+    change([createEvent(1, 'done', 'a')])
+    table.delete('a')
+    stream.catchUp()
+    await waitForTurn()
+    assert.deepEqual([stream.sent.flat(), stream.closed], [[], true])
+  }
+})
+
+test('the last job ends a stream only after the ends that were read since', async () => {
+  const { stream, table, ends, open, change } = subscribeToAll(5, { named: ['batch'], last: 'batch' })
+  open()
+  await waitForTurn()
+  for (const id of ['a', 'b', 'c']) {
+    table.set(id, createEvent(2, 'done', id))
+    ends.push(id)
+  }
+  change([createEvent(7, 'done', 'batch')])
+  await until('the stream has ended', () => stream.closed)
+  const frames = stream.sent.flat()
+  assert.deepEqual(dataOf(frames), ['{"n":2}', '{"n":2}', '{"n":2}', '{"n":7}'])
+  assert.equal(frames.at(-1)!.id, 'end')
 })
 
 test('a slow subscriber to all jobs that disconnects leaves nothing behind', async () => {

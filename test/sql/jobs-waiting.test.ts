@@ -51,7 +51,7 @@ test('live jobs are listed in the order of their insertion, whatever their due t
   const rows = await database.query(
     `select id from job where status in ('scheduled', 'available') order by ordinal`,
   )
-  const lines = await reader.texts(readLiveIds.all, [null])
+  const lines = await reader.texts(readLiveIds.all, [null, null, null])
   assert.deepEqual(
     lines,
     rows.map(({ id }) => id),

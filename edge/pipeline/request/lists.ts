@@ -77,6 +77,24 @@ function isCursorOf(order: SortKey, values: unknown): boolean {
   )
 }
 
+/**
+ * Returns the schema of up to `max` different ids in a query, separated by commas or repeated. It accepts any text, so
+ * that an id of another form gets the same response as an unknown one.
+ */
+export const buildIdsSchema = (max: number) =>
+  z
+    .array(z.string())
+    .transform((texts) => [
+      ...new Set(
+        texts
+          .join()
+          .toLowerCase()
+          .split(',')
+          .filter((id) => id !== ''),
+      ),
+    ])
+    .refine((ids) => ids.length <= max, `must not have more than ${formatNumber(max)} ids`)
+
 /** Returns the query fields of a numbered list, including `limit` and `cursor`, which every list has. */
 export const buildPageQueryFields = (order: SortKey | readonly SortKey[], { max, fallback }: PageSize) => ({
   page: count({ min: 1, max: MAX_COUNTED_ROWS + 1, fallback: 1 }).meta({

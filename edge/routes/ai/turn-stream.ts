@@ -202,7 +202,8 @@ export function buildExampleStream(): string {
   const timestamp = '2026-03-01T09:30:00.000Z'
   const content = 'It was a good year.'
   const event = (seq: number, kind: string, data: object): JobEvent => {
-    return { jobId, seq, kind, status: 'done', ownerId: null, frame: JSON.stringify(data) }
+    const job = { jobId, ownerId: null, queue: 'ai', task: 'ai.chat', batchId: null }
+    return { ...job, seq, kind, status: 'done', frame: JSON.stringify(data) }
   }
   const result = {
     ...{ message_id, conversation_id, content, response_time_ms: 840, provider, model, timestamp },

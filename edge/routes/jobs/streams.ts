@@ -1,14 +1,26 @@
+import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { readCurrentStates, readVisibleState } from '../../../sql/jobs/jobs.ts'
-import { readLiveIds, scopeOf } from '../../../sql/jobs/lists.ts'
+import { readVisibleState, readVisibleStates } from '../../../sql/jobs/events.ts'
+import type { Reads } from '../../../sql/reads/slow-reads.ts'
+import type { EdgeRequest } from '../../http/server.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { readLastEventId } from '../../pipeline/request/input.ts'
+import { buildIdsSchema } from '../../pipeline/request/lists.ts'
+import { formatNumber } from '../../pipeline/request/schemas.ts'
 import { route } from '../../pipeline/route.ts'
-import { readEndedJobs, type Viewer } from '../../streams/ended-jobs.ts'
 import { followJob } from '../../streams/follow.ts'
-import { followAllJobs } from '../../streams/follow-all.ts'
-import { isTerminal, parseJobEvent } from '../../streams/job-event.ts'
+import {
+  followNamedJobs,
+  followSelectedJobs,
+  isSelected,
+  parseNamedJob,
+  type Subscription,
+} from '../../streams/follow-selected.ts'
+import { isTerminal, type JobEvent, parseJobEvent } from '../../streams/job-event.ts'
 import { followOverview } from '../../streams/overview.ts'
-import { encodeFrame } from '../../streams/sse.ts'
+import { encodeFrame, type StreamSource } from '../../streams/sse.ts'
 import { buildJobReadParameters, isAdmin, JobParams } from './shapes.ts'
 
 const STREAM_DESCRIPTION = `Sends server-sent events named \`status\`, each with an id. \`data\` is a frame with \`job_id\`, \
@@ -37,6 +49,62 @@ const OVERVIEW_EXAMPLE = formatFrame('queues', 1_792_000_000_000, {
   items: [{ queue: 'documents', queued: 2, running: 1, oldest_at: '2026-03-01T09:29:58.000Z' }],
 })
 
+/** Maximum number of jobs that one stream names. */
+const MAX_NAMED_JOBS = 1000
+
+const Selection = z.object({
+  ids: buildIdsSchema(MAX_NAMED_JOBS).optional(),
+  batch: z.string().max(100).optional().meta({ description: 'Members of this batch' }),
+  queue: z.string().max(100).optional(),
+  task: z.string().max(100).optional().meta({ description: 'Jobs with this `name`' }),
+})
+type Selection = z.output<typeof Selection>
+
+interface StreamInput {
+  readonly request: EdgeRequest
+  readonly caller: Caller
+  readonly edge: Edge
+  readonly reader: Reads
+}
+
+/** Returns the subscription of a stream of several jobs. `reader` runs lists. */
+export const buildSubscription = ({ request, caller, edge, reader }: StreamInput): Subscription => ({
+  viewer: [caller.ownerId, isAdmin(caller)],
+  lastEventId: readLastEventId(request),
+  now: edge.healthCheck.now(),
+  reader: edge.reader,
+  listReader: reader,
+  onError: (error) => edge.log.warn({ err: error }, 'The stream of several jobs failed'),
+})
+
+/** Returns the current state of a job. @throws fail('job.missing') if the caller may not see it. */
+export async function requireState({ edge, caller }: StreamInput, jobId: string): Promise<JobEvent> {
+  const line = isUuid(jobId)
+    ? await edge.reader.text(readVisibleState, buildJobReadParameters(edge, caller, jobId))
+    : null
+  if (line === null) throw fail('job.missing')
+  return parseJobEvent(line)
+}
+
+/** Opens the stream of the selected jobs. @throws fail('job.missing') if the caller may not see one that it names. */
+async function streamJobs(input: StreamInput, { ids, ...selection }: Selection): Promise<StreamSource> {
+  const { edge, caller } = input
+  const { keepResultSeconds } = edge.settings
+  if (selection.batch !== undefined) await requireState(input, selection.batch)
+  const subscription = buildSubscription(input)
+  if (ids === undefined)
+    return followSelectedJobs(edge.hub, subscription, selection, keepResultSeconds * 1000)
+  if (!ids.every(isUuid)) throw fail('job.missing')
+  const values = [caller.ownerId, isAdmin(caller), ids, keepResultSeconds] as const
+  const jobs = (await edge.reader.texts(readVisibleStates, values)).map(parseNamedJob)
+  if (jobs.length < ids.length) throw fail('job.missing')
+  return followNamedJobs(
+    edge.hub,
+    subscription,
+    jobs.filter(({ state }) => isSelected(selection, state)),
+  )
+}
+
 /** Routes for the event streams of jobs. */
 export const streamRoutes = [
   route({
@@ -44,27 +112,17 @@ export const streamRoutes = [
     path: '/events',
     summary: 'Stream all jobs that the caller may see',
     description: `${STREAM_DESCRIPTION} An id is a time, usually some seconds ago, before which every terminal frame has \
-been sent. A resumed stream repeats the terminal frames after that time: ignore those of jobs that you have seen end.`,
+been sent. A resumed stream repeats the terminal frames after that time: ignore those of jobs that you have seen end.
+
+\`ids\`, \`batch\`, \`queue\` and \`task\` select jobs; all conditions must hold. \`ids\` names up to \
+${formatNumber(MAX_NAMED_JOBS)} jobs, separated by commas or repeated. Their stream begins with the state of each, and \
+ends after the last terminal frame, whose id is \`end\`. An unknown job or batch is a 404.`,
+    query: Selection,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
+    errors: ['job.missing'],
     reads: 'list',
-    stream: async ({ request, caller, edge, reader }) => {
-      const since = /^(\d{1,15})$/.exec(request.header('last-event-id'))?.[1]
-      const viewer: Viewer = [caller.ownerId, isAdmin(caller)]
-      const now = edge.healthCheck.now()
-      return followAllJobs(edge.hub, {
-        canSee: (ownerId) => isAdmin(caller) || ownerId === null || ownerId === caller.ownerId,
-        // The retention of jobs that ended earlier has passed.
-        since:
-          since === undefined
-            ? null
-            : Math.min(now, Math.max(Number(since), now - edge.settings.keepResultSeconds * 1000)),
-        readLiveIds: () => reader.texts(readLiveIds[scopeOf(isAdmin(caller))], [caller.ownerId]),
-        readEndedPage: (after) => readEndedJobs(reader, viewer, after),
-        readStates: (ids) => edge.reader.texts(readCurrentStates, [ids]),
-        onError: (error) => edge.log.warn({ err: error }, 'The stream of all jobs failed'),
-      })
-    },
+    stream: ({ query, ...input }) => streamJobs(input, query),
   }),
 
   route({
@@ -89,18 +147,13 @@ ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (le
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
     errors: ['job.missing'],
-    stream: async ({ params, request, caller, edge }) => {
-      const line = isUuid(params.job_id)
-        ? await edge.reader.text(readVisibleState, buildJobReadParameters(edge, caller, params.job_id))
-        : null
-      if (line === null) throw fail('job.missing')
-      const state = parseJobEvent(line)
-      const lastSeen = /^\d{1,9}$/.test(request.header('last-event-id'))
-        ? Number(request.header('last-event-id'))
-        : null
+    stream: async ({ params, ...input }) => {
+      const state = await requireState(input, params.job_id)
+      const lastEventId = readLastEventId(input.request)
+      const lastSeen = /^\d{1,9}$/.test(lastEventId) ? Number(lastEventId) : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'
       // An id beyond the latest frame is ignored, because waiting for the frame after it could take forever.
-      return followJob(edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
+      return followJob(input.edge.hub, state, lastSeen !== null && lastSeen <= state.seq ? lastSeen : null)
     },
   }),
 ]

@@ -269,7 +269,11 @@ const jobs: Record<string, RequestMaker> = {
     big({ variant: 'of an ended job', params: { job_id: job.ended } }),
     big({ variant: 'of a waiting job', params: { job_id: job.waiting } }),
   ],
-  '/api/v1/jobs/events': byEachAccount,
+  '/api/v1/jobs/events': (places) => [
+    ...byEachAccount(places),
+    big({ variant: 'of named jobs', query: { ids: `${places.job.waiting},${places.job.ended}` } }),
+    big({ variant: 'of a queue', query: { queue: 'load_test' } }),
+  ],
   '/api/v1/jobs/overview/events': byCallers(['admin'], { pauseMs: 1100 }),
   '/api/v1/jobs/:job_id/events': ({ job }) => [
     big({ variant: 'of an ended job', params: { job_id: job.ended } }),

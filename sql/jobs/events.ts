@@ -1,0 +1,134 @@
+import type { ReadStatement } from '../reads/reader.ts'
+import {
+  buildRetainedCondition,
+  PRIVATE_QUEUES,
+  VISIBLE_JOB_CONDITION,
+  type Viewer,
+  type VisibleJob,
+} from './jobs.ts'
+import { MAX_LIVE_JOBS } from './lists.ts'
+
+/** Reads of the edge's streams: events, states and ends of jobs as lines. */
+
+// One line per event: job id, seq, kind, status, owner, queue, task, batch, frame. The owner is empty for a job without
+// one, and 0 if only admins can see the job. Tabs separate the fields, since JSON text never contains a raw tab.
+const buildStatusFrame = (
+  status: string,
+  label: string,
+  current: string,
+  total: string,
+): string => `json_strip_nulls(json_build_object(
+  'job_id', job.id, 'status', ${status}, 'label', ${label},
+  'progress', case when ${current} is not null or ${total} is not null
+    then json_build_object('current', ${current}, 'total', ${total}) end,
+  'error', case when ${status} in ('failed', 'cancelled') and job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail,
+    'retry_after', case when job.retry_at > clock_timestamp()
+      then ceil(extract(epoch from job.retry_at - clock_timestamp()))::int end) end))::jsonb
+  || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
+const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
+  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status},
+    coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end),
+    job.queue, job.name, coalesce(job.batch_id::text, ''), (${frame})::text)`
+const CURRENT_STATUS = 'job_client_status(job.status)'
+const CURRENT_LINE = buildEventLine(
+  'job.seq',
+  `'status'`,
+  CURRENT_STATUS,
+  buildStatusFrame(CURRENT_STATUS, 'job.label', 'job.progress_current', 'job.progress_total'),
+)
+
+/** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
+export const MAX_EVENTS_PER_READ = 500
+
+/** Events of each job after its seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
+export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
+  name: 'job_events_after',
+  text: `
+    select ${buildEventLine(
+      'e.seq',
+      'e.kind',
+      `coalesce(e.data ->> 'status', '')`,
+      `case when e.kind = 'status' then ${buildStatusFrame(
+        `(e.data ->> 'status')`,
+        `(e.data ->> 'label')`,
+        `(e.data ->> 'current')::int`,
+        `(e.data ->> 'total')::int`,
+      )} else e.data end`,
+    )}
+    from unnest($1::uuid[], $2::int[]) as wanted(id, after)
+    join job on job.id = wanted.id cross join lateral (
+      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${MAX_EVENTS_PER_READ}) e
+    order by e.job_id, e.seq`,
+}
+
+/** Current states of jobs as event lines, in the order of the given ids. */
+export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
+  name: 'job_states',
+  text: `
+    select ${CURRENT_LINE}
+    from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
+}
+
+/** Current state of one job as an event line; no row if the caller cannot see the job. */
+export const readVisibleState: ReadStatement<VisibleJob> = {
+  name: 'job_visible_state',
+  text: `select ${CURRENT_LINE} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+}
+
+/** Current states of jobs that the caller may see, as event lines behind the time of their end in ms and a tab. */
+export const readVisibleStates: ReadStatement<[...Viewer, ids: readonly string[], keptSeconds: number]> = {
+  name: 'job_visible_states',
+  text: `
+    select concat(extract(epoch from job.finished_at) * 1000, E'\\t', ${CURRENT_LINE}) from job
+    where ${VISIBLE_JOB_CONDITION} and job.id = any($3::uuid[]) and ${buildRetainedCondition('$4')}`,
+}
+
+/** Maximum number of ended jobs per visibility check. A subscriber that is further behind reads repeatedly. */
+export const MAX_ENDED_PER_READ = 1000
+
+type EndedJobIds<Selected extends ReadonlyArray<string | null | readonly string[]>> = ReadStatement<
+  [...Viewer, moment: number, after: string, ...selected: Selected]
+>
+
+const buildEndedJobIds = (which: string, isShown: string, limit: number): string => `
+  select concat_ws(E'\\t', job.id, extract(epoch from job.finished_at) * 1000, (${isShown})::int) from job
+  where ${which} and job.finished_at >= to_timestamp($3::float8 / 1000)
+    and (job.finished_at > to_timestamp($3::float8 / 1000) or job.id > $4::uuid)
+  order by job.finished_at, job.id limit ${limit}`
+
+/**
+ * Jobs that ended after `moment` (ms since the epoch), or at `moment` with an id greater than `after`. Each line is
+ * `id<tab>moment<tab>shown`. `shown` is 0 if the caller may not see the job, or asks for another queue or task. Such
+ * jobs count towards the limit: there can be millions, and no statement on this connection may take long.
+ */
+export const readEndedJobIds: EndedJobIds<[queue: string | null, task: string | null]> = {
+  name: 'job_ended_ids',
+  text: buildEndedJobIds(
+    'true',
+    `${VISIBLE_JOB_CONDITION} and ($5::text is null or job.queue = $5::text) and ($6::text is null or job.name = $6::text)`,
+    MAX_ENDED_PER_READ,
+  ),
+}
+
+/** Maximum number of ended members per read. Each read sorts all members of the batch that ended since. */
+export const MAX_ENDED_MEMBERS_PER_READ = 5000
+
+/** Members of a batch that have ended, like {@link readEndedJobIds}. */
+export const readEndedMemberIds: EndedJobIds<[batch: string]> = {
+  name: 'job_ended_member_ids',
+  text: buildEndedJobIds('job.batch_id = $5::uuid', VISIBLE_JOB_CONDITION, MAX_ENDED_MEMBERS_PER_READ),
+}
+
+/** Those of the given jobs that have ended, like {@link readEndedJobIds}. */
+export const readEndedNamedIds: EndedJobIds<[ids: readonly string[]]> = {
+  name: 'job_ended_named_ids',
+  text: buildEndedJobIds('job.id = any($5::uuid[])', VISIBLE_JOB_CONDITION, MAX_ENDED_PER_READ),
+}
+
+/** Ids of the members of a batch that have not ended, at most as many as those of the stream of all jobs. */
+export const readLiveMemberIds: ReadStatement<[...Viewer, batch: string]> = {
+  name: 'job_live_member_ids',
+  text: `
+    select job.id from job where ${VISIBLE_JOB_CONDITION} and job.batch_id = $3::uuid and job.finished_at is null
+    order by job.ordinal limit ${MAX_LIVE_JOBS}`,
+}
