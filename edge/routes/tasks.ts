@@ -1,20 +1,23 @@
 import { z } from 'zod'
 import type { Transaction } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { isUuid } from '../../sql/ids.ts'
+import { isUuid, NIL_UUID } from '../../sql/ids.ts'
 import type { EnqueuedJob } from '../../sql/jobs/jobs.ts'
-import { readNamedQueues, readTaskResult } from '../../sql/jobs/tasks.ts'
+import { readNamedQueues, readTaskResult, readTaskResults } from '../../sql/jobs/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
 import { MAX_LOAD_TASKS } from '../../tasks/load-test/orchestrator.task.ts'
 import { buildJobSpecs } from '../../tasks/task.ts'
 import { JobLinksQuery, wantsBackground } from '../pipeline/request/input.ts'
-import { markNullable, Timestamp } from '../pipeline/request/schemas.ts'
+import { buildIdsSchema } from '../pipeline/request/lists.ts'
+import { formatNumber, markNullable, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
 import { linkJobs, parseJobLinks } from '../pipeline/write/job-links.ts'
 import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
 
 const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
+/** Maximum number of results per request. */
+const MAX_RESULTS = 1000
 
 const EnqueueRequest = z
   .strictObject({ ...JOB_REQUEST_FIELDS, count: z.int().min(1).max(MAX_LOAD_TASKS).default(1) })
@@ -46,6 +49,13 @@ const TaskResult = z
     finished_at: Timestamp.nullable(),
   })
   .meta({ id: 'TaskResult' })
+
+const TaskResults = z
+  .strictObject({
+    results: z.array(TaskResult),
+    missing: z.array(z.string()).describe('Ids that are unknown, of another owner, or expired'),
+  })
+  .meta({ id: 'TaskResults' })
 
 const TaskList = z
   .strictObject({
@@ -149,6 +159,28 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
       if (text === null) throw fail('task.missing')
       return answerJson(text)
     },
+  }),
+
+  route({
+    method: 'get',
+    path: '/results',
+    summary: 'Get the status and result of many tasks',
+    description: `\`ids\` has up to ${formatNumber(MAX_RESULTS)} ids, separated by commas or repeated. \`results\` is in their order. A proxy may \
+accept fewer: 1,000 ids are a URL of 37 KB.`,
+    query: z.object({ ids: buildIdsSchema(MAX_RESULTS) }),
+    response: TaskResults,
+    reads: 'list',
+    handle: async ({ query: { ids }, caller, edge, reader }) =>
+      answerJson(
+        (await reader.text(readTaskResults, [
+          caller.ownerId,
+          caller.role === 'admin',
+          ids.map((id) => (isUuid(id) ? id : NIL_UUID)),
+          [...NAMED_QUEUES],
+          edge.settings.keepResultSeconds,
+          ids,
+        ]))!,
+      ),
   }),
 ])
 

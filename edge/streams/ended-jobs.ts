@@ -5,6 +5,7 @@ import {
   readEndedMemberIds,
   readEndedNamedIds,
 } from '../../sql/jobs/events.ts'
+import { NIL_UUID } from '../../sql/ids.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 
 /** A position in the list of ended jobs, which is ordered by end time. */
@@ -22,8 +23,6 @@ export interface EndedJobsPage {
   readonly ids: readonly string[]
   readonly next: EndedJobsCursor | null
 }
-
-const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
 /** A caller who reads lists of jobs; `everything` is true if the caller may see all jobs. */
 export type Viewer = readonly [accountId: number | null, everything: boolean]

@@ -6,6 +6,19 @@ import { buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 
 /** Job reads for the routes under `/tasks`. */
 
+const TASK_RESULT_JSON = `json_build_object(
+  'task_id', job.id,
+  'task_name', case when starts_with(name, queue || '.') then substr(name, length(queue) + 2) else name end,
+  'queue_type', queue,
+  'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else job_client_status(status) end,
+  'result', result,
+  'error', case
+    when error_code is not null then json_build_object('code', error_code, 'detail', error_detail)
+    when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled') end,
+  'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))`
+const VISIBLE_TASK_CONDITION = `queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)
+  and ${buildRetainedCondition('$5')}`
+
 /**
  * State and result of a task, if the caller may see it. `queues` lists the public queues. The other parameters are
  * those of `VisibleJob`.
@@ -14,20 +27,26 @@ export const readTaskResult: ReadStatement<
   [who: number | null, everything: boolean, id: string, queues: readonly string[], keptSeconds: number]
 > = {
   name: 'task_result',
+  text: `select ${TASK_RESULT_JSON}::text from job where id = $3::uuid and ${VISIBLE_TASK_CONDITION}`,
+}
+
+/** States and results of several tasks, in the order of `ids`. `missing` has the `names` of those that were not found. */
+export const readTaskResults: ReadStatement<
+  [
+    who: number | null,
+    everything: boolean,
+    ids: readonly string[],
+    queues: readonly string[],
+    keptSeconds: number,
+    names: readonly string[],
+  ]
+> = {
+  name: 'task_results',
   text: `
-    select json_build_object(
-      'task_id', id,
-      'task_name', case when starts_with(name, queue || '.') then substr(name, length(queue) + 2) else name end,
-      'queue_type', queue,
-      'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else job_client_status(status) end,
-      'result', result,
-      'error', case
-        when error_code is not null then json_build_object('code', error_code, 'detail', error_detail)
-        when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled') end,
-      'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))::text
-    from job
-    where id = $3::uuid and queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)
-      and ${buildRetainedCondition('$5')}`,
+    select json_build_object('results', coalesce(json_agg(json order by n) filter (where json is not null), '[]'),
+      'missing', coalesce(json_agg(wanted.name order by n) filter (where json is null), '[]'))::text
+    from unnest($3::uuid[], $6::text[]) with ordinality as wanted(id, name, n) left join lateral (
+      select ${TASK_RESULT_JSON} as json from job where job.id = wanted.id and ${VISIBLE_TASK_CONDITION}) found on true`,
 }
 
 /** Numbers of queued and running jobs of each named queue, and the age of its longest-waiting job in seconds. */

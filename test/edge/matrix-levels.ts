@@ -66,6 +66,7 @@ POST   /llm/sync                                          401   403   401   403 
 GET    /api/v1/tasks                                      200   200   401   200   200
 POST   /api/v1/tasks/enqueue                              202   202   401   202   202
 GET    /api/v1/tasks/result/:task_id                      404   404   401   404   200
+GET    /api/v1/tasks/results                              200   200   401   200   200
 POST   /api/v1/ai/chat                                    202   202   401   202   202
 POST   /v1/chat/completions                               504   504   401   504   504
 GET    /v1/models                                         200   200   401   200   200

@@ -390,6 +390,9 @@ const jobs: Record<string, MakeRequest> = {
   'GET /api/v1/tasks/result/:task_id': async (world) => ({
     params: { task_id: await world.createTask(world.owner.id) },
   }),
+  'GET /api/v1/tasks/results': async (world) => ({
+    query: { ids: await world.createTask(world.owner.id) },
+  }),
 }
 
 const providerRequests: Record<string, MakeRequest> = {

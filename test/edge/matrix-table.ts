@@ -197,6 +197,7 @@ POST   /llm/sync                                          401   403   403   403 
 GET    /api/v1/tasks                                      401   200   200   200   200
 POST   /api/v1/tasks/enqueue                              401   202   202   202   202
 GET    /api/v1/tasks/result/:task_id                      401   200   404   404   200
+GET    /api/v1/tasks/results                              401   200   200   200   200
 POST   /api/v1/payment/checkout                           401   202   202   202   202
 POST   /api/v1/payment/portal                             401   202   409   409   409
 GET    /api/v1/payment/catalog                            401   202   202   202   202

@@ -246,6 +246,42 @@ test("the list has an argument schema for each task, and an invalid argument's e
   }
 })
 
+test('many results come in the order of their ids, and others are missing', async () => {
+  const getResults = (query: string, token: string | undefined = owner.token) =>
+    api.get(`/api/v1/tasks/results?${query}`, token === undefined ? {} : { token })
+  const ids: string[] = (await enqueue(createIoTask({ count: 3 }))).json.task_ids
+  await ledger.claim(ids[1]!)
+  await ledger.finish(ids[1]!, 'done', { result: { n: 1 } })
+  const foreign: string = (await enqueue(createIoTask(), other.token)).json.task_id
+  const unlisted = await ledger.add(owner.id)
+  const old: string = (await enqueue(createIoTask())).json.task_id
+  await query(
+    `update job set status = 'done', finished_at = now() - interval '1 year', seq = seq + 1 where id = $1`,
+    [old],
+  )
+  const [first, second, third] = ids
+  const answer = await getResults(
+    `ids=${third},${foreign},${first!.toUpperCase()}&ids=x,${second}&ids=${unlisted},${old}`,
+  )
+  assert.equal(answer.status, 200)
+  const { results, missing } = answer.json
+  assert.deepEqual(
+    results.map(({ task_id, status, result }: Record<string, unknown>) => [task_id, status, result]),
+    [
+      [third, 'queued', null],
+      [first, 'queued', null],
+      [second, 'completed', { n: 1 }],
+    ],
+  )
+  assert.deepEqual(missing, [foreign, 'x', unlisted, old])
+  assert.deepEqual(results[2], (await getResult(second!, owner.token)).json)
+  assert.deepEqual((await getResults(`ids=${foreign}`, admin.token)).json.missing, [])
+  assert.deepEqual((await getResults('ids=')).json, { results: [], missing: [] })
+  const many = Array.from({ length: 1001 }, (_, n) => n.toString(36)).join()
+  assert.equal((await getResults(`ids=${many}`)).status, 422)
+  assert.equal((await getResults('')).status, 422)
+})
+
 test('anonymous callers are admitted only if the area is open', async () => {
   assert.equal((await noAuthEdge.post(ENQUEUE_PATH, { json: createIoTask() })).status, 202)
   assert.equal((await noAuthEdge.get('/api/v1/tasks')).status, 200)
@@ -253,6 +289,7 @@ test('anonymous callers are admitted only if the area is open', async () => {
     ['post', ENQUEUE_PATH],
     ['get', '/api/v1/tasks'],
     ['get', '/api/v1/tasks/result/x'],
+    ['get', '/api/v1/tasks/results?ids=x'],
   ] as const) {
     const answer = await closedEdge[method](path, method === 'post' ? { json: createIoTask() } : {})
     assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer realm="Millrace"'])

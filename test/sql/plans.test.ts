@@ -75,7 +75,7 @@ import {
   readFoundJobs,
 } from '../../sql/jobs/search.ts'
 import { reserveStart } from '../../sql/jobs/starts.ts'
-import { readNamedQueues } from '../../sql/jobs/tasks.ts'
+import { readNamedQueues, readTaskResults } from '../../sql/jobs/tasks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { buildJobSpec, IDLE_LOAD } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
@@ -329,6 +329,7 @@ const reads = [
   planRead('named jobs that have ended since', readEndedNamedIds, 5, false, Date.now() - 5000, job, [job]),
   planRead('queue depths', readQueueDepths),
   planRead('the monitor', readMonitor, 3600),
+  planRead('results of tasks', readTaskResults, 5, false, [job], ['load_test'], 3600, ['x']),
   planRead('the state of named queues', readNamedQueues, ['documents', 'system']),
 ]
 

@@ -291,6 +291,7 @@ const jobs: Record<string, RequestMaker> = {
   '/api/v1/schedules': byCallers(['admin']),
   '/api/v1/tasks': byCallers(['big']),
   '/api/v1/tasks/result/:task_id': ({ job }) => [big({ params: { task_id: job.named } })],
+  '/api/v1/tasks/results': ({ job }) => [big({ query: { ids: `${job.named},${job.ended}` } })],
 }
 
 const PAYMENT_STATUSES = ['succeeded', 'pending', 'failed', 'refunded', 'partially_refunded', 'canceled']
