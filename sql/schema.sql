@@ -1805,7 +1805,7 @@ CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finis
 
 CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'webhooks'::text])));
 
-CREATE INDEX job_queued_idx ON public.job USING btree (queue, status, ordinal) WHERE ((status = ANY (ARRAY['scheduled'::text, 'available'::text])) AND (finished_at IS NULL));
+CREATE INDEX job_queued_idx ON public.job USING btree (queue, status, ordinal) WHERE ((status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text])) AND (finished_at IS NULL));
 
 CREATE UNIQUE INDEX job_retry_of_key ON public.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
@@ -2746,7 +2746,7 @@ CREATE OR REPLACE FUNCTION public.job_json(job job)
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
+RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'batch_id', (job).batch_id, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
 
 CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
  RETURNS void

@@ -49,6 +49,7 @@ interface QueueDepth {
   readonly queue: string
   readonly queued: number
   readonly running: number
+  readonly waiting: number
   readonly oldest_seconds: number | null
 }
 
@@ -201,9 +202,10 @@ class QueueMetrics {
   set(depths: readonly QueueDepth[]): void {
     this.#jobs.reset()
     this.#age.reset()
-    for (const { queue, queued, running, oldest_seconds } of depths) {
+    for (const { queue, queued, running, waiting, oldest_seconds } of depths) {
       this.#jobs.set({ queue, status: 'queued' }, queued)
       this.#jobs.set({ queue, status: 'running' }, running)
+      this.#jobs.set({ queue, status: 'waiting' }, waiting)
       this.#age.set({ queue }, Math.max(0, oldest_seconds ?? 0))
     }
   }

@@ -15,7 +15,7 @@ import { answerJson, area, route } from '../pipeline/route.ts'
 import { linkJobs, parseJobLinks } from '../pipeline/write/job-links.ts'
 import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
 
-const STATUSES = ['queued', 'running', 'completed', 'failed'] as const
+const STATUSES = ['waiting', 'queued', 'running', 'completed', 'failed'] as const
 /** Maximum number of results per request. */
 const MAX_RESULTS = 1000
 
@@ -69,9 +69,13 @@ const TaskList = z
     queues: z.array(
       z.strictObject({
         queue_type: z.string(),
-        depth: z.int().describe('Number of waiting jobs'),
+        depth: z.int().describe('Number of queued jobs'),
         running: z.int(),
-        oldest_seconds: z.number().nullable().describe('Wait of the oldest waiting job; null if none waits'),
+        waiting: z.int().describe('Number of jobs that wait for others'),
+        oldest_seconds: z
+          .number()
+          .nullable()
+          .describe('Wait of the oldest queued job; null if none is queued'),
       }),
     ),
   })

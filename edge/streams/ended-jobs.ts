@@ -1,3 +1,4 @@
+import { NIL_UUID } from '../../sql/ids.ts'
 import {
   MAX_ENDED_MEMBERS_PER_READ,
   MAX_ENDED_PER_READ,
@@ -5,7 +6,6 @@ import {
   readEndedMemberIds,
   readEndedNamedIds,
 } from '../../sql/jobs/events.ts'
-import { NIL_UUID } from '../../sql/ids.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 
 /** A position in the list of ended jobs, which is ordered by end time. */

@@ -23,7 +23,7 @@ export interface Part {
   readonly data: string
 }
 
-const PART_NAMES = ['queues', 'workers', 'running', 'waiting', 'failed'] as const
+const PART_NAMES = ['queues', 'workers', 'running', 'queued', 'waiting', 'failed'] as const
 type PartName = (typeof PART_NAMES)[number]
 
 // Minimum time between reads. It is short enough for a smooth progress bar.

@@ -8,6 +8,8 @@ const MAX_ATTEMPTS = 1000
 /** Maximum number of queued jobs to count ahead of a job. */
 export const MAX_JOBS_AHEAD = 1000
 const MAX_LISTED_BLOCKERS = 50
+/** Maximum number of unended jobs to list of those on which a job depends. */
+export const MAX_LISTED_DEPENDENCIES = 100
 /** Maximum length of a chain of retries in each direction. */
 const MAX_CHAIN_LENGTH = 100
 
@@ -41,8 +43,20 @@ const ATTEMPTS_JSON = `(
       from job_event_row
       where job_id = job.id and attempt is not null and attempt > job.attempt - ${MAX_ATTEMPTS} group by attempt) e on e.attempt = n) a)`
 
+// A batch waits for its members.
+const DEPENDENCIES_JSON = `(
+  select coalesce(json_agg(json_build_object('job_id', id, 'name', name, 'status', job_client_status(status)) order by ordinal), '[]')
+  from (
+    select d.id, d.name, d.status, d.ordinal from job_dependency link join job d on d.id = link.after_id
+    where link.job_id = job.id and job.status = 'waiting' and not link.has_ended and ${buildVisibleCondition('d')}
+    union all
+    (select m.id, m.name, m.status, m.ordinal from job m
+    where m.batch_id = job.id and job.status = 'waiting' and m.finished_at is null and ${buildVisibleCondition('m')}
+    order by m.ordinal limit ${MAX_LISTED_DEPENDENCIES})
+    order by ordinal limit ${MAX_LISTED_DEPENDENCIES}) dependency)`
+
 // Jobs of other owners may block an actor. Only jobs that the caller can see are listed.
-const BLOCKERS_JSON = `case when job.status in ('scheduled', 'available') then json_build_object(
+const BLOCKERS_JSON = `case when job.status in ('waiting', 'scheduled', 'available') then json_build_object(
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'available'
       and earlier.ordinal < job.ordinal limit ${MAX_JOBS_AHEAD}) waiting),
@@ -51,7 +65,8 @@ const BLOCKERS_JSON = `case when job.status in ('scheduled', 'available') then j
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r
     where r.mailbox = job.mailbox and r.lease_id is not null and r.mailbox_limit is not null and ${buildVisibleCondition('r')}
-    order by r.ordinal limit ${MAX_LISTED_BLOCKERS}) running)) end`
+    order by r.ordinal limit ${MAX_LISTED_BLOCKERS}) running),
+  'jobs', ${DEPENDENCIES_JSON}) end`
 
 // Only admins see the log, because its lines contain internal details.
 const LOG_JSON = `case when $2::boolean then (
@@ -85,6 +100,9 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
       'owner_id', job.owner_id,
       'request_id', case when ${OWNER_OR_ADMIN_CONDITION} then job.request_id end,
       'mailbox', case when ${OWNER_OR_ADMIN_CONDITION} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,
+      'key', case when ${OWNER_OR_ADMIN_CONDITION} then job.key end,
+      'priority', case job.priority when -1 then 'high' when 1 then 'low' else 'normal' end,
+      'after', coalesce(to_json(job.after), '[]'),
       'due_at', case when job.status = 'scheduled' then iso(job.run_at) end,
       'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
       'payload', case when ${OWNER_OR_ADMIN_CONDITION} then job.payload end,

@@ -32,28 +32,41 @@ const selectRunningRows = (scope: Scope, after: string, limit: string, way: Dire
     limit,
   )
 
-/** Condition for queued jobs, in the words of the predicate of `job_queued_idx` so that the planner uses it. */
-export const QUEUED_CONDITION = `job.status in ('scheduled', 'available') and job.finished_at is null`
-/** The sorted parts of `job_queued_idx`: the scheduled and the available jobs of each queue. */
-export const INDEX_PARTS = `(select distinct queue, status from job_count, (values ('scheduled'), ('available')) part(status))`
-export const IN_INDEX_PART = `${QUEUED_CONDITION} and job.queue = q.queue and job.status = q.status`
+/** Public statuses of jobs that have no worker, with the statuses that they stand for. */
+const PENDING_STATUSES = { queued: ['scheduled', 'available'], waiting: ['waiting'] } as const
+type PendingStatus = keyof typeof PENDING_STATUSES
+
+/** Condition for pending jobs, in the words of the predicate of `job_queued_idx` so that the planner uses it. */
+const buildPendingCondition = (status: PendingStatus): string =>
+  `job.status in (${PENDING_STATUSES[status].map((each) => `'${each}'`).join(', ')}) and job.finished_at is null`
+/** SQL for the sorted parts of `job_queued_idx`, by queue and status. */
+export const buildIndexParts = (status: PendingStatus): string =>
+  `(select distinct queue, status from job_count, (values ${PENDING_STATUSES[status].map((each) => `('${each}')`).join(', ')}) part(status))`
+export const buildIndexPartCondition = (status: PendingStatus): string =>
+  `${buildPendingCondition(status)} and job.queue = q.queue and job.status = q.status`
 
 // Scope `all` reads each queue separately, which is cheap because there are few queues.
-const selectQueuedRows = (scope: Scope, after: string, limit: string, way: Direction = 'asc'): string =>
+const selectPendingRows = (
+  status: PendingStatus,
+  scope: Scope,
+  after: string,
+  limit: string,
+  way: Direction = 'asc',
+): string =>
   scope === 'own'
-    ? ['scheduled', 'available']
-        .map((status) =>
+    ? PENDING_STATUSES[status]
+        .map((each) =>
           selectRowsInScope(
             scope,
-            `job.status = '${status}' and ${after}`,
+            `job.status = '${each}' and ${after}`,
             `job.finished_at ${way}, job.ordinal ${way}`,
             limit,
           ),
         )
         .join(' union all ')
-    : `select job.* from ${INDEX_PARTS} q cross join lateral (
+    : `select job.* from ${buildIndexParts(status)} q cross join lateral (
         select job.id, job.ordinal, job.finished_at from job
-        where ${IN_INDEX_PART} and ${after} order by job.ordinal ${way} limit ${limit}) job`
+        where ${buildIndexPartCondition(status)} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
 const RETAINED_CONDITION = 'job.finished_at > now() - make_interval(secs => $3::float8)'
 const ENDED_STATUSES = ['done', 'failed', 'cancelled']
@@ -101,8 +114,8 @@ const PAGE_LIMIT = '$7::int + 1'
 const buildStatusCondition = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
 /**
- * Jobs after a cursor, filtered by status and time. Running jobs come first, then queued (oldest first), then ended
- * (latest first).
+ * Jobs after a cursor, filtered by status and time. Running jobs come first, then queued and waiting ones (oldest
+ * first), then ended ones (latest first).
  */
 export const readJobs: Readonly<Record<Scope, JobList>> = {
   own: buildJobList('own'),
@@ -112,17 +125,26 @@ export const readJobs: Readonly<Record<Scope, JobList>> = {
 function buildJobList(scope: Scope): JobList {
   const part = '($6::jsonb ->> 0)::bigint'
   const ordinal = '($6::jsonb ->> 2)::bigint'
-  const last = `($6::jsonb is null or ${part} < 2 or (job.finished_at, job.ordinal) < (($6::jsonb ->> 1)::timestamptz, ${ordinal}))`
+  const last = `($6::jsonb is null or ${part} < 3 or (job.finished_at, job.ordinal) < (($6::jsonb ->> 1)::timestamptz, ${ordinal}))`
+  const pending = (status: PendingStatus, n: number): string =>
+    selectPendingRows(
+      status,
+      scope,
+      `${buildStatusCondition(status)} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} < ${n} or ${part} = ${n} and job.ordinal > ${ordinal})`,
+      PAGE_LIMIT,
+    )
   return {
     name: `jobs_${scope}`,
     text: buildPage(
       ['part', 'at', 'found.ordinal'],
-      `part, case when part = 1 then ordinal end, at desc, ordinal desc`,
+      `part, case when part in (1, 2) then ordinal end, at desc, ordinal desc`,
       `select 0 as part, id, ordinal, timestamptz 'epoch' as at from (${selectRunningRows(scope, `${buildStatusCondition('running')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} = 0 and job.ordinal < ${ordinal})`, PAGE_LIMIT)}) job
        union all
-       select 1, id, ordinal, 'epoch' from (${selectQueuedRows(scope, `${buildStatusCondition('queued')} and ${ADDED_IN_SPAN_CONDITION} and ($6::jsonb is null or ${part} < 1 or ${part} = 1 and job.ordinal > ${ordinal})`, PAGE_LIMIT)}) job
+       select 1, id, ordinal, 'epoch' from (${pending('queued', 1)}) job
        union all
-       select 2, id, ordinal, finished_at from (${selectEndedRows(scope, '$2::text', `${ENDED_IN_SPAN_CONDITION} and ${last}`, PAGE_LIMIT)}) job`,
+       select 2, id, ordinal, 'epoch' from (${pending('waiting', 2)}) job
+       union all
+       select 3, id, ordinal, finished_at from (${selectEndedRows(scope, '$2::text', `${ENDED_IN_SPAN_CONDITION} and ${last}`, PAGE_LIMIT)}) job`,
     ),
   }
 }
@@ -165,7 +187,8 @@ function buildSortedJobList(scope: Scope, way: Direction): JobList {
       ['found.ordinal'],
       `ordinal ${way}`,
       `select * from (${selectRunningRows(scope, live('running'), PAGE_LIMIT, way)}) job
-       union all select * from (${selectQueuedRows(scope, live('queued'), PAGE_LIMIT, way)}) job
+       union all select * from (${selectPendingRows('queued', scope, live('queued'), PAGE_LIMIT, way)}) job
+       union all select * from (${selectPendingRows('waiting', scope, live('waiting'), PAGE_LIMIT, way)}) job
        union all select * from (${selectEndedRows(scope, '$2::text', ENDED_IN_SPAN_CONDITION, String(MAX_SORTED_JOBS))}) job where ${after}`,
     ),
   }
@@ -189,27 +212,30 @@ function buildLiveIds(scope: Scope): LiveIds {
   const asked = (row: string): string =>
     `($2::text is null or ${row}.queue = $2::text) and ($3::text is null or job.name = $3::text)`
   // Skips the parts of other queues.
-  const queued = asked(scope === 'all' ? 'q' : 'job')
+  const pending = asked(scope === 'all' ? 'q' : 'job')
   return {
     name: `job_live_ids_${scope}`,
     text: `
       (select id from (${selectRunningRows(scope, asked('job'), MAX_LIVE_JOBS)}) job order by ordinal limit ${MAX_LIVE_JOBS})
       union all
-      (select id from (${selectQueuedRows(scope, queued, MAX_LIVE_JOBS)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE_JOBS})`,
+      (select id from (${selectPendingRows('queued', scope, pending, MAX_LIVE_JOBS)}) job where $1::int is null or true order by ordinal limit ${MAX_LIVE_JOBS})
+      union all
+      (select id from (${selectPendingRows('waiting', scope, pending, MAX_LIVE_JOBS)}) job order by ordinal limit ${MAX_LIVE_JOBS})`,
   }
 }
 
-/** SQL for the numbers of queued and running jobs per queue. */
-export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running from job_count group by queue)`
+/** SQL for the numbers of queued, running and waiting jobs per queue. */
+export const LIVE_COUNTS = `(select queue, sum(queued)::int as queued, sum(running)::int as running, sum(waiting)::int as waiting
+  from job_count group by queue)`
 
 /** Returns SQL for the start of the longest wait of an available job in a queue; null if there is none. */
 export const buildWaitingSince = (queue: string): string =>
-  `(select run_at from job where ${QUEUED_CONDITION} and status = 'available' and queue = ${queue} order by ordinal limit 1)`
+  `(select run_at from job where ${buildPendingCondition('queued')} and status = 'available' and queue = ${queue} order by ordinal limit 1)`
 
-/** Queued and running jobs per queue, with the longest wait in seconds, for metrics. */
+/** Queued, running and waiting jobs per queue, with the longest wait in seconds, for metrics. */
 export const readQueueDepths: ReadStatement<[]> = {
   name: 'job_queue_depths',
   text: `
     select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
-      'oldest_seconds', extract(epoch from now() - ${buildWaitingSince('counted.queue')}))), '[]')::text from ${LIVE_COUNTS} counted`,
+      'waiting', waiting, 'oldest_seconds', extract(epoch from now() - ${buildWaitingSince('counted.queue')}))), '[]')::text from ${LIVE_COUNTS} counted`,
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reads/reader.ts'
-import { buildWaitingSince, IN_INDEX_PART, INDEX_PARTS, LIVE_COUNTS } from './lists.ts'
+import { buildIndexPartCondition, buildIndexParts, buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */
 
@@ -14,29 +14,33 @@ export interface Monitor {
   readonly queues: string
   /** Workers with a lease. */
   readonly workers: string
-  /** The running jobs that were added first. `waiting` has the first queued jobs, `failed` the latest failures. */
+  /** The running jobs that were added first, like `queued` and `waiting`. `failed` has the latest failures. */
   readonly running: string
+  readonly queued: string
   readonly waiting: string
   readonly failed: string
 }
+
+/** Returns SQL for the pending jobs that were added first. */
+const selectFirstJobs = (status: 'queued' | 'waiting'): string => `
+  select job.* from ${buildIndexParts(status)} q cross join lateral (
+    select id, ordinal, name, queue, created_at, run_at, status, label, waits_for from job
+    where ${buildIndexPartCondition(status)} order by ordinal limit ${MAX_LISTED_JOBS}) job`
 
 /** Data of the monitor page, as texts for {@link parseMonitor}. */
 export const readMonitor: ReadStatement<[keptSeconds: number]> = {
   name: 'monitor',
   text: `
-    with waiting as (
-      select job.* from ${INDEX_PARTS} q cross join lateral (
-        select id, ordinal, name, queue, created_at, run_at, status from job
-        where ${IN_INDEX_PART} order by ordinal limit ${MAX_LISTED_JOBS}) job
-    ), running as (
+    with queued as (${selectFirstJobs('queued')}), waiting as (${selectFirstJobs('waiting')}), running as (
       select * from job where status = 'running'
     )
     select unnest(array[iso(now()),
       (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
-          'oldest_at', iso(oldest)) order by queue), '[]')::text from (
-        select queue, coalesce(max(queued), 0) as queued, coalesce(max(running), 0) as running, max(oldest) as oldest from (
-          select queue, queued, running, ${buildWaitingSince('counted.queue')} as oldest from ${LIVE_COUNTS} counted where queued > 0 or running > 0
-          union all select distinct unnest(queues), 0, 0, null::timestamptz from worker_lease) parts
+          'waiting', waiting, 'oldest_at', iso(oldest)) order by queue), '[]')::text from (
+        select queue, coalesce(max(queued), 0) as queued, coalesce(max(running), 0) as running, coalesce(max(waiting), 0) as waiting,
+          max(oldest) as oldest from (
+          select queue, queued, running, waiting, ${buildWaitingSince('counted.queue')} as oldest from ${LIVE_COUNTS} counted where queued > 0 or running > 0 or waiting > 0
+          union all select distinct unnest(queues), 0, 0, 0, null::timestamptz from worker_lease) parts
         group by queue) queues),
       (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queues', queues, 'threads', threads,
           'memory_bytes', memory_bytes, 'started_at', iso(started_at), 'expires_at', iso(expires_at),
@@ -52,6 +56,10 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
       (select coalesce(json_agg(job order by ordinal), '[]')::text from (
         select ordinal, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
           'due_at', case when status = 'scheduled' then iso(run_at) end) as job
+        from queued order by ordinal limit ${MAX_LISTED_JOBS}) jobs),
+      (select coalesce(json_agg(job order by ordinal), '[]')::text from (
+        select ordinal, json_build_object('job_id', id, 'name', name, 'queue', queue, 'created_at', iso(created_at),
+          'label', label, 'waits_for', waits_for) as job
         from waiting order by ordinal limit ${MAX_LISTED_JOBS}) jobs),
       (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
@@ -62,12 +70,13 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
 
 /** Assigns the texts of {@link readMonitor} to named fields. */
 export function parseMonitor(texts: readonly string[]): Monitor {
-  const [at, queues, workers, running, waiting, failed] = texts
+  const [at, queues, workers, running, queued, waiting, failed] = texts
   return {
     at: at!,
     queues: queues!,
     workers: workers!,
     running: running!,
+    queued: queued!,
     waiting: waiting!,
     failed: failed!,
   }

@@ -15,7 +15,7 @@ import { type TallyWindow, WINDOWS } from './tallies.ts'
 export const readQueues: ReadStatement<[names: readonly string[], span: number, spans: number]> = {
   name: 'queues',
   text: `
-    with depth as (select * from ${LIVE_COUNTS} counted where queued > 0 or running > 0),
+    with depth as (select * from ${LIVE_COUNTS} counted where queued > 0 or running > 0 or waiting > 0),
     tally as (
       -- Queue names need the collation of the index of queued jobs, which is read by queue.
       select queue collate "default" as queue, extract(epoch from starts_at)::bigint / $2::int as span, outcome, attempts, runs, waits from job_tally
@@ -26,7 +26,7 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
     )
     select unnest(array[iso(now()),
       (select coalesce(json_agg(json_build_object('queue', named.queue, 'queued', coalesce(depth.queued, 0),
-          'running', coalesce(depth.running, 0), 'oldest_at', iso(case when depth.queued > 0 then ${buildWaitingSince('named.queue')} end),
+          'running', coalesce(depth.running, 0), 'waiting', coalesce(depth.waiting, 0), 'oldest_at', iso(case when depth.queued > 0 then ${buildWaitingSince('named.queue')} end),
           'workers', (select count(*) from worker_lease where named.queue = any(queues) and expires_at > now()),
           'paused_at', iso(c.paused_at), 'paused_by', c.paused_by, 'limit', c.most_running) order by named.queue), '[]')::text
         from named left join depth on depth.queue = named.queue left join queue_control c on c.queue = named.queue),

@@ -126,10 +126,11 @@ create index job_retrying_idx on job (mailbox, ordinal) where status = 'schedule
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
   and queue not in ('accounts', 'payments', 'webhooks');
--- No other index of all jobs may have this order: the planner would scan that one up to its first queued job.
+-- Queued and waiting jobs. No other index of all jobs may have this order: the planner would scan that one up to its
+-- first queued job.
 -- `finished_at is null` limits the index to statements that repeat it. Otherwise a plan made for an empty table would
 -- read the whole index to find one mailbox's jobs.
-create index job_queued_idx on job (queue, status, ordinal) where status in ('scheduled', 'available') and finished_at is null;
+create index job_queued_idx on job (queue, status, ordinal) where status in ('waiting', 'scheduled', 'available') and finished_at is null;
 -- Sorts all jobs by addition for searches. An index on `ordinal` alone could replace those of mailboxes in plans.
 create index job_created_at_idx on job (created_at, ordinal);
 create index job_running_idx on job (lease_id) where status = 'running';

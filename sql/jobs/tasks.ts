@@ -49,12 +49,12 @@ export const readTaskResults: ReadStatement<
       select ${TASK_RESULT_JSON} as json from job where job.id = wanted.id and ${VISIBLE_TASK_CONDITION}) found on true`,
 }
 
-/** Numbers of queued and running jobs of each named queue, and the age of its longest-waiting job in seconds. */
+/** Numbers of queued, running and waiting jobs of each named queue, and the age of its longest-waiting job in seconds. */
 export const readNamedQueues: ReadStatement<[queues: readonly string[]]> = {
   name: 'task_queues',
   text: `
     select json_agg(json_build_object('queue_type', q.name, 'depth', coalesce(live.queued, 0), 'running', coalesce(live.running, 0),
-      'oldest_seconds', extract(epoch from now() - ${buildWaitingSince('q.name')})::float8) order by q.name)::text
+      'waiting', coalesce(live.waiting, 0), 'oldest_seconds', extract(epoch from now() - ${buildWaitingSince('q.name')})::float8) order by q.name)::text
     from unnest($1::text[]) as q(name) left join ${LIVE_COUNTS} live on live.queue = q.name`,
 }
 

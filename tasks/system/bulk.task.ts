@@ -6,7 +6,7 @@ const TimeField = z.iso.datetime({ offset: true })
 /** A filter for jobs; absent fields match any job. */
 export const JobFilter = z
   .strictObject({
-    status: z.enum(['queued', 'running', 'done', 'failed', 'cancelled']).optional(),
+    status: z.enum(['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']).optional(),
     queue: z.string().max(100).optional(),
     task: z.string().max(100).optional(),
     code: z.string().max(100).optional().describe('Error code of the failed job'),

@@ -30,6 +30,9 @@ test('the owner and admins see all details, with secrets masked', async () => {
       owner_id: ann.id,
       request_id: 'r-1',
       mailbox: { name: 'document:7', limit: 1 },
+      key: null,
+      priority: 'normal',
+      after: [],
       due_at: null,
       tries: 2,
       max_tries: 2,
@@ -128,8 +131,8 @@ test('a waiting job shows its dependencies and due time', async () => {
   const queue = { paused_at: null, most_running: null }
   const holding = [{ job_id: running, name: 'documents.extract' }]
   const [one, two] = [(await getDetails(next, ann.token)).json, (await getDetails(last, ann.token)).json]
-  assert.deepEqual([one.waits_for, one.due_at], [{ ahead: 0, queue, running: holding }, null])
-  assert.deepEqual(two.waits_for, { ahead: 1, queue, running: holding })
+  assert.deepEqual([one.waits_for, one.due_at], [{ ahead: 0, queue, running: holding, jobs: [] }, null])
+  assert.deepEqual(two.waits_for, { ahead: 1, queue, running: holding, jobs: [] })
   assert.match(two.due_at, /Z$/)
   await database.query(
     `insert into queue_control (queue, paused_at, most_running) values ($1, '2026-01-31T12:00:00Z', 3)`,

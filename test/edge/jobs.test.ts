@@ -125,6 +125,7 @@ test('a job shows all its public fields', async () => {
     progress: { current: 3, total: 9 },
     attempts: 1,
     retry_of: null,
+    batch_id: null,
     result: null,
     error: null,
     finished_at: null,
@@ -151,6 +152,7 @@ test('a waiting job has no start, and an ended one has its result or error', asy
 test('the payload and internals are hidden', async () => {
   const fields = [
     'attempts',
+    'batch_id',
     'created_at',
     'error',
     'finished_at',

@@ -31,13 +31,13 @@ const findJob = (stream: Stream, event: string, id: string): Item | undefined =>
 test('starts with all parts and sends a part again when it changes', async (t) => {
   const stream = await openOverview()
   t.after(() => stream.close())
-  await stream.until('all parts', (frames) => frames.length >= 5)
+  await stream.until('all parts', (frames) => frames.length >= 6)
   assert.deepEqual(
-    stream.frames.slice(0, 5).map(({ event }) => event),
-    ['queues', 'workers', 'running', 'waiting', 'failed'],
+    stream.frames.slice(0, 6).map(({ event }) => event),
+    ['queues', 'workers', 'running', 'queued', 'waiting', 'failed'],
   )
   const id = await ledger.add(ann.id)
-  await stream.until('the job waits', () => findJob(stream, 'waiting', id) !== undefined)
+  await stream.until('the job is queued', () => findJob(stream, 'queued', id) !== undefined)
   const documents = () => getLastItems(stream, 'queues').find(({ queue }) => queue === 'documents')!
   assert.deepEqual([documents().queued, documents().running], [1, 0])
   assert.match(String(documents().oldest_at), /Z$/)
@@ -56,13 +56,38 @@ test('starts with all parts and sends a part again when it changes', async (t) =
     worker: 'test',
   })
   assert.match(String(started_at), /Z$/)
-  assert.deepEqual([findJob(stream, 'waiting', id), documents().running], [undefined, 1])
+  assert.deepEqual([findJob(stream, 'queued', id), documents().running], [undefined, 1])
   await api.call('DELETE', `/api/v1/jobs/${id}`, { token: admin.token })
   await stream.until('the job is being cancelled', () => findJob(stream, 'running', id)?.cancelling === true)
   await ledger.finish(id, 'failed', { code: 'internal', detail: 'It broke' })
   await stream.until('the job has failed', () => findJob(stream, 'failed', id) !== undefined)
   assert.deepEqual(findJob(stream, 'failed', id)!.error, { code: 'internal', detail: 'It broke' })
   assert.equal(findJob(stream, 'running', id), undefined)
+})
+
+test('a job that waits for others is listed and counted apart from queued ones', async (t) => {
+  const first = await ledger.add(ann.id)
+  const second = await ledger.add(ann.id, { queue: 'pictures', after: [first], after_outcome: 'done' })
+  const stream = await openOverview()
+  t.after(() => stream.close())
+  await stream.until('the job waits', () => findJob(stream, 'waiting', second) !== undefined)
+  const { created_at: _, ...waiting } = findJob(stream, 'waiting', second)!
+  assert.deepEqual(waiting, {
+    job_id: second,
+    name: 'documents.extract',
+    queue: 'pictures',
+    label: '',
+    waits_for: 1,
+  })
+  const pictures = () => getLastItems(stream, 'queues').find(({ queue }) => queue === 'pictures')!
+  assert.deepEqual(
+    [pictures().queued, pictures().waiting, findJob(stream, 'queued', second)],
+    [0, 1, undefined],
+  )
+  await ledger.claim(first)
+  await ledger.finish(first, 'done', { result: null })
+  await stream.until('the job is queued', () => findJob(stream, 'queued', second) !== undefined)
+  assert.deepEqual([findJob(stream, 'waiting', second), pictures().waiting], [undefined, 0])
 })
 
 test('a failed job names its retry', async (t) => {
@@ -137,13 +162,13 @@ test('unchanged parts are not sent, and a failed read is repeated', async () => 
   const id = await ledger.add(ann.id)
   down = false
   overview.scheduleRead()
-  await until('the change', () => seen.some(({ event, data }) => event === 'waiting' && data.includes(id)))
+  await until('the change', () => seen.some(({ event, data }) => event === 'queued' && data.includes(id)))
   assert.deepEqual(
     seen
       .slice(quiet)
       .map(({ event }) => event)
       .sort(),
-    ['queues', 'waiting'],
+    ['queued', 'queues'],
   )
   stop()
   overview.close()

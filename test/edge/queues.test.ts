@@ -32,6 +32,7 @@ test('lists every queue, even unused ones', async () => {
     queue: 'voice',
     queued: 0,
     running: 0,
+    waiting: 0,
     oldest_at: null,
     workers: 0,
     paused_at: null,

@@ -181,7 +181,10 @@ test('a client that reconnects after the terminal frame gets 204, which stops it
       headers: { 'last-event-id': lastSeen },
     })
     assert.deepEqual([answer.status, answer.bytes.length], [204, 0])
-    assert.equal((await api.get(`/api/v1/jobs/${id}/events?last_event_id=${lastSeen}`, { token })).status, 204)
+    assert.equal(
+      (await api.get(`/api/v1/jobs/${id}/events?last_event_id=${lastSeen}`, { token })).status,
+      204,
+    )
   }
 })
 

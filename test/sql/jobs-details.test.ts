@@ -182,11 +182,13 @@ describe('what a job waits for', () => {
       ahead: 0,
       queue: UNBLOCKED,
       running: holding,
+      jobs: [],
     })
     assert.deepEqual((await ledger.details(third.id)).waits_for, {
       ahead: 1,
       queue: UNBLOCKED,
       running: holding,
+      jobs: [],
     })
     assert.equal((await ledger.details(running.id)).waits_for, null)
   })
@@ -195,8 +197,8 @@ describe('what a job waits for', () => {
     const many = Array.from({ length: 1100 }, () => buildJobSpec({ mailbox: 'many' }))
     await ledger.enqueue(...many)
     const readAhead = async (n: number) => (await ledger.details(many[n]!.id)).waits_for
-    assert.deepEqual(await readAhead(999), { ahead: 999, queue: UNBLOCKED, running: [] })
-    assert.deepEqual(await readAhead(1099), { ahead: 1000, queue: UNBLOCKED, running: [] })
+    assert.deepEqual(await readAhead(999), { ahead: 999, queue: UNBLOCKED, running: [], jobs: [] })
+    assert.deepEqual(await readAhead(1099), { ahead: 1000, queue: UNBLOCKED, running: [], jobs: [] })
   })
 
   test('jobs of other owners are counted, but not named', async () => {
@@ -212,6 +214,7 @@ describe('what a job waits for', () => {
       ahead: 0,
       queue: UNBLOCKED,
       running: [],
+      jobs: [],
     })
     assert.equal((await ledger.details(waiting.id)).waits_for!.running.length, 1)
   })

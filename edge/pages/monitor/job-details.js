@@ -5,15 +5,20 @@ import { shortId, formatCount, formatDateTimeMs } from './format.js'
 
 const jobLink = (id, name) => h('a', { href: `/monitor/jobs/${id}` }, `${name} `, h('code', {}, shortId(id)))
 
-/** Makes the panel that shows how many jobs are ahead of a queued job. */
+/** Makes the panel that shows the jobs for which a waiting job waits, or how many are ahead of a queued one. */
 export function makeWaiting() {
   const text = h('p', {})
   const list = h('ul', { class: 'bare' })
   const node = panel('Waiting for', { hidden: true }, text, list)
   const update = ({ job, waits_for, due_at }) => {
-    node.hidden = job.status !== 'queued' || waits_for === null
+    node.hidden = waits_for === null
     if (node.hidden) return
-    const { ahead, running, queue } = waits_for
+    const { ahead, running, queue, jobs } = waits_for
+    if (job.status === 'waiting') {
+      text.textContent = jobs.length === 0 ? 'It waits for jobs that you may not see, or to be closed.' : 'It waits until these jobs have ended.'
+      list.replaceChildren(...jobs.map(({ job_id, name, status }) => h('li', {}, `${status}: `, jobLink(job_id, name))))
+      return
+    }
     const limit = queue.most_running === null ? '' : ` Its queue runs at most ${formatCount(queue.most_running)} jobs.`
     text.textContent = queue.paused_at === null ? waitText(ahead, running.length, due_at !== null) + limit : `Its queue has been paused since ${formatDateTimeMs(queue.paused_at)}.`
     list.replaceChildren(...running.map(({ job_id, name }) => h('li', {}, 'Running: ', jobLink(job_id, name))))

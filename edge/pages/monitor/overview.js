@@ -6,7 +6,7 @@ import { showAdminsOnly, h, reconcile, panel, setText, table, tiles } from './do
 import { makeFailures } from './failures.js'
 import { formatCount, formatRate, setClock } from './format.js'
 import { makeQueues } from './queues.js'
-import { runningRow, waitingRow, workerRow } from './tables.js'
+import { queuedRow, runningRow, waitingRow, workerRow } from './tables.js'
 
 export function show(view, { showConnection }) {
   document.title = 'Monitor · Millrace'
@@ -23,7 +23,8 @@ export function show(view, { showConnection }) {
   })
   const running = makeList('Running', 'No jobs are running.', runningRow)
   const failed = makeFailures()
-  const waiting = makeList('Queued', 'No jobs are queued.', waitingRow)
+  const queued = makeList('Queued', 'No jobs are queued.', queuedRow)
+  const waiting = makeList('Waiting', 'No jobs wait for others.', waitingRow)
   const workers = makeWorkers()
   view.replaceChildren(
     h('h1', { class: 'hidden' }, 'Monitor'),
@@ -31,7 +32,7 @@ export function show(view, { showConnection }) {
     queues.node,
     h('div', { class: 'columns' }, running.node, failed.node),
     workers.node,
-    waiting.node,
+    h('div', { class: 'columns' }, queued.node, waiting.node),
   )
 
   const withClock = (show) => ({ at, ...data }) => {
@@ -46,10 +47,12 @@ export function show(view, { showConnection }) {
         figures.set('Queued', formatCount(sum(items, 'queued')))
         figures.set('Running', formatCount(sum(items, 'running')))
         running.total(sum(items, 'running'))
-        waiting.total(sum(items, 'queued'))
+        queued.total(sum(items, 'queued'))
+        waiting.total(sum(items, 'waiting'))
       }),
       running: withClock(running.show),
       failed: withClock(failed.read),
+      queued: withClock(queued.show),
       waiting: withClock(waiting.show),
       workers: withClock((items) => {
         workers.show(items)

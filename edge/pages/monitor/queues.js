@@ -20,6 +20,7 @@ export function makeQueues(onFigures) {
     ['Queue', 'name'],
     ['Queued', 'number'],
     ['Oldest', 'number'],
+    ['Waiting', 'number'],
     ['Running', 'number'],
     ['Limit', 'number'],
     ['Finished', 'chart'],
@@ -34,7 +35,7 @@ export function makeQueues(onFigures) {
 
   const draw = () => {
     const depth = new Map(depths.map((item) => [item.queue, item]))
-    const none = { queued: 0, running: 0, oldest_at: null }
+    const none = { queued: 0, running: 0, waiting: 0, oldest_at: null }
     const items = figures.map((item) => ({ ...item, ...(depth.get(item.queue) ?? none), window: select.value }))
     const idle = items.filter(isIdle)
     const shown = showsIdle ? items : items.filter((item) => !isIdle(item))
@@ -77,8 +78,8 @@ export function makeQueues(onFigures) {
   }
 }
 
-const isIdle = ({ queued, running, ended, paused_at, limit }) =>
-  queued === 0 && running === 0 && ended === 0 && paused_at === null && limit === null
+const isIdle = ({ queued, running, waiting, ended, paused_at, limit }) =>
+  queued === 0 && running === 0 && waiting === 0 && ended === 0 && paused_at === null && limit === null
 
 /** Returns the throughput of the last complete minute and the failures of all ten minutes. */
 function recentFigures(queues) {
@@ -87,7 +88,7 @@ function recentFigures(queues) {
 }
 
 function queueRow(row, { queue }, changed) {
-  const [waits, oldest, runs, speed, waited, ran] = Array.from({ length: 6 }, () => h('span', { class: 'figure' }))
+  const [waits, oldest, held, runs, speed, waited, ran] = Array.from({ length: 7 }, () => h('span', { class: 'figure' }))
   const ended = sparkline()
   const paused = h('span', { class: 'chip warn', hidden: true }, 'paused')
   const action = buttonByState((isPaused) =>
@@ -99,8 +100,10 @@ function queueRow(row, { queue }, changed) {
   const update = (now) => {
     setText(waits, formatCount(now.queued))
     showAge(oldest, now.oldest_at)
+    setText(held, formatCount(now.waiting))
     setText(runs, formatCount(now.running))
     waits.classList.toggle('zero', now.queued === 0)
+    held.classList.toggle('zero', now.waiting === 0)
     runs.classList.toggle('zero', now.running === 0)
     limit.set(now.limit)
     // Omits the last interval, which is still incomplete.
@@ -126,7 +129,7 @@ function queueRow(row, { queue }, changed) {
       await changed()
       return `${queue} is ${done}`
     }, true)
-  const cells = [waits, oldest, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action.node]
+  const cells = [waits, oldest, held, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action.node]
   return { node: row(h('span', { class: 'chips' }, h('strong', {}, queue), paused), ...cells), update }
 }
 

@@ -100,7 +100,7 @@ export function runningRow(job) {
   return { node, update }
 }
 
-export function waitingRow(job) {
+export function queuedRow(job) {
   const waits = h('span', { class: 'figure' })
   const node = h(
     'li',
@@ -111,6 +111,21 @@ export function waitingRow(job) {
     if (due_at === null) return showAge(waits, created_at)
     delete waits.dataset.since
     setText(waits, `due ${formatTime(due_at)}`)
+  }
+  return { node, update }
+}
+
+/** Makes the row of a job that waits for others. */
+export function waitingRow(job) {
+  const [label, waits] = [h('span', { class: 'soft' }), h('span', { class: 'figure' })]
+  const node = h(
+    'li',
+    {},
+    h('div', { class: 'line' }, jobLink(job), h('span', { class: 'chip' }, job.queue), label, h('span', { class: 'gap' }), waits, cancelButton(job.job_id, job.name)),
+  )
+  const update = ({ created_at, label: text, waits_for }) => {
+    showAge(waits, created_at)
+    setText(label, text === '' ? `for ${formatCount(waits_for)} ${waits_for === 1 ? 'job' : 'jobs'}` : text)
   }
   return { node, update }
 }

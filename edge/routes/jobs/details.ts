@@ -1,6 +1,6 @@
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { MAX_JOBS_AHEAD, readJobDetails } from '../../../sql/jobs/details.ts'
+import { MAX_JOBS_AHEAD, MAX_LISTED_DEPENDENCIES, readJobDetails } from '../../../sql/jobs/details.ts'
 import { MAX_LOG_LINES } from '../../../sql/jobs/log.ts'
 import { tasks } from '../../../tasks/index.ts'
 import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
@@ -55,13 +55,14 @@ export const detailRoutes = [
     path: '/:job_id/details',
     summary: 'Get the details of a job',
     description: `Has the attempts, the payload, the retries, and what the job waits for. Only its owner and admins \
-get \`payload\`, \`links\`, \`mailbox\`, \`request_id\` and the names of workers; for other callers they are null or \
+get \`payload\`, \`links\`, \`mailbox\`, \`key\`, \`request_id\` and the names of workers; for other callers they are null or \
 empty. Secrets in payload and result are replaced by \`${MASK}\`. \`attempts\` has the last 1000, oldest first. \
 \`waited_seconds\` is the time from when an attempt was due until a worker claimed it. \`outcome\` is null while the \
 attempt runs. If the job waited for another attempt, it is \`retry\` (this one failed), \`release\` (the worker \
 stopped, or the database was unavailable) or \`interrupted\` (the process died). \`waits_for\` is null unless the job \
-waits: \`ahead\` counts the waiting jobs before it in its mailbox, up to ${MAX_JOBS_AHEAD}; \`running\` has the running \
-jobs of a mailbox with a limit that the caller may see; \`queue\` has the pause and limit of its queue. \`log\` is \
+waits: \`ahead\` counts the queued jobs before it in its mailbox, up to ${MAX_JOBS_AHEAD}; \`running\` has the running \
+jobs of a mailbox with a limit that the caller may see; \`queue\` has the pause and limit of its queue; \`jobs\` has up to \
+${MAX_LISTED_DEPENDENCIES} jobs on which a waiting one still depends, or the members of a batch. \`log\` is \
 only for admins: the first ${MAX_LOG_LINES} log lines of workers about the job, delayed by a second or two.`,
     params: JobParams,
     response: JobDetails,

@@ -33,7 +33,7 @@ export const recordRoutes = [
     method: 'get',
     path: '',
     summary: 'List the jobs that the caller may see',
-    description: `Running jobs come first, then waiting, then ended ones, latest first, unless \`sort\` is given. With \
+    description: `Running jobs come first, then queued, waiting and ended ones, latest first, unless \`sort\` is given. With \
 \`sort\`, the list has at most ${formatNumber(MAX_SORTED_JOBS)} ended jobs of each state, the latest to end.`,
     query: z.object({
       limit: count({ min: 1, max: 1000, fallback: 100 }),

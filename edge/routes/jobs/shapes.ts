@@ -19,6 +19,7 @@ export const Job = z
     progress: z.strictObject({ current: z.int().nullable(), total: z.int().nullable() }).nullable(),
     attempts: z.int(),
     retry_of: z.uuid().nullable(),
+    batch_id: z.uuid().nullable(),
     result: z.unknown(),
     error: JobError.nullable(),
     created_at: Timestamp,
@@ -59,6 +60,11 @@ export const JobDetails = z
     owner_id: z.int().nullable(),
     request_id: z.string().nullable(),
     mailbox: z.strictObject({ name: z.string(), limit: z.int().nullable() }).nullable(),
+    /** The caller's name for the mailbox; null if there is none, and for other callers. */
+    key: z.string().nullable(),
+    priority: z.enum(['low', 'normal', 'high']),
+    /** The jobs on which it depends, in the caller's order. */
+    after: z.array(z.uuid()),
     /** Due time of a scheduled job; null if the job is not scheduled. */
     due_at: Timestamp.nullable(),
     tries: z.int(),
@@ -72,6 +78,7 @@ export const JobDetails = z
         /** Controls that admins have set for the job's queue. */
         queue: z.strictObject({ paused_at: Timestamp.nullable(), most_running: z.int().nullable() }),
         running: z.array(z.strictObject({ job_id: z.uuid(), name: z.string() })),
+        jobs: z.array(z.strictObject({ job_id: z.uuid(), name: z.string(), status: z.enum(STATUSES) })),
       })
       .nullable(),
     log: z.array(JobLogLine).nullable(),

@@ -46,7 +46,7 @@ const STREAM_EXAMPLE =
   })
 const OVERVIEW_EXAMPLE = formatFrame('queues', 1_792_000_000_000, {
   at: '2026-03-01T09:30:00.000Z',
-  items: [{ queue: 'documents', queued: 2, running: 1, oldest_at: '2026-03-01T09:29:58.000Z' }],
+  items: [{ queue: 'documents', queued: 2, running: 1, waiting: 0, oldest_at: '2026-03-01T09:29:58.000Z' }],
 })
 
 /** Maximum number of jobs that one stream names. */
@@ -77,20 +77,26 @@ export const buildSubscription = ({ request, caller, edge, reader }: StreamInput
   onError: (error) => edge.log.warn({ err: error }, 'The stream of several jobs failed'),
 })
 
-/** Returns the current state of a job. @throws fail('job.missing') if the caller may not see it. */
-export async function requireState({ edge, caller }: StreamInput, jobId: string): Promise<JobEvent> {
+/** Returns the current state of a job or a batch. @throws the failure `missing` if the caller may not see it. */
+export async function requireState(
+  { edge, caller }: StreamInput,
+  jobId: string,
+  missing: 'job.missing' | 'batch.missing',
+): Promise<JobEvent> {
   const line = isUuid(jobId)
     ? await edge.reader.text(readVisibleState, buildJobReadParameters(edge, caller, jobId))
     : null
-  if (line === null) throw fail('job.missing')
+  if (line === null) throw fail(missing)
   return parseJobEvent(line)
 }
 
-/** Opens the stream of the selected jobs. @throws fail('job.missing') if the caller may not see one that it names. */
+/**
+ * Opens the stream of the selected jobs. Throws job.missing or batch.missing if the caller names one that it may not see.
+ */
 async function streamJobs(input: StreamInput, { ids, ...selection }: Selection): Promise<StreamSource> {
   const { edge, caller } = input
   const { keepResultSeconds } = edge.settings
-  if (selection.batch !== undefined) await requireState(input, selection.batch)
+  if (selection.batch !== undefined) await requireState(input, selection.batch, 'batch.missing')
   const subscription = buildSubscription(input)
   if (ids === undefined)
     return followSelectedJobs(edge.hub, subscription, selection, keepResultSeconds * 1000)
@@ -120,7 +126,7 @@ ends after the last terminal frame, whose id is \`end\`. An unknown job or batch
     query: Selection,
     produces: 'text/event-stream',
     example: STREAM_EXAMPLE,
-    errors: ['job.missing'],
+    errors: ['job.missing', 'batch.missing'],
     reads: 'list',
     stream: ({ query, ...input }) => streamJobs(input, query),
   }),
@@ -130,8 +136,8 @@ ends after the last terminal frame, whose id is \`end\`. An unknown job or batch
     path: '/overview/events',
     summary: 'Stream the data of the monitor',
     description: `Sends server-sent events, each with an id. \`data\` is \`{at, items}\`; each event replaces the earlier \
-ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (lease, threads, memory), \`running\`, \
-\`waiting\` and \`failed\` (at most 50 jobs each). \`GET /api/v1/queues\` has the figures of ended jobs.`,
+ones of its name: \`queues\` (depth and the oldest queued job), \`workers\` (lease, threads, memory), \`running\`, \
+\`queued\`, \`waiting\` (for other jobs) and \`failed\` (at most 50 jobs each). \`GET /api/v1/queues\` has the figures of ended jobs.`,
     auth: 'admin',
     produces: 'text/event-stream',
     example: OVERVIEW_EXAMPLE,
@@ -148,7 +154,7 @@ ones of its name: \`queues\` (depth and the oldest waiting job), \`workers\` (le
     example: STREAM_EXAMPLE,
     errors: ['job.missing'],
     stream: async ({ params, ...input }) => {
-      const state = await requireState(input, params.job_id)
+      const state = await requireState(input, params.job_id, 'job.missing')
       const lastEventId = readLastEventId(input.request)
       const lastSeen = /^\d{1,9}$/.test(lastEventId) ? Number(lastEventId) : null
       if (isTerminal(state) && lastSeen !== null && lastSeen >= state.seq) return 'ended'

@@ -40,6 +40,7 @@ const Queue = z
     ...controlFields,
     queued: z.int(),
     running: z.int(),
+    waiting: z.int().describe('Number of jobs that wait for others'),
     oldest_at: Timestamp.nullable().describe('When the longest-waiting job became due; null if none waits'),
     workers: z.int().describe('Number of workers that serve it'),
     ended: z.int().describe('Started jobs that ended within the window'),

@@ -37,6 +37,7 @@ const EXAMPLE_JOB = {
   progress: { current: 3, total: 3 },
   attempts: 1,
   retry_of: null,
+  batch_id: null,
   created_at: '2026-03-01T09:30:00.000Z',
   started_at: '2026-03-01T09:30:00.120Z',
   finished_at: '2026-03-01T09:30:02.480Z',
