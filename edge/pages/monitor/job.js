@@ -91,7 +91,7 @@ function makeCard({ job: { job_id, name } }) {
   return { node, update }
 }
 
-function factsOf({ job, owner_id, request_id, mailbox, due_at, tries, max_tries, interruptions }, id) {
+function factsOf({ job, owner_id, request_id, mailbox, key, priority, due_at, tries, max_tries, interruptions }, id) {
   const runTime = h('span', {})
   if (job.started_at !== null && job.finished_at === null) showAge(runTime, job.started_at)
   else if (job.started_at !== null) setText(runTime, formatDuration(Date.parse(job.finished_at) - Date.parse(job.started_at)))
@@ -101,6 +101,9 @@ function factsOf({ job, owner_id, request_id, mailbox, due_at, tries, max_tries,
   return [
     fact('Job', h('code', {}, id)),
     fact('Queue', job.queue),
+    job.batch_id && fact('Batch', h('a', { href: `/monitor/jobs/${job.batch_id}` }, h('code', {}, job.batch_id))),
+    key && fact('Key', h('code', {}, key)),
+    priority !== 'normal' && fact('Priority', priority),
     fact('Owner', owner_id === null ? 'none' : h('a', { href: `/api/v1/auth/users/${owner_id}` }, `Account ${owner_id}`)),
     mailbox && fact('Mailbox', h('code', {}, mailbox.name), ` · ${limitText(mailbox.limit)}`),
     fact('Attempts', `${formatCount(job.attempts)} · ${counts.join(' · ')}`),
