@@ -21,6 +21,7 @@ import { answerArray, buildCursorSchema, buildCursorValues } from '../pipeline/r
 import { count, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
 import { buildCallback, requireVisibleJobs } from '../pipeline/write/job-links.ts'
+import { batchEventsRoute } from './batch-events.ts'
 import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
 import { buildJobReadParameters, Job, STATUSES } from './jobs/shapes.ts'
 
@@ -186,6 +187,8 @@ jobs have ended. Its jobs are kept until its own result expires.`,
       )
     },
   }),
+
+  batchEventsRoute,
 
   route({
     method: 'post',

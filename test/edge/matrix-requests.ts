@@ -370,6 +370,7 @@ const jobs: Record<string, MakeRequest> = {
     json({ jobs: [{ task_name: 'io_simulation_task', queue_type: 'load_test' }] }),
   'GET /api/v1/batches/:batch_id': batch,
   'GET /api/v1/batches/:batch_id/jobs': batch,
+  'GET /api/v1/batches/:batch_id/events': batch,
   'POST /api/v1/batches/:batch_id/jobs': combine(
     batch,
     json({ jobs: [{ task_name: 'io_simulation_task', queue_type: 'load_test' }] }),

@@ -177,6 +177,7 @@ GET    /api/v1/jobs/:job_id/events                        401   200   404   404 
 POST   /api/v1/batches                                    401   202   202   202   202
 GET    /api/v1/batches/:batch_id                          401   200   404   404   200
 GET    /api/v1/batches/:batch_id/jobs                     401   200   404   404   200
+GET    /api/v1/batches/:batch_id/events                   401   200   404   404   200
 POST   /api/v1/batches/:batch_id/jobs                     401   202   404   404   202
 POST   /api/v1/batches/:batch_id/close                    401   200   404   404   200
 POST   /api/v1/batches/:batch_id/retry                    401   202   404   404   202

@@ -61,7 +61,7 @@ test('every stream documents its frames, each with event, id and data', () => {
     const content = responses[200]?.content?.['text/event-stream']
     return content === undefined ? [] : [{ name, example: String(content.example) }]
   })
-  assert.equal(streams.length, 6)
+  assert.equal(streams.length, 7)
   for (const { name, example } of streams) {
     const frames = example.split('\n\n').slice(0, -1)
     assert.ok(frames.length > 0, name)

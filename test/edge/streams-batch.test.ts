@@ -5,6 +5,7 @@ import { parseJobEvent } from '../../edge/streams/job-event.ts'
 import type { SseFrame } from '../../edge/streams/sse.ts'
 import { readCurrentStates } from '../../sql/jobs/events.ts'
 import { createReader } from '../../sql/reads/reader.ts'
+import { Client } from '../service.ts'
 import { until } from '../until.ts'
 import { FakeStream } from './fake-stream.ts'
 import { startEdgeAndDatabase } from './harness.ts'
@@ -179,4 +180,34 @@ test('progress comes at most four times a second', async () => {
   // The first state, and the start of the batch's own attempt, are not reports.
   assert.ok(reports.length <= 4 * seconds + 4, `${reports.length} in ${seconds} s`)
   assert.equal(endsOf(opened.frames(), batch).length, 30)
+})
+
+test('the route streams a batch to its owner, and is a 404 for others', async () => {
+  const bob = await api.register('bob@example.com')
+  const batch = await addBatch()
+  const [member] = await addMembers(batch, 1)
+  const path = `/api/v1/batches/${batch}/events`
+  for (const [where, token] of [
+    [path, bob.token],
+    ['/api/v1/batches/x/events', ann.token],
+  ] as const) {
+    const { status, json } = await api.get(where, { token })
+    assert.deepEqual([status, json.code], [404, 'batch.missing'])
+  }
+  const client = new Client(api.port)
+  client.token = ann.token
+  const stream = await client.stream(path)
+  await stream.until('the progress', (frames) => frames[0]?.event === 'progress')
+  await end(member!)
+  await close(batch)
+  await end(batch)
+  const frames = await stream.waitForEnd()
+  assert.deepEqual(
+    frames.filter(({ event }) => event === 'status').map(({ id, data }) => [id === 'end', data.job_id]),
+    [
+      [false, member],
+      [true, batch],
+    ],
+  )
+  assert.equal((await api.get(`${path}?last_event_id=end`, { token: ann.token })).status, 204)
 })

@@ -284,6 +284,7 @@ const jobs: Record<string, RequestMaker> = {
   '/api/v1/system/tables': byCallers(['admin']),
   '/api/v1/system/spending': () => [admin(), admin({ variant: 'of a year', query: { days: 366 } })],
   '/api/v1/batches/:batch_id': ({ job }) => [big({ params: { batch_id: job.batch } })],
+  '/api/v1/batches/:batch_id/events': ({ job }) => [big({ params: { batch_id: job.batch } })],
   '/api/v1/batches/:batch_id/jobs': ({ job }) => [
     big({ params: { batch_id: job.batch } }),
     big({ variant: 'that failed', params: { batch_id: job.batch }, query: { status: 'failed' } }),
