@@ -22,6 +22,8 @@ const BOUNDED_LISTS: Readonly<Record<string, string>> = {
   '/llm/modalities': 'there are four',
   '/llm/prices': 'of one model, one a day at most',
   '/api/v1/jobs/events': 'a stream',
+  '/api/v1/batches/:batch_id/events': 'a stream',
+  '/api/v1/tasks/results': 'at most as many as the caller names, which are 1,000',
   '/api/v1/blog/export': 'the whole of it, in batches',
   '/api/v1/blog/feed.xml': 'the newest 20 posts',
   '/api/v1/blog/atom.xml': 'the newest 20 posts',
