@@ -101,6 +101,22 @@ test('a job or batch that the caller cannot see is a 404, more than 1000 ids are
   assert.equal(await getStatus(`ids=${Array(80).fill(own).join()}&queue=other`), 204, 'none is selected')
 })
 
+test('a stream names up to 1000 jobs', async () => {
+  const ids = await ledger.addMany(ann.id, 1000)
+  const stream = await openStream(`ids=${ids.join()}`)
+  await stream.until('all states', (frames) => frames.length === 1000)
+  await database.query(
+    `update job set status = 'cancelled', finished_at = now(), seq = seq + 1 where id = any($1)`,
+    [ids],
+  )
+  await ledger.notify('*')
+  await stream.waitForEnd()
+  const ends = statesOf(stream).filter(([, status]) => status === 'cancelled')
+  assert.deepEqual([ends.length, new Set(ends.map(([id]) => id)).size, stream.lastId], [1000, 1000, 'end'])
+  const { status, json } = await api.get(`/api/v1/tasks/results?ids=${ids.join()}`, { token: ann.token })
+  assert.deepEqual([status, json.missing.length], [200, 1000])
+})
+
 test('a queue, a task and a batch limit the stream, and all conditions must hold', async (t) => {
   const batch = await addBatch()
   const members = { name: 'documents.extract', queue: 'documents', batch_id: batch }
