@@ -24,7 +24,7 @@ export async function insertTriedJob(
   await query(
     `insert into job_event_row (job_id, seq, kind, data, created_at, attempt, ended)
      select $1, e.seq, 'status', jsonb_build_object('status', e.status, 'label', e.label, 'current', null, 'total', null),
-       started_at + make_interval(secs => after), e.attempt, case when outcome is not null then jsonb_build_object('outcome', outcome,
+       started_at + make_interval(secs => e.after), e.attempt, case when outcome is not null then jsonb_build_object('outcome', outcome,
          'worker', e.worker, 'code', code, 'detail', detail, 'due_at', started_at + make_interval(secs => due)) end
      from job, (values
        (2, 'queued', '', 0.302, 1, 'retry', 'mill/1', 'database.busy', 'The service is overloaded; try again shortly', -1.5),
