@@ -115,7 +115,7 @@ async function createCore(
 ): Promise<CoreServices & { readonly connections: ConnectionGroup; readonly uses: CredentialUses }> {
   const { settings, databaseUrl: url, secretKey, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
-  const { validateSchemas: validateRows, databasePooled: pooled, keepResultSeconds } = settings
+  const { validateSchemas: validateRows, databasePooled: pooled, jobRetention } = settings
   const connections = new ConnectionGroup()
   const { healthCheck, settled } = await waitForDatabase(log, () => openHealthCheck(options, connections))
   const common = { url, connections, pooled, slow: createSlowStatementLogger(options) }
@@ -158,7 +158,7 @@ async function createCore(
     slowReads,
     replica,
     hub,
-    overview: createOverview(statistics, keepResultSeconds, warn('Reading the overview failed')),
+    overview: createOverview(statistics, jobRetention, warn('Reading the overview failed')),
     uses,
     authenticator: createAuthenticator({ settings, reader, secretKey, now: () => healthCheck.now(), uses }),
     publisher: createPublisher(db, warn('Sending a notification failed')),

@@ -1793,7 +1793,7 @@ CREATE INDEX job_batch_idx ON public.job USING btree (batch_id, ordinal) WHERE (
 
 CREATE INDEX job_created_at_idx ON public.job USING btree (created_at, ordinal);
 
-CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX job_finished_at_idx ON public.job USING btree (finished_at) WHERE ((finished_at IS NOT NULL) AND (status <> 'failed'::text));
 
 CREATE INDEX job_key_idx ON public.job USING btree (owner_id, key, ordinal) WHERE (key IS NOT NULL);
 
@@ -2717,6 +2717,12 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_bitmapscan TO 'off'
 AS $function$212468c35d7ca2060ee76d5ee80120f5$function$;
 
+CREATE OR REPLACE FUNCTION public.job_expires_at(job job, retention double precision[])
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN ((job).finished_at + make_interval(secs => (retention)[CASE WHEN ((job).status = 'failed'::text) THEN 2 ELSE 1 END]));
+
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean
  LANGUAGE sql
@@ -2742,11 +2748,11 @@ CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outco
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$c593d5ba1335ae108d5d8f42fe4acdbc$function$;
 
-CREATE OR REPLACE FUNCTION public.job_json(job job)
+CREATE OR REPLACE FUNCTION public.job_json(job job, retention double precision[] DEFAULT NULL::double precision[])
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'batch_id', (job).batch_id, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at));
+RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'batch_id', (job).batch_id, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'run_at', CASE WHEN ((job).status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text])) THEN iso((job).run_at) ELSE NULL::text END, 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at), 'expires_at', iso(job_expires_at(job, retention)));
 
 CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
  RETURNS void
@@ -2762,7 +2768,7 @@ CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN ((((filter ->> 'status'::text) IS NULL) OR (job_client_status((j).status) = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
+RETURN ((((filter ->> 'status'::text) IS NULL) OR (job_client_status((j).status) = (filter ->> 'status'::text))) AND (((filter ->> 'queue'::text) IS NULL) OR ((j).queue = (filter ->> 'queue'::text))) AND (((filter ->> 'task'::text) IS NULL) OR ((j).name = (filter ->> 'task'::text))) AND (((filter ->> 'code'::text) IS NULL) OR ((j).error_code = (filter ->> 'code'::text))) AND (((filter ->> 'owner_id'::text) IS NULL) OR ((j).owner_id = ((filter ->> 'owner_id'::text))::integer)) AND (((filter ->> 'batch'::text) IS NULL) OR ((j).batch_id = ((filter ->> 'batch'::text))::uuid)) AND (((filter ->> 'key'::text) IS NULL) OR ((j).key = (filter ->> 'key'::text))) AND (((filter ->> 'request_id'::text) IS NULL) OR ((j).request_id = (filter ->> 'request_id'::text))) AND (((filter ->> 'from'::text) IS NULL) OR ((j).created_at >= ((filter ->> 'from'::text))::timestamp with time zone)) AND (((filter ->> 'to'::text) IS NULL) OR ((j).created_at < ((filter ->> 'to'::text))::timestamp with time zone)) AND (((filter ->> 'ended_from'::text) IS NULL) OR ((j).finished_at >= ((filter ->> 'ended_from'::text))::timestamp with time zone)) AND (((filter ->> 'ended_before'::text) IS NULL) OR ((j).finished_at <= ((filter ->> 'ended_before'::text))::timestamp with time zone)) AND (((filter ->> 'search'::text) IS NULL) OR (POSITION((lower((filter ->> 'search'::text))) IN (lower(concat_ws(' '::text, (j).label, (j).error_detail)))) > 0)));
 
 CREATE OR REPLACE FUNCTION public.job_next(mailboxes text[], firsts bigint[] DEFAULT NULL::bigint[])
  RETURNS TABLE(id uuid, mailbox text, name text, mailbox_limit integer)

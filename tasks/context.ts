@@ -31,10 +31,10 @@ export interface TaskContext {
   /** Stored bytes of documents and exports. */
   readonly blobs: Blobs
   /**
-   * Retries failed jobs of any owner. Returns the ids of the new jobs, or of the jobs that they joined. Skips jobs that
-   * this version cannot run.
+   * Retries failed jobs, of any owner or only those of this job's owner. Returns the ids of the new jobs, or of the jobs
+   * that they joined. Skips jobs that this version cannot run.
    */
-  retryJobs(ids: readonly string[]): Promise<readonly string[]>
+  retryJobs(ids: readonly string[], owners: 'any' | 'own'): Promise<readonly string[]>
   readonly log: TaskLog
   /** Aborted on cancellation, takeover, timeout and shutdown. If a task ignores it, its thread is killed. */
   readonly signal: AbortSignal

@@ -38,17 +38,17 @@ export async function retryJob(
 }
 
 /**
- * Retries failed jobs for an admin, all in one transaction. Returns the ids of the new jobs, or of the jobs that they
- * joined. Skips jobs that this version cannot run, and jobs that were changed or removed in the meantime.
+ * Retries failed jobs, all in one transaction. Returns the ids of the new jobs, or of the jobs that they joined. Skips
+ * jobs that this version cannot run, those of others, and jobs that were changed or removed in the meantime.
  *
  * @throws fail('quota.waiting_jobs') if the new jobs would exceed their owner's quota. Then none is retried.
  */
 export async function retryJobs(
   db: Database,
   ids: readonly string[],
+  retrier: RetryCaller,
   options: RetryOptions,
 ): Promise<readonly string[]> {
-  const retrier = { ownerId: null, isAdmin: true }
   const retried = await db.transaction((tx) => retrySet(tx, ids, retrier, options))
   return [...retried.values()].filter((result) => typeof result === 'string')
 }

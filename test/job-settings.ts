@@ -1,4 +1,5 @@
 import { QUOTA_KINDS, QUOTA_NAMES, type Quotas } from '../sql/quotas/quotas.ts'
+import type { Settings } from '../tasks/platform/settings/settings.ts'
 import type { JobSettings } from '../tasks/task.ts'
 
 export const DEFAULT_QUOTAS = Object.fromEntries(
@@ -6,7 +7,8 @@ export const DEFAULT_QUOTAS = Object.fromEntries(
 ) as Quotas
 
 /** Returns job settings with default quotas and this maximum of tries. */
-export const createJobSettings = (workerMaxTries = 3): JobSettings => ({
+export const createJobSettings = (workerMaxTries = 3): JobSettings & Pick<Settings, 'jobRetention'> => ({
+  jobRetention: [3600, 604_800],
   quotas: DEFAULT_QUOTAS,
   workerMaxTries,
 })

@@ -27,6 +27,7 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { createTaskFinder, tasks } from '../../tasks/index.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
 import { AccountAddress } from '../../tasks/platform/email-address.ts'
+import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { retryJobs } from '../../tasks/retry.ts'
 import type { JobSettings } from '../../tasks/task.ts'
 import { createPasswords } from '../passwords/passwords.ts'
@@ -40,6 +41,9 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   retry-failed [QUEUE]                  retries all failed jobs, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
+/** Settings of the commands: those of added jobs, and the retention of failed ones. */
+export type AdminSettings = JobSettings & Pick<Settings, 'jobRetention'>
+
 /**
  * Runs an `npm run admin` command, reports its progress through `say`, and returns the lines of its report.
  * @throws UsageError
@@ -47,7 +51,7 @@ export const USAGE = `Usage: npm run admin -- COMMAND
 export async function runAdmin(
   args: readonly string[],
   db: Database,
-  settings: JobSettings,
+  settings: AdminSettings,
   say: (line: string) => void = () => {},
 ): Promise<string[]> {
   const [command, ...rest] = args
@@ -211,12 +215,12 @@ const UNLIMITED_JOBS = 1_000_000_000
 async function retryFailed(
   db: Database,
   { filter, limit, isDryRun }: RetryFailedOptions,
-  settings: JobSettings,
+  settings: AdminSettings,
   say: (line: string) => void,
 ): Promise<string[]> {
   const selection: JobSelection = { filter, states: ['failed'], before: null, unretried: true }
-  const { count, now } = await db.one(countSelectedJobs(selection, limit))
-  if (isDryRun) return [`Failed jobs that would be retried: ${count}`]
+  const { count, now, oldest_end } = await db.one(countSelectedJobs(selection, limit))
+  if (isDryRun) return [`Failed jobs that would be retried: ${count}`, ...formatExpiry(oldest_end, settings)]
   const failed: JobSelection = { ...selection, filter: { ...filter, ended_before: now } }
   const publisher = createPublisher(db, () => {})
   let [seen, retried] = [0, 0]
@@ -227,7 +231,8 @@ async function retryFailed(
     if (page.length === 0) break
     for (let start = 0; start < page.length; start += RETRY_BATCH_SIZE) {
       const ids = page.slice(start, start + RETRY_BATCH_SIZE).map(({ id }) => id)
-      const retriedIds = await retryJobs(db, ids, { findTask, requestId: null, settings })
+      const retrier = { ownerId: null, isAdmin: true }
+      const retriedIds = await retryJobs(db, ids, retrier, { findTask, requestId: null, settings })
       for (const id of retriedIds) publisher.notify(id)
       retried += retriedIds.length
       seen += ids.length
@@ -237,7 +242,23 @@ async function retryFailed(
   }
   await publisher.close()
   const skipped = seen - retried
-  return [`Failed jobs retried: ${retried}`, ...(skipped > 0 ? [`Failed jobs skipped: ${skipped}`] : [])]
+  if (skipped === 0) return [`Failed jobs retried: ${retried}`]
+  const left = await db.one(countSelectedJobs(failed, limit))
+  return [
+    `Failed jobs retried: ${retried}`,
+    `Failed jobs skipped: ${skipped}`,
+    ...formatExpiry(left.oldest_end, settings),
+  ]
+}
+
+/** Returns the line with the time until which the first of some failed jobs is kept; none if there is no job. */
+function formatExpiry(
+  oldestEnd: string | null,
+  { jobRetention: [, failedSeconds] }: AdminSettings,
+): string[] {
+  if (oldestEnd === null) return []
+  const time = new Date(Date.parse(oldestEnd) + failedSeconds * 1000).toISOString()
+  return [`The first of them can be retried until ${time}`]
 }
 
 function auditCommand(kind: AuditKind, accountId: number, more: object = {}): Query<unknown> {

@@ -182,7 +182,12 @@ jobs have ended. Its jobs are kept until its own result expires.`,
       await requireBatch(edge, caller, params.batch_id)
       const page = [buildCursorValues(query.cursor), 0, query.limit] as const
       return answerArray(
-        (await reader.text(readBatchJobs, [params.batch_id, query.status ?? null, ...page]))!,
+        (await reader.text(readBatchJobs, [
+          params.batch_id,
+          query.status ?? null,
+          edge.settings.jobRetention,
+          ...page,
+        ]))!,
         request,
       )
     },

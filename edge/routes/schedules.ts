@@ -42,8 +42,7 @@ const Schedule = z
       })
       .nullable()
       .meta({
-        description:
-          'The job of the last run; null before the first run, and `WORKER_KEEP_RESULT_SECONDS` after the job ended',
+        description: 'The job of the last run; null before the first run, and once the job is no longer kept',
       }),
   })
   .meta({ id: 'Schedule' })
@@ -159,5 +158,5 @@ function buildStateParameters({ healthCheck, settings }: Edge, entries: readonly
       next_run_at: computeNextRun(match, now).toISOString(),
     }),
   )
-  return [JSON.stringify(states), settings.keepResultSeconds] as const
+  return [JSON.stringify(states), settings.jobRetention] as const
 }

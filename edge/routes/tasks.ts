@@ -146,7 +146,8 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
     method: 'get',
     path: '/result/:task_id',
     summary: 'Get the status and result of a task',
-    description: 'Results are kept for `WORKER_KEEP_RESULT_SECONDS`.',
+    description:
+      'Results are kept for `WORKER_KEEP_RESULT_SECONDS`, failed tasks for `WORKER_KEEP_FAILED_SECONDS`.',
     params: z.object({ task_id: z.string() }),
     response: TaskResult,
     errors: ['task.missing'],
@@ -157,7 +158,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
             caller.role === 'admin',
             params.task_id,
             [...NAMED_QUEUES],
-            edge.settings.keepResultSeconds,
+            edge.settings.jobRetention,
           ])
         : null
       if (text === null) throw fail('task.missing')
@@ -181,7 +182,7 @@ accept fewer: 1,000 ids are a URL of 37 KB.`,
           caller.role === 'admin',
           ids.map((id) => (isUuid(id) ? id : NIL_UUID)),
           [...NAMED_QUEUES],
-          edge.settings.keepResultSeconds,
+          edge.settings.jobRetention,
           ids,
         ]))!,
       ),

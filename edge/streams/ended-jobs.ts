@@ -6,6 +6,7 @@ import {
   readEndedMemberIds,
   readEndedNamedIds,
 } from '../../sql/jobs/events.ts'
+import type { JobRetention } from '../../sql/jobs/jobs.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 
 /** A position in the list of ended jobs, which is ordered by end time. */
@@ -36,13 +37,14 @@ export interface JobSelection {
 }
 
 /**
- * Reads the next page of ended jobs that are visible to the viewer. The page of a batch, or of named jobs, may have jobs
+ * Reads the next page of ended jobs that are visible to the viewer; with a retention, only those that it keeps. The page of a batch, or of named jobs, may have jobs
  * of other queues and tasks.
  */
 export async function readEndedJobs(
   reader: Pick<Reads, 'texts'>,
   viewer: Viewer,
   after: EndedJobsCursor,
+  retention: JobRetention | null,
   { ids, batch, queue, task }: JobSelection = {},
 ): Promise<EndedJobsPage> {
   const values = [...viewer, after.ms, after.jobId ?? NIL_UUID] as const
@@ -51,7 +53,7 @@ export async function readEndedJobs(
   if (batch !== undefined)
     return toPage(await reader.texts(readEndedMemberIds, [...values, batch]), MAX_ENDED_MEMBERS_PER_READ)
   return toPage(
-    await reader.texts(readEndedJobIds, [...values, queue ?? null, task ?? null]),
+    await reader.texts(readEndedJobIds, [...values, queue ?? null, task ?? null, retention]),
     MAX_ENDED_PER_READ,
   )
 }

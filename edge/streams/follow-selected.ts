@@ -1,4 +1,5 @@
 import { readCurrentStates, readLiveMemberIds } from '../../sql/jobs/events.ts'
+import type { JobRetention } from '../../sql/jobs/jobs.ts'
 import { readLiveIds, scopeOf } from '../../sql/jobs/lists.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { type JobSelection, readEndedJobs, type Viewer } from './ended-jobs.ts'
@@ -39,30 +40,31 @@ const readSince = ({ lastEventId, now }: Subscription): number | null =>
 const buildReads = (
   { viewer, reader, listReader, onError }: Subscription,
   selection: JobSelection,
+  retention: JobRetention | null = null,
 ): Pick<FollowAllOptions, 'readEndedPage' | 'readStates' | 'onError'> => ({
-  readEndedPage: (after) => readEndedJobs(listReader, viewer, after, selection),
+  readEndedPage: (after) => readEndedJobs(listReader, viewer, after, retention, selection),
   readStates: (ids) => reader.texts(readCurrentStates, [ids]),
   onError,
 })
 
 /**
  * Follows the jobs of a selection that the subscriber may see, without an end. A resumed stream omits jobs that ended
- * more than `keptMs` ago.
+ * longer ago than the retention.
  */
 export function followSelectedJobs(
   hub: Hub,
   subscription: Subscription,
   selection: JobSelection,
-  keptMs: number,
+  retention: JobRetention,
 ): Exclude<StreamSource, 'ended'> {
   const { viewer, now, listReader } = subscription
   const [accountId, everything] = viewer
   const { batch, queue = null, task = null } = selection
   const since = readSince(subscription)
   return followAllJobs(hub, {
-    ...buildReads(subscription, selection),
+    ...buildReads(subscription, selection, retention),
     includes: (state) => canSee(viewer, state) && isSelected(selection, state),
-    since: since === null ? null : Math.max(since, now - keptMs),
+    since: since === null ? null : Math.max(since, now - Math.max(...retention) * 1000),
     readLiveIds: () =>
       batch === undefined
         ? listReader.texts(readLiveIds[scopeOf(everything)], [accountId, queue, task])

@@ -1,3 +1,4 @@
+import type { JobRetention } from '../../sql/jobs/jobs.ts'
 import { type Monitor, parseMonitor, readMonitor } from '../../sql/jobs/monitor.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
 import { compactJson } from '../http/reply.ts'
@@ -34,21 +35,21 @@ const PAUSE_RATIO = 4
 const REFRESH_INTERVAL_MS = 5_000
 
 /**
- * Creates the overview. `retentionSeconds` is the retention of ended jobs. `onError` receives read errors, after which
+ * Creates the overview. `retention` is the retention of ended jobs. `onError` receives read errors, after which
  * the next read retries.
  */
 export function createOverview(
   reader: Reads,
-  retentionSeconds: number,
+  retention: JobRetention,
   onError: (error: unknown) => void,
 ): Overview {
-  return new SharedOverview(reader, retentionSeconds, onError)
+  return new SharedOverview(reader, retention, onError)
 }
 
 /** Reads only while there are watchers, pauses after each read, and reads again if notified during a read. */
 class SharedOverview implements Overview {
   readonly #reader: Reads
-  readonly #retentionSeconds: number
+  readonly #retention: JobRetention
   readonly #onError: (error: unknown) => void
   readonly #watchers = new Set<(parts: readonly Part[]) => void>()
   readonly #snapshot = new MonitorSnapshot()
@@ -59,9 +60,9 @@ class SharedOverview implements Overview {
   /** Earliest time of the next read. */
   #nextReadAt = 0
 
-  constructor(reader: Reads, retentionSeconds: number, onError: (error: unknown) => void) {
+  constructor(reader: Reads, retention: JobRetention, onError: (error: unknown) => void) {
     this.#reader = reader
-    this.#retentionSeconds = retentionSeconds
+    this.#retention = retention
     this.#onError = onError
     this.#tick = setInterval(() => this.scheduleRead(), REFRESH_INTERVAL_MS).unref()
   }
@@ -103,7 +104,7 @@ class SharedOverview implements Overview {
     const startedAt = performance.now()
     try {
       const parts = this.#snapshot.update(
-        parseMonitor(await this.#reader.texts(readMonitor, [this.#retentionSeconds])),
+        parseMonitor(await this.#reader.texts(readMonitor, [this.#retention])),
       )
       if (parts.length > 0) for (const push of this.#watchers) push(parts)
     } catch (error) {

@@ -90,7 +90,7 @@ export class StateWatchers {
     await this.#readStates(await this.#lists.texts(readLiveIds.all, [null, null, null]))
     let from: EndedJobsCursor | null = { ms: this.#knownUntil, jobId: null }
     while (from !== null) {
-      const { ids, next }: EndedJobsPage = await readEndedJobs(this.#lists, ADMIN_VIEWER, from)
+      const { ids, next }: EndedJobsPage = await readEndedJobs(this.#lists, ADMIN_VIEWER, from, null)
       const unseen = ids.filter((id) => !this.#pushed.hasEnded(id))
       if (unseen.length > 0) await this.#readStates(unseen)
       from = next

@@ -2,7 +2,13 @@ import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
-import { buildRetainedCondition, buildVisibleCondition, JOB_JSON, type VisibleJob } from './jobs.ts'
+import {
+  buildJobJson,
+  buildRetainedCondition,
+  buildVisibleCondition,
+  type JobRetention,
+  type VisibleJob,
+} from './jobs.ts'
 import { RETRY_COLUMNS, RetriedJob } from './retry.ts'
 
 /** Batches: jobs of the task {@link BATCH_TASK}, which wait for the jobs that have their id as `batch_id`. */
@@ -43,21 +49,23 @@ const VISIBLE_BATCH_CONDITION = `b.name = '${BATCH_TASK}' and ${buildVisibleCond
 export const readBatch: ReadStatement<VisibleJob> = {
   name: 'batch',
   text: `select ${BATCH_JSON}::text from job b where b.id = $3::uuid and ${VISIBLE_BATCH_CONDITION}
-    and ${buildRetainedCondition('$4').replaceAll('job.', 'b.')}`,
+    and ${buildRetainedCondition('$4', 'b')}`,
 }
 
 /** The jobs of a batch in the order in which they were added, all or those of a status. */
-export const readBatchJobs: ReadStatement<[batch: string, status: string | null, ...page: PageValues]> = {
+export const readBatchJobs: ReadStatement<
+  [batch: string, status: string | null, retention: JobRetention, ...page: PageValues]
+> = {
   name: 'batch_jobs',
   text: buildArrayText({
     table: 'job',
     row: 'job',
-    parameters: 2,
+    parameters: 3,
     where: 'job.batch_id = $1::uuid and ($2::text is null or job_client_status(job.status) = $2::text)',
     order: { 'job.ordinal': 'bigint' },
     direction: 'asc',
     hasPageNumbers: false,
-    item: JOB_JSON,
+    item: buildJobJson('$3'),
   }),
 }
 

@@ -1,5 +1,5 @@
 import type { ReadStatement } from '../reads/reader.ts'
-import { buildRetainedCondition, buildVisibleCondition, JOB_JSON, type VisibleJob } from './jobs.ts'
+import { buildJobJson, buildRetainedCondition, buildVisibleCondition, type VisibleJob } from './jobs.ts'
 
 /** Statement that reads the details of one job as a consistent snapshot. */
 
@@ -96,7 +96,7 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
   name: 'job_details',
   text: `
     select json_build_object(
-      'job', ${JOB_JSON},
+      'job', ${buildJobJson('$4')},
       'owner_id', job.owner_id,
       'request_id', case when ${OWNER_OR_ADMIN_CONDITION} then job.request_id end,
       'mailbox', case when ${OWNER_OR_ADMIN_CONDITION} then json_build_object('name', job.mailbox, 'limit', job.mailbox_limit) end,

@@ -210,31 +210,16 @@ export const findJobOutcome = (id: string): Query<z.output<typeof JobOutcome>> =
       then json_build_object('code', error_code, 'detail', error_detail) end as error
     from job where id = ${id}::uuid and finished_at is not null`
 
-// Pruning.
-
-/**
- * Prunes a batch of jobs that ended more than `keepSeconds` ago; returns their number. Keeps a job that holds the only
- * response to an Idempotency-Key until the key expires after 24 hours.
- */
-export const deleteExpiredJobs = (keepSeconds: number, batch: number): Query<{ count: number }> =>
-  sql.type(z.object({ count: z.number() }))`
-    with expired as (
-      delete from job where ctid = any(array(
-        select ctid from job where finished_at < now() - make_interval(secs => ${keepSeconds})
-          and not exists (select from idempotency_key k
-            where k.job_id = job.id and k.status is null and k.created_at >= now() - interval '24 hours')
-        order by finished_at limit ${batch} for update skip locked))
-      returning id
-    )
-    select count(*)::int as count from expired`
+/** Seconds for which ended jobs are kept: failed ones, which somebody may retry, and the others. */
+export type JobRetention = readonly [others: number, failed: number]
 
 // Parameters of the edge's job reads. `who` is the caller's account id, and `everything` is true for admins. The reads
-// hide jobs that ended more than `keptSeconds` ago.
+// hide jobs that ended longer ago than the retention.
 export type Viewer = [who: number | null, everything: boolean]
-export type VisibleJob = [...Viewer, id: string, keptSeconds: number]
+export type VisibleJob = [...Viewer, id: string, retention: JobRetention]
 
-/** SQL for the public JSON of the row named `job`. */
-export const JOB_JSON = 'job_json(job)'
+/** Returns SQL for the public JSON of the row named `job`. `retention` is a parameter. */
+export const buildJobJson = (retention: string): string => `job_json(job, ${retention}::float8[])`
 
 /**
  * Queues whose ownerless jobs only admins can see, because these jobs reveal emails, payments and webhooks of other
@@ -248,21 +233,21 @@ export const buildVisibleCondition = (row: string): string =>
 export const VISIBLE_JOB_CONDITION = buildVisibleCondition('job')
 
 /**
- * Returns the SQL condition that a job has not ended, or ended within `seconds` (a parameter). It hides older jobs that
- * the pruner has not deleted yet.
+ * Returns the SQL condition that the job in `row` has not ended, or ended within its retention (a parameter). It hides older jobs
+ * that the pruner has not deleted yet.
  */
-export const buildRetainedCondition = (seconds: string): string =>
-  `(job.finished_at is null or job.finished_at > now() - make_interval(secs => ${seconds}::float8))`
+export const buildRetainedCondition = (retention: string, row = 'job'): string =>
+  `(${row}.finished_at is null or job_expires_at(${row}, ${retention}::float8[]) > now())`
 
 /** One job. */
 export const readJob: ReadStatement<VisibleJob> = {
   name: 'job',
-  text: `select ${JOB_JSON}::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+  text: `select ${buildJobJson('$4')}::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
 
 /** Number of these jobs that the caller may see, as text. */
 export const countVisibleJobs: ReadStatement<
-  [who: number | null, everything: boolean, ids: readonly string[], keptSeconds: number]
+  [who: number | null, everything: boolean, ids: readonly string[], retention: JobRetention]
 > = {
   name: 'jobs_visible',
   text: `select count(*)::text from job where ${VISIBLE_JOB_CONDITION} and job.id = any($3::uuid[]) and ${buildRetainedCondition('$4')}`,
@@ -276,3 +261,9 @@ export const readJobOwnership: ReadStatement<VisibleJob> = {
   name: 'job_is_own',
   text: `select ($2::boolean or job.owner_id is not null)::text from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
+
+/** Conditions that together select the ended jobs. Each has an index by end time. */
+export const ENDED_CONDITIONS = {
+  others: `status <> 'failed' and finished_at is not null`,
+  failed: `status = 'failed'`,
+} as const

@@ -1,6 +1,6 @@
 import { buildTimeSpanCondition, cursorOf, type List, mapOrders } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
-import { JOB_JSON, PRIVATE_QUEUES } from './jobs.ts'
+import { buildJobJson, type JobRetention, PRIVATE_QUEUES } from './jobs.ts'
 
 /**
  * Lists and counts of jobs for the edge. Each part of a list reads its rows in index order, and thus never sorts all
@@ -68,24 +68,25 @@ const selectPendingRows = (
         select job.id, job.ordinal, job.finished_at from job
         where ${buildIndexPartCondition(status)} and ${after} order by job.ordinal ${way} limit ${limit}) job`
 
-const RETAINED_CONDITION = 'job.finished_at > now() - make_interval(secs => $3::float8)'
+const buildRetainedCondition = (isFailed: boolean): string =>
+  `job.finished_at > now() - make_interval(secs => ($3::float8[])[${isFailed ? 2 : 1}])`
 const ENDED_STATUSES = ['done', 'failed', 'cancelled']
 
-// The index on all ended jobs has no owner column. The indexes by owner sort by status before time, so scope `own`
-// reads each status separately.
+// The indexes on all ended jobs have no owner column. The indexes by owner sort by status before time, so scope `own`
+// reads each status separately. Scope `all` reads failed jobs separately, unless another status is asked for.
 const selectEndedRows = (scope: Scope, status: string, after: string, limit: string): string =>
   (scope === 'own' ? ENDED_STATUSES : [...ENDED_STATUSES, null])
     .map((one) => {
       const asked =
         one === null
           ? `${status} is null`
-          : scope === 'own'
+          : scope === 'own' || one === 'failed'
             ? `coalesce(${status}, '${one}') = '${one}'`
             : `${status} = '${one}'`
-      const of = one === null ? 'job.finished_at is not null' : `job.status = '${one}'`
+      const of = one === null ? `job.status <> 'failed'` : `job.status = '${one}'`
       return selectRowsInScope(
         scope,
-        `${asked} and ${of} and ${after}`,
+        `${asked} and ${of} and ${buildRetainedCondition(one === 'failed')} and ${after}`,
         'job.finished_at desc, job.ordinal desc',
         limit,
       )
@@ -98,7 +99,7 @@ export const JOB_ORDER = { part: 'bigint', at: 'timestamptz', ordinal: 'bigint' 
 type Filters = [
   who: number | null,
   status: string | null,
-  keptSeconds: number,
+  retention: JobRetention,
   from: string | null,
   to: string | null,
 ]
@@ -109,7 +110,7 @@ export const scopeOf = (isAdmin: boolean): Scope => (isAdmin ? 'all' : 'own')
 // Lists are not sorted by creation time, so jobs outside the time span are skipped one by one. Jobs that ended before
 // the span are not read at all.
 const ADDED_IN_SPAN_CONDITION = buildTimeSpanCondition('job.created_at', '$4', '$5')
-const ENDED_IN_SPAN_CONDITION = `${RETAINED_CONDITION} and ${ADDED_IN_SPAN_CONDITION} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
+const ENDED_IN_SPAN_CONDITION = `${ADDED_IN_SPAN_CONDITION} and ($4::timestamptz is null or job.finished_at >= $4::timestamptz)`
 const PAGE_LIMIT = '$7::int + 1'
 const buildStatusCondition = (status: string): string => `coalesce($2::text, '${status}') = '${status}'`
 
@@ -156,7 +157,7 @@ function buildJobList(scope: Scope): JobList {
 function buildPage(keys: readonly string[], order: string, found: string): string {
   return `
     select concat(case when count(*) > $7::int then max(${cursorOf(keys)}) filter (where n = $7::int) end,
-      E'\\n[', string_agg((${JOB_JSON})::text, ',' order by n) filter (where n <= $7::int), ']')
+      E'\\n[', string_agg((${buildJobJson('$3')})::text, ',' order by n) filter (where n <= $7::int), ']')
     from (
       select *, row_number() over (order by ${order}) as n from (${found}) parts order by n limit ${PAGE_LIMIT}
     ) found join job on job.id = found.id`

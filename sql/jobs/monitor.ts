@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { buildRetainedCondition, type JobRetention } from './jobs.ts'
 import { buildIndexPartCondition, buildIndexParts, buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */
@@ -28,7 +29,7 @@ const selectFirstJobs = (status: 'queued' | 'waiting'): string => `
     where ${buildIndexPartCondition(status)} order by ordinal limit ${MAX_LISTED_JOBS}) job`
 
 /** Data of the monitor page, as texts for {@link parseMonitor}. */
-export const readMonitor: ReadStatement<[keptSeconds: number]> = {
+export const readMonitor: ReadStatement<[retention: JobRetention]> = {
   name: 'monitor',
   text: `
     with queued as (${selectFirstJobs('queued')}), waiting as (${selectFirstJobs('waiting')}), running as (
@@ -64,8 +65,9 @@ export const readMonitor: ReadStatement<[keptSeconds: number]> = {
       (select coalesce(json_agg(job order by finished_at desc), '[]')::text from (
         select finished_at, json_build_object('job_id', id, 'name', name, 'queue', queue, 'attempts', attempt,
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
+          'expires_at', iso(job_expires_at(job, $1::float8[])),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' and finished_at > now() - make_interval(secs => $1::float8) order by finished_at desc limit ${MAX_LISTED_JOBS}) jobs)])`,
+        from job where status = 'failed' and ${buildRetainedCondition('$1')} order by finished_at desc limit ${MAX_LISTED_JOBS}) jobs)])`,
 }
 
 /** Assigns the texts of {@link readMonitor} to named fields. */

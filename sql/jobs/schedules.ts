@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { noRows, type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reads/reader.ts'
-import { buildRetainedCondition, type JobSpec } from './jobs.ts'
+import { buildRetainedCondition, type JobRetention, type JobSpec } from './jobs.ts'
 
 /** State of schedule entries: their pause and their last job. `tasks/schedule.ts` declares the entries. */
 
@@ -47,7 +47,7 @@ export interface ScheduleEntry {
   readonly next_run_at: string
 }
 
-type Entries = [entries: string, keptSeconds: number]
+type Entries = [entries: string, retention: JobRetention]
 
 const SCHEDULE_JSON = `json_build_object('name', entry.name, 'cron', entry.cron, 'task', entry.task, 'queue', entry.queue,
   'paused_at', iso(control.paused_at), 'paused_by', control.paused_by,

@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import { cursorOf, MAX_COUNTED_ROWS } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
+import { ENDED_CONDITIONS, type JobRetention } from './jobs.ts'
+import { UNNEEDED_CONDITION } from './prune.ts'
 
-/** Job search for admins. Each page scans a bounded number of jobs. */
+/** Job search. Each page scans a bounded number of jobs. */
 
 /** Conditions of a job search; absent fields match any job. */
 export interface JobFilter {
@@ -13,6 +15,10 @@ export interface JobFilter {
   /** Error code of the failure. */
   readonly code?: string | undefined
   readonly owner_id?: number | undefined
+  /** The batch to which the job belongs. */
+  readonly batch?: string | undefined
+  /** The caller's name for the mailbox. */
+  readonly key?: string | undefined
   readonly request_id?: string | undefined
   /** Creation time: `from` is inclusive, `to` exclusive. */
   readonly from?: string | undefined
@@ -32,6 +38,7 @@ const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'q
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
   'created_at', iso(job.created_at), 'due_at', case when job.status = 'scheduled' then iso(job.run_at) end,
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),
+  'expires_at', iso(job_expires_at(job, $4::float8[])), 'batch_id', job.batch_id, 'key', job.key,
   'retried_by', (select again.id from job again where again.retry_of = job.id))`
 
 /** Cursors of found jobs, sorted by addition or by end. Ids hold the time of another clock than the database's. */
@@ -57,59 +64,168 @@ const MEASURES = {
   attempts: 'job.attempt::bigint',
 } as const
 
-type SearchStatement = ReadStatement<[filter: string, after: string | null, limit: number]>
+type SearchStatement = ReadStatement<
+  [filter: string, after: string | null, limit: number, retention: JobRetention]
+>
+type Direction = 'asc' | 'desc'
+
+/** The jobs that a search scans: all jobs, those of an owner, of a batch, or of an owner's key. */
+type Source = 'all' | 'owner' | 'batch' | 'key'
+
+/** Returns the smallest source that has the jobs of a filter, so that no search scans the jobs of others. */
+export function chooseSource({ batch, key, owner_id }: JobFilter): Source {
+  if (batch !== undefined) return 'batch'
+  if (owner_id === undefined) return 'all'
+  return key === undefined ? 'owner' : 'key'
+}
+
+const MATCH_CONDITION = `job_matches(looked.job, $1::jsonb)
+  and (job_expires_at(looked.job, $4::float8[]) > now()) is not false`
+const OWNER_CONDITION = `owner_id = ($1::jsonb ->> 'owner_id')::int`
+const LIVE_STATUSES = ['waiting', 'scheduled', 'available', 'running']
+const ENDED_STATUSES = ['done', 'failed', 'cancelled']
+const SCANNED_COLUMNS = 'job, id, ordinal, created_at, finished_at'
+
+const selectJobs = (where: string, rest = ''): string =>
+  `select ${SCANNED_COLUMNS} from job where ${where} ${rest}`
+const buildStatusCondition = (status: string): string =>
+  `status = '${status}' and ($1::jsonb ->> 'status' is null or job_client_status('${status}') = $1::jsonb ->> 'status')`
+
+// Ends the scan of an index where the retention ends, so that it reads no jobs that wait for the pruner.
+const buildKeptCondition = (isFailed: boolean): string =>
+  `finished_at > now() - make_interval(secs => ($4::float8[])[${isFailed ? 2 : 1}])`
+const OWN_LIVE_CONDITIONS = LIVE_STATUSES.map(
+  (status) => `${OWNER_CONDITION} and ${buildStatusCondition(status)}`,
+)
+const OWN_ENDED_CONDITIONS = ENDED_STATUSES.map(
+  (status) =>
+    `${OWNER_CONDITION} and ${buildStatusCondition(status)} and ${buildKeptCondition(status === 'failed')}`,
+)
+
+/** The latest {@link MAX_SCANNED_JOBS} jobs of a source in no order, by index. */
+const SMALL_SOURCES: Readonly<Record<Exclude<Source, 'all'>, string>> = {
+  // The index sorts the jobs of each status separately.
+  owner: `select * from (${[...OWN_LIVE_CONDITIONS, ...OWN_ENDED_CONDITIONS]
+    .map(
+      (where) =>
+        `(${selectJobs(where, `order by finished_at desc, ordinal desc limit ${MAX_SCANNED_JOBS}`)})`,
+    )
+    .join(' union all ')}) own`,
+  batch: selectJobs(
+    `batch_id = ($1::jsonb ->> 'batch')::uuid`,
+    `order by ordinal desc limit ${MAX_SCANNED_JOBS}`,
+  ),
+  key: selectJobs(
+    `${OWNER_CONDITION} and key = $1::jsonb ->> 'key'`,
+    `order by ordinal desc limit ${MAX_SCANNED_JOBS}`,
+  ),
+}
+
+const sortBy = (keys: readonly string[], direction: Direction): string =>
+  keys.map((key) => `${key} ${direction}`).join(', ')
+
+/** Returns SQL for the condition that a row is after the cursor, and for the cursor of the first of some rows. */
+const buildCursorParts = (order: Readonly<Record<string, string>>, direction: Direction) => {
+  const keys = Object.keys(order)
+  const bounds = Object.values(order).map((type, index) => `($2::jsonb ->> ${index})::${type}`)
+  return {
+    keys,
+    after: `($2::jsonb is null or (${keys.join(', ')}) ${direction === 'desc' ? '<' : '>'} (${bounds.join(', ')}))`,
+    cursorOfFirst: (rows: string) => `(select ${cursorOf(keys)} from (${rows}) last)`,
+  }
+}
 
 /**
- * Returns a statement that finds jobs by a filter, in index order. The result is a line with the cursor of the next
- * page (empty on the last page), then a JSON array. A page ends after scanning {@link MAX_SCANNED_JOBS} jobs. It may thus
- * hold fewer than `limit` jobs, even none, and still have a cursor.
+ * Returns a statement for a page of found jobs. `fitting` selects one more than the page has. The result is a line with
+ * the cursor of the next page (empty on the last page), then a JSON array. `endOfScan` is the cursor if fewer fit.
  */
-const createScanStatement = (
+const createPageStatement = (
   name: string,
   order: Readonly<Record<string, string>>,
-  direction: 'asc' | 'desc',
-  where = 'true',
+  direction: Direction,
+  fitting: string,
+  endOfScan = 'null',
 ): SearchStatement => {
-  const keys = Object.keys(order)
-  const sorted = (way: 'asc' | 'desc') => keys.map((key) => `${key} ${way}`).join(', ')
-  const bounds = Object.values(order).map((type, index) => `($2::jsonb ->> ${index})::${type}`)
-  const rest = `job where ${where} and ($2::jsonb is null
-    or (${keys.join(', ')}) ${direction === 'desc' ? '<' : '>'} (${bounds.join(', ')})) order by ${sorted(direction)}`
-  const end = (rows: string) => `(select ${cursorOf(keys)} from (${rows}) last)`
+  const { keys, cursorOfFirst } = buildCursorParts(order, direction)
+  const reversed = sortBy(keys, direction === 'desc' ? 'asc' : 'desc')
   return {
     name: `jobs_found_${name}`,
     text: `
-      with fitting as materialized (
-        select * from (select job, ${keys.join(', ')} from ${rest} limit ${MAX_SCANNED_JOBS}) looked
-        where job_matches(looked.job, $1::jsonb) limit $3::int + 1
-      ), shown as (select * from fitting order by ${sorted(direction)} limit $3::int)
+      with fitting as materialized (${fitting}
+      ), shown as (select * from fitting order by ${sortBy(keys, direction)} limit $3::int)
       select concat(
         case when (select count(*) from fitting) > $3::int
-          then ${end(`select * from shown order by ${sorted(direction === 'desc' ? 'asc' : 'desc')} limit 1`)}
-          else ${end(`select ${keys.join(', ')} from ${rest} offset ${MAX_SCANNED_JOBS - 1} limit 1`)} end,
+          then ${cursorOfFirst(`select * from shown order by ${reversed} limit 1`)} else ${endOfScan} end,
         E'\\n', (select coalesce(json_agg(${FOUND_JOB_JSON} order by ${keys.map((key) => `shown.${key} ${direction}`).join(', ')}), '[]')
           from shown cross join lateral (select (shown.job).*) job))`,
   }
 }
 
-// Repeats the status filter, so that a filter on one status can use the index on the status.
-const ENDED_CONDITION = `job.finished_at is not null and ($1::jsonb ->> 'status' is null or job.status = $1::jsonb ->> 'status')`
+/**
+ * Returns a statement that finds jobs by a filter, in index order. `parts` are the conditions of the scanned jobs, each
+ * with an index. A page ends after scanning {@link MAX_SCANNED_JOBS} jobs. It may thus hold fewer than `limit` jobs, even
+ * none, and still have a cursor.
+ */
+const createScanStatement = (
+  name: string,
+  order: Readonly<Record<string, string>>,
+  direction: Direction,
+  parts: readonly string[],
+): SearchStatement => {
+  const { keys, after, cursorOfFirst } = buildCursorParts(order, direction)
+  const rest = `(${parts.map((where) => selectJobs(where)).join(' union all ')}) scanned
+    where ${after} order by ${sortBy(keys, direction)}`
+  return createPageStatement(
+    name,
+    order,
+    direction,
+    `select * from (select * from ${rest} limit ${MAX_SCANNED_JOBS}) looked where ${MATCH_CONDITION} limit $3::int + 1`,
+    cursorOfFirst(`select ${keys.join(', ')} from ${rest} offset ${MAX_SCANNED_JOBS - 1} limit 1`),
+  )
+}
+
+/** Returns a statement that finds jobs by a filter in a small source, which it sorts. */
+const createSortStatement = (
+  name: string,
+  order: Readonly<Record<string, string>>,
+  direction: Direction,
+  rows: string,
+  where = 'true',
+): SearchStatement => {
+  const { keys, after } = buildCursorParts(order, direction)
+  return createPageStatement(
+    name,
+    order,
+    direction,
+    `select * from (${rows}) looked where ${where} and ${after} and ${MATCH_CONDITION}
+     order by ${sortBy(keys, direction)} limit $3::int + 1`,
+  )
+}
+
+// The latest jobs. Materialized, because a plan for a few jobs would evaluate it for each.
+const NEWEST = `select coalesce(($2::jsonb ->> 0)::bigint, (select max(ordinal) from (
+  select ordinal from job order by created_at desc, ordinal desc limit 1000) latest)) as ordinal`
+const LATEST_JOBS = selectJobs(
+  'ordinal <= (select ordinal from newest)',
+  `order by created_at desc, ordinal desc limit ${MAX_SCANNED_JOBS}`,
+)
 
 /**
  * Returns a statement that finds the jobs that match a filter, those with the greatest value of a measure first. It
- * considers the latest {@link MAX_SCANNED_JOBS} jobs. The result has the format of `createScanStatement`.
+ * considers the jobs `rows` that exist at the first page. The result has the format of `createPageStatement`.
  */
-const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
-  name: `jobs_found_by_${name}`,
+const createRankStatement = (
+  source: string,
+  measure: keyof typeof MEASURES,
+  rows: string,
+): SearchStatement => ({
+  name: `jobs_found_${source}_${measure}`,
   text: `
-    with newest as materialized (
-      select coalesce(($2::jsonb ->> 0)::bigint, (select max(ordinal) from (
-        select ordinal from job order by created_at desc, ordinal desc limit 1000) latest)) as ordinal
-    ), fitting as (
+    with newest as materialized (${NEWEST}), fitting as (
       select looked.id, value
-      from (select job, id from job where ordinal <= (select ordinal from newest) order by created_at desc, ordinal desc limit ${MAX_SCANNED_JOBS}) looked
-      cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[name]} as value) measure
-      where job_matches(looked.job, $1::jsonb)
+      from (${rows}) looked
+      cross join lateral (select (looked.job).*) job cross join lateral (select ${MEASURES[measure]} as value) measure
+      where looked.ordinal <= (select ordinal from newest) and ${MATCH_CONDITION}
     ), beyond as materialized (
       select * from fitting where $2::jsonb is null or (value, id) < (($2::jsonb ->> 2)::bigint, ($2::jsonb ->> 3)::uuid)
       order by value desc, id desc limit $3::int + 1
@@ -121,29 +237,77 @@ const createRankStatement = (name: keyof typeof MEASURES): SearchStatement => ({
       E'\\n', (select coalesce(json_agg(${FOUND_JOB_JSON} order by value desc, id desc), '[]') from shown join job using (id)))`,
 })
 
-/** The search statement for each sort order. */
+const createRankStatements = (source: string, rows: string) => ({
+  '-ran': createRankStatement(source, 'ran', rows),
+  '-waited': createRankStatement(source, 'waited', rows),
+  '-attempts': createRankStatement(source, 'attempts', rows),
+})
+
+const createSmallSourceStatements = (source: Exclude<Source, 'all'>) => {
+  const rows = SMALL_SOURCES[source]
+  return {
+    created_at: createSortStatement(`${source}_asc`, ADDED_ORDER, 'asc', rows),
+    '-created_at': createSortStatement(`${source}_desc`, ADDED_ORDER, 'desc', rows),
+    '-finished_at': createSortStatement(
+      `${source}_ended`,
+      ENDED_ORDER,
+      'desc',
+      rows,
+      'finished_at is not null',
+    ),
+    ...createRankStatements(source, rows),
+  }
+}
+
+/** The search statement for each source and sort order. */
 export const readFoundJobs = {
-  created_at: createScanStatement('asc', ADDED_ORDER, 'asc'),
-  '-created_at': createScanStatement('desc', ADDED_ORDER, 'desc'),
-  '-finished_at': createScanStatement('ended', ENDED_ORDER, 'desc', ENDED_CONDITION),
-  '-ran': createRankStatement('ran'),
-  '-waited': createRankStatement('waited'),
-  '-attempts': createRankStatement('attempts'),
-} as const satisfies Record<string, SearchStatement>
+  all: {
+    created_at: createScanStatement('asc', ADDED_ORDER, 'asc', ['true']),
+    '-created_at': createScanStatement('desc', ADDED_ORDER, 'desc', ['true']),
+    // Repeats the status filter, so that a filter on one status can use the index on the status.
+    '-finished_at': createScanStatement(
+      'ended',
+      ENDED_ORDER,
+      'desc',
+      Object.entries(ENDED_CONDITIONS).map(
+        ([which, condition]) =>
+          `${condition} and ${buildKeptCondition(which === 'failed')}
+            and ($1::jsonb ->> 'status' is null or status = $1::jsonb ->> 'status')`,
+      ),
+    ),
+    ...createRankStatements('all', LATEST_JOBS),
+  },
+  owner: {
+    ...createSmallSourceStatements('owner'),
+    '-finished_at': createScanStatement('owner_ended', ENDED_ORDER, 'desc', OWN_ENDED_CONDITIONS),
+  },
+  batch: createSmallSourceStatements('batch'),
+  key: createSmallSourceStatements('key'),
+} as const satisfies Record<Source, Record<string, SearchStatement>>
 
 /**
  * Failures of the last `seconds`, grouped by task and code, most frequent first, as JSON. Counts the last 10,000
  * failures, or with a filter the matches among the last 100,000. `total_is_exact` is false if there were more.
- * `history` has the counts for 24 equal parts of the period.
+ * `history` has the counts for 24 equal parts of the period. Scope `owner` reads the failures of the filter's owner.
  */
-export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
-  name: 'job_failures',
-  text: `
+export const readFailures = {
+  all: createFailureStatement('all', 'true', `$1::jsonb = '{}'`),
+  owner: createFailureStatement('owner', OWNER_CONDITION, `$1::jsonb - 'owner_id' = '{}'`),
+} as const
+
+function createFailureStatement(
+  name: string,
+  where: string,
+  isUnfiltered: string,
+): ReadStatement<[filter: string, seconds: number, retention: JobRetention]> {
+  return {
+    name: `job_failures_${name}`,
+    text: `
     with bound as materialized (
-      select case when $1::jsonb = '{}' then ${MAX_COUNTED_ROWS} else ${MAX_SCANNED_JOBS} end as most
+      select case when ${isUnfiltered} then ${MAX_COUNTED_ROWS} else ${MAX_SCANNED_JOBS} end as most
     ), looked as materialized (
       select id, name, queue, error_code, finished_at, job_matches(job, $1::jsonb) as fits from job
-      where status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
+      where ${where} and status = 'failed' and finished_at > now() - make_interval(secs => $2::float8)
       order by finished_at desc, ordinal desc limit (select most + 1 from bound)
     ), failed as (
       select id, name, queue, error_code, finished_at from looked
@@ -162,16 +326,18 @@ export const readFailures: ReadStatement<[filter: string, seconds: number]> = {
     select json_build_object('at', iso(now()), 'span_seconds', $2::float8 / 24,
       'total_is_exact', (select count(*) from looked) <= (select most from bound), 'groups', coalesce(json_agg(json_build_object('task', name,
       'queue', queue, 'code', error_code, 'jobs', jobs, 'retried', retried, 'first_at', iso(first_at), 'last_at', iso(last_at),
+      'expires_at', iso(first_at + make_interval(secs => ($3::float8[])[2])),
       'last_job_id', last_id, 'last_detail', (select error_detail from job where id = last_id),
       'history', array(select coalesce((history ->> span::text)::int, 0) from generate_series(0, 23) span))
       order by jobs desc, name, error_code), '[]'))::text from groups`,
+  }
 }
 
 /** Maximum number of jobs per bulk action. */
 export const MAX_BULK_JOBS = 100_000
 
 const Id = z.object({ id: z.string() })
-type Status = 'scheduled' | 'available' | 'running' | 'done' | 'failed' | 'cancelled'
+type Status = 'waiting' | 'scheduled' | 'available' | 'running' | 'done' | 'failed' | 'cancelled'
 
 /** The jobs that a bulk action selects: those that match a filter, in some states, added before a given job, if any. */
 export interface JobSelection {
@@ -185,15 +351,24 @@ export interface JobSelection {
   readonly only?: readonly string[] | undefined
 }
 
+// Repeats the parts of the filter that have an index.
+const buildIndexCondition = ({ owner_id, batch, key }: JobFilter) => sql.fragment`
+  ${owner_id === undefined ? sql.fragment`true` : sql.fragment`job.owner_id = ${owner_id}::int`}
+  and ${batch === undefined ? sql.fragment`true` : sql.fragment`job.batch_id = ${batch}::uuid`}
+  and ${key === undefined ? sql.fragment`true` : sql.fragment`job.key = ${key}`}`
+
 const buildSelectionCondition = ({ filter, states, before, unretried, only }: JobSelection) => sql.fragment`
-  ${only === undefined ? sql.fragment`true` : sql.fragment`job.id = any(${sql.array(only, 'uuid')})`} and
+  ${buildIndexCondition(filter)} and ${only === undefined ? sql.fragment`true` : sql.fragment`job.id = any(${sql.array(only, 'uuid')})`} and
   (${before}::uuid is null or job.ordinal < (select ordinal from job where id = ${before}::uuid)) and job.status = any(${sql.array(states, 'text')}) and job_matches(job, ${JSON.stringify(filter)}::jsonb)
   and (not ${unretried} or not exists (select from job again where again.retry_of = job.id))`
 
-/** Returns the number of selected jobs, at most `max`, and the database's time. */
-export const countSelectedJobs = (which: JobSelection, max: number): Query<{ count: number; now: string }> =>
-  sql.type(z.object({ count: z.number(), now: z.string() }))`
-    select count(*)::int as count, now()::text as now from (select from job where ${buildSelectionCondition(which)} limit ${max}) meant`
+const SelectionCount = z.object({ count: z.number(), now: z.string(), oldest_end: z.string().nullable() })
+
+/** Returns the number of selected jobs, at most `max`, the first end of one of them, and the database's time. */
+export const countSelectedJobs = (which: JobSelection, max: number): Query<z.output<typeof SelectionCount>> =>
+  sql.type(SelectionCount)`
+    select count(*)::int as count, now()::text as now, iso(min(finished_at)) as oldest_end
+    from (select finished_at from job where ${buildSelectionCondition(which)} limit ${max}) meant`
 
 /** Returns the ids of selected jobs after a given job, in the order in which they were added. */
 export const listSelectedIds = (
@@ -205,8 +380,8 @@ export const listSelectedIds = (
     select id from job where ${buildSelectionCondition(which)}
       and ordinal > coalesce((select ordinal from job where id = ${after}::uuid), 0) order by ordinal limit ${limit}`
 
-/** Deletes the given jobs that have ended; returns a row for each. */
+/** Deletes those of the given jobs that have ended and whose result no job needs; returns a row for each. */
 export const deleteEndedJobs = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`delete from job where id = any(array(
-      select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null order by ordinal for update))
+      select id from job where id = any(${sql.array(ids, 'uuid')}) and finished_at is not null and ${UNNEEDED_CONDITION} order by ordinal for update))
     returning id`

@@ -134,7 +134,8 @@ create index job_queued_idx on job (queue, status, ordinal) where status in ('wa
 -- Sorts all jobs by addition for searches. An index on `ordinal` alone could replace those of mailboxes in plans.
 create index job_created_at_idx on job (created_at, ordinal);
 create index job_running_idx on job (lease_id) where status = 'running';
-create index job_finished_at_idx on job (finished_at) where finished_at is not null;
+-- Without failed jobs, which are kept longer. Otherwise the pruner would read past all of them to find the others.
+create index job_finished_at_idx on job (finished_at) where finished_at is not null and status <> 'failed';
 -- Finds the latest failures among many successful jobs.
 create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;

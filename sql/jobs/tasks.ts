@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reads/reader.ts'
-import { buildRetainedCondition } from './jobs.ts'
+import { buildRetainedCondition, type JobRetention } from './jobs.ts'
 import { buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 
 /** Job reads for the routes under `/tasks`. */
@@ -24,7 +24,7 @@ const VISIBLE_TASK_CONDITION = `queue = any($4::text[]) and ($2::boolean or owne
  * those of `VisibleJob`.
  */
 export const readTaskResult: ReadStatement<
-  [who: number | null, everything: boolean, id: string, queues: readonly string[], keptSeconds: number]
+  [who: number | null, everything: boolean, id: string, queues: readonly string[], retention: JobRetention]
 > = {
   name: 'task_result',
   text: `select ${TASK_RESULT_JSON}::text from job where id = $3::uuid and ${VISIBLE_TASK_CONDITION}`,
@@ -37,7 +37,7 @@ export const readTaskResults: ReadStatement<
     everything: boolean,
     ids: readonly string[],
     queues: readonly string[],
-    keptSeconds: number,
+    retention: JobRetention,
     names: readonly string[],
   ]
 > = {

@@ -11,6 +11,8 @@ export const JobFilter = z
     task: z.string().max(100).optional(),
     code: z.string().max(100).optional().describe('Error code of the failed job'),
     owner_id: z.int().min(1).max(2_147_483_647).optional(),
+    batch: z.uuid().optional().describe('The batch to which the job belongs'),
+    key: z.string().min(1).max(200).optional().describe("The caller's key of the job"),
     request_id: z.string().max(200).optional(),
     from: TimeField.optional().describe('Created at this time or later'),
     to: TimeField.optional().describe('Created before this time'),
@@ -31,6 +33,10 @@ export const JobsAction = z
   })
   .meta({ id: 'JobsAction' })
 
+/** The action, and the jobs that its caller may change: those of any owner, or only those of this job's owner. */
+const JobsActionPayload = JobsAction.extend({ owners: z.enum(['any', 'own']) })
+export type JobsActionPayload = z.output<typeof JobsActionPayload>
+
 export const JobsActionResult = z.strictObject({
   /** Number of jobs that now have the requested state. */
   done: z.int(),
@@ -39,6 +45,9 @@ export const JobsActionResult = z.strictObject({
   /** True if more jobs match than one action may change. */
   more: z.boolean(),
 })
+
+// Limits the actions of an account, which leaves room for those of others.
+const MAX_CONCURRENT_ACTIONS = 4
 
 /**
  * Retries, cancels or deletes the jobs that matched a filter when this job was added, in batches of one transaction each.
@@ -49,7 +58,10 @@ export const bulkJobs = defineTask({
   queue: 'system',
   pool: 'io',
   isTool: true,
-  payload: JobsAction,
+  // Its caller may have lost the right to change the jobs of others.
+  refusesRetry: true,
+  limit: MAX_CONCURRENT_ACTIONS,
+  payload: JobsActionPayload,
   result: JobsActionResult,
   run: loadLazily(() => import('./bulk.work.ts')),
 })

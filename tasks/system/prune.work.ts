@@ -8,7 +8,7 @@ import { deleteExpiredPreviews } from '../../sql/blog/previews.ts'
 import { deleteAbandonedImports } from '../../sql/blog/transfer.ts'
 import type { Query } from '../../sql/db.ts'
 import { deleteExpiredIdempotencyKeys } from '../../sql/idempotency/idempotency.ts'
-import { deleteExpiredJobs } from '../../sql/jobs/jobs.ts'
+import { deleteExpiredJobs, deleteUnusedRates } from '../../sql/jobs/prune.ts'
 import { deleteExpiredTallies } from '../../sql/jobs/tallies.ts'
 import { deleteExpiredApiKeys } from '../../sql/keys/api-keys.ts'
 import {
@@ -43,7 +43,9 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
     runInBatches(signal, BATCH_SIZE, () => db.one(query()))
   await enqueueAnnouncement(db, settings, null)
   return {
-    jobs: await deleteAll(() => deleteExpiredJobs(settings.keepResultSeconds, BATCH_SIZE)),
+    jobs:
+      (await deleteAll(() => deleteExpiredJobs('others', settings.jobRetention, BATCH_SIZE))) +
+      (await deleteAll(() => deleteExpiredJobs('failed', settings.jobRetention, BATCH_SIZE))),
     tokens:
       (await deleteAll(() => deleteExpiredRefreshTokens(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredMailedTokens(BATCH_SIZE))) +
@@ -53,6 +55,7 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
       (await deleteAll(() => deleteExpiredChallenges(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredOidcLogins(BATCH_SIZE))),
     limits:
+      (await deleteAll(() => deleteUnusedRates(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredRequestCounts(BATCH_SIZE))) +
       (await deleteAll(() => deleteExpiredWebhookRates(BATCH_SIZE))) +
       (await deleteAll(() => deleteOldLoginFailures(settings.loginLockSeconds, BATCH_SIZE))),

@@ -128,6 +128,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     await page.goto(`http://127.0.0.1:${port}/monitor`)
     const group = findSection(page, 'Failed').getByRole('listitem').filter({ hasText: 'internal' })
     await group.getByText('30×').waitFor()
+    await group.getByText(/^retry until /).waitFor()
     await group.getByRole('button', { name: /^Retry all/ }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Retry jobs' }).click()

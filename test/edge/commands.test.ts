@@ -118,10 +118,16 @@ test('retry-failed retries each failed job once and skips those it cannot run', 
   assert.deepEqual(await run('retry-failed', 'other'), ['Failed jobs retried: 1'])
   // The retry of the first job will join this live retry of the second, which has the same actor.
   assert.deepEqual([await again(one), await again(two)], [[], ['available']])
-  assert.deepEqual(await run('retry-failed'), ['Failed jobs retried: 1', 'Failed jobs skipped: 1'])
+  const [retried, skipped, expiry, ...more] = await run('retry-failed')
+  assert.deepEqual([retried, skipped, more], ['Failed jobs retried: 1', 'Failed jobs skipped: 1', []])
+  const expiresAt = Date.parse(/^The first of them can be retried until (\S+Z)$/.exec(expiry!)![1]!)
+  const [{ ended } = {}] = await database.query(
+    `select min(finished_at) as ended from job where status = 'failed' and id not in (select retry_of from job where retry_of is not null)`,
+  )
+  assert.equal(expiresAt, (ended as Date).getTime() + 604_800_000)
 })
 
-test('retry-failed filters jobs and can print their number only', async () => {
+test('retry-failed filters jobs and can print their number and expiry only', async () => {
   const { token } = await api.register('dan@example.com')
   const { id: dan } = (await api.get('/api/v1/auth/me', { token })).json
   const began = new Date().toISOString()
@@ -143,6 +149,11 @@ test('retry-failed filters jobs and can print their number only', async () => {
     await count('flock', '--since', '2100-01-01T00:00Z'),
   ]
   assert.deepEqual(shown, [4, 3, 0, 2, 1, 4, 0])
+  assert.match(
+    (await run('retry-failed', 'flock', '--dry-run'))[1]!,
+    /^The first of them can be retried until \S+Z$/,
+  )
+  assert.equal((await run('retry-failed', 'none', '--dry-run')).length, 1)
   assert.deepEqual(await run('retry-failed', 'flock', '--code', 'a.b', '--limit', '1'), [
     'Failed jobs retried: 1',
   ])

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
-import { deleteExpiredJobs } from '../../sql/jobs/jobs.ts'
+import { deleteExpiredJobs } from '../../sql/jobs/prune.ts'
 import { until } from '../until.ts'
 import { type Answered, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'
@@ -252,7 +252,7 @@ test('a job with an unclaimed answer under a key is kept until the key expires',
   const id = await claimDocumentJob(document)
   await ledger.finish(id, 'done', { result: COUNTS })
   await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [id])
-  const swept = async () => (await database.db.one(deleteExpiredJobs(3600, 1000))).count
+  const swept = async () => (await database.db.one(deleteExpiredJobs('others', [3600, 3600], 1000))).count
   assert.equal(await swept(), 0)
   const again = await waitForOutcome(document, '?background=true', headers)
   assert.deepEqual([again.status, again.json], [200, COUNTS])

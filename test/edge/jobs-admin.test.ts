@@ -41,8 +41,8 @@ describe('searching jobs', () => {
     assert.deepEqual(await searchJobIds(), allJobs)
     assert.deepEqual(await searchJobIds({ sort: 'created_at' }), allJobs.toReversed())
     const { json } = await search({ status: 'failed' })
-    const [{ created_at, started_at, finished_at, ...job }] = json.jobs
-    for (const time of [created_at, started_at, finished_at]) assert.match(time, /Z$/)
+    const [{ created_at, started_at, finished_at, expires_at, ...job }] = json.jobs
+    for (const time of [created_at, started_at, finished_at, expires_at]) assert.match(time, /Z$/)
     assert.deepEqual(job, {
       job_id: failedJob,
       name: 'documents.extract',
@@ -54,6 +54,8 @@ describe('searching jobs', () => {
       request_id: null,
       error: { code: 'document.missing', detail: 'Document not found' },
       due_at: null,
+      batch_id: null,
+      key: null,
       retried_by: null,
     })
     assert.equal(json.next, null)
@@ -169,7 +171,8 @@ describe('failure statistics', () => {
     }
     const { groups, span_seconds, total_is_exact } = await failures()
     assert.deepEqual([span_seconds, total_is_exact], [150, true])
-    const [{ first_at, last_at, last_job_id, history, ...group }, other] = groups
+    const [{ first_at, last_at, expires_at, last_job_id, history, ...group }, other] = groups
+    assert.equal(Date.parse(expires_at), Date.parse(first_at) + 604_800_000)
     assert.deepEqual(group, {
       task: 'documents.extract',
       queue: 'documents',

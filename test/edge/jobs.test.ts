@@ -128,7 +128,9 @@ test('a job shows all its public fields', async () => {
     batch_id: null,
     result: null,
     error: null,
+    run_at: null,
     finished_at: null,
+    expires_at: null,
   })
   for (const at of [created_at, started_at]) assert.match(at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 })
@@ -142,11 +144,15 @@ test('a waiting job has no start, and an ended one has its result or error', asy
   const good = (await get(`/${doneJob}`, ann.token)).json
   assert.deepEqual([good.status, good.result, good.error], ['done', { read: 1, unread: 0, skipped: 0 }, null])
   assert.ok(good.finished_at >= good.started_at)
+  const keptSeconds = (job: { finished_at: string; expires_at: string }) =>
+    (Date.parse(job.expires_at) - Date.parse(job.finished_at)) / 1000
+  assert.equal(keptSeconds(good), 3600)
   const bad = (await get(`/${failedJob}`, ann.token)).json
   assert.deepEqual(
     [bad.status, bad.result, bad.error],
     ['failed', null, { code: 'job.crashed', detail: 'The worker thread crashed while running the job' }],
   )
+  assert.equal(keptSeconds(bad), 604_800)
 })
 
 test('the payload and internals are hidden', async () => {
@@ -155,6 +161,7 @@ test('the payload and internals are hidden', async () => {
     'batch_id',
     'created_at',
     'error',
+    'expires_at',
     'finished_at',
     'job_id',
     'label',
@@ -163,6 +170,7 @@ test('the payload and internals are hidden', async () => {
     'queue',
     'result',
     'retry_of',
+    'run_at',
     'started_at',
     'status',
   ]
@@ -268,32 +276,46 @@ test('without authentication every caller is an admin', async () => {
   }
 })
 
-test('a job past its retention is gone, even before pruning', async () => {
-  const old = await ledger.addFinished(ann.id, 'failed', { code: 'internal', detail: 'x' })
-  const young = await ledger.addFinished(ann.id)
-  const ago = (id: string, seconds: number) =>
-    database.query('update job set finished_at = now() - make_interval(secs => $2) where id = $1', [
-      id,
-      seconds,
-    ])
-  await Promise.all([ago(old, 3601), ago(young, 3500)])
-  for (const token of [ann.token, admin.token]) {
-    for (const path of [`/${old}`, `/${old}/events`, `/${old}/history`])
-      assert.deepEqual((await get(path, token)).json, { detail: 'Job not found', code: 'job.missing' }, path)
-    assert.equal((await cancel(old, token)).status, 404)
-    assert.equal((await api.post(`/api/v1/jobs/${old}/retry`, { token })).status, 404)
-    assert.equal((await get(`/${young}/events`, token)).status, 200)
-    for (const search of ['?limit=1000', '?status=failed&limit=1000', '?status=done&limit=1000'])
-      assert.ok(!(await list(search, token)).includes(old), search)
-    assert.ok((await list('?status=done', token)).includes(young))
-  }
-  const abort = new AbortController()
-  const response = await fetch(`http://127.0.0.1:${api.port}/api/v1/jobs/events`, {
-    headers: { authorization: `Bearer ${ann.token}`, 'last-event-id': '1' },
-    signal: abort.signal,
+const addFailed = () => ledger.addFinished(ann.id, 'failed', { code: 'internal', detail: 'x' })
+
+for (const [status, add, seconds] of [
+  ['failed', addFailed, 604_800],
+  ['done', () => ledger.addFinished(ann.id), 3600],
+] as const)
+  test(`a ${status} job past its retention is gone, even before pruning`, async () => {
+    const [old, young] = [await add(), await add()]
+    const ago = (id: string, seconds: number) =>
+      database.query('update job set finished_at = now() - make_interval(secs => $2) where id = $1', [
+        id,
+        seconds,
+      ])
+    await Promise.all([ago(old, seconds + 1), ago(young, seconds - 100)])
+    for (const token of [ann.token, admin.token]) {
+      for (const path of [`/${old}`, `/${old}/events`, `/${old}/history`])
+        assert.deepEqual(
+          (await get(path, token)).json,
+          { detail: 'Job not found', code: 'job.missing' },
+          path,
+        )
+      assert.equal((await cancel(old, token)).status, 404)
+      assert.equal((await api.post(`/api/v1/jobs/${old}/retry`, { token })).status, 404)
+      assert.equal((await get(`/${young}/events`, token)).status, 200)
+      for (const search of [
+        '?limit=1000',
+        '?status=failed&limit=1000',
+        '?status=done&limit=1000',
+        '?sort=-created_at&limit=1000',
+      ])
+        assert.ok(!(await list(search, token)).includes(old), search)
+      assert.ok((await list(`?status=${status}`, token)).includes(young))
+    }
+    const abort = new AbortController()
+    const response = await fetch(`http://127.0.0.1:${api.port}/api/v1/jobs/events`, {
+      headers: { authorization: `Bearer ${ann.token}`, 'last-event-id': '1' },
+      signal: abort.signal,
+    })
+    const stream = new Stream(response, abort)
+    await stream.until('the jobs have ended', (frames) => frames.some(({ data }) => data.job_id === young))
+    assert.ok(!stream.frames.some(({ data }) => data.job_id === old))
+    stream.close()
   })
-  const stream = new Stream(response, abort)
-  await stream.until('the jobs have ended', (frames) => frames.some(({ data }) => data.job_id === young))
-  assert.ok(!stream.frames.some(({ data }) => data.job_id === old))
-  stream.close()
-})

@@ -247,7 +247,11 @@ const worker = async (world: RowFactory): Promise<RequestParts> => ({
 const queues: Record<string, MakeRequest> = {
   'POST /api/v1/workers/:worker_id/drain': worker,
   'POST /api/v1/workers/:worker_id/resume': worker,
+  "GET /api/v1/jobs/search #the owner's": (world) => ({ query: { owner_id: world.owner.id } }),
+  "GET /api/v1/jobs/failures #the owner's": (world) => ({ query: { owner_id: world.owner.id } }),
   'POST /api/v1/jobs/bulk': () => json({ action: 'cancel', filter: { task: 'none.such' } }),
+  "POST /api/v1/jobs/bulk #the owner's": (world) =>
+    json({ action: 'cancel', filter: { task: 'none.such', owner_id: world.owner.id } }),
   'PATCH /api/v1/queues/:queue': combine(queue(false), json({ limit: 5 })),
   'POST /api/v1/queues/:queue/pause': queue(false),
   'POST /api/v1/queues/:queue/resume': queue(true),

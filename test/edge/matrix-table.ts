@@ -71,9 +71,12 @@ GET    /api/v1/auth/users/:user_id/quotas                 401   403   403   403 
 PATCH  /api/v1/auth/users/:user_id/quotas                 401   403   403   403   204
 DELETE /api/v1/auth/users/:user_id                        401   403   403   403   204
 GET    /api/v1/auth/audit                                 401   403   403   403   200
-GET    /api/v1/jobs/search                                401   403   403   403   200
-GET    /api/v1/jobs/failures                              401   403   403   403   200
-POST   /api/v1/jobs/bulk                                  401   403   403   403   202
+GET    /api/v1/jobs/search                                401   200   200   200   200
+GET    /api/v1/jobs/search #the owner's                   401   200   403   403   200
+GET    /api/v1/jobs/failures                              401   200   200   200   200
+GET    /api/v1/jobs/failures #the owner's                 401   200   403   403   200
+POST   /api/v1/jobs/bulk                                  401   202   202   202   202
+POST   /api/v1/jobs/bulk #the owner's                     401   202   403   403   202
 GET    /api/v1/queues                                     401   403   403   403   200
 PATCH  /api/v1/queues/:queue                              401   403   403   403   200
 POST   /api/v1/queues/:queue/pause                        401   403   403   403   200

@@ -146,7 +146,7 @@ test('unchanged parts are not sent, and a failed read is repeated', async () => 
   const errors: unknown[] = []
   const overview = createOverview(
     { ...real, texts: (...asked) => (down ? Promise.reject(new Error('down')) : real.texts(...asked)) },
-    3600,
+    [3600, 3600],
     (error) => errors.push(error),
   )
   const seen: Part[] = []

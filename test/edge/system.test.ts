@@ -6,7 +6,7 @@ import { storeTableSizes } from '../../sql/system/sizes.ts'
 import { createCast } from './accounts-help.ts'
 import { startEdge, startEdgeAndDatabase } from './harness.ts'
 
-const env = { SENDS_KEEP_DAYS: '7', AI_USAGE_KEEP_DAYS: '0', WORKER_KEEP_RESULT_SECONDS: '43200' }
+const env = { SENDS_KEEP_DAYS: '7', AI_USAGE_KEEP_DAYS: '0', WORKER_KEEP_FAILED_SECONDS: '43200' }
 const { api, url, query, db } = await startEdgeAndDatabase({ env })
 const { admin, moderator, user } = await createCast(api)
 const get = (path: string, token = admin.token) => api.get(`/api/v1/system${path}`, { token })
@@ -43,7 +43,7 @@ describe('GET /system/tables', () => {
       bytes: null,
     })
     assert.deepEqual(all.get('job')!.retention, {
-      setting: 'WORKER_KEEP_RESULT_SECONDS',
+      setting: 'WORKER_KEEP_FAILED_SECONDS',
       days: 0.5,
       rows: null,
       bytes: null,

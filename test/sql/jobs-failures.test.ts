@@ -20,7 +20,7 @@ const addFailures = (code: string, count: number, secondsAgo: number) =>
   )
 const countFailures = async (filter: Record<string, string> = {}, seconds = 3600) => {
   const { total_is_exact, groups } = JSON.parse(
-    (await reader.text(readFailures, [JSON.stringify(filter), seconds]))!,
+    (await reader.text(readFailures.all, [JSON.stringify(filter), seconds, [3600, 604_800]]))!,
   )
   const jobs = groups.map(({ code, jobs, history }: { code: string; jobs: number; history: number[] }) => [
     code,

@@ -232,7 +232,7 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
 
   /** Reads the details of a job as the account `who` sees them, or as an admin if `who` is null. */
   const details = async (id: string, who: number | null = null): Promise<Details> => {
-    const [found] = await query(readJobDetails.text, [who, who === null, id, 3600])
+    const [found] = await query(readJobDetails.text, [who, who === null, id, [3600, 3600]])
     assert.ok(found !== undefined, `${id} is not to be seen`)
     return JSON.parse(found.json_build_object as string) as Details
   }

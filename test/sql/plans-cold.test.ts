@@ -157,7 +157,7 @@ test('a batch finds its jobs by id, however few the statistics report', async ()
 test('the reader replans from time to time', async () => {
   const reader = await createReader({ url, applicationName: 'test-reader' }, 20)
   const job = async (id: string): Promise<void> => {
-    assert.match((await reader.text(readJob, [null, true, id, 3600]))!, new RegExp(id))
+    assert.match((await reader.text(readJob, [null, true, id, [3600, 3600]]))!, new RegExp(id))
   }
   const [first] = await enqueueJobs(1)
   for (let i = 0; i < 8; i++) await job(first!)

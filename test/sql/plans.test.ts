@@ -51,7 +51,6 @@ import {
 } from '../../sql/jobs/events.ts'
 import {
   cancelJobs,
-  deleteExpiredJobs,
   enqueueJobs,
   fenceJob,
   finishJobs,
@@ -64,6 +63,7 @@ import { listRunningJobs, renewLease } from '../../sql/jobs/leases.ts'
 import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
 import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
+import { deleteExpiredJobs, deleteUnusedRates } from '../../sql/jobs/prune.ts'
 import { linkRetries, listRetries, lockJobsToRetry } from '../../sql/jobs/retry.ts'
 import { readSchedules } from '../../sql/jobs/schedules.ts'
 import {
@@ -87,10 +87,11 @@ await query(
   `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 1500) n`,
 )
 await query(
-  `insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, payload, status, max_tries, finished_at, seq, error_code, lease_id)
+  `insert into job (id, name, queue, owner_id, mailbox, mailbox_limit, payload, status, max_tries, finished_at, seq, error_code, lease_id, key, batch_id)
    select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'n', 'q', 1 + n % 199, 'actor:' || n, 1, '{}', status, 3,
      case when n > 600 then now() - n * interval '0.2 s' end, 3, case when status = 'failed' then 'internal' end,
-     case when status = 'running' then '00000000-0000-0000-0000-000000000001'::uuid end
+     case when status = 'running' then '00000000-0000-0000-0000-000000000001'::uuid end,
+     case when n % 5 = 0 then 'k ' || n % 50 end, case when n % 10 = 0 then ('00000000-0000-7000-8000-' || lpad(to_hex(n - n % 100), 12, '0'))::uuid end
    from (select n, case when n <= 100 then 'running' when n <= 600 then 'available'
      when n % 20 = 0 then 'failed' when n % 33 = 0 then 'cancelled' else 'done' end as status from generate_series(1, 25000) n) x`,
 )
@@ -138,6 +139,12 @@ await query(
   `insert into schedule_control (identifier, last_job_id, last_run_at) select 's' || n, id, now()
    from (select id, row_number() over (order by id) as n from job limit 10) jobs`,
 )
+await query(
+  `insert into job_dependency (after_id, job_id, has_ended) select id, lead(id, 7, id) over (order by id), true
+   from job where ordinal <= 3000`,
+)
+await query(`insert into start_rate (name, starts, seconds, burst, next_at)
+  select 'rate ' || n, 1, 1, 1, now() - n * interval '1 min' from generate_series(1, 3000) n`)
 await vacuumAnalyze(query)
 
 const client = await connect({ url, applicationName: 'plans' })
@@ -155,7 +162,8 @@ const FAILED: JobSelection = {
   before: uuidv7(),
   unretried: true,
 }
-const TIME_FILTER = [null, 3600, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as const
+const RETENTION = [3600, 604_800] as const
+const TIME_FILTER = [null, RETENTION, '2026-01-01T00:00:00Z', '2036-01-01T00:00:00Z'] as const
 const ORDERS = ['received_at', 'document_date', 'title', 'byte_size', 'page_count'] as const
 
 const reads = [
@@ -289,13 +297,13 @@ const reads = [
   planRead('a page', readPage, 5, 5, 1),
   planRead('the extraction of a document', readExtraction, 5, 5),
   planRead('whether the bytes of a document exist', readBytesPresence, 5, 5),
-  planRead('a job', readJob, 5, false, job, 3600),
-  planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', 3600),
-  planRead('the details of a job', readJobDetails, 5, false, job, 3600),
-  planRead('the details of a job that waits', readJobDetails, null, true, waiting, 3600),
-  planRead('jobs of an account', readJobs.own, 5, null, 3600, null, null, null, 100),
-  planRead('jobs of an account that has none', readJobs.own, 200, null, 3600, null, null, null, 100),
-  planRead('all jobs', readJobs.all, null, null, 3600, null, null, null, 100),
+  planRead('a job', readJob, 5, false, job, RETENTION),
+  planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', RETENTION),
+  planRead('the details of a job', readJobDetails, 5, false, job, RETENTION),
+  planRead('the details of a job that waits', readJobDetails, null, true, waiting, RETENTION),
+  planRead('jobs of an account', readJobs.own, 5, null, RETENTION, null, null, null, 100),
+  planRead('jobs of an account that has none', readJobs.own, 200, null, RETENTION, null, null, null, 100),
+  planRead('all jobs', readJobs.all, null, null, RETENTION, null, null, null, 100),
   ...(['asc', 'desc'] as const).flatMap((way) => [
     planRead(
       `sorted jobs of an account, ${way}`,
@@ -308,28 +316,89 @@ const reads = [
     planRead(`sorted jobs, ${way}`, readSortedJobs.created_at[way].all, null, ...TIME_FILTER, null, 100),
   ]),
   planRead('jobs of a time range', readJobs.own, 5, ...TIME_FILTER, null, 100),
-  planRead('found jobs', readFoundJobs['-created_at'], '{}', null, 50),
-  planRead('found jobs that failed', readFoundJobs['-finished_at'], '{"status":"failed"}', null, 50),
-  planRead('found jobs that ended', readFoundJobs['-finished_at'], '{}', '["2026-01-31T12:00:00Z",5]', 50),
-  planRead('the failures of an hour', readFailures, '{}', 3600),
-  planRead('failed jobs', readJobs.own, 5, 'failed', 3600, null, null, null, 100),
-  planRead('waiting jobs', readJobs.own, 5, 'queued', 3600, null, null, null, 1000),
+  planRead('found jobs', readFoundJobs.all['-created_at'], '{}', null, 50, RETENTION),
+  planRead(
+    'found jobs that failed',
+    readFoundJobs.all['-finished_at'],
+    '{"status":"failed"}',
+    null,
+    50,
+    RETENTION,
+  ),
+  planRead(
+    'found jobs that ended',
+    readFoundJobs.all['-finished_at'],
+    '{}',
+    '["2026-01-31T12:00:00Z",5]',
+    50,
+    RETENTION,
+  ),
+  ...(['created_at', '-created_at', '-finished_at', '-ran'] as const).flatMap((sort) => [
+    planRead(
+      `found jobs of an owner by ${sort}`,
+      readFoundJobs.owner[sort],
+      '{"owner_id":5}',
+      null,
+      50,
+      RETENTION,
+    ),
+    planRead(
+      `found jobs of a batch by ${sort}`,
+      readFoundJobs.batch[sort],
+      `{"batch":"${job}"}`,
+      null,
+      50,
+      RETENTION,
+    ),
+    planRead(
+      `found jobs of a key by ${sort}`,
+      readFoundJobs.key[sort],
+      '{"owner_id":5,"key":"k 5"}',
+      null,
+      50,
+      RETENTION,
+    ),
+  ]),
+  planRead('the failures of an hour', readFailures.all, '{}', 3600, RETENTION),
+  planRead('the failures of an owner', readFailures.owner, '{"owner_id":5}', 3600, RETENTION),
+  planRead('failed jobs', readJobs.own, 5, 'failed', RETENTION, null, null, null, 100),
+  planRead('waiting jobs', readJobs.own, 5, 'queued', RETENTION, null, null, null, 1000),
   planRead('events after a cursor', readEventsAfter, [job], [1]),
   planRead('states of jobs', readCurrentStates, [job]),
-  planRead('the state of a job', readVisibleState, 5, false, job, 3600),
-  planRead('states of visible jobs', readVisibleStates, 5, false, [job], 3600),
+  planRead('the state of a job', readVisibleState, 5, false, job, RETENTION),
+  planRead('states of visible jobs', readVisibleStates, 5, false, [job], RETENTION),
   planRead('live jobs', readLiveIds.own, 5, null, null),
   planRead('all live jobs', readLiveIds.all, null, null, null),
   planRead('live jobs of a queue and a task', readLiveIds.own, 5, 'documents', 'documents.extract'),
   planRead('all live jobs of a queue and a task', readLiveIds.all, null, 'documents', 'documents.extract'),
   planRead('live members', readLiveMemberIds, 5, false, job),
-  planRead('jobs that have ended since', readEndedJobIds, 5, false, Date.now() - 5000, job, null, null),
-  planRead('all jobs that have ended since', readEndedJobIds, null, true, Date.now() - 5000, job, 'x', 'y'),
+  planRead(
+    'jobs that have ended since',
+    readEndedJobIds,
+    5,
+    false,
+    Date.now() - 5000,
+    job,
+    null,
+    null,
+    RETENTION,
+  ),
+  planRead(
+    'all jobs that have ended since',
+    readEndedJobIds,
+    null,
+    true,
+    Date.now() - 5000,
+    job,
+    'x',
+    'y',
+    null,
+  ),
   planRead('members that have ended since', readEndedMemberIds, 5, false, Date.now() - 5000, job, job),
   planRead('named jobs that have ended since', readEndedNamedIds, 5, false, Date.now() - 5000, job, [job]),
   planRead('queue depths', readQueueDepths),
-  planRead('the monitor', readMonitor, 3600),
-  planRead('results of tasks', readTaskResults, 5, false, [job], ['load_test'], 3600, ['x']),
+  planRead('the monitor', readMonitor, RETENTION),
+  planRead('results of tasks', readTaskResults, 5, false, [job], ['load_test'], RETENTION, ['x']),
   planRead('the state of named queues', readNamedQueues, ['documents', 'system']),
 ]
 
@@ -426,10 +495,24 @@ describe('writes by index', () => {
     ['the retries of jobs', async () => listRetries([job])],
     ['retries', async () => linkRetries([uuidv7()], [job])],
     ['failed jobs', async () => listSelectedIds(FAILED, null, 100_000)],
+    [
+      'failed jobs of an owner',
+      async () => listSelectedIds({ ...FAILED, filter: { owner_id: 5 } }, null, 100_000),
+    ],
+    [
+      'failed jobs of a batch',
+      async () => listSelectedIds({ ...FAILED, filter: { batch: job } }, null, 100_000),
+    ],
+    [
+      'failed jobs of a key',
+      async () => listSelectedIds({ ...FAILED, filter: { owner_id: 5, key: 'k 5' } }, null, 100_000),
+    ],
     ['count failed jobs', async () => countSelectedJobs(FAILED, 1_000_000)],
     ['selected failed jobs', async () => listSelectedIds({ ...FAILED, only: [job] }, null, 100)],
     ['delete ended jobs', async () => deleteEndedJobs([job])],
-    ['remove expired jobs', async () => deleteExpiredJobs(4000, 100)],
+    ['remove expired jobs', async () => deleteExpiredJobs('others', [4000, 4000], 100)],
+    ['remove expired failed jobs', async () => deleteExpiredJobs('failed', [4000, 4000], 100)],
+    ['remove unused rates', async () => deleteUnusedRates(100)],
     ['refund interruptions', async () => refundInterruptions([job])],
     ['a new document', async () => insertDocument(createDocumentFields(5, randomBytes(32)))],
     ['an existing document', async () => insertDocument(createDocumentFields(5, decodeHex(await sha(205))))],

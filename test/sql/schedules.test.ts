@@ -36,7 +36,10 @@ const createDeclaredEntry = (identifier: string) => ({
 })
 const readAllSchedules = async (identifier: string, keptSeconds = 3600) =>
   JSON.parse(
-    (await readWithin(db, readSchedule, [JSON.stringify([createDeclaredEntry(identifier)]), keptSeconds]))!,
+    (await readWithin(db, readSchedule, [
+      JSON.stringify([createDeclaredEntry(identifier)]),
+      [keptSeconds, keptSeconds],
+    ]))!,
   )
 
 test('a run adds a job and is stored, each time', async () => {
@@ -124,12 +127,12 @@ test('a pause outlives its account, and a run its job', async () => {
 
 test('schedules are listed by name', async () => {
   const entries = ['b-b', 'bb', 'a', 'B'].map(createDeclaredEntry)
-  const list = JSON.parse((await readWithin(db, readSchedules, [JSON.stringify(entries), 3600]))!)
+  const list = JSON.parse((await readWithin(db, readSchedules, [JSON.stringify(entries), [3600, 3600]]))!)
   assert.deepEqual(
     list.map(({ name }: { name: string }) => name),
     ['B', 'a', 'b-b', 'bb'],
   )
-  assert.equal(await readWithin(db, readSchedules, ['[]', 3600]), '[]')
+  assert.equal(await readWithin(db, readSchedules, ['[]', [3600, 3600]]), '[]')
 })
 
 test('concurrent runs leave one row, and a job each', async () => {

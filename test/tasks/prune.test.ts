@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
+import { cancelJobs, type JobSpec } from '../../sql/jobs/jobs.ts'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { scheduleEntries } from '../../tasks/schedule.ts'
@@ -18,18 +19,19 @@ const countRows = async (table: string): Promise<unknown> =>
   (await query(`select count(*)::int as n from ${table}`))[0]!.n
 
 /** Adds `n` jobs that ended `age` seconds ago, with two events each. */
-const addEndedJobs = (n: number, age: number) =>
+const addEndedJobs = (n: number, age: number, status = 'done') =>
   query(
-    `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at)
-       select gen_random_uuid(), 'n', 'q', 'n/0', '{}', 'done', 1, 2, now() - make_interval(secs => $2) from generate_series(1, $1) returning id)
+    `with made as (insert into job (id, name, queue, mailbox, payload, status, max_tries, seq, finished_at, error_code)
+       select gen_random_uuid(), 'n', 'q', 'n/0', '{}', $3, 1, 2, now() - make_interval(secs => $2), case when $3 = 'failed' then 'internal' end
+       from generate_series(1, $1) returning id)
      insert into job_event_row (job_id, seq, kind, data) select id, s, 'status', '{}' from made, generate_series(1, 2) s`,
-    [n, age],
+    [n, age, status],
   )
 
 describe('prune', { concurrency: false }, () => {
   beforeEach(() =>
     query(
-      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event_row, blob, blob_chunk, blog_upload, idempotency_key, document cascade',
+      'truncate account, session, refresh_token, login_failure, request_limit, job, job_event_row, blob, blob_chunk, job_dependency, start_rate, blog_upload, idempotency_key, document cascade',
     ),
   )
 
@@ -57,6 +59,76 @@ describe('prune', { concurrency: false }, () => {
     assert.equal(await ledger.status(job.id), 'running')
     assert.equal((await runTask({ WORKER_KEEP_RESULT_SECONDS: '1' })).jobs, 7)
     assert.deepEqual([await countRows('job'), await countRows('job_event_row')], [4, 0])
+  })
+
+  test('keeps failed jobs longer, with their events', async () => {
+    await addEndedJobs(3, 100)
+    await addEndedJobs(2, 100, 'cancelled')
+    await addEndedJobs(1500, 100, 'failed')
+    await addEndedJobs(4, 300, 'failed')
+    const settings = { WORKER_KEEP_RESULT_SECONDS: '50', WORKER_KEEP_FAILED_SECONDS: '200' }
+    assert.equal((await runTask(settings)).jobs, 3 + 2 + 4)
+    assert.deepEqual([await countRows('job'), await countRows('job_event_row')], [1500, 3000])
+    assert.equal((await runTask({ ...settings, WORKER_KEEP_FAILED_SECONDS: '50' })).jobs, 1500)
+  })
+
+  test('keeps an ended job until the jobs that depend on it have ended', async () => {
+    const first = await ledger.running()
+    await ledger.finish({ ...first, outcome: 'done' })
+    const [second, third] = [
+      buildJobSpec({ after: [first.id], after_outcome: 'done' }),
+      buildJobSpec({ after: [first.id], after_outcome: 'done', delay_ms: 60_000 }),
+    ]
+    await ledger.enqueue(second, third)
+    const expire = () =>
+      query(`update job set finished_at = now() - interval '1 day' where finished_at is not null`)
+    await expire()
+    assert.equal((await runTask()).jobs, 0)
+    await db.any(cancelJobs([second.id]))
+    await expire()
+    assert.equal((await runTask()).jobs, 1, 'the second')
+    await db.any(cancelJobs([third.id]))
+    await expire()
+    assert.equal((await runTask()).jobs, 2)
+    assert.equal(await countRows('job_dependency'), 0)
+  })
+
+  test('keeps the jobs of a batch until the batch expires', async () => {
+    const batch = buildJobSpec({ is_batch: true, payload: { is_open: true } })
+    const member = buildJobSpec({ batch_id: batch.id })
+    await ledger.enqueue(batch, member)
+    await db.any(cancelJobs([member.id]))
+    const expire = () =>
+      query(`update job set finished_at = now() - interval '1 day' where finished_at is not null`)
+    await expire()
+    assert.equal((await runTask()).jobs, 0)
+    await db.any(cancelJobs([batch.id]))
+    assert.equal((await runTask()).jobs, 0)
+    await expire()
+    assert.equal((await runTask()).jobs, 2)
+  })
+
+  test('removes rates that were unused for an hour and whose mailbox has no live job', async () => {
+    const rate = { starts: 1, seconds: 1, burst: 1 }
+    const add = (mailbox: string, fields: Partial<JobSpec> = {}) => {
+      const spec = buildJobSpec({ mailbox, mailbox_limit: 1, rate, ...fields })
+      return ledger.enqueue(spec).then(() => spec.id)
+    }
+    const [ended] = [await add('ended'), await add('fresh'), await add('available')]
+    await add('scheduled', { delay_ms: 60_000 })
+    await add('waiting', { after: [ended!], after_outcome: 'any' })
+    const fresh = await add('fresh')
+    await db.any(cancelJobs([fresh]))
+    await query(`update start_rate set next_at = now() - interval '61 min' where name <> 'fresh'`)
+    assert.equal((await runTask()).limits, 0)
+    await db.any(cancelJobs([ended!]))
+    await query(`update start_rate set next_at = now() - interval '61 min' where name <> 'fresh'`)
+    await query(`update job set finished_at = now() where finished_at is not null`)
+    assert.equal((await runTask()).limits, 1)
+    assert.deepEqual(
+      (await query('select name from start_rate order by name')).map(({ name }) => name),
+      ['available', 'fresh', 'scheduled', 'waiting'],
+    )
   })
 
   test('removes files of ended imports after a day', async () => {

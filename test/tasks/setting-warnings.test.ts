@@ -52,6 +52,13 @@ test('plain http in production causes a warning, except on a loopback address', 
   assert.deepEqual(warnings('http://mill.internal', { ...PRODUCTION, NODE_ENV: 'development' }), [])
 })
 
+test('a shorter retention of failed jobs than of others causes a warning', () => {
+  const warnings = (WORKER_KEEP_FAILED_SECONDS: string) =>
+    findSettingWarnings(parseSettings({ WORKER_KEEP_RESULT_SECONDS: '100', WORKER_KEEP_FAILED_SECONDS }))
+  assert.match(warnings('99').join(), /^WORKER_KEEP_FAILED_SECONDS is less than WORKER_KEEP_RESULT_SECONDS: /)
+  assert.deepEqual(warnings('100'), [])
+})
+
 test('a start logs the warnings', () => {
   writeFileSync(join(folder, '.env'), 'WORKER_THREAD=4\n')
   const main = fileURLToPath(new URL('../../edge/main.ts', import.meta.url))

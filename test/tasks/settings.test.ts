@@ -62,8 +62,8 @@ test('an empty environment has the documented defaults', () => {
     workerQueues: undefined,
     leaseMs: 2000,
     workerMaxTries: 3,
-    keepResultSeconds: 3600,
     highPriority: 'admins',
+    jobRetention: [3600, 604_800],
     retentionDays: {
       audit: 365,
       sends: 90,

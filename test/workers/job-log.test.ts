@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
-import { deleteExpiredJobs } from '../../sql/jobs/jobs.ts'
 import { MAX_LOG_LINES, storeLogLines } from '../../sql/jobs/log.ts'
+import { deleteExpiredJobs } from '../../sql/jobs/prune.ts'
 import { createJobLog } from '../../workers/attempts/job-log.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, withClient } from '../sql/ledger-help.ts'
@@ -123,10 +123,10 @@ test('pruning does not deadlock with the storing of lines', async () => {
   await withClient(url, async (client) => {
     await client.query('begin')
     await client.query('select from job where id = $1 for key share', [id.id])
-    assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
+    assert.deepEqual(await db.one(deleteExpiredJobs('others', [3600, 3600], 1000)), { count: 1 })
     await client.query('commit')
   })
-  assert.deepEqual(await db.one(deleteExpiredJobs(3600, 1000)), { count: 1 })
+  assert.deepEqual(await db.one(deleteExpiredJobs('others', [3600, 3600], 1000)), { count: 1 })
 })
 
 test('lines that cannot be stored are reported, without further effects', async () => {

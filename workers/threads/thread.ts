@@ -252,7 +252,9 @@ class Context implements TaskContext {
   }
   get retryJobs() {
     const options = { findTask: findTask, requestId: this.job.requestId, settings }
-    return (ids: readonly string[]) => retryJobs(db, ids, options)
+    const { ownerId } = this.job
+    return (ids: readonly string[], owners: 'any' | 'own') =>
+      retryJobs(db, ids, { ownerId, isAdmin: owners === 'any' }, options)
   }
   get signal() {
     return this.#abort.signal

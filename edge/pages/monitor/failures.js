@@ -3,7 +3,7 @@
 import { call } from './api.js'
 import { sparkline } from './chart.js'
 import { h, reconcile, panel, setText } from './dom.js'
-import { formatCount, showAge } from './format.js'
+import { formatCount, formatDateTime, showAge } from './format.js'
 import { bulkButton, jobsPath } from './bulk.js'
 
 const SECONDS = 3600
@@ -46,6 +46,7 @@ export function makeFailures() {
 
 function groupRow({ task, queue, code }) {
   const [jobs, ended, detail] = [h('span', { class: 'figure' }), h('span', { class: 'figure soft' }), h('span', { class: 'bad' })]
+  const expiry = h('span', { class: 'soft' })
   const trend = sparkline()
   const filter = { task, code }
   const retry = bulkButton('retry', filter, `Retry all ${task} jobs that failed with ${code}`)
@@ -61,13 +62,15 @@ function groupRow({ task, queue, code }) {
       jobs,
       retry,
     ),
-    h('div', { class: 'line under' }, detail, h('span', { class: 'gap' }), h('span', { class: 'trend small' }, trend.node), ended),
+    h('div', { class: 'line under' }, detail, h('span', { class: 'gap' }), expiry, h('span', { class: 'trend small' }, trend.node), ended),
   )
   const update = (group) => {
     setText(jobs, `${formatCount(group.jobs)}×`)
     setText(detail, group.last_detail ?? '')
     showAge(ended, group.last_at, ' ago')
     retry.hidden = group.retried === group.jobs
+    expiry.hidden = retry.hidden
+    setText(expiry, `retry until ${formatDateTime(group.expires_at)}`)
     trend.draw([{ values: group.history, kind: 'area' }, { values: group.history, kind: 'line' }], `${formatCount(group.jobs)} failures in the last hour`)
   }
   return { node, update }

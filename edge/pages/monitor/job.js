@@ -111,6 +111,7 @@ function factsOf({ job, owner_id, request_id, mailbox, key, priority, due_at, tr
     due_at && fact('Due', formatDateTimeMs(due_at)),
     job.started_at && fact('Started', formatDateTimeMs(job.started_at)),
     job.finished_at && fact('Finished', formatDateTimeMs(job.finished_at)),
+    job.expires_at && fact(job.status === 'failed' ? 'Can be retried until' : 'Kept until', formatDateTimeMs(job.expires_at)),
     job.started_at && fact(job.finished_at ? 'Took' : 'Running for', runTime),
     request_id && fact('Request', h('code', {}, request_id)),
   ].filter(Boolean)

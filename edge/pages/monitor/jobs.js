@@ -6,7 +6,7 @@ import { showAdminsOnly, focusNode, h, panel, setText, table } from './dom.js'
 import { shortId, formatCount, formatDateTime, formatDuration } from './format.js'
 import { cancelButton, retryButton, TONES } from './tables.js'
 
-const STATES = ['queued', 'running', 'done', 'failed', 'cancelled']
+const STATES = ['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']
 const ORDERS = [
   ['', 'last finished or newest first'],
   ['-created_at', 'newest first'],
@@ -139,7 +139,7 @@ function jobRow(row, job) {
   const action =
     job.status === 'failed' && job.retried_by === null
       ? retryButton(job.job_id, job.name)
-      : job.status === 'queued' || job.status === 'running'
+      : job.status === 'waiting' || job.status === 'queued' || job.status === 'running'
         ? cancelButton(job.job_id, job.name)
         : job.retried_by === null
           ? ''

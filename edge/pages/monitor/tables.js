@@ -5,7 +5,7 @@ import { announce, h, isBusy, reconcile, setText, setBusy } from './dom.js'
 import { shortId, formatBytes, formatTime, formatCount, showAge } from './format.js'
 
 /** CSS class of a chip, by job status. */
-export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '' }
+export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '', waiting: '' }
 
 const jobLink = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id)))
 

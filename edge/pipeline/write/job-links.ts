@@ -114,6 +114,6 @@ export async function requireVisibleJobs(
   ids: readonly string[],
 ): Promise<void> {
   const viewer = [caller?.ownerId ?? null, caller?.role === 'admin'] as const
-  const count = await readWithin(tx, countVisibleJobs, [...viewer, ids, settings.keepResultSeconds])
+  const count = await readWithin(tx, countVisibleJobs, [...viewer, ids, settings.jobRetention])
   if (count !== String(ids.length)) throw fail('job.missing')
 }

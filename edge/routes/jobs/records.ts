@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { readWithin } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { readJob, readJobOwnership } from '../../../sql/jobs/jobs.ts'
+import { readJob } from '../../../sql/jobs/jobs.ts'
 import {
   JOB_ORDER,
   JOB_SORT_ORDERS,
@@ -23,6 +23,7 @@ import {
 } from '../../pipeline/request/lists.ts'
 import { count, formatNumber } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
+import { requireOwnJob } from './ownership.ts'
 import { buildJobReadParameters, isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES } from './shapes.ts'
 
 const findTask = createTaskFinder(tasks)
@@ -46,7 +47,7 @@ export const recordRoutes = [
     reads: 'list',
     handle: async ({ query, caller, edge, reader, request }) => {
       const { status = null, from = null, to = null, sort, limit } = query
-      const filters = [caller.ownerId, status, edge.settings.keepResultSeconds, from, to] as const
+      const filters = [caller.ownerId, status, edge.settings.jobRetention, from, to] as const
       const scope = scopeOf(isAdmin(caller))
       const after = buildCursorValues(
         query.cursor,
@@ -84,10 +85,7 @@ export const recordRoutes = [
     status: 202,
     errors: ['job.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
-      const parameters = buildJobReadParameters(edge, caller, params.job_id)
-      const isOwn = isUuid(params.job_id) ? await edge.reader.text(readJobOwnership, parameters) : null
-      if (isOwn === null) throw fail('job.missing')
-      if (isOwn === 'false') throw fail('auth.forbidden', { roles: 'admin' })
+      const parameters = await requireOwnJob(edge, caller, params.job_id)
       await edge.cancellations.run(params.job_id)
       const text = await edge.reader.text(readJob, parameters)
       if (text === null) throw fail('job.missing')

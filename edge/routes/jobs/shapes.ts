@@ -23,8 +23,12 @@ export const Job = z
     result: z.unknown(),
     error: JobError.nullable(),
     created_at: Timestamp,
+    run_at: Timestamp.nullable().describe('Earliest next start; null if none is to come'),
     started_at: Timestamp.nullable(),
     finished_at: Timestamp.nullable(),
+    expires_at: Timestamp.nullable().describe(
+      'Until when the job is kept; null before its end and in webhooks',
+    ),
   })
   .meta({ id: 'Job' })
 
@@ -104,5 +108,5 @@ export function isAdmin(caller: Caller): boolean {
 
 /** Returns the parameters for reading one job, which is found only if the caller may see it and it has not expired. */
 export function buildJobReadParameters({ settings }: Edge, caller: Caller, jobId: string) {
-  return [caller.ownerId, isAdmin(caller), jobId, settings.keepResultSeconds] as const
+  return [caller.ownerId, isAdmin(caller), jobId, settings.jobRetention] as const
 }

@@ -95,13 +95,12 @@ export async function requireState(
  */
 async function streamJobs(input: StreamInput, { ids, ...selection }: Selection): Promise<StreamSource> {
   const { edge, caller } = input
-  const { keepResultSeconds } = edge.settings
+  const { jobRetention } = edge.settings
   if (selection.batch !== undefined) await requireState(input, selection.batch, 'batch.missing')
   const subscription = buildSubscription(input)
-  if (ids === undefined)
-    return followSelectedJobs(edge.hub, subscription, selection, keepResultSeconds * 1000)
+  if (ids === undefined) return followSelectedJobs(edge.hub, subscription, selection, jobRetention)
   if (!ids.every(isUuid)) throw fail('job.missing')
-  const values = [caller.ownerId, isAdmin(caller), ids, keepResultSeconds] as const
+  const values = [caller.ownerId, isAdmin(caller), ids, jobRetention] as const
   const jobs = (await edge.reader.texts(readVisibleStates, values)).map(parseNamedJob)
   if (jobs.length < ids.length) throw fail('job.missing')
   return followNamedJobs(

@@ -44,12 +44,12 @@ export const system = area('system', '/api/v1/system', { auth: 'admin' }, [table
 /** Returns the parameters of `readTables`: the tables with a retention, and the setting and number of days of each. */
 function buildRetentionParameters({
   retentionDays,
-  keepResultSeconds,
+  jobRetention: [keepOthers, keepFailed],
 }: Settings): [string[], string[], number[]] {
   const jobs = JOB_TABLES.map((table) => ({
     table,
-    setting: 'WORKER_KEEP_RESULT_SECONDS',
-    days: keepResultSeconds / SECONDS_PER_DAY,
+    setting: keepFailed > keepOthers ? 'WORKER_KEEP_FAILED_SECONDS' : 'WORKER_KEEP_RESULT_SECONDS',
+    days: Math.max(keepOthers, keepFailed) / SECONDS_PER_DAY,
   }))
   const retained = RETAINED_TABLES.map(({ table, keep }) => ({
     table,

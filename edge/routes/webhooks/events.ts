@@ -39,8 +39,10 @@ const EXAMPLE_JOB = {
   retry_of: null,
   batch_id: null,
   created_at: '2026-03-01T09:30:00.000Z',
+  run_at: null,
   started_at: '2026-03-01T09:30:00.120Z',
   finished_at: '2026-03-01T09:30:02.480Z',
+  expires_at: null,
 }
 
 /** The data of an ended job. */

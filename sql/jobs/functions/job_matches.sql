@@ -5,6 +5,8 @@ create or replace function job_matches(j job, filter jsonb) returns boolean lang
     and (filter ->> 'task' is null or j.name = filter ->> 'task')
     and (filter ->> 'code' is null or j.error_code = filter ->> 'code')
     and (filter ->> 'owner_id' is null or j.owner_id = (filter ->> 'owner_id')::int)
+    and (filter ->> 'batch' is null or j.batch_id = (filter ->> 'batch')::uuid)
+    and (filter ->> 'key' is null or j.key = filter ->> 'key')
     and (filter ->> 'request_id' is null or j.request_id = filter ->> 'request_id')
     and (filter ->> 'from' is null or j.created_at >= (filter ->> 'from')::timestamptz)
     and (filter ->> 'to' is null or j.created_at < (filter ->> 'to')::timestamptz)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { JobRetention } from '../../../sql/jobs/jobs.ts'
 import type { Quotas } from '../../../sql/quotas/quotas.ts'
 import type { ReadKind } from '../../../sql/reads/slow-reads.ts'
 import { type AccountSettings, accountShape, buildAccountSettings } from '../../accounts/settings.ts'
@@ -104,6 +105,7 @@ const Environment = z.object({
   WORKER_MAX_TRIES: countField(3, 1, 100),
   WORKER_KEEP_RESULT_SECONDS: countField(3600, 1),
   HIGH_PRIORITY: z.enum(['admins', 'everyone']).default('admins'),
+  WORKER_KEEP_FAILED_SECONDS: countField(604_800, 1),
   REQUEST_WAIT_SECONDS: countField(120, 0, 3600),
   READ_TIMEOUT_SECONDS: countField(2, 1, 3600),
   LIST_TIMEOUT_SECONDS: countField(5, 1, 3600),
@@ -186,9 +188,9 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
   /** Time after which a worker's lease expires unless it is renewed. */
   readonly leaseMs: number
   readonly workerMaxTries: number
-  readonly keepResultSeconds: number
   /** The accounts that may choose the priority `high`. */
   readonly highPriority: 'admins' | 'everyone'
+  readonly jobRetention: JobRetention
   readonly requestWaitSeconds: number
   /** Time limit of a read by key; on timeout, its connection is dropped. */
   readonly readTimeoutMs: number
@@ -361,8 +363,8 @@ function buildWorkerSettings(env: Env) {
     workerQueues: env.WORKER_QUEUES,
     leaseMs: env.LEASE_SECONDS * 1000,
     workerMaxTries: env.WORKER_MAX_TRIES,
-    keepResultSeconds: env.WORKER_KEEP_RESULT_SECONDS,
     highPriority: env.HIGH_PRIORITY,
+    jobRetention: [env.WORKER_KEEP_RESULT_SECONDS, env.WORKER_KEEP_FAILED_SECONDS],
     requestWaitSeconds: env.REQUEST_WAIT_SECONDS,
     readTimeoutMs: env.READ_TIMEOUT_SECONDS * 1000,
     slowReadMs: {

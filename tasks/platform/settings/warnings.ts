@@ -15,13 +15,19 @@ export function loadEnvFile(): void {
   if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
 }
 
-export function findSettingWarnings({ production, publicBaseUrl }: Settings): string[] {
+export function findSettingWarnings({ production, publicBaseUrl, jobRetention }: Settings): string[] {
   const url = new URL(publicBaseUrl)
+  const [keepOthers, keepFailed] = jobRetention
   const isPlain = production && url.protocol === 'http:' && !isLoopback(hostOf(url))
   return [
     ...(existsSync(ENV_FILE) ? findUnknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
     ...(isPlain
       ? ['PUBLIC_BASE_URL is http: passwords and session cookies are readable on the network']
+      : []),
+    ...(keepFailed < keepOthers
+      ? [
+          'WORKER_KEEP_FAILED_SECONDS is less than WORKER_KEEP_RESULT_SECONDS: failed jobs expire before the others',
+        ]
       : []),
   ]
 }

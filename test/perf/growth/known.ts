@@ -26,6 +26,9 @@ const KNOWN_BY_REASON: CallsByReason = {
   'It counts the failures of the requested period, up to 10,000': {
     '/api/v1/jobs/failures': ['[admin]', 'of a week [admin]'],
   },
+  'It sorts the jobs of the account, up to 100,000 of each state': {
+    '/api/v1/jobs/search': ['[big]'],
+  },
   'It returns up to 1,000 rows, and a smaller table has fewer': {
     '/api/v1/documents/:id/pages': ['of the longest document [big]'],
     '/api/v1/blog/tags': ['the most [nobody]'],

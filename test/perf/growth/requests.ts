@@ -261,8 +261,15 @@ const jobs: Record<string, RequestMaker> = {
     admin({ variant: 'the longest runs', query: { sort: '-ran' } }),
     admin({ variant: 'a text that none has', query: { search: 'no such text' } }),
     ...forEachValue('admin', 'status', ['queued', 'failed', 'done']),
+    big(),
+    big({ variant: 'the latest to end', query: { sort: '-finished_at', limit: 10 } }),
+    small(),
   ],
-  '/api/v1/jobs/failures': () => [admin(), admin({ variant: 'of a week', query: { seconds: 604_800 } })],
+  '/api/v1/jobs/failures': () => [
+    admin(),
+    admin({ variant: 'of a week', query: { seconds: 604_800 } }),
+    small(),
+  ],
   '/api/v1/jobs/:job_id': ({ job }) => [big({ params: { job_id: job.ended } })],
   '/api/v1/jobs/:job_id/history': ({ job }) => [big({ params: { job_id: job.ended } })],
   '/api/v1/jobs/:job_id/details': ({ job }) => [
