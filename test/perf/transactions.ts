@@ -12,12 +12,13 @@ const JOBS = Number(process.env.BENCH_JOBS ?? 1000)
 const JOB_MS = 50
 const LIMITS = [10, 40, null] as const
 const DELETIONS = 500
+const BULK_JOBS = 10_000
 // Idle connections report their statistics within 10 s.
 const STATISTICS_MS = 11_000
 
 /**
- * Counts the transactions of an idle edge and worker, of a job with and without a queue limit, and of a DELETE of a
- * job. Subtracts those of idle processes from the others.
+ * Counts the transactions of an idle edge and worker, and of a job with and without a queue limit. Counts those of a
+ * DELETE of a job, and of a job of a bulk action. Subtracts those of idle processes from the others.
  */
 export async function measureTransactions(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
@@ -58,6 +59,24 @@ export async function measureTransactions(stack: Stack): Promise<Measured> {
   const ids = await addJobs(url, id, DELETIONS, 3600)
   const values = [await measure('cancelled by requests', DELETIONS, () => cancelAll(edge.port, token, ids))]
   findings.push({ name: `a DELETE of a job, ${DELETIONS} at once`, unit: 'transactions', values })
+  await addJobs(url, id, BULK_JOBS, 3600)
+  await queryRows(
+    url,
+    `update queue_control set paused_at = now() returning pg_notify('queue_changed', queue)`,
+  )
+  for (const action of ['cancel', 'retry'] as const) {
+    const work = () => runBulkAction(edge.port, token, action)
+    findings.push({
+      name: `a job of a bulk action: ${action}`,
+      unit: 'transactions',
+      values: [await measure(`bulk: ${action}`, BULK_JOBS, work)],
+      target: { of: 'value', atMost: 0.05 },
+    })
+    await queryRows(
+      url,
+      `update job set status = 'failed', error_code = 'internal', error_detail = 'x' where status = 'cancelled' returning 1`,
+    )
+  }
   await statements.close()
   return { rounds: 1, findings, notes: [`Jobs take ${JOB_MS} ms.`], details }
 }
@@ -83,6 +102,24 @@ async function runJobs(url: string, ownerId: number): Promise<void> {
     await delay(250)
   }
   await client.end()
+}
+
+/** Cancels or retries all jobs of the queue `load_test` in one job, and waits for it. */
+async function runBulkAction(port: number, token: string, action: 'cancel' | 'retry'): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ action, filter: { queue: 'load_test' } })
+  const jobs = `http://127.0.0.1:${port}/api/v1/jobs`
+  let job = (await (await fetch(`${jobs}/bulk`, { method: 'POST', headers, body })).json()) as BulkJob
+  while (job.result === null) {
+    await delay(250)
+    job = (await (await fetch(`${jobs}/${job.job_id}`, { headers })).json()) as BulkJob
+  }
+  if (job.result.done < BULK_JOBS) throw new Error(`Only ${job.result.done} jobs took part`)
+}
+
+interface BulkJob {
+  readonly job_id: string
+  readonly result: { readonly done: number } | null
 }
 
 async function cancelAll(port: number, token: string, ids: readonly string[]): Promise<void> {
