@@ -13,7 +13,8 @@ const MAX_DELAY_SECONDS = 30 * 86_400
 const MAX_RATE_STARTS = 10_000
 const MAX_RATE_SECONDS = 86_400
 
-const DelaySeconds = z.number().min(0).max(MAX_DELAY_SECONDS)
+export const DelaySeconds = z.number().min(0).max(MAX_DELAY_SECONDS)
+export const RunAt = z.iso.datetime({ offset: true })
 
 const Rate = z
   .string()
@@ -30,10 +31,7 @@ export const JOB_REQUEST_FIELDS = {
   queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
   args: z.record(z.string(), z.unknown()).default({}),
   delay_seconds: DelaySeconds.default(0),
-  run_at: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe('Earliest start, at most 30 days ahead; instead of `delay_seconds`'),
+  run_at: RunAt.optional().describe('Earliest start, at most 30 days ahead; instead of `delay_seconds`'),
   priority: z
     .enum(['low', 'normal', 'high'])
     .default('normal')
@@ -106,12 +104,22 @@ export function checkJob(
     failInvalidInput([{ loc: ['body', ...path, name], msg, type: 'custom' }])
   if (request.key !== undefined && task.actor !== undefined)
     throw refuse('key', 'is not for this task, which has an order of its own')
-  const latest = edge.healthCheck.now() + MAX_DELAY_SECONDS * 1000
-  if (request.run_at !== undefined && Date.parse(request.run_at) > latest)
-    throw refuse('run_at', 'must be at most 30 days ahead')
+  checkRunAt(edge, request.run_at, path)
   if (request.priority === 'high' && caller.role !== 'admin' && edge.settings.highPriority !== 'everyone')
     throw fail('auth.forbidden', { roles: 'admin' })
   return { task, payload, terms: buildTerms(request), delayMs: request.delay_seconds * 1000 }
+}
+
+/** @throws fail('request.invalid') if a start is too far ahead. `path` is the place of the request in the body. */
+export function checkRunAt(
+  { healthCheck }: Edge,
+  runAt: string | undefined,
+  path: readonly (string | number)[] = [],
+): void {
+  if (runAt === undefined || Date.parse(runAt) <= healthCheck.now() + MAX_DELAY_SECONDS * 1000) return
+  throw failInvalidInput([
+    { loc: ['body', ...path, 'run_at'], msg: 'must be at most 30 days ahead', type: 'custom' },
+  ])
 }
 
 function buildTerms({

@@ -7,6 +7,7 @@ export const jobErrors = {
   'job.cancelled': { detail: 'The job was cancelled' },
   'job.dependency_failed': { detail: 'A job on which this one depends did not succeed' },
   'job.joined': { detail: 'The request joins a job under way, which cannot wait for others' },
+  'job.not_changeable': { detail: 'Only jobs that were added at /api/v1/tasks can be changed' },
   'job.started': { detail: 'The job has started or ended; only a job that has never started can be changed' },
   'job.superseded': { detail: 'Another worker has taken over this job' },
   'job.timeout': { detail: 'The job exceeded its time limit of {seconds} s', retry: 'later' },

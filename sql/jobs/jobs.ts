@@ -189,6 +189,19 @@ export const closeBatch = (id: string): Query<{ id: string }> =>
 export const cancelJobs = (ids: readonly string[]): Query<{ id: string }> =>
   sql.type(Id)`select job_cancel(${sql.array(ids, 'uuid')}) as id`
 
+/** A change of a job; null keeps the payload or the time. The time is `runAt`, or `delaySeconds` from now. */
+export interface JobChange {
+  readonly payload: unknown
+  readonly runAt: string | null
+  readonly delaySeconds: number | null
+}
+
+/** Changes a job that has never started, see `job_change`. Returns no row if it has started or ended. */
+export const changeJob = (id: string, { payload, runAt, delaySeconds }: JobChange): Query<{ id: string }> =>
+  sql.type(Id)`
+    select job_change(${id}::uuid, ${payload === null ? null : JSON.stringify(payload)}::jsonb,
+      coalesce(${runAt}::timestamptz, now() + make_interval(secs => ${delaySeconds}::float8))) as id`
+
 /**
  * Checks that an attempt is still the current one; returns no row if it is stale. A row lock keeps it current until the
  * commit: a rescue waits for that lock, see `job_fence`.

@@ -39,3 +39,10 @@ export function requireNamedTask(name: string, queue: string): TaskDefinition<un
   if (task === undefined) throw fail('task.unknown', { name, names: [...byName.keys()].sort().join(', ') })
   return task as unknown as TaskDefinition<unknown, unknown>
 }
+
+/** Finds the task of a job by its name; null if callers cannot enqueue it. */
+export function findNamedTask(name: string, queue: string): TaskDefinition<unknown, unknown> | null {
+  const byName = (namedTasks as ReadonlyMap<string, ReadonlyMap<string, AnyTask>>).get(queue)
+  const task = byName?.get(publicNameOf({ name, queue }))
+  return (task as TaskDefinition<unknown, unknown> | undefined) ?? null
+}

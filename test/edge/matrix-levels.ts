@@ -44,6 +44,8 @@ POST   /api/v1/comms/templates/:name/preview              200   200   401   200 
 GET    /api/v1/jobs                                       200   200   401   200   200
 GET    /api/v1/jobs/:job_id                               404   404   401   404   200
 GET    /api/v1/jobs/:job_id #nobody's                     200   200   401   200   200
+PATCH  /api/v1/jobs/:job_id                               404   404   401   404   200
+PATCH  /api/v1/jobs/:job_id #nobody's                     403   403   401   403   200
 DELETE /api/v1/jobs/:job_id                               404   404   401   404   202
 DELETE /api/v1/jobs/:job_id #nobody's                     403   403   401   403   202
 POST   /api/v1/jobs/:job_id/retry                         404   404   401   404   202

@@ -354,6 +354,11 @@ const jobs: Record<string, MakeRequest> = {
   "GET /api/v1/jobs/:job_id #nobody's": async (world) => ({
     params: { job_id: await world.createTask(null) },
   }),
+  'PATCH /api/v1/jobs/:job_id': combine(job, json({ delay_seconds: 60 })),
+  "PATCH /api/v1/jobs/:job_id #nobody's": async (world) => ({
+    params: { job_id: await world.createTask(null) },
+    ...json({ delay_seconds: 60 }),
+  }),
   'DELETE /api/v1/jobs/:job_id': job,
   "DELETE /api/v1/jobs/:job_id #nobody's": async (world) => ({
     params: { job_id: await world.createTask(null) },

@@ -167,6 +167,8 @@ POST   /api/v1/comms/webhooks/resend #unsigned            400   400   400   400 
 GET    /api/v1/jobs                                       401   200   200   200   200
 GET    /api/v1/jobs/:job_id                               401   200   404   404   200
 GET    /api/v1/jobs/:job_id #nobody's                     401   200   200   200   200
+PATCH  /api/v1/jobs/:job_id                               401   200   404   404   200
+PATCH  /api/v1/jobs/:job_id #nobody's                     401   403   403   403   200
 DELETE /api/v1/jobs/:job_id                               401   202   404   404   202
 DELETE /api/v1/jobs/:job_id #nobody's                     401   403   403   403   202
 POST   /api/v1/jobs/:job_id/retry                         401   202   404   404   202

@@ -147,6 +147,7 @@ const STATUSES: Readonly<Record<ErrorCode, number>> = {
   'job.superseded': 409,
   'job.dependency_failed': 409,
   'job.joined': 409,
+  'job.not_changeable': 409,
   'job.started': 409,
   'batch.missing': 404,
   'batch.closed': 409,
