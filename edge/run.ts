@@ -14,7 +14,7 @@ import {
 } from '../tasks/platform/process.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import { onSupervisorGone } from '../tasks/platform/supervised.ts'
-import { checkSchedule } from '../tasks/schedule.ts'
+import { checkSchedule } from '../tasks/schedules/entries.ts'
 import { serveEdge } from './edge.ts'
 import { loadBowser } from './routes/accounts/devices.ts'
 import { loadTwilioValidator } from './routes/comms/twilio-signature.ts'

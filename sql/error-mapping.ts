@@ -33,6 +33,7 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   job_batch_open: 'batch.closed',
   job_batch_cycle: 'batch.cycle',
   job_dependency_exists: 'job.missing',
+  schedule_owner_id_fkey: 'auth.required',
   voice_transcription_owner_id_fkey: 'auth.required',
   rag_file_collection_id_fkey: 'rag.deleted',
   passkey_credential_id_key: 'passkey.exists',

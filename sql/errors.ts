@@ -11,6 +11,7 @@ import { orgErrors } from './orgs/errors.ts'
 import { paymentErrors } from './payments/errors.ts'
 import { quotaErrors } from './quotas/errors.ts'
 import { ragErrors } from './rag/errors.ts'
+import { scheduleErrors } from './schedules/errors.ts'
 import { voiceErrors } from './voice/errors.ts'
 import { webhookErrors } from './webhooks/errors.ts'
 
@@ -68,6 +69,7 @@ const errorTable = {
   ...quotaErrors,
   ...budgetErrors,
   ...ragErrors,
+  ...scheduleErrors,
   ...voiceErrors,
   ...webhookErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },

@@ -49,7 +49,7 @@ create table account_quota (
   quota bigint not null,
   constraint account_quota_pkey PRIMARY KEY (account_id, kind),
   constraint account_quota_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
-  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'speech_characters'::text, 'waiting_jobs'::text]))),
+  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'speech_characters'::text, 'schedules'::text, 'waiting_jobs'::text]))),
   constraint account_quota_quota_check CHECK (((quota >= 0) AND (quota <= '9007199254740991'::bigint)))
 );
 
@@ -1314,17 +1314,46 @@ create table request_limit (
   constraint request_limit_pkey PRIMARY KEY (name, subject)
 ) with (autovacuum_vacuum_scale_factor=0.02);
 
-create table schedule_control (
-  identifier text not null,
+create table schedule (
+  id text not null,
+  owner_id integer,
+  is_built_in boolean not null default false,
+  name text not null,
+  task_name text not null,
+  queue_type text not null,
+  args jsonb not null,
+  cron text,
+  every_seconds integer,
+  time_zone text not null,
+  start_at timestamp with time zone,
+  end_at timestamp with time zone,
+  overlap text not null,
+  catch_up text not null,
   paused_at timestamp with time zone,
   paused_by integer,
+  next_at timestamp with time zone,
   last_job_id uuid,
   last_run_at timestamp with time zone,
-  constraint schedule_control_pkey PRIMARY KEY (identifier),
-  constraint schedule_control_paused_by_fkey FOREIGN KEY (paused_by) REFERENCES account(id) ON DELETE SET NULL,
-  constraint schedule_control_last_run_check CHECK (((last_job_id IS NULL) = (last_run_at IS NULL))),
-  constraint schedule_control_paused_by_check CHECK (((paused_by IS NULL) OR (paused_at IS NOT NULL)))
-);
+  last_skipped_at timestamp with time zone,
+  last_skip_reason text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint schedule_pkey PRIMARY KEY (id),
+  constraint schedule_owner_id_fkey FOREIGN KEY (owner_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint schedule_paused_by_fkey FOREIGN KEY (paused_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint schedule_built_in_check CHECK (((NOT is_built_in) OR (owner_id IS NULL))),
+  constraint schedule_catch_up_check CHECK ((catch_up = ANY (ARRAY['none'::text, 'last'::text]))),
+  constraint schedule_every_seconds_check CHECK (((every_seconds >= 60) AND (every_seconds <= 31536000))),
+  constraint schedule_last_run_check CHECK (((last_job_id IS NULL) = (last_run_at IS NULL))),
+  constraint schedule_last_skip_check CHECK (((last_skipped_at IS NULL) = (last_skip_reason IS NULL))),
+  constraint schedule_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint schedule_overlap_check CHECK ((overlap = ANY (ARRAY['skip'::text, 'queue'::text]))),
+  constraint schedule_paused_by_check CHECK (((paused_by IS NULL) OR (paused_at IS NOT NULL))),
+  constraint schedule_paused_check CHECK (((paused_at IS NULL) OR (next_at IS NULL))),
+  constraint schedule_period_check CHECK ((end_at > start_at)),
+  constraint schedule_skip_reason_check CHECK ((last_skip_reason = ANY (ARRAY['late'::text, 'overlap'::text, 'account'::text, 'task'::text, 'quota'::text]))),
+  constraint schedule_timing_check CHECK (((cron IS NULL) <> (every_seconds IS NULL)))
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.01);
 
 create table search_pass (
   started_at timestamp with time zone not null default now(),
@@ -1803,7 +1832,7 @@ CREATE INDEX job_mailbox_running_idx ON public.job USING btree (mailbox) WHERE (
 
 CREATE INDEX job_owner_id_idx ON public.job USING btree (owner_id, status, finished_at, ordinal) WHERE (owner_id IS NOT NULL);
 
-CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'webhooks'::text])));
+CREATE INDEX job_ownerless_idx ON public.job USING btree (status, finished_at, ordinal) WHERE ((owner_id IS NULL) AND (queue <> ALL (ARRAY['accounts'::text, 'payments'::text, 'schedules'::text, 'webhooks'::text])));
 
 CREATE INDEX job_queued_idx ON public.job USING btree (queue, status, ordinal) WHERE ((status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text])) AND (finished_at IS NULL));
 
@@ -1939,7 +1968,13 @@ CREATE INDEX refresh_token_session_id_idx ON public.refresh_token USING btree (s
 
 CREATE INDEX request_limit_expires_at_idx ON public.request_limit USING btree (expires_at);
 
-CREATE INDEX schedule_control_paused_by_idx ON public.schedule_control USING btree (paused_by) WHERE (paused_by IS NOT NULL);
+CREATE INDEX schedule_created_at_idx ON public.schedule USING btree (created_at, id);
+
+CREATE INDEX schedule_next_at_idx ON public.schedule USING btree (next_at) WHERE (next_at IS NOT NULL);
+
+CREATE INDEX schedule_owner_id_idx ON public.schedule USING btree (owner_id, created_at, id) WHERE (owner_id IS NOT NULL);
+
+CREATE INDEX schedule_paused_by_idx ON public.schedule USING btree (paused_by) WHERE (paused_by IS NOT NULL);
 
 CREATE UNIQUE INDEX search_pass_single_key ON public.search_pass USING btree ((true));
 
@@ -2821,7 +2856,7 @@ AS $function$ad8cc3af5295e0d00d31f088bf334bce$function$;
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$2fb94c107f7b48702c9290a24f00f396$function$;
+AS $function$883c6b950087d0baf34e7612cc5c687a$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
@@ -3196,7 +3231,7 @@ CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$be2f9ed37261a01ccb216aaea7794b02$function$;
+AS $function$0563dc8e10145bee5eeb63bf1f80e863$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)

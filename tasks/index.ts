@@ -45,6 +45,7 @@ import { indexDocuments } from './rag/index-documents.task.ts'
 import { indexFiles } from './rag/index-files.task.ts'
 import { purgeCollections } from './rag/purge.task.ts'
 import { refreshDocuments } from './rag/refresh-documents.task.ts'
+import { runSchedule } from './schedules/run.task.ts'
 import { endBatch } from './system/batch.task.ts'
 import { bulkJobs } from './system/bulk.task.ts'
 import { measureTables } from './system/measure.task.ts'
@@ -114,6 +115,7 @@ export const tasks: readonly AnyTask[] = [
   refundPayment,
   retagPosts,
   enforceRetention,
+  runSchedule,
   scoreSentiment,
   settleSends,
   sendSms,

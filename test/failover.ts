@@ -89,7 +89,8 @@ export async function failOver({ failure, standbyLagMs = null }: FailoverOptions
     const { primary } = cluster
     const unended = () =>
       primary.query(
-        `select id, name, mailbox, status, attempt, lease_id, run_at, created_at from job where status in ('scheduled', 'available', 'running')`,
+        `select id, name, mailbox, status, attempt, lease_id, run_at, created_at from job
+         where status in ('scheduled', 'available', 'running') and queue <> 'schedules'`,
       )
     await until('every job ends', async () => (await unended()).length === 0, JOBS_TIMEOUT_MS).catch(() => {})
     return {

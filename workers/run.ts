@@ -9,7 +9,7 @@ import {
 } from '../tasks/platform/process.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import { onSupervisorGone } from '../tasks/platform/supervised.ts'
-import { checkSchedule } from '../tasks/schedule.ts'
+import { checkSchedule } from '../tasks/schedules/entries.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
 import { startWorker } from './worker.ts'
 

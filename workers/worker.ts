@@ -2,7 +2,7 @@ import { ConnectionGroup } from '../sql/connections/driver.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/connections/health-check.ts'
 import { createPublisher, QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../sql/connections/notify.ts'
 import { openQueueConnections, type QueueConnections } from '../sql/connections/queue-pool.ts'
-import { createDatabase, type Database } from '../sql/db.ts'
+import { createDatabase } from '../sql/db.ts'
 import { type ProgressEntry, refundInterruptions } from '../sql/jobs/jobs.ts'
 import { unlockPools } from '../sql/jobs/leases.ts'
 import { storePendingQuota } from '../sql/quotas/quotas.ts'
@@ -15,13 +15,8 @@ import { listSecretPaths } from '../tasks/platform/settings/environment.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import { createStep, shutDown } from '../tasks/platform/shutdown.ts'
 import { openTracing } from '../tasks/platform/telemetry/open.ts'
-import {
-  type FinishedSpan,
-  logSlowStatements,
-  runWithOrigin,
-  type Tracing,
-} from '../tasks/platform/telemetry/tracing.ts'
-import { runEntry, scheduleEntries } from '../tasks/schedule.ts'
+import { type FinishedSpan, logSlowStatements, type Tracing } from '../tasks/platform/telemetry/tracing.ts'
+import { ensureBuiltIns } from '../tasks/schedules/built-in.ts'
 import type { AnyTask } from '../tasks/task.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import type { JobLog } from './attempts/job-log.ts'
@@ -59,7 +54,7 @@ export interface WorkerOptions {
   readonly taskModules?: readonly string[]
   /** Delay before a job's first retry, in ms. Default 1000. */
   readonly retryMs?: number
-  /** Interval of the search for jobs without a delivery, in ms. Default 20,000. */
+  /** Interval of the search for jobs without a delivery and schedules without a message, in ms. Default 20,000. */
   readonly rescueMs?: number
 }
 
@@ -105,8 +100,9 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     startQueueLimits({ db: parts.db, log, leaseId: () => lease.id, runners }),
   )
   scheduler = startScheduler(parts.db, log)
-  const rescuer = startRescuer(parts.db, log, rescueMs)
+  const rescuer = startRescuer(parts.db, settings, log, rescueMs)
   await waitForDatabase(log, () => parts.db.run(storePendingQuota(settings.quotas)))
+  await waitForDatabase(log, () => ensureBuiltIns(parts.db, settings))
   const webhookWatch = queues.includes('webhooks') ? watchWebhooks(parts.db, log, settings) : null
   const paymentWatch =
     queues.includes('payments') && settings.payments.secretKey !== undefined
@@ -270,7 +266,7 @@ function startRunner(
   { settings, log }: WorkerOptions,
   queue: string,
   tasks: readonly AnyTask[],
-  { db, ledger, executor, tracing }: WorkerParts,
+  { db, ledger, executor }: WorkerParts,
   lease: Lease,
   queueConnections: QueueConnections,
 ): QueueRunner {
@@ -282,7 +278,6 @@ function startRunner(
     log,
     ledger,
     executor,
-    cron: createCronEntries(queue, db, settings, tracing),
     // Fetch nothing until the queue limits are known.
     limits: { concurrency: 0, isDrained: true },
     // Store the pool's id with the lease immediately: a worker that rescues our jobs frees the pool's locks, too.
@@ -330,40 +325,4 @@ async function drainRunners(runners: readonly QueueRunner[], executor: Executor)
   const release = setTimeout(() => executor.releaseAll(), RELEASE_AFTER_MS)
   await Promise.all(runners.map((runner) => runner.stop()))
   clearTimeout(release)
-}
-
-/**
- * Returns the cron entries of a queue. Unless an admin has paused the entry, each run only enqueues a job, so that the
- * work is visible and retried.
- */
-function createCronEntries(queue: string, db: Database, settings: Settings, tracing: Tracing | null) {
-  const options = { settings, ignorePause: false }
-  return new Map(
-    scheduleEntries
-      .filter(({ task }) => task.queue === queue)
-      .map((entry) => [
-        entry.identifier,
-        {
-          match: entry.match,
-          run: async () => {
-            const enqueue = () => runEntry(db, entry, options)
-            await (tracing === null ? enqueue() : runTraced(tracing, entry.identifier, enqueue))
-          },
-        },
-      ]),
-  )
-}
-
-/** Runs the work in a new trace, whose root is the cron entry. */
-async function runTraced<T>(tracing: Tracing, identifier: string, work: () => Promise<T>): Promise<T> {
-  const span = tracing.start(`cron ${identifier}`, 'producer', null, {})
-  const origin = { traceParent: span.traceParent, logFields: () => null, record: null }
-  let error: string | null = 'internal'
-  try {
-    const result = await runWithOrigin(origin, work)
-    error = null
-    return result
-  } finally {
-    span.end({ error })
-  }
 }

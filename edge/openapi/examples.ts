@@ -32,6 +32,8 @@ const VALUES_BY_NAME: Readonly<Record<string, unknown>> = {
   task_name: 'io_simulation_task',
   detail: 'Done',
   code: 'job.crashed',
+  cron: '30 2 * * *',
+  time_zone: 'Europe/Berlin',
   currency: 'eur',
   amount: 1200,
   total: 1,
@@ -198,7 +200,8 @@ function chooseAlternative(
   exampleFor: (schema: unknown) => unknown,
 ): unknown {
   const nullable = choices.some(({ type }) => type === 'null')
-  if (nullable && /error|refus|_at$|retry_of|supersede/.test(name) && name !== 'created_at') return null
+  if (nullable && /error|refus|_at$|retry_of|supersede|every_seconds/.test(name) && name !== 'created_at')
+    return null
   return exampleFor(choices.find(({ type }) => type !== 'null') ?? choices[0])
 }
 

@@ -23,7 +23,7 @@ export interface RowSource {
   readonly of: string
   /** Column that sorts the rows of an owner, and is unique among them. Default `id`. */
   readonly key?: string
-  readonly type: 'bigint' | 'uuid'
+  readonly type: 'bigint' | 'uuid' | 'text'
   readonly joins?: Fragment
   /** Condition that a row must also meet. */
   readonly where?: Fragment
@@ -33,7 +33,7 @@ export interface RowSource {
 }
 
 const DEFAULT_BATCH_SIZE = 500
-const FIRST_KEYS = { bigint: '0', uuid: '00000000-0000-0000-0000-000000000000' } as const
+const FIRST_KEYS = { bigint: '0', uuid: '00000000-0000-0000-0000-000000000000', text: '' } as const
 
 /** @param ofType type of the column `of`. */
 export function createRowReader(
@@ -49,7 +49,7 @@ export function createRowReader(
     readAfter: (of, after) => sql.type(Row)`
       select ${keyColumn}::text as key, (${item})::text as json from ${sql.identifier([table])} as r ${joins ?? sql.fragment``}
       where ${sql.identifier(['r', column])} = ${cast(of, ofType)} and ${where ?? sql.fragment`true`}
-        and ${keyColumn} > ${cast(after, type === 'uuid' ? 'uuid' : 'int8')} order by ${keyColumn} limit ${max}`,
+        and ${keyColumn} > ${cast(after, type === 'bigint' ? 'int8' : type)} order by ${keyColumn} limit ${max}`,
   }
 }
 

@@ -183,6 +183,13 @@ const SOURCES: readonly PartSource[] = [
     ],
   },
   {
+    ...{ file: 'schedules', table: 'schedule', of: 'owner_id', type: 'text' },
+    item: sql.fragment`json_build_object('id', r.id, 'name', r.name, 'task_name', r.task_name, 'queue_type', r.queue_type,
+      'args', r.args, 'cron', r.cron, 'every_seconds', r.every_seconds, 'time_zone', r.time_zone, 'start_at', iso(r.start_at),
+      'end_at', iso(r.end_at), 'overlap', r.overlap, 'catch_up', r.catch_up, 'paused_at', iso(r.paused_at),
+      'next_run_at', iso(r.next_at), 'last_run_at', iso(r.last_run_at), 'created_at', iso(r.created_at))`,
+  },
+  {
     ...{ file: 'webhooks', table: 'webhook_endpoint', of: 'account_id', type: 'bigint' },
     where: sql.fragment`r.deleted_at is null`,
     item: sql.fragment`webhook_endpoint_json(r)`,

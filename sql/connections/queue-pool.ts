@@ -21,10 +21,7 @@ export interface QueueConnections {
 }
 
 /** The pool of one runner. */
-export interface RunnerPool extends QueuePool {
-  /** Makes the runner look for deliveries. */
-  wake(): void
-}
+export type RunnerPool = QueuePool
 
 // The channel on which graphile-worker expects notifications of deliveries, and a number of them that wakes all handlers.
 const GRAPHILE_CHANNEL = 'jobs:insert'
@@ -121,7 +118,6 @@ export async function openQueueConnections(options: QueuePoolOptions): Promise<Q
         on: pool.on.bind(pool),
         listeners: pool.listeners.bind(pool),
         removeListener: pool.removeListener.bind(pool),
-        wake: () => listeners.wake(),
       } as unknown as RunnerPool
     },
     end: async () => {

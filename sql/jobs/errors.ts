@@ -1,4 +1,4 @@
-/** Errors of jobs, tasks, schedules, queues and workers: part of the table in `errors.ts`. */
+/** Errors of jobs, tasks, queues and workers: part of the table in `errors.ts`. */
 export const jobErrors = {
   'job.missing': { detail: 'Job not found' },
   'job.not_failed': { detail: 'Only a failed job can be retried; this one is {status}' },
@@ -16,7 +16,6 @@ export const jobErrors = {
   'batch.succeeded': { detail: 'No job of the batch can be retried: none has failed, or each was retried' },
   'batch.cycle': { detail: 'A job of the batch would depend on the batch itself' },
   'batch.closed': { detail: 'The batch is closed; add the jobs to a new one' },
-  'schedule.missing': { detail: 'Schedule not found' },
   'task.unknown': { detail: 'This queue has no task named {name}; it has {names}' },
   'task.unknown_queue': { detail: 'There is no queue named {name}; the queues are {names}' },
   'worker.missing': { detail: 'Worker not found' },

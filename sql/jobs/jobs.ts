@@ -235,10 +235,10 @@ export type VisibleJob = [...Viewer, id: string, retention: JobRetention]
 export const buildJobJson = (retention: string): string => `job_json(job, ${retention}::float8[])`
 
 /**
- * Queues whose ownerless jobs only admins can see, because these jobs reveal emails, payments and webhooks of other
- * people. The predicate of `job_ownerless_idx` repeats these names.
+ * Queues whose ownerless jobs only admins can see, because these jobs reveal emails, payments, schedules and webhooks of
+ * other people. The predicate of `job_ownerless_idx` repeats these names.
  */
-export const PRIVATE_QUEUES = `('accounts', 'payments', 'webhooks')`
+export const PRIVATE_QUEUES = `('accounts', 'payments', 'schedules', 'webhooks')`
 /** Returns the SQL condition that the caller ($1, an admin if $2) may see the job in `row`. */
 export const buildVisibleCondition = (row: string): string =>
   `($2::boolean or ${row}.owner_id = $1::int or (${row}.owner_id is null and ${row}.queue not in ${PRIVATE_QUEUES}))`

@@ -125,7 +125,7 @@ create index job_retrying_idx on job (mailbox, ordinal) where status = 'schedule
 -- Job lists by status: of an owner, of public jobs without an owner, or of all.
 create index job_owner_id_idx on job (owner_id, status, finished_at, ordinal) where owner_id is not null;
 create index job_ownerless_idx on job (status, finished_at, ordinal) where owner_id is null
-  and queue not in ('accounts', 'payments', 'webhooks');
+  and queue not in ('accounts', 'payments', 'schedules', 'webhooks');
 -- Queued and waiting jobs. No other index of all jobs may have this order: the planner would scan that one up to its
 -- first queued job.
 -- `finished_at is null` limits the index to statements that repeat it. Otherwise a plan made for an empty table would
@@ -273,21 +273,3 @@ create view job_event as
   select id, seq, 'status', jsonb_build_object('status', status, 'label', label, 'current', progress_current,
     'total', progress_total), finished_at
   from job where finished_at is not null;
-
--- Pause and last run of the schedules in `tasks/schedule.ts`. A schedule without a row has never run and was never
--- paused. Rows of removed schedules stay.
-create table schedule_control (
-  identifier text not null,
-  -- When the schedule was paused; null if it is not paused.
-  paused_at timestamptz,
-  -- The account that paused the schedule. Null also if the caller was not signed in or the account is gone.
-  paused_by integer,
-  -- The job of the last run. No foreign key, because the pruner deletes the job first.
-  last_job_id uuid,
-  last_run_at timestamptz,
-  constraint schedule_control_pkey primary key (identifier),
-  constraint schedule_control_paused_by_fkey foreign key (paused_by) references account (id) on delete set null,
-  constraint schedule_control_paused_by_check check (paused_by is null or paused_at is not null),
-  constraint schedule_control_last_run_check check ((last_job_id is null) = (last_run_at is null))
-);
-create index schedule_control_paused_by_idx on schedule_control (paused_by) where paused_by is not null;

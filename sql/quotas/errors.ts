@@ -46,6 +46,10 @@ export const quotaErrors = {
     detail: `This would exceed the account quota of {quota} characters of stored speeches (QUOTA_SPEECH_CHARACTERS); ${QUOTA_REMEDY}`,
     code: 'quota.speech_characters',
   },
+  'quota.schedules': {
+    detail: `This would exceed the account quota of {quota} schedules (QUOTA_SCHEDULES); ${QUOTA_REMEDY}`,
+    code: 'quota.schedules',
+  },
   'quota.waiting_jobs': {
     detail:
       'This would exceed the account quota of waiting jobs (QUOTA_WAITING_JOBS); try again when some have run',

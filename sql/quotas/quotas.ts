@@ -24,6 +24,7 @@ export const QUOTA_KINDS = {
   conversations: { quota: 1_000_000, text: 'conversations' },
   collections: { quota: 1000, text: 'document collections' },
   speech_characters: { quota: 10_000_000, text: 'characters of stored speeches' },
+  schedules: { quota: 100, text: 'schedules' },
   waiting_jobs: { quota: 1_000_000, text: 'waiting jobs' },
 } as const satisfies Record<string, QuotaKindDefinition>
 

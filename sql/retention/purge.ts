@@ -24,8 +24,11 @@ export interface DependentRows {
 /** Maximum number of rows that one transaction deletes, including child rows. */
 export const PURGE_BATCH = 500
 
-/** Dependent rows of an account. Jobs come first, so that they stop adding rows to the other tables. */
+/**
+ * Dependent rows of an account. Schedules and jobs come first, so that they stop adding rows to the other tables.
+ */
 export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
+  { label: 'schedules', table: 'schedule', referenceColumn: 'owner_id' },
   { label: 'jobs', table: 'job', referenceColumn: 'owner_id', children: { job_event_row: 'job_id' } },
   {
     label: 'sessions',

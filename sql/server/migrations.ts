@@ -16,6 +16,7 @@ const TABLE_AREAS = [
   'audit',
   'idempotency',
   'jobs',
+  'schedules',
   'orgs',
   'documents',
   'blog',

@@ -216,7 +216,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     await pressed('Pause', 'Paused rag-purge', 'Resume')
     await row.getByText('paused', { exact: true }).waitFor()
     const [paused] = await query(
-      `select email from schedule_control join account on account.id = paused_by where identifier = 'rag-purge'`,
+      `select email from schedule join account on account.id = paused_by where schedule.id = 'rag-purge'`,
     )
     assert.equal(paused!.email, EMAIL)
     await pressed('Resume', 'Resumed rag-purge', 'Pause')
@@ -245,13 +245,12 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
        select gen_random_uuid(), 'llm.sync', 'system', status, '{}', status, 1, now(), case when status = 'failed' then 'internal' end,
          'It broke' from unnest(array['failed', 'cancelled', 'done']) status`,
     )
-    // Insert one schedule for each outcome, and a paused one.
+    // One schedule for each outcome, of which one is paused.
     await query(
-      `insert into schedule_control (identifier, last_job_id, last_run_at, paused_at)
-       select case status when 'failed' then 'retention' when 'done' then 'llm-sync' else 'blog-retag' end, id, now(),
-         case status when 'failed' then now() end
-       from job where name = 'llm.sync' and mailbox = status
-       on conflict (identifier) do update set last_job_id = excluded.last_job_id, paused_at = excluded.paused_at`,
+      `update schedule set last_job_id = job.id, last_run_at = now(), paused_at = case status when 'failed' then now() end,
+         next_at = case when status <> 'failed' then next_at end
+       from job where job.name = 'llm.sync' and mailbox = status
+         and schedule.id = case status when 'failed' then 'retention' when 'done' then 'llm-sync' else 'blog-retag' end`,
     )
     const page = await open(t, '/monitor/schedules')
     await signIn(page)
@@ -264,7 +263,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
           .waitFor()
         assert.deepEqual(await findViolations(page), [], `${colorScheme}, ${width}`)
       }
-    await query(`update schedule_control set paused_at = null`)
+    await client.fetch('/api/v1/schedules/retention/resume', { method: 'POST' })
   })
 
   test('a job page shows attempts, subject, payload and retries, and works by keyboard', async (t) => {

@@ -349,6 +349,10 @@ const documents: Record<string, MakeRequest> = {
   'GET /api/v1/documents/:id/pages/:number/image': page,
 }
 
+const schedule: MakeRequest = async (world) => ({
+  params: { schedule_id: await world.createSchedule(false) },
+})
+const builtIn: MakeRequest = async (world) => ({ params: { schedule_id: await world.createBuiltIn() } })
 const jobs: Record<string, MakeRequest> = {
   'GET /api/v1/jobs/:job_id': job,
   "GET /api/v1/jobs/:job_id #nobody's": async (world) => ({
@@ -387,15 +391,21 @@ const jobs: Record<string, MakeRequest> = {
   'POST /api/v1/batches/:batch_id/close': batch,
   'POST /api/v1/batches/:batch_id/retry': batch,
   'DELETE /api/v1/batches/:batch_id': batch,
-  'POST /api/v1/schedules/:name/run': async (world) => ({
-    params: { name: await world.createSchedule(false) },
+  'POST /api/v1/schedules': () => json({ name: 'Mine', cron: '@yearly', task_name: 'noop' }),
+  'GET /api/v1/schedules/:schedule_id': schedule,
+  'GET /api/v1/schedules/:schedule_id #built-in': builtIn,
+  'PATCH /api/v1/schedules/:schedule_id': combine(schedule, json({ name: 'Renamed' })),
+  'PATCH /api/v1/schedules/:schedule_id #built-in': combine(builtIn, json({ name: 'Renamed' })),
+  'DELETE /api/v1/schedules/:schedule_id': schedule,
+  'DELETE /api/v1/schedules/:schedule_id #built-in': builtIn,
+  'POST /api/v1/schedules/:schedule_id/run': schedule,
+  'POST /api/v1/schedules/:schedule_id/run #built-in': builtIn,
+  'POST /api/v1/schedules/:schedule_id/pause': schedule,
+  'POST /api/v1/schedules/:schedule_id/pause #built-in': builtIn,
+  'POST /api/v1/schedules/:schedule_id/resume': async (world) => ({
+    params: { schedule_id: await world.createSchedule(true) },
   }),
-  'POST /api/v1/schedules/:name/pause': async (world) => ({
-    params: { name: await world.createSchedule(false) },
-  }),
-  'POST /api/v1/schedules/:name/resume': async (world) => ({
-    params: { name: await world.createSchedule(true) },
-  }),
+  'POST /api/v1/schedules/:schedule_id/resume #built-in': builtIn,
   'POST /api/v1/tasks/enqueue': () => json({ task_name: 'io_simulation_task', queue_type: 'load_test' }),
   'GET /api/v1/tasks/result/:task_id': async (world) => ({
     params: { task_id: await world.createTask(world.owner.id) },

@@ -187,10 +187,20 @@ POST   /api/v1/batches/:batch_id/jobs                     401   202   404   404 
 POST   /api/v1/batches/:batch_id/close                    401   200   404   404   200
 POST   /api/v1/batches/:batch_id/retry                    401   202   404   404   202
 DELETE /api/v1/batches/:batch_id                          401   202   404   404   202
-GET    /api/v1/schedules                                  401   403   403   403   200
-POST   /api/v1/schedules/:name/run                        401   403   403   403   202
-POST   /api/v1/schedules/:name/pause                      401   403   403   403   200
-POST   /api/v1/schedules/:name/resume                     401   403   403   403   200
+POST   /api/v1/schedules                                  401   201   201   201   201
+GET    /api/v1/schedules                                  401   200   200   200   200
+GET    /api/v1/schedules/:schedule_id                     401   200   404   404   200
+GET    /api/v1/schedules/:schedule_id #built-in           401   404   404   404   200
+PATCH  /api/v1/schedules/:schedule_id                     401   200   404   404   200
+PATCH  /api/v1/schedules/:schedule_id #built-in           401   404   404   404   409
+DELETE /api/v1/schedules/:schedule_id                     401   204   404   404   204
+DELETE /api/v1/schedules/:schedule_id #built-in           401   404   404   404   409
+POST   /api/v1/schedules/:schedule_id/run                 401   202   404   404   202
+POST   /api/v1/schedules/:schedule_id/run #built-in       401   404   404   404   202
+POST   /api/v1/schedules/:schedule_id/pause               401   200   404   404   200
+POST   /api/v1/schedules/:schedule_id/pause #built-in     401   404   404   404   200
+POST   /api/v1/schedules/:schedule_id/resume              401   200   404   404   200
+POST   /api/v1/schedules/:schedule_id/resume #built-in    401   404   404   404   200
 GET    /llm/status                                        401   200   200   200   200
 GET    /llm/vendors                                       401   200   200   200   200
 GET    /llm/modalities                                    401   200   200   200   200

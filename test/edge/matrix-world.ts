@@ -396,12 +396,22 @@ export class RowFactory {
     return id
   }
 
-  /** Creates a schedule whose job joins no live job. */
+  /** Creates a schedule of the owner, whose job joins no live job. */
   async createSchedule(isPaused: boolean): Promise<string> {
+    const [row] = await this.database.query(
+      `insert into schedule (id, owner_id, name, task_name, queue_type, args, cron, time_zone, overlap, catch_up, paused_at)
+       values (gen_random_uuid(), $1, 'n', 'noop', 'system', '{}', '@yearly', 'UTC', 'skip', 'none', case when $2 then now() end)
+       returning id`,
+      [this.owner.id, isPaused],
+    )
+    return row!.id as string
+  }
+
+  async createBuiltIn(): Promise<string> {
     await this.database.query(
-      `insert into schedule_control (identifier, paused_at) values ('rag-purge', case when $1 then now() end)
-       on conflict (identifier) do update set paused_at = excluded.paused_at, paused_by = null`,
-      [isPaused],
+      `insert into schedule (id, is_built_in, name, task_name, queue_type, args, cron, time_zone, overlap, catch_up)
+       values ('rag-purge', true, 'rag-purge', 'rag.purge', 'system', '{}', '@yearly', 'UTC', 'skip', 'none')
+       on conflict (id) do nothing`,
     )
     return 'rag-purge'
   }

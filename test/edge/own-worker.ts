@@ -1,7 +1,7 @@
 import { connect } from '../../sql/connections/driver.ts'
 import { createLog } from '../../tasks/platform/log.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
+import { declareBuiltIns } from '../../tasks/schedules/built-in.ts'
 import { startWorker } from '../../workers/worker.ts'
 import { stopAfterFile } from '../services.ts'
 import { SECRET } from './harness.ts'
@@ -40,13 +40,15 @@ export async function startOwnWorker(
   return { stop }
 }
 
-/** Pauses all schedules, because a scheduled run could take the rows that a test prepared for its own run. */
+/** Stores all schedules as paused, because a run could take the rows that a test prepared for its own run. */
 async function pauseSchedules(url: string): Promise<void> {
   const client = await connect({ url, applicationName: 'test-schedule' })
   await client.query(
-    `insert into schedule_control (identifier, paused_at) select unnest($1::text[]), now()
-     on conflict (identifier) do update set paused_at = excluded.paused_at`,
-    [scheduleEntries.map(({ identifier }) => identifier)],
+    `insert into schedule (id, is_built_in, name, task_name, queue_type, args, cron, time_zone, overlap, catch_up, paused_at)
+     select id, true, id, task_name, queue_type, '{}', cron, 'UTC', 'skip', 'none', now()
+     from jsonb_to_recordset($1::jsonb) as declared(id text, task_name text, queue_type text, cron text)
+     on conflict (id) do nothing`,
+    [JSON.stringify(declareBuiltIns(0))],
   )
   await client.end()
 }

@@ -91,9 +91,7 @@ interface ComparedAnswer {
 async function sendWithKey(operation: string, ask: RequestParts, key: string): Promise<ComparedAnswer> {
   const isPublic = /register|password-reset|magic-link|oidc/.test(operation)
   const isForAdmins =
-    /llm\/sync|schedules|queues|workers|jobs\/bulk|comms\/templates|users\/import|payment\/admin/.test(
-      operation,
-    )
+    /llm\/sync|queues|workers|jobs\/bulk|comms\/templates|users\/import|payment\/admin/.test(operation)
   const who = isPublic ? null : isForAdmins ? world.admin : world.owner
   const repeatable = { ...ask, headers: { ...ask.headers, 'idempotency-key': key } }
   const { path, init } = buildRequest(operation, repeatable, who)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { reconcilePayments } from '../../tasks/payments/reconcile.task.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedules/entries.ts'
 import { enqueue } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { buildCharge, buildIntent, createEvent } from '../payment-events.ts'

@@ -69,6 +69,10 @@ export function createFieldLookup(seeds: Seeds): (name: string, schema: Json) =>
       include_disabled: anyOf('true'),
       label: anyOf('blue', 'red', 'grün'),
     },
+    ...{
+      cron: anyOf('@daily', '*/15 * * * *', '30 2 29 feb *', '0 0 30 2 *'),
+      time_zone: anyOf('UTC', 'Europe/Berlin', 'Australia/Lord_Howe', 'Mars/Olympus'),
+    },
     ...{ name: fc.oneof(word, anyOf('mail.example.com', 'example.com')), region: anyOf('eu-west-1') },
   }
   const lists: Readonly<Record<string, AnyArbitrary>> = {
@@ -104,7 +108,7 @@ export function createPartLookup(seeds: Seeds): (operation: Operation, name: str
     [/\/sends\/\{id}/, seeds.sends],
     [/\/documents\/\{id}/, seeds.documents],
     [/\/posts\/\{post}$/, seeds.posts],
-    [/\/schedules\/\{name}/, ['collect', 'retention', 'llm-sync']],
+    [/\/schedules\/\{schedule_id}/, ['collect', 'retention', 'llm-sync']],
     [/\/pages\/monitor\/\{file}/, ['main.js', 'api.js']],
     [/\/docs\/\{file}/, ['docs.css', 'swagger-ui.css']],
   ]
@@ -126,9 +130,25 @@ export function createPartLookup(seeds: Seeds): (operation: Operation, name: str
     )
   }
 }
-const ID_NAMES = { id: 0, post: 0, file: 0, name: 0 }
+const ID_NAMES = { id: 0, post: 0, file: 0, name: 0, schedule_id: 0 }
 
 const taskLoad = fc.record({ operations: fc.constant(1), duration_ms: fc.integer({ min: 0, max: 5 }) })
+const SCHEDULES: AnyArbitrary = fc.record(
+  {
+    ...{
+      name: word,
+      task_name: anyOf('noop', 'noop', 'unknown'),
+      cron: anyOf('@daily', '*/5 1-3 * * mon', '0 0 30 2 *'),
+    },
+    ...{
+      time_zone: anyOf('UTC', 'Europe/Berlin'),
+      overlap: anyOf('skip', 'queue'),
+      catch_up: anyOf('none', 'last'),
+    },
+    start_at: fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
+  },
+  { requiredKeys: ['name', 'task_name', 'cron'] },
+)
 const TASKS: AnyArbitrary = fc.oneof(
   fc.record({
     task_name: anyOf('io_simulation_task'),
@@ -172,6 +192,7 @@ const COLLECTIONS: AnyArbitrary = fc.oneof(
 
 /** Complete bodies for operations whose schema says little or whose work could be too expensive. */
 export const COMPLETE_BODIES: Readonly<Record<string, AnyArbitrary>> = {
+  'POST /api/v1/schedules': SCHEDULES,
   'POST /api/v1/tasks/enqueue': TASKS,
   'POST /rag/index': COLLECTIONS,
 }

@@ -11,6 +11,7 @@ export async function judge(world: World, history: CallHistory, childKills: numb
     ...world.members.flatMap(({ unexpectedExits }) => unexpectedExits),
     ...world.members.flatMap(({ name, log }) => log.filter(isUncaught).map((line) => `${name}: ${line}`)),
     ...(await judgeJobs(world, childKills)),
+    ...(await judgeSchedules(world)),
     ...(await judgeStreams(world, history)),
   ]
 }
@@ -20,7 +21,7 @@ const isUncaught = (line: string): boolean => /"level":60|UnhandledPromise/.test
 async function judgeJobs({ query }: World, childKills: number): Promise<string[]> {
   const notDone = await query(
     `select id, name, status, attempt, tries, max_tries, interruptions, error_code, error_detail from job
-     where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now())`,
+     where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now() and queue <> 'schedules')`,
   )
   const crashed = notDone.filter(({ error_code }) => error_code === 'job.crashed')
   // A job fails once its child has died in each try, so one crashed job explains `max_tries` of the kills.
@@ -32,6 +33,21 @@ async function judgeJobs({ query }: World, childKills: number): Promise<string[]
   return [
     ...bad.map((job) => `not done: ${JSON.stringify(job)}`),
     ...(deliveries[0]!.n === 0 ? [] : [`${deliveries[0]!.n} deliveries are locked by a worker that is gone`]),
+  ]
+}
+
+/** Each time of a schedule has one job at most, and each schedule goes on. */
+async function judgeSchedules({ query }: World): Promise<string[]> {
+  const doubled = await query(
+    `select payload, count(*)::int as n from job where name = 'schedules.run' and result ->> 'job_id' is not null
+     group by payload having count(*) > 1`,
+  )
+  const stopped = await query(
+    `select id, next_at from schedule where paused_at is null and (next_at is null or next_at < now() - interval '1 min')`,
+  )
+  return [
+    ...doubled.map((time) => `a schedule added several jobs: ${JSON.stringify(time)}`),
+    ...stopped.map((schedule) => `a schedule stopped: ${JSON.stringify(schedule)}`),
   ]
 }
 

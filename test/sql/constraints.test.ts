@@ -49,6 +49,11 @@ const createDocumentRow = (fields: Row = {}): Row => ({
   sha256: Buffer.from(randomUUID().replaceAll('-', '')),
   ...fields,
 })
+const createScheduleRow = (fields: Row = {}): Row => ({
+  ...{ id: randomUUID(), name: 'n', task_name: 't', queue_type: 'q', args: '{}', cron: '@daily' },
+  ...{ time_zone: 'UTC', overlap: 'skip', catch_up: 'none' },
+  ...fields,
+})
 const endedFields = { finished_at: new Date() }
 const deletedFields = {
   deleted_at: new Date(),
@@ -460,14 +465,33 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['job_max_tries_check', createJobRow({ max_tries: 0 }), createJobRow({ max_tries: 101 })],
     ['job_owner_id_fkey', createJobRow({ owner_id: 999_999 })],
   ],
-  schedule_control: [
-    ['schedule_control_paused_by_fkey', { identifier: 'x', paused_at: new Date(), paused_by: 999_999 }],
-    ['schedule_control_paused_by_check', { identifier: 'x', paused_by: owner }],
+  schedule: [
+    ['schedule_owner_id_fkey', createScheduleRow({ owner_id: 999_999 })],
+    ['schedule_built_in_check', createScheduleRow({ owner_id: owner, is_built_in: true })],
+    ['schedule_name_check', createScheduleRow({ name: '' }), createScheduleRow({ name: 'n'.repeat(101) })],
+    ['schedule_timing_check', createScheduleRow({ cron: null }), createScheduleRow({ every_seconds: 60 })],
     [
-      'schedule_control_last_run_check',
-      { identifier: 'x', last_job_id: randomUUID() },
-      { identifier: 'x', last_run_at: new Date() },
+      'schedule_every_seconds_check',
+      createScheduleRow({ cron: null, every_seconds: 59 }),
+      createScheduleRow({ cron: null, every_seconds: 31_536_001 }),
     ],
+    ['schedule_period_check', createScheduleRow({ start_at: new Date(1), end_at: new Date(1) })],
+    ['schedule_overlap_check', createScheduleRow({ overlap: 'x' })],
+    ['schedule_catch_up_check', createScheduleRow({ catch_up: 'all' })],
+    ['schedule_paused_check', createScheduleRow({ paused_at: new Date(), next_at: new Date() })],
+    ['schedule_paused_by_check', createScheduleRow({ paused_by: owner })],
+    ['schedule_paused_by_fkey', createScheduleRow({ paused_at: new Date(), paused_by: 999_999 })],
+    [
+      'schedule_last_run_check',
+      createScheduleRow({ last_job_id: randomUUID() }),
+      createScheduleRow({ last_run_at: new Date() }),
+    ],
+    [
+      'schedule_last_skip_check',
+      createScheduleRow({ last_skipped_at: new Date() }),
+      createScheduleRow({ last_skip_reason: 'late' }),
+    ],
+    ['schedule_skip_reason_check', createScheduleRow({ last_skipped_at: new Date(), last_skip_reason: 'x' })],
   ],
   blob: [
     ['blob_sha256_check', { sha256: bytes(31) }],
@@ -618,7 +642,7 @@ describe('constraints', () => {
     await assertUnique('webhook_rate_pkey', 'webhook_rate', {
       ...{ account_id: owner, host: 'example.com', slots: [], counts: [], expires_at: new Date() },
     })
-    await assertUnique('schedule_control_pkey', 'schedule_control', { identifier: 'x' })
+    await assertUnique('schedule_pkey', 'schedule', createScheduleRow({ id: 'x' }))
     await assertUnique('idempotency_key_pkey', 'idempotency_key', {
       scope: 's',
       key: 'k',

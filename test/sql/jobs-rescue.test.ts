@@ -151,18 +151,3 @@ test('one of several concurrent rescuers acts', async () => {
   const found = await Promise.all(Array.from({ length: 4 }, () => rescue()))
   assert.deepEqual(found.flat(), [id])
 })
-
-test('a schedule entry that a worker ran in the future continues', async () => {
-  await query(
-    `insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution)
-     values ('ahead', now(), now() + interval '10 years'), ('right', now(), now() + interval '1 min')`,
-  )
-  await rescue()
-  const rows = await query(
-    `select identifier, last_execution > now() as is_future from graphile_worker._private_known_crontabs order by 1`,
-  )
-  assert.deepEqual(rows, [
-    { identifier: 'ahead', is_future: false },
-    { identifier: 'right', is_future: true },
-  ])
-})

@@ -49,7 +49,6 @@ const SMALL_TABLES = [
   'payment_ignored_event',
   'payment_key',
   'queue_control',
-  'schedule_control',
 ]
 
 const EMPTY_PARTITIONS = `select relname as name from pg_class where relnamespace = 'partitions'::regnamespace and relkind = 'r'

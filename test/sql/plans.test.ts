@@ -65,7 +65,6 @@ import { listLostAttempts } from '../../sql/jobs/lost.ts'
 import { findJobHistory, readMonitor } from '../../sql/jobs/monitor.ts'
 import { deleteExpiredJobs, deleteUnusedRates } from '../../sql/jobs/prune.ts'
 import { linkRetries, listRetries, lockJobsToRetry } from '../../sql/jobs/retry.ts'
-import { readSchedules } from '../../sql/jobs/schedules.ts'
 import {
   countSelectedJobs,
   deleteEndedJobs,
@@ -134,10 +133,6 @@ await query(
 await query(
   `insert into worker_lease (id, name, queues, expires_at) select ('00000000-0000-0000-0000-' || lpad(to_hex(n), 12, '0'))::uuid, 'w',
      '{}', now() + interval '1 h' from generate_series(1, 200) n`,
-)
-await query(
-  `insert into schedule_control (identifier, last_job_id, last_run_at) select 's' || n, id, now()
-   from (select id, row_number() over (order by id) as n from job limit 10) jobs`,
 )
 await query(
   `insert into job_dependency (after_id, job_id, has_ended) select id, lead(id, 7, id) over (order by id), true
@@ -298,7 +293,6 @@ const reads = [
   planRead('the extraction of a document', readExtraction, 5, 5),
   planRead('whether the bytes of a document exist', readBytesPresence, 5, 5),
   planRead('a job', readJob, 5, false, job, RETENTION),
-  planRead('schedules', readSchedules, '[{"name":"s1"},{"name":"s2"},{"name":"new"}]', RETENTION),
   planRead('the details of a job', readJobDetails, 5, false, job, RETENTION),
   planRead('the details of a job that waits', readJobDetails, null, true, waiting, RETENTION),
   planRead('jobs of an account', readJobs.own, 5, null, RETENTION, null, null, null, 100),

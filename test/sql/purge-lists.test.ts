@@ -29,7 +29,7 @@ describe('the lists of rows that are deleted in batches', () => {
     'llm_current_chosen_by_fkey',
     'payment_customer_user_id_fkey',
     'queue_control_paused_by_fkey',
-    'schedule_control_paused_by_fkey',
+    'schedule_paused_by_fkey',
     'voice_settings_updated_by_fkey',
   ]
   // The words of texts without an owner have the owner 0, so this table has no foreign key.

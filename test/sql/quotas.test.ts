@@ -56,6 +56,11 @@ const QUOTA_STATEMENTS: Readonly<Record<QuotaKind, { add: string; remove: string
     remove: `update webhook_delivery set status = 'failed', due_at = null, ended_at = now()
       where endpoint_id in (select id from webhook_endpoint where account_id = $1)`,
   },
+  schedules: {
+    add: `insert into schedule (id, owner_id, name, task_name, queue_type, args, every_seconds, time_zone, overlap, catch_up)
+      values (gen_random_uuid(), $1, 'n', 't', 'q', '{}', 60, 'UTC', 'skip', 'none')`,
+    remove: 'delete from schedule where owner_id = $1',
+  },
   conversations: {
     add: `insert into ai_conversation (id, user_id, owner_id, title, provider, model)
       values (gen_random_uuid(), $1::text, $1::int, 't', 'p', 'm')`,

@@ -37,6 +37,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'organization_member',
   ],
   'a quota bounds them; pruning deletes those that have expired': ['api_key', 'api_key_allowance'],
+  'a quota bounds them; the purge of an account deletes them': ['schedule'],
   'an account has one at most': ['account_totp'],
   'an account has one of each kind at most': ['account_quota'],
   'an account has at most 20': ['passkey'],
@@ -105,10 +106,9 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'llm_list',
     'llm_current',
   ],
-  'a row, or one for each process, function, migration or schedule': [
+  'a row, or one for each process, function or migration': [
     'worker_counter',
     'setting',
-    'schedule_control',
     'search_pass',
     'payment_key',
     'payment_reconciliation',

@@ -13,7 +13,7 @@ import { createBlobs, type UploadedBlob } from '../../tasks/documents/blobs/blob
 import { collectGarbage } from '../../tasks/documents/collect.task.ts'
 import { GRACE_SECONDS } from '../../tasks/documents/collect.work.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedules/entries.ts'
 import { createStoreKinds } from '../blobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'

@@ -3,11 +3,18 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type CronMatcher, parseCronItem } from 'graphile-worker'
 import { StartError } from '../../sql/server/start-error.ts'
-import { computeNextRun } from '../../tasks/cron.ts'
-import { checkSchedule, scheduleEntries } from '../../tasks/schedule.ts'
+import { findNextRun, parseCron } from '../../tasks/schedules/cron.ts'
+import { checkSchedule, scheduleEntries } from '../../tasks/schedules/entries.ts'
 import { createRunOptions } from '../runs.ts'
 
-/** The edge predicts the same next run as the queue library. */
+/** In UTC, cron expressions run at the times at which graphile-worker would run them. */
+
+/** Returns the next run in UTC. @throws RangeError if the expression is invalid or never runs. */
+function computeNextRun(cron: string, after: Date): Date {
+  const next = findNextRun(parseCron(cron), 'UTC', after.getTime())
+  if (next === null) throw new RangeError(`${cron} never runs`)
+  return new Date(next)
+}
 
 const MINUTE = 60_000
 const DAY = 1440 * MINUTE
@@ -47,7 +54,7 @@ function assertNextRun(cron: string, after: number): void {
 test('a start checks all schedule entries, and names one that can never run', () => {
   checkSchedule()
   for (const match of ['*/10 * * * *', '0 0 29 2 *']) checkSchedule([{ identifier: 'valid', match }])
-  for (const match of ['*/10 * * *', '0 0 30 2 *', '60 * * * *', '* * * * mon', '']) {
+  for (const match of ['*/10 * * *', '0 0 30 2 *', '60 * * * *', '* * * * moon', '']) {
     const entries = [
       { identifier: 'first', match: '* * * * *' },
       { identifier: 'wrong', match },

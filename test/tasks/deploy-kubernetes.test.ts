@@ -232,7 +232,9 @@ describe('the Kubernetes example', () => {
       const { query } = spec.triggers[0]!.metadata
       const [, operator, names] = /jobs\{status="queued",queue(=~|!~)"([a-z_|]+)"\}/.exec(query)!
       const counted = queues.filter((queue) => names!.split('|').includes(queue) === (operator === '=~'))
-      assert.deepEqual(counted.toSorted(), readQueues(container)!.toSorted(), query)
+      // The jobs of this queue wait for the times of schedules, and say nothing about the load.
+      const loaded = readQueues(container)!.filter((queue) => queue !== 'schedules')
+      assert.deepEqual(counted.toSorted(), loaded.toSorted(), query)
     }
   })
 })

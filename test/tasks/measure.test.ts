@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
 import { tasks } from '../../tasks/index.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedules/entries.ts'
 import { measureTables } from '../../tasks/system/measure.task.ts'
 import { createTestDatabase } from '../database.ts'
 

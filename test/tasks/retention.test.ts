@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { TaskContext } from '../../tasks/context.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
+import { scheduleEntries } from '../../tasks/schedules/entries.ts'
 import { enforceRetention } from '../../tasks/system/retention.task.ts'
 import { createTestDatabase } from '../database.ts'
 

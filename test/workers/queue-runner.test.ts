@@ -50,7 +50,6 @@ const createRunner = (
     log,
     ledger,
     executor: { run: async () => {} },
-    cron: new Map(),
     onPoolChange: () => {},
     unlock: async (poolId) => {
       await query('select graphile_worker.force_unlock_workers(array[$1])', [poolId])

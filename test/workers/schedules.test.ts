@@ -1,92 +1,84 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pauseScheduleEntry, resumeScheduleEntry } from '../../sql/jobs/schedules.ts'
-import { computeNextRun } from '../../tasks/cron.ts'
-import { scheduleEntries } from '../../tasks/schedule.ts'
-import { createTestDatabase } from '../database.ts'
+import { cancelJobs, rescueRunningJobs } from '../../sql/jobs/jobs.ts'
+import { scheduleEntries } from '../../tasks/schedules/entries.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { withClient } from '../sql/ledger-help.ts'
+import { createScheduleHelp } from '../tasks/schedule-help.ts'
 import { until } from '../until.ts'
 import { startTestWorker } from './parts.ts'
 
-/** Tests that a worker adds the job of an entry when cron fires, unless the entry is paused. */
+/** Whole workers run each time of a schedule once. */
 
 const { url, db, query } = await createTestDatabase()
-/** Returns the first of the named entries that is not due within two minutes, so that cron itself does not run it. */
-const findEntry = (...identifiers: readonly string[]) =>
-  scheduleEntries.find(
-    ({ identifier, match }) =>
-      identifiers.includes(identifier) && +computeNextRun(match, new Date()) > Date.now() + 120_000,
-  )!
-// These entries add a new job even while an earlier one is running.
-const { identifier: ENTRY_IDENTIFIER, task } = findEntry('rag-purge', 'blog-retag')
-const TASK_NAME = task.name
+const { add, read, listMessageTimes } = createScheduleHelp({ db, query })
+const countJobs = async (): Promise<number> =>
+  Number((await query(`select count(*) from job where name = 'system.noop'`))[0]!.count)
 
-/** Fires the entry as cron does and waits until the worker has handled it. */
-async function fireEntry(): Promise<void> {
-  const [row] = await query(`select (graphile_worker.add_job($1)).id, pg_notify('deliveries', '')`, [
-    `cron:${ENTRY_IDENTIFIER}`,
-  ])
-  const isHandled = async () => {
-    const rows = await query('select 1 from graphile_worker._private_jobs where id = $1', [row!.id])
-    return rows.length === 0
-  }
-  await until('the worker has handled the entry', isHandled)
-}
-
-const listJobs = async (): Promise<string[]> =>
-  (await query('select id from job where name = $1 order by ordinal', [TASK_NAME])).map(
-    ({ id }) => id as string,
+test('two workers run the times of many schedules once each, and one goes on without the other', async () => {
+  const workers = await Promise.all([1, 2].map(() => startTestWorker(url, 'schedules', { rescueMs: 500 })))
+  const [declared] = await query(
+    `select array_agg(id order by id collate "C") as ids, bool_and(next_at > now()) as ahead from schedule`,
   )
-const readLastRun = async () =>
-  (
-    await query(
-      `select last_job_id as id, last_run_at > now() - interval '1 min' as is_now from schedule_control where identifier = $1`,
-      [ENTRY_IDENTIFIER],
-    )
-  )[0]
-const waitUntilDone = (id: string) =>
-  until('the job is done', async () => {
-    const [row] = await query('select status from job where id = $1', [id])
-    return row!.status === 'done'
-  })
+  assert.deepEqual(declared, { ids: scheduleEntries.map(({ identifier }) => identifier).sort(), ahead: true })
 
-test('adds a job when cron fires, except while the entry is paused', async () => {
-  await startTestWorker(url, 'system')
-  await fireEntry()
-  const [first, ...more] = await listJobs()
-  assert.deepEqual([more, await readLastRun()], [[], { id: first, is_now: true }])
-  await waitUntilDone(first!)
+  // Each is due soon, and again after a day.
+  const day = { every_seconds: 86_400 }
+  const ids = await Promise.all(Array.from({ length: 30 }, () => add(day, 0.5)))
+  const hasRun = async () =>
+    (await query(`select 1 from schedule where id = any($1) and last_run_at is null`, [ids])).length === 0
+  await until('all schedules have run', hasRun)
+  assert.equal(await countJobs(), 30)
+  for (const id of ids)
+    assert.deepEqual(await listMessageTimes(id), [(await read(id)).next_at!.toISOString()])
 
-  await db.run(pauseScheduleEntry(ENTRY_IDENTIFIER, null))
-  await fireEntry()
-  assert.deepEqual([await listJobs(), (await readLastRun())!.id], [[first], first])
+  await workers[0]!.worker.stop()
+  const more = await add(day, 0.3)
+  await until('the schedule has run', async () => (await read(more)).last_run_at !== null)
+  assert.equal(await countJobs(), 31)
 
-  await db.run(resumeScheduleEntry(ENTRY_IDENTIFIER))
-  await fireEntry()
-  const [, second] = await listJobs()
-  assert.ok(second !== undefined)
-  assert.equal((await readLastRun())!.id, second)
-  await waitUntilDone(second)
-  const [row] = await query('select owner_id, payload from job where id = $1', [second])
-  assert.deepEqual(row, { owner_id: null, payload: {} })
+  // An admin cancels a message. The rescuer sends it again once its time has passed.
+  const lost = await add(day, 0.3)
+  const messages = await query(`select id from job where mailbox = 'schedule:' || $1::text`, [lost])
+  await db.any(cancelJobs(messages.map(({ id }) => id as string)))
+  await until('the schedule has run', async () => (await read(lost)).last_run_at !== null)
+  assert.equal(await countJobs(), 32)
+  assert.ok(workers[1]!.warnings.includes('Rescued schedules that had no message'))
 })
 
-test('records the queued job that a cron run joins', async () => {
-  const { identifier, task } = findEntry('retention', 'measure')
-  const mailbox = task.actor!({} as never, null)
-  // This job stays queued: it is scheduled in an hour, so its mailbox has no delivery.
-  await query(
-    `insert into job (id, name, queue, mailbox, mailbox_limit, payload, status, max_tries, run_at)
-     values (gen_random_uuid(), $1, 'system', $2, 1, '{}', 'scheduled', 1, now() + interval '1 h')`,
-    [task.name, mailbox],
-  )
-  const [waiting] = await query('select id from job where name = $1', [task.name])
-  await startTestWorker(url, 'system')
-  await query(`select graphile_worker.add_job($1), pg_notify('deliveries', '')`, [`cron:${identifier}`])
-  const row = await until('the entry has run', async () => {
-    const [found] = await query('select last_job_id as id from schedule_control where identifier = $1', [
-      identifier,
-    ])
-    return found ?? null
+test('a run that is taken over inside its transaction adds one job', async () => {
+  const other = await createTestDatabase()
+  const help = createScheduleHelp(other)
+  await startTestWorker(other.url, 'schedules', { rescueMs: 500 })
+  const id = await help.add({ every_seconds: 86_400 }, 0.3)
+  const takeover = await withClient(other.url, async (client) => {
+    await client.query('begin')
+    await client.query('select from schedule where id = $1 for update', [id])
+    // The run has passed its fence and waits for the schedule.
+    await waitForLock(other.query)
+    await other.query(`update worker_lease set expires_at = now() - interval '1 s'`)
+    // The takeover waits for the run, or either is repeated after a deadlock.
+    const rescue = other.db.transaction((tx) => tx.any(rescueRunningJobs(null)))
+    await waitForLock(other.query)
+    await client.query('commit')
+    return { rescue }
   })
-  assert.equal(row.id, waiting!.id)
+  await takeover.rescue
+  const isSettled = async () => {
+    const { last_run_at, next_at } = await help.read(id)
+    const times = await help.listMessageTimes(id)
+    return last_run_at !== null && times.length === 1 && times[0] === next_at!.toISOString()
+  }
+  await until('the schedule has run', isSettled)
+  const jobs = await other.query(`select id from job where name = 'system.noop'`)
+  assert.equal(jobs.length, 1)
+})
+
+test('a worker without the queue stores the built-in schedules for those that have it', async () => {
+  const other = await createTestDatabase()
+  await startTestWorker(other.url, 'io')
+  const [row] = await other.query(
+    `select count(*)::int as count from schedule join job on mailbox = 'schedule:' || schedule.id and job.status = 'scheduled'`,
+  )
+  assert.equal(row!.count, scheduleEntries.length)
 })

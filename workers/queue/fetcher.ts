@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events'
-import { Logger, parseCronItems, type Runner, run, type TaskList } from 'graphile-worker'
+import { Logger, type Runner, run, type TaskList } from 'graphile-worker'
 import type { QueueClient } from '../../sql/connections/driver.ts'
 import type { RunnerPool } from '../../sql/connections/queue-pool.ts'
 import type { Delivery } from '../../sql/jobs/claims.ts'
@@ -14,8 +14,6 @@ export interface FetcherOptions {
   readonly tasks: readonly AnyTask[]
   readonly pool: RunnerPool
   readonly log: Log
-  /** Cron entries: identifier -> schedule and action. */
-  readonly cron: ReadonlyMap<string, { match: string; run: () => Promise<void> }>
 }
 
 /** Handles a delivery, which is deleted once the promise resolves. */
@@ -23,8 +21,7 @@ export type Handle = (delivery: Delivery) => Promise<void>
 
 // Deliveries that a queue handles concurrently. A delivery is done once its jobs are claimed, which takes milliseconds.
 const MAX_DELIVERIES = { io: 256, other: 8 }
-// A notification wakes the runner for each delivery. Polling only finds what graphile-worker itself adds for a later
-// time: failed runs of cron entries.
+// A notification wakes the runner for each delivery. Polling finds deliveries whose notification was lost.
 const POLL_INTERVAL_MS = 30_000
 // Time in which completed deliveries gather to share a statement.
 const COMPLETION_DELAY_MS = 2
@@ -66,7 +63,7 @@ export function waitForRelease(events: EventEmitter): void {
   })
 }
 
-/** Starts to fetch the deliveries of some tasks, and to run their cron entries. */
+/** Starts to fetch the deliveries of some tasks. */
 export function startFetcher(
   options: FetcherOptions,
   handle: Handle,
@@ -77,14 +74,8 @@ export function startFetcher(
   return run({
     pgPool: options.pool,
     taskList: createTaskList(options, handle),
-    parsedCronItems: parseCronItems(
-      [...options.cron].map(([identifier, { match }]) => ({
-        task: `cron:${identifier}`,
-        identifier,
-        match,
-        options: { backfillPeriod: 0 },
-      })),
-    ),
+    // Otherwise graphile-worker looks for a file of cron entries.
+    parsedCronItems: [],
     events: events as never,
     noHandleSignals: true,
     logger: createQueueLogger(options.log, options.queue),
@@ -102,11 +93,10 @@ export function startFetcher(
   })
 }
 
-function createTaskList({ tasks, cron }: FetcherOptions, handle: Handle): TaskList {
+function createTaskList({ tasks }: FetcherOptions, handle: Handle): TaskList {
   const list: TaskList = {}
   for (const { name } of tasks)
     list[name] = (payload) => handle({ task: name, ...(payload as Omit<Delivery, 'task'>) })
-  for (const [identifier, entry] of cron) list[`cron:${identifier}`] = () => entry.run()
   return list
 }
 

@@ -204,26 +204,21 @@ class ReplacingRunner implements QueueRunner {
       if (this.#isStopped) await this.#closeSlots()
       await delay(STOP_GRACE_MS, undefined, { ref: false })
     })
-    // This process also handles what its cron entries add. graphile-worker notifies of it on a channel of its own.
-    events.on('cron:scheduled', () => this.#options.pool.wake())
     const fetches = this.#fetches
     const runner = await startFetcher(
-      { ...this.#options, ...this.#selectTasks(fetches), pool },
+      { ...this.#options, tasks: this.#selectTasks(fetches), pool },
       this.#handle,
       events,
     )
     this.#current = runner
     if (this.#isStopped || hasFailed || this.#fetches !== fetches) this.#stopRunner(runner)
     await Promise.race([runner.promise, graceEnd])
-    // A hanging runner would still run its cron entries.
     if (!this.#isStopped) this.#stopRunner(runner)
   }
 
-  #selectTasks(fetches: 'all' | 'tools' | 'none'): Pick<FetcherOptions, 'tasks' | 'cron'> {
-    const { tasks, cron } = this.#options
-    return fetches === 'all'
-      ? { tasks, cron }
-      : { tasks: tasks.filter(({ isTool }) => isTool), cron: new Map() }
+  #selectTasks(fetches: 'all' | 'tools' | 'none'): FetcherOptions['tasks'] {
+    const { tasks } = this.#options
+    return fetches === 'all' ? tasks : tasks.filter(({ isTool }) => isTool)
   }
 
   #stopRunner(runner: Fetcher): void {

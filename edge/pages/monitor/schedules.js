@@ -6,6 +6,9 @@ import { formatDateTime, showAge, showCountdown } from './format.js'
 import { actionButton, buttonByState, TONES } from './tables.js'
 
 const PATH = '/api/v1/schedules'
+// The largest page. The built-in schedules come first.
+const MAX_SHOWN = 100
+const LIST_PATH = `${PATH}?limit=${MAX_SHOWN}`
 const REFRESH_MS = 3000
 
 export async function show(view, { account, showConnection }) {
@@ -13,7 +16,7 @@ export async function show(view, { account, showConnection }) {
   if (account.role !== 'admin') return showAdminsOnly(view, 'Schedules belong to the whole service.')
   const list = makeList(() => refresh())
   view.replaceChildren(h('h1', { class: 'hidden' }, 'Schedules'), list.node)
-  list.show(await call('GET', PATH))
+  list.show(await call('GET', LIST_PATH))
   showConnection('live')
 
   // A slow response must not overwrite a later one.
@@ -21,7 +24,7 @@ export async function show(view, { account, showConnection }) {
   const refresh = async () => {
     const request = ++lastRequest
     try {
-      const items = await call('GET', PATH)
+      const items = await call('GET', LIST_PATH)
       if (request === lastRequest) list.show(items)
       showConnection('live')
     } catch {
@@ -36,21 +39,27 @@ export async function show(view, { account, showConnection }) {
 function makeList(refresh) {
   const { node, body, row } = table('Schedules', [
     ['Name', 'name'],
-    ['Cron (UTC)', ''],
+    ['Times (UTC by default)', ''],
     ['Task', ''],
     ['Next run', ''],
     ['Last run', ''],
     ['Actions', ''],
   ])
   const make = scheduleRow(row, refresh)
-  return { node: panel('Schedules', {}, node), show: (items) => reconcile(body, items, ({ name }) => name, make) }
+  const note = h('p', { class: 'soft', hidden: true }, `Only the oldest ${MAX_SHOWN} schedules are shown.`)
+  const show = (items) => {
+    note.hidden = items.length < MAX_SHOWN
+    reconcile(body, items, ({ id }) => id, make)
+  }
+  return { node: panel('Schedules', {}, node, note), show }
 }
 
-const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
+const scheduleRow = (row, refresh) => (schedule) => {
+  const { id, name } = schedule
   const next = nextRun()
   const last = lastRun(name)
   const post = (action, done) => async () => {
-    await call('POST', `${PATH}/${name}/${action}`)
+    await call('POST', `${PATH}/${id}/${action}`)
     await refresh()
     return `${done} ${name}`
   }
@@ -61,14 +70,25 @@ const scheduleRow = (row, refresh) => ({ name, cron, task }) => {
       : actionButton('Pause', 'Pausing…', `Pause ${name}`, post('pause', 'Paused'), true),
   )
   const actions = h('span', { class: 'actions' }, run, pause.node)
-  const node = row(h('strong', {}, name), h('code', {}, cron), task, next.node, last.node, actions)
+  const label = h('strong', {}, name)
+  const owner = h('span', { class: 'soft' }, schedule.owner_id === null ? '' : `Account ${schedule.owner_id}`)
+  const times = h('code', {})
+  const task = h('span', {})
+  const node = row(h('span', { class: 'stack' }, label, owner), times, task, next.node, last.node, actions)
   const update = (item) => {
+    setText(label, item.name)
+    setText(times, describeTimes(item))
+    setText(task, `${item.task_name} (${item.queue_type})`)
     next.update(item)
     last.update(item)
     pause.update(item.paused_at !== null)
   }
   return { node, update }
 }
+
+/** Returns the cron expression with its time zone, or the interval. */
+const describeTimes = ({ cron, every_seconds, time_zone }) =>
+  cron === null ? `every ${every_seconds} s` : time_zone === 'UTC' ? cron : `${cron} ${time_zone}`
 
 /** Makes a cell with a countdown to the next run and its time. For a paused schedule it shows the time of the pause. */
 function nextRun() {
@@ -79,7 +99,8 @@ function nextRun() {
     countdown.hidden = next_run_at === null
     paused.hidden = paused_at === null
     showCountdown(countdown, next_run_at)
-    setText(exact, paused_at === null ? formatDateTime(next_run_at) : `since ${formatDateTime(paused_at)}`)
+    const time = paused_at ?? next_run_at
+    setText(exact, time === null ? 'No time ahead' : `${paused_at === null ? '' : 'since '}${formatDateTime(time)}`)
   }
   return { node: h('span', { class: 'stack' }, countdown, paused, exact), update }
 }

@@ -3,8 +3,7 @@
 -- database restored to an earlier moment has them. The pools of its workers do not know the restored locks. Handling a
 -- delivery takes moments, and handling it twice does no harm.
 --
--- Skips jobs that became available within `grace`. Restarts schedules whose last run is in the future. Returns the jobs for
--- which it sent a delivery.
+-- Skips jobs that became available within `grace`. Returns the jobs for which it sent a delivery.
 create or replace function job_rescue_queued(grace interval) returns setof uuid language plpgsql as $$
 declare
   undelivered text[];
@@ -16,9 +15,6 @@ begin
 
   perform job_unlock_deliveries(array(
     select distinct locked_by from graphile_worker._private_jobs where locked_by is not null and locked_at < now() - grace));
-
-  -- A schedule never runs before its last run. A worker whose clock was ahead has stopped it until then.
-  update graphile_worker._private_known_crontabs set last_execution = now() where last_execution > now() + interval '5 min';
 
   -- Uses the index to skip from mailbox to mailbox, however many jobs each has.
   with recursive mailboxes as (

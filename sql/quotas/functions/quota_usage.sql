@@ -14,6 +14,7 @@ create or replace function quota_usage(account integer, kind text) returns bigin
     when 'conversations' then (select count(*) from ai_conversation where owner_id = account)
     when 'collections' then (select count(*) from rag_collection where owner_id = account and deleted_at is null)
     when 'speech_characters' then (select coalesce(sum(characters), 0) from voice_preview where owner_id = account)
+    when 'schedules' then (select count(*) from schedule where owner_id = account)
     when 'waiting_jobs' then (select count(*) from job where owner_id = account and status in ('waiting', 'scheduled', 'available'))
   end
 $$;

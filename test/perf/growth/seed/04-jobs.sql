@@ -61,3 +61,10 @@ with members as (
   returning id
 )
 update job set batch_id = batch.id from batch where job.id in (select id from members);
+-- A hundred schedules of the big owner, three of the small one, and up to a hundred of others.
+insert into schedule (id, owner_id, name, task_name, queue_type, args, cron, time_zone, overlap, catch_up, next_at, created_at)
+select uuidv7(), owner, 'Schedule ' || n, 'io_simulation_task', 'load_test', '{}', '30 2 * * *', 'Europe/Berlin', 'skip', 'none',
+  now() + interval '20 days', now() - interval '100 days' + n * interval '1 s'
+from generate_series(1, growth.size(20000)) n,
+  lateral (select case when n <= 100 then 2 when n <= 103 then 3 else 4 + n % greatest(growth.size(10000), 1) end as owner) of_it
+where owner <= (select max(id) from account);

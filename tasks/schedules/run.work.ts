@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import type { Queries } from '../../sql/db.ts'
+import { Failure } from '../../sql/errors.ts'
+import { enqueueJobs, type JobSpec } from '../../sql/jobs/jobs.ts'
+import {
+  advanceSchedule,
+  type LockedSchedule,
+  lockSchedule,
+  type SkipReason,
+  type TimeOutcome,
+} from '../../sql/schedules/schedules.ts'
+import type { TaskContext } from '../context.ts'
+import { buildScheduledJob, findEntry } from './job.ts'
+import { buildMessage, type Message } from './message.ts'
+import { findLatestTime, findNextTime, type Timing } from './timing.ts'
+
+interface Result {
+  readonly job_id: string | null
+  readonly skipped: string | null
+}
+
+// A time later than this is missed, unless the schedule catches up. It exceeds restarts, and the time that workers take
+// for 100,000 schedules of the same minute.
+const MAX_LATE_MS = 300_000
+
+/** Runs `schedules.run`. */
+export async function run(
+  ctx: Pick<TaskContext, 'runFenced' | 'settings'>,
+  message: Message,
+): Promise<Result> {
+  const runWith = (skip: SkipReason | null): Promise<Result> =>
+    ctx.runFenced((tx) => runTime(tx, ctx.settings, message, skip))
+  try {
+    return await runWith(null)
+  } catch (error) {
+    // The refusal has rolled back the transaction. The next one skips this time.
+    if (error instanceof Failure && error.code === 'quota.waiting_jobs') return runWith('quota')
+    throw error
+  }
+}
+
+/** Adds the job of the time and the message for the next one, unless the message is stale. */
+async function runTime(
+  tx: Queries,
+  settings: TaskContext['settings'],
+  { schedule_id: id, at: due }: Message,
+  skip: SkipReason | null,
+): Promise<Result> {
+  const schedule = await tx.maybeOne(lockSchedule(id, null))
+  if (schedule === null || schedule.next_at !== due) return { job_id: null, skipped: 'stale' }
+  // A rolling deployment may have changed the declaration of a built-in schedule.
+  const cron = schedule.is_built_in ? (findEntry(id)?.match ?? schedule.cron) : schedule.cron
+  const timing: Timing = { ...schedule, cron }
+  const now = Date.parse(schedule.now)
+  const time = findLatestTime(timing, Date.parse(due), now)
+  const next = findNextTime(timing, Math.max(time, now))
+  const nextAt = next === null ? null : new Date(next).toISOString()
+  const job = skip ?? buildJob(schedule, now - time > MAX_LATE_MS, settings)
+  const message = nextAt === null ? [] : [buildMessage({ id, next_at: nextAt }, settings)]
+  // One statement, because the locks of mailboxes have an order.
+  const specs = typeof job === 'string' ? message : [job, ...message]
+  const added = specs.length === 0 ? [] : await tx.any(enqueueJobs(specs, settings.quotas.waiting_jobs))
+  const outcome: TimeOutcome =
+    typeof job === 'string' ? { skip: job, at: new Date(time).toISOString() } : { jobId: added[0]!.job_id }
+  await tx.run(advanceSchedule(id, nextAt, cron, outcome))
+  return 'jobId' in outcome
+    ? { job_id: outcome.jobId, skipped: null }
+    : { job_id: null, skipped: outcome.skip }
+}
+
+/** Returns the job of a time, or the reason for which the time is skipped. */
+function buildJob(
+  schedule: LockedSchedule,
+  isLate: boolean,
+  settings: TaskContext['settings'],
+): JobSpec | SkipReason {
+  if (!schedule.has_active_owner) return 'account'
+  if (isLate && schedule.catch_up === 'none') return 'late'
+  if (schedule.is_busy && schedule.overlap === 'skip') return 'overlap'
+  try {
+    return buildScheduledJob(schedule, { settings })
+  } catch (error) {
+    const isUnknown =
+      error instanceof Failure && (error.code === 'task.unknown' || error.code === 'task.unknown_queue')
+    if (isUnknown || error instanceof z.ZodError) return 'task'
+    throw error
+  }
+}
