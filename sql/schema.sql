@@ -2672,7 +2672,27 @@ CREATE OR REPLACE FUNCTION public.job_cancel(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$2366c4c705cef0cbf150780bbf43d3b6$function$;
+AS $function$5c56a6fe06f8d33ffaeb7b20bfb01553$function$;
+
+CREATE OR REPLACE FUNCTION public.job_cancel_dependants(unsuccessful uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$a81464ff23bbe1d6b3753ff044f463a6$function$;
+
+CREATE OR REPLACE FUNCTION public.job_cancelled(ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$77d6293db392c320ff9345a982ba5280$function$;
 
 CREATE OR REPLACE FUNCTION public.job_change(job_id uuid, new_payload jsonb, new_run_at timestamp with time zone)
  RETURNS SETOF uuid
@@ -2682,7 +2702,7 @@ CREATE OR REPLACE FUNCTION public.job_change(job_id uuid, new_payload jsonb, new
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$9dac288cc49b4a821f448ccb36a27381$function$;
+AS $function$b5f5a09778f20bca59645ce7197996f3$function$;
 
 CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[], OUT claims text, OUT again text[], OUT wait_ms double precision)
  RETURNS record
@@ -2693,7 +2713,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$0cc412bd907d2b556af21fb4396a4ebe$function$;
+AS $function$9d2b37562d076355731e559f610310f3$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -2750,7 +2770,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$212468c35d7ca2060ee76d5ee80120f5$function$;
+AS $function$b1b019d3a778a656aac3e667ccf1a110$function$;
 
 CREATE OR REPLACE FUNCTION public.job_expires_at(job job, retention double precision[])
  RETURNS timestamp with time zone
@@ -2771,7 +2791,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$c4a53af43cf857a8dba85598d7df7062$function$;
+AS $function$4756ff7b6db2f3b0147ceffcfefd254d$function$;
 
 CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outcome text)
  RETURNS void
@@ -2781,7 +2801,7 @@ CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outco
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$c593d5ba1335ae108d5d8f42fe4acdbc$function$;
+AS $function$bb5469bb1dece1cf9704354fb3239c9c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job, retention double precision[] DEFAULT NULL::double precision[])
  RETURNS json
@@ -2797,7 +2817,13 @@ CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d3aca5f8a73841097af30f464b811226$function$;
+AS $function$ba745f70d94b2205a460376f884c5a84$function$;
+
+CREATE OR REPLACE FUNCTION public.job_lock_order(j job)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE
+RETURN CASE WHEN (((j).waits_for IS NOT NULL) AND ((j).after IS NULL)) THEN ('9223372036854775807'::bigint - (j).ordinal) ELSE (j).ordinal END;
 
 CREATE OR REPLACE FUNCTION public.job_matches(j job, filter jsonb)
  RETURNS boolean
@@ -2833,10 +2859,10 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$318c127d84066335978cd9e0c5a02bd7$function$;
 
-CREATE OR REPLACE FUNCTION public.job_promote(queues text[])
+CREATE OR REPLACE FUNCTION public.job_promote(queues text[], highest smallint)
  RETURNS void
  LANGUAGE sql
-AS $function$c70817457eb609a04ff9f8e6348ad417$function$;
+AS $function$8c976d4d1ac65c883e04a490c15cebfa$function$;
 
 CREATE OR REPLACE FUNCTION public.job_quota(owners integer[], setting bigint)
  RETURNS void
@@ -2851,12 +2877,12 @@ CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAUL
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$ad8cc3af5295e0d00d31f088bf334bce$function$;
+AS $function$c31656eaad289f60d85954103bd2ef5e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$883c6b950087d0baf34e7612cc5c687a$function$;
+AS $function$796de13d155cbc4cd0ed2629aef5ca3b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
@@ -3554,7 +3580,7 @@ AS $function$9ed735c1c44ad898d6aa21bcdb11f57f$function$;
 CREATE OR REPLACE FUNCTION public.start_rate_set(rates jsonb)
  RETURNS void
  LANGUAGE sql
-AS $function$fb2fb14f638355e4132c1907b51969b3$function$;
+AS $function$76aa9b299f16039a272ca330e5330cc8$function$;
 
 CREATE OR REPLACE FUNCTION public.voice_speech_settle(ended job)
  RETURNS void

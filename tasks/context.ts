@@ -1,5 +1,6 @@
 import type { UploadFormat } from '../sql/blog/transfer.ts'
 import type { Database, Queries } from '../sql/db.ts'
+import type { Dependency } from '../sql/jobs/jobs.ts'
 import type { OpenIdProvider } from './accounts/oidc-ports.ts'
 import type { ChatModels } from './ai/ports.ts'
 import type { ItemResult } from './blog/items.ts'
@@ -21,8 +22,8 @@ export interface TaskContext {
     readonly ownerId: number | null
     readonly requestId: string | null
   }
-  /** Outcomes of the jobs on which this one depends, in the caller's order. */
-  readonly dependencies: readonly Dependency[]
+  /** Reads the outcomes of the jobs on which this one depends, in the caller's order. */
+  dependencies(): Promise<readonly Dependency[]>
   readonly db: Database
   readonly settings: Settings
   /** The deployment's signing key; mailed tokens are derived from it. */
@@ -47,15 +48,6 @@ export interface TaskContext {
    * @throws fail('job.superseded') if another worker has taken over the job.
    */
   runFenced<T>(work: (tx: Queries) => Promise<T>): Promise<T>
-}
-
-/** The outcome of a job on which another depends. */
-export interface Dependency {
-  readonly job_id: string
-  /** Null if the job was deleted. */
-  readonly status: 'done' | 'failed' | 'cancelled' | null
-  readonly result: unknown
-  readonly error: { readonly code: string; readonly detail: string } | null
 }
 
 export interface TaskLog {

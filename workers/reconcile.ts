@@ -29,7 +29,7 @@ const log = await createLog(settings.logLevel, 'reconcile')
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   // This is not a job in the database, so no worker can take it over.
   job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
-  dependencies: [],
+  dependencies: async () => [],
   db,
   settings,
   providers: createProviders(

@@ -4,7 +4,7 @@
  * the excess as its running work ends. One extra slot is reserved for owners that have none, so a flood of work from one
  * owner never delays the first work of another.
  *
- * A higher priority comes before that, but the lowest is granted at least every twentieth slot.
+ * A higher priority comes before that, but a lower one is granted at least every twentieth slot.
  */
 export interface Slots {
   /**
@@ -28,22 +28,26 @@ export interface ReserveOptions {
 /** -1 is high, 1 is low. */
 export type Priority = -1 | 0 | 1
 
-/** Decides whose turn it is: that of the highest priority, but that of the lowest after 19 others. */
+/** Decides whose turn it is: that of the highest priority, but that of a lower one after 19 turns without it. */
 export class PriorityTurns {
-  #turnsWithoutLow = 0
+  /** Number of turns since the last one of each priority. */
+  readonly #missed: Record<Priority, number> = { [-1]: 0, 0: 0, 1: 0 }
 
   /** Sorts those who wait; among equal priorities, the order stays. */
   sort<T extends { readonly priority: Priority }>(waiting: readonly T[]): readonly T[] {
-    const sign = this.#turnsWithoutLow >= MAX_TURNS_WITHOUT_LOW ? -1 : 1
-    return waiting.toSorted((a, b) => (a.priority - b.priority) * sign)
+    const due = ([1, 0] as const).find((priority) => this.#missed[priority] >= MAX_MISSED_TURNS)
+    const rankOf = ({ priority }: T): number => (priority === due ? -2 : priority)
+    return waiting.toSorted((a, b) => rankOf(a) - rankOf(b))
   }
 
   count(priority: Priority, turns = 1): void {
-    this.#turnsWithoutLow = priority === 1 ? 0 : this.#turnsWithoutLow + turns
+    for (const other of PRIORITIES) this.#missed[other] += turns
+    this.#missed[priority] = 0
   }
 }
 
-const MAX_TURNS_WITHOUT_LOW = 19
+const PRIORITIES = [-1, 0, 1] as const
+const MAX_MISSED_TURNS = 19
 
 /** @param canGrow false while no slot may be added to those in use. It is asked when slots are reserved or released. */
 export function createSlots(count: number, canGrow = (): boolean => true): Slots {

@@ -37,8 +37,6 @@ export interface ClaimedJob {
   readonly payload: string
   /** Seconds between the due time and the claim. */
   readonly waited: number
-  /** Outcomes of the jobs on which this one depends, as JSON text; null if it depends on none. */
-  readonly dependencies: string | null
 }
 
 /** A delivery and the number of free slots for its jobs. */
@@ -109,7 +107,6 @@ type ClaimedTuple = readonly [
   payload: string,
   waited: number,
   trace_parent: string | null,
-  dependencies: string | null,
 ]
 
 /** Returns the claimed jobs in the order in which they were added. */
@@ -130,7 +127,6 @@ const toClaimedJob = ([
   payload,
   waited,
   trace_parent,
-  dependencies,
 ]: ClaimedTuple): ClaimedJob => ({
   id,
   name,
@@ -145,7 +141,6 @@ const toClaimedJob = ([
   payload,
   waited,
   trace_parent,
-  dependencies,
 })
 
 /** Adds deliveries to the end of the queue, for any worker. */

@@ -10,7 +10,7 @@ export const MAX_DEPENDENCIES = 100
 /** The outcome that a job needs of its dependencies. With `done`, it is cancelled if one of them ends otherwise. */
 export type AfterOutcome = 'done' | 'any'
 
-/** At most `starts` in `seconds`: the first `burst` together, the others evenly spaced. */
+/** `starts` in `seconds`, evenly spaced. Up to `burst` may start together if as many were unused. */
 export interface StartRate {
   readonly starts: number
   readonly seconds: number
@@ -209,6 +209,21 @@ export const changeJob = (id: string, { payload, runAt, delaySeconds }: JobChang
 export const fenceJob = (id: string, attempt: number): Query<{ id: string }> =>
   sql.type(Id)`
     select ${id} as id where job_fence(${id}::uuid, ${attempt}::int4)`
+
+const Dependency = z.object({
+  job_id: z.string(),
+  /** Null if the job was deleted. */
+  status: z.enum(['done', 'failed', 'cancelled']).nullable(),
+  result: z.unknown(),
+  error: z.object({ code: z.string(), detail: z.string() }).nullable(),
+})
+/** The outcome of a job on which another depends. */
+export type Dependency = z.output<typeof Dependency>
+
+/** Returns the outcomes of the jobs on which a job depends, in the caller's order; null for a deleted job. */
+export const readDependencies = (id: string): Query<{ results: Dependency[] }> =>
+  sql.type(z.object({ results: z.array(Dependency) }))`
+    select coalesce(job_results(after), '[]') as results from job where id = ${id}::uuid`
 
 const JobOutcome = z.object({
   status: z.enum(['done', 'failed', 'cancelled']),

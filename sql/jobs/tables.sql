@@ -169,9 +169,6 @@ create table start_rate (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.01);
 create index start_rate_next_at_idx on start_rate (next_at);
 
--- Numbers the starts, of which every twentieth promotes a delivery of low priority.
-create sequence job_start_seq;
-
 -- Numbers of queued, running and waiting jobs per queue. The rows of a queue add up to its numbers. `job_count_add` maintains
 -- them.
 create table job_count (

@@ -32,7 +32,6 @@ describe('job_claim', () => {
       request_id: 'r1',
       interruptions: 0,
       trace_parent: null,
-      dependencies: null,
     })
     const row = await ledger.row(job.id)
     assert.equal(row.status, 'running')

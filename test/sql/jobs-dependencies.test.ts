@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJobs } from '../../sql/jobs/jobs.ts'
+import { cancelJobs, readDependencies } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
@@ -38,7 +38,7 @@ describe('a job that depends on others', () => {
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
-  test('gets their outcomes with each claim, in the order of the request', async () => {
+  test('reads their outcomes in the order of the request', async () => {
     const [first, second] = [await ledger.running({}, lease), await ledger.running({}, lease)]
     const job = await addAfter([second.id, first.id], { after_outcome: 'any' })
     await ledger.finish({ ...first, outcome: 'done', result: { n: 1 } })
@@ -52,10 +52,7 @@ describe('a job that depends on others', () => {
       },
       { job_id: first.id, status: 'done', result: { n: 1 }, error: null },
     ]
-    const claimed = await ledger.claim(job.id, lease)
-    assert.deepEqual(JSON.parse(claimed!.dependencies!), expected)
-    await ledger.finish({ id: job.id, attempt: claimed!.attempt, outcome: 'release' })
-    assert.deepEqual(JSON.parse((await ledger.claim(job.id, lease))!.dependencies!), expected)
+    assert.deepEqual((await db.one(readDependencies(job.id))).results, expected)
   })
 
   for (const outcome of ['failed', 'cancelled'] as const)
@@ -222,6 +219,19 @@ describe('a chain of dependencies', () => {
     await run(b!.id)
     await run(c!.id)
     assert.deepEqual(await states(), ['done', 'done', 'done', 'available'])
+  })
+
+  test('of thousands is cancelled in one step', async () => {
+    const jobs = Array.from({ length: 3000 }, () => buildJobSpec())
+    const [first, ...others] = jobs
+    await ledger.enqueue(
+      first!,
+      ...others.map((job, n) => ({ ...job, after: [jobs[n]!.id], after_outcome: 'done' as const })),
+    )
+    assert.equal((await db.any(cancelJobs([first!.id]))).length, jobs.length)
+    const last = await ledger.row(jobs.at(-1)!.id)
+    assert.deepEqual([last.status, last.error_code], ['cancelled', 'job.dependency_failed'])
+    assert.ok(last.error_detail!.includes(jobs.at(-2)!.id))
   })
 
   test('of two ends that commit together counts both', async () => {

@@ -6,7 +6,6 @@ import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 const database = await createTestDatabase()
 const { query } = database
 const ledger = createLedgerHelp(database)
-const lease = await ledger.lease()
 
 /** Deliveries in the order in which graphile-worker fetches them. */
 const fetched = async () =>
@@ -16,7 +15,7 @@ const fetched = async () =>
     )
   ).map(({ id, priority }) => [id, priority])
 
-test('deliveries have the priority of their job, and every twentieth start brings a low one forward', async () => {
+test('deliveries have the priority of their job, and a low one of the queue can be brought forward', async () => {
   const [low, normal, high] = [buildJobSpec({ priority: 1 }), buildJobSpec(), buildJobSpec({ priority: -1 })]
   const elsewhere = buildJobSpec({ priority: 1, queue: 'other' })
   await ledger.enqueue(elsewhere, low, normal, high)
@@ -26,11 +25,6 @@ test('deliveries have the priority of their job, and every twentieth start bring
   ]
   assert.deepEqual((await fetched()).slice(0, 2), byId)
   assert.ok((await fetched()).slice(2).every(([, priority]) => priority === 1))
-  const starts = Array.from({ length: 20 }, () => buildJobSpec())
-  await ledger.enqueue(...starts)
-  await query(`delete from graphile_worker._private_jobs where payload ->> 'id' = any($1)`, [
-    starts.map(({ id }) => id),
-  ])
-  for (const { id } of starts) await ledger.claim(id, lease)
+  await query(`select job_promote('{test}', 0::smallint)`)
   assert.deepEqual((await fetched()).slice(0, 3), [[low.id, -2], ...byId])
 })

@@ -129,7 +129,7 @@ export function createExtractions({ db, query }: TestDatabase) {
     await query(INSERT_RUNNING_JOB, [job.id, job.attempt])
     const context: TaskContext = {
       job,
-      dependencies: [],
+      dependencies: async () => [],
       db,
       settings: parseSettings({ WORKER_THREADS: String(how.inHand ?? 1), ...how.settings }),
       blobs: createBlobs(db, parseSettings({})),

@@ -42,7 +42,7 @@ interface RunOptions {
 function createContext(run: RunOptions = {}): TaskContext {
   return {
     job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
-    dependencies: [],
+    dependencies: async () => [],
     db,
     settings: parseSettings({
       RAG_ROOT: root,

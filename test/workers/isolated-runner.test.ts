@@ -54,7 +54,6 @@ function startJob(
     owner_id: null,
     request_id: null,
     trace_parent: null,
-    dependencies: null,
   }
   const onBegun = () => void runningJobs.add(id)
   return {

@@ -40,7 +40,6 @@ function startJob(name: string, payload: unknown = {}, among = pools) {
     owner_id: null,
     request_id: null,
     trace_parent: null,
-    dependencies: null,
   })
   return { id, outcome }
 }
@@ -81,7 +80,6 @@ describe('a pool of one thread', () => {
         owner_id: null,
         request_id: null,
         trace_parent: null,
-        dependencies: null,
       })
     const sleeping = run('floating.sleep', { ms: 60_000 })
     assert.equal((await run('cpu.echo', 1)).kind, 'done')
@@ -215,7 +213,6 @@ describe('a pool of one thread', () => {
       owner_id: null,
       request_id: null,
       trace_parent: null,
-      dependencies: null,
     })
     await waitUntilBusy(closing)
     await closing.close()

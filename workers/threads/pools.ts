@@ -326,13 +326,12 @@ function* splitIntoBatches({ piscina, jobs, maxBatchSize }: ThreadPool): Generat
   for (let start = 0; start < waiting.length; start += size) yield waiting.slice(start, start + size)
 }
 
-/** Serializes jobs as JSON text of `ThreadJob`s. Payloads and dependencies are JSON text already. */
+/** Serializes jobs as JSON text of `ThreadJob`s. Payloads are JSON text already and are inserted unchanged. */
 function serializeJobs(jobs: readonly RunningJob[]): string {
   const texts = jobs.map(({ attemptId, job }) => {
     const { id, attempt, name, owner_id: ownerId, request_id: requestId, trace_parent: traceParent } = job
     const rest = JSON.stringify({ attemptId, id, attempt, name, ownerId, requestId, traceParent })
-    const dependencies = job.dependencies === null ? '' : `,"dependencies":${job.dependencies}`
-    return `${rest.slice(0, -1)},"payload":${job.payload}${dependencies}}`
+    return `${rest.slice(0, -1)},"payload":${job.payload}}`
   })
   return `[${texts.join()}]`
 }

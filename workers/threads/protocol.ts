@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Retry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
-import type { Dependency } from '../../tasks/context.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
 import type { PoolName } from '../../tasks/task.ts'
@@ -11,15 +10,7 @@ import type { PoolName } from '../../tasks/task.ts'
 /** The columns of a claimed job that its thread or isolated process needs. */
 export type PoolJob = Pick<
   ClaimedJob,
-  | 'id'
-  | 'attempt'
-  | 'name'
-  | 'payload'
-  | 'interruptions'
-  | 'owner_id'
-  | 'request_id'
-  | 'trace_parent'
-  | 'dependencies'
+  'id' | 'attempt' | 'name' | 'payload' | 'interruptions' | 'owner_id' | 'request_id' | 'trace_parent'
 >
 
 /** A job as its thread receives it. */
@@ -34,8 +25,6 @@ export interface ThreadJob {
   readonly requestId: string | null
   /** traceparent of the attempt's span (W3C Trace Context); null if nothing is traced. */
   readonly traceParent: string | null
-  /** Absent if the job depends on none. */
-  readonly dependencies?: readonly Dependency[]
 }
 
 /**

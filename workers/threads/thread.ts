@@ -4,7 +4,7 @@ import { ConnectionGroup } from '../../sql/connections/driver.ts'
 import { createDatabase, noRows, type Queries, sql } from '../../sql/db.ts'
 import { isLoadFailure, mapShortage } from '../../sql/error-mapping.ts'
 import { Failure, fail } from '../../sql/errors.ts'
-import { fenceJob } from '../../sql/jobs/jobs.ts'
+import { fenceJob, readDependencies } from '../../sql/jobs/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
@@ -228,7 +228,7 @@ class Context implements TaskContext {
   }
 
   get dependencies() {
-    return this.job.dependencies ?? []
+    return async () => (await db.one(readDependencies(this.job.id))).results
   }
   get db() {
     return db

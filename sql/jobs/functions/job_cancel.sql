@@ -16,13 +16,16 @@ declare
   queued_queues text[];
   waiting_queues text[];
 begin
-  cancelled_ids := ids || array(select id from job where batch_id = any(ids) and finished_at is null);
+  cancelled_ids := array(
+    with recursive cancelled(id) as (
+      select unnest(ids) union select job.id from cancelled join job on job.batch_id = cancelled.id and job.finished_at is null)
+    select id from cancelled);
   locked := array(select mailbox from job where id = any(cancelled_ids) and mailbox_limit is not null and finished_at is null);
   perform mailbox_lock(locked);
-  perform from job where id = any(cancelled_ids) and finished_at is null order by ordinal for no key update;
+  perform from job where id = any(cancelled_ids) and finished_at is null order by job_lock_order(job) for no key update;
   -- A separate statement, so it sees the states under the locks.
   with found as (
-    select id, status, status || '' = 'waiting' and after is null as is_batch from job
+    select id, status, status || '' = 'waiting' and (attempt > 0 or payload ? 'is_open') as is_batch from job
     where id = any(cancelled_ids) and finished_at is null
   ), cancelled as (
     update job set
@@ -51,7 +54,7 @@ begin
   end if;
   return query select job_release(ended, closed, locked);
   -- A batch that is marked gets no more members (see job_enqueue). These were added meanwhile.
-  late := array(select id from job where batch_id = any(ids) and id <> all(cancelled_ids) and finished_at is null);
+  late := array(select id from job where batch_id = any(cancelled_ids) and cancel_requested_at is null and finished_at is null);
   if cardinality(late) > 0 then
     return query select job_cancel(late);
   end if;

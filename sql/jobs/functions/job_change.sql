@@ -15,6 +15,9 @@ begin
   if not found then return; end if;
   if changed.status = 'available' then
     perform job_announce(array[job_id]);
+  elsif changed.mailbox_limit is not null then
+    -- The job may have been the one for which the others wait.
+    perform job_deliver(array(select id from job_next(array[changed.mailbox])));
   end if;
   return next job_id;
 end $$;

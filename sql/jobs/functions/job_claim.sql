@@ -5,8 +5,8 @@
 -- rows. Also returns the mailboxes whose delivery is not done: the caller keeps it and claims again.
 --
 -- Takes no more jobs of a mailbox with a rate than may start now. If more are left, the first of them becomes due when
--- the next start is allowed, in `wait_ms`; the scheduler then makes it available. A job that depends on others gets their
--- results. Every twentieth start brings forward a delivery of low priority, which would otherwise never be its turn.
+-- the next start is allowed, in `wait_ms`; the scheduler then makes it available. One start in twenty brings forward a
+-- delivery of lower priority, which might otherwise never be its turn.
 --
 -- A job that was added behind others has no delivery of its own (see job_announce). So only a claim that holds the
 -- mailbox's lock decides where the next delivery starts, or that none is needed. Without the lock, the delivery is not
@@ -24,6 +24,7 @@ declare
   queues text[];
   claimed_from text[];
   rated text[] := '{}';
+  highest smallint;
   next_jobs uuid[];
   worker_name text;
 begin
@@ -62,7 +63,7 @@ begin
     where job.id = next.id
     returning job.id, job.ordinal, job.name, job.queue, job.attempt, job.tries, job.max_tries, job.interruptions, job.owner_id, job.mailbox,
       job.mailbox_limit, job.request_id, job.payload, job.run_at, job.trace_parent, job.seq, job.label, job.progress_current,
-      job.progress_total, job.after
+      job.progress_total, job.priority
   ), event as (
     insert into job_event_row (job_id, seq, kind, data, attempt)
     select c.id, c.seq, 'status', jsonb_build_object('status', 'running', 'label', c.label,
@@ -70,14 +71,13 @@ begin
   )
   select
     json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
-      c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent,
-      case when c.after is not null then job_results(c.after)::text end)
+      c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent)
       order by c.ordinal)::text,
-    array_agg(c.queue), coalesce(array_agg(c.mailbox), '{}')
-  into claims, queues, claimed_from from claimed c;
+    array_agg(c.queue), coalesce(array_agg(c.mailbox), '{}'), coalesce(min(c.priority), 0)
+  into claims, queues, claimed_from, highest from claimed c;
   perform job_count_add(queues, -1, 1);
-  if queues is not null and nextval('job_start_seq') % greatest(1, 20 / cardinality(queues)) = 0 then
-    perform job_promote(queues);
+  if random() * 20 < cardinality(queues) then
+    perform job_promote(queues, highest);
   end if;
   if cardinality(rated) > 0 then
     update start_rate set next_at = greatest(next_at, clock_timestamp()) + started.jobs * make_interval(secs => seconds / starts)

@@ -45,11 +45,12 @@ begin
     perform start_rate_set(rates);
   end if;
 
-  -- Together the specs that join no job, then each of the others.
+  -- In their order: together those that join no job, each of the others alone.
   foreach batch in array case when has_joins then array(
-    select jsonb_agg(s order by n) from jsonb_array_elements(specs) with ordinality e(s, n) where s ->> 'when_busy' = 'wait' having count(*) > 0
-    union all
-    (select jsonb_build_array(s) from jsonb_array_elements(specs) with ordinality e(s, n) where s ->> 'when_busy' <> 'wait' order by n))
+    select jsonb_agg(s order by n) from (
+      select s, n, s ->> 'when_busy' = 'wait' as waits, n - row_number() over (partition by s ->> 'when_busy' = 'wait' order by n) as run
+      from jsonb_array_elements(specs) with ordinality e(s, n)) spec
+    group by waits, case when waits then run else n end order by min(n))
     else array[specs] end
   loop
     spec := batch -> 0;
@@ -92,6 +93,9 @@ begin
     select added || array_agg(id) into added from inserted;
   end loop;
   perform job_count_add(array(select queue from job where id = any(added) and waits_for is null), 1, 0);
+  if has_links then
+    perform job_count_add(array(select queue from job where id = any(added) and waits_for is not null), 0, 0, 1);
+  end if;
   if waiting_quota is not null then
     perform job_quota(array(select (s ->> 'owner_id')::integer from jsonb_array_elements(specs) s), waiting_quota);
   end if;

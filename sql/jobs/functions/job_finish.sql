@@ -35,7 +35,7 @@ begin
 
   -- Waits for the fenced writes of these attempts.
   perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer, outcome text) join job on job.id = e.id
-  where e.outcome <> 'done' and job.attempt = e.attempt and job.lease_id is not null order by job.ordinal for update of job;
+  where e.outcome <> 'done' and job.attempt = e.attempt and job.lease_id is not null order by job_lock_order(job) for update of job;
 
   with entry as (
     select * from jsonb_to_recordset(entries)
@@ -45,7 +45,8 @@ begin
     update job set
       status = case
         -- A batch never ends before its members.
-        when e.outcome in ('wait', 'cancelled') and job.waits_for > 0 then 'waiting'
+        when job.waits_for > 0 and (e.outcome in ('wait', 'cancelled')
+          or job.cancel_requested_at is not null and e.outcome in ('retry', 'release', 'interrupted', 'crashed')) then 'waiting'
         when e.outcome not in ('retry', 'release', 'wait', 'interrupted', 'crashed') then e.outcome
         when job.cancel_requested_at is not null then 'cancelled'
         when e.outcome = 'crashed' and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions then 'failed'
@@ -63,7 +64,8 @@ begin
           and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions then e.detail end,
       retry_at = case when e.outcome = 'failed' and e.delay_ms > 0 then now() + make_interval(secs => e.delay_ms / 1000.0) end,
       finished_at = case
-        when e.outcome in ('wait', 'cancelled') and job.waits_for > 0 then null
+        when job.waits_for > 0 and (e.outcome in ('wait', 'cancelled')
+          or job.cancel_requested_at is not null and e.outcome in ('retry', 'release', 'interrupted', 'crashed')) then null
         when e.outcome in ('retry', 'release', 'wait', 'interrupted', 'crashed') and job.cancel_requested_at is null
           and not (e.outcome = 'crashed' and coalesce(e.interruptions, job.interruptions + 1) >= max_interruptions) then null
         else now() end,

@@ -6,10 +6,27 @@ declare
   batches integer;
   open_batches integer;
   after_ids uuid[];
+  others uuid[];
   ended uuid[];
 begin
-  perform job_count_add(array(select queue from job where id = any(added) and status || '' = 'waiting'), 0, 0, 1);
-
+  after_ids := array(select distinct unnest(after) from job where id = any(added) and after is not null);
+  others := array(select unnest(after_ids) except select unnest(added));
+  -- Shares the rows' locks until the commit, so that each of these jobs has ended already or finds its dependants later.
+  perform from job where id = any(others) order by job_lock_order(job) for share;
+  if exists (select from unnest(others) wanted(id) where not exists (select from job where job.id = wanted.id)) then
+    raise exception 'A dependency does not exist' using errcode = 'check_violation', constraint = 'job_dependency_exists';
+  end if;
+  -- A job of a batch may depend on others, but on none that waits for the batch.
+  if cardinality(others) > 0 and exists (
+    with recursive reached(id) as (
+      select unnest(others)
+      union
+      select awaited.id from reached join job on job.id = reached.id and job.finished_at is null cross join lateral (
+        select unnest(job.after) union all select member.id from job member where member.batch_id = job.id and member.finished_at is null) awaited(id)
+    )
+    select from reached where id in (select batch_id from job where job.id = any(added) and after is not null)) then
+    raise exception 'A job depends on its own batch' using errcode = 'check_violation', constraint = 'job_batch_cycle';
+  end if;
   -- The lock of the batch's row orders this before or after its cancellation.
   with member as (
     select batch_id, count(*)::integer as members from job where id = any(added) and batch_id is not null group by batch_id
@@ -26,25 +43,7 @@ begin
     raise exception 'The batch is closed' using errcode = 'check_violation', constraint = 'job_batch_open';
   end if;
 
-  after_ids := array(select distinct unnest(after) from job where id = any(added) and after is not null);
   if cardinality(after_ids) = 0 then return; end if;
-  -- Shares the rows' locks until the commit, so that each of these jobs has ended already or finds its dependants later.
-  perform from job where id in (select unnest(after_ids) except select unnest(added)) order by ordinal for share;
-  if exists (select from unnest(after_ids) wanted(id) where not exists (select from job where job.id = wanted.id)) then
-    raise exception 'A dependency does not exist' using errcode = 'check_violation', constraint = 'job_dependency_exists';
-  end if;
-  -- A job of a batch may depend on others, but on none that waits for the batch.
-  if exists (
-    with recursive reached(id) as (
-      select after_id from job cross join lateral unnest(after) after_id
-      where job.id = any(added) and batch_id is not null and after_id <> all(added)
-      union
-      select awaited.id from reached join job on job.id = reached.id and job.finished_at is null cross join lateral (
-        select unnest(job.after) union all select member.id from job member where member.batch_id = job.id and member.finished_at is null) awaited(id)
-    )
-    select from reached where id in (select batch_id from job where job.id = any(added))) then
-    raise exception 'A job depends on its own batch' using errcode = 'check_violation', constraint = 'job_batch_cycle';
-  end if;
   insert into job_dependency (after_id, job_id)
   select after_id, id from job cross join lateral unnest(after) after_id where id = any(added) and after is not null
   order by after_id, id;

@@ -1,10 +1,10 @@
 -- Counts down the jobs that wait for ended ones, in the transaction that ends them, and makes those available that wait
 -- for no more. `closed` are batches that no longer wait to be closed. `locked` are mailboxes whose lock the caller holds.
--- `had_ended` are jobs that ended earlier, whose new dependants are to be counted.
--- Returns the ids of all jobs whose state has changed, for their subscribers.
+-- `had_ended` are jobs that ended earlier, whose new dependants are to be counted. Returns the ids of all jobs whose state
+-- has changed, for their subscribers.
 --
--- A job that needs all its dependencies done is cancelled if one of them ended otherwise or was deleted. The jobs that
--- wait for it are counted down in turn. A cancelled batch ends once its members have.
+-- A job that needs all its dependencies done is cancelled if one of them ended otherwise or was deleted, and so are the
+-- jobs that need it. A cancelled batch ends once its members have.
 --
 -- A lock of a mailbox comes before the locks of rows. So a job of a limited mailbox becomes `scheduled`, due now, unless
 -- the caller holds the lock. The scheduler makes it available.
@@ -13,16 +13,16 @@ returns setof uuid language plpgsql
 as $$
 #variable_conflict use_column
 declare
-  -- The jobs that end now, and those whose new dependants are to be counted.
+  -- The jobs that end now, and those whose dependants are to be counted.
   level uuid[] := ended;
   depended uuid[] := ended || had_ended;
   closing uuid[] := closed;
+  unsuccessful uuid[];
+  cancelled uuid[];
   waiters jsonb;
   changed uuid[];
   released uuid[];
-  to_settle uuid[];
   released_queues text[];
-  cancelled_queues text[];
 begin
   loop
     -- Most jobs have neither dependants nor a batch. These reads of indexes are then all that their end costs.
@@ -30,31 +30,34 @@ begin
        and not exists (select from job where id = any(level) and batch_id is not null) then
       return;
     end if;
-    -- Each waiter with the number of ends that concern it, and the first dependency that did not succeed.
+
+    unsuccessful := array(
+      select ended.id from unnest(depended) ended(id) left join job on job.id = ended.id where job.status || '' is distinct from 'done');
+    cancelled := job_cancel_dependants(unsuccessful);
+    return query select unnest(cancelled);
+    level := level || cancelled;
+    depended := depended || cancelled;
+
+    -- Each waiter with the number of ends that concern it.
     with link as (
-      update job_dependency set has_ended = true where after_id = any(depended) and not has_ended returning job_id, after_id
+      update job_dependency set has_ended = true where after_id = any(depended) and not has_ended returning job_id
     ), counted as (
-      select link.job_id as id, 0 as members, case when job.status || '' = 'done' then null else link.after_id end as unsuccessful, job.ordinal
-      from link left join job on job.id = link.after_id
+      select job_id as id, 0 as members from link
       union all
-      select batch_id, 1, null, null from job where id = any(level) and batch_id is not null
+      select batch_id, 1 from job where id = any(level) and batch_id is not null
       union all
-      select id, 0, null, null from unnest(closing) id
+      select id, 0 from unnest(closing) id
     )
-    select jsonb_object_agg(id, jsonb_build_object('ends', ends, 'members', members, 'unsuccessful', unsuccessful)) into waiters
-    from (select id, count(*) as ends, sum(members) as members,
-        (array_agg(unsuccessful order by ordinal) filter (where unsuccessful is not null))[1] as unsuccessful
-      from counted group by id) waiter;
+    select jsonb_object_agg(id, jsonb_build_object('ends', ends, 'members', members)) into waiters
+    from (select id, count(*) as ends, sum(members) as members from counted group by id) waiter;
     closing := '{}';
 
-    -- In the order in which they were added, so that two transactions never deadlock.
-    perform from job where id = any(array(select key::uuid from jsonb_object_keys(waiters) key)) order by ordinal for no key update;
+    -- In one order, so that two transactions never deadlock.
+    perform from job where id = any(array(select key::uuid from jsonb_object_keys(waiters) key)) order by job_lock_order(job) for no key update;
     with waiter as (
-      select job.id, (entry.value ->> 'ends')::integer as ends, (entry.value ->> 'members')::integer as members,
-        entry.value ->> 'unsuccessful' as unsuccessful, job.status as former, case
+      select job.id, (entry.value ->> 'ends')::integer as ends, (entry.value ->> 'members')::integer as members, job.status as former, case
           -- A running job adds members to its own batch, and waits for them only when its attempt ends.
           when job.status || '' <> 'waiting' then job.status
-          when job.after_outcome = 'done' and entry.value ->> 'unsuccessful' is not null then 'cancelled'
           when job.waits_for > (entry.value ->> 'ends')::integer then 'waiting'
           when job.cancel_requested_at is not null then 'cancelled'
           when job.run_at > now() or job.mailbox_limit is not null and job.mailbox <> all(locked) then 'scheduled'
@@ -64,7 +67,8 @@ begin
     ), report as (
       select waiter.id from waiter
       where members > 0 and status in ('waiting', 'running') and not exists (
-        select from job_event_row e where e.job_id = waiter.id and e.created_at > clock_timestamp() - interval '250 ms')
+        select from (select created_at from job_event_row e where e.job_id = waiter.id order by seq desc limit 1) last
+        where last.created_at > clock_timestamp() - interval '250 ms')
     ), moved as (
       update job set
         waits_for = greatest(job.waits_for - waiter.ends, 0),
@@ -74,12 +78,9 @@ begin
         status = waiter.status,
         run_at = case when waiter.status = waiter.former then job.run_at else greatest(job.run_at, now()) end,
         seq = job.seq + case when waiter.status = 'cancelled' or waiter.id in (select id from report) then 1 else 0 end,
-        finished_at = case when waiter.status = 'cancelled' then now() end,
-        error_code = case when waiter.status = 'cancelled' and job.cancel_requested_at is null then 'job.dependency_failed' end,
-        error_detail = case when waiter.status = 'cancelled' and job.cancel_requested_at is null
-          then format('The job depends on job %s, which did not succeed', waiter.unsuccessful) end
+        finished_at = case when waiter.status = 'cancelled' then now() end
       from waiter where job.id = waiter.id
-      returning job.id, job.queue, job.status, waiter.former, job.settle, job.seq, job.label, job.progress_current, job.progress_total
+      returning job.id, job.queue, job.status, waiter.former, job.seq, job.label, job.progress_current, job.progress_total
     ), event as (
       insert into job_event_row (job_id, seq, kind, data, created_at)
       select id, seq, 'status', jsonb_build_object('status', status, 'label', label, 'current', progress_current, 'total', progress_total),
@@ -88,21 +89,13 @@ begin
     )
     select coalesce(array_agg(id), '{}'), array_agg(id) filter (where status = 'available' and former = 'waiting'),
       coalesce(array_agg(id) filter (where status = 'cancelled'), '{}'),
-      array_agg(id) filter (where status = 'cancelled' and settle is not null),
-      array_agg(queue) filter (where status in ('scheduled', 'available') and former = 'waiting'),
-      array_agg(queue) filter (where status = 'cancelled')
-    into changed, released, level, to_settle, released_queues, cancelled_queues
+      array_agg(queue) filter (where status in ('scheduled', 'available') and former = 'waiting')
+    into changed, released, level, released_queues
     from moved where status <> former or id in (select id from report);
     depended := level;
     perform job_count_add(released_queues, 1, 0, -1);
-    perform job_count_add(cancelled_queues, 0, 0, -1);
     perform job_announce(released);
-    if cardinality(level) > 0 then
-      perform webhook_jobs_ended(level);
-      if to_settle is not null then
-        perform job_settle(to_settle);
-      end if;
-    end if;
+    perform job_cancelled(level);
     return query select unnest(changed);
   end loop;
 end $$;

@@ -30,7 +30,9 @@ begin
   from mailboxes cross join lateral (
     select job.* from job where job.mailbox = mailboxes.mailbox and job.status = 'available' order by job.ordinal limit 1) head
   where greatest(head.created_at, head.run_at) < now() - grace
-    and not exists (select from delivery where delivery.mailbox = head.mailbox and delivery.first <= head.ordinal);
+    and not exists (select from delivery where delivery.mailbox = head.mailbox and delivery.first <= head.ordinal)
+    -- Its next job is scheduled for the next start.
+    and not exists (select from start_rate r where r.name = head.mailbox and start_rate_allowed(r) < 1);
   if undelivered is not null then
     perform mailbox_lock(limited);
     rescued := array(select id from job_next(undelivered));

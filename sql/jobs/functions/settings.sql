@@ -17,6 +17,8 @@ begin
   foreach called in array array[
     'job_announce',
     'job_cancel',
+    'job_cancel_dependants',
+    'job_cancelled',
     'job_change',
     'job_claim',
     'job_close',
