@@ -13,6 +13,7 @@ import {
   AFTER_OUTCOME_DESCRIPTION,
   BACKGROUND_DESCRIPTION,
   CALLBACK_URL_DESCRIPTION,
+  JobLinksQuery,
   LAST_EVENT_ID_DESCRIPTION,
 } from '../pipeline/request/input.ts'
 import { Accepted, Problem } from '../pipeline/request/schemas.ts'
@@ -258,6 +259,8 @@ function groupErrors(
     for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
   if (route.sideEffect && isJobBacked(route)) codes.add('job.missing')
   if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
+  if (takesLinks(route))
+    for (const code of ['job.missing', 'job.joined', 'job.dependency_failed'] as const) codes.add(code)
   if (isJobBacked(route) && !route.alwaysWaits)
     for (const code of ['request.invalid', 'webhook.no_account'] as const) codes.add(code)
   const byStatus = new Map<number, ErrorResponse[]>()
@@ -310,6 +313,10 @@ function findDefault(type: z.ZodType, name: string): Json {
 function dropParsedPattern({ pattern, ...schema }: Json): Json {
   return schema.type === 'string' ? { ...schema, ...(pattern === undefined ? {} : { pattern }) } : schema
 }
+
+/** True if requests may name jobs to wait for. */
+const takesLinks = (route: AnyRoute): boolean =>
+  (isJobBacked(route) && route.alwaysWaits !== true) || route.query === JobLinksQuery
 
 /** Returns the query parameters that make a job-backed route respond without waiting. */
 function listBackgroundParameters(route: AnyRoute): Json[] {

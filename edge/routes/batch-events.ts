@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { route } from '../pipeline/route.ts'
 import { followBatch } from '../streams/follow-selected.ts'
 import { encodeFrame } from '../streams/sse.ts'
+import { requireBatch } from './batch-jobs.ts'
 import { buildSubscription, requireState } from './jobs/streams.ts'
 
 /** The event stream of a batch. */
@@ -43,6 +44,7 @@ is \`end\`, after which the answer is 204.`,
   errors: ['batch.missing'],
   reads: 'list',
   stream: async ({ params, ...input }) => {
+    await requireBatch(input.edge, input.caller, params.batch_id)
     const batch = await requireState(input, params.batch_id, 'batch.missing')
     return followBatch(input.edge.hub, buildSubscription(input), batch)
   },

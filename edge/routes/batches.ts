@@ -2,57 +2,31 @@ import { z } from 'zod'
 import { readWithin, type Transaction } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
-import { BATCH_JOB_ORDER, readBatch, readBatchJobs } from '../../sql/jobs/batches.ts'
-import {
-  closeBatch,
-  enqueueJobs,
-  type JobSpec,
-  MAX_DEPENDENCIES,
-  readJobOwnership,
-} from '../../sql/jobs/jobs.ts'
+import { BATCH_JOB_ORDER, cancelBatch, readBatch, readBatchJobs } from '../../sql/jobs/batches.ts'
+import { closeBatch } from '../../sql/jobs/jobs.ts'
 import { addJobCallbacks } from '../../sql/webhooks/webhooks.ts'
 import { buildBatch, retryBatch } from '../../tasks/batches.ts'
 import { createTaskFinder, tasks } from '../../tasks/index.ts'
-import { buildJobSpecs } from '../../tasks/task.ts'
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
-import { failInvalidField, failInvalidInput } from '../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../pipeline/request/lists.ts'
 import { count, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
-import { buildCallback, requireVisibleJobs } from '../pipeline/write/job-links.ts'
+import { buildCallback } from '../pipeline/write/job-links.ts'
 import { batchEventsRoute } from './batch-events.ts'
-import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
+import { addJobs, BatchJob, buildMembers, MAX_LINKS, requireBatch, requireOwnBatch } from './batch-jobs.ts'
 import { buildJobReadParameters, Job, STATUSES } from './jobs/shapes.ts'
 
 /** Batches: jobs that are asked for together, and end together. */
 
 const findTask = createTaskFinder(tasks)
 
+const CALLBACK_DESCRIPTION = 'Receives a webhook `batch.done` when the batch ends'
+
 const MAX_JOBS = 10_000
-const MAX_KEYS = 1000
-const MAX_LINKS = 100_000
 const MAX_BODY_BYTES = 16 * 2 ** 20
 // Enough for 20 keys and arguments of each job, and the dependencies.
 const MAX_BODY_VALUES = 20 * MAX_JOBS + MAX_LINKS
-
-const BatchJob = z
-  .strictObject({
-    ...JOB_REQUEST_FIELDS,
-    after: z
-      .array(z.union([z.int().min(0), z.uuid()]))
-      .min(1)
-      .max(MAX_DEPENDENCIES)
-      .optional()
-      .describe('Jobs that must end first: indexes of earlier jobs of this request, or ids of jobs'),
-    after_outcome: z
-      .enum(['done', 'any'])
-      .default('done')
-      .describe('`done` cancels the job if one of them does not succeed, `any` runs it'),
-  })
-  .superRefine(checkTerms)
-  .meta({ id: 'BatchJob' })
-type BatchJob = z.output<typeof BatchJob>
 
 const Jobs = z.array(BatchJob).max(MAX_JOBS)
 
@@ -60,11 +34,7 @@ const NewBatch = z
   .strictObject({
     name: z.string().min(1).max(200).optional(),
     jobs: Jobs,
-    callback_url: z
-      .string()
-      .max(2000)
-      .optional()
-      .describe('Receives a webhook `batch.done` when the batch ends'),
+    callback_url: z.string().max(2000).optional().describe(CALLBACK_DESCRIPTION),
     open: z.boolean().default(false).describe('True if more jobs will be added before the batch is closed'),
   })
   .meta({ id: 'NewBatch' })
@@ -136,7 +106,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
       const callback =
         body.callback_url === undefined ? null : buildCallback(edge, caller, body.callback_url, 'body')
       const batch = buildBatch(name, { ownerId: caller.ownerId, requestId, settings: edge.settings })
-      const members = buildMembers(input, batch.id, body.jobs)
+      const members = buildMembers(input, { id: batch.id, ownerId: caller.ownerId }, body.jobs)
       return input.transaction(async (tx) => {
         const job_ids = await addJobs(tx, input, [batch, ...members])
         if (callback !== null) await tx.run(addJobCallbacks([batch.id], callback))
@@ -199,7 +169,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     method: 'post',
     path: '/:batch_id/jobs',
     summary: 'Add jobs to an open batch',
-    description: 'Only for the owner of the batch and admins.',
+    description: 'Only for the owner of the batch and admins. The jobs belong to its owner.',
     params: Params,
     body: MoreJobs,
     bodyBytes: MAX_BODY_BYTES,
@@ -218,8 +188,8 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     sideEffect: true,
     handle: async (input) => {
       const { params, body, caller, edge } = input
-      await requireOwnBatch(edge, caller, params.batch_id)
-      const members = buildMembers(input, params.batch_id, body.jobs)
+      const batch = await requireOwnBatch(edge, caller, params.batch_id)
+      const members = buildMembers(input, batch, body.jobs)
       return input.transaction(async (tx) => ({
         batch_id: params.batch_id,
         status: 'open' as const,
@@ -262,7 +232,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     errors: ['batch.missing', 'auth.forbidden'],
     handle: async ({ params, caller, edge }) => {
       await requireOwnBatch(edge, caller, params.batch_id)
-      await edge.cancellations.run(params.batch_id)
+      for await (const id of cancelBatch(edge.db, params.batch_id)) edge.publisher.notify(id)
       const text = await edge.reader.text(readBatch, buildJobReadParameters(edge, caller, params.batch_id))
       if (text === null) throw fail('batch.missing')
       return answerJson(text)
@@ -274,8 +244,10 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     path: '/:batch_id/retry',
     summary: 'Retry the jobs of a batch that did not succeed',
     description: `Answers with a new batch of the same name. It has the jobs that failed, and those that were cancelled because \
-one that they depend on did not succeed, with the same dependencies. Only for the owner of the batch and admins.`,
+one that they depend on did not succeed, with the same dependencies. A job that they need and that was cancelled runs again, too. \
+Only for the owner of the batch and admins.`,
     params: Params,
+    query: z.object({ callback_url: z.string().max(2000).optional().describe(CALLBACK_DESCRIPTION) }),
     response: Batch,
     status: 202,
     errors: [
@@ -284,14 +256,18 @@ one that they depend on did not succeed, with the same dependencies. Only for th
       'auth.forbidden',
       'job.not_runnable',
       'job.not_retryable',
-      'job.missing',
+      'job.dependency_failed',
+      'webhook.no_account',
     ],
     sideEffect: true,
-    handle: async ({ params, caller, edge, requestId, transaction }) => {
+    handle: async ({ params, query, caller, edge, requestId, transaction }) => {
       await requireOwnBatch(edge, caller, params.batch_id)
       const options = { findTask, requestId, settings: edge.settings }
+      const { callback_url: url } = query
+      const callback = url === undefined ? null : buildCallback(edge, caller, url, 'query')
       return transaction(async (tx) => {
         const id = await retryBatch(tx, params.batch_id, options)
+        if (callback !== null) await tx.run(addJobCallbacks([id], callback))
         tx.afterCommit(() => edge.publisher.notify(id, 'later'))
         return answerBatch(tx, edge, caller, id, buildLocation(id))
       })
@@ -312,79 +288,3 @@ async function answerBatch(
   if (text === null) throw fail('batch.missing')
   return answerJson<z.input<typeof Batch>>(text, { headers })
 }
-
-/** @throws fail('batch.missing') unless the caller may see the batch. */
-async function requireBatch(edge: Edge, caller: Caller, id: string): Promise<void> {
-  const parameters = buildJobReadParameters(edge, caller, id)
-  if (!isUuid(id) || (await edge.reader.text(readBatch, parameters)) === null) throw fail('batch.missing')
-}
-
-/** @throws fail('batch.missing'), or fail('auth.forbidden') unless the caller may change the batch. */
-async function requireOwnBatch(edge: Edge, caller: Caller, id: string): Promise<void> {
-  await requireBatch(edge, caller, id)
-  const isOwn = await edge.reader.text(readJobOwnership, buildJobReadParameters(edge, caller, id))
-  if (isOwn !== 'true') throw fail('auth.forbidden', { roles: 'admin' })
-}
-
-interface Requester {
-  readonly edge: Edge
-  readonly caller: Caller
-  readonly requestId: string
-}
-
-/** Returns the jobs of a request. @throws as {@link checkJob} does, and fail('request.invalid') for wrong dependencies. */
-function buildMembers(input: Requester, batchId: string, jobs: readonly BatchJob[]): readonly JobSpec[] {
-  const specs: JobSpec[] = []
-  const keys = new Set<string>()
-  let links = 0
-  for (const [index, { after, after_outcome: afterOutcome, ...request }] of jobs.entries()) {
-    const path = ['jobs', index]
-    const job = checkJob(input.edge, input.caller, request, path)
-    const ids = after && [...new Set(after)].map((item) => findDependency(item, index, jobs, specs))
-    if (request.key !== undefined) keys.add(`${job.task.name}/${request.key}`)
-    links += ids?.length ?? 0
-    const terms = { batchId, ...(ids && { after: ids, afterOutcome }) }
-    specs.push(buildJobSpecs(job.task, [job.payload], buildOptions(input, job, terms))[0]!)
-  }
-  // A transaction locks the mailbox of each key.
-  if (keys.size > MAX_KEYS)
-    throw failInvalidField('body', 'jobs', `must not have more than ${MAX_KEYS} different keys`, 'too_big')
-  if (links > MAX_LINKS)
-    throw failInvalidField('body', 'jobs', `must not have more than ${MAX_LINKS} dependencies`, 'too_big')
-  return specs
-}
-
-/** Returns the id of a dependency. An index must be that of an earlier job that joins no other. */
-function findDependency(
-  item: number | string,
-  index: number,
-  jobs: readonly BatchJob[],
-  specs: readonly JobSpec[],
-): string {
-  if (typeof item === 'string') return item
-  const refuse = (msg: string) =>
-    failInvalidInput([{ loc: ['body', 'jobs', index, 'after'], msg, type: 'custom' }])
-  if (item >= index) throw refuse('must name earlier jobs')
-  if (jobs[item]!.when_busy !== 'wait') throw refuse('must name jobs that do not join others')
-  return specs[item]!.id
-}
-
-/** Adds jobs, and returns their ids. @throws fail('job.missing') if the caller cannot see a dependency. */
-async function addJobs(
-  tx: Transaction,
-  { edge, caller }: Requester,
-  specs: readonly JobSpec[],
-): Promise<readonly string[]> {
-  const own = new Set(specs.map(({ id }) => id))
-  const others = new Set(specs.flatMap(({ after = [] }) => after.filter((id) => !own.has(id))))
-  if (others.size > 0) await requireVisibleJobs(tx, edge, caller, [...others])
-  const added = await tx.any(enqueueJobs(specs, edge.settings.quotas.waiting_jobs))
-  const ids = added.map(({ job_id }) => job_id)
-  tx.afterCommit(() => {
-    for (const id of ids.slice(0, MAX_ANNOUNCED)) edge.publisher.notify(id, 'later')
-  })
-  return ids
-}
-
-// Watchers of all jobs see each other job when it starts.
-const MAX_ANNOUNCED = 1000

@@ -6,6 +6,7 @@ import { type EnqueueOptions, type JobTerms, MAX_LIMIT, type TaskDefinition } fr
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { failInvalidInput, parseAt } from '../pipeline/request/input.ts'
+import { Moment } from '../pipeline/request/schemas.ts'
 
 /** A job that a caller asks for by name, in a request of its own or in a batch. */
 
@@ -14,7 +15,7 @@ const MAX_RATE_STARTS = 10_000
 const MAX_RATE_SECONDS = 86_400
 
 export const DelaySeconds = z.number().min(0).max(MAX_DELAY_SECONDS)
-export const RunAt = z.iso.datetime({ offset: true })
+export const RunAt = Moment
 
 const Rate = z
   .string()
@@ -65,14 +66,25 @@ export const JOB_REQUEST_FIELDS = {
 const JobRequest = z.strictObject(JOB_REQUEST_FIELDS)
 type JobRequest = z.output<typeof JobRequest>
 
+interface RequestedTerms extends JobRequest {
+  readonly count?: number
+  readonly after?: readonly unknown[] | undefined
+  readonly after_outcome?: string | undefined
+}
+
 /** Adds the problems of fields that need others. */
-export function checkTerms(request: JobRequest, context: z.RefinementCtx): void {
-  const refuse = (name: keyof JobRequest, message: string) =>
+export function checkTerms(request: RequestedTerms, context: z.RefinementCtx): void {
+  const refuse = (name: keyof RequestedTerms, message: string) =>
     context.addIssue({ code: 'custom', message, path: [name] })
   if (request.run_at !== undefined && request.delay_seconds > 0) refuse('run_at', 'excludes delay_seconds')
   if (request.key === undefined)
     for (const name of ['limit', 'rate', 'when_busy'] as const)
       if (request[name] !== undefined && request[name] !== 'wait') refuse(name, 'needs key')
+  if (request.count !== undefined && request.count > 1 && request.when_busy !== 'wait')
+    refuse('count', 'must be 1 for a job that may join another')
+  if (request.after !== undefined && request.when_busy !== 'wait') refuse('after', 'excludes when_busy')
+  if (request.after === undefined && request.after_outcome !== undefined)
+    refuse('after_outcome', 'needs after')
   if (request.burst && request.rate === undefined) refuse('burst', 'needs rate')
   if (request.max_delay_seconds !== undefined && request.when_busy !== 'replace')
     refuse('max_delay_seconds', 'needs when_busy replace')
@@ -155,9 +167,10 @@ export function buildOptions(
   { edge, caller, requestId }: { readonly edge: Edge; readonly caller: Caller; readonly requestId: string },
   { terms, delayMs }: CheckedJob,
   more: JobTerms = {},
+  ownerId = caller.ownerId,
 ): EnqueueOptions {
   return {
-    ownerId: caller.ownerId,
+    ownerId,
     requestId,
     settings: edge.settings,
     terms: { ...terms, ...more },

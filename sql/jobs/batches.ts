@@ -1,11 +1,12 @@
 import { z } from 'zod'
-import { type Query, sql } from '../db.ts'
+import { noRows, type Queries, type Query, sql } from '../db.ts'
 import { buildArrayText, type PageValues } from '../reads/lists.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 import {
   buildJobJson,
   buildRetainedCondition,
   buildVisibleCondition,
+  cancelJobs,
   type JobRetention,
   type VisibleJob,
 } from './jobs.ts'
@@ -52,6 +53,38 @@ export const readBatch: ReadStatement<VisibleJob> = {
     and ${buildRetainedCondition('$4', 'b')}`,
 }
 
+/** Owner of a batch that the caller may see, as text; empty if it has none. */
+export const readBatchOwner: ReadStatement<VisibleJob> = {
+  name: 'batch_owner',
+  text: `select coalesce(b.owner_id::text, '') from job b where b.id = $3::uuid and ${VISIBLE_BATCH_CONDITION}
+    and ${buildRetainedCondition('$4', 'b')}`,
+}
+
+/** Number of members per transaction of a cancellation, which locks the mailbox of each member with a limit. */
+const MAX_CANCELLED_MEMBERS = 1000
+
+const markBatch = (id: string): Query<unknown> =>
+  sql.type(noRows)`
+    update job set cancel_requested_at = coalesce(cancel_requested_at, now()) where id = ${id}::uuid and status || '' = 'waiting'`
+
+const cancelMembers = (id: string): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    select job_cancel(array(select id from job where batch_id = ${id}::uuid and finished_at is null and cancel_requested_at is null
+      order by ordinal desc limit ${MAX_CANCELLED_MEMBERS})) as id`
+
+/**
+ * Cancels a batch and its members, a thousand per transaction. Yields the jobs whose state has changed. The batch gets no
+ * more members meanwhile.
+ */
+export async function* cancelBatch(db: Pick<Queries, 'any' | 'run'>, id: string): AsyncGenerator<string> {
+  await db.run(markBatch(id))
+  for (let changed: readonly { id: string }[] = [{ id }]; changed.length > 0; ) {
+    changed = await db.any(cancelMembers(id))
+    for (const job of changed) yield job.id
+  }
+  for (const job of await db.any(cancelJobs([id]))) yield job.id
+}
+
 /** The jobs of a batch in the order in which they were added, all or those of a status. */
 export const readBatchJobs: ReadStatement<
   [batch: string, status: string | null, retention: JobRetention, ...page: PageValues]
@@ -95,13 +128,34 @@ const UnsuccessfulJob = RetriedJob.extend({
   after: z.array(z.string()).nullable(),
   after_outcome: z.enum(['done', 'any']).nullable(),
 })
+export type UnsuccessfulJob = z.output<typeof UnsuccessfulJob>
 
 /**
- * The jobs of a batch to retry, in the order in which they were added. These are the jobs that failed, and those that were
- * cancelled because a dependency did not succeed. Leaves out jobs that have been retried.
+ * Locks the jobs of a batch to retry, in the order in which they were added. These are the jobs that failed, those that
+ * were cancelled because a dependency did not succeed, and cancelled ones on which these depend. Leaves out jobs that have
+ * been retried.
  */
-export const listUnsuccessfulJobs = (batch: string): Query<z.output<typeof UnsuccessfulJob>> =>
+export const lockUnsuccessfulJobs = (batch: string): Query<UnsuccessfulJob> =>
   sql.type(UnsuccessfulJob)`
-    select ${RETRY_COLUMNS}, after, after_outcome from job
-    where batch_id = ${batch}::uuid and (status = 'failed' or status = 'cancelled' and error_code = 'job.dependency_failed')
-      and not exists (select from job again where again.retry_of = job.id) order by ordinal`
+    with recursive member as materialized (
+      select id, status, after, error_code from job where batch_id = ${batch}::uuid and status in ('failed', 'cancelled')
+        and not exists (select from job again where again.retry_of = job.id)
+    ), retried(id) as (
+      select id from member where status = 'failed' or error_code = 'job.dependency_failed'
+      union
+      select needed.id from retried join member on member.id = retried.id join member needed on needed.id = any(member.after)
+    )
+    select ${RETRY_COLUMNS}, after, after_outcome from job where id in (select id from retried) order by ordinal for update`
+
+/** Returns the latest retry of each of these jobs that exist, or the job itself, and its status. */
+export const listLatestRetries = (
+  ids: readonly string[],
+): Query<{ id: string; latest_id: string; status: string }> =>
+  sql.type(z.object({ id: z.string(), latest_id: z.string(), status: z.string() }))`
+    with recursive retry as (
+      select id, id as latest_id, 0 as depth from job where id = any(${sql.array(ids, 'uuid')})
+      union all
+      select retry.id, again.id, depth + 1 from retry join job again on again.retry_of = retry.latest_id
+    )
+    select distinct on (retry.id) retry.id, latest_id, job.status from retry join job on job.id = latest_id
+    order by retry.id, depth desc`

@@ -1,3 +1,4 @@
+import { Failure } from '../../sql/errors.ts'
 import { countBatchJobs } from '../../sql/jobs/batches.ts'
 import { getLoadTestTimes } from '../../sql/jobs/tasks.ts'
 import type { TaskContext } from '../context.ts'
@@ -34,7 +35,10 @@ interface LoadResult {
 /** Runs `load_test_orchestrator`: adds the load as its own batch, and runs again once that has ended. */
 export async function run(ctx: TaskContext, payload: LoadPayload): Promise<LoadResult> {
   const { task_name, queue_type, count } = payload
-  const load = await addOnce(ctx, payload)
+  const load = await addOnce(ctx, payload).catch((error) => {
+    // The job was cancelled before it could add its load. Its attempt ends as one that waits, which cancels it.
+    throw error instanceof Failure && error.code === 'batch.closed' ? new WaitForBatch() : error
+  })
   if (load.done + load.failed + load.cancelled < load.total) throw new WaitForBatch()
   const { seconds, latency, start } = await ctx.db.one(getLoadTestTimes(ctx.job.id))
   return {

@@ -165,6 +165,51 @@ describe('a batch', () => {
     assert.equal((await post(`/${batch_id}/retry`, {})).json.code, 'batch.succeeded')
   })
 
+  test('retries a job that was cancelled if another needs it, and waits for earlier retries', async () => {
+    const { batch_id, job_ids } = await add([io(), io({ after: [0] }), io(), io({ after: [2] })])
+    const [first, second, third] = job_ids as [string, string, string]
+    await api.call('DELETE', `/api/v1/jobs/${first}`, { token: owner.token })
+    await end(third, 'failed')
+    const single = (await api.post(`/api/v1/jobs/${third}/retry`, { token: owner.token })).json.job_id
+    const retried = await post(`/${batch_id}/retry`, {})
+    const jobs = (await api.get(`${PATH}/${retried.json.batch_id}/jobs`, { token: owner.token })).json
+    assert.deepEqual(
+      jobs.map(({ retry_of, status }: { retry_of: string; status: string }) => [retry_of, status]),
+      [
+        [first, 'queued'],
+        [second, 'waiting'],
+        [job_ids[3], 'waiting'],
+      ],
+    )
+    const [row] = await query('select after from job where id = $1', [jobs[2].job_id])
+    assert.deepEqual(row!.after, [single])
+  })
+
+  test('is not retried if a job outside of it did not succeed', async () => {
+    const outside = (await add([io()])).job_ids[0]!
+    const { batch_id } = await add([io({ after: [outside] })])
+    await end(outside, 'failed')
+    const answer = await post(`/${batch_id}/retry`, {})
+    assert.deepEqual([answer.status, answer.json.code], [409, 'job.dependency_failed'])
+  })
+
+  test('has the jobs that an admin adds to it, too', async () => {
+    const { batch_id } = await add([], { open: true })
+    const added = await post(`/${batch_id}/jobs`, { jobs: [io({ priority: 'high' })] }, admin.token)
+    const [row] = await query('select owner_id, priority from job where id = $1', [added.json.job_ids[0]])
+    assert.deepEqual(row, { owner_id: owner.id, priority: -1 })
+  })
+
+  test('counts towards the quota of waiting jobs', async () => {
+    await query(`insert into account_quota (account_id, kind, quota) values ($1, 'waiting_jobs', 50)`, [
+      other.id,
+    ])
+    const jobs = Array.from({ length: 100 }, (_, n) => io(n === 0 ? {} : { after: [0] }))
+    const answer = await post('', { jobs }, other.token)
+    assert.deepEqual([answer.status, answer.json.code], [429, 'quota.waiting_jobs'])
+    await query('delete from account_quota')
+  })
+
   test('is added once per Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'batch-1' }
     const [one, two] = [

@@ -148,6 +148,9 @@ test('wrong terms are refused with their place', async () => {
     [{ key: 'x', max_delay_seconds: 1 }, 'max_delay_seconds'],
     [{ priority: 'urgent' }, 'priority'],
     [{ run_at: 'tomorrow' }, 'run_at'],
+    [{ run_at: '0000-01-01T00:00:00Z' }, 'run_at'],
+    [{ run_at: '2026-12-01T00:00:00+20:00' }, 'run_at'],
+    [{ key: 'x', when_busy: 'join', count: 2 }, 'count'],
     [{ run_at: new Date(Date.now() + 31 * 86_400_000).toISOString() }, 'run_at'],
     [{ run_at: '2030-01-01T00:00:00Z', delay_seconds: 1 }, 'run_at'],
   ]
@@ -172,6 +175,7 @@ test('wrong links are refused', async () => {
     [`?after=${many}`, 'after'],
     ['?callback_url=ftp://example.com', 'callback_url'],
     ['?background=perhaps', 'background'],
+    ['?after=', 'after'],
   ]
   for (const [rest, field] of cases) {
     const { status, json } = await enqueue({}, rest)

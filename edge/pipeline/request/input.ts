@@ -48,7 +48,7 @@ function parseValue(schema: z.ZodType, value: unknown, loc: Loc): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   throw failInvalidInput(
-    result.error.issues.map((issue) => ({
+    result.error.issues.slice(0, MAX_PROBLEMS).map((issue) => ({
       loc: [...loc, ...issue.path.map((key) => (typeof key === 'number' ? key : String(key)))],
       msg: issue.code === 'unrecognized_keys' ? describeUnknownFields(schema, issue) : issue.message,
       type: issue.code,

@@ -67,8 +67,10 @@ function parseDependencies(given: URLSearchParams): Dependencies | null {
   const outcome = given.get('after_outcome') ?? 'done'
   if (outcome !== 'done' && outcome !== 'any')
     throw failInvalidField('query', 'after_outcome', 'must be done or any', 'invalid_value')
-  const ids = [...new Set(given.getAll('after').flatMap((text) => text.split(',')))]
+  const names = given.getAll('after').flatMap((text) => text.split(','))
+  const ids = [...new Set(names.map((name) => name.trim().toLowerCase()))].filter((id) => id !== '')
   if (ids.length === 0) {
+    if (given.has('after')) throw failInvalidField('query', 'after', 'must name a job', 'custom')
     if (given.has('after_outcome')) throw failInvalidField('query', 'after_outcome', 'needs after', 'custom')
     return null
   }
@@ -99,6 +101,9 @@ export async function linkJobs(
   { callback, dependencies }: JobLinks,
 ): Promise<void> {
   const ids = [...new Set(jobs.map(({ job_id }) => job_id))]
+  // A task may join a job of another account.
+  const others = new Set(jobs.filter(({ joined }) => joined).map(({ job_id }) => job_id))
+  if (callback !== null && others.size > 0) await requireVisibleJobs(tx, edge, exchange.caller, [...others])
   if (callback !== null) await tx.run(addJobCallbacks(ids, callback))
   if (dependencies === null) return
   if (jobs.some(({ joined }) => joined)) throw fail('job.joined')

@@ -3,8 +3,8 @@
 -- `had_ended` are jobs that ended earlier, whose new dependants are to be counted. Returns the ids of all jobs whose state
 -- has changed, for their subscribers.
 --
--- A job that needs all its dependencies done is cancelled if one of them ended otherwise or was deleted, and so are the
--- jobs that need it. A cancelled batch ends once its members have.
+-- A job that needs all its dependencies done is cancelled if one of them ended otherwise or was deleted. So are the jobs
+-- that need it. A cancelled batch ends once its members have.
 --
 -- A lock of a mailbox comes before the locks of rows. So a job of a limited mailbox becomes `scheduled`, due now, unless
 -- the caller holds the lock. The scheduler makes it available.
