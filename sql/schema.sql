@@ -771,7 +771,7 @@ END),
   constraint job_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
   constraint job_priority_check CHECK ((priority = ANY (ARRAY['-1'::integer, 1]))),
   constraint job_status_check CHECK ((status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
-  constraint job_waiting_check CHECK (((waits_for >= 0) AND ((status <> 'waiting'::text) OR (waits_for > 0))))
+  constraint job_waiting_check CHECK (((waits_for >= 0) AND ((status <> 'waiting'::text) OR (COALESCE(waits_for, 0) > 0))))
 ) with (fillfactor=85, autovacuum_vacuum_scale_factor=0.01);
 
 create table job_callback (

@@ -104,7 +104,7 @@ create table job (
   constraint job_priority_check check (priority in (-1, 1)),
   constraint job_after_check check ((after is null) = (after_outcome is null) and cardinality(after) between 1 and 100),
   constraint job_after_outcome_check check (after_outcome in ('done', 'any')),
-  constraint job_waiting_check check (waits_for >= 0 and (status <> 'waiting' or waits_for > 0)),
+  constraint job_waiting_check check (waits_for >= 0 and (status <> 'waiting' or coalesce(waits_for, 0) > 0)),
   constraint job_max_tries_check check (max_tries between 1 and 100)
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.01);
 -- An actor handles one message at a time.
