@@ -12,6 +12,7 @@ import { organizations } from './areas/organizations.ts'
 import { payments } from './areas/payments.ts'
 import { reads } from './areas/reads.ts'
 import { retrieval } from './areas/retrieval.ts'
+import { schedules } from './areas/schedules.ts'
 import { tasks } from './areas/tasks.ts'
 import { voices } from './areas/voices.ts'
 import { Caller, CallHistory } from './caller.ts'
@@ -31,6 +32,7 @@ const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> 
   chats: [chats, 2],
   tasks: [tasks, 2],
   batches: [batches, 2],
+  schedules: [schedules, 1],
   retrieval: [retrieval, 1],
   voices: [voices, 1],
   reads: [reads, 2],
