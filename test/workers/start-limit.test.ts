@@ -28,9 +28,9 @@ const { signal } = new AbortController()
 async function openLimit(rate: string, nextMs = 0): Promise<StartLimit> {
   const { sms } = createStartLimits(parseSettings({ RATE_LIMIT_SMS: rate }), database.db)
   await database.query(
-    `insert into start_rate (name, starts, seconds, burst, next_at) values ('provider:sms', 1, 1, 1, now() + make_interval(secs => $1))
-     on conflict (name) do update set next_at = excluded.next_at, line_at = default`,
-    [nextMs / 1000],
+    `insert into start_rate (name, starts, seconds, burst, next_at) values ('provider:sms', $2, $3, 1, now() + make_interval(secs => $1))
+     on conflict (name) do update set starts = excluded.starts, seconds = excluded.seconds, next_at = excluded.next_at, line_at = default`,
+    [nextMs / 1000, ...rate.split('/').map(Number)],
   )
   return sms!
 }
