@@ -2791,7 +2791,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$4756ff7b6db2f3b0147ceffcfefd254d$function$;
+AS $function$357137aa85d31082fbe38be51650f3b5$function$;
 
 CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outcome text)
  RETURNS void

@@ -109,7 +109,8 @@ begin
     perform webhook_jobs_ended(final);
   end if;
   perform job_announce(released);
-  if has_members or exists (select from job_dependency where after_id = any(final) and not has_ended) then
+  -- Most deployments have no dependencies. The first check is then all that they cost.
+  if has_members or exists (select from job_dependency) and exists (select from job_dependency where after_id = any(final) and not has_ended) then
     return query select job_release(final, locked => locked);
   end if;
   if freed is not null then
