@@ -2770,7 +2770,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$b1b019d3a778a656aac3e667ccf1a110$function$;
+AS $function$375e99555782e0781a609c8e2838e407$function$;
 
 CREATE OR REPLACE FUNCTION public.job_expires_at(job job, retention double precision[])
  RETURNS timestamp with time zone
@@ -2801,7 +2801,7 @@ CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outco
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$bb5469bb1dece1cf9704354fb3239c9c$function$;
+AS $function$0d5e3c053f716e7701d9b5cc4c436ace$function$;
 
 CREATE OR REPLACE FUNCTION public.job_json(job job, retention double precision[] DEFAULT NULL::double precision[])
  RETURNS json
@@ -2809,7 +2809,7 @@ CREATE OR REPLACE FUNCTION public.job_json(job job, retention double precision[]
  STABLE PARALLEL SAFE
 RETURN json_build_object('job_id', (job).id, 'name', (job).name, 'queue', (job).queue, 'status', job_client_status((job).status), 'label', (job).label, 'progress', CASE WHEN (((job).progress_current IS NOT NULL) OR ((job).progress_total IS NOT NULL)) THEN json_build_object('current', (job).progress_current, 'total', (job).progress_total) ELSE NULL::json END, 'attempts', (job).attempt, 'retry_of', (job).retry_of, 'batch_id', (job).batch_id, 'result', (job).result, 'error', CASE WHEN ((job).error_code IS NOT NULL) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail) ELSE NULL::json END, 'created_at', iso((job).created_at), 'run_at', CASE WHEN ((job).status = ANY (ARRAY['waiting'::text, 'scheduled'::text, 'available'::text])) THEN iso((job).run_at) ELSE NULL::text END, 'started_at', iso((job).started_at), 'finished_at', iso((job).finished_at), 'expires_at', iso(job_expires_at(job, retention)));
 
-CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
+CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[], has_dependencies boolean)
  RETURNS void
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2817,7 +2817,7 @@ CREATE OR REPLACE FUNCTION public.job_link(added uuid[], locked text[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$ba745f70d94b2205a460376f884c5a84$function$;
+AS $function$3e35ffb492cfbb495988d144febf4a0f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_lock_order(j job)
  RETURNS bigint
@@ -2877,7 +2877,7 @@ CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAUL
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$c31656eaad289f60d85954103bd2ef5e$function$;
+AS $function$2eea587ef9d52c1dafc4c3c9592128a9$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid

@@ -25,6 +25,7 @@ declare
   rates jsonb;
   has_joins boolean;
   has_links boolean;
+  has_dependencies boolean;
   batch jsonb;
   spec jsonb;
   found_id uuid;
@@ -38,8 +39,9 @@ begin
   end if;
   select coalesce(array_agg(s ->> 'mailbox') filter (where s ->> 'mailbox_limit' is not null), '{}'),
     jsonb_object_agg(s ->> 'mailbox', s -> 'rate') filter (where s ->> 'rate' is not null),
-    bool_or(s ->> 'when_busy' <> 'wait'), bool_or(coalesce(s ->> 'after', s ->> 'batch_id', s ->> 'is_batch') is not null)
-  into locked, rates, has_joins, has_links from jsonb_array_elements(specs) s;
+    bool_or(s ->> 'when_busy' <> 'wait'), bool_or(coalesce(s ->> 'after', s ->> 'batch_id', s ->> 'is_batch') is not null),
+    bool_or(s ->> 'after' is not null)
+  into locked, rates, has_joins, has_links, has_dependencies from jsonb_array_elements(specs) s;
   perform mailbox_lock(locked);
   if rates is not null then
     perform start_rate_set(rates);
@@ -102,7 +104,7 @@ begin
   perform job_announce(array(select id from job where id = any(added) and status || '' = 'available'));
 
   if has_links then
-    perform job_link(added, locked);
+    perform job_link(added, locked, has_dependencies);
   end if;
   return query select n, coalesce((joined_ids ->> (s ->> 'id'))::uuid, (s ->> 'id')::uuid), joined_ids ? (s ->> 'id')
     from jsonb_array_elements(specs) with ordinality e(s, n);

@@ -14,5 +14,5 @@ begin
   )
   select array_agg(queue), coalesce(array_agg(mailbox) filter (where mailbox_limit is not null), '{}') into queues, locked from held;
   perform job_count_add(queues, -1, 0, 1);
-  perform job_link(ids, locked);
+  perform job_link(ids, locked, true);
 end $$;

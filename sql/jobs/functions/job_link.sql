@@ -1,6 +1,6 @@
 -- Links added jobs to their batches and to the jobs that they depend on. `locked` are mailboxes whose lock the caller
--- holds.
-create or replace function job_link(added uuid[], locked text[]) returns void language plpgsql
+-- holds. `has_dependencies` is true if one of the jobs depends on others.
+create or replace function job_link(added uuid[], locked text[], has_dependencies boolean) returns void language plpgsql
 as $$
 declare
   batches integer;
@@ -9,7 +9,8 @@ declare
   others uuid[];
   ended uuid[];
 begin
-  after_ids := array(select distinct unnest(after) from job where id = any(added) and after is not null);
+  after_ids := case when has_dependencies
+    then array(select distinct unnest(after) from job where id = any(added) and after is not null) else '{}' end;
   others := array(select unnest(after_ids) except select unnest(added));
   -- Shares the rows' locks until the commit, so that each of these jobs has ended already or finds its dependants later.
   perform from job where id = any(others) order by job_lock_order(job) for share;

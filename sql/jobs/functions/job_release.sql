@@ -17,6 +17,7 @@ declare
   level uuid[] := ended;
   depended uuid[] := ended || had_ended;
   closing uuid[] := closed;
+  has_dependants boolean;
   unsuccessful uuid[];
   cancelled uuid[];
   waiters jsonb;
@@ -26,21 +27,25 @@ declare
 begin
   loop
     -- Most jobs have neither dependants nor a batch. These reads of indexes are then all that their end costs.
-    if cardinality(closing) = 0 and not exists (select from job_dependency where after_id = any(depended) and not has_ended)
+    has_dependants := exists (select from job_dependency)
+      and exists (select from job_dependency where after_id = any(depended) and not has_ended);
+    if not has_dependants and cardinality(closing) = 0
        and not exists (select from job where id = any(level) and batch_id is not null) then
       return;
     end if;
 
-    unsuccessful := array(
-      select ended.id from unnest(depended) ended(id) left join job on job.id = ended.id where job.status || '' is distinct from 'done');
-    cancelled := job_cancel_dependants(unsuccessful);
-    return query select unnest(cancelled);
-    level := level || cancelled;
-    depended := depended || cancelled;
+    if has_dependants then
+      unsuccessful := array(
+        select ended.id from unnest(depended) ended(id) left join job on job.id = ended.id where job.status || '' is distinct from 'done');
+      cancelled := job_cancel_dependants(unsuccessful);
+      return query select unnest(cancelled);
+      level := level || cancelled;
+      depended := depended || cancelled;
+    end if;
 
     -- Each waiter with the number of ends that concern it.
     with link as (
-      update job_dependency set has_ended = true where after_id = any(depended) and not has_ended returning job_id
+      update job_dependency set has_ended = true where has_dependants and after_id = any(depended) and not has_ended returning job_id
     ), counted as (
       select job_id as id, 0 as members from link
       union all
