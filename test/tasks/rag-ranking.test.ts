@@ -223,8 +223,8 @@ describe('files of several chunks', () => {
           contents.flatMap((_, n) => [n, n]),
         )
         const [scores, expected] = await Promise.all([cut, whole].map(scoreFiles))
+        // Terms are added in another order, so the sums differ in their last digits.
         for (const [i, { n }] of chunks.entries())
-          // Terms are added in another order, so the sums differ in their last digits.
           assert.ok(Math.abs(scores!.addShare(i, 0) - expected!.addShare(2 * n, 0)) < 1e-6)
       }),
       createRunOptions(),
