@@ -2776,7 +2776,7 @@ CREATE OR REPLACE FUNCTION public.job_expires_at(job job, retention double preci
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN ((job).finished_at + make_interval(secs => (retention)[CASE WHEN ((job).status = 'failed'::text) THEN 2 ELSE 1 END]));
+RETURN CASE WHEN ((job).finished_at IS NOT NULL) THEN GREATEST(((job).finished_at + make_interval(secs => (retention)[CASE WHEN ((job).status = 'failed'::text) THEN 2 ELSE 1 END])), CASE WHEN ((job).batch_id IS NOT NULL) THEN (SELECT CASE WHEN (b.finished_at IS NULL) THEN 'infinity'::timestamp with time zone ELSE (b.finished_at + make_interval(secs => (job_expires_at.retention)[CASE WHEN (b.status = 'failed'::text) THEN 2 ELSE 1 END])) END AS "case" FROM job b WHERE (b.id = (job_expires_at.job).batch_id)) ELSE NULL::timestamp with time zone END) ELSE NULL::timestamp with time zone END;
 
 CREATE OR REPLACE FUNCTION public.job_fence(job_id uuid, of_attempt integer)
  RETURNS boolean

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Transaction } from '../../sql/db.ts'
+import { readWithin, type Transaction } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { isUuid, NIL_UUID } from '../../sql/ids.ts'
-import type { EnqueuedJob } from '../../sql/jobs/jobs.ts'
+import { type EnqueuedJob, readJob } from '../../sql/jobs/jobs.ts'
 import { readNamedQueues, readTaskResult, readTaskResults } from '../../sql/jobs/tasks.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { NAMED_QUEUES } from '../../tasks/load-test/on-queues.ts'
@@ -14,6 +14,7 @@ import { formatNumber, markNullable, Timestamp } from '../pipeline/request/schem
 import { answerJson, area, route } from '../pipeline/route.ts'
 import { linkJobs, parseJobLinks } from '../pipeline/write/job-links.ts'
 import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
+import { buildJobReadParameters } from './jobs/shapes.ts'
 
 const STATUSES = ['waiting', 'queued', 'running', 'completed', 'failed'] as const
 /** Maximum number of results per request. */
@@ -31,7 +32,9 @@ const Enqueued = z
     task_name: z.string(),
     queue_type: z.string(),
     queued_at: Timestamp,
-    status: z.enum(['queued', 'waiting']).describe('`waiting` with `after`'),
+    status: z
+      .enum(['waiting', 'queued', 'running', 'cancelled'])
+      .describe('`waiting` or `cancelled` only with `after`, `running` only if it is joined'),
     joined: z.literal(true).optional().describe('Present if the task is one under way, see `when_busy`'),
   })
   .meta({ id: 'EnqueuedTask' })
@@ -124,8 +127,12 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
         Array<unknown>(body.count).fill(job.payload),
         buildOptions(input, job),
       )
-      const link = (tx: Transaction, jobs: readonly EnqueuedJob[]) =>
-        linkJobs(tx, { edge, exchange }, jobs, links!)
+      let status: z.input<typeof Enqueued>['status'] = 'queued'
+      const link = async (tx: Transaction, jobs: readonly EnqueuedJob[]) => {
+        await linkJobs(tx, { edge, exchange }, jobs, links!)
+        const first = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, jobs[0]!.job_id))
+        if (first !== null) status = (JSON.parse(first) as z.input<typeof Enqueued>).status
+      }
       return enqueue(
         specs,
         (jobs) => ({
@@ -134,7 +141,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
           task_name: body.task_name,
           queue_type: body.queue_type,
           queued_at: new Date().toISOString(),
-          status: links?.dependencies == null ? ('queued' as const) : ('waiting' as const),
+          status,
           ...(jobs[0]!.joined ? { joined: true as const } : {}),
         }),
         links === null ? undefined : link,

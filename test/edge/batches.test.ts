@@ -185,6 +185,18 @@ describe('a batch', () => {
     assert.deepEqual(row!.after, [single])
   })
 
+  test('keeps its ended jobs until it expires itself', async () => {
+    const { batch_id, job_ids } = await add([io()], { open: true })
+    const [first] = job_ids as [string]
+    await end(first)
+    await query(`update job set finished_at = now() - interval '2 hours' where id = $1`, [first])
+    const job = await api.get(`/api/v1/jobs/${first}`, { token: owner.token })
+    assert.deepEqual([job.status, job.json.expires_at], [200, null])
+    assert.equal((await post(`/${batch_id}/jobs`, { jobs: [io({ after: [first] })] })).status, 202)
+    await api.call('DELETE', `${PATH}/${batch_id}`, { token: owner.token })
+    assert.ok((await api.get(`/api/v1/jobs/${first}`, { token: owner.token })).json.expires_at !== null)
+  })
+
   test('is not retried if a job outside of it did not succeed', async () => {
     const outside = (await add([io()])).job_ids[0]!
     const { batch_id } = await add([io({ after: [outside] })])

@@ -112,6 +112,11 @@ test('`after` waits for jobs, and `callback_url` is called for each task', async
     await ledger.finish(id, 'done', {})
   }
   for (const id of answer.json.task_ids) assert.equal((await row(id)).status, 'available')
+  assert.equal((await enqueue({}, `?after=${first}`)).json.status, 'queued')
+  const failed = await idOf()
+  await ledger.claim(failed)
+  await ledger.finish(failed, 'failed', { code: 'task.chosen_failure', detail: 'As asked' })
+  assert.equal((await enqueue({}, `?after=${failed}`)).json.status, 'cancelled')
 
   const called = (await enqueue({ count: 2 }, '?background=true&callback_url=https://example.com/hook')).json
     .task_ids
