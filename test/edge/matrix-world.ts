@@ -392,7 +392,7 @@ export class RowFactory {
     const member = { name: 'load_test.io_simulation_task', queue: 'load_test', batch_id: id }
     const failed = await this.ledger.add(this.owner.id, member)
     await this.ledger.claim(failed)
-    await this.ledger.finish(failed, 'failed')
+    await this.ledger.finish(failed, 'failed', { code: 'task.chosen_failure', detail: 'As asked' })
     return id
   }
 
