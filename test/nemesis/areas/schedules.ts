@@ -34,7 +34,9 @@ export const schedules: MakeArea = (admin, user) => {
     },
     judge: async () => {
       const rows = await admin.world.query(
-        `select s.id, s.last_skip_reason, round(extract(epoch from s.next_at - s.start_at) / ${EVERY_SECONDS})::int as times,
+        // A request that was retried may come after the start, whose time is then over.
+        `select s.id, s.last_skip_reason, round(extract(epoch from s.next_at - s.start_at) / ${EVERY_SECONDS})::int
+             - ceil(greatest(extract(epoch from s.created_at - s.start_at), 0) / ${EVERY_SECONDS})::int as times,
            (select count(*)::int from job where job.name = 'system.noop' and job.payload ->> 'echo' = s.args ->> 'echo') as jobs
          from schedule s where s.id = any($1)`,
         [ids],
