@@ -9,8 +9,7 @@ export const schedules: MakeArea = (admin, user) => {
   const ids: string[] = []
 
   const add = async (): Promise<void> => {
-    const [now] = await admin.world.query('select now() as now')
-    const startAt = (now!.now as Date).getTime() + chance.between(1, 20) * 1000
+    const startAt = Date.now() + chance.between(1, 20) * 1000
     const timing = { every_seconds: EVERY_SECONDS, start_at: new Date(startAt).toISOString() }
     const echo = user.createWord()
     const json = {
