@@ -118,6 +118,7 @@ test('the tour works as pasted', async () => {
     'edge/guides/comms.md': /"message"/,
     'edge/guides/jobs.md': /"status" ?: ?"done"/,
     'edge/guides/schedules.md': /"next_runs"/,
+    'edge/guides/tasks.md': /"jobs\.bulk"/,
     'edge/guides/webhooks.md': /"secret" ?: ?"whsec_/,
   }
   assert.deepEqual(examples.map(({ path }) => path).sort(), Object.keys(expected))
