@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import { type Query, sql } from '../db.ts'
+import type { StartRate } from './jobs.ts'
 
-/** Rate of starts: evenly spaced, at most `starts` in `seconds` in all workers together. */
-export interface StartRate {
+/** Rate that the starts of all workers share by its name. */
+export interface SharedRate extends Omit<StartRate, 'burst'> {
   readonly name: string
-  readonly starts: number
-  readonly seconds: number
 }
 
 /**
@@ -13,7 +12,7 @@ export interface StartRate {
  * amount is the ms until the start or, with `comesBack`, the ms after which the caller returns.
  */
 export const reserveStart = (
-  { name, starts, seconds }: StartRate,
+  { name, starts, seconds }: SharedRate,
   { maxWaitMs, comesBack }: { readonly maxWaitMs: number; readonly comesBack: boolean },
 ): Query<{ wait_ms: number }> =>
   sql.prepared('start_rate_reserve', z.object({ wait_ms: z.number() }))`

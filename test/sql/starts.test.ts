@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { reserveStart, type StartRate } from '../../sql/jobs/starts.ts'
+import { reserveStart, type SharedRate } from '../../sql/jobs/starts.ts'
 import { createTestDatabase } from '../database.ts'
 
 /** `start_rate_reserve` spaces the starts of a rate, and the returns of callers that got none. */
@@ -10,11 +10,11 @@ const { db, query } = database
 
 let rates = 0
 // Gaps of 10 s, against which the duration of a statement is small.
-const createRate = (): StartRate => ({ name: `test:${++rates}`, starts: 6, seconds: 60 })
+const createRate = (): SharedRate => ({ name: `test:${++rates}`, starts: 6, seconds: 60 })
 const GAP_MS = 10_000
 const SLACK_MS = 5000
 
-const reserve = async (rate: StartRate, maxWaitMs: number, comesBack = false): Promise<number> =>
+const reserve = async (rate: SharedRate, maxWaitMs: number, comesBack = false): Promise<number> =>
   (await db.one(reserveStart(rate, { maxWaitMs, comesBack }))).wait_ms
 
 /** Asserts that a wait does not exceed the expected one, and is shorter only by the time that the test took. */
@@ -25,7 +25,7 @@ function assertWaits(actual: number, expected: number): void {
 }
 
 /** Moves the times of a rate into the past. */
-const age = (rate: StartRate, seconds: number) =>
+const age = (rate: SharedRate, seconds: number) =>
   query(
     'update start_rate set next_at = next_at - make_interval(secs => $2), line_at = line_at - make_interval(secs => $2) where name = $1',
     [rate.name, seconds],

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Database } from '../../sql/db.ts'
 import { type Failure, fail } from '../../sql/errors.ts'
-import { reserveStart, type StartRate } from '../../sql/jobs/starts.ts'
+import { reserveStart, type SharedRate } from '../../sql/jobs/starts.ts'
 import { AI_PROVIDERS, type AiProvider } from '../../tasks/ai/providers.ts'
 import type { ProviderRequest } from '../../tasks/comms/ports.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
@@ -62,7 +62,7 @@ export function createStartLimits(
   }
 }
 
-function createStartLimit(db: Pick<Database, 'one'>, setting: string, rate: StartRate): StartLimit {
+function createStartLimit(db: Pick<Database, 'one'>, setting: string, rate: SharedRate): StartLimit {
   const reserve = async (wait: StartWait): Promise<number> => {
     const isFirst = wait === 'first'
     const options = { maxWaitMs: isFirst ? MAX_FIRST_WAIT_MS : TOLERANCE_MS, comesBack: !isFirst }
