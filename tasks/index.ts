@@ -135,6 +135,9 @@ export function createTaskFinder(candidates: readonly AnyTask[]): TaskFinder {
   }
 }
 
+/** Finds a built-in task. */
+export const findTask = createTaskFinder(tasks)
+
 /** Returns the built-in tasks, plus the `tasks` that the given modules export. Tests add tasks this way. */
 export async function loadTasks(modules: readonly string[] = []): Promise<readonly AnyTask[]> {
   const extraModules = await Promise.all(

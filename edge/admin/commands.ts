@@ -24,7 +24,7 @@ import {
 } from '../../sql/jobs/search.ts'
 import { unlockLogin } from '../../sql/limits/limits.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
-import { createTaskFinder, tasks } from '../../tasks/index.ts'
+import { findTask } from '../../tasks/index.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
 import { AccountAddress } from '../../tasks/platform/email-address.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
@@ -202,8 +202,6 @@ function parseRetryFailed(args: readonly string[]): RetryFailedOptions {
     isDryRun: values['dry-run'] === true,
   }
 }
-
-const findTask = createTaskFinder(tasks)
 
 // Each batch commits separately, so an interrupted command keeps the retries of earlier ones.
 const RETRY_BATCH_SIZE = 100

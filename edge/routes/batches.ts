@@ -1,14 +1,12 @@
 import { z } from 'zod'
-import { readWithin, type Transaction } from '../../sql/db.ts'
+import { readWithin } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
 import { BATCH_JOB_ORDER, cancelBatch, readBatch, readBatchJobs } from '../../sql/jobs/batches.ts'
 import { closeBatch } from '../../sql/jobs/jobs.ts'
 import { addJobCallbacks } from '../../sql/webhooks/webhooks.ts'
 import { buildBatch, retryBatch } from '../../tasks/batches.ts'
-import { createTaskFinder, tasks } from '../../tasks/index.ts'
-import type { Caller } from '../pipeline/access/auth.ts'
-import type { Edge } from '../pipeline/context.ts'
+import { findTask } from '../../tasks/index.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../pipeline/request/lists.ts'
 import { count, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
@@ -18,8 +16,6 @@ import { addJobs, BatchJob, buildMembers, MAX_LINKS, requireBatch, requireOwnBat
 import { buildJobReadParameters, Job, STATUSES } from './jobs/shapes.ts'
 
 /** Batches: jobs that are asked for together, and end together. */
-
-const findTask = createTaskFinder(tasks)
 
 const CALLBACK_DESCRIPTION = 'Receives a webhook `batch.done` when the batch ends'
 
@@ -126,11 +122,9 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     reads: 'statistics',
     errors: ['batch.missing'],
     handle: async ({ params, caller, edge, reader }) => {
-      const text = isUuid(params.batch_id)
-        ? await reader.text(readBatch, buildJobReadParameters(edge, caller, params.batch_id))
-        : null
-      if (text === null) throw fail('batch.missing')
-      return answerJson(text)
+      if (!isUuid(params.batch_id)) throw fail('batch.missing')
+      const values = buildJobReadParameters(edge, caller, params.batch_id)
+      return answerBatch(await reader.text(readBatch, values))
     },
   }),
 
@@ -215,7 +209,8 @@ jobs have ended. Its jobs are kept until its own result expires.`,
         tx.afterCommit(() => {
           for (const { id } of changed) edge.publisher.notify(id)
         })
-        return answerBatch(tx, edge, caller, params.batch_id)
+        const values = buildJobReadParameters(edge, caller, params.batch_id)
+        return answerBatch(await readWithin(tx, readBatch, values))
       })
     },
   }),
@@ -233,9 +228,8 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     handle: async ({ params, caller, edge }) => {
       await requireOwnBatch(edge, caller, params.batch_id)
       for await (const id of cancelBatch(edge.db, params.batch_id)) edge.publisher.notify(id)
-      const text = await edge.reader.text(readBatch, buildJobReadParameters(edge, caller, params.batch_id))
-      if (text === null) throw fail('batch.missing')
-      return answerJson(text)
+      const values = buildJobReadParameters(edge, caller, params.batch_id)
+      return answerBatch(await edge.reader.text(readBatch, values))
     },
   }),
 
@@ -269,7 +263,8 @@ Only for the owner of the batch and admins.`,
         const id = await retryBatch(tx, params.batch_id, options)
         if (callback !== null) await tx.run(addJobCallbacks([id], callback))
         tx.afterCommit(() => edge.publisher.notify(id, 'later'))
-        return answerBatch(tx, edge, caller, id, buildLocation(id))
+        const text = await readWithin(tx, readBatch, buildJobReadParameters(edge, caller, id))
+        return answerBatch(text, buildLocation(id))
       })
     },
   }),
@@ -277,14 +272,8 @@ Only for the owner of the batch and admins.`,
 
 const buildLocation = (id: string) => [['location', `/api/v1/batches/${id}`]] as const
 
-async function answerBatch(
-  tx: Transaction,
-  edge: Edge,
-  caller: Caller,
-  id: string,
-  headers: readonly (readonly [string, string])[] = [],
-) {
-  const text = await readWithin(tx, readBatch, buildJobReadParameters(edge, caller, id))
+/** @throws fail('batch.missing') without a text. */
+function answerBatch(text: string | null, headers: readonly (readonly [string, string])[] = []) {
   if (text === null) throw fail('batch.missing')
   return answerJson<z.input<typeof Batch>>(text, { headers })
 }

@@ -12,7 +12,7 @@ import {
   scopeOf,
 } from '../../../sql/jobs/lists.ts'
 import { findJobHistory } from '../../../sql/jobs/monitor.ts'
-import { createTaskFinder, tasks } from '../../../tasks/index.ts'
+import { findTask } from '../../../tasks/index.ts'
 import { retryJob } from '../../../tasks/retry.ts'
 import {
   answerArray,
@@ -25,8 +25,6 @@ import { count, formatNumber } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
 import { requireOwnJob } from './ownership.ts'
 import { buildJobReadParameters, isAdmin, Job, JobEvent, JobParams, MAX_EVENTS, STATUSES } from './shapes.ts'
-
-const findTask = createTaskFinder(tasks)
 
 /** Routes that list, read, cancel and retry jobs. */
 export const recordRoutes = [
