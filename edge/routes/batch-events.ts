@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { fail } from '../../sql/errors.ts'
+import { BATCH_TASK } from '../../sql/jobs/batches.ts'
 import { route } from '../pipeline/route.ts'
 import { followBatch } from '../streams/follow-selected.ts'
 import { encodeFrame } from '../streams/sse.ts'
-import { requireBatch } from './batch-jobs.ts'
 import { buildSubscription, requireState } from './jobs/streams.ts'
 
 /** The event stream of a batch. */
@@ -44,8 +45,8 @@ is \`end\`, after which the answer is 204.`,
   errors: ['batch.missing'],
   reads: 'list',
   stream: async ({ params, ...input }) => {
-    await requireBatch(input.edge, input.caller, params.batch_id)
     const batch = await requireState(input, params.batch_id, 'batch.missing')
+    if (batch.task !== BATCH_TASK) throw fail('batch.missing')
     return followBatch(input.edge.hub, buildSubscription(input), batch)
   },
 })

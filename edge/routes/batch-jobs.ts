@@ -3,7 +3,7 @@ import type { Transaction } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
 import { isUuid } from '../../sql/ids.ts'
 import { readBatchOwner } from '../../sql/jobs/batches.ts'
-import { enqueueJobs, type JobSpec, MAX_DEPENDENCIES } from '../../sql/jobs/jobs.ts'
+import { type JobSpec, MAX_DEPENDENCIES } from '../../sql/jobs/jobs.ts'
 import { buildJobSpecs } from '../../tasks/task.ts'
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
@@ -17,8 +17,6 @@ import { buildJobReadParameters, isAdmin } from './jobs/shapes.ts'
 const MAX_KEYS = 1000
 const MAX_JOINING_JOBS = 1000
 export const MAX_LINKS = 100_000
-// Watchers of all jobs see each other job when it starts.
-const MAX_ANNOUNCED = 1000
 
 export const BatchJob = z
   .strictObject({
@@ -118,10 +116,5 @@ export async function addJobs(
   const own = new Set(specs.map(({ id }) => id))
   const others = new Set(specs.flatMap(({ after = [] }) => after.filter((id) => !own.has(id))))
   if (others.size > 0) await requireVisibleJobs(tx, edge, caller, [...others])
-  const added = await tx.any(enqueueJobs(specs, edge.settings.quotas.waiting_jobs))
-  const ids = added.map(({ job_id }) => job_id)
-  tx.afterCommit(() => {
-    for (const id of ids.slice(0, MAX_ANNOUNCED)) edge.publisher.notify(id, 'later')
-  })
-  return ids
+  return (await edge.enqueuer.add(specs, tx)).map(({ job_id }) => job_id)
 }

@@ -15,7 +15,6 @@ const MAX_RATE_STARTS = 10_000
 const MAX_RATE_SECONDS = 86_400
 
 export const DelaySeconds = z.number().min(0).max(MAX_DELAY_SECONDS)
-export const RunAt = Moment
 
 const Rate = z
   .string()
@@ -32,7 +31,7 @@ export const JOB_REQUEST_FIELDS = {
   queue_type: z.string().max(100).default('system').meta({ example: 'load_test' }),
   args: z.record(z.string(), z.unknown()).default({}),
   delay_seconds: DelaySeconds.default(0),
-  run_at: RunAt.optional().describe('Earliest start, at most 30 days ahead; instead of `delay_seconds`'),
+  run_at: Moment.optional().describe('Earliest start, at most 30 days ahead; instead of `delay_seconds`'),
   priority: z
     .enum(['low', 'normal', 'high'])
     .default('normal')

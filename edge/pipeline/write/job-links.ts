@@ -101,12 +101,14 @@ export async function linkJobs(
   { callback, dependencies }: JobLinks,
 ): Promise<void> {
   const ids = [...new Set(jobs.map(({ job_id }) => job_id))]
-  // A task may join a job of another account.
-  const others = new Set(jobs.filter(({ joined }) => joined).map(({ job_id }) => job_id))
-  if (callback !== null && others.size > 0) await requireVisibleJobs(tx, edge, exchange.caller, [...others])
-  if (callback !== null) await tx.run(addJobCallbacks(ids, callback))
+  const joined = [...new Set(jobs.filter((job) => job.joined).map(({ job_id }) => job_id))]
+  if (callback !== null) {
+    // A task may join a job of another account.
+    if (joined.length > 0) await requireVisibleJobs(tx, edge, exchange.caller, joined)
+    await tx.run(addJobCallbacks(ids, callback))
+  }
   if (dependencies === null) return
-  if (jobs.some(({ joined }) => joined)) throw fail('job.joined')
+  if (joined.length > 0) throw fail('job.joined')
   await requireVisibleJobs(tx, edge, exchange.caller, dependencies.ids)
   await tx.run(holdJobs(ids, dependencies.ids, dependencies.outcome))
 }

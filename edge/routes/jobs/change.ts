@@ -3,15 +3,16 @@ import { fail } from '../../../sql/errors.ts'
 import { changeJob, readJob } from '../../../sql/jobs/jobs.ts'
 import { findNamedTask } from '../../../tasks/load-test/index.ts'
 import { parseAt } from '../../pipeline/request/input.ts'
+import { Moment } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
-import { checkRunAt, DelaySeconds, RunAt } from '../job-requests.ts'
+import { checkRunAt, DelaySeconds } from '../job-requests.ts'
 import { requireOwnJob } from './ownership.ts'
 import { Job, JobParams } from './shapes.ts'
 
 const JobChange = z
   .strictObject({
     args: z.record(z.string(), z.unknown()).optional().describe('The new arguments, all of them'),
-    run_at: RunAt.optional().describe('Earliest start, at most 30 days ahead'),
+    run_at: Moment.optional().describe('Earliest start, at most 30 days ahead'),
     delay_seconds: DelaySeconds.optional().describe('Earliest start from now on, instead of `run_at`'),
   })
   .refine(({ args, run_at, delay_seconds }) => (args ?? run_at ?? delay_seconds) !== undefined, {

@@ -24,7 +24,7 @@ import { buildScheduledJob, findEntry } from '../../../tasks/schedules/job.ts'
 import { replaceMessage } from '../../../tasks/schedules/message.ts'
 import { findNextTime, listNextTimes, type Timing } from '../../../tasks/schedules/timing.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import { parsePart } from '../../pipeline/request/input.ts'
+import { parseAt } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import {
@@ -296,7 +296,7 @@ function requireArguments({
   args,
 }: Pick<ScheduleFields, 'task_name' | 'queue_type' | 'args'>): void {
   const { payload } = requireNamedTask(task_name, queue_type)
-  parsePart(z.object({ args: payload }), 'body', { args })
+  parseAt(payload, args, ['body', 'args'])
 }
 
 const toTimestamp = (moment: string | null | undefined): string | null =>
