@@ -44,6 +44,10 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
   organization_member_organization_id_user_id_key: 'member.exists',
   organization_member_user_id_fkey: 'account.missing',
   organization_invite_pending_key: 'invite.pending',
+  worker_queue_account_id_fkey: 'auth.required',
+  worker_queue_created_by_fkey: 'auth.required',
+  worker_queue_pkey: 'worker_queue.name_taken',
+  worker_task_queue_fkey: 'worker_queue.missing',
 }
 
 // Errno names of a machine that is short of something: https://man7.org/linux/man-pages/man3/errno.3.html

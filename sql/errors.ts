@@ -14,6 +14,7 @@ import { ragErrors } from './rag/errors.ts'
 import { scheduleErrors } from './schedules/errors.ts'
 import { voiceErrors } from './voice/errors.ts'
 import { webhookErrors } from './webhooks/errors.ts'
+import { workerQueueErrors } from './worker-queues/errors.ts'
 
 /**
  * Table of all errors, with the public text of each and whether a retry can help. The edge maps each code to an HTTP
@@ -72,6 +73,7 @@ const errorTable = {
   ...scheduleErrors,
   ...voiceErrors,
   ...webhookErrors,
+  ...workerQueueErrors,
   'database.busy': { detail: 'The service is overloaded; try again shortly', retry: 'later' },
   'database.too_slow': {
     detail: 'The query exceeded its time limit; narrow the request or try again later',

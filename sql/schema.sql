@@ -49,7 +49,7 @@ create table account_quota (
   quota bigint not null,
   constraint account_quota_pkey PRIMARY KEY (account_id, kind),
   constraint account_quota_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
-  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'speech_characters'::text, 'schedules'::text, 'waiting_jobs'::text]))),
+  constraint account_quota_kind_check CHECK ((kind = ANY (ARRAY['documents'::text, 'bytes'::text, 'pages'::text, 'organizations'::text, 'keys'::text, 'webhook_endpoints'::text, 'pending_deliveries'::text, 'conversations'::text, 'collections'::text, 'speech_characters'::text, 'schedules'::text, 'worker_queues'::text, 'waiting_jobs'::text]))),
   constraint account_quota_quota_check CHECK (((quota >= 0) AND (quota <= '9007199254740991'::bigint)))
 );
 
@@ -294,7 +294,7 @@ create table api_key (
   constraint api_key_digest_check CHECK ((length(digest) = 32)),
   constraint api_key_hint_check CHECK ((length(hint) = 4)),
   constraint api_key_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
-  constraint api_key_scopes_check CHECK ((array_to_string(scopes, ','::text, ''::text) ~ '^(\*|[a-z]+):(read|write)(,(\*|[a-z]+):(read|write)){0,49}$'::text))
+  constraint api_key_scopes_check CHECK ((array_to_string(scopes, ','::text, ''::text) ~ '^(\*|[a-z-]+):(read|write|work)(,(\*|[a-z-]+):(read|write|work)){0,49}$'::text))
 );
 
 create table api_key_allowance (
@@ -820,6 +820,7 @@ create table job_log (
   level text not null,
   message text not null,
   data jsonb not null,
+  is_reported boolean not null default false,
   constraint job_log_pkey PRIMARY KEY (job_id, id)
 ) with (autovacuum_vacuum_scale_factor=0.01);
 
@@ -1587,11 +1588,31 @@ create table webhook_rate (
   constraint webhook_rate_pkey PRIMARY KEY (account_id, host)
 ) with (autovacuum_vacuum_scale_factor=0.02);
 
+create table worker_claim (
+  lease_id uuid not null,
+  claim_id uuid not null,
+  job_ids uuid[] not null,
+  created_at timestamp with time zone not null default now(),
+  constraint worker_claim_pkey PRIMARY KEY (lease_id, claim_id),
+  constraint worker_claim_lease_id_fkey FOREIGN KEY (lease_id) REFERENCES worker_lease(id) ON DELETE CASCADE
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
+
 create table worker_counter (
   name text not null,
   value bigint not null,
   constraint worker_counter_pkey PRIMARY KEY (name)
 ) with (fillfactor=50);
+
+create table worker_delivery (
+  id bigint not null generated always as identity,
+  queue text not null,
+  mailbox text not null,
+  name text not null,
+  mailbox_limit integer,
+  first bigint not null,
+  priority smallint not null,
+  constraint worker_delivery_pkey PRIMARY KEY (id)
+) with (autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
 create table worker_lease (
   id uuid not null,
@@ -1605,7 +1626,57 @@ create table worker_lease (
   expires_at timestamp with time zone not null,
   drained_at timestamp with time zone,
   steady_since timestamp with time zone not null default now(),
-  constraint worker_lease_pkey PRIMARY KEY (id)
+  queue text,
+  info jsonb,
+  ttl_seconds integer,
+  constraint worker_lease_pkey PRIMARY KEY (id),
+  constraint worker_lease_http_check CHECK ((((queue IS NULL) = (info IS NULL)) AND ((queue IS NULL) = (ttl_seconds IS NULL)))),
+  constraint worker_lease_ttl_check CHECK (((ttl_seconds >= 5) AND (ttl_seconds <= 600)))
+);
+
+create table worker_queue (
+  name text not null,
+  account_id integer,
+  organization_id integer,
+  created_by integer,
+  description text,
+  is_open boolean not null default false,
+  endpoint_url text,
+  endpoint_concurrency integer,
+  endpoint_secret text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint worker_queue_pkey PRIMARY KEY (name),
+  constraint worker_queue_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  constraint worker_queue_created_by_fkey FOREIGN KEY (created_by) REFERENCES account(id) ON DELETE SET NULL,
+  constraint worker_queue_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint worker_queue_description_check CHECK ((length(description) <= 500)),
+  constraint worker_queue_endpoint_check CHECK ((((endpoint_url IS NULL) = (endpoint_concurrency IS NULL)) AND ((endpoint_url IS NULL) = (endpoint_secret IS NULL)))),
+  constraint worker_queue_endpoint_concurrency_check CHECK (((endpoint_concurrency >= 1) AND (endpoint_concurrency <= 1000))),
+  constraint worker_queue_endpoint_url_check CHECK (((length(endpoint_url) >= 8) AND (length(endpoint_url) <= 2000))),
+  constraint worker_queue_name_check CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text)),
+  constraint worker_queue_owner_check CHECK (((account_id IS NULL) OR (organization_id IS NULL)))
+);
+
+create table worker_task (
+  queue text not null,
+  name text not null,
+  args_schema jsonb,
+  result_schema jsonb,
+  max_tries integer,
+  timeout_seconds integer,
+  stall_seconds integer,
+  most_running integer,
+  secrets text[] not null default '{}'::text[],
+  updated_at timestamp with time zone not null default now(),
+  constraint worker_task_pkey PRIMARY KEY (queue, name),
+  constraint worker_task_queue_fkey FOREIGN KEY (queue) REFERENCES worker_queue(name) ON DELETE CASCADE,
+  constraint worker_task_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
+  constraint worker_task_most_running_check CHECK (((most_running >= 1) AND (most_running <= 1000))),
+  constraint worker_task_name_check CHECK ((name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,99}$'::text)),
+  constraint worker_task_secrets_check CHECK ((cardinality(secrets) <= 50)),
+  constraint worker_task_stall_check CHECK (((stall_seconds >= 1) AND (stall_seconds <= 86400))),
+  constraint worker_task_timeout_check CHECK (((timeout_seconds >= 1) AND (timeout_seconds <= 86400)))
 );
 
 CREATE INDEX account_admin_idx ON public.account USING btree (id) WHERE ((role = 'admin'::text) AND is_active);
@@ -2023,6 +2094,16 @@ CREATE INDEX webhook_endpoint_service_idx ON public.webhook_endpoint USING btree
 CREATE INDEX webhook_pending_sum_account_id_idx ON public.webhook_pending_sum USING btree (account_id);
 
 CREATE INDEX webhook_rate_expires_at_idx ON public.webhook_rate USING btree (expires_at);
+
+CREATE INDEX worker_delivery_queue_idx ON public.worker_delivery USING btree (queue, priority, id);
+
+CREATE INDEX worker_lease_queue_idx ON public.worker_lease USING btree (queue) WHERE (queue IS NOT NULL);
+
+CREATE INDEX worker_queue_account_id_idx ON public.worker_queue USING btree (account_id, name) WHERE (account_id IS NOT NULL);
+
+CREATE INDEX worker_queue_created_by_idx ON public.worker_queue USING btree (created_by) WHERE (created_by IS NOT NULL);
+
+CREATE INDEX worker_queue_organization_id_idx ON public.worker_queue USING btree (organization_id, name) WHERE (organization_id IS NOT NULL);
 
 CREATE STATISTICS public.comms_send_status_channel (mcv) ON channel, status FROM comms_send;
 
@@ -2759,7 +2840,7 @@ CREATE OR REPLACE FUNCTION public.job_deliver(ids uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$556201619c34ca4e135336b6cf402501$function$;
+AS $function$e22dd00b961215a492094e85f985b4c2$function$;
 
 CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint DEFAULT NULL::bigint)
  RETURNS TABLE(spec_ordinal bigint, job_id uuid, joined boolean)
@@ -2844,10 +2925,10 @@ CREATE OR REPLACE FUNCTION public.job_next(mailboxes text[], firsts bigint[] DEF
 AS $function$94ce6afaa4f7a737d5ccfc83748d1148$function$;
 
 CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
- RETURNS TABLE(id uuid, attempt integer)
+ RETURNS TABLE(id uuid, attempt integer, lease_id uuid, interruptions integer)
  LANGUAGE sql
  STABLE
-AS $function$426f462f5233acb60eaee2347b0eb24a$function$;
+AS $function$16a0de5a313420fe2b4b047de98051f8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  RETURNS SETOF uuid
@@ -2857,7 +2938,7 @@ CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$318c127d84066335978cd9e0c5a02bd7$function$;
+AS $function$30120536ad44b3a1d2e6d64d716f051e$function$;
 
 CREATE OR REPLACE FUNCTION public.job_promote(queues text[], highest smallint)
  RETURNS void
@@ -2882,7 +2963,7 @@ AS $function$2eea587ef9d52c1dafc4c3c9592128a9$function$;
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
  LANGUAGE plpgsql
-AS $function$796de13d155cbc4cd0ed2629aef5ca3b$function$;
+AS $function$5f72e6cf4876f4ede0cdb7bf7293fb3b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interval, suspect integer, max_interruptions integer, batch_size integer)
  RETURNS SETOF uuid
@@ -2892,7 +2973,7 @@ CREATE OR REPLACE FUNCTION public.job_rescue_running(rescuer uuid, steady interv
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$f0d275f77b94a775a81447b1909601ab$function$;
+AS $function$c8f177bbed1fb5eac755676674f220f7$function$;
 
 CREATE OR REPLACE FUNCTION public.job_results(ids uuid[])
  RETURNS json
@@ -3257,7 +3338,7 @@ CREATE OR REPLACE FUNCTION public.quota_usage(account integer, kind text)
  LANGUAGE sql
  STABLE
  SET enable_seqscan TO 'off'
-AS $function$0563dc8e10145bee5eeb63bf1f80e863$function$;
+AS $function$929b65d5abd3a2f2a4769d62e6af1d70$function$;
 
 CREATE OR REPLACE FUNCTION public.rag_affected_collections(owner integer, documents bigint[])
  RETURNS TABLE(id integer, name text)
@@ -3746,6 +3827,67 @@ CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, 
  RETURNS text
  LANGUAGE plpgsql
 AS $function$b1cfa27cbc7f0323fd8da99cc11377b9$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_attempt(j job, lease uuid, given integer)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$a198a6b3e217310126fda94313103b11$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_claim_take(queue_name text, caller integer, is_admin boolean, key_organization integer, lease uuid, claim uuid, worker_name text, worker_info jsonb, seconds integer, wait_seconds integer, wanted text[], most integer, most_bytes integer, dependency_bytes integer, suspect integer, max_interruptions integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$0f5eb5e54d89e129c3a1870c09b86fd3$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_dependencies(ids uuid[], most_bytes integer)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$7bf978e62a770e71d75f09fa890c14cf$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, idle_seconds integer)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$7cfecc0086119c332b0587d2b5339003$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_lease_renew(lease uuid, caller integer, is_admin boolean, key_organization integer, ids uuid[], attempts integer[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$cf57302ff19fb9c58f3ed531131bf4b3$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller integer, is_admin boolean, key_organization integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$74ad8befe734d091547a66cd37ead382$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT is_held boolean, OUT must_repeat boolean, OUT wait_ms double precision)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$7a20c1300f598c8b0ed2a98254c24df4$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_queue_is_active(q worker_queue)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$6873cad362af5cdeadabe55c8632a6e1$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_queue_json(q worker_queue)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$b9427a04ad05f186f6d52b8e3754a3b7$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_report(progress jsonb, ends jsonb, suspect integer, max_interruptions integer, OUT progressed uuid[], OUT ended uuid[])
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$80e4cc6b70401fbb16bde913e7f7a219$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_task_json(t worker_task)
+ RETURNS json
+ LANGUAGE sql
+ STABLE
+AS $function$c9ceb67f4136aefdb58af6986ebcd422$function$;
 
 CREATE TRIGGER account_last_admin_delete AFTER DELETE ON public.account FOR EACH ROW WHEN (((old.role = 'admin'::text) AND old.is_active AND (old.deletion_at IS NULL))) EXECUTE FUNCTION account_last_admin();
 

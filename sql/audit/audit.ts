@@ -92,6 +92,11 @@ export const AUDIT_KINDS = [
   'schedule.paused',
   'schedule.resumed',
   'schedule.run',
+  'worker_queue.created',
+  'worker_queue.updated',
+  'worker_queue.deleted',
+  'worker_queue.task_declared',
+  'worker_queue.task_removed',
 ] as const
 export type AuditKind = (typeof AUDIT_KINDS)[number]
 

@@ -15,6 +15,9 @@ export const QUEUE_CHANGED_CHANNEL = 'queue_changed'
 /** Channel for new deliveries; see `functions/job_deliver.sql` for the payload. */
 export const DELIVERIES_CHANNEL = 'deliveries'
 
+/** Channel for new deliveries of worker queues, with the same payload. */
+export const WORKER_DELIVERIES_CHANNEL = 'worker_deliveries'
+
 /** Channel for changed accounts. The payload is the account id. */
 export const ACCOUNT_CHANGED_CHANNEL = 'account_changed'
 

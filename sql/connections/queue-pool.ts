@@ -9,8 +9,10 @@ export interface QueuePoolOptions extends ConnectOptions {
   /** Maximum number of connections, not counting the one for LISTEN. */
   readonly size: number
   readonly onError: (error: unknown) => void
-  /** Additional channels to listen on. `onChange` runs on each notification and after each (re)connect. */
-  readonly extraChannels?: { readonly channels: readonly string[]; readonly onChange: () => void }
+  /** Additional channels to listen on, with the handlers of their payloads. */
+  readonly extraChannels?: Readonly<Record<string, (payload: string) => void>>
+  /** Called after each (re)connect, because notifications may have been lost. */
+  readonly onReconnect?: () => void
 }
 
 /** The connections of a worker's queue runners. */
@@ -81,7 +83,7 @@ class RunnerListeners {
  * them share one. It is checked at intervals and replaced if it fails.
  */
 export async function openQueueConnections(options: QueuePoolOptions): Promise<QueueConnections> {
-  const { directUrl, applicationName, connections, onError, extraChannels } = options
+  const { directUrl, applicationName, connections, onError, extraChannels = {}, onReconnect } = options
   const runners: RunnerListeners[] = []
   const listener = await listen({
     url: directUrl,
@@ -94,13 +96,11 @@ export async function openQueueConnections(options: QueuePoolOptions): Promise<Q
       [MIGRATION_CHANNEL]: (payload) => {
         for (const runner of runners) runner.notify(MIGRATION_CHANNEL, payload)
       },
-      ...Object.fromEntries(
-        (extraChannels?.channels ?? []).map((name) => [name, () => extraChannels?.onChange()]),
-      ),
+      ...extraChannels,
     },
     onReconnect: () => {
       for (const runner of runners) runner.wake()
-      extraChannels?.onChange()
+      onReconnect?.()
     },
     onError,
   })

@@ -68,11 +68,16 @@ const BLOCKERS_JSON = `case when job.status in ('waiting', 'scheduled', 'availab
     order by r.ordinal limit ${MAX_LISTED_BLOCKERS}) running),
   'jobs', ${DEPENDENCIES_JSON}) end`
 
-// Only admins see the log, because its lines contain internal details.
-const LOG_JSON = `case when $2::boolean then (
+// Only admins see the lines of our own processes, because they contain internal details.
+const LOG_JSON = `case when $2::boolean or job.owner_id = $1::int and position('/' in job.name) > 0 then (
   select coalesce(json_agg(json_build_object('at', iso(at), 'attempt', attempt, 'level', level, 'message', message, 'data', data)
     order by at, id), '[]')
-  from job_log where job_id = job.id) end`
+  from job_log where job_id = job.id and ($2::boolean or is_reported)) end`
+
+// The declared secrets of a task of a worker queue; null for other tasks, and if the declaration is gone.
+const SECRETS_JSON = `case when position('/' in job.name) > 0 then coalesce(
+  (select to_json(t.secrets) from worker_task t where t.queue = job.queue and t.queue || '/' || t.name = job.name),
+  (select '[]'::json from worker_queue q where q.name = job.queue and q.is_open)) end`
 
 const RETRIED_JOBS_JSON = `(
   with recursive earlier(id, n) as (
@@ -106,6 +111,7 @@ export const readJobDetails: ReadStatement<VisibleJob> = {
       'due_at', case when job.status = 'scheduled' then iso(job.run_at) end,
       'tries', job.tries, 'max_tries', job.max_tries, 'interruptions', job.interruptions,
       'payload', case when ${OWNER_OR_ADMIN_CONDITION} then job.payload end,
+      'secrets', ${SECRETS_JSON},
       'attempts', ${ATTEMPTS_JSON},
       'waits_for', ${BLOCKERS_JSON},
       'log', ${LOG_JSON},

@@ -3,10 +3,13 @@ import { type Query, sql } from '../db.ts'
 import type { ReadStatement } from '../reads/reader.ts'
 import { buildRetainedCondition, type JobRetention } from './jobs.ts'
 import { buildIndexPartCondition, buildIndexParts, buildWaitingSince, LIVE_COUNTS } from './lists.ts'
+import { IS_WORKER, MAX_LISTED_QUEUES } from './queues.ts'
 
 /** Data of the monitor page, read in one statement for a consistent snapshot. */
 
 const MAX_LISTED_JOBS = 50
+/** Maximum number of listed workers: own ones first, then live ones of worker queues. */
+const MAX_LISTED_WORKERS = 500
 
 /** The parts of the monitor page as JSON texts; `at` is the database's time. */
 export interface Monitor {
@@ -20,6 +23,8 @@ export interface Monitor {
   readonly queued: string
   readonly waiting: string
   readonly failed: string
+  /** Totals over all queues and workers, also those beyond the maximum of a list. */
+  readonly totals: { readonly queues: string; readonly workers: string }
 }
 
 /** Returns SQL for the pending jobs that were added first. */
@@ -33,20 +38,24 @@ export const readMonitor: ReadStatement<[retention: JobRetention]> = {
   name: 'monitor',
   text: `
     with queued as (${selectFirstJobs('queued')}), waiting as (${selectFirstJobs('waiting')}), running as (
-      select * from job where status = 'running'
-    )
+      select id, lease_id, name, queue, label, progress_current, progress_total, attempt, cancel_requested_at, started_at
+      from job where status = 'running'
+    ), depth as (select * from ${LIVE_COUNTS} counted where queued > 0 or running > 0 or waiting > 0),
+    worker as (select * from worker_lease where ${IS_WORKER})
     select unnest(array[iso(now()),
-      (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running,
-          'waiting', waiting, 'oldest_at', iso(oldest)) order by queue), '[]')::text from (
-        select queue, coalesce(max(queued), 0) as queued, coalesce(max(running), 0) as running, coalesce(max(waiting), 0) as waiting,
-          max(oldest) as oldest from (
-          select queue, queued, running, waiting, ${buildWaitingSince('counted.queue')} as oldest from ${LIVE_COUNTS} counted where queued > 0 or running > 0 or waiting > 0
-          union all select distinct unnest(queues), 0, 0, 0, null::timestamptz from worker_lease) parts
-        group by queue) queues),
-      (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queues', queues, 'threads', threads,
-          'memory_bytes', memory_bytes, 'started_at', iso(started_at), 'expires_at', iso(expires_at),
-          'alive', expires_at > now(), 'drained', drained_at is not null, 'busy', busy, 'running', (select count(*) from running where lease_id = worker_lease.id))
-          order by name, id), '[]')::text from worker_lease),
+      (select coalesce(json_agg(json_build_object('queue', queue, 'queued', queued, 'running', running, 'waiting', waiting,
+          'oldest_at', iso(case when queued > 0 then ${buildWaitingSince('listed.queue')} end)) order by queue), '[]')::text from (
+        select queue, max(queued) as queued, max(running) as running, max(waiting) as waiting from (
+          select queue, queued, running, waiting, 1 as rank from depth
+          union all select unnest(queues), 0, 0, 0, case when queue is null then 0 else 2 end from worker) parts
+        group by queue order by min(rank), queue limit ${MAX_LISTED_QUEUES}) listed),
+      (select coalesce(json_agg(json_build_object('id', id, 'name', name, 'queue', queue, 'host', info ->> 'host',
+          'language', info ->> 'language', 'version', info ->> 'version', 'queues', queues, 'threads', case when queue is null then threads end,
+          'memory_bytes', case when queue is null then memory_bytes end, 'started_at', iso(started_at), 'expires_at', iso(expires_at),
+          'alive', expires_at > now(), 'drained', drained_at is not null, 'busy', case when queue is null then busy end,
+          'running', coalesce(load.running, 0)) order by queue nulls first, name, id), '[]')::text
+        from (select * from worker order by queue is not null, expires_at <= now(), queue, name, id limit ${MAX_LISTED_WORKERS}) listed
+        left join (select lease_id, count(*) as running from running group by lease_id) load on load.lease_id = listed.id),
       (select coalesce(json_agg(job order by id), '[]')::text from (
         select running.id, json_build_object('job_id', running.id, 'name', running.name, 'queue', running.queue, 'label', label,
           'progress', case when progress_current is not null or progress_total is not null
@@ -67,12 +76,15 @@ export const readMonitor: ReadStatement<[retention: JobRetention]> = {
           'error', json_build_object('code', error_code, 'detail', error_detail), 'finished_at', iso(finished_at),
           'expires_at', iso(job_expires_at(job, $1::float8[])),
           'retried_by', (select id from job again where again.retry_of = job.id)) as job
-        from job where status = 'failed' and ${buildRetainedCondition('$1')} order by finished_at desc limit ${MAX_LISTED_JOBS}) jobs)])`,
+        from job where status = 'failed' and ${buildRetainedCondition('$1')} order by finished_at desc limit ${MAX_LISTED_JOBS}) jobs),
+      (select json_build_object('queued', coalesce(sum(queued), 0), 'running', coalesce(sum(running), 0),
+        'waiting', coalesce(sum(waiting), 0))::text from depth),
+      (select json_build_object('alive', count(*))::text from worker where expires_at > now())])`,
 }
 
 /** Assigns the texts of {@link readMonitor} to named fields. */
 export function parseMonitor(texts: readonly string[]): Monitor {
-  const [at, queues, workers, running, queued, waiting, failed] = texts
+  const [at, queues, workers, running, queued, waiting, failed, jobTotal, workerTotal] = texts
   return {
     at: at!,
     queues: queues!,
@@ -81,6 +93,7 @@ export function parseMonitor(texts: readonly string[]): Monitor {
     queued: queued!,
     waiting: waiting!,
     failed: failed!,
+    totals: { queues: jobTotal!, workers: workerTotal! },
   }
 }
 

@@ -29,8 +29,16 @@ create table worker_lease (
   drained_at timestamptz,
   -- Start of the current period without a late renewal of the lease.
   steady_since timestamptz not null default now(),
-  constraint worker_lease_pkey primary key (id)
+  -- The worker queue of an HTTP worker; null for our own workers.
+  queue text collate "C",
+  -- Host, language and version of an HTTP worker, as it names them, and the time for which it may be silent.
+  info jsonb,
+  ttl_seconds integer,
+  constraint worker_lease_pkey primary key (id),
+  constraint worker_lease_http_check check ((queue is null) = (info is null) and (queue is null) = (ttl_seconds is null)),
+  constraint worker_lease_ttl_check check (ttl_seconds between 5 and 600)
 );
+create index worker_lease_queue_idx on worker_lease (queue) where queue is not null;
 
 create table job (
   id uuid not null,
@@ -250,6 +258,8 @@ create table job_log (
   level text not null,
   message text not null,
   data jsonb not null,
+  -- True if an HTTP worker has reported the line. Others may contain internal details.
+  is_reported boolean not null default false,
   constraint job_log_pkey primary key (job_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
 

@@ -8,7 +8,7 @@ import { buildWaitingSince, LIVE_COUNTS } from './lists.ts'
 
 const TASK_RESULT_JSON = `json_build_object(
   'task_id', job.id,
-  'task_name', case when starts_with(name, queue || '.') then substr(name, length(queue) + 2) else name end,
+  'task_name', case when starts_with(name, queue || '.') or starts_with(name, queue || '/') then substr(name, length(queue) + 2) else name end,
   'queue_type', queue,
   'status', case status when 'done' then 'completed' when 'cancelled' then 'failed' else job_client_status(status) end,
   'result', result,
@@ -16,7 +16,8 @@ const TASK_RESULT_JSON = `json_build_object(
     when error_code is not null then json_build_object('code', error_code, 'detail', error_detail)
     when status = 'cancelled' then json_build_object('code', 'job.cancelled', 'detail', 'The job was cancelled') end,
   'enqueued_at', iso(created_at), 'started_at', iso(started_at), 'finished_at', iso(finished_at))`
-const VISIBLE_TASK_CONDITION = `queue = any($4::text[]) and ($2::boolean or owner_id is null or owner_id = $1::int)
+// Names of jobs of worker queues have a slash.
+const VISIBLE_TASK_CONDITION = `(queue = any($4::text[]) or position('/' in name) > 0) and ($2::boolean or owner_id is null or owner_id = $1::int)
   and ${buildRetainedCondition('$5')}`
 
 /**

@@ -19,7 +19,7 @@ create table api_key (
   constraint api_key_name_check check (length(name) between 1 and 100),
   constraint api_key_hint_check check (length(hint) = 4),
   constraint api_key_scopes_check check (
-    array_to_string(scopes, ',', '') ~ '^(\*|[a-z]+):(read|write)(,(\*|[a-z]+):(read|write)){0,49}$'),
+    array_to_string(scopes, ',', '') ~ '^(\*|[a-z-]+):(read|write|work)(,(\*|[a-z-]+):(read|write|work)){0,49}$'),
   constraint api_key_account_id_fkey foreign key (account_id) references account (id) on delete cascade,
   constraint api_key_organization_id_account_id_fkey foreign key (organization_id, account_id)
     references organization_member (organization_id, user_id) on delete cascade

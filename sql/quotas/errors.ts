@@ -50,6 +50,10 @@ export const quotaErrors = {
     detail: `This would exceed the account quota of {quota} schedules (QUOTA_SCHEDULES); ${QUOTA_REMEDY}`,
     code: 'quota.schedules',
   },
+  'quota.worker_queues': {
+    detail: `This would exceed the account quota of {quota} worker queues (QUOTA_WORKER_QUEUES); ${QUOTA_REMEDY}`,
+    code: 'quota.worker_queues',
+  },
   'quota.waiting_jobs': {
     detail:
       'This would exceed the account quota of waiting jobs (QUOTA_WAITING_JOBS); try again when some have run',

@@ -25,6 +25,7 @@ export const QUOTA_KINDS = {
   collections: { quota: 1000, text: 'document collections' },
   speech_characters: { quota: 10_000_000, text: 'characters of stored speeches' },
   schedules: { quota: 100, text: 'schedules' },
+  worker_queues: { quota: 100, text: 'worker queues created by the account' },
   waiting_jobs: { quota: 1_000_000, text: 'waiting jobs' },
 } as const satisfies Record<string, QuotaKindDefinition>
 

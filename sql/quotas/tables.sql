@@ -5,7 +5,7 @@ create table account_quota (
   quota bigint not null,
   constraint account_quota_pkey primary key (account_id, kind),
   constraint account_quota_kind_check check (kind in ('documents', 'bytes', 'pages', 'organizations', 'keys', 'webhook_endpoints',
-    'pending_deliveries', 'conversations', 'collections', 'speech_characters', 'schedules', 'waiting_jobs')),
+    'pending_deliveries', 'conversations', 'collections', 'speech_characters', 'schedules', 'worker_queues', 'waiting_jobs')),
   constraint account_quota_quota_check check (quota between 0 and 9007199254740991),
   constraint account_quota_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );

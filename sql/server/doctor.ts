@@ -28,9 +28,9 @@ export interface DatabaseFacts {
   readonly pendingMigrations: readonly string[]
   /** Areas whose functions differ from this version's. Empty before the first migration. */
   readonly changedFunctions: readonly string[]
-  /** Number of live workers; null before the first migration. */
+  /** Number of live workers of the service; null before the first migration. */
   readonly workers: number | null
-  /** Queues with queued jobs but no live worker. */
+  /** Queues with queued jobs but no live worker. Excludes worker queues. */
   readonly unservedQueues: readonly string[]
 }
 
@@ -45,14 +45,17 @@ const SERVER_QUERY = `select current_setting('server_version_num')::int as versi
   current_setting('fsync')::boolean as fsync, current_setting('autovacuum')::boolean as autovacuum,
   (select extversion from pg_extension where extname = 'vector') as vector,
   exists (select from pg_available_extensions where name = 'vector') as "isVectorInstalled",
-  to_regclass('migration') is not null as "isMigrated"`
+  to_regclass('migration') is not null as "isMigrated",
+  to_regclass('worker_queue') is not null as "hasWorkerQueues"`
 
-const WORKERS_QUERY = `
-  with alive as (select id, queues from worker_lease where expires_at > now())
+// Callers run the workers of worker queues, so these are no concern of the operator. An older schema has no worker queues.
+const buildWorkersQuery = (hasWorkerQueues: boolean): string => `
+  with alive as (select id, queues from worker_lease where expires_at > now() ${hasWorkerQueues ? 'and queue is null' : ''})
   select (select count(*)::int from alive) as workers,
     (select coalesce(array_agg(queue order by queue), '{}') from (
       select queue from job_count group by queue having sum(queued) > 0
-      except select unnest(queues) from alive) unserved) as "unservedQueues"`
+      except select unnest(queues) from alive
+      ${hasWorkerQueues ? 'except select name collate "default" from worker_queue' : ''}) unserved) as "unservedQueues"`
 
 interface ServerRow
   extends Pick<
@@ -70,6 +73,7 @@ interface ServerRow
   readonly max: number
   readonly others: number
   readonly isMigrated: boolean
+  readonly hasWorkerQueues: boolean
 }
 
 /** Collects the facts. `projectName` is the prefix of Millrace's application names. @throws the connection error. */
@@ -78,14 +82,14 @@ export async function inspectDatabase(url: string, projectName: string): Promise
   try {
     const askedAt = Date.now()
     const { rows } = await client.query<ServerRow>(SERVER_QUERY, [`${projectName}-`])
-    const { now_ms: now, max, others, isMigrated, ...server } = rows[0]!
+    const { now_ms: now, max, others, isMigrated, hasWorkerQueues, ...server } = rows[0]!
     return {
       ...server,
       clockOffsetMs: computeClockOffset(now, askedAt, Date.now()),
       connections: { max, ofOthers: others },
       pendingMigrations: await listPendingMigrations(client, isMigrated),
       changedFunctions: isMigrated ? await listOutdatedAreas(client) : [],
-      ...(isMigrated ? await readWorkers(client) : { workers: null, unservedQueues: [] }),
+      ...(isMigrated ? await readWorkers(client, hasWorkerQueues) : { workers: null, unservedQueues: [] }),
     }
   } finally {
     await client.end()
@@ -113,7 +117,11 @@ async function listOutdatedAreas(client: Client): Promise<string[]> {
   return (await listChangedAreas(rows)).map(({ name }) => name)
 }
 
-async function readWorkers(client: Client): Promise<Pick<DatabaseFacts, 'workers' | 'unservedQueues'>> {
-  const { rows } = await client.query<{ workers: number; unservedQueues: string[] }>(WORKERS_QUERY)
+async function readWorkers(
+  client: Client,
+  hasWorkerQueues: boolean,
+): Promise<Pick<DatabaseFacts, 'workers' | 'unservedQueues'>> {
+  const text = buildWorkersQuery(hasWorkerQueues)
+  const { rows } = await client.query<{ workers: number; unservedQueues: string[] }>(text)
   return rows[0]!
 }

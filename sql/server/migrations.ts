@@ -31,6 +31,7 @@ const TABLE_AREAS = [
   'webhooks',
   'quotas',
   'budgets',
+  'worker-queues',
 ] as const
 
 /** The areas with initial rows. */

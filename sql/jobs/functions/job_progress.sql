@@ -23,7 +23,7 @@ as $$
     returning job.id, job.seq - reports.events as base, reports.kinds, reports.list
   ), event as (
     insert into job_event_row (job_id, seq, kind, data)
-    select moved.id, moved.base + e.ordinal, e.kind, e.data
+    select moved.id, moved.base + e.ordinal, e.kind, coalesce(e.data, 'null')
     from moved cross join lateral unnest(moved.kinds, moved.list) with ordinality as e(kind, data, ordinal)
   )
   select id from moved

@@ -25,6 +25,8 @@ begin
   ), delivery as materialized (
     select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first
     from graphile_worker._private_jobs where payload ->> 'mailbox' is not null
+    union all
+    select mailbox, first from worker_delivery
   )
   select array_agg(mailboxes.mailbox), array_agg(mailboxes.mailbox) filter (where mailbox_limit is not null) into undelivered, limited
   from mailboxes cross join lateral (

@@ -15,6 +15,7 @@ create or replace function quota_usage(account integer, kind text) returns bigin
     when 'collections' then (select count(*) from rag_collection where owner_id = account and deleted_at is null)
     when 'speech_characters' then (select coalesce(sum(characters), 0) from voice_preview where owner_id = account)
     when 'schedules' then (select count(*) from schedule where owner_id = account)
+    when 'worker_queues' then (select count(*) from worker_queue where created_by = account)
     when 'waiting_jobs' then (select count(*) from job where owner_id = account and status in ('waiting', 'scheduled', 'available'))
   end
 $$;

@@ -8,8 +8,8 @@ export interface BackupTable {
   readonly since: string | null
 }
 
-// Excludes leases of workers that run elsewhere, and tables that the migrations fill.
-const EXCLUDED_TABLES = ['worker_lease', 'migration', 'migration_functions']
+// Excludes leases of workers that run elsewhere, their claims, and tables that the migrations fill.
+const EXCLUDED_TABLES = ['worker_lease', 'worker_claim', 'migration', 'migration_functions']
 
 // Names of the tables that `rag_neighbours_prepare` creates. Their rows refer to vectors, so these tables come last.
 const NEIGHBOUR_TABLE_PATTERN = '^rag_neighbour_([0-9]+)$'

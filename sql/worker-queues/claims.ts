@@ -1,0 +1,162 @@
+import { z } from 'zod'
+import { type Query, sql } from '../db.ts'
+import { ALONE_FROM_DEATHS, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../jobs/jobs.ts'
+import type { QueueViewer } from './queues.ts'
+
+/** Claims of HTTP workers, their leases and their reports. */
+
+/** Most bytes of arguments, and of dependencies' results, in a claim. */
+const MAX_CLAIM_BYTES = 8 * 1024 * 1024
+/** Most bytes of the results of one job's dependencies in a claim. */
+const MAX_DEPENDENCY_BYTES = 64 * 1024
+
+const MAX_INTERRUPTIONS = ALONE_FROM_DEATHS + MAX_CRASHES
+
+const ClaimedJobs = z.object({
+  /** As in `ClaimResult` of `jobs/claims.ts`. */
+  claims: z.string().nullable(),
+  is_held: z.boolean(),
+  must_repeat: z.boolean(),
+  wait_ms: z.number().nullable(),
+})
+export type ClaimedJobs = z.output<typeof ClaimedJobs>
+
+/** Claims jobs of a queue for a lease, see `worker_queue_claim`. */
+export const claimQueueJobs = (queue: string, lease: string, max: number): Query<ClaimedJobs> =>
+  sql.prepared('worker_queue_claim', ClaimedJobs)`
+    select claims, is_held, must_repeat, wait_ms from worker_queue_claim(${queue}, ${lease}::uuid, null::text[], ${max}::int, ${MAX_CLAIM_BYTES},
+      ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS})`
+
+/** A claim of an HTTP worker. */
+export interface WorkerClaim {
+  readonly queue: string
+  readonly viewer: QueueViewer
+  readonly lease: string
+  /** The worker's id of the claim, so that it can be repeated; null without one. */
+  readonly claim: string | null
+  readonly name: string
+  readonly info: object
+  readonly leaseSeconds: number
+  /** Longest time for which the claim waits. */
+  readonly waitSeconds: number
+  /** Names of tasks; null for all. */
+  readonly tasks: readonly string[] | null
+  readonly max: number
+}
+
+const WorkerClaimResult = z.object({
+  json: z.object({
+    /** `pushed`: the queue has an endpoint; `taken`: the lease belongs to another queue; `full`: too many leases. */
+    outcome: z.enum(['ok', 'missing', 'forbidden', 'pushed', 'taken', 'full']),
+    claims: z.string().nullish(),
+    is_held: z.boolean().nullish(),
+    must_repeat: z.boolean().nullish(),
+    is_drained: z.boolean().nullish(),
+    /** Time limits by task, in seconds. */
+    timeouts: z.record(z.string(), z.number().nullable()).nullish(),
+    /** Outcomes of dependencies by job. */
+    dependencies: z.record(z.string(), z.unknown()).nullish(),
+    now: z.string(),
+  }),
+})
+export type WorkerClaimResult = z.output<typeof WorkerClaimResult>['json']
+
+/** Holds the lease of a worker and claims jobs for it, or repeats the answer of an earlier claim; see `worker_claim_take`. */
+export const claimForWorker = (c: WorkerClaim): Query<{ json: WorkerClaimResult }> =>
+  sql.prepared('worker_claim', WorkerClaimResult)`
+    select worker_claim_take(${c.queue}, ${c.viewer[0]}::int, ${c.viewer[1]}::boolean, ${c.viewer[2]}::int, ${c.lease}::uuid, ${c.claim}::uuid,
+      ${c.name}, ${JSON.stringify(c.info)}::jsonb, ${c.leaseSeconds}::int, ${c.waitSeconds}::int,
+      nullif(${sql.array(
+        (c.tasks ?? []).map((task) => `${c.queue}/${task}`),
+        'text',
+      )}, '{}'), ${c.max}::int, ${MAX_CLAIM_BYTES}, ${MAX_DEPENDENCY_BYTES}, ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS}) as json`
+
+const Attempt = z.object({
+  id: z.string(),
+  name: z.string(),
+  attempt: z.number(),
+  tries: z.number(),
+  max_tries: z.number(),
+  /** True if the attempt runs under the lease. */
+  is_current: z.boolean(),
+  is_cancelled: z.boolean(),
+  /** Outcome of the given attempt; null if it has not ended. */
+  ended: z.string().nullable(),
+  /** Times since the claim and since the last report, and from the due time to the claim. */
+  claimed_seconds: z.number().nullable(),
+  silent_seconds: z.number().nullable(),
+  waited_seconds: z.number().nullable(),
+})
+export type Attempt = z.output<typeof Attempt>
+
+const HeldLease = z.object({
+  json: z.object({
+    queue: z.string(),
+    ttl_seconds: z.number(),
+    is_drained: z.boolean(),
+    jobs: z.array(Attempt),
+    /** Declarations of the jobs' tasks, by the name of the job. */
+    tasks: z.record(
+      z.string(),
+      z.object({
+        result: z.unknown(),
+        timeout_seconds: z.number().nullable(),
+        stall_seconds: z.number().nullable(),
+      }),
+    ),
+  }),
+})
+export type HeldLease = z.output<typeof HeldLease>['json']
+
+/**
+ * Renews a lease, and returns its jobs: all that run under it, or those of `ids` at the given attempts. No row if the lease has
+ * expired or the caller may not use it.
+ */
+export const renewWorkerLease = (
+  lease: string,
+  viewer: QueueViewer,
+  wanted: { readonly ids: readonly string[]; readonly attempts: readonly number[] } | null,
+): Query<{ json: HeldLease }> =>
+  sql.prepared('worker_lease_renew', HeldLease)`
+    select json from worker_lease_renew(${lease}::uuid, ${viewer[0]}::int, ${viewer[1]}::boolean, ${viewer[2]}::int,
+      nullif(${sql.array(wanted?.ids ?? [], 'uuid')}, '{}'), ${sql.array(wanted?.attempts ?? [], 'int4')}) as json
+    where json is not null`
+
+const Reported = z.object({ progressed: z.array(z.string()), ended: z.array(z.string()) })
+
+/** Stores progress and ends of a worker's jobs, see `worker_report`. Both are JSON texts of entries as in `jobs/jobs.ts`. */
+export const storeReport = (progress: string, ends: string): Query<z.output<typeof Reported>> =>
+  sql.prepared('worker_report', Reported)`
+    select progressed, ended from worker_report(${progress}::jsonb, ${ends}::jsonb, ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS})`
+
+/** Deletes a lease that has no jobs left. */
+export const deleteWorkerLease = (lease: string): Query<unknown> =>
+  sql.type(z.object({}).loose())`delete from worker_lease where id = ${lease}::uuid`
+
+/**
+ * Inserts the lease under which an endpoint may report about a job that it is sent. The job runs under it once the
+ * endpoint has taken it, see {@link handOver}.
+ */
+export const insertPushLease = (
+  lease: string,
+  queue: string,
+  name: string,
+  seconds: number,
+): Query<unknown> =>
+  sql.type(z.object({}).loose())`
+    insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
+    values (${lease}::uuid, ${name}, array[${queue}], ${queue}, '{"push": true}', ${seconds}::int, now() + make_interval(secs => ${seconds}::int))`
+
+/** Lets a job run on under the lease of its endpoint. No row if the attempt has ended. */
+export const handOver = (
+  job: string,
+  attempt: number,
+  lease: string,
+  seconds: number,
+): Query<{ id: string }> =>
+  sql.type(z.object({ id: z.string() }))`
+    with renewed as (
+      update worker_lease set expires_at = now() + make_interval(secs => ${seconds}::int) where id = ${lease}::uuid returning id
+    )
+    update job set lease_id = renewed.id from renewed
+    where job.id = ${job}::uuid and job.attempt = ${attempt}::int and job.lease_id is not null returning job.id`
