@@ -8,7 +8,7 @@ import {
 } from '../sql/jobs/batches.ts'
 import { closeBatch, enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import { linkRetries, type RetriedJob } from '../sql/jobs/retry.ts'
-import { buildRetry, type RetryOptions } from './retry.ts'
+import { buildRetry, type DeclaredByJob, findDeclared, type RetryOptions } from './retry.ts'
 import { endBatch } from './system/batch.task.ts'
 import { buildJobSpecs, type EnqueueOptions } from './task.ts'
 
@@ -30,7 +30,8 @@ export async function retryBatch(tx: Queries, batchId: string, options: RetryOpt
   const jobs = await tx.any(lockUnsuccessfulJobs(batchId))
   if (jobs.length === 0) throw fail('batch.succeeded')
   const batch = buildBatch(name, { ...options, ownerId })
-  const retries = new Map(jobs.map((job) => [job.id, requireRetry(job, options)]))
+  const declared = await findDeclared(tx, jobs)
+  const retries = new Map(jobs.map((job) => [job.id, requireRetry(job, declared, options)]))
   const needed = await findReplacements(tx, jobs, retries)
   const specs = jobs.map((job) => {
     const after = [...new Set((job.after ?? []).flatMap((id) => needed.get(id) ?? []))]
@@ -48,8 +49,8 @@ export async function retryBatch(tx: Queries, batchId: string, options: RetryOpt
   return batch.id
 }
 
-function requireRetry(job: RetriedJob, options: RetryOptions): JobSpec {
-  const retry = buildRetry(job, options)
+function requireRetry(job: RetriedJob, declared: DeclaredByJob, options: RetryOptions): JobSpec {
+  const retry = buildRetry(job, declared, options)
   if (retry instanceof Failure) throw retry
   return retry
 }

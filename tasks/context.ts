@@ -17,6 +17,7 @@ import type { PostWebhook } from './webhooks/ports.ts'
 export interface TaskContext {
   readonly job: {
     readonly id: string
+    readonly name: string
     /** Fences every write: once a later attempt has started, the database rejects this attempt's writes. */
     readonly attempt: number
     readonly ownerId: number | null

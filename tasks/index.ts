@@ -58,6 +58,9 @@ import { synthesizeSpeech } from './voice/speech.task.ts'
 import { transcribe } from './voice/transcribe.task.ts'
 import { deliver } from './webhooks/deliver.task.ts'
 import { mailDisabledEndpoint } from './webhooks/disabled-endpoint.task.ts'
+import { cancelStranded } from './worker-queues/cancel-stranded.task.ts'
+import { isWorkerJob } from './worker-queues/names.ts'
+import { push } from './worker-queues/push.task.ts'
 
 /** All tasks, one per line. */
 export const tasks: readonly AnyTask[] = [
@@ -67,6 +70,7 @@ export const tasks: readonly AnyTask[] = [
   bulkDocuments,
   bulkJobs,
   placeCall,
+  cancelStranded,
   cancelSubscription,
   listPrices,
   answerMessage,
@@ -93,6 +97,7 @@ export const tasks: readonly AnyTask[] = [
   exportAccount,
   extractDocument,
   pruneExpired,
+  push,
   importPosts,
   indexDocuments,
   indexFiles,
@@ -125,11 +130,11 @@ export const tasks: readonly AnyTask[] = [
   sendVerification,
 ] as unknown as readonly AnyTask[]
 
-/** Creates a function that finds tasks by name. */
+/** Creates a function that finds tasks by name. Our workers send the jobs of worker queues to their endpoints. */
 export function createTaskFinder(candidates: readonly AnyTask[]): TaskFinder {
   const byName = new Map(candidates.map((task) => [task.name, task]))
   return (name) => {
-    const task = byName.get(name)
+    const task = byName.get(isWorkerJob(name) ? push.name : name)
     if (task === undefined) throw new Error(`Unknown task: ${name}`)
     return task as never
   }

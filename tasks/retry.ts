@@ -2,7 +2,17 @@ import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
-import { buildJobSpecs, type JobSettings, type JobTerms, MAX_LIMIT, type TaskFinder } from './task.ts'
+import { listDeclaredTasks } from '../sql/worker-queues/queues.ts'
+import {
+  buildJobSpecs,
+  type JobSettings,
+  type JobTerms,
+  MAX_LIMIT,
+  type TaskDefinition,
+  type TaskFinder,
+} from './task.ts'
+import { defineDeclared } from './worker-queues/declared.ts'
+import { formatJobName, isWorkerJob, parseJobName } from './worker-queues/names.ts'
 
 /** Caller of a retry. Admins may retry any job, others only their own. */
 export interface RetryCaller {
@@ -62,13 +72,14 @@ async function retrySet(
 ): Promise<ReadonlyMap<string, string | Failure>> {
   const jobs = new Map((await tx.any(lockJobsToRetry(ids))).map((job) => [job.id, job]))
   const existing = new Map((await tx.any(listRetries(ids))).map(({ id, retry_of }) => [retry_of, id]))
+  const declared = await findDeclared(tx, [...jobs.values()])
   const results = new Map<string, string | Failure>()
   const specs: JobSpec[] = []
   const failedIds: string[] = []
   for (const id of ids) {
     const job = jobs.get(id)
     if (job === undefined) continue
-    const result = existing.get(id) ?? findRefusal(job, retrier) ?? buildRetry(job, options)
+    const result = existing.get(id) ?? findRefusal(job, retrier) ?? buildRetry(job, declared, options)
     if (typeof result === 'string' || result instanceof Failure) {
       results.set(id, result)
     } else {
@@ -96,12 +107,39 @@ function findRefusal({ owner_id, status }: RetriedJob, retrier: RetryCaller): Fa
   return status === 'failed' ? null : fail('job.not_failed', { status })
 }
 
+/** Tasks of worker queues by the name and the owner of a job. */
+export type DeclaredByJob = ReadonlyMap<string, TaskDefinition<unknown, unknown>>
+
+/** Finds the tasks of those jobs that belong to worker queues, if their owners may use these. */
+export async function findDeclared(tx: Queries, jobs: readonly RetriedJob[]): Promise<DeclaredByJob> {
+  const wanted = jobs.filter(({ name }) => isWorkerJob(name))
+  if (wanted.length === 0) return new Map()
+  const rows = await tx.any(
+    listDeclaredTasks(wanted.map(({ name, owner_id }) => ({ ...parseJobName(name), owner: owner_id }))),
+  )
+  return new Map(
+    rows
+      .filter(({ is_declared, is_open }) => is_declared || is_open)
+      .flatMap((row) =>
+        [true, false].map((hasKey) => [
+          keyOf(formatJobName(row.queue, row.name), row.owner, hasKey),
+          defineDeclared(row, hasKey),
+        ]),
+      ),
+  )
+}
+
+const keyOf = (name: string, owner: number | null, hasKey: boolean): string => `${name} ${owner} ${hasKey}`
+
 /** Returns the job to add, with the key and the priority of the failed one, or a failure if this version cannot run it. */
 export function buildRetry(
   { name, payload, owner_id: ownerId, key, mailbox_limit: limit, priority }: RetriedJob,
+  declared: DeclaredByJob,
   { findTask, requestId, settings }: RetryOptions,
 ): JobSpec | Failure {
-  const task = findTaskOrNull(findTask, name)
+  const task = isWorkerJob(name)
+    ? (declared.get(keyOf(name, ownerId, key !== null)) ?? null)
+    : (findTaskOrNull(findTask, name) as TaskDefinition<unknown, unknown> | null)
   const parsed = task?.payload.safeParse(payload)
   if (task === null || !parsed?.success) return fail('job.not_runnable')
   if (task.refusesRetry === true) return fail('job.not_retryable')

@@ -28,7 +28,7 @@ const db = createDatabase({
 const log = await createLog(settings.logLevel, 'reconcile')
 const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
   // This is not a job in the database, so no worker can take it over.
-  job: { id: uuidv7(), attempt: 1, ownerId: null, requestId: null },
+  job: { id: uuidv7(), name: 'payments.reconcile', attempt: 1, ownerId: null, requestId: null },
   dependencies: async () => [],
   db,
   settings,

@@ -1,6 +1,11 @@
 import { ConnectionGroup } from '../sql/connections/driver.ts'
 import { type HealthCheck, startHealthCheck } from '../sql/connections/health-check.ts'
-import { createPublisher, QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL } from '../sql/connections/notify.ts'
+import {
+  createPublisher,
+  QUEUE_CHANGED_CHANNEL,
+  WORKER_CHANGED_CHANNEL,
+  WORKER_DELIVERIES_CHANNEL,
+} from '../sql/connections/notify.ts'
 import { openQueueConnections, type QueueConnections } from '../sql/connections/queue-pool.ts'
 import { createDatabase } from '../sql/db.ts'
 import { type ProgressEntry, refundInterruptions } from '../sql/jobs/jobs.ts'
@@ -14,22 +19,24 @@ import type { Periodic } from '../tasks/platform/periodic.ts'
 import { listSecretPaths } from '../tasks/platform/settings/environment.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import { createStep, shutDown } from '../tasks/platform/shutdown.ts'
+import { createTallies } from '../tasks/platform/tally.ts'
 import { openTracing } from '../tasks/platform/telemetry/open.ts'
 import { type FinishedSpan, logSlowStatements, type Tracing } from '../tasks/platform/telemetry/tracing.ts'
 import { ensureBuiltIns } from '../tasks/schedules/built-in.ts'
 import type { AnyTask } from '../tasks/task.ts'
+import { push } from '../tasks/worker-queues/push.task.ts'
 import { createExecutor, type Executor } from './attempts/executor.ts'
 import type { JobLog } from './attempts/job-log.ts'
 import { holdLease, type Lease, type LeaseOptions } from './attempts/lease.ts'
 import { createLedger } from './attempts/ledger.ts'
 import { type Rescuer, startRescuer } from './attempts/rescue.ts'
 import { type Scheduler, startScheduler } from './attempts/scheduler.ts'
-import { createTallies } from './attempts/tally.ts'
 import { addLostSpans } from './attempts/telemetry.ts'
 import { createChildPool } from './children/pool.ts'
 import { watchPaymentKey } from './payments.ts'
 import { createIsolatedRunner } from './processes/isolated-runner.ts'
 import { type QueueLimits, startQueueLimits } from './queue/limits.ts'
+import { type Pusher, startPusher } from './queue/pusher.ts'
 import { type QueueRunner, startQueueRunner } from './queue/runner.ts'
 import { createPools } from './threads/pools.ts'
 import { type WebhookWatch, watchWebhooks } from './webhooks.ts'
@@ -91,7 +98,9 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
     holdLease(createLeaseOptions(options, queues, parts, runners)),
   )
   let queueLimits: QueueLimits | null = null
-  const queueConnections = await openQueue(options, queues, connections, () => queueLimits?.refresh())
+  const pusher = queues.includes(push.queue) ? startPusher({ ...parts, log, leaseId: () => lease.id }) : null
+  const onChange = () => queueLimits?.refresh()
+  const queueConnections = await openQueue(options, queues, connections, { pusher, onChange })
   for (const queue of queues) {
     const queueTasks = tasks.filter((task) => task.queue === queue)
     runners.push(startRunner(options, queue, queueTasks, parts, lease, queueConnections))
@@ -121,6 +130,7 @@ export async function startWorker(options: WorkerOptions): Promise<Worker> {
         scheduler,
         rescuer,
         queueLimits,
+        pusher,
         webhookWatch,
         paymentWatch,
       }),
@@ -245,8 +255,12 @@ function openQueue(
   { settings, databaseUrl, directUrl, log }: WorkerOptions,
   queues: readonly string[],
   connections: ConnectionGroup,
-  onChange: () => void,
+  { pusher, onChange }: { readonly pusher: Pusher | null; readonly onChange: () => void },
 ): Promise<QueueConnections> {
+  const refresh = (): void => {
+    onChange()
+    pusher?.refresh()
+  }
   return openQueueConnections({
     url: databaseUrl,
     connections,
@@ -258,7 +272,12 @@ function openQueue(
     size: Math.min(queues.length + 2, MAX_QUEUE_CONNECTIONS),
     onError: (error) => log.warn({ err: error }, 'A queue connection failed'),
     // Workers divide each queue limit among them, so a worker that starts or stops changes it.
-    extraChannels: { channels: [QUEUE_CHANGED_CHANNEL, WORKER_CHANGED_CHANNEL], onChange },
+    extraChannels: {
+      [QUEUE_CHANGED_CHANNEL]: refresh,
+      [WORKER_CHANGED_CHANNEL]: refresh,
+      [WORKER_DELIVERIES_CHANNEL]: (payload) => pusher?.handleDeliveries(payload),
+    },
+    onReconnect: refresh,
   })
 }
 
@@ -294,6 +313,7 @@ interface StoppableWorker extends WorkerParts {
   readonly rescuer: Rescuer
   readonly scheduler: Scheduler
   readonly queueLimits: QueueLimits
+  readonly pusher: Pusher | null
   readonly webhookWatch: WebhookWatch | null
   readonly paymentWatch: Periodic | null
 }
@@ -304,6 +324,7 @@ const stopWorker = (worker: StoppableWorker): Promise<void> =>
     createStep('stop the scheduler', () => worker.scheduler.stop()),
     createStep('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
     createStep('stop checking the payment key', () => worker.paymentWatch?.stop()),
+    createStep('stop claiming jobs for endpoints', () => worker.pusher?.stop()),
     createStep('stop reading the queue limits', () => worker.queueLimits.stop()),
     createStep('drain the jobs', () => drainRunners(worker.runners, worker.executor), MAX_DRAIN_MS),
     createStep('flush the ledger', () => worker.ledger.idle()),

@@ -5,6 +5,9 @@ import { defineTask } from '../task.ts'
 export const NAMED_QUEUES = ['load_test', 'system'] as const
 export type NamedQueue = (typeof NAMED_QUEUES)[number]
 
+export const isNamedQueue = (queue: string): queue is NamedQueue =>
+  (NAMED_QUEUES as readonly string[]).includes(queue)
+
 /** Defines a task on each named queue. A queue's runner knows only its own tasks, so each copy needs its own name. */
 export function defineOnNamedQueues<P, R>(
   definition: Omit<TaskDefinition<P, R>, 'queue'>,

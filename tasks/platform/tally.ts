@@ -6,8 +6,8 @@ import {
   type TallyOutcome,
   type WorkerCounter,
 } from '../../sql/jobs/tallies.ts'
-import type { Log } from '../../tasks/platform/log.ts'
-import { storePeriodically } from '../../tasks/platform/periodic.ts'
+import type { Log } from './log.ts'
+import { storePeriodically } from './periodic.ts'
 
 /** Counts finished attempts and other events of this process, and adds them to the statistics of all workers. */
 export interface Tallies {

@@ -1,6 +1,7 @@
 import type { JobSpec } from '../../sql/jobs/jobs.ts'
-import { requireNamedTask } from '../load-test/index.ts'
+import type { DeclaredTask } from '../../sql/worker-queues/queues.ts'
 import { buildJobSpecs, type EnqueueOptions, type TaskDefinition } from '../task.ts'
+import { requireTask } from '../worker-queues/declared.ts'
 import { scheduleEntries } from './entries.ts'
 
 /** The part of a schedule that determines its job. */
@@ -16,26 +17,26 @@ export interface ScheduledTask {
 /**
  * Builds the job of a schedule, for its owner.
  *
- * @throws fail('task.unknown') or fail('task.unknown_queue') if this version has no such task.
+ * @param declared tasks of worker queues that the owner may use.
+ * @throws fail('task.unknown'), fail('task.unknown_queue') or fail('worker_queue.undeclared') if there is no such task.
  * @throws ZodError if the task does not accept the arguments.
  */
 export function buildScheduledJob(
   schedule: ScheduledTask,
+  declared: readonly DeclaredTask[],
   options: Omit<EnqueueOptions, 'ownerId'>,
 ): JobSpec {
-  const task = findScheduledTask(schedule)
+  const task = findScheduledTask(schedule, declared)
   return buildJobSpecs(task, [schedule.args], { ...options, ownerId: schedule.owner_id })[0]!
 }
 
-function findScheduledTask({
-  id,
-  is_built_in,
-  task_name,
-  queue_type,
-}: ScheduledTask): TaskDefinition<unknown, unknown> {
+function findScheduledTask(
+  { id, is_built_in, task_name, queue_type }: ScheduledTask,
+  declared: readonly DeclaredTask[],
+): TaskDefinition<unknown, unknown> {
   const entry = is_built_in ? findEntry(id) : undefined
   return entry === undefined
-    ? requireNamedTask(task_name, queue_type)
+    ? requireTask(task_name, queue_type, declared)
     : (entry.task as unknown as TaskDefinition<unknown, unknown>)
 }
 

@@ -9,7 +9,10 @@ import {
   type SkipReason,
   type TimeOutcome,
 } from '../../sql/schedules/schedules.ts'
+import { type DeclaredTask, listDeclaredTasks } from '../../sql/worker-queues/queues.ts'
 import type { TaskContext } from '../context.ts'
+import { isNamedQueue } from '../load-test/on-queues.ts'
+import { getSchemaChecker } from '../worker-queues/schema-checker.ts'
 import { buildScheduledJob, findEntry } from './job.ts'
 import { buildMessage, type Message } from './message.ts'
 import { findLatestTime, findNextTime, type Timing } from './timing.ts'
@@ -55,7 +58,7 @@ async function runTime(
   const time = findLatestTime(timing, Date.parse(due), now)
   const next = findNextTime(timing, Math.max(time, now))
   const nextAt = next === null ? null : new Date(next).toISOString()
-  const job = skip ?? buildJob(schedule, now - time > MAX_LATE_MS, settings)
+  const job = skip ?? (await buildJob(tx, schedule, now - time > MAX_LATE_MS, settings))
   const message = nextAt === null ? [] : [buildMessage({ id, next_at: nextAt }, settings)]
   // One statement, because the locks of mailboxes have an order.
   const specs = typeof job === 'string' ? message : [job, ...message]
@@ -69,20 +72,38 @@ async function runTime(
 }
 
 /** Returns the job of a time, or the reason for which the time is skipped. */
-function buildJob(
+async function buildJob(
+  tx: Queries,
   schedule: LockedSchedule,
   isLate: boolean,
   settings: TaskContext['settings'],
-): JobSpec | SkipReason {
+): Promise<JobSpec | SkipReason> {
   if (!schedule.has_active_owner) return 'account'
   if (isLate && schedule.catch_up === 'none') return 'late'
   if (schedule.is_busy && schedule.overlap === 'skip') return 'overlap'
   try {
-    return buildScheduledJob(schedule, { settings })
+    const declared = await findDeclared(tx, schedule)
+    return declared === null ? 'task' : buildScheduledJob(schedule, declared, { settings })
   } catch (error) {
-    const isUnknown =
-      error instanceof Failure && (error.code === 'task.unknown' || error.code === 'task.unknown_queue')
+    const isUnknown = error instanceof Failure && UNKNOWN_CODES.has(error.code)
     if (isUnknown || error instanceof z.ZodError) return 'task'
     throw error
   }
+}
+
+const UNKNOWN_CODES: ReadonlySet<string> = new Set([
+  'task.unknown',
+  'task.unknown_queue',
+  'worker_queue.undeclared',
+])
+
+/** Returns the schedule's task if it is one of a worker queue; null if that does not accept the arguments. */
+async function findDeclared(tx: Queries, schedule: LockedSchedule): Promise<readonly DeclaredTask[] | null> {
+  const { owner_id, queue_type, task_name, args } = schedule
+  if (schedule.is_built_in || isNamedQueue(queue_type)) return []
+  const found = await tx.any(listDeclaredTasks([{ queue: queue_type, task: task_name, owner: owner_id }]))
+  const schema = found[0]?.args ?? null
+  if (schema === null) return found
+  const [problem] = await getSchemaChecker().check(owner_id ?? 0, schema, [JSON.stringify(args)])
+  return problem === null ? found : null
 }

@@ -18,10 +18,12 @@ import {
 } from '../../sql/limits/limits.ts'
 import { deleteExcessPreviews } from '../../sql/voice/previews.ts'
 import { purgeEndpoints } from '../../sql/webhooks/webhooks.ts'
+import { deleteUnusedCounts, listStrandedJobs } from '../../sql/worker-queues/queues.ts'
 import { DELETION_MAILBOX_PREFIX, deleteDueAccount } from '../accounts/delete.task.ts'
 import { enqueueAnnouncement } from '../blog/announcement.ts'
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
+import { cancelStranded } from '../worker-queues/cancel-stranded.task.ts'
 import { runInBatches } from './batches.ts'
 
 type PruneResult = Readonly<
@@ -42,6 +44,9 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
   const deleteAll = (query: () => Query<{ count: number }>) =>
     runInBatches(signal, BATCH_SIZE, () => db.one(query()))
   await enqueueAnnouncement(db, settings, null)
+  // Queues may have gone with their accounts or organizations.
+  if ((await db.any(listStrandedJobs(null, 1))).length > 0)
+    await enqueueMany(db, cancelStranded, [{ queue: null }], { ownerId: null, settings })
   return {
     jobs:
       (await deleteAll(() => deleteExpiredJobs('others', settings.jobRetention, BATCH_SIZE))) +
@@ -62,7 +67,7 @@ export async function run(ctx: TaskContext): Promise<PruneResult> {
     keys: await deleteAll(() => deleteExpiredIdempotencyKeys(BATCH_SIZE)),
     webhooks: await deleteAll(() => purgeEndpoints(BATCH_SIZE)),
     imports: await deleteAll(() => deleteAbandonedImports(BATCH_SIZE)),
-    tallies: (await db.one(deleteExpiredTallies())).count,
+    tallies: (await db.one(deleteExpiredTallies())).count + (await db.one(deleteUnusedCounts())).count,
     accounts: await enqueueDeletions(ctx),
     previews: await deleteAll(() => deleteExcessPreviews(MAX_PREVIEWS, BATCH_SIZE)),
   }

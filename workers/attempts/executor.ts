@@ -4,13 +4,14 @@ import type { RunningJobs } from '../../sql/jobs/leases.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
 import { computeBackoff } from '../../tasks/platform/backoff.ts'
 import type { Log } from '../../tasks/platform/log.ts'
+import type { Tallies } from '../../tasks/platform/tally.ts'
 import type { Span, Tracing } from '../../tasks/platform/telemetry/tracing.ts'
 import type { TaskFinder } from '../../tasks/task.ts'
+import { isWorkerJob, parseJobName } from '../../tasks/worker-queues/names.ts'
 import type { IsolatedRunner } from '../processes/isolated-runner.ts'
 import type { Pools } from '../threads/pools.ts'
 import type { AbortReason, Outcome } from '../threads/protocol.ts'
 import type { Ledger } from './ledger.ts'
-import type { Tallies } from './tally.ts'
 import { endAttemptSpan, poolJobLogFields, startAttemptSpan } from './telemetry.ts'
 
 /** Runs claimed jobs on threads or in isolated processes, and stores their outcomes. */
@@ -193,7 +194,7 @@ class JobExecutor implements Executor {
 
   #tally({ job, startedAt }: RunningAttempt, entry: FinishEntry): void {
     this.#options.tallies.countAttempt({
-      queue: this.#options.findTask(job.name).queue,
+      queue: isWorkerJob(job.name) ? parseJobName(job.name).queue : this.#options.findTask(job.name).queue,
       name: job.name,
       outcome: chooseTallyOutcome(entry),
       runSeconds: (performance.now() - startedAt) / 1000,

@@ -34,21 +34,24 @@ export function createWebhookPoster({ webhooks }: Pick<Settings, 'webhooks'>): P
     if (problem !== null) return { ms: 0, status: null, body: null, error: `The URL ${problem}` }
     const end = startCall({ provider: 'webhook', operation: 'deliver', url: request.url })
     const closing = new AbortController()
-    const answer: ReceivedAnswer = { head: null, chunks: [] }
-    const waited = await waitFor(postRequest(request, senders, closing.signal, answer), timeoutMs, signal)
+    const answer: ReceivedAnswer = { head: null, chunks: [], isWhole: false }
+    const limitMs = request.limits?.timeoutMs ?? timeoutMs
+    const waited = await waitFor(postRequest(request, senders, closing.signal, answer), limitMs, signal)
     closing.abort()
     const ms = Math.round(performance.now() - startedAt)
     // The head decides, whatever became of the body: it may never end, or the connection may break.
     if (answer.head !== null) {
       end()
-      return { ms, ...answer.head, body: decodeBody(answer.chunks), error: null }
+      const body = decodeBody(answer.chunks, request.limits?.maxBytes)
+      const isWhole = request.limits === undefined ? {} : { isWhole: answer.isWhole }
+      return { ms, ...answer.head, body, error: null, ...isWhole }
     }
     if (waited.kind === 'error') throwIfShort(waited.error)
     const error = waited.kind === 'error' ? waited.error : new DOMException(waited.kind, 'TimeoutError')
     end(error)
     const reason =
       waited.kind === 'timeout'
-        ? `No answer within ${timeoutMs / 1000} s`
+        ? `No answer within ${limitMs / 1000} s`
         : waited.kind === 'error'
           ? describeError(waited.error)
           : 'The attempt was cut short'
@@ -89,16 +92,18 @@ async function createSenders(allowed: readonly string[]): Promise<Senders> {
 interface ReceivedAnswer {
   head: Pick<WebhookResponse, 'status' | 'retry_after'> | null
   readonly chunks: Buffer[]
+  isWhole: boolean
 }
 
 /** Sends a request and fills `answer`. Resolves when no more of the body is needed. */
 function postRequest(
-  { url, headers, body, echo }: Parameters<PostWebhook>[0],
+  { url, headers, body, echo, limits }: Parameters<PostWebhook>[0],
   senders: Senders,
   signal: AbortSignal,
   answer: ReceivedAnswer,
 ): Promise<void> {
   const { request, agent } = senders[new URL(url).protocol as keyof Senders]
+  const maxBytes = limits?.maxBytes ?? MAX_BODY_BYTES
   return new Promise((resolve, reject) => {
     const sent = request(url, {
       method: 'POST',
@@ -114,17 +119,21 @@ function postRequest(
       }
       const isEchoed = (): boolean => echo !== null && decodeBody(answer.chunks).includes(echo)
       const mayEcho = echo !== null && /^2/.test(String(response.statusCode))
-      const timer = setTimeout(resolve, mayEcho ? ECHO_MS : BODY_MS)
+      const timer = setTimeout(resolve, limits?.timeoutMs ?? (mayEcho ? ECHO_MS : BODY_MS))
       let length = 0
       const finish = (): void => {
         clearTimeout(timer)
         resolve()
       }
-      response.on('error', finish).on('end', finish).on('close', finish)
+      response.on('error', finish).on('close', finish)
+      response.on('end', () => {
+        answer.isWhole = response.complete && length <= maxBytes
+        finish()
+      })
       response.on('data', (chunk: Buffer) => {
-        if (length < MAX_BODY_BYTES) answer.chunks.push(chunk)
+        if (length < maxBytes) answer.chunks.push(chunk)
         length += chunk.length
-        if (length < MAX_BODY_BYTES && !isEchoed()) return
+        if (length <= maxBytes && !isEchoed()) return
         finish()
         response.destroy()
       })
@@ -134,8 +143,8 @@ function postRequest(
 }
 
 /** Decodes the beginning of a body. PostgreSQL stores no NUL. */
-const decodeBody = (chunks: readonly Buffer[]): string =>
-  Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES).toString().replaceAll('\0', '')
+const decodeBody = (chunks: readonly Buffer[], maxBytes = MAX_BODY_BYTES): string =>
+  Buffer.concat(chunks).subarray(0, maxBytes).toString().replaceAll('\0', '')
 
 /** Describes why a request failed, without revealing anything about this machine's network. */
 function describeError(error: unknown): string {
