@@ -7,7 +7,9 @@ import {
   JOB_EVENTS_CHANNEL,
   type Listener,
   listen,
+  QUEUE_CHANGED_CHANNEL,
   WORKER_CHANGED_CHANNEL,
+  WORKER_DELIVERIES_CHANNEL,
 } from '../sql/connections/notify.ts'
 import { createDatabase } from '../sql/db.ts'
 import { cancelJobs } from '../sql/jobs/jobs.ts'
@@ -19,9 +21,12 @@ import type { Log } from '../tasks/platform/log.ts'
 import { waitForDatabase } from '../tasks/platform/outage.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import { createStep, type ShutdownStep, shutDown } from '../tasks/platform/shutdown.ts'
+import { createTallies } from '../tasks/platform/tally.ts'
 import { openTracing } from '../tasks/platform/telemetry/open.ts'
 import { logSlowStatements } from '../tasks/platform/telemetry/tracing.ts'
 import { createRetrieval } from '../tasks/rag/retrieval.ts'
+import { createClaimWaits } from '../tasks/worker-queues/claim-waits.ts'
+import { createSchemaChecker } from '../tasks/worker-queues/schema-checker.ts'
 import { ensureAdmin } from './admin/admin.ts'
 import { buildCommonHeaders } from './http/reply.ts'
 import { createServer } from './http/server.ts'
@@ -97,6 +102,7 @@ type CoreServices = Pick<
   | 'overview'
   | 'authenticator'
   | 'publisher'
+  | 'claims'
   | 'metrics'
   | 'tracing'
 >
@@ -162,6 +168,7 @@ async function createCore(
     uses,
     authenticator: createAuthenticator({ settings, reader, secretKey, now: () => healthCheck.now(), uses }),
     publisher: createPublisher(db, warn('Sending a notification failed')),
+    claims: createClaimWaits(),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
     tracing: await openTracing(settings.tracing, 'edge', log),
   }
@@ -203,7 +210,7 @@ function listenToChanges(
   core: CoreServices & { readonly connections: ConnectionGroup },
   streams: Streams,
 ): Promise<Listener> {
-  const { healthCheck, hub, overview, authenticator, connections } = core
+  const { healthCheck, hub, overview, authenticator, claims, connections } = core
   const accountChanged = (accountId: number | null): void => {
     authenticator.forget(accountId)
     streams.recheck(accountId)
@@ -212,6 +219,7 @@ function listenToChanges(
   const refreshAll = (): void => {
     hub.handleNotification(null)
     overview.scheduleRead()
+    claims.wakeAll()
     accountChanged(null)
   }
   healthCheck.onRecovered(refreshAll)
@@ -224,7 +232,13 @@ function listenToChanges(
         hub.handleNotification(payload)
         overview.scheduleRead()
       },
-      [WORKER_CHANGED_CHANNEL]: () => overview.scheduleRead(),
+      [WORKER_CHANGED_CHANNEL]: () => {
+        overview.scheduleRead()
+        // One of them may have been drained or resumed.
+        claims.wakeHeld()
+      },
+      [WORKER_DELIVERIES_CHANNEL]: (payload) => claims.handleDeliveries(payload),
+      [QUEUE_CHANGED_CHANNEL]: (queue) => claims.handleQueueChange(queue),
       [ACCOUNT_CHANGED_CHANNEL]: (payload) => accountChanged(Number(payload)),
     },
     onReconnect: refreshAll,
@@ -238,7 +252,7 @@ const MAX_CANCELLATIONS = 100
 /** Creates the services that only requests use. */
 function createServices(
   options: EdgeOptions,
-  { db, publisher }: CoreServices,
+  { db, publisher, log }: CoreServices,
 ): Omit<Edge, keyof CoreServices> {
   const { settings, databaseUrl: url, secretKey } = options
   const { validateSchemas: validateRows, databasePooled: pooled } = settings
@@ -263,6 +277,8 @@ function createServices(
       writeTimeoutMs: settings.writeTimeoutMs,
       slowStatements: createSlowStatementLogger(options),
     }),
+    schemas: createSchemaChecker(),
+    tallies: createTallies(db, log),
     limits: createRateLimits(db, settings),
     keyLimits: settings.apiKeyRate && createKeyLimits(db, settings.apiKeyRate),
     secretKey,
@@ -285,6 +301,8 @@ function listShutdownSteps({ edge, streams, listener, uses, ownsPasswords }: Clo
     createStep('close the overview', () => edge.overview.close()),
     createStep('close the LISTEN connection', () => listener.close()),
     createStep('stop the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
+    createStep('stop the schema threads', () => edge.schemas.close()),
+    createStep('store the job statistics', () => edge.tallies.close()),
     createStep('stop the search thread', () => edge.retrieval.close()),
     createStep('send pending notifications', () => edge.publisher.close()),
     createStep('store the last use of API keys and sessions', () => uses.close()),
@@ -350,6 +368,7 @@ export async function serveEdge(
     port: bound.port,
     stop: async () => {
       const startedAt = performance.now()
+      parts.edge.claims.stop()
       const jobWaitTimer = setTimeout(() => parts.edge.hub.stopWaiting(), JOB_WAIT_MS)
       await server.drain()
       parts.closeStreams()

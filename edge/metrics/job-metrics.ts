@@ -20,6 +20,8 @@ export interface Totals {
   readonly tallies: readonly Tally[]
   readonly counters: Readonly<Partial<Record<WorkerCounter, number>>>
   readonly workers: readonly WorkerStats[]
+  /** Numbers of live HTTP workers by queue. */
+  readonly httpWorkers: Readonly<Record<string, number>>
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -40,7 +42,7 @@ const EXPOSED_BUCKETS = HISTOGRAM_BOUNDS.map((bound, bucket) => ({ bound, bucket
   ({ bucket }) => bucket >= 5 && (bucket % 5) % 3 === 0,
 )
 
-export function formatJobMetrics({ tallies, counters, workers }: Totals): string {
+export function formatJobMetrics({ tallies, counters, workers, httpWorkers }: Totals): string {
   const ended = tallies.filter(({ outcome }) => TERMINAL_STATUSES.has(outcome))
   const repeated = tallies.filter(({ outcome }) => !TERMINAL_STATUSES.has(outcome))
   const tasks = [...Map.groupBy(tallies, ({ name }) => name).values()]
@@ -81,6 +83,12 @@ export function formatJobMetrics({ tallies, counters, workers }: Totals): string
       ({ memory_bytes }) => memory_bytes,
     ),
     formatGauge('worker_jobs_running', 'Jobs running in a worker', workers, ({ running }) => running),
+    formatFamily(
+      'worker_http_leases',
+      'gauge',
+      'Live HTTP workers of a worker queue',
+      Object.entries(httpWorkers).map(([queue, count]): Sample => [{ queue }, count]),
+    ),
   ].join('')
 }
 

@@ -3,6 +3,7 @@ import type * as prom from 'prom-client'
 import type { Database } from '../../sql/db.ts'
 import type { ErrorCode } from '../../sql/errors.ts'
 import { readQueueDepths } from '../../sql/jobs/lists.ts'
+import { readHttpWorkerCounts } from '../../sql/jobs/queues.ts'
 import { readTallyTotals } from '../../sql/jobs/tallies.ts'
 import type { ReplicaReads } from '../../sql/reads/replica.ts'
 import type { Reads } from '../../sql/reads/slow-reads.ts'
@@ -12,10 +13,12 @@ import type { MatchedRoute } from '../pipeline/request/request-context.ts'
 import type { Hub } from '../streams/hub.ts'
 import type { Streams } from '../streams/sse.ts'
 import { formatJobMetrics, type Totals } from './job-metrics.ts'
+import { boundDepths, type QueueDepth } from './queue-depths.ts'
 
 /**
  * Metrics of `/metrics`, named as Prometheus recommends (https://prometheus.io/docs/practices/naming/). Each operation
- * has a counter by status class and a coarse histogram. The text takes 210 KB if all 200 operations are in use.
+ * has a counter by status class and a coarse histogram. The text takes 210 KB if all 200 operations are in use, and up to 2
+ * MB more with tasks of worker queues.
  */
 export interface Metrics {
   /** Records a response and its duration. `entry` is null if no operation matches the request. */
@@ -43,14 +46,6 @@ interface Series {
   readonly seconds: { observe(value: number): void }
   /** Indexed by status class: 0 for aborted requests, else the first digit of the status. */
   readonly counts: { inc(): void }[]
-}
-
-interface QueueDepth {
-  readonly queue: string
-  readonly queued: number
-  readonly running: number
-  readonly waiting: number
-  readonly oldest_seconds: number | null
 }
 
 interface MetricsSources {
@@ -97,10 +92,23 @@ class PromMetrics implements Metrics {
     await this.#measureProcess()
     // Operators need the other metrics even while the database is down.
     const depths = await this.#reader.text(readQueueDepths, []).catch(() => null)
-    this.#queues.set(JSON.parse(depths ?? '[]') as QueueDepth[])
-    const totals = await this.#reader.texts(readTallyTotals, []).catch(() => null)
-    const jobs = totals === null ? '' : formatJobMetrics(parseTotals(totals))
+    this.#queues.set(boundDepths(JSON.parse(depths ?? '[]') as QueueDepth[]))
+    const totals = await this.#readTotals().catch(() => null)
+    const jobs = totals === null ? '' : formatJobMetrics(totals)
     return new CachedText(`${await this.#registry.metrics()}\n${jobs}`, this.#registry.contentType)
+  }
+
+  async #readTotals(): Promise<Totals> {
+    const [[tallies, counters, workers], httpWorkers] = await Promise.all([
+      this.#reader.texts(readTallyTotals, []),
+      this.#reader.text(readHttpWorkerCounts, []),
+    ])
+    return {
+      tallies: JSON.parse(tallies!),
+      counters: JSON.parse(counters!),
+      workers: JSON.parse(workers!),
+      httpWorkers: JSON.parse(httpWorkers!),
+    }
   }
 
   /** Registers process metrics on the first scrape, so that unscraped processes do not load their modules. */
@@ -112,10 +120,6 @@ class PromMetrics implements Metrics {
     for (const kind of ['handles', 'requests', 'resources'])
       this.#registry.removeSingleMetric(`nodejs_active_${kind}_total`)
   })
-}
-
-function parseTotals([tallies, counters, workers]: readonly string[]): Totals {
-  return { tallies: JSON.parse(tallies!), counters: JSON.parse(counters!), workers: JSON.parse(workers!) }
 }
 
 /** Counts and durations of requests. */

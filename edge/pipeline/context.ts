@@ -7,8 +7,11 @@ import type { SlowReads } from '../../sql/reads/slow-reads.ts'
 import type { Blobs } from '../../tasks/documents/blobs/blobs.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
+import type { Tallies } from '../../tasks/platform/tally.ts'
 import type { Tracing } from '../../tasks/platform/telemetry/tracing.ts'
 import type { Retrieval } from '../../tasks/rag/retrieval.ts'
+import type { ClaimWaits } from '../../tasks/worker-queues/claim-waits.ts'
+import type { SchemaChecker } from '../../tasks/worker-queues/schema-checker.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { KeyedMutex } from '../passwords/keyed-mutex.ts'
 import type { Passwords } from '../passwords/passwords.ts'
@@ -41,6 +44,12 @@ export interface Edge {
   /** Cancels jobs by id. */
   readonly cancellations: Batcher<string, unknown>
   readonly publisher: Publisher
+  /** Claims of HTTP workers that wait for jobs. */
+  readonly claims: ClaimWaits
+  /** Checks values against the schemas of worker queues. */
+  readonly schemas: SchemaChecker
+  /** Counts the attempts that HTTP workers report. */
+  readonly tallies: Tallies
   readonly authenticator: Authenticator
   readonly passwords: Passwords
   /** Serializes sign-in attempts for one email address. */

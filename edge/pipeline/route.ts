@@ -11,7 +11,7 @@ import type { StreamSource } from '../streams/sse.ts'
 import type { Auth } from './access/access.ts'
 import type { Caller } from './access/auth.ts'
 import type { LimitName } from './access/limits.ts'
-import { addScopes } from './access/scopes.ts'
+import { addNamedScope, addScopes } from './access/scopes.ts'
 import type { Edge } from './context.ts'
 import type { RequestContext } from './request/request-context.ts'
 
@@ -173,6 +173,8 @@ interface Declaration<
   /** Example of a response that is not JSON, for the reference. */
   readonly example?: string
   readonly errors?: readonly ErrorCode[]
+  /** Scope that an API key needs instead of those of the area. */
+  readonly scope?: string
   /** True for a POST that only reads, so that the read scope suffices. */
   readonly isRead?: boolean
   /** True if the route manages credentials, so that API keys are refused. */
@@ -295,5 +297,6 @@ export function area(
 ): Area {
   const { auth, invalidStatus = 422, errorFormat = 'plain', allowsAnyQuery = false } = options
   if (routes.some((route) => (route.auth ?? auth) !== 'public')) addScopes(name)
+  for (const { scope } of routes) if (scope !== undefined) addNamedScope(scope)
   return { name, prefix, auth, invalidStatus, errorFormat, allowsAnyQuery, routes }
 }

@@ -9,6 +9,7 @@ import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { failInvalidField, failInvalidInput } from '../pipeline/request/input.ts'
 import { requireVisibleJobs } from '../pipeline/write/job-links.ts'
+import { findDeclaredTasks } from './declared-tasks.ts'
 import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
 import { buildJobReadParameters, isAdmin } from './jobs/shapes.ts'
 
@@ -66,14 +67,16 @@ interface Requester {
 }
 
 /** Returns the jobs of a request. @throws as {@link checkJob} does, and fail('request.invalid') for wrong dependencies. */
-export function buildMembers(
+export async function buildMembers(
   input: Requester,
   batch: OwnedBatch,
   jobs: readonly BatchJob[],
-): readonly JobSpec[] {
+): Promise<readonly JobSpec[]> {
+  const named = jobs.map((job, index) => ({ ...job, path: ['jobs', index] }))
+  const declared = await findDeclaredTasks(input.edge, input.caller, named)
   const specs: JobSpec[] = []
   for (const [index, { after, after_outcome: afterOutcome, ...request }] of jobs.entries()) {
-    const job = checkJob(input.edge, input.caller, request, ['jobs', index])
+    const job = checkJob(input.edge, input.caller, request, declared, ['jobs', index])
     const ids = after && [...new Set(after)].map((item) => findDependency(item, index, specs))
     const terms = { batchId: batch.id, ...(ids && { after: ids, afterOutcome }) }
     specs.push(buildJobSpecs(job.task, [job.payload], buildOptions(input, job, terms, batch.ownerId))[0]!)

@@ -94,15 +94,22 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     bodyValues: MAX_BODY_VALUES,
     response: AddedBatch,
     status: 202,
-    errors: ['task.unknown', 'task.unknown_queue', 'auth.forbidden', 'job.missing', 'webhook.no_account'],
+    errors: [
+      'task.unknown',
+      'task.unknown_queue',
+      'worker_queue.undeclared',
+      'auth.forbidden',
+      'job.missing',
+      'webhook.no_account',
+    ],
     sideEffect: true,
-    handle: (input) => {
+    handle: async (input) => {
       const { body, caller, edge, requestId } = input
       const { name = null, open } = body
       const callback =
         body.callback_url === undefined ? null : buildCallback(edge, caller, body.callback_url, 'body')
       const batch = buildBatch(name, { ownerId: caller.ownerId, requestId, settings: edge.settings })
-      const members = buildMembers(input, { id: batch.id, ownerId: caller.ownerId }, body.jobs)
+      const members = await buildMembers(input, { id: batch.id, ownerId: caller.ownerId }, body.jobs)
       return input.transaction(async (tx) => {
         const job_ids = await addJobs(tx, input, [batch, ...members])
         if (callback !== null) await tx.run(addJobCallbacks([batch.id], callback))
@@ -176,6 +183,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
       'batch.cycle',
       'task.unknown',
       'task.unknown_queue',
+      'worker_queue.undeclared',
       'auth.forbidden',
       'job.missing',
     ],
@@ -183,7 +191,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
     handle: async (input) => {
       const { params, body, caller, edge } = input
       const batch = await requireOwnBatch(edge, caller, params.batch_id)
-      const members = buildMembers(input, batch, body.jobs)
+      const members = await buildMembers(input, batch, body.jobs)
       return input.transaction(async (tx) => ({
         batch_id: params.batch_id,
         status: 'open' as const,

@@ -18,6 +18,7 @@ import { system } from './system/index.ts'
 import { tasks } from './tasks.ts'
 import { voice } from './voice/index.ts'
 import { webhooks } from './webhooks/index.ts'
+import { workerLeases, workerQueues } from './worker-queues/index.ts'
 import { workers } from './workers.ts'
 
 export const areas: readonly Area[] = [
@@ -30,6 +31,8 @@ export const areas: readonly Area[] = [
   batches,
   queues,
   workers,
+  workerQueues,
+  workerLeases,
   schedules,
   llm,
   tasks,

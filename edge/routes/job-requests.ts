@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import type { StartRate } from '../../sql/jobs/jobs.ts'
-import { requireNamedTask } from '../../tasks/load-test/index.ts'
+import type { DeclaredTask } from '../../sql/worker-queues/queues.ts'
 import { type EnqueueOptions, type JobTerms, MAX_LIMIT, type TaskDefinition } from '../../tasks/task.ts'
+import { requireTask } from '../../tasks/worker-queues/declared.ts'
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { failInvalidInput, parseAt } from '../pipeline/request/input.ts'
@@ -100,16 +101,19 @@ export interface CheckedJob {
 /**
  * Finds the task of a request, and checks what only the service knows. `path` is the place of the request in the body.
  *
- * @throws fail('task.unknown_queue'), fail('task.unknown'), fail('request.invalid').
+ * @param declared tasks of worker queues, from `findDeclaredTasks`, which has checked their arguments.
+ * @throws fail('task.unknown_queue'), fail('task.unknown'), fail('worker_queue.undeclared'), fail('request.invalid').
  * @throws fail('auth.forbidden') for a priority that the caller may not choose.
  */
 export function checkJob(
   edge: Edge,
   caller: Caller,
   request: JobRequest,
+  declared: readonly DeclaredTask[],
   path: readonly (string | number)[] = [],
 ): CheckedJob {
-  const task = requireNamedTask(request.task_name, request.queue_type)
+  const { task_name, queue_type, key } = request
+  const task = requireTask(task_name, queue_type, declared, key !== undefined)
   const payload = parseAt(task.payload, request.args, ['body', ...path, 'args'])
   const refuse = (name: string, msg: string) =>
     failInvalidInput([{ loc: ['body', ...path, name], msg, type: 'custom' }])

@@ -13,6 +13,7 @@ import { buildIdsSchema } from '../pipeline/request/lists.ts'
 import { formatNumber, markNullable, Timestamp } from '../pipeline/request/schemas.ts'
 import { answerJson, area, route } from '../pipeline/route.ts'
 import { linkJobs, parseJobLinks } from '../pipeline/write/job-links.ts'
+import { findDeclaredTasks } from './declared-tasks.ts'
 import { buildOptions, checkJob, checkTerms, JOB_REQUEST_FIELDS } from './job-requests.ts'
 import { buildJobReadParameters } from './jobs/shapes.ts'
 
@@ -111,16 +112,18 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
     errors: [
       'task.unknown',
       'task.unknown_queue',
+      'worker_queue.undeclared',
       'auth.forbidden',
       'job.missing',
       'job.joined',
       'webhook.no_account',
     ],
     sideEffect: true,
-    handle: (input) => {
+    handle: async (input) => {
       const { body, caller, edge, exchange, enqueue } = input
       wantsBackground(input.request)
-      const job = checkJob(edge, caller, body)
+      const declared = await findDeclaredTasks(edge, caller, [{ ...body, path: [] }])
+      const job = checkJob(edge, caller, body, declared)
       const links = parseJobLinks({ edge, exchange }, true)
       const specs = buildJobSpecs(
         job.task,

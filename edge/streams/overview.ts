@@ -126,44 +126,51 @@ class SharedOverview implements Overview {
 
 /** Parts of the job monitor, as of the last read. */
 class MonitorSnapshot {
-  readonly #items = new Map<PartName, string>()
+  /** The fields of each part after its time. */
+  readonly #fields = new Map<PartName, string>()
   /** Time of the read on the database's clock. Empty before the first read and after expire(). */
   #at = ''
 
   /** Drops the data, so that the next update returns every part. */
   expire(): void {
     this.#at = ''
-    this.#items.clear()
+    this.#fields.clear()
   }
 
   /** Returns every part, or an empty array before the first update. */
   allParts(): readonly Part[] {
     if (this.#at === '') return []
-    return PART_NAMES.map((name) => this.#part(name, this.#items.get(name)!))
+    return PART_NAMES.map((name) => this.#part(name, this.#fields.get(name)!))
   }
 
   /** Returns the changed parts, or all parts for the first row. */
   update(row: Monitor): readonly Part[] {
     const isFirst = this.#at === ''
     this.#at = row.at
-    const changed = this.#updateItems(row)
+    const changed = this.#updateFields(row)
     return isFirst ? this.allParts() : changed
   }
 
-  #updateItems(row: Monitor): Part[] {
+  #updateFields(row: Monitor): Part[] {
     const changed: Part[] = []
     for (const name of PART_NAMES) {
-      const items = compactJson(row[name])
-      if (this.#items.get(name) === items) continue
-      this.#items.set(name, items)
-      changed.push(this.#part(name, items))
+      const fields = formatFields(row, name)
+      if (this.#fields.get(name) === fields) continue
+      this.#fields.set(name, fields)
+      changed.push(this.#part(name, fields))
     }
     return changed
   }
 
-  #part(event: PartName, items: string): Part {
-    return { event, data: `{"at":"${this.#at}","items":${items}}` }
+  #part(event: PartName, fields: string): Part {
+    return { event, data: `{"at":"${this.#at}",${fields}}` }
   }
+}
+
+/** Returns the items of a part, and its total if the list may lack some. */
+function formatFields(row: Monitor, name: PartName): string {
+  const items = `"items":${compactJson(row[name])}`
+  return name === 'queues' || name === 'workers' ? `${items},"total":${compactJson(row.totals[name])}` : items
 }
 
 /** Streams the overview. An event id is the time of sending in ms. A resumed stream begins with every part. */

@@ -10,7 +10,7 @@ export function makeLog() {
     ['Time', 'number'],
     ['Attempt', 'number'],
     ['Level', ''],
-    ['Message', ''],
+    ['Message', 'text'],
     ['Details', 'wide'],
   ])
   const node = panel('Log', { hidden: true }, lines, h('p', { class: 'soft' }, 'The log of the worker has all lines.'))

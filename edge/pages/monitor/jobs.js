@@ -146,7 +146,7 @@ function jobRow(row, job) {
           : h('a', { href: `/monitor/jobs/${job.retried_by}` }, 'Retried')
   return row(
     h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id))),
-    job.queue,
+    h('span', { class: 'bound' }, job.queue),
     h('span', { class: `chip ${TONES[job.status]}` }, job.status),
     h('time', { datetime: job.created_at }, formatDateTime(job.created_at)),
     durationBetween(due, job.started_at),

@@ -42,21 +42,21 @@ export function show(view, { showConnection }) {
   subscribe(
     '/api/v1/jobs/overview/events',
     {
-      queues: withClock((items) => {
+      queues: withClock((items, { total }) => {
         queues.show(items)
-        figures.set('Queued', formatCount(sum(items, 'queued')))
-        figures.set('Running', formatCount(sum(items, 'running')))
-        running.total(sum(items, 'running'))
-        queued.total(sum(items, 'queued'))
-        waiting.total(sum(items, 'waiting'))
+        figures.set('Queued', formatCount(total.queued))
+        figures.set('Running', formatCount(total.running))
+        running.total(total.running)
+        queued.total(total.queued)
+        waiting.total(total.waiting)
       }),
       running: withClock(running.show),
       failed: withClock(failed.read),
       queued: withClock(queued.show),
       waiting: withClock(waiting.show),
-      workers: withClock((items) => {
-        workers.show(items)
-        figures.set('Workers', formatCount(items.filter(({ alive }) => alive).length))
+      workers: withClock((items, { total }) => {
+        workers.show(items, total.alive)
+        figures.set('Workers', formatCount(total.alive))
       }),
     },
     (state) => {
@@ -68,8 +68,6 @@ export function show(view, { showConnection }) {
     },
   )
 }
-
-const sum = (items, field) => items.reduce((total, item) => total + item[field], 0)
 
 /** Makes a list of jobs, with a note if it is empty or cannot show all. `total` sets the number of all jobs. */
 function makeList(title, nothing, row) {
@@ -106,9 +104,13 @@ function makeWorkers() {
     ['Action', 'number'],
   ])
   const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one starts.')
-  const show = (items) => {
+  const more = h('p', { class: 'soft', hidden: true })
+  const show = (items, alive) => {
     reconcile(body, items, ({ id }) => id, workerRow(row))
-    empty.hidden = items.length > 0
+    empty.hidden = items.some(({ queue }) => queue === null)
+    const unlisted = alive - items.filter((item) => item.alive).length
+    more.hidden = unlisted <= 0
+    setText(more, `and ${formatCount(unlisted)} more`)
   }
-  return { node: panel('Workers', {}, node, empty), show }
+  return { node: panel('Workers', {}, node, more, empty), show }
 }

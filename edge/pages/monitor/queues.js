@@ -130,7 +130,7 @@ function queueRow(row, { queue }, changed) {
       return `${queue} is ${done}`
     }, true)
   const cells = [waits, oldest, held, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action.node]
-  return { node: row(h('span', { class: 'chips' }, h('strong', {}, queue), paused), ...cells), update }
+  return { node: row(h('span', { class: 'chips' }, h('strong', { class: 'bound' }, queue), paused), ...cells), update }
 }
 
 const timesText = (times) => (times === null ? '–' : `${formatDuration(times.p50 * 1000)} · p95 ${formatDuration(times.p95 * 1000)}`)

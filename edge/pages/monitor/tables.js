@@ -130,22 +130,23 @@ export function waitingRow(job) {
   return { node, update }
 }
 
-/** Returns a function that makes the rows of the worker table. */
+/** Returns a function that makes the rows of the worker table. The service does not know the threads of an HTTP worker. */
 export const workerRow = (row) => (worker) => {
-  const parts = Array.from({ length: 7 }, () => h('span', {}))
-  const [name, state, running, threads, memory, up, queues] = parts
+  const parts = Array.from({ length: 6 }, () => h('span', {}))
+  const [state, running, threads, memory, up, queues] = parts
+  const name = workerName(worker)
   const action = buttonByState((isDrained) =>
     isDrained
       ? controlButton('Resume', 'Resuming…', 'claims jobs again', `/api/v1/workers/${worker.id}/resume`)
       : controlButton('Drain', 'Draining…', 'claims no more jobs', `/api/v1/workers/${worker.id}/drain`),
   )
   const update = (now) => {
-    setText(name, now.name)
+    name.update(now)
     setText(state, now.alive ? (now.drained ? 'drained' : 'alive') : 'lost')
     state.className = `chip ${now.alive ? (now.drained ? 'warn' : 'good') : 'bad'}`
     setText(running, formatCount(now.running))
-    setText(threads, `${formatCount(now.busy)} of ${formatCount(now.threads)}`)
-    setText(memory, now.memory_bytes === 0 ? '–' : formatBytes(now.memory_bytes))
+    setText(threads, now.threads === null ? '–' : `${formatCount(now.busy)} of ${formatCount(now.threads)}`)
+    setText(memory, now.memory_bytes ? formatBytes(now.memory_bytes) : '–')
     showAge(up, now.started_at)
     reconcile(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
     action.update(now.drained)
@@ -156,5 +157,21 @@ export const workerRow = (row) => (worker) => {
       return `${worker.name} ${done}`
     })
   queues.className = 'chips'
-  return { node: row(...parts, action.node), update }
+  return { node: row(name.node, ...parts, action.node), update }
+}
+
+/** Makes the name of a worker, above the language, version and host of an HTTP worker. */
+function workerName({ queue }) {
+  const name = h('span', {})
+  if (queue === null) return { node: name, update: (now) => setText(name, now.name) }
+  const about = h('span', { class: 'soft' })
+  const update = (now) => {
+    setText(name, now.name)
+    const language = [now.language, now.version].filter(Boolean).join(' ')
+    setText(about, ['HTTP', language, now.host].filter(Boolean).join(' · '))
+    // The cell shows the beginning of long texts.
+    name.title = now.name
+    about.title = about.textContent
+  }
+  return { node: h('span', { class: 'stack long' }, name, about), update }
 }

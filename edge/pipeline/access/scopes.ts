@@ -7,6 +7,14 @@ const VERBS = ['read', 'write'] as const
 
 const scopedAreas = new Set<string>()
 
+// Scopes with a verb of their own, which routes name.
+const namedScopes = new Set<string>()
+
+/** Adds a scope that routes name instead of those of their area. */
+export function addNamedScope(scope: string): void {
+  namedScopes.add(scope)
+}
+
 /** Adds the scopes of an area. `area` calls it for each area whose routes need a credential. */
 export function addScopes(area: string): void {
   scopedAreas.add(area)
@@ -14,7 +22,8 @@ export function addScopes(area: string): void {
 
 /** Returns every scope, `*` first. The list is complete once all areas are declared. */
 export function listScopes(): string[] {
-  return ['*', ...[...scopedAreas].sort()].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
+  const byArea = ['*', ...[...scopedAreas].sort()].flatMap((area) => VERBS.map((verb) => `${area}:${verb}`))
+  return [...byArea, ...[...namedScopes].sort()]
 }
 
 /** Returns the scopes that allow reading or writing in an area, narrowest first. */
@@ -28,6 +37,8 @@ interface ScopedRoute {
   readonly method: string
   readonly costsMoney?: boolean
   readonly isRead?: boolean
+  /** Scope that replaces those of the area; `*:write` includes it. */
+  readonly scope?: string
 }
 
 /** Returns the scopes that give access to a route, narrowest first. */
@@ -35,6 +46,7 @@ export function listAdmittingScopes(
   { name }: { readonly name: string },
   route: ScopedRoute,
 ): readonly string[] {
+  if (route.scope !== undefined) return [route.scope, '*:write']
   const isReading = route.method === 'get' ? route.costsMoney !== true : route.isRead === true
   return listAreaScopes(name, isReading)
 }

@@ -2,9 +2,13 @@ import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { changeJob, readJob } from '../../../sql/jobs/jobs.ts'
 import { findNamedTask } from '../../../tasks/load-test/index.ts'
+import { isWorkerJob, parseJobName } from '../../../tasks/worker-queues/names.ts'
+import type { Caller } from '../../pipeline/access/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
 import { parseAt } from '../../pipeline/request/input.ts'
 import { Moment } from '../../pipeline/request/schemas.ts'
 import { answerJson, route } from '../../pipeline/route.ts'
+import { findDeclaredTasks } from '../declared-tasks.ts'
 import { checkRunAt, DelaySeconds } from '../job-requests.ts'
 import { requireOwnJob } from './ownership.ts'
 import { Job, JobParams } from './shapes.ts'
@@ -25,10 +29,18 @@ const JobChange = z
   .meta({ id: 'JobChange' })
 
 /** Returns the valid arguments of a job's task, or null. @throws fail('job.not_changeable'), fail('request.invalid') */
-function parseArgs(
+async function parseArgs(
+  edge: Edge,
+  caller: Caller,
   { name, queue }: { readonly name: string; readonly queue: string },
   args: unknown,
-): unknown {
+): Promise<unknown> {
+  if (isWorkerJob(name)) {
+    const task_name = parseJobName(name).task
+    if (args !== undefined)
+      await findDeclaredTasks(edge, caller, [{ queue_type: queue, task_name, args, path: [] }])
+    return args ?? null
+  }
   const task = findNamedTask(name, queue)
   if (task === null) throw fail('job.not_changeable')
   return args === undefined ? null : parseAt(task.payload, args, ['body', 'args'])
@@ -50,7 +62,7 @@ export const changeRoutes = [
       const parameters = await requireOwnJob(edge, caller, id)
       const found = await edge.reader.text(readJob, parameters)
       if (found === null) throw fail('job.missing')
-      const payload = parseArgs(JSON.parse(found), body.args)
+      const payload = await parseArgs(edge, caller, JSON.parse(found), body.args)
       checkRunAt(edge, body.run_at)
       const { run_at: runAt = null, delay_seconds: delaySeconds = null } = body
       const changed = await edge.db.maybeOne(changeJob(id, { payload, runAt, delaySeconds }))

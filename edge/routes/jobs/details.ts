@@ -4,6 +4,7 @@ import { MAX_JOBS_AHEAD, MAX_LISTED_DEPENDENCIES, readJobDetails } from '../../.
 import { MAX_LOG_LINES } from '../../../sql/jobs/log.ts'
 import { tasks } from '../../../tasks/index.ts'
 import type { JobLink, TaskDefinition } from '../../../tasks/task.ts'
+import { isWorkerJob } from '../../../tasks/worker-queues/names.ts'
 import { route } from '../../pipeline/route.ts'
 import { MASK, maskSecrets } from './masking.ts'
 import { buildJobReadParameters, JobDetails, JobParams } from './shapes.ts'
@@ -38,16 +39,22 @@ function findLinks(name: string, payload: unknown) {
 
 /** Masks the secrets in JSON that PostgreSQL built, and adds the links. */
 function parseDetails(text: string): JobDetails {
-  const found = JSON.parse(text) as Omit<JobDetails, 'links'>
+  const { secrets: declared, ...found } = JSON.parse(text) as Omit<JobDetails, 'links'> & {
+    readonly secrets: readonly string[] | null
+  }
   const { job, payload } = found
-  const secrets = tasksByName.get(job.name)?.secrets
+  const secrets = declared ?? tasksByName.get(job.name)?.secrets
+  // The secrets are unknown now.
+  const hidesAll = isWorkerJob(job.name) && declared === null
   return {
     ...found,
-    job: { ...job, result: maskSecrets(job.result, secrets) },
-    payload: maskSecrets(payload, secrets),
+    job: { ...job, result: hidesAll ? hide(job.result) : maskSecrets(job.result, secrets) },
+    payload: hidesAll ? hide(payload) : maskSecrets(payload, secrets),
     links: payload === null ? [] : findLinks(job.name, payload),
   }
 }
+
+const hide = (value: unknown): unknown => (value === null ? null : MASK)
 
 export const detailRoutes = [
   route({
@@ -63,7 +70,8 @@ stopped, or the database was unavailable) or \`interrupted\` (the process died).
 waits: \`ahead\` counts the queued jobs before it in its mailbox, up to ${MAX_JOBS_AHEAD}; \`running\` has the running \
 jobs of a mailbox with a limit that the caller may see; \`queue\` has the pause and limit of its queue; \`jobs\` has up to \
 ${MAX_LISTED_DEPENDENCIES} jobs on which a waiting one still depends, or the members of a batch. \`log\` is \
-only for admins: the first ${MAX_LOG_LINES} log lines of workers about the job, delayed by a second or two.`,
+only for admins: the first ${MAX_LOG_LINES} log lines of workers about the job, delayed by a second or two. The owner of a job of a \
+worker queue gets the lines that its worker has reported.`,
     params: JobParams,
     response: JobDetails,
     errors: ['job.missing'],

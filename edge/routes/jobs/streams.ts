@@ -47,6 +47,7 @@ const STREAM_EXAMPLE =
 const OVERVIEW_EXAMPLE = formatFrame('queues', 1_792_000_000_000, {
   at: '2026-03-01T09:30:00.000Z',
   items: [{ queue: 'documents', queued: 2, running: 1, waiting: 0, oldest_at: '2026-03-01T09:29:58.000Z' }],
+  total: { queued: 2, running: 1, waiting: 0 },
 })
 
 /** Maximum number of jobs that one stream names. */
@@ -135,8 +136,10 @@ ends after the last terminal frame, whose id is \`end\`. An unknown job or batch
     path: '/overview/events',
     summary: 'Stream the data of the monitor',
     description: `Sends server-sent events, each with an id. \`data\` is \`{at, items}\`; each event replaces the earlier \
-ones of its name: \`queues\` (depth and the oldest queued job), \`workers\` (lease, threads, memory), \`running\`, \
-\`queued\`, \`waiting\` (for other jobs) and \`failed\` (at most 50 jobs each). \`GET /api/v1/queues\` has the figures of ended jobs.`,
+ones of its name: \`queues\` (depth and the oldest queued job), \`workers\` (lease, threads, memory, and the \`queue\`, host, \
+language and version of an HTTP worker), \`running\`, \`queued\`, \`waiting\` (for other jobs) and \`failed\` (at most 50 jobs \
+each). \`queues\` and \`workers\` have at most 500 items, and their \`total\` counts all. \`GET /api/v1/queues\` has the figures of \
+ended jobs.`,
     auth: 'admin',
     produces: 'text/event-stream',
     example: OVERVIEW_EXAMPLE,

@@ -2,18 +2,11 @@ import { HISTOGRAM_BOUNDS, type TallyOutcome, type TallyWindow, WINDOWS } from '
 
 /** Computes figures of a queue over a past window from tallies. */
 
-/**
- * The attempts of a queue with one outcome during one span. `span` numbers the spans since 1970. `runs` and `waits` are
- * histograms of times, with the bounds `HISTOGRAM_BOUNDS`.
- */
-export type TallySpan = readonly [
-  queue: string,
-  span: number,
-  outcome: TallyOutcome,
-  attempts: number,
-  runs: readonly number[],
-  waits: readonly number[],
-]
+/** Number of attempts of a queue with one outcome during one span. `span` numbers the spans since 1970. */
+export type TallySpan = readonly [queue: string, span: number, outcome: TallyOutcome, attempts: number]
+
+/** Histograms of the times of a queue's attempts in the window, with the bounds `HISTOGRAM_BOUNDS`. */
+export type TallyTimes = readonly [queue: string, runs: readonly number[], waits: readonly number[]]
 
 export interface Figures {
   readonly ended: number
@@ -35,6 +28,7 @@ const FINAL_OUTCOMES: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'ca
 /** Returns a function that computes the figures of a queue. `nowMs` is the read time of the tallies. */
 export function createFigureCalculator(
   tallies: readonly TallySpan[],
+  times: readonly TallyTimes[],
   window: TallyWindow,
   nowMs: number,
 ): (queue: string) => Figures {
@@ -44,8 +38,10 @@ export function createFigureCalculator(
     tallies.filter(([, span]) => span > last - spans && span <= last),
     ([queue]) => queue,
   )
+  const timesByQueue = new Map(times.map(([queue, runs, waits]) => [queue, { runs, waits }]))
   return (queue) => {
     const ownTallies = byQueue.get(queue) ?? []
+    const { runs, waits } = timesByQueue.get(queue) ?? { runs: [], waits: [] }
     const ended = ownTallies.filter(([, , outcome]) => FINAL_OUTCOMES.has(outcome))
     const failed = ownTallies.filter(([, , outcome]) => outcome === 'failed')
     const countBySpan = (tallies: readonly TallySpan[]): number[] => {
@@ -57,8 +53,8 @@ export function createFigureCalculator(
       ended: countAttempts(ended),
       failed: countAttempts(failed),
       repeated: countAttempts(ownTallies) - countAttempts(ended),
-      wait: computeTimes(ownTallies.map(([, , , , , waits]) => waits)),
-      run: computeTimes(ownTallies.map(([, , , , runs]) => runs)),
+      wait: computeTimes(waits),
+      run: computeTimes(runs),
       history: { ended: countBySpan(ended), failed: countBySpan(failed) },
     }
   }
@@ -67,10 +63,7 @@ export function createFigureCalculator(
 const countAttempts = (tallies: readonly TallySpan[]): number =>
   tallies.reduce((sum, [, , , attempts]) => sum + attempts, 0)
 
-function computeTimes(histograms: readonly (readonly number[])[]): Times | null {
-  const counts = Array.from({ length: HISTOGRAM_BOUNDS.length + 1 }, (_, bucket) =>
-    histograms.reduce((sum, histogram) => sum + (histogram[bucket] ?? 0), 0),
-  )
+function computeTimes(counts: readonly number[]): Times | null {
   const total = counts.reduce((a, b) => a + b, 0)
   if (total === 0) return null
   return {

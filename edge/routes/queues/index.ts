@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import type { Transaction } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import {
   getQueueControl,
+  lockQueueName,
   getWindowParameters as parametersOf,
   pauseQueue,
   readQueues,
@@ -14,7 +16,7 @@ import type { Caller } from '../../pipeline/access/auth.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, area, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
-import { createFigureCalculator, type TallySpan } from './figures.ts'
+import { createFigureCalculator, type TallySpan, type TallyTimes } from './figures.ts'
 
 /** Routes that list the queues with their load and results, and that let admins control them. */
 
@@ -76,14 +78,19 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     path: '',
     summary: 'List queues with load, results and controls',
     description:
-      'Figures of ended jobs are at most a few seconds old. The window `10m` has spans of 10 s, `1h` of 1 min, `24h` of 20 min and `7d` of 2 h.',
+      'Lists the built-in queues, and at most 500 queues in all: worker queues with jobs, workers or controls come first. Figures of ended jobs are at most a few seconds old. The window `10m` has spans of 10 s, `1h` of 1 min, `24h` of 20 min and `7d` of 2 h.',
     query: z.object({ window: z.enum(Object.keys(WINDOWS) as TallyWindow[]).default('10m') }),
     response: Queues,
     reads: 'statistics',
     mayLag: true,
     handle: async ({ query: { window }, reader }) => {
-      const [at, found, tallies] = await reader.texts(readQueues, parametersOf(QUEUE_NAMES, window))
-      const figures = createFigureCalculator(JSON.parse(tallies!) as TallySpan[], window, Date.parse(at!))
+      const [at, found, tallies, times] = await reader.texts(readQueues, parametersOf(QUEUE_NAMES, window))
+      const figures = createFigureCalculator(
+        JSON.parse(tallies!) as TallySpan[],
+        JSON.parse(times!) as TallyTimes[],
+        window,
+        Date.parse(at!),
+      )
       const queues = (JSON.parse(found!) as { queue: string }[]).map((queue) => ({
         ...queue,
         ...figures(queue.queue),
@@ -104,7 +111,7 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     errors: ['queue.missing'],
     sideEffect: true,
     handle: (input) =>
-      changeQueue(input, setQueueLimit(requireQueue(input), input.body.limit), 'queue.limited', {
+      changeQueue(input, setQueueLimit(input.params.queue, input.body.limit), 'queue.limited', {
         limit: input.body.limit,
       }),
   }),
@@ -120,7 +127,7 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     errors: ['queue.missing'],
     sideEffect: true,
     handle: (input) =>
-      changeQueue(input, pauseQueue(requireQueue(input), input.caller.ownerId), 'queue.paused'),
+      changeQueue(input, pauseQueue(input.params.queue, input.caller.ownerId), 'queue.paused'),
   }),
 
   route({
@@ -131,18 +138,21 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     response: QueueControl,
     errors: ['queue.missing'],
     sideEffect: true,
-    handle: (input) => changeQueue(input, resumeQueue(requireQueue(input)), 'queue.resumed'),
+    handle: (input) => changeQueue(input, resumeQueue(input.params.queue), 'queue.resumed'),
   }),
 ])
 
-/** Returns the name of an existing queue from the path. @throws queue.missing */
-function requireQueue({ params: { queue } }: Pick<QueueInput, 'params'>): string {
-  if (!QUEUE_NAMES.includes(queue))
+/** Throws queue.missing if there is neither a built-in queue nor a worker queue of this name. */
+async function requireQueue(tx: Transaction, queue: string): Promise<void> {
+  if (QUEUE_NAMES.includes(queue)) return
+  if ((await tx.maybeOne(lockQueueName(queue))) === null)
     throw fail('queue.missing', { name: queue, names: QUEUE_NAMES.join(', ') })
-  return queue
 }
 
-/** Runs the statement and answers with the controls of the queue. Audits the statement if it changed anything. */
+/**
+ * Runs the statement and answers with the controls of the queue. Audits the statement if it changed anything.
+ * @throws queue.missing
+ */
 async function changeQueue<Body>(
   input: QueueInput<Body>,
   statement: ReturnType<typeof pauseQueue>,
@@ -151,6 +161,7 @@ async function changeQueue<Body>(
 ): Promise<Answer<QueueControlJson>> {
   const { queue } = input.params
   return input.transaction(async (tx) => {
+    await requireQueue(tx, queue)
     if ((await tx.maybeOne(statement)) !== null)
       await tx.run(appendAuditEvent(input, kind, { data: { queue, ...data } }))
     return answerJson((await tx.one(getQueueControl(queue))).json)

@@ -19,11 +19,13 @@ import {
   storeScheduleRun,
   updateSchedule,
 } from '../../../sql/schedules/schedules.ts'
-import { requireNamedTask } from '../../../tasks/load-test/index.ts'
+import type { DeclaredTask } from '../../../sql/worker-queues/queues.ts'
 import { buildScheduledJob, findEntry } from '../../../tasks/schedules/job.ts'
 import { replaceMessage } from '../../../tasks/schedules/message.ts'
 import { findNextTime, listNextTimes, type Timing } from '../../../tasks/schedules/timing.ts'
+import { requireTask } from '../../../tasks/worker-queues/declared.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
+import type { Edge } from '../../pipeline/context.ts'
 import { parseAt } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
@@ -37,10 +39,11 @@ import {
   type Writes,
 } from '../../pipeline/route.ts'
 import { appendAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
+import { findDeclaredTasks } from '../declared-tasks.ts'
 import { buildJobReadParameters, isAdmin, Job } from '../jobs/shapes.ts'
 import { NewSchedule, Schedule, ScheduleChange, ScheduleParams, SHOWN_TIMES } from './shapes.ts'
 
-const TASK_ERRORS = ['task.unknown', 'task.unknown_queue'] as const
+const TASK_ERRORS = ['task.unknown', 'task.unknown_queue', 'worker_queue.undeclared'] as const
 
 /** Routes of schedules. Workers run them, see `tasks/schedules/run.work.ts`. */
 export const schedules = area('schedules', '/api/v1/schedules', { auth: 'user' }, [
@@ -55,7 +58,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'user' }
     status: 201,
     errors: ['quota.schedules', 'schedule.never', ...TASK_ERRORS],
     sideEffect: true,
-    handle: (input) => {
+    handle: async (input) => {
       const { body, caller, edge, transaction } = input
       const fields: ScheduleFields = {
         ...body,
@@ -64,7 +67,7 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'user' }
         start_at: toTimestamp(body.start_at),
         end_at: toTimestamp(body.end_at),
       }
-      requireArguments(fields)
+      await requireArguments(edge, caller, fields)
       return transaction(async (tx) => {
         const id = uuidv7()
         const { now } = await tx.one(readTime())
@@ -236,7 +239,7 @@ function changeFields(
     const { id } = schedule
     if (schedule.is_built_in) throw fail('schedule.built_in')
     const fields = mergeFields(schedule, body)
-    requireArguments(fields)
+    await requireArguments(edge, input.caller, fields)
     const hasNewTimes = TIMING_FIELDS.some((name) => fields[name] !== schedule[name])
     const nextAt = hasNewTimes
       ? requireNextTime({ ...fields, created_at: schedule.created_at }, schedule.now)
@@ -276,8 +279,8 @@ async function runNow(
   schedule: LockedSchedule,
 ): Promise<Answer<z.input<typeof Job>>> {
   const { caller, edge, requestId } = input
-  if (!schedule.is_built_in) requireArguments(schedule)
-  const spec = buildScheduledJob(schedule, { requestId, settings: edge.settings })
+  const declared = schedule.is_built_in ? [] : await requireArguments(edge, caller, schedule)
+  const spec = buildScheduledJob(schedule, declared, { requestId, settings: edge.settings })
   const [added] = await tx.any(enqueueJobs([spec], edge.settings.quotas.waiting_jobs))
   const id = added!.job_id
   await tx.run(storeScheduleRun(schedule.id, id))
@@ -289,14 +292,16 @@ async function runNow(
   return answerJson(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
 }
 
-/** @throws fail('task.unknown'), fail('task.unknown_queue'), or fail('request.invalid') for wrong arguments. */
-function requireArguments({
-  task_name,
-  queue_type,
-  args,
-}: Pick<ScheduleFields, 'task_name' | 'queue_type' | 'args'>): void {
-  const { payload } = requireNamedTask(task_name, queue_type)
+/** Returns the declared task. @throws as `requireTask` does, or fail('request.invalid') for wrong arguments. */
+async function requireArguments(
+  edge: Edge,
+  caller: Caller,
+  { task_name, queue_type, args }: Pick<ScheduleFields, 'task_name' | 'queue_type' | 'args'>,
+): Promise<readonly DeclaredTask[]> {
+  const declared = await findDeclaredTasks(edge, caller, [{ task_name, queue_type, args, path: [] }])
+  const { payload } = requireTask(task_name, queue_type, declared)
   parseAt(payload, args, ['body', 'args'])
+  return declared
 }
 
 const toTimestamp = (moment: string | null | undefined): string | null =>

@@ -1,0 +1,60 @@
+import { type DeclaredTask, readDeclaredTasks } from '../../sql/worker-queues/queues.ts'
+import { isNamedQueue } from '../../tasks/load-test/on-queues.ts'
+import type { Caller } from '../pipeline/access/auth.ts'
+import type { Edge } from '../pipeline/context.ts'
+import { failInvalidInput } from '../pipeline/request/input.ts'
+import { viewerOf } from './worker-queues/access.ts'
+
+/** The tasks of worker queues that requests name. */
+
+/** A request that names a task, and its place in the body. */
+export interface NamedTask {
+  readonly task_name: string
+  readonly queue_type: string
+  readonly args: unknown
+  readonly path: readonly (string | number)[]
+}
+
+/**
+ * Reads the tasks of worker queues that the requests name, and checks the arguments against their schemas.
+ * @throws fail('request.invalid') for the first arguments that do not match.
+ */
+export async function findDeclaredTasks(
+  edge: Edge,
+  caller: Caller,
+  requests: readonly NamedTask[],
+): Promise<readonly DeclaredTask[]> {
+  const wanted = requests.filter(({ queue_type }) => !isNamedQueue(queue_type))
+  if (wanted.length === 0) return []
+  const groups = [
+    ...Map.groupBy(wanted, ({ queue_type, task_name }) => `${queue_type} ${task_name}`).values(),
+  ]
+  const text = await edge.reader.text(readDeclaredTasks, [
+    ...viewerOf(caller),
+    groups.map(([first]) => first!.queue_type),
+    groups.map(([first]) => first!.task_name),
+  ])
+  const found = JSON.parse(text!) as DeclaredTask[]
+  for (const group of groups) await checkArgs(edge, caller, found, group)
+  return found
+}
+
+/** Checks the arguments of requests for the same task. */
+async function checkArgs(
+  { schemas }: Edge,
+  caller: Caller,
+  found: readonly DeclaredTask[],
+  group: readonly NamedTask[],
+): Promise<void> {
+  const { queue_type, task_name } = group[0]!
+  const schema = found.find(({ queue, name }) => queue === queue_type && name === task_name)?.args ?? null
+  if (schema === null) return
+  const texts = group.map(({ args }) => JSON.stringify(args))
+  const problems = await schemas.check(caller.ownerId ?? 0, schema, texts)
+  const index = problems.findIndex((problem) => problem !== null)
+  if (index < 0) return
+  const { path, message } = problems[index]!
+  throw failInvalidInput([
+    { loc: ['body', ...group[index]!.path, 'args', ...path], msg: message, type: 'json_schema' },
+  ])
+}

@@ -1,0 +1,24 @@
+import type { FinishEntry } from '../../../sql/jobs/jobs.ts'
+import type { HeldLease } from '../../../sql/worker-queues/claims.ts'
+import type { Edge } from '../../pipeline/context.ts'
+
+/** Counts the attempts that the ledger has ended. */
+export function countEnded(
+  { tallies }: Pick<Edge, 'tallies'>,
+  { queue, jobs }: Pick<HeldLease, 'queue' | 'jobs'>,
+  entries: readonly Pick<FinishEntry, 'id' | 'outcome'>[],
+  ended: ReadonlySet<string>,
+): void {
+  const byId = new Map(jobs.map((job) => [job.id, job]))
+  for (const { id, outcome } of entries) {
+    const job = byId.get(id)
+    if (job === undefined || !ended.has(id)) continue
+    tallies.countAttempt({
+      queue,
+      name: job.name,
+      outcome: outcome as 'done' | 'failed' | 'retry' | 'release',
+      runSeconds: job.claimed_seconds ?? 0,
+      waitSeconds: job.waited_seconds ?? 0,
+    })
+  }
+}

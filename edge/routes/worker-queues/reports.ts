@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { storeLogLines } from '../../../sql/jobs/log.ts'
+import { type Attempt, type HeldLease, storeReport } from '../../../sql/worker-queues/claims.ts'
+import type { Edge } from '../../pipeline/context.ts'
+import { route } from '../../pipeline/route.ts'
+import { WORK_SCOPE } from './claims.ts'
+import { countEnded } from './ended.ts'
+import { requireLease } from './held-lease.ts'
+import { type PreparedReport, prepareReport, type ReportItem } from './report-items.ts'
+import { Item } from './report-shapes.ts'
+
+/** The route with which HTTP workers report about their jobs. */
+
+const MAX_ITEMS = 1000
+
+const Report = z.strictObject({ items: z.array(Item).min(1).max(MAX_ITEMS) }).meta({ id: 'WorkerReport' })
+
+const ReportAnswer = z
+  .strictObject({
+    items: z
+      .array(
+        z.strictObject({
+          job_id: z.uuid(),
+          status: z.enum(['ok', 'superseded', 'invalid']),
+          reason: z.string().optional().describe('Only of invalid items'),
+        }),
+      )
+      .describe('In the order of the request'),
+  })
+  .meta({ id: 'WorkerReportAnswer' })
+
+export const reportRoute = route({
+  method: 'post',
+  path: '/:lease_id/reports',
+  scope: WORK_SCOPE,
+  allowsOrganizationKeys: true,
+  summary: 'Report progress, events, log lines and ends of jobs',
+  description: `All items are stored in one transaction. An item is \`superseded\` if the attempt does not run under the lease any more: \
+stop it. An item is \`invalid\` if it is too large, or if its result does not match the schema of the task; the attempt goes on. A \
+repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
+  params: z.object({ lease_id: z.string() }),
+  body: Report,
+  bodyBytes: 32 * 2 ** 20,
+  bodyValues: 1_000_000,
+  response: ReportAnswer,
+  errors: ['lease.missing'],
+  whyRepeatable: 'Ends are stored once, and numbered items too',
+  handle: async ({ params, body, caller, edge }) => {
+    const wanted = new Map(
+      body.items.map(({ job_id, attempt }) => [`${job_id} ${attempt}`, { job_id, attempt }]),
+    )
+    const ids = [...wanted.values()]
+    const lookUp = () =>
+      requireLease(edge, caller, params.lease_id, {
+        ids: ids.map(({ job_id }) => job_id),
+        attempts: ids.map(({ attempt }) => attempt),
+      })
+    const held = await lookUp()
+    const report = await prepareReport(edge, caller, held, body.items)
+    const { progressed, ended } = await store(edge, report)
+    for (const id of ended) edge.publisher.notify(id)
+    for (const { id, kind } of report.progress) edge.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
+    countEnded(edge, held, report.ends, ended)
+    if (ended.size > 0) edge.claims.wakeHeld()
+    const refused = report.ends.filter(({ id }) => !ended.has(id))
+    // A request with the same ends may have been faster.
+    const after = refused.length === 0 ? held : await lookUp()
+    return { items: body.items.map((item) => answerItem(item, { report, progressed, ended, after })) }
+  },
+})
+
+async function store(
+  { db }: Edge,
+  { progress, logs, ends }: PreparedReport,
+): Promise<{ readonly progressed: ReadonlySet<string>; readonly ended: ReadonlySet<string> }> {
+  if (progress.length + logs.length + ends.length === 0) return { progressed: new Set(), ended: new Set() }
+  const query = storeReport(JSON.stringify(progress), `[${ends.map(({ text }) => text).join()}]`)
+  const result =
+    logs.length === 0
+      ? await db.one(query)
+      : await db.transaction(async (tx) => {
+          const stored = await tx.one(query)
+          await tx.run(storeLogLines(logs))
+          return stored
+        })
+  return { progressed: new Set(result.progressed), ended: new Set(result.ended) }
+}
+
+interface StoredReport {
+  readonly report: PreparedReport
+  readonly progressed: ReadonlySet<string>
+  readonly ended: ReadonlySet<string>
+  readonly after: HeldLease
+}
+
+function answerItem(item: ReportItem, { report, progressed, ended, after }: StoredReport) {
+  const { job_id, attempt } = item
+  const reason = report.invalid.get(item)
+  if (reason !== undefined) return { job_id, status: 'invalid' as const, reason }
+  const isStored =
+    report.isCurrent(item) && (isEnd(item) ? ended.has(job_id) : isStoredProgress(item, progressed, ended))
+  const isRepeated =
+    isEnd(item) &&
+    after.jobs.some((job) => job.id === job_id && hasEndedSo(job, item) && job.attempt >= attempt)
+  return { job_id, status: isStored || isRepeated ? ('ok' as const) : ('superseded' as const) }
+}
+
+const isEnd = ({ done, failed, release }: ReportItem): boolean =>
+  done !== undefined || failed !== undefined || release !== undefined
+
+const isStoredProgress = (
+  { job_id, log }: ReportItem,
+  progressed: ReadonlySet<string>,
+  ended: ReadonlySet<string>,
+): boolean => log !== undefined || progressed.has(job_id) || ended.has(job_id)
+
+/** True if the attempt that the item is about has ended as the item says. */
+function hasEndedSo({ ended }: Attempt, { done, failed, release }: ReportItem): boolean {
+  if (done !== undefined) return ended === 'done'
+  if (failed !== undefined) return ended === 'failed' || ended === 'retry' || ended === 'cancelled'
+  return release !== undefined && (ended === 'release' || ended === 'cancelled')
+}
