@@ -219,6 +219,45 @@ describe('the monitor in a browser', {
     await waitForFocus('what runs', findSection(page, 'Running'), true)
   })
 
+  test('an HTTP worker is listed with its language and can be drained; names that callers choose are text', async (t) => {
+    const name = '<img src=x onerror=alert(1)>'
+    const [{ id }] = (await query(
+      `insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
+       values (gen_random_uuid(), $1, '{images}', 'images', $2, 600, now() + interval '1 hour') returning id`,
+      [name, { host: '<b>build-7</b>', language: 'python', version: '3.12' }],
+    )) as [{ id: string }]
+    await query(
+      `insert into job (id, name, queue, mailbox, payload, status, label, max_tries, attempt, lease_id, started_at)
+       values (gen_random_uuid(), 'images/resize', 'images', 'r', '{}', 'running', $1, 1, 1, $2, now())`,
+      [name, id],
+    )
+    const page = await open(t, '/monitor')
+    const dialogs: string[] = []
+    page.on('dialog', (dialog) => {
+      dialogs.push(dialog.message())
+      void dialog.dismiss()
+    })
+    await signIn(page)
+    const row = findSection(page, 'Workers').getByRole('row').filter({ hasText: 'python' })
+    await row.getByText(name, { exact: true }).waitFor()
+    await row.getByText('HTTP · python 3.12 · <b>build-7</b>', { exact: true }).waitFor()
+    assert.deepEqual(
+      (await row.getByRole('cell').allInnerTexts()).slice(1, 5),
+      ['alive', '1', '–', '–'],
+      'state, running jobs, threads and memory',
+    )
+    await findSection(page, 'Running').getByText(name, { exact: true }).first().waitFor()
+    await press(page, row.getByRole('button', { name: `Drain ${name}`, exact: true }))
+    await row.getByText('drained', { exact: true }).waitFor()
+    const [lease] = await query('select drained_at from worker_lease where id = $1', [id])
+    assert.ok(lease!.drained_at)
+    await press(page, row.getByRole('button', { name: `Resume ${name}`, exact: true }))
+    await row.getByText('alive', { exact: true }).waitFor()
+    assert.deepEqual([await page.locator('main img').count(), dialogs], [0, []])
+    await query('delete from job where lease_id = $1', [id])
+    await query('delete from worker_lease where id = $1', [id])
+  })
+
   test('failed jobs keep the focus when they move or are retried', async (t) => {
     const fail = (code: string, count: number) =>
       query(

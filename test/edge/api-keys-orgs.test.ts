@@ -16,7 +16,7 @@ const KEY_REJECTED = [401, KEY_INVALID] as const
 const RANK_TOO_LOW = [403, 'This requires the role admin or owner in the organization'] as const
 const OTHER_ORGANIZATION = [
   403,
-  'This API key is limited to one organization: its routes, webhooks and audit trail',
+  'This API key is limited to one organization: its routes, webhooks, worker queues and audit trail',
 ] as const
 
 test('only admins and owners of the organization create and list its keys', async () => {

@@ -45,6 +45,17 @@ const trashedDocument: MakeRequest = async (world) => ({
 })
 const page: MakeRequest = async (world) => ({ params: { id: await world.createDocument(), number: 1 } })
 const job: MakeRequest = async (world) => ({ params: { job_id: await world.createTask(world.owner.id) } })
+const workerQueue: MakeRequest = async (world) => ({
+  params: { name: await world.createWorkerQueue(false) },
+})
+const memberQueue: MakeRequest = async (world) => ({ params: { name: await world.createWorkerQueue(true) } })
+const queueTask: MakeRequest = async (world) => ({
+  params: { name: await world.createWorkerQueue(false), task: 'work' },
+})
+const lease: MakeRequest = async (world) => ({ params: { lease_id: await world.createHttpLease(false) } })
+const memberLease: MakeRequest = async (world) => ({
+  params: { lease_id: await world.createHttpLease(true) },
+})
 const batch: MakeRequest = async (world) => ({ params: { batch_id: await world.createBatch() } })
 const conversation: MakeRequest = async (world) => ({
   params: { conversation_id: (await world.createConversation()).id },
@@ -391,6 +402,25 @@ const jobs: Record<string, MakeRequest> = {
   'POST /api/v1/batches/:batch_id/close': batch,
   'POST /api/v1/batches/:batch_id/retry': batch,
   'DELETE /api/v1/batches/:batch_id': batch,
+  'POST /api/v1/worker-queues': () => json({ name: `q-${randomUUID()}` }),
+  'GET /api/v1/worker-queues/:name': workerQueue,
+  'GET /api/v1/worker-queues/:name #of a member': memberQueue,
+  'PATCH /api/v1/worker-queues/:name': combine(workerQueue, json({ description: 'mine' })),
+  'PATCH /api/v1/worker-queues/:name #of a member': combine(memberQueue, json({ description: 'mine' })),
+  'DELETE /api/v1/worker-queues/:name': workerQueue,
+  'DELETE /api/v1/worker-queues/:name #of a member': memberQueue,
+  'PUT /api/v1/worker-queues/:name/tasks/:task': combine(queueTask, json({ max_tries: 2 })),
+  'GET /api/v1/worker-queues/:name/tasks/:task': queueTask,
+  'DELETE /api/v1/worker-queues/:name/tasks/:task': queueTask,
+  'POST /api/v1/worker-queues/:name/claims': combine(workerQueue, json({ worker: 'w' })),
+  'POST /api/v1/worker-queues/:name/claims #of a member': combine(memberQueue, json({ worker: 'w' })),
+  'POST /api/v1/workers/leases/:lease_id': combine(lease, json({ jobs: [] })),
+  'POST /api/v1/workers/leases/:lease_id #of a member': combine(memberLease, json({ jobs: [] })),
+  'POST /api/v1/workers/leases/:lease_id/reports': combine(
+    lease,
+    json({ items: [{ job_id: randomUUID(), attempt: 1, done: {} }] }),
+  ),
+  'DELETE /api/v1/workers/leases/:lease_id': lease,
   'POST /api/v1/schedules': () => json({ name: 'Mine', cron: '@yearly', task_name: 'noop' }),
   'GET /api/v1/schedules/:schedule_id': schedule,
   'GET /api/v1/schedules/:schedule_id #built-in': builtIn,

@@ -187,6 +187,23 @@ POST   /api/v1/batches/:batch_id/jobs                     401   202   404   404 
 POST   /api/v1/batches/:batch_id/close                    401   200   404   404   200
 POST   /api/v1/batches/:batch_id/retry                    401   202   404   404   202
 DELETE /api/v1/batches/:batch_id                          401   202   404   404   202
+POST   /api/v1/worker-queues                              401   201   201   201   201
+GET    /api/v1/worker-queues                              401   200   200   200   200
+GET    /api/v1/worker-queues/:name                        401   200   404   404   200
+GET    /api/v1/worker-queues/:name #of a member           401   200   404   404   200
+PATCH  /api/v1/worker-queues/:name                        401   200   404   404   200
+PATCH  /api/v1/worker-queues/:name #of a member           401   403   404   404   200
+DELETE /api/v1/worker-queues/:name                        401   204   404   404   204
+DELETE /api/v1/worker-queues/:name #of a member           401   403   404   404   204
+PUT    /api/v1/worker-queues/:name/tasks/:task            401   200   404   404   200
+GET    /api/v1/worker-queues/:name/tasks/:task            401   200   404   404   200
+DELETE /api/v1/worker-queues/:name/tasks/:task            401   204   404   404   204
+POST   /api/v1/worker-queues/:name/claims                 401   200   404   404   200
+POST   /api/v1/worker-queues/:name/claims #of a member    401   403   404   404   200
+POST   /api/v1/workers/leases/:lease_id                   401   200   404   404   200
+POST   /api/v1/workers/leases/:lease_id #of a member      401   404   404   404   200
+POST   /api/v1/workers/leases/:lease_id/reports           401   200   404   404   200
+DELETE /api/v1/workers/leases/:lease_id                   401   204   404   404   204
 POST   /api/v1/schedules                                  401   201   201   201   201
 GET    /api/v1/schedules                                  401   200   200   200   200
 GET    /api/v1/schedules/:schedule_id                     401   200   404   404   200

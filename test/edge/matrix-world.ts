@@ -192,6 +192,41 @@ export class RowFactory {
     return id
   }
 
+  /** Adds a queue of the owner, or of an organization of which the owner is a plain member, with a task. */
+  async createWorkerQueue(isMember: boolean): Promise<string> {
+    const name = `q-${randomUUID()}`
+    const organization = isMember ? await this.createForeignOrg() : null
+    await this.database.query(
+      'insert into worker_queue (name, account_id, organization_id) values ($1, $2, $3)',
+      [name, isMember ? null : this.owner.id, organization],
+    )
+    await this.database.query(`insert into worker_task (queue, name) values ($1, 'work')`, [name])
+    return name
+  }
+
+  async createHttpLease(isMember: boolean): Promise<string> {
+    const id = randomUUID()
+    await this.database.query(
+      `insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
+       values ($1, 'w', array[$2], $2, '{}', 30, now() + interval '1 hour')`,
+      [id, await this.createWorkerQueue(isMember)],
+    )
+    return id
+  }
+
+  /** Adds an organization of which the owner is a plain member. */
+  private async createForeignOrg(): Promise<number> {
+    const [organization] = await this.database.query(
+      `insert into organization (name, slug) values ('n', 'o-' || gen_random_uuid()) returning id`,
+    )
+    const { id } = organization as { id: number }
+    await this.database.query(
+      `insert into organization_member (organization_id, user_id, role) values ($1, $2, 'member')`,
+      [id, this.owner.id],
+    )
+    return id
+  }
+
   async createSession(accountId: number): Promise<{ id: string; refresh: string }> {
     const [id, refresh] = [uuidv7(), randomUUID()]
     const from = { address: null, place: null, userAgent: null, device: null }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { createOverview, followOverview, type Part } from '../../edge/streams/overview.ts'
 import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
 import { createReader } from '../../sql/reads/reader.ts'
@@ -114,6 +114,10 @@ test('workers appear with their lease, threads, memory and liveness', async (t) 
   assert.deepEqual(shown, {
     id: lease,
     name: 'test',
+    queue: null,
+    host: null,
+    language: null,
+    version: null,
     queues: ['test'],
     threads: 7,
     busy: 0,
@@ -130,6 +134,84 @@ test('workers appear with their lease, threads, memory and liveness', async (t) 
   await database.query('delete from worker_lease where id = $1', [lease])
   await database.query(`select pg_notify('worker_changed', '')`)
   await stream.until('the worker is gone', () => worker() === undefined)
+})
+
+describe('HTTP workers', () => {
+  const addLeases = (count: number, info: object): Promise<Item[]> =>
+    database.query(
+      `insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
+       select gen_random_uuid(), 'worker ' || g, '{images}', 'images', $2, 30, now() + interval '1 hour'
+       from generate_series(1, $1::int) g returning id`,
+      [count, info],
+    )
+  const getPart = (stream: Stream, event: string) =>
+    stream.frames.findLast((frame) => frame.event === event)!.data as unknown as {
+      items: Item[]
+      total: Readonly<Record<string, number>>
+    }
+  const removeLeases = () => database.query(`delete from worker_lease where queue = 'images'`)
+
+  test('appear with host, language, version and running jobs, but without threads and memory', async (t) => {
+    t.after(removeLeases)
+    const [{ id: lease }] = (await addLeases(1, { host: 'h1', language: 'python', version: '3.12' })) as [
+      Item,
+    ]
+    await addLeases(1, { push: true })
+    const job = await ledger.add(ann.id, { name: 'images/resize', queue: 'images' })
+    await ledger.claim(job)
+    await database.query('update job set lease_id = $1 where id = $2', [lease, job])
+    const stream = await openOverview()
+    t.after(() => stream.close())
+    await stream.until('all parts', (frames) => frames.length >= 6)
+    const { items, total } = getPart(stream, 'workers')
+    const workers = items.filter(({ queue }) => queue === 'images')
+    assert.equal(workers.length, 1, 'the lease of an endpoint is no worker')
+    const { started_at: _, expires_at: __, ...shown } = workers[0]!
+    assert.deepEqual(shown, {
+      id: lease,
+      name: 'worker 1',
+      queue: 'images',
+      host: 'h1',
+      language: 'python',
+      version: '3.12',
+      queues: ['images'],
+      threads: null,
+      busy: null,
+      drained: false,
+      memory_bytes: null,
+      alive: true,
+      running: 1,
+    })
+    assert.equal(total.alive, items.filter(({ alive }) => alive).length)
+    assert.equal(findJob(stream, 'running', job)!.worker, 'worker 1')
+    const { items: queues, total: jobs } = getPart(stream, 'queues')
+    assert.equal(
+      jobs.running,
+      queues.reduce((sum, { running }) => sum + Number(running), 0),
+    )
+    await api.post(`/api/v1/workers/${lease}/drain`, { token: admin.token })
+    await stream.until('the worker is drained', () =>
+      getPart(stream, 'workers').items.some(({ id, drained }) => id === lease && drained === true),
+    )
+    await ledger.finish(job, 'done', { result: null })
+  })
+
+  test('beyond 500 workers are counted, not listed', async (t) => {
+    t.after(removeLeases)
+    await addLeases(600, {})
+    const own = await workerRows.lease()
+    const stream = await openOverview()
+    t.after(() => stream.close())
+    await stream.until('all parts', (frames) => frames.length >= 6)
+    const { items, total } = getPart(stream, 'workers')
+    assert.equal(items.length, 500)
+    assert.ok(items.some(({ id }) => id === own))
+    const [{ alive }] = (await database.query(
+      'select count(*)::int as alive from worker_lease where expires_at > now()',
+    )) as [Item]
+    assert.equal(total.alive, alive)
+    await database.query('delete from worker_lease where id = $1', [own])
+  })
 })
 
 test('only admins may open it', async () => {

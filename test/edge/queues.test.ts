@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createFigureCalculator, percentile, type TallySpan } from '../../edge/routes/queues/figures.ts'
+import { createFigureCalculator, percentile } from '../../edge/routes/queues/figures.ts'
+import { readQueueShares } from '../../sql/jobs/queues.ts'
 import { addTallies, HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
-import { bucketOf } from '../../workers/attempts/tally.ts'
+import { inspectDatabase } from '../../sql/server/doctor.ts'
+import { bucketOf } from '../../tasks/platform/tally.ts'
 import { startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'
 
@@ -147,32 +149,118 @@ test('draining and resuming a worker names who requested it', async () => {
     assert.equal((await api.post(`/api/v1/workers/${unknown}/drain`, adminToken)).status, 404)
 })
 
-describe('queue statistics', () => {
-  const span = (of: number, outcome: TallySpan[2], attempts: number, seconds = 1): TallySpan => [
-    'a',
-    of,
-    outcome,
-    attempts,
-    createHistogram(seconds, attempts),
-    createHistogram(seconds, attempts),
-  ]
+describe('worker queues', () => {
+  const addQueues = (...names: string[]) =>
+    query('insert into worker_queue (name) select unnest($1::text[])', [names])
+  const addLease = (queue: string, info = '{"language": "python"}', ends = '1 hour') =>
+    query(
+      `insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
+       values (gen_random_uuid(), 'w', array[$1], $1, $2, 30, now() + $3::interval)`,
+      [queue, info, ends],
+    )
 
+  test('are listed without jobs and workers, and count live workers but no leases of endpoints', async () => {
+    await addQueues('images')
+    const { queued, workers, limit } = await getQueue('images')
+    assert.deepEqual([queued, workers, limit], [0, 0, null])
+    await addLease('images')
+    await addLease('images')
+    await addLease('images', '{"push": true}')
+    await addLease('images', '{}', '-1 second')
+    assert.equal((await getQueue('images')).workers, 2)
+  })
+
+  test('get no share of an own worker, and their workers are none of the service', async () => {
+    const [{ id }] = (await query(`insert into worker_lease (id, name, queues, expires_at)
+      values (gen_random_uuid(), 'host/1', '{voice}', now() + interval '1 hour') returning id`)) as [
+      { id: string },
+    ]
+    await query('delete from queue_control')
+    await query(`insert into queue_control (queue, most_running) values ('images', 4), ('voice', 4)`)
+    const [voice, ...others] = await db.any(readQueueShares(id))
+    assert.deepEqual([voice, others], [{ queue: 'voice', concurrency: 4, drained: false }, []])
+    await ledger.add(null, { name: 'images/resize', queue: 'images' })
+    await ledger.add(null, { name: 'ai.chat', queue: 'ai' })
+    await addQueues('unserved')
+    await ledger.add(null, { name: 'unserved/t', queue: 'unserved' })
+    const { workers, unservedQueues } = await inspectDatabase(database.url, 'millrace')
+    const isUnserved = (queue: string) => unservedQueues.includes(queue)
+    assert.deepEqual([workers, ['ai', 'images', 'unserved'].map(isUnserved)], [1, [true, false, false]])
+    await query('delete from worker_lease where id = $1', [id])
+    await query('delete from queue_control')
+  })
+
+  test('have rates of ended jobs', async () => {
+    const histograms = { runs: createHistogram(2, 3), waits: createHistogram(0.5, 3) }
+    const of = { queue: 'images', attempts: 3, run_seconds: 6, wait_seconds: 1.5, ...histograms }
+    await db.run(
+      addTallies(
+        [
+          { ...of, name: 'images/resize', outcome: 'done' },
+          { ...of, name: 'images/crop', outcome: 'failed' },
+          { ...of, name: 'images/crop', outcome: 'done' },
+        ],
+        {},
+      ),
+    )
+    const { ended, failed, run, history } = await getQueue('images', '1h')
+    assert.deepEqual([ended, failed], [9, 3])
+    assert.ok(run.p99 > 1.58 && run.p99 <= 2.51)
+    assert.equal(Math.max(...history.ended), 9)
+  })
+
+  test('can be paused, resumed and limited, until they are deleted', async () => {
+    const paused = await api.post(`${PATH}/images/pause`, adminToken)
+    assert.deepEqual([paused.status, paused.json.paused_by], [200, admin.id])
+    assert.equal((await api.post(`${PATH}/images/resume`, adminToken)).json.paused_at, null)
+    const limited = await api.call('PATCH', `${PATH}/images`, { ...adminToken, json: { limit: 2 } })
+    assert.deepEqual([limited.status, limited.json.limit, (await getQueue('images')).limit], [200, 2, 2])
+    await query(`delete from worker_queue where name = 'images'`)
+    const gone = await api.post(`${PATH}/images/pause`, adminToken)
+    assert.deepEqual([gone.status, gone.json.code], [404, 'queue.missing'])
+    assert.equal(
+      (await api.call('PATCH', `${PATH}/images`, { ...adminToken, json: { limit: 3 } })).status,
+      404,
+    )
+  })
+
+  test('beyond 500 queues, those with jobs, workers or controls are listed', async () => {
+    await query(
+      `insert into worker_queue (name) select 'many-' || lpad(g::text, 4, '0') from generate_series(1, 600) g`,
+    )
+    await addQueues('zero-jobs', 'zero-workers', 'zero-limited', 'zero-nothing')
+    await ledger.add(null, { name: 'zero-jobs/t', queue: 'zero-jobs' })
+    await addLease('zero-workers')
+    await api.call('PATCH', `${PATH}/zero-limited`, { ...adminToken, json: { limit: 1 } })
+    const { json } = await api.get(PATH, adminToken)
+    const names = json.queues.map(({ queue }: { queue: string }) => queue)
+    assert.equal(names.length, 500)
+    for (const name of ['zero-jobs', 'zero-workers', 'zero-limited', 'voice', 'many-0001'])
+      assert.ok(names.includes(name), name)
+    assert.ok(!names.includes('zero-nothing'))
+    await query('delete from worker_queue')
+  })
+})
+
+describe('queue statistics', () => {
   test('cover only their window and queue', () => {
     const last = 1000
     const figures = createFigureCalculator(
       [
-        span(last, 'done', 1),
-        span(last - 59, 'failed', 2),
-        span(last - 60, 'done', 4),
-        span(last + 1, 'done', 8),
+        ['a', last, 'done', 1],
+        ['a', last - 59, 'failed', 2],
+        ['a', last - 60, 'done', 4],
+        ['a', last + 1, 'done', 8],
       ],
+      [['a', createHistogram(1, 3), createHistogram(1, 3)]],
       '10m',
       last * 10_000 + 5,
     )
-    const { ended, failed, history } = figures('a')
+    const { ended, failed, run, history } = figures('a')
     assert.deepEqual([ended, failed], [3, 2])
+    assert.ok(run!.p50 > 0.631 && run!.p50 <= 1)
     assert.deepEqual([history.ended[0], history.ended[59], history.failed[0]], [2, 1, 2])
-    assert.deepEqual(figures('b').ended, 0)
+    assert.deepEqual([figures('b').ended, figures('b').run], [0, null])
   })
 
   test('percentiles are within a factor of 1.6', () => {

@@ -254,7 +254,7 @@ describe('access to an endpoint', () => {
     assertRefused(
       await postEndpoint({ token }, { organization_id: two }),
       403,
-      'This API key is limited to one organization: its routes, webhooks and audit trail',
+      'This API key is limited to one organization: its routes, webhooks, worker queues and audit trail',
     )
   })
 

@@ -133,6 +133,10 @@ test('a deleted organization loses its members and invites in batches', async ()
     `insert into organization_invite (organization_id, email, role, expires_at) select $1, 'i' || n || '@example.com', 'member', now() from generate_series(1, $2) n`,
     [id, MORE_THAN_A_BATCH],
   )
+  await query(
+    `insert into worker_queue (name, organization_id) select 'big-' || n, $1 from generate_series(1, $2) n`,
+    [id, MORE_THAN_A_BATCH],
+  )
   assert.deepEqual(await db.maybeOne(markOrganizationDeleted(id)), { slug: 'big' })
   assert.equal(await db.maybeOne(markOrganizationDeleted(id)), null)
   await query(`insert into organization (name, slug) values ('N', 'big')`)
@@ -146,7 +150,7 @@ test('a deleted organization loses its members and invites in batches', async ()
   assert.deepEqual(await runPurge(db), {
     accounts: 0,
     organizations: 1,
-    rows: 2 * (MORE_THAN_A_BATCH - PURGE_BATCH),
+    rows: 3 * (MORE_THAN_A_BATCH - PURGE_BATCH),
   })
   assert.equal(await count(`organization where id = ${id}`), 0)
 })

@@ -56,6 +56,10 @@ const QUOTA_STATEMENTS: Readonly<Record<QuotaKind, { add: string; remove: string
     remove: `update webhook_delivery set status = 'failed', due_at = null, ended_at = now()
       where endpoint_id in (select id from webhook_endpoint where account_id = $1)`,
   },
+  worker_queues: {
+    add: `insert into worker_queue (name, account_id, created_by) values ('q' || left(gen_random_uuid()::text, 8), $1, $1)`,
+    remove: 'delete from worker_queue where created_by = $1',
+  },
   schedules: {
     add: `insert into schedule (id, owner_id, name, task_name, queue_type, args, every_seconds, time_zone, overlap, catch_up)
       values (gen_random_uuid(), $1, 'n', 't', 'q', '{}', 60, 'UTC', 'skip', 'none')`,

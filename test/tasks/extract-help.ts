@@ -125,7 +125,8 @@ export function createExtractions({ db, query }: TestDatabase) {
         return Promise.resolve()
       },
     }
-    const job = { id: how.jobId ?? uuidv7(), attempt: how.attempt ?? 1, ownerId: null, requestId: null }
+    const id = how.jobId ?? uuidv7()
+    const job = { id, name: 'documents.extract', attempt: how.attempt ?? 1, ownerId: null, requestId: null }
     await query(INSERT_RUNNING_JOB, [job.id, job.attempt])
     const context: TaskContext = {
       job,

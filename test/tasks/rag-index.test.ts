@@ -41,7 +41,7 @@ interface RunOptions {
 
 function createContext(run: RunOptions = {}): TaskContext {
   return {
-    job: { id: run.job ?? uuidv7(), attempt: 1, ownerId: null, requestId: null },
+    job: { id: run.job ?? uuidv7(), name: 'rag.index', attempt: 1, ownerId: null, requestId: null },
     dependencies: async () => [],
     db,
     settings: parseSettings({

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HISTOGRAM_BOUNDS } from '../../sql/jobs/tallies.ts'
-import { bucketOf, createTallies } from '../../workers/attempts/tally.ts'
+import { bucketOf, createTallies } from '../../tasks/platform/tally.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
-import { log } from './parts.ts'
+import { log } from '../workers/parts.ts'
 
 /** Tests the counters of a worker. */
 

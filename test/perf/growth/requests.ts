@@ -296,6 +296,11 @@ const jobs: Record<string, RequestMaker> = {
     big({ params: { batch_id: job.batch } }),
     big({ variant: 'that failed', params: { batch_id: job.batch }, query: { status: 'failed' } }),
   ],
+  '/api/v1/worker-queues': byEachAccount,
+  '/api/v1/worker-queues/:name': ({ queue }) => [big({ params: { name: queue } })],
+  '/api/v1/worker-queues/:name/tasks/:task': ({ queue }) => [
+    big({ params: { name: queue, task: 'task-1' } }),
+  ],
   '/api/v1/schedules': byEachAccount,
   '/api/v1/schedules/:schedule_id': ({ schedule }) => [big({ params: { schedule_id: schedule } })],
   '/api/v1/tasks': byCallers(['big']),

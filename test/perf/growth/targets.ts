@@ -22,6 +22,7 @@ export interface Targets {
   readonly document: Readonly<Record<'big' | 'small' | 'pictured' | 'longest', number>>
   readonly job: Readonly<Record<'ended' | 'waiting' | 'running' | 'named' | 'batch', string>>
   readonly schedule: string
+  readonly queue: string
   readonly exported: string
   readonly send: string
   readonly post: string
@@ -68,6 +69,7 @@ const TARGETS_QUERY = `select json_build_object(
   'job', json_build_object('ended', ${jobOf(`status = 'done'`)}, 'waiting', ${jobOf(`status = 'available'`)},
     'running', ${jobOf(`status = 'running'`)}, 'named', ${jobOf(`status = 'done' and queue = 'load_test'`)},
     'batch', ${jobOf(`name = 'jobs.batch'`)}),
+  'queue', ${middle('select name from worker_queue where account_id = 2 order by name')},
   'schedule', ${middle('select id from schedule where owner_id = 2 order by created_at, id')},
   'exported', (select id from account_export where account_id = 2 order by id limit 1),
   'send', ${middle('select id from comms_send where owner_id = 2 order by id')},

@@ -68,3 +68,10 @@ select uuidv7(), owner, 'Schedule ' || n, 'io_simulation_task', 'load_test', '{}
 from generate_series(1, growth.size(20000)) n,
   lateral (select case when n <= 100 then 2 when n <= 103 then 3 else 4 + n % greatest(growth.size(10000), 1) end as owner) of_it
 where owner <= (select max(id) from account);
+
+-- A hundred worker queues of the big owner with ten tasks each, three of the small one, and up to a hundred of others.
+insert into worker_queue (name, account_id, created_by)
+select 'queue-' || account.id || '-' || n, account.id, account.id
+from account cross join lateral generate_series(1, case account.id when 2 then 100 when 3 then 3 else 1 end) n
+where account.id between 2 and 101;
+insert into worker_task (queue, name) select name, 'task-' || n from worker_queue cross join generate_series(1, 10) n;
