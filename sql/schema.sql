@@ -3848,7 +3848,7 @@ AS $function$7bf978e62a770e71d75f09fa890c14cf$function$;
 CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, idle_seconds integer)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$7cfecc0086119c332b0587d2b5339003$function$;
+AS $function$edc71b4bfb07080f1d6967b44bc56a68$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_lease_renew(lease uuid, caller integer, is_admin boolean, key_organization integer, ids uuid[], attempts integer[])
  RETURNS json

@@ -153,22 +153,20 @@ export interface WorkerQueueFields {
   /** Undefined fields stay. */
   readonly description?: string | null | undefined
   readonly isOpen?: boolean | undefined
-  readonly endpointConcurrency?: number | undefined
   /** Null removes the endpoint. */
   readonly endpoint?: StoredEndpoint | null | undefined
 }
 
 /** Changes a queue, and wakes whoever waits for its jobs. */
 export const updateWorkerQueue = (name: string, f: WorkerQueueFields): Query<{ json: string }> => {
-  const { endpoint, endpointConcurrency: concurrency = null } = f
+  const { endpoint } = f
   return sql.type(JsonText)`
     with changed as (
       update worker_queue set
         description = case when ${f.description !== undefined} then ${f.description ?? null} else description end,
         is_open = coalesce(${f.isOpen ?? null}::boolean, is_open),
         endpoint_url = case when ${endpoint !== undefined} then ${endpoint?.url ?? null} else endpoint_url end,
-        endpoint_concurrency = case when ${endpoint !== undefined} then ${endpoint?.concurrency ?? null}::int
-          else coalesce(${concurrency}::int, endpoint_concurrency) end,
+        endpoint_concurrency = case when ${endpoint !== undefined} then ${endpoint?.concurrency ?? null}::int else endpoint_concurrency end,
         endpoint_secret = case when ${endpoint !== undefined} then ${endpoint?.secret ?? null} else endpoint_secret end,
         updated_at = now()
       where name = ${name} returning *

@@ -20,23 +20,25 @@ export interface SchemaChecker {
 
 export type { SchemaProblem } from './schema-thread.ts'
 
-const THREADS = 2
-// A check of 10,000 small values takes some 20 ms. The first one of a thread also loads the validator.
-const CHECK_MS = 1_000
-const WAIT_MS = 5_000
+// Slots, and threads: one more, because an owner without a slot gets an extra one.
+const SLOTS = 1
+// A check of 10,000 small values takes some 20 ms. But a thread may be starting, and the machine may be busy.
+const CHECK_MS = 5_000
+const WAIT_MS = 10_000
 const MAX_HEAP_MB = 192
 const IDLE_MS = 60_000
 
 const TOO_SLOW: SchemaProblem = { path: [], message: 'takes too long to check against the schema' }
 
-export function createSchemaChecker(): SchemaChecker {
-  const slots = createSlots(THREADS)
+/** @param checkMs time limit of a check */
+export function createSchemaChecker(checkMs = CHECK_MS): SchemaChecker {
+  const slots = createSlots(SLOTS)
   let opened: Piscina | null = null
   const open = (): Piscina =>
     new Piscina({
       filename: new URL('./schema-thread.ts', import.meta.url).href,
       minThreads: 0,
-      maxThreads: THREADS,
+      maxThreads: SLOTS + 1,
       idleTimeout: IDLE_MS,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     })
@@ -46,7 +48,7 @@ export function createSchemaChecker(): SchemaChecker {
     if ((await slots.reserve(owner, 1, WAIT_MS)) === 0) throw fail('database.busy')
     opened ??= open()
     try {
-      return await opened.run(request, { signal: AbortSignal.timeout(CHECK_MS) })
+      return await opened.run(request, { signal: AbortSignal.timeout(checkMs) })
     } catch {
       return null
     } finally {

@@ -167,6 +167,18 @@ test('the endpoint is replaced and removed, and an address that is not allowed i
   const path = `/api/v1/worker-queues/${queue}`
   const changed = await send(user, 'PATCH', path, { endpoint: { url: fresh.url, secret: SECRET } })
   assert.equal(changed.json.endpoint.secret, SECRET)
+  const keyed = {
+    token: user.token,
+    headers: { 'idempotency-key': 'one' },
+    json: { name: 'keyed-queue', endpoint: { url: old.url } },
+  }
+  const first = await api.post('/api/v1/worker-queues', keyed)
+  assert.match(first.json.endpoint.secret, /^whsec_/)
+  assert.deepEqual((await api.post('/api/v1/worker-queues', keyed)).json, first.json)
+  const stored = await query(
+    `select from idempotency_key where convert_from(coalesce(body, ''), 'utf8') like '%whsec_%'`,
+  ).catch(() => [])
+  assert.deepEqual(stored, [])
   assert.equal((await ended(user, await add(user, queue))).result, 'new')
   await send(admin, 'POST', `/api/v1/queues/${queue}/pause`)
   const id = await add(user, queue)

@@ -93,18 +93,6 @@ describe('arguments are checked when a job is added', () => {
       200,
     )
   })
-
-  test('and a schema that takes too long is refused, not the service', async () => {
-    const user = await newcomer()
-    const queue = await addQueue(user)
-    await declare(user, queue, { args: { properties: { text: { pattern: '^(a+)+$' } } } })
-    const answer = await enqueue(user, queue, { text: `${'a'.repeat(40)}!` })
-    assert.deepEqual(
-      [answer.status, answer.json.errors[0].msg],
-      [422, 'takes too long to check against the schema'],
-    )
-    await add(user, queue, { text: 'aaa' })
-  })
 })
 
 test('schemas that are not valid, refer elsewhere or are too large are refused', async () => {

@@ -146,8 +146,11 @@ async function waitForJobs(input: ClaimInput, lease: string): Promise<WorkerClai
     max: body.max,
   }
   const wait = { queue: params.name, tasks, waitMs: body.wait_seconds * 1000, signal: disconnected.signal }
+  let hasWaited = false
   const { found } = await edge.claims.run(wait, async (leftMs) => {
-    const viewer = viewerOf(caller)
+    // Meanwhile, the key may have been revoked, or the account deactivated.
+    const viewer = viewerOf(hasWaited ? await edge.authenticator.renew(caller) : caller)
+    hasWaited = true
     const waitSeconds = Math.ceil(leftMs / 1000)
     const { json: found } = await edge.db.one(claimForWorker({ ...claim, viewer, waitSeconds }))
     const isDone = found.outcome !== 'ok' || typeof found.claims === 'string'

@@ -13,7 +13,7 @@ import {
   WORKER_QUEUE_ORDER,
 } from '../../../sql/worker-queues/queues.ts'
 import { queuesOf, tasks } from '../../../tasks/index.ts'
-import { seal } from '../../../tasks/platform/sealed.ts'
+import { seal, unseal } from '../../../tasks/platform/sealed.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { validateWebhookUrl } from '../../../tasks/webhooks/url.ts'
 import { cancelStranded } from '../../../tasks/worker-queues/cancel-stranded.task.ts'
@@ -47,6 +47,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
     errors: ['worker_queue.name_taken', 'worker_queue.ending', 'quota.worker_queues', ...ROLE_ERRORS],
     sideEffect: true,
     hasCredentials: true,
+    addUnstored: revealSecret,
     handle: (input) => {
       const { body, caller, edge, transaction } = input
       const { name, organization_id: organizationId = null, description = null } = body
@@ -64,7 +65,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
             createdBy: caller.ownerId,
             description,
             isOpen: body.open,
-            endpoint: endpoint?.stored ?? null,
+            endpoint,
           }),
         )
         if (created === null) throw fail('worker_queue.ending')
@@ -125,6 +126,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
     response: WorkerQueue,
     errors: ['worker_queue.missing', 'org.forbidden'],
     hasCredentials: true,
+    addUnstored: revealSecret,
     handle: (input) => {
       const { body, edge, params } = input
       const endpoint = body.endpoint ? prepareEndpoint(edge, params.name, body.endpoint) : body.endpoint
@@ -133,7 +135,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
           updateWorkerQueue(queue.name, {
             description: body.description,
             isOpen: body.open,
-            endpoint: endpoint?.stored ?? (endpoint as null | undefined),
+            endpoint,
           }),
         )
         const { endpoint: _, ...data } = body
@@ -168,12 +170,6 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
   }),
 ]
 
-interface PreparedEndpoint {
-  readonly stored: StoredEndpoint
-  /** The secret in plain text. */
-  readonly secret: string
-}
-
 const SECRET_BYTES = 32
 
 /** Checks the URL of an endpoint and seals its secret. @throws fail('request.invalid') */
@@ -181,17 +177,26 @@ function prepareEndpoint(
   { settings, secretKey }: Edge,
   queue: string,
   { url, concurrency, secret = `whsec_${randomBytes(SECRET_BYTES).toString('base64')}` }: NewEndpoint,
-): PreparedEndpoint {
+): StoredEndpoint {
   const problem = validateWebhookUrl(url, settings.webhooks)
   if (problem !== null) throw failInvalidField('body', 'endpoint.url', problem, 'custom')
-  return { secret, stored: { url, concurrency, secret: seal(secretKey, sealUseOf(queue), secret) } }
+  return { url, concurrency, secret: seal(secretKey, sealUseOf(queue), secret) }
 }
 
-/** Adds the secret that the request has set. */
-function addSecret(text: string, endpoint: PreparedEndpoint | null): string {
+/** Adds the sealed secret that the request has set. An answer that is stored for an Idempotency-Key has no other. */
+function addSecret(text: string, endpoint: StoredEndpoint | null): string {
   if (endpoint === null) return text
   const queue = JSON.parse(text) as WorkerQueue
   return JSON.stringify({ ...queue, endpoint: { ...queue.endpoint, secret: endpoint.secret } })
+}
+
+/** Unseals the secret of an answer. */
+function revealSecret({ secretKey }: Edge, text: string): string {
+  const queue = JSON.parse(text) as WorkerQueue
+  const sealed = queue.endpoint?.secret
+  if (sealed === undefined) return text
+  const secret = unseal(secretKey, sealUseOf(queue.name), sealed) ?? undefined
+  return JSON.stringify({ ...queue, endpoint: { ...queue.endpoint, secret } })
 }
 
 export function auditQueue(

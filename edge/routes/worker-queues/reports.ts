@@ -40,7 +40,7 @@ stop it. An item is \`invalid\` if it is too large, or if its result does not ma
 repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
   params: z.object({ lease_id: z.string() }),
   body: Report,
-  bodyBytes: 32 * 2 ** 20,
+  bodyBytes: 16 * 2 ** 20,
   bodyValues: 1_000_000,
   response: ReportAnswer,
   errors: ['lease.missing'],

@@ -26,6 +26,7 @@ begin
     or held.info is distinct from worker_info or held.ttl_seconds <> seconds then
     update worker_lease set expires_at = greatest(expires_at, wanted), ttl_seconds = seconds, name = worker_name, info = worker_info
     where id = lease;
+    delete from worker_claim where lease_id = lease and created_at < now() - interval '2 minutes';
   end if;
   return case when held.drained_at is null then 'held' else 'drained' end;
 end $$;
