@@ -3864,7 +3864,7 @@ AS $function$74ad8befe734d091547a66cd37ead382$function$;
 CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT is_held boolean, OUT must_repeat boolean, OUT wait_ms double precision)
  RETURNS record
  LANGUAGE plpgsql
-AS $function$7a20c1300f598c8b0ed2a98254c24df4$function$;
+AS $function$e4b322ef5d4737865098518d276eedc6$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_is_active(q worker_queue)
  RETURNS boolean

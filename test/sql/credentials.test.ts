@@ -40,7 +40,14 @@ test('covers every table that references accounts, except those without credenti
       'payment_customer',
       'queue_control',
     ],
-    ...['rag_collection', 'schedule', 'voice_preview', 'voice_settings', 'voice_transcription', 'worker_queue'],
+    ...[
+      'rag_collection',
+      'schedule',
+      'voice_preview',
+      'voice_settings',
+      'voice_transcription',
+      'worker_queue',
+    ],
   ]
   const keys = await query(
     `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'account'::regclass`,

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
+import { type ClaimedJob, parseClaims } from '../../sql/jobs/claims.ts'
 import {
   cancelJobs,
   closeBatch,
   endAttempts,
   type FinishEntry,
   rescueRunningJobs,
+  SUSPECT_FROM_DEATHS,
   scheduleJobs,
 } from '../../sql/jobs/jobs.ts'
+import { claimQueueJobs } from '../../sql/worker-queues/claims.ts'
 import type { TestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, TERMINAL_STATUSES } from './ledger-help.ts'
 
@@ -95,8 +98,11 @@ interface HeldAttempt {
   lastProgress: number
 }
 
-export async function createLedgerModel(base: TestDatabase) {
+/** @param isHttp true if the jobs are those of a worker queue, which workers claim over HTTP. */
+export async function createLedgerModel(base: TestDatabase, isHttp = false) {
   const { db, query } = base
+  const queueFields: JobFields = isHttp ? { name: 'http/task', queue: 'http' } : {}
+  if (isHttp) await query(`insert into worker_queue (name) values ('http') on conflict do nothing`)
   const ledger = createLedgerHelp(base)
   const leases = await Promise.all(Array.from({ length: LEASE_COUNT }, () => ledger.lease()))
   const jobs: string[] = []
@@ -111,13 +117,26 @@ export async function createLedgerModel(base: TestDatabase) {
    * scheduled times.
    */
   const fetch = async (lease: string, at: number, places: number, again = false): Promise<boolean> => {
+    if (isHttp) {
+      const { claims, must_repeat } = await db.one(claimQueueJobs('http', lease, places))
+      const claimed = parseClaims({ claims })
+      const isAlone =
+        claimed.every(({ interruptions }) => interruptions < SUSPECT_FROM_DEATHS) || claimed.length === 1
+      assert.ok(isAlone, 'a suspect is claimed alone')
+      await hold(lease, claimed)
+      return claimed.length > 0 || must_repeat
+    }
     const all = await ledger.deliveries()
     if (all.length === 0) return false
     const delivery = all[at % all.length]!
-    for (const { id, attempt, mailbox, mailbox_limit } of await ledger.claimMany(lease, {
-      delivery,
-      freeSlots: places,
-    })) {
+    await hold(lease, await ledger.claimMany(lease, { delivery, freeSlots: places }))
+    if (!again) await query('delete from graphile_worker._private_jobs where id = $1', [delivery.row])
+    return true
+  }
+
+  /** Notes and checks what a worker has claimed. */
+  const hold = async (lease: string, claimed: readonly ClaimedJob[]): Promise<void> => {
+    for (const { id, attempt, mailbox, mailbox_limit } of claimed) {
       held.push({ id, limited: mailbox_limit === null ? null : mailbox, attempt, lastProgress: 0 })
       assert.ok(!claims.has(`${id}/${attempt}`), `${id} was claimed once`)
       claims.set(`${id}/${attempt}`, lease)
@@ -133,8 +152,6 @@ export async function createLedgerModel(base: TestDatabase) {
         'an actor handles its messages in their order',
       )
     }
-    if (!again) await query('delete from graphile_worker._private_jobs where id = $1', [delivery.row])
-    return true
   }
 
   const finish = async (
@@ -167,6 +184,7 @@ export async function createLedgerModel(base: TestDatabase) {
         const batch = op.inBatch ? batches.at(-1) : undefined
         const specs = op.mailboxes.map((fields) =>
           buildJobSpec({
+            ...queueFields,
             ...fields,
             ...dependencies,
             ...(batch === undefined ? {} : { batch_id: batch }),
@@ -185,7 +203,12 @@ export async function createLedgerModel(base: TestDatabase) {
         return
       }
       case 'batch': {
-        const batch = buildJobSpec({ is_batch: true, payload: { is_open: true }, max_tries: 100 })
+        const batch = buildJobSpec({
+          ...queueFields,
+          is_batch: true,
+          payload: { is_open: true },
+          max_tries: 100,
+        })
         await ledger.enqueue(batch)
         jobs.push(batch.id)
         batches.push(batch.id)
@@ -257,6 +280,7 @@ export async function createLedgerModel(base: TestDatabase) {
     query(`
       with delivery as (
         select payload ->> 'mailbox' as mailbox, (payload ->> 'first')::bigint as first from graphile_worker._private_jobs
+        union all select mailbox, first from worker_delivery
       ), box as (
         select mailbox, min(mailbox_limit) as most, min(ordinal) filter (where status = 'available') as head,
           min(ordinal) filter (where status = 'scheduled' and attempt > 0) as retried,

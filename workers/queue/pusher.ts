@@ -66,7 +66,6 @@ export function startPusher(options: PusherOptions): Pusher {
       await periodic.stop()
       for (const { stop } of loops.values()) stop.abort()
       waits.stop()
-      await slots.close().catch(() => {})
       await Promise.all([...loops.values()].map(({ done }) => done))
     },
   }

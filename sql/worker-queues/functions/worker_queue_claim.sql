@@ -5,7 +5,7 @@
 -- claim has at most `most_bytes` of arguments, but at least one job. Jobs beyond that are released.
 --
 -- `is_held` is true if a pause or a limit allows no job now. `must_repeat` is true if another transaction holds the lock of
--- a mailbox: claim again.
+-- a mailbox, or if no delivery led to a job: claim again.
 create or replace function worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer,
   suspect integer, max_interruptions integer,
   out claims text, out is_held boolean, out must_repeat boolean, out wait_ms float8)
@@ -78,7 +78,8 @@ begin
 
   select c.claims, coalesce(c.again, '{}'), c.wait_ms into claims, again, wait_ms
   from job_claim(lease, tasks, mailboxes, limits, firsts, slots) c;
-  must_repeat := cardinality(again) > 0;
+  -- Deliveries may lead to nothing, and others may wait behind them.
+  must_repeat := cardinality(again) > 0 or claims is null;
   delete from worker_delivery d using unnest(deliveries, all_mailboxes) as done(id, mailbox)
   where d.id = done.id and done.mailbox <> all(again);
   if claims is null then return; end if;
