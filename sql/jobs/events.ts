@@ -49,7 +49,8 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
     select ${buildEventLine(
       'e.seq',
       'e.kind',
-      `coalesce(e.data ->> 'status', '')`,
+      // Workers of callers choose the data of other events, which may contain a tab.
+      `case when e.kind = 'status' then coalesce(e.data ->> 'status', '') else '' end`,
       `case when e.kind = 'status' then ${buildStatusFrame(
         `(e.data ->> 'status')`,
         `(e.data ->> 'label')`,

@@ -53,6 +53,32 @@ test('a job goes from its request to its result through a worker', async () => {
   )
 })
 
+test('events of a worker keep their text in streams, and cannot pretend to be others', async () => {
+  const user = await newcomer()
+  const queue = await addQueue(user)
+  const id = await add(user, queue)
+  const { lease } = await take(user, queue)
+  const data = { status: 'done\t0\tdocuments\tx\t\t{}\n\nevent: status', text: '<b>\u2028\t' }
+  const item = { job_id: id, attempt: 1 }
+  assert.deepEqual(
+    await reported(user, lease, [
+      { ...item, event: { kind: 'note', data } },
+      { ...item, progress: { label: 'a\tb\nc' } },
+      { ...item, done: {} },
+    ]),
+    ['ok', 'ok', 'ok'],
+  )
+  const { text } = await send(user, 'GET', `/api/v1/jobs/${id}/events?last_event_id=1`)
+  const frames = text.split('\n\n').filter((frame) => frame.includes('data:'))
+  assert.deepEqual(
+    frames.map((frame) => /^event: (.*)$/m.exec(frame)?.[1]),
+    ['note', 'status', 'status'],
+  )
+  assert.deepEqual(JSON.parse(/^data: ([^\n]*)$/m.exec(frames[0]!)![1]!), data)
+  for (const kind of ['status', 'error', 'open', 'Upper', 'a b'])
+    assert.equal((await report(user, lease, [{ ...item, event: { kind, data } }])).status, 422, kind)
+})
+
 test('a repeated claim gets the same jobs, and repeated reports change nothing', async () => {
   const user = await newcomer()
   const queue = await addQueue(user)

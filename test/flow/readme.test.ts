@@ -120,6 +120,7 @@ test('the tour works as pasted', async () => {
     'edge/guides/schedules.md': /"next_runs"/,
     'edge/guides/tasks.md': /"jobs\.bulk"/,
     'edge/guides/webhooks.md': /"secret" ?: ?"whsec_/,
+    'edge/guides/worker-queues.md': /"args" ?: ?\{"url"/,
   }
   assert.deepEqual(examples.map(({ path }) => path).sort(), Object.keys(expected))
   for (const { path, text } of examples) assert.match(await runBlocks([signIn, text]), expected[path]!, path)

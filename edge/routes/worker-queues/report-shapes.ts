@@ -4,6 +4,9 @@ import { z } from 'zod'
 
 const MAX_DELAY_SECONDS = 86_400
 
+// The service sends `status` itself. The others are events of the connection for a browser's EventSource.
+const RESERVED_KINDS: ReadonlySet<string> = new Set(['status', 'open', 'error'])
+
 const Progress = z.strictObject({
   label: z.string().max(1000).default(''),
   current: z.int().min(0).max(2_147_483_647).nullish(),
@@ -14,7 +17,7 @@ const Event = z.strictObject({
   kind: z
     .string()
     .regex(/^[a-z][a-z0-9_.-]{0,63}$/, 'must have 1 to 64 lower-case letters, digits and _.-, a letter first')
-    .refine((kind) => kind !== 'status', 'must not be status, which the service sends itself'),
+    .refine((kind) => !RESERVED_KINDS.has(kind), `must not be ${[...RESERVED_KINDS].join(', ')}`),
   data: z.unknown().default(null),
 })
 
