@@ -3859,12 +3859,17 @@ CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller int
  RETURNS text
  LANGUAGE sql
  STABLE
-AS $function$74ad8befe734d091547a66cd37ead382$function$;
+AS $function$012adeb0b1658949047d3376c5caaa35$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT is_held boolean, OUT must_repeat boolean, OUT wait_ms double precision)
  RETURNS record
  LANGUAGE plpgsql
 AS $function$e4b322ef5d4737865098518d276eedc6$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_queue_cleanup()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$5b08ccf1404d2ea92bf3b25bfbe18268$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_is_active(q worker_queue)
  RETURNS boolean
@@ -4058,3 +4063,5 @@ CREATE TRIGGER webhook_pending_sum_delete AFTER DELETE ON public.webhook_deliver
 CREATE TRIGGER webhook_pending_sum_insert AFTER INSERT ON public.webhook_delivery REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION webhook_pending_sum_insert();
 
 CREATE TRIGGER webhook_pending_sum_update AFTER UPDATE ON public.webhook_delivery REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION webhook_pending_sum_update();
+
+CREATE TRIGGER worker_queue_cleanup AFTER DELETE ON public.worker_queue REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION worker_queue_cleanup();

@@ -30,8 +30,8 @@ export const PURGE_BATCH = 500
 export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
   { label: 'schedules', table: 'schedule', referenceColumn: 'owner_id' },
   { label: 'jobs', table: 'job', referenceColumn: 'owner_id', children: { job_event_row: 'job_id' } },
-  { label: 'worker queues', table: 'worker_queue', referenceColumn: 'account_id' },
-  { label: 'worker queues', table: 'worker_queue', referenceColumn: 'created_by', clearsReference: true },
+  // The batch is small, because the tasks of a queue are deleted with it.
+  { label: 'worker queues', table: 'worker_queue', referenceColumn: 'account_id', max: 20 },
   {
     label: 'sessions',
     table: 'session',
@@ -89,7 +89,7 @@ export const ACCOUNT_DEPENDENTS: readonly DependentRows[] = [
 ]
 
 export const ORGANIZATION_DEPENDENTS: readonly DependentRows[] = [
-  { label: 'worker queues', table: 'worker_queue', referenceColumn: 'organization_id' },
+  { label: 'worker queues', table: 'worker_queue', referenceColumn: 'organization_id', max: 20 },
   { label: 'invites', table: 'organization_invite', referenceColumn: 'organization_id' },
   { label: 'members', table: 'organization_member', referenceColumn: 'organization_id' },
 ]

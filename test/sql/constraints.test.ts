@@ -49,6 +49,10 @@ const createDocumentRow = (fields: Row = {}): Row => ({
   sha256: Buffer.from(randomUUID().replaceAll('-', '')),
   ...fields,
 })
+const createLeaseRow = (fields: Row): Row => ({
+  ...{ id: randomUUID(), name: 'w', queues: [], expires_at: new Date() },
+  ...fields,
+})
 const createScheduleRow = (fields: Row = {}): Row => ({
   ...{ id: randomUUID(), name: 'n', task_name: 't', queue_type: 'q', args: '{}', cron: '@daily' },
   ...{ time_zone: 'UTC', overlap: 'skip', catch_up: 'none' },
@@ -65,6 +69,7 @@ const deletedFields = {
 const runningFields = { status: 'running', lease_id: randomUUID() }
 
 const owner = (await insert('account', createAccountRow())).id
+await insert('worker_queue', { name: 'tried' })
 const session = (await insert('session', { id: randomUUID(), account_id: owner })).id
 const createSuppressionRow = (fields: Row = {}): Row => ({
   ...{ address: 'a@example.com', reason: 'bounced', send_id: randomUUID() },
@@ -474,6 +479,69 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['job_max_tries_check', createJobRow({ max_tries: 0 }), createJobRow({ max_tries: 101 })],
     ['job_owner_id_fkey', createJobRow({ owner_id: 999_999 })],
   ],
+  worker_queue: [
+    ['worker_queue_name_check', { name: '' }, { name: 'Upper' }, { name: '1st' }, { name: 'a'.repeat(64) }],
+    ['worker_queue_owner_check', { name: 'a', account_id: owner, organization_id: 999_999 }],
+    ['worker_queue_account_id_fkey', { name: 'a', account_id: 999_999 }],
+    ['worker_queue_organization_id_fkey', { name: 'a', organization_id: 999_999 }],
+    ['worker_queue_created_by_fkey', { name: 'a', created_by: 999_999 }],
+    ['worker_queue_description_check', { name: 'a', description: 'd'.repeat(501) }],
+    [
+      'worker_queue_endpoint_check',
+      { name: 'a', endpoint_url: 'https://a.b' },
+      { name: 'a', endpoint_secret: 's' },
+    ],
+    [
+      'worker_queue_endpoint_url_check',
+      { name: 'a', endpoint_url: 'https', endpoint_concurrency: 1, endpoint_secret: 's' },
+    ],
+    [
+      'worker_queue_endpoint_concurrency_check',
+      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 0, endpoint_secret: 's' },
+      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 1001, endpoint_secret: 's' },
+    ],
+  ],
+  worker_task: [
+    ['worker_task_queue_fkey', { queue: 'nothing', name: 'a' }],
+    ['worker_task_name_check', { queue: 'tried', name: '' }, { queue: 'tried', name: 'a/b' }],
+    [
+      'worker_task_max_tries_check',
+      { queue: 'tried', name: 'a', max_tries: 0 },
+      { queue: 'tried', name: 'a', max_tries: 101 },
+    ],
+    [
+      'worker_task_timeout_check',
+      { queue: 'tried', name: 'a', timeout_seconds: 0 },
+      { queue: 'tried', name: 'a', timeout_seconds: 86_401 },
+    ],
+    [
+      'worker_task_stall_check',
+      { queue: 'tried', name: 'a', stall_seconds: 0 },
+      { queue: 'tried', name: 'a', stall_seconds: 86_401 },
+    ],
+    [
+      'worker_task_most_running_check',
+      { queue: 'tried', name: 'a', most_running: 0 },
+      { queue: 'tried', name: 'a', most_running: 1001 },
+    ],
+    ['worker_task_secrets_check', { queue: 'tried', name: 'a', secrets: new Array(51).fill('s') }],
+  ],
+  worker_claim: [
+    ['worker_claim_lease_id_fkey', { lease_id: randomUUID(), claim_id: randomUUID(), job_ids: [] }],
+  ],
+  worker_lease: [
+    [
+      'worker_lease_http_check',
+      createLeaseRow({ queue: 'q' }),
+      createLeaseRow({ info: '{}' }),
+      createLeaseRow({ ttl_seconds: 5 }),
+    ],
+    [
+      'worker_lease_ttl_check',
+      createLeaseRow({ queue: 'q', info: '{}', ttl_seconds: 4 }),
+      createLeaseRow({ queue: 'q', info: '{}', ttl_seconds: 601 }),
+    ],
+  ],
   schedule: [
     ['schedule_owner_id_fkey', createScheduleRow({ owner_id: 999_999 })],
     ['schedule_built_in_check', createScheduleRow({ owner_id: owner, is_built_in: true })],
@@ -641,11 +709,15 @@ describe('constraints', () => {
       kind: 'k',
       data: '{}',
     })
-    await assertUnique('worker_lease_pkey', 'worker_lease', {
-      id: randomUUID(),
-      name: 'w',
-      queues: [],
-      expires_at: new Date(),
+    await assertUnique('worker_lease_pkey', 'worker_lease', createLeaseRow({}))
+    await assertUnique('worker_queue_pkey', 'worker_queue', { name: 'twice' })
+    await assertUnique('worker_task_pkey', 'worker_task', { queue: 'twice', name: 'a' })
+    const held = createLeaseRow({})
+    await insert('worker_lease', held)
+    await assertUnique('worker_claim_pkey', 'worker_claim', {
+      lease_id: held.id,
+      claim_id: randomUUID(),
+      job_ids: [],
     })
     await assertUnique('setting_pkey', 'setting', { name: 'x', value: 1 })
     await assertUnique('webhook_rate_pkey', 'webhook_rate', {
@@ -750,7 +822,7 @@ describe('constraints', () => {
       `select conname as name from pg_constraint where conrelid = any($1::regclass[]) and contype <> 'n'
        union
        select indexrelid::regclass::text from pg_index where indisunique and indrelid = any($1::regclass[])`,
-      [[...Object.keys(violations), 'job_event_row', 'worker_lease']],
+      [[...Object.keys(violations), 'job_event_row']],
     )
     const untried = names.map((row) => String(row.name)).filter((name) => !triedConstraints.has(name))
     assert.deepEqual(untried.sort(), [])

@@ -52,6 +52,7 @@ const FILL_STATEMENTS = [
    from generate_series(1, $2 - (select count(*)::int from search_word where owner_id = $1)) n`,
   `insert into schedule (id, owner_id, name, task_name, queue_type, args, every_seconds, time_zone, overlap, catch_up, next_at)
      select $1 || ' has ' || n, $1, 'nightly', 'noop', 'system', '{}', 3600, 'UTC', 'skip', 'none', now() + interval '1 day' from generate_series(1, $2) n`,
+  `insert into worker_queue (name, account_id, created_by) select 'of-' || $1 || '-' || n, $1, $1 from generate_series(1, $3) n`,
   `insert into rag_collection (name, owner_id, selection) select $1 || ' has ' || n, $1, '{}' from generate_series(1, $3) n`,
   `insert into rag_file (collection_id, source, document_id, sha256, byte_size, format, analysis, chunk_count, dictionary)
    select id, 'documents/' || n, n, sha256(''), 1, 'document', 1, 0, 'english_stem' from (

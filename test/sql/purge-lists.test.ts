@@ -31,6 +31,8 @@ describe('the lists of rows that are deleted in batches', () => {
     'queue_control_paused_by_fkey',
     'schedule_paused_by_fkey',
     'voice_settings_updated_by_fkey',
+    // A quota limits them.
+    'worker_queue_created_by_fkey',
   ]
   // The words of texts without an owner have the owner 0, so this table has no foreign key.
   const WITHOUT_KEY = ['search_word']
@@ -64,10 +66,11 @@ describe('the lists of rows that are deleted in batches', () => {
   test('have every child table that may have many rows for one parent', async () => {
     // These tables have few rows per parent. A conversation has one score, a file at most two vectors, a document few
     // successors. An account has at most 100 API keys, a key four budgets, a job one reserved estimate.
+    // A worker queue has at most 1000 tasks, which the small batch of queues allows for.
     // A transcription has a piece for each 25 MiB. A speech may have some thousand chunks, which its small batch allows for.
     const FEW = [
       ...['ai_sentiment', 'rag_vector', 'document', 'api_key', 'ai_budget', 'ai_budget_hold'],
-      ...['voice_transcription_piece', 'voice_preview_chunk'],
+      ...['voice_transcription_piece', 'voice_preview_chunk', 'worker_task'],
     ]
     for (const { table, clearsReference, children = {} } of [
       ...ACCOUNT_DEPENDENTS,

@@ -69,7 +69,7 @@ const TARGETS_QUERY = `select json_build_object(
   'job', json_build_object('ended', ${jobOf(`status = 'done'`)}, 'waiting', ${jobOf(`status = 'available'`)},
     'running', ${jobOf(`status = 'running'`)}, 'named', ${jobOf(`status = 'done' and queue = 'load_test'`)},
     'batch', ${jobOf(`name = 'jobs.batch'`)}),
-  'queue', ${middle('select name from worker_queue where account_id = 2 order by name')},
+  'queue', ${middle('select name as id from worker_queue where account_id = 2 order by name')},
   'schedule', ${middle('select id from schedule where owner_id = 2 order by created_at, id')},
   'exported', (select id from account_export where account_id = 2 order by id limit 1),
   'send', ${middle('select id from comms_send where owner_id = 2 order by id')},
