@@ -183,6 +183,10 @@ const SOURCES: readonly PartSource[] = [
     ],
   },
   {
+    ...{ file: 'worker-queues', table: 'worker_queue', of: 'account_id', key: 'name', type: 'text' },
+    item: sql.fragment`worker_queue_json(r)`,
+  },
+  {
     ...{ file: 'schedules', table: 'schedule', of: 'owner_id', type: 'text' },
     item: sql.fragment`json_build_object('id', r.id, 'name', r.name, 'task_name', r.task_name, 'queue_type', r.queue_type,
       'args', r.args, 'cron', r.cron, 'every_seconds', r.every_seconds, 'time_zone', r.time_zone, 'start_at', iso(r.start_at),

@@ -1,4 +1,4 @@
-import { Piscina } from 'piscina'
+import type { Piscina } from 'piscina'
 import { createSlots } from '../../sql/connections/slots.ts'
 import { fail } from '../../sql/errors.ts'
 import type { CheckRequest, SchemaProblem } from './schema-thread.ts'
@@ -33,22 +33,26 @@ const TOO_SLOW: SchemaProblem = { path: [], message: 'takes too long to check ag
 /** @param checkMs time limit of a check */
 export function createSchemaChecker(checkMs = CHECK_MS): SchemaChecker {
   const slots = createSlots(SLOTS)
-  let opened: Piscina | null = null
-  const open = (): Piscina =>
-    new Piscina({
+  let opened: Promise<Piscina> | null = null
+  // Most processes never check a schema.
+  const open = async (): Promise<Piscina> => {
+    const { Piscina } = await import('piscina')
+    return new Piscina({
       filename: new URL('./schema-thread.ts', import.meta.url).href,
       minThreads: 0,
       maxThreads: SLOTS + 1,
       idleTimeout: IDLE_MS,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     })
+  }
 
   /** Runs a request; null if it took too long or too much memory. */
   const run = async (owner: number, request: CheckRequest): Promise<(SchemaProblem | null)[] | null> => {
     if ((await slots.reserve(owner, 1, WAIT_MS)) === 0) throw fail('database.busy')
     opened ??= open()
+    const pool = await opened
     try {
-      return await opened.run(request, { signal: AbortSignal.timeout(checkMs) })
+      return await pool.run(request, { signal: AbortSignal.timeout(checkMs) })
     } catch {
       return null
     } finally {
@@ -63,7 +67,7 @@ export function createSchemaChecker(checkMs = CHECK_MS): SchemaChecker {
       const found = await run(owner, { schema: JSON.stringify(schema), values: null })
       return found === null ? 'takes too long to compile' : (found[0]?.message ?? null)
     },
-    close: async () => opened?.destroy(),
+    close: async () => (await opened)?.destroy(),
   }
 }
 

@@ -47,9 +47,9 @@ async function findRefusal(area: Area, route: AnyRoute, scope: string): Promise<
 
 const guardedAreas = [...new Set(guardedOperations.map(({ area }) => area.name))].sort()
 
-test('the scopes are exactly the areas that require a credential', () => {
+test('the scopes are exactly the areas that require a credential, and those that routes name', () => {
   const scopes = ['*', ...guardedAreas].flatMap((area) => [`${area}:read`, `${area}:write`])
-  assert.deepEqual(listScopes(), scopes)
+  assert.deepEqual(listScopes(), [...scopes, 'queues:work'])
 })
 
 test('handlers require scopes of declared areas only', () => {

@@ -28,6 +28,7 @@ const EXCLUDED_COLUMNS: Readonly<Record<string, string>> = {
   'ai_budget.account_id': 'what an admin allows: GET /ai/usage/budget shows it',
   'organization.created_by': 'its memberships are in the export',
   'queue_control.paused_by': 'about a queue: what the account did is among its audited events',
+  'worker_queue.created_by': 'the account owns the queue, or is a member of the organization that does',
   'schedule.paused_by': 'about a schedule, likewise',
   'voice_settings.updated_by': 'about the settings of the service',
   'llm_current.chosen_by': 'about the model of the service',
