@@ -2763,7 +2763,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel_dependants(unsuccessful uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$a81464ff23bbe1d6b3753ff044f463a6$function$;
+AS $function$cdd8ef397150c02fe5046e5eee94f853$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancelled(ids uuid[])
  RETURNS void

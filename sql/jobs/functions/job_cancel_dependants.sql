@@ -11,8 +11,10 @@ begin
     with recursive dependant(id) as (
       select unnest(unsuccessful)
       union
-      select waiter.id from dependant join job_dependency d on d.after_id = dependant.id and not d.has_ended
-      join job waiter on waiter.id = d.job_id and waiter.after_outcome = 'done' and waiter.status || '' = 'waiting'
+      -- One look at each job. A join would begin with all waiting jobs, for each step of a chain.
+      select waiter.id from dependant
+      cross join lateral (select job_id from job_dependency where after_id = dependant.id and not has_ended offset 0) d
+      cross join lateral (select id from job where id = d.job_id and after_outcome = 'done' and status || '' = 'waiting' offset 0) waiter
     )
     select id from dependant except select unnest(unsuccessful));
   if cardinality(dependants) = 0 then return '{}'; end if;
@@ -22,7 +24,7 @@ begin
       error_code = case when cancel_requested_at is null then 'job.dependency_failed' end,
       error_detail = case when cancel_requested_at is null then format('The job depends on job %s, which did not succeed', (
         select after_id from unnest(after) with ordinality dependency(after_id, n)
-        where after_id in (select unnest(unsuccessful) union all select unnest(dependants)) order by n limit 1)) end
+        where after_id = any(unsuccessful || dependants) order by n limit 1)) end
     where id = any(dependants) and status || '' = 'waiting'
     returning id
   )
