@@ -235,7 +235,7 @@ function listenToChanges(
       [WORKER_CHANGED_CHANNEL]: () => {
         overview.scheduleRead()
         // One of them may have been drained or resumed.
-        claims.wakeHeld()
+        claims.handleWorkerChange()
       },
       [WORKER_DELIVERIES_CHANNEL]: (payload) => claims.handleDeliveries(payload),
       [QUEUE_CHANGED_CHANNEL]: (queue) => claims.handleQueueChange(queue),
@@ -301,7 +301,7 @@ function listShutdownSteps({ edge, streams, listener, uses, ownsPasswords }: Clo
     createStep('close the overview', () => edge.overview.close()),
     createStep('close the LISTEN connection', () => listener.close()),
     createStep('stop the password threads', () => (ownsPasswords ? edge.passwords.close() : undefined)),
-    createStep('stop the schema threads', () => edge.schemas.close()),
+    createStep('stop the schema processes', () => edge.schemas.close()),
     createStep('store the job statistics', () => edge.tallies.close()),
     createStep('stop the search thread', () => edge.retrieval.close()),
     createStep('send pending notifications', () => edge.publisher.close()),

@@ -821,6 +821,7 @@ create table job_log (
   message text not null,
   data jsonb not null,
   is_reported boolean not null default false,
+  n integer,
   constraint job_log_pkey PRIMARY KEY (job_id, id)
 ) with (autovacuum_vacuum_scale_factor=0.01);
 
@@ -1915,6 +1916,8 @@ CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status 
 
 CREATE INDEX job_scheduled_idx ON public.job USING btree (run_at, ordinal) WHERE (status = 'scheduled'::text);
 
+CREATE INDEX job_suspect_idx ON public.job USING btree (lease_id) WHERE ((status = 'running'::text) AND (interruptions >= 2));
+
 CREATE INDEX job_unsuccessful_idx ON public.job USING btree (status, finished_at, ordinal) WHERE (status = ANY (ARRAY['failed'::text, 'cancelled'::text]));
 
 CREATE INDEX job_callback_api_key_id_idx ON public.job_callback USING btree (api_key_id) WHERE (api_key_id IS NOT NULL);
@@ -1926,6 +1929,8 @@ CREATE INDEX job_count_queue_idx ON public.job_count USING btree (queue, id);
 CREATE INDEX job_dependency_job_id_idx ON public.job_dependency USING btree (job_id);
 
 CREATE INDEX job_event_row_attempt_idx ON public.job_event_row USING btree (job_id, attempt) WHERE (attempt IS NOT NULL);
+
+CREATE UNIQUE INDEX job_log_n_key ON public.job_log USING btree (job_id, attempt, n) WHERE (n IS NOT NULL);
 
 CREATE INDEX llm_current_chosen_by_idx ON public.llm_current USING btree (chosen_by);
 
@@ -3828,16 +3833,10 @@ CREATE OR REPLACE FUNCTION public.webhook_settle(delivery bigint, outcome text, 
  LANGUAGE plpgsql
 AS $function$b1cfa27cbc7f0323fd8da99cc11377b9$function$;
 
-CREATE OR REPLACE FUNCTION public.worker_attempt(j job, lease uuid, given integer)
- RETURNS json
- LANGUAGE sql
- STABLE
-AS $function$a198a6b3e217310126fda94313103b11$function$;
-
-CREATE OR REPLACE FUNCTION public.worker_claim_take(queue_name text, caller integer, is_admin boolean, key_organization integer, lease uuid, claim uuid, worker_name text, worker_info jsonb, seconds integer, wait_seconds integer, wanted text[], most integer, most_bytes integer, dependency_bytes integer, suspect integer, max_interruptions integer)
+CREATE OR REPLACE FUNCTION public.worker_claim_take(queue_name text, caller integer, is_admin boolean, key_organization integer, lease uuid, claim uuid, worker_name text, worker_info jsonb, seconds integer, wait_seconds integer, wanted text[], most integer, most_bytes integer, dependency_bytes integer, suspect integer, max_interruptions integer, may_create boolean)
  RETURNS json
  LANGUAGE plpgsql
-AS $function$0f5eb5e54d89e129c3a1870c09b86fd3$function$;
+AS $function$fdba10cb438ddfaf814f6dce0c96982c$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_dependencies(ids uuid[], most_bytes integer)
  RETURNS json
@@ -3845,15 +3844,20 @@ CREATE OR REPLACE FUNCTION public.worker_dependencies(ids uuid[], most_bytes int
  STABLE
 AS $function$7bf978e62a770e71d75f09fa890c14cf$function$;
 
-CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, idle_seconds integer)
+CREATE OR REPLACE FUNCTION public.worker_lease_end(lease uuid, caller integer, is_admin boolean, key_organization integer, suspect integer, max_interruptions integer)
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$f93a577c80f70d9c7358f2e071eacaf0$function$;
+
+CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, idle_seconds integer, may_create boolean)
  RETURNS text
  LANGUAGE plpgsql
-AS $function$edc71b4bfb07080f1d6967b44bc56a68$function$;
+AS $function$62a2991dc5f9fe04c65b2c0a67a5a95f$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_lease_renew(lease uuid, caller integer, is_admin boolean, key_organization integer, ids uuid[], attempts integer[])
  RETURNS json
  LANGUAGE plpgsql
-AS $function$cf57302ff19fb9c58f3ed531131bf4b3$function$;
+AS $function$24e2ba0eefd9522d5e0bb3634ecfd447$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller integer, is_admin boolean, key_organization integer)
  RETURNS text
@@ -3861,10 +3865,10 @@ CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller int
  STABLE
 AS $function$012adeb0b1658949047d3376c5caaa35$function$;
 
-CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT is_held boolean, OUT must_repeat boolean, OUT wait_ms double precision)
+CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT held text, OUT must_repeat boolean, OUT wait_ms double precision)
  RETURNS record
  LANGUAGE plpgsql
-AS $function$e4b322ef5d4737865098518d276eedc6$function$;
+AS $function$798276d0454abd3c509ebf848e605fc9$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_cleanup()
  RETURNS trigger

@@ -142,6 +142,8 @@ create index job_queued_idx on job (queue, status, ordinal) where status in ('wa
 -- Sorts all jobs by addition for searches. An index on `ordinal` alone could replace those of mailboxes in plans.
 create index job_created_at_idx on job (created_at, ordinal);
 create index job_running_idx on job (lease_id) where status = 'running';
+-- Finds suspects among the running jobs of a lease; `SUSPECT_FROM_DEATHS` is the number.
+create index job_suspect_idx on job (lease_id) where status = 'running' and interruptions >= 2;
 -- Without failed jobs, which are kept longer. Otherwise the pruner would read past all of them to find the others.
 create index job_finished_at_idx on job (finished_at) where finished_at is not null and status <> 'failed';
 -- Finds the latest failures among many successful jobs.
@@ -260,8 +262,11 @@ create table job_log (
   data jsonb not null,
   -- True if an HTTP worker has reported the line. Others may contain internal details.
   is_reported boolean not null default false,
+  -- Number that the worker has given to the line, so that a repeated report stores it once; null if it gave none.
+  n integer,
   constraint job_log_pkey primary key (job_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.01);
+create unique index job_log_n_key on job_log (job_id, attempt, n) where n is not null;
 
 -- All events of jobs. The `job` row already holds the two most common ones: the start of the first attempt, and the
 -- end. Storing these as rows took a fifth of PostgreSQL's work for a short job (40 us of CPU time, 32 without). It also

@@ -15,7 +15,8 @@ const MAX_INTERRUPTIONS = ALONE_FROM_DEATHS + MAX_CRASHES
 const ClaimedJobs = z.object({
   /** As in `ClaimResult` of `jobs/claims.ts`. */
   claims: z.string().nullable(),
-  is_held: z.boolean(),
+  /** Reason for which no job may start now: a limit, a suspect that the lease runs, or the queue as a whole. */
+  held: z.enum(['limit', 'lease', 'queue']).nullable(),
   must_repeat: z.boolean(),
   wait_ms: z.number().nullable(),
 })
@@ -24,7 +25,7 @@ export type ClaimedJobs = z.output<typeof ClaimedJobs>
 /** Claims jobs of a queue for a lease, see `worker_queue_claim`. */
 export const claimQueueJobs = (queue: string, lease: string, max: number): Query<ClaimedJobs> =>
   sql.prepared('worker_queue_claim', ClaimedJobs)`
-    select claims, is_held, must_repeat, wait_ms from worker_queue_claim(${queue}, ${lease}::uuid, null::text[], ${max}::int, ${MAX_CLAIM_BYTES},
+    select claims, held, must_repeat, wait_ms from worker_queue_claim(${queue}, ${lease}::uuid, null::text[], ${max}::int, ${MAX_CLAIM_BYTES},
       ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS})`
 
 /** A claim of an HTTP worker. */
@@ -42,14 +43,19 @@ export interface WorkerClaim {
   /** Names of tasks; null for all. */
   readonly tasks: readonly string[] | null
   readonly max: number
+  /** True if the lease may be new, false if the claim has held it before. */
+  readonly mayCreate: boolean
 }
 
 const WorkerClaimResult = z.object({
   json: z.object({
-    /** `pushed`: the queue has an endpoint; `taken`: the lease belongs to another queue; `full`: too many leases. */
-    outcome: z.enum(['ok', 'missing', 'forbidden', 'pushed', 'taken', 'full']),
+    /**
+     * `pushed`: the queue has an endpoint; `taken`: the lease belongs to another queue; `full`: too many leases; `gone`: the lease
+     * was given back while the claim waited.
+     */
+    outcome: z.enum(['ok', 'missing', 'forbidden', 'pushed', 'taken', 'full', 'gone']),
     claims: z.string().nullish(),
-    is_held: z.boolean().nullish(),
+    held: z.enum(['limit', 'lease', 'queue']).nullish(),
     must_repeat: z.boolean().nullish(),
     is_drained: z.boolean().nullish(),
     /** Time limits by task, in seconds. */
@@ -69,12 +75,14 @@ export const claimForWorker = (c: WorkerClaim): Query<{ json: WorkerClaimResult 
       nullif(${sql.array(
         (c.tasks ?? []).map((task) => `${c.queue}/${task}`),
         'text',
-      )}, '{}'), ${c.max}::int, ${MAX_CLAIM_BYTES}, ${MAX_DEPENDENCY_BYTES}, ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS}) as json`
+      )}, '{}'), ${c.max}::int, ${MAX_CLAIM_BYTES}, ${MAX_DEPENDENCY_BYTES}, ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS}, ${c.mayCreate}) as json`
 
 const Attempt = z.object({
   id: z.string(),
   name: z.string(),
   attempt: z.number(),
+  /** The attempt that was asked for. */
+  given: z.number(),
   tries: z.number(),
   max_tries: z.number(),
   /** True if the attempt runs under the lease. */
@@ -123,6 +131,13 @@ export const renewWorkerLease = (
     where json is not null`
 
 const Reported = z.object({ progressed: z.array(z.string()), ended: z.array(z.string()) })
+
+/** Releases the jobs of a lease and deletes it. No row if the caller may not use it. */
+export const endWorkerLease = (lease: string, viewer: QueueViewer): Query<{ json: HeldLease }> =>
+  sql.type(HeldLease)`
+    select json from worker_lease_end(${lease}::uuid, ${viewer[0]}::int, ${viewer[1]}::boolean, ${viewer[2]}::int,
+      ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS}) as json
+    where json is not null`
 
 /** Stores progress and ends of a worker's jobs, see `worker_report`. Both are JSON texts of entries as in `jobs/jobs.ts`. */
 export const storeReport = (progress: string, ends: string): Query<z.output<typeof Reported>> =>

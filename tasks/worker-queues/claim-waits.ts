@@ -1,18 +1,17 @@
 import { parseJobName } from './names.ts'
 
-/** Claims that wait for jobs of worker queues. Notifications wake them, and nothing polls. */
+/** Claims that wait for jobs of worker queues. Notifications wake them. */
 export interface ClaimWaits {
-  /**
-   * Runs `attempt` until it claims something, or the time is over, or the signal aborts. Returns its last result.
-   * @param wait names the queue, the tasks (null: all) and the longest wait in ms.
-   */
+  /** Runs `attempt` until its result is done, or the time is over, or the signal aborts. Returns its last result. */
   run<T extends AttemptResult>(wait: ClaimWait, attempt: (leftMs: number) => Promise<T>): Promise<T>
   /** Wakes claims for a notification of new deliveries, see `job_deliver`. */
   handleDeliveries(payload: string): void
-  /** Wakes the claims of a queue, whose limit or pause has changed. */
+  /** Wakes claims that a limit has held back, after the ends of `count` jobs of the queue. */
+  handleEnds(queue: string, count: number): void
+  /** Wakes the claims of a queue, whose limit, pause or endpoint has changed. */
   handleQueueChange(queue: string): void
-  /** Wakes the claims that a limit, a pause or a drain holds back. */
-  wakeHeld(): void
+  /** Wakes claims of workers that may have been resumed. */
+  handleWorkerChange(): void
   /** Wakes all claims: a notification may have been lost. */
   wakeAll(): void
   /** Ends all waits now and later. */
@@ -22,6 +21,7 @@ export interface ClaimWaits {
 
 export interface ClaimWait {
   readonly queue: string
+  /** Null for all tasks. */
   readonly tasks: readonly string[] | null
   readonly waitMs: number
   readonly signal?: AbortSignal
@@ -30,23 +30,27 @@ export interface ClaimWait {
 export interface AttemptResult {
   /** True if the wait is over. */
   readonly isDone: boolean
-  /** True if a limit or a pause holds jobs back: look again after a moment. */
-  readonly isHeld: boolean
+  /**
+   * Reason for which no job may start now. A notification ends `queue`. Jobs that end elsewhere end `limit`, so one claim of a
+   * queue polls for all, and `lease`, which is rare.
+   */
+  readonly held: 'limit' | 'lease' | 'queue' | null
   /** True if a lock was in the way: look again very soon. */
   readonly mustRepeat: boolean
 }
 
-// Time after which a claim looks again: another transaction held a lock, or a limit was reached.
 const REPEAT_MS = 20
-const HELD_MS = 1_000
+const POLL_MS = 1_000
 
 interface Waiter {
   readonly wait: ClaimWait
   /** Ends the current sleep; null while an attempt runs. */
   wake: (() => void) | null
-  /** True if jobs may have come since the attempt began. */
+  /** True if jobs may have come since the last attempt began. */
   mustRepeat: boolean
-  isHeld: boolean
+  held: AttemptResult['held']
+  /** True if this claim polls for all of its queue that a limit holds. */
+  isPolling: boolean
 }
 
 export function createClaimWaits(): ClaimWaits {
@@ -63,26 +67,27 @@ class WaitingClaims implements ClaimWaits {
 
   async run<T extends AttemptResult>(wait: ClaimWait, attempt: (leftMs: number) => Promise<T>): Promise<T> {
     const endsAt = performance.now() + wait.waitMs
-    const waiter: Waiter = { wait, wake: null, mustRepeat: false, isHeld: false }
-    const waiters = this.#byQueue.get(wait.queue) ?? new Set()
-    this.#byQueue.set(wait.queue, waiters.add(waiter))
+    const waiter: Waiter = { wait, wake: null, mustRepeat: false, held: null, isPolling: false }
+    this.#add(waiter)
+    let hasFailed = true
     try {
       for (;;) {
         waiter.mustRepeat = false
+        hasFailed = true
         const result = await attempt(Math.max(endsAt - performance.now(), 0))
-        waiter.isHeld = result.isHeld
+        hasFailed = false
+        waiter.held = result.held
         const leftMs = endsAt - performance.now()
         if (result.isDone || leftMs <= 0 || this.#isOver(wait)) return result
-        const repeatMs = result.mustRepeat ? REPEAT_MS : result.isHeld ? HELD_MS : Number.POSITIVE_INFINITY
-        await this.#sleep(waiter, Math.min(leftMs, repeatMs))
+        await this.#sleep(waiter, Math.min(leftMs, this.#choosePause(waiter, result)))
         if (performance.now() >= endsAt || this.#isOver(wait)) return result
         // A claim that found nothing goes behind the others.
-        waiters.delete(waiter)
-        this.#byQueue.set(wait.queue, waiters.add(waiter))
+        this.#remove(waiter)
+        this.#add(waiter)
       }
     } finally {
-      waiters.delete(waiter)
-      if (waiters.size === 0 && this.#byQueue.get(wait.queue) === waiters) this.#byQueue.delete(wait.queue)
+      this.#remove(waiter)
+      this.#handOn(waiter, hasFailed)
     }
   }
 
@@ -91,16 +96,22 @@ class WaitingClaims implements ClaimWaits {
     for (const part of payload.split(' ').filter((text) => text !== '')) {
       const colon = part.lastIndexOf(':')
       const { queue, task } = parseJobName(part.slice(0, colon))
-      this.#wake(queue, task, Number(part.slice(colon + 1)))
+      const isAble = ({ held, wait }: Waiter) => held === null && (wait.tasks?.includes(task) ?? true)
+      this.#wake(queue, Number(part.slice(colon + 1)), isAble)
     }
   }
 
-  handleQueueChange(queue: string): void {
-    this.#wake(queue, null, Number.POSITIVE_INFINITY)
+  handleEnds(queue: string, count: number): void {
+    this.#wake(queue, count, ({ held }) => held === 'limit' || held === 'lease')
   }
 
-  wakeHeld(): void {
-    for (const waiters of this.#byQueue.values()) for (const { isHeld, wake } of waiters) if (isHeld) wake?.()
+  handleQueueChange(queue: string): void {
+    this.#wake(queue, Number.POSITIVE_INFINITY, () => true)
+  }
+
+  handleWorkerChange(): void {
+    for (const queue of this.#byQueue.keys())
+      this.#wake(queue, Number.POSITIVE_INFINITY, ({ held }) => held === 'queue')
   }
 
   wakeAll(): void {
@@ -112,19 +123,62 @@ class WaitingClaims implements ClaimWaits {
     this.wakeAll()
   }
 
+  #add(waiter: Waiter): void {
+    const { queue } = waiter.wait
+    this.#byQueue.set(queue, (this.#byQueue.get(queue) ?? new Set()).add(waiter))
+  }
+
+  #remove(waiter: Waiter): void {
+    const { queue } = waiter.wait
+    const waiters = this.#byQueue.get(queue)
+    waiters?.delete(waiter)
+    if (waiters?.size === 0) this.#byQueue.delete(queue)
+  }
+
+  /** Wakes another claim if this one may have been woken in vain, or has polled for others. */
+  #handOn({ wait: { queue }, mustRepeat, isPolling }: Waiter, hasFailed: boolean): void {
+    if (mustRepeat || hasFailed) this.#wake(queue, 1, ({ held }) => held === null)
+    if (isPolling) this.#passPolling(queue)
+  }
+
+  /** Lets another claim of the queue poll for those that the limit holds, beginning now. */
+  #passPolling(queue: string): void {
+    const next = [...(this.#byQueue.get(queue) ?? [])].find(
+      ({ held, isPolling }) => held === 'limit' && !isPolling,
+    )
+    if (next === undefined) return
+    next.isPolling = true
+    next.mustRepeat = true
+    next.wake?.()
+  }
+
   #isOver({ signal }: ClaimWait): boolean {
     return this.#isStopped || signal?.aborted === true
   }
 
-  /** Wakes up to `count` sleeping claims, and repeats those that are under way. */
-  #wake(queue: string, task: string | null, count: number): void {
+  /** Returns the longest time after which a claim looks again, in ms. */
+  #choosePause(waiter: Waiter, { mustRepeat, held }: AttemptResult): number {
+    const { queue } = waiter.wait
+    const hadPolled = waiter.isPolling
+    waiter.isPolling = held === 'limit' && (hadPolled || !this.#isPolled(queue))
+    // The limit allows more: others may start, too.
+    if (hadPolled && !waiter.isPolling) this.#passPolling(queue)
+    if (mustRepeat) return REPEAT_MS
+    return held === 'lease' || waiter.isPolling ? POLL_MS : Number.POSITIVE_INFINITY
+  }
+
+  #isPolled(queue: string): boolean {
+    return [...(this.#byQueue.get(queue) ?? [])].some(({ isPolling }) => isPolling)
+  }
+
+  /** Wakes up to `count` sleeping claims that are able to start jobs, and repeats those whose attempt is under way. */
+  #wake(queue: string, count: number, isAble: (waiter: Waiter) => boolean): void {
     let left = count
     for (const waiter of this.#byQueue.get(queue) ?? []) {
-      const { tasks } = waiter.wait
       if (left <= 0) return
-      if (task !== null && tasks !== null && !tasks.includes(task)) continue
       if (waiter.wake === null) waiter.mustRepeat = true
-      else {
+      else if (isAble(waiter)) {
+        waiter.mustRepeat = true
         waiter.wake()
         left--
       }

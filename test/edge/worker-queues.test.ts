@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { until } from '../until.ts'
 import { assertRefused, createCast } from './accounts-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
 import { createWorkerHelp } from './worker-queues-help.ts'
@@ -10,6 +11,12 @@ import { createWorkerHelp } from './worker-queues-help.ts'
 const { api, query } = await startEdgeAndDatabase()
 const { newcomer } = await createCast(api)
 const { send, addQueue, add, claim, take, renew, reported, report, readJob } = createWorkerHelp(api)
+// The first attempt of a claim stores the name of the worker.
+const waitForClaim = (lease: string) =>
+  until('the claim waits', async () => {
+    const rows = await query(`select from worker_lease where id = $1 and name = 'waiting'`, [lease])
+    return rows.length > 0 ? true : null
+  })
 const NO_LEASE = 'The lease has expired or was returned; its jobs run elsewhere. Claim again'
 
 test('a job goes from its request to its result through a worker', async () => {
@@ -76,7 +83,7 @@ test('events of a worker keep their text in streams, and cannot pretend to be ot
   )
   assert.deepEqual(JSON.parse(/^data: ([^\n]*)$/m.exec(frames[0]!)![1]!), data)
   for (const kind of ['status', 'error', 'open', 'Upper', 'a b'])
-    assert.equal((await report(user, lease, [{ ...item, event: { kind, data } }])).status, 422, kind)
+    assert.deepEqual(await reported(user, lease, [{ ...item, event: { kind, data } }]), ['invalid'], kind)
 })
 
 test('a repeated claim gets the same jobs, and repeated reports change nothing', async () => {
@@ -143,6 +150,65 @@ test('a failure retries with a delay, and ends the job after the last try', asyn
   assert.deepEqual(await reported(user, second.lease, [last]), ['ok'])
   const { status, error } = await readJob(user, id)
   assert.deepEqual([status, error], ['failed', { code: 'image.broken', detail: 'Bad pixels' }])
+})
+
+test('one item that is not allowed does not spoil the others, and a repeated report stores nothing twice', async () => {
+  const user = await newcomer()
+  const queue = await addQueue(user)
+  const id = await add(user, queue)
+  const { lease } = await take(user, queue)
+  const item = { job_id: id, attempt: 1 }
+  const items = [
+    { ...item, n: 1, progress: { label: 'x'.repeat(1001) } },
+    { ...item, n: 2, log: { message: 'once' } },
+    { ...item, n: 3, event: { kind: 'once', data: 1 } },
+    { ...item, failed: { code: 'No Code', detail: '' } },
+    { ...item, n: 4, progress: { label: 'fine' } },
+  ]
+  const expected = ['invalid', 'ok', 'ok', 'invalid', 'ok']
+  assert.deepEqual(await reported(user, lease, items), expected)
+  assert.deepEqual(await reported(user, lease, items), expected)
+  const last = [
+    { ...item, n: 5, progress: { label: 'last' } },
+    { ...item, done: {} },
+  ]
+  assert.deepEqual(await reported(user, lease, last), ['ok', 'ok'])
+  assert.deepEqual(await reported(user, lease, last), ['ok', 'ok'])
+  const [counts] = await query(
+    `select (select count(*)::int from job_log where job_id = $1) as lines,
+       (select count(*)::int from job_event where job_id = $1 and kind = 'once') as events`,
+    [id],
+  )
+  assert.deepEqual(counts, { lines: 1, events: 1 })
+})
+
+test('a lease that is given back ends its waiting claims, and takes no more jobs', async () => {
+  const user = await newcomer()
+  const queue = await addQueue(user)
+  const id = await add(user, queue)
+  const { lease } = await take(user, queue)
+  const ids = { lease_id: lease, claim_id: randomUUID() }
+  const waiting = claim(user, queue, { ...ids, worker: 'waiting', wait_seconds: 30 })
+  await waitForClaim(lease)
+  assert.equal((await send(user, 'DELETE', `/api/v1/workers/leases/${lease}`)).status, 204)
+  assertRefused(await waiting, 404, NO_LEASE)
+  assert.deepEqual((await take(user, queue, { wait_seconds: 5 })).jobs[0]!.job_id, id)
+})
+
+test('claims with the same id at the same time get the same jobs', async () => {
+  const user = await newcomer()
+  const queue = await addQueue(user)
+  const ids = { lease_id: randomUUID(), claim_id: randomUUID(), worker: 'waiting', wait_seconds: 30, max: 10 }
+  const both = [claim(user, queue, ids), claim(user, queue, ids)]
+  await waitForClaim(ids.lease_id)
+  const id = await add(user, queue)
+  // The second delivery wakes the other one, which finds the jobs of the first.
+  await add(user, queue, {}, { key: 'other' })
+  for (const { json } of await Promise.all(both))
+    assert.ok(
+      json.jobs.some((job: { job_id: string }) => job.job_id === id),
+      JSON.stringify(json),
+    )
 })
 
 test('an expired lease loses its jobs, and its late reports are refused', async () => {

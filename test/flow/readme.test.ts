@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -26,6 +27,7 @@ import { SECRET, startEdge } from '../edge/harness.ts'
 import { parseBlocks, readGuides, readOperatorPages, readReadme } from '../readme.ts'
 import { Client, SHORT_LIVED_FLAGS, startProcess } from '../service.ts'
 import { startModelServer } from '../standins/models.ts'
+import { until } from '../until.ts'
 
 /** Runs every command in the README. */
 
@@ -90,7 +92,15 @@ const runBlocks = (texts: readonly string[]): Promise<string> =>
       .replaceAll('curl -s', 'curl --fail-with-body -s'),
   )
 
-const tour = shellBlocks.filter((text) => text.includes('curl'))
+const hasProgram = (name: string): Promise<boolean> =>
+  execFileAsync(name, ['--version']).then(
+    () => true,
+    () => false,
+  )
+const hasJq = await hasProgram('jq')
+const tour = shellBlocks.filter(
+  (text) => (text.includes('curl') || text.includes('post /')) && (hasJq || !text.includes('jq ')),
+)
 
 test('the tour works as pasted', async () => {
   assert.ok(tour.length >= 2)
@@ -101,6 +111,7 @@ test('the tour works as pasted', async () => {
     /"read" ?: ?4/,
     /"page_number" ?: ?1/,
     /"text" ?: ?"/,
+    ...(hasJq ? [/"status" ?: ?"ok"/] : []),
   ])
     assert.match(output, part)
   assert.equal(readFileSync(join(folder, 'page.png')).subarray(1, 4).toString(), 'PNG')
@@ -124,6 +135,36 @@ test('the tour works as pasted', async () => {
   }
   assert.deepEqual(examples.map(({ path }) => path).sort(), Object.keys(expected))
   for (const { path, text } of examples) assert.match(await runBlocks([signIn, text]), expected[path]!, path)
+})
+
+const python = blocks.find(({ language }) => language === 'python')!.text
+
+test('the worker in Python runs as printed', {
+  skip: (await hasProgram('python3')) ? false : 'python3 is not installed',
+}, async () => {
+  const signIn = tour[0]!.replace(/^curl[^\n]*\n[^\n]*\n/m, '')
+  const token = (await runBlocks([signIn, 'echo; echo "$TOKEN"\n'])).trim().split('\n').at(-1)!
+  const client = (path: string, json?: object) =>
+    fetch(`${base}/api/v1${path}`, {
+      method: json === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    }).then((answer) => answer.json() as Promise<Readonly<Record<string, unknown>>>)
+  const args = { text: 'this has four words' }
+  const { task_id: id } = await client('/tasks/enqueue', { queue_type: 'words', task_name: 'count', args })
+  const program = join(folder, 'words.py')
+  writeFileSync(program, python.replace('http://127.0.0.1:8000', base).replace(/mill_live_…/, token))
+  const worker = execFile('python3', [program], {
+    env: { ...env, PYTHONPATH: join(ROOT, 'deploy/workers/python') },
+  })
+  const exit = once(worker, 'exit')
+  const job = await until('the job is done', async () => {
+    const found = await client(`/jobs/${id}`)
+    return found.finished_at === null ? null : found
+  })
+  assert.deepEqual([job.status, job.result, job.label], ['done', 4, 'Counting'])
+  worker.kill('SIGTERM')
+  assert.deepEqual(await exit, [0, null])
 })
 
 test('the demo runs next to a service', async () => {

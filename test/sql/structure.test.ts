@@ -35,8 +35,8 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   '@simplewebauthn/server': ['edge/passwords/passkeys.ts'],
   '@tesseract.js-data/eng': ['workers/children/*/*.ts'],
   '@zxcvbn-ts/language-common': ['edge/passwords/common.ts'],
-  ajv: ['tasks/worker-queues/schema-thread.ts'],
-  'ajv-formats': ['tasks/worker-queues/schema-thread.ts'],
+  ajv: ['tasks/worker-queues/schema-process.ts'],
+  'ajv-formats': ['tasks/worker-queues/schema-process.ts'],
   asn1js: ['workers/children/formats/cms.ts'],
   bcryptjs: ['edge/passwords/foreign.ts'],
   bowser: ['edge/routes/accounts/devices.ts'],
@@ -66,7 +66,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   'pg-copy-streams': ['sql/server/backup/copy.ts'],
   pino: ['tasks/platform/log.ts'],
   'pino-pretty': ['tasks/platform/log.ts'],
-  piscina: ['workers/threads/pools.ts', 'tasks/worker-queues/schema-checker.ts'],
+  piscina: ['workers/threads/pools.ts'],
   'postal-mime': ['workers/children/formats/mime.ts'],
   'prom-client': ['edge/metrics/metrics.ts'],
   'request-filtering-agent': ['workers/providers/webhooks.ts'],
@@ -85,7 +85,6 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   yazl: ['tasks/formats/archive.ts'],
 }
 const SHARED_LIBRARIES = new Map([
-  ['piscina', 2],
   ['graphile-worker', 2],
   ['lru-cache', 3],
   ['stripe', 2],

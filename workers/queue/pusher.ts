@@ -110,10 +110,10 @@ class QueueLoop {
     const { name, waits, signal } = this.#parts
     const wait = { queue: name, tasks: null, waitMs: REFRESH_MS, signal }
     const found = await waits.run(wait, async () => {
-      if (signal.aborted) return { claims: null, isDone: true, isHeld: false, mustRepeat: false }
+      if (signal.aborted) return { claims: null, isDone: true, held: null, mustRepeat: false }
       const claimed = await db.one(claimQueueJobs(name, leaseId(), max))
-      const { claims, is_held: isHeld, must_repeat: mustRepeat } = claimed
-      return { claims, isDone: claims !== null, isHeld, mustRepeat }
+      const { claims, held, must_repeat: mustRepeat } = claimed
+      return { claims, isDone: claims !== null, held, mustRepeat }
     })
     return parseClaims(found)
   }
@@ -124,6 +124,6 @@ class QueueLoop {
     publisher.notify(job.id)
     await executor.run(job)
     slots.release(number, 1)
-    waits.handleQueueChange(name)
+    waits.handleEnds(name, 1)
   }
 }

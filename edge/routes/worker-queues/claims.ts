@@ -95,6 +95,7 @@ replace those of the queue.`,
     'worker_task.limit',
     'lease.taken',
     'lease.limit',
+    'lease.missing',
     'org.forbidden',
   ],
   whyRepeatable:
@@ -149,12 +150,13 @@ async function waitForJobs(input: ClaimInput, lease: string): Promise<WorkerClai
   let hasWaited = false
   const { found } = await edge.claims.run(wait, async (leftMs) => {
     // Meanwhile, the key may have been revoked, or the account deactivated.
+    const mayCreate = !hasWaited
     const viewer = viewerOf(hasWaited ? await edge.authenticator.renew(caller) : caller)
     hasWaited = true
     const waitSeconds = Math.ceil(leftMs / 1000)
-    const { json: found } = await edge.db.one(claimForWorker({ ...claim, viewer, waitSeconds }))
+    const { json: found } = await edge.db.one(claimForWorker({ ...claim, viewer, waitSeconds, mayCreate }))
     const isDone = found.outcome !== 'ok' || typeof found.claims === 'string'
-    return { found, isDone, isHeld: found.is_held === true, mustRepeat: found.must_repeat === true }
+    return { found, isDone, held: found.held ?? null, mustRepeat: found.must_repeat === true }
   })
   requireOutcome(found)
   const jobs = parseClaims({ claims: found.claims ?? null })
@@ -169,6 +171,7 @@ function requireOutcome({ outcome }: WorkerClaimResult): void {
   if (outcome === 'forbidden') throw fail('org.forbidden', { roles: 'admin or owner' })
   if (outcome === 'pushed') throw fail('worker_queue.pushed')
   if (outcome === 'taken') throw fail('lease.taken')
+  if (outcome === 'gone') throw fail('lease.missing')
   if (outcome === 'full') throw fail('lease.limit', { max: 10_000 })
 }
 

@@ -1,14 +1,17 @@
 import { z } from 'zod'
+import { fail } from '../../../sql/errors.ts'
+import { isUuid } from '../../../sql/ids.ts'
 import type { FinishEntry } from '../../../sql/jobs/jobs.ts'
 import {
   type Attempt,
-  deleteWorkerLease,
+  endWorkerLease,
   type HeldLease,
   storeReport,
 } from '../../../sql/worker-queues/claims.ts'
 import { buildFailureEntry } from '../../../tasks/worker-queues/failures.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
+import { viewerOf } from './access.ts'
 import { WORK_SCOPE } from './claims.ts'
 import { countEnded } from './ended.ts'
 import { requireLease } from './held-lease.ts'
@@ -86,13 +89,15 @@ lease has expired, and that its jobs run elsewhere.`,
     summary: 'Give back a lease and its jobs',
     description: 'The jobs run elsewhere at once, and no try counts. A worker calls this when it stops.',
     handle: async ({ params, caller, edge }) => {
-      const held = await requireLease(edge, caller, params.lease_id, null)
-      await endAll(
-        edge,
-        held,
-        held.jobs.map(({ id, attempt }) => ({ id, attempt, outcome: 'release' })),
-      )
-      await edge.db.run(deleteWorkerLease(params.lease_id.toLowerCase()))
+      const { lease_id: id } = params
+      const ended = isUuid(id)
+        ? await edge.db.maybeOne(endWorkerLease(id.toLowerCase(), viewerOf(caller)))
+        : null
+      if (ended === null) throw fail('lease.missing')
+      const { jobs } = ended.json
+      for (const job of jobs) edge.publisher.notify(job.id)
+      const entries = jobs.map(({ id }) => ({ id, outcome: 'release' as const }))
+      countEnded(edge, ended.json, entries, new Set(jobs.map((job) => job.id)))
       return undefined
     },
   }),
@@ -127,5 +132,5 @@ async function endAll(edge: Edge, held: HeldLease, entries: readonly FinishEntry
   const { ended } = await edge.db.one(storeReport('[]', JSON.stringify(entries)))
   for (const id of ended) edge.publisher.notify(id)
   countEnded(edge, held, entries, new Set(ended))
-  edge.claims.wakeHeld()
+  edge.claims.handleEnds(held.queue, ended.length)
 }

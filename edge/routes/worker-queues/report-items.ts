@@ -1,15 +1,12 @@
-import type { z } from 'zod'
 import type { FinishEntry, ProgressEntry } from '../../../sql/jobs/jobs.ts'
 import type { LogLine } from '../../../sql/jobs/log.ts'
 import type { Attempt, HeldLease } from '../../../sql/worker-queues/claims.ts'
 import { buildFailureEntry } from '../../../tasks/worker-queues/failures.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import type { Item } from './report-shapes.ts'
+import { findItemFlaw, type ReportItem } from './report-shapes.ts'
 
 /** Sorts the items of a report into the entries of the ledger. */
-
-export type ReportItem = z.output<typeof Item>
 
 export interface PreparedReport {
   readonly progress: readonly ReportedProgress[]
@@ -28,10 +25,6 @@ interface PreparedEnd extends Pick<FinishEntry, 'id' | 'outcome'> {
   readonly text: string
 }
 
-const MAX_RESULT_BYTES = 2 ** 20
-const MAX_EVENT_BYTES = 64 * 1024
-const MAX_LOG_BYTES = 4_000
-
 export async function prepareReport(
   edge: Edge,
   caller: Caller,
@@ -44,7 +37,7 @@ export async function prepareReport(
   const invalid = new Map<ReportItem, string>()
   for (const item of items) {
     if (item.done !== undefined) results.set(item, JSON.stringify(item.done.result))
-    const flaw = findSizeFlaw(item, results.get(item))
+    const flaw = findItemFlaw(item, results.get(item))
     if (flaw !== null) invalid.set(item, flaw)
   }
   const current = items.filter((item) => isCurrent(item) && !invalid.has(item))
@@ -57,16 +50,6 @@ export async function prepareReport(
     invalid,
     isCurrent,
   }
-}
-
-function findSizeFlaw({ event, log }: ReportItem, result: string | undefined): string | null {
-  if (result !== undefined && Buffer.byteLength(result) > MAX_RESULT_BYTES)
-    return 'The result has more than 1 MiB'
-  if (event !== undefined && Buffer.byteLength(JSON.stringify(event.data)) > MAX_EVENT_BYTES)
-    return 'The event has more than 64 KiB'
-  if (log !== undefined && Buffer.byteLength(JSON.stringify(log.data)) > MAX_LOG_BYTES)
-    return `The data of the log line have more than ${MAX_LOG_BYTES} bytes`
-  return null
 }
 
 interface CheckedItems {
@@ -110,9 +93,18 @@ function buildProgress(items: readonly ReportItem[]): ReportedProgress[] {
   })
 }
 
-function buildLogLine({ job_id, attempt, log }: ReportItem, { healthCheck }: Edge): LogLine[] {
+function buildLogLine({ job_id, attempt, n, log }: ReportItem, { healthCheck }: Edge): LogLine[] {
   if (log === undefined) return []
-  return [{ job_id, attempt, at: new Date(healthCheck.now()).toISOString(), ...log, is_reported: true }]
+  return [
+    {
+      job_id,
+      attempt,
+      at: new Date(healthCheck.now()).toISOString(),
+      ...log,
+      is_reported: true,
+      ...(n === undefined ? {} : { n }),
+    },
+  ]
 }
 
 /** The first of several ends of a job counts. */

@@ -6,8 +6,8 @@ import { route } from '../../pipeline/route.ts'
 import { WORK_SCOPE } from './claims.ts'
 import { countEnded } from './ended.ts'
 import { requireLease } from './held-lease.ts'
-import { type PreparedReport, prepareReport, type ReportItem } from './report-items.ts'
-import { Item } from './report-shapes.ts'
+import { type PreparedReport, prepareReport } from './report-items.ts'
+import { Item, type ReportItem } from './report-shapes.ts'
 
 /** The route with which HTTP workers report about their jobs. */
 
@@ -61,11 +61,22 @@ repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
     for (const id of ended) edge.publisher.notify(id)
     for (const { id, kind } of report.progress) edge.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     countEnded(edge, held, report.ends, ended)
-    if (ended.size > 0) edge.claims.wakeHeld()
+    edge.claims.handleEnds(held.queue, ended.size)
     const refused = report.ends.filter(({ id }) => !ended.has(id))
     // A request with the same ends may have been faster.
     const after = refused.length === 0 ? held : await lookUp()
-    return { items: body.items.map((item) => answerItem(item, { report, progressed, ended, after })) }
+    const answerOne = createAnswerer({ report, progressed, ended, after })
+    const accepted = new Set(
+      body.items.filter((item) => isEnd(item) && answerOne(item).status === 'ok').map(keyOf),
+    )
+    return {
+      items: body.items.map((item) => {
+        const answer = answerOne(item)
+        // The whole report is a repetition, in which the end of the attempt counts.
+        const isOver = answer.status === 'superseded' && !isEnd(item) && accepted.has(keyOf(item))
+        return isOver ? { ...answer, status: 'ok' as const } : answer
+      }),
+    }
   },
 })
 
@@ -93,16 +104,22 @@ interface StoredReport {
   readonly after: HeldLease
 }
 
-function answerItem(item: ReportItem, { report, progressed, ended, after }: StoredReport) {
-  const { job_id, attempt } = item
-  const reason = report.invalid.get(item)
-  if (reason !== undefined) return { job_id, status: 'invalid' as const, reason }
-  const isStored =
-    report.isCurrent(item) && (isEnd(item) ? ended.has(job_id) : isStoredProgress(item, progressed, ended))
-  const isRepeated =
-    isEnd(item) &&
-    after.jobs.some((job) => job.id === job_id && hasEndedSo(job, item) && job.attempt >= attempt)
-  return { job_id, status: isStored || isRepeated ? ('ok' as const) : ('superseded' as const) }
+const keyOf = ({ job_id, attempt }: Pick<ReportItem, 'job_id' | 'attempt'>): string => `${job_id} ${attempt}`
+
+function createAnswerer({ report, progressed, ended, after }: StoredReport) {
+  const found = new Map<string, Attempt[]>()
+  for (const job of after.jobs) found.set(job.id, [...(found.get(job.id) ?? []), job])
+  return (item: ReportItem) => {
+    const { job_id } = item
+    const reason = report.invalid.get(item)
+    if (reason !== undefined) return { job_id, status: 'invalid' as const, reason }
+    const isStored =
+      report.isCurrent(item) && (isEnd(item) ? ended.has(job_id) : isStoredProgress(item, progressed, ended))
+    const isRepeated =
+      isEnd(item) &&
+      (found.get(job_id) ?? []).some((job) => job.given === item.attempt && hasEndedSo(job, item))
+    return { job_id, status: isStored || isRepeated ? ('ok' as const) : ('superseded' as const) }
+  }
 }
 
 const isEnd = ({ done, failed, release }: ReportItem): boolean =>

@@ -3,7 +3,7 @@
 -- `worker_queue_claim`.
 create or replace function worker_claim_take(queue_name text, caller integer, is_admin boolean, key_organization integer, lease uuid,
   claim uuid, worker_name text, worker_info jsonb, seconds integer, wait_seconds integer, wanted text[], most integer, most_bytes integer,
-  dependency_bytes integer, suspect integer, max_interruptions integer)
+  dependency_bytes integer, suspect integer, max_interruptions integer, may_create boolean)
 returns json language plpgsql
 as $$
 #variable_conflict use_column
@@ -19,19 +19,21 @@ begin
   if access is distinct from 'manage' or q.endpoint_url is not null then
     return json_build_object('outcome', case access when 'use' then 'forbidden' when 'manage' then 'pushed' else 'missing' end, 'now', iso(now()));
   end if;
-  lease_state := worker_lease_hold(lease, queue_name, worker_name, worker_info, seconds, wait_seconds + 5);
-  if lease_state in ('taken', 'full') then
+  lease_state := worker_lease_hold(lease, queue_name, worker_name, worker_info, seconds, wait_seconds + 5, may_create);
+  if lease_state in ('taken', 'full', 'gone') then
     return json_build_object('outcome', lease_state, 'now', iso(now()));
   end if;
   if claim is not null then
+    -- A claim is repeated while the first one may still be under way.
+    perform pg_advisory_xact_lock(hashtextextended('millrace.worker_claim:' || lease || claim, 0));
     select job_ids into found_ids from worker_claim where lease_id = lease and claim_id = claim;
   end if;
   if found_ids is not null then
     select json_agg(json_build_array(id, name, attempt, tries, max_tries, interruptions, owner_id, mailbox, mailbox_limit, request_id,
-      payload::text, 0, trace_parent) order by ordinal)::text as claims, false as is_held, false as must_repeat into taken
+      payload::text, 0, trace_parent) order by ordinal)::text as claims, null::text as held, false as must_repeat into taken
     from job where id = any(found_ids) and lease_id = lease;
   else
-    select claimed.claims, claimed.is_held, claimed.must_repeat into taken
+    select claimed.claims, claimed.held, claimed.must_repeat into taken
     from worker_queue_claim(queue_name, lease, wanted, most, most_bytes, suspect, max_interruptions) claimed;
     if taken.claims is not null then
       found_ids := array(select (c ->> 0)::uuid from json_array_elements(taken.claims::json) c);
@@ -42,7 +44,7 @@ begin
       where id = lease and (expires_at > now() + make_interval(secs => seconds + 1) or expires_at < now() + make_interval(secs => seconds / 2.0));
     end if;
   end if;
-  return json_build_object('outcome', 'ok', 'claims', taken.claims, 'is_held', taken.is_held, 'must_repeat', taken.must_repeat,
+  return json_build_object('outcome', 'ok', 'claims', taken.claims, 'held', taken.held, 'must_repeat', taken.must_repeat,
     'is_drained', lease_state = 'drained', 'now', iso(now()),
     'timeouts', (select json_object_agg(t.name, t.timeout_seconds) from worker_task t
       where t.queue = queue_name and t.timeout_seconds is not null and taken.claims is not null),

@@ -4,11 +4,12 @@
 -- A suspect is claimed alone, and a lease that runs one gets nothing else: if the worker dies, the suspect is guilty. A
 -- claim has at most `most_bytes` of arguments, but at least one job. Jobs beyond that are released.
 --
--- `is_held` is true if a pause or a limit allows no job now. `must_repeat` is true if another transaction holds the lock of
+-- `held` says why no job may start now: `limit` of the queue, `lease` for a suspect, or `queue` if it is paused, or the worker is
+-- drained. `must_repeat` is true if another transaction holds the lock of
 -- a mailbox, or if no delivery led to a job: claim again.
 create or replace function worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer,
   suspect integer, max_interruptions integer,
-  out claims text, out is_held boolean, out must_repeat boolean, out wait_ms float8)
+  out claims text, out held text, out must_repeat boolean, out wait_ms float8)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -28,15 +29,18 @@ declare
   again text[];
   excess jsonb;
 begin
-  is_held := false;
   must_repeat := false;
   select least(c.most_running, q.endpoint_concurrency), c.paused_at is not null or not worker_queue_is_active(q)
     or q.endpoint_url is not null and exists (select from queue_control push where push.queue = 'push' and push.paused_at is not null)
     or exists (select from worker_lease l where l.id = lease and l.drained_at is not null)
   into most_running, is_paused
   from worker_queue q left join queue_control c on c.queue = q.name where q.name = queue_name;
-  if is_paused is not false or exists (select from job where lease_id = lease and status = 'running' and interruptions >= suspect and queue = queue_name) then
-    is_held := true;
+  if is_paused is not false then
+    held := 'queue';
+    return;
+  end if;
+  if exists (select from job where lease_id = lease and status = 'running' and interruptions >= 2 and interruptions >= suspect and queue = queue_name) then
+    held := 'lease';
     return;
   end if;
   if most_running is not null then
@@ -44,7 +48,7 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('millrace.worker_queue:' || queue_name, 0));
     room := least(room, most_running - (select coalesce(sum(running), 0) from job_count where job_count.queue = queue_name)::integer);
     if room <= 0 then
-      is_held := true;
+      held := 'limit';
       return;
     end if;
   end if;

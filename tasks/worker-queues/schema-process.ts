@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 
-/** Compiles and applies JSON Schemas, as the entry point of a thread. */
+/** Compiles and applies JSON Schemas, as the entry point of a process. It ends with its parent, or after an idle time. */
 
 export interface CheckRequest {
   /** JSON text of the schema. */
@@ -16,11 +16,14 @@ export interface SchemaProblem {
   readonly message: string
 }
 
+/** A process answers each request twice: when the check starts, and with the problems. */
+export type CheckReply = 'started' | readonly (SchemaProblem | null)[]
+
 // Validators by the text of their schema, oldest first.
 const compiled = new Map<string, ValidateFunction>()
 const MAX_COMPILED = 200
 
-export default function check({ schema, values }: CheckRequest): readonly (SchemaProblem | null)[] {
+function check({ schema, values }: CheckRequest): readonly (SchemaProblem | null)[] {
   if (values === null) {
     try {
       compile(schema)
@@ -73,3 +76,16 @@ function parsePointer(pointer: string, root: unknown): (string | number)[] {
   }
   return path
 }
+
+const idleMs = Number(process.argv[2])
+let idle = setTimeout(() => process.exit(), idleMs)
+process.on('disconnect', () => process.exit())
+process.on('message', (request: CheckRequest) => {
+  clearTimeout(idle)
+  process.send!('started' satisfies CheckReply)
+  // The first answer leaves before the check blocks the event loop.
+  setImmediate(() => {
+    process.send!(check(request) satisfies CheckReply)
+    idle = setTimeout(() => process.exit(), idleMs)
+  })
+})
