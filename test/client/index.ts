@@ -1,12 +1,15 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import createFetchClient, { type Client } from 'openapi-fetch'
-import type { components, paths } from './api.js'
+import type { components, paths } from './api.ts'
+import { startWork } from './work.ts'
+import type { Tasks, Worker, WorkOptions } from './work-types.ts'
 
 /**
  * Client for every operation of Millrace's API reference, based on `openapi-fetch`. Adds an API key, safe retries and
  * streams that resume.
  */
 
+export * from './work-types.ts'
 export type { components, paths }
 export type Schemas = components['schemas']
 
@@ -77,6 +80,8 @@ export type Millrace = Client<paths> & {
     /** Stores a file. @throws {RequestError} if the file is rejected. */
     upload(file: Blob, options?: UploadOptions): Promise<Schemas['Document']>
   }
+  /** Starts a worker that claims jobs of a queue and runs its tasks until it is stopped. */
+  work(queue: string, tasks: Tasks, options?: WorkOptions): Worker
 }
 
 export class RequestError extends Error {
@@ -176,7 +181,9 @@ export function createClient(options: ClientOptions): Millrace {
     return (await response.json()) as Schemas['Document']
   }
 
-  return Object.assign(client, { events, jobs, documents: { upload } })
+  const work: Millrace['work'] = (queue, tasks, how) => startWork(options, toRequestError, queue, tasks, how)
+
+  return Object.assign(client, { events, jobs, documents: { upload }, work })
 }
 
 const hasEnded = ({ event, data }: Frame<JobState>): boolean =>

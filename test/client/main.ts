@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import {
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -22,6 +23,8 @@ import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 const PACKAGE_NAME = 'millrace-client'
 const ROOT = new URL('../../', import.meta.url)
 const MODULES_FOLDER = fileURLToPath(new URL('node_modules/', ROOT))
+/** Sources of the package next to this file. */
+const SOURCES = globSync(['index.ts', 'work*.ts'], { cwd: new URL('.', import.meta.url) })
 const run = promisify(execFile)
 
 const { devDependencies } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
@@ -43,11 +46,8 @@ export async function writeClient(folder: string): Promise<void> {
       typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`,
     )
   write('src/api.ts', await generateTypes())
-  for (const [from, to] of [
-    ['index.ts', 'src/index.ts'],
-    ['README.md', 'README.md'],
-  ] as const)
-    cpSync(new URL(from, import.meta.url), join(folder, to))
+  cpSync(new URL('README.md', import.meta.url), join(folder, 'README.md'))
+  for (const name of SOURCES) cpSync(new URL(name, import.meta.url), join(folder, 'src', name))
   write('package.json', {
     name: PACKAGE_NAME,
     version: VERSION,
@@ -73,6 +73,7 @@ const COMPILER_OPTIONS = {
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
   declaration: true,
+  rewriteRelativeImportExtensions: true,
   skipLibCheck: true,
   rootDir: 'src',
   outDir: 'dist',
