@@ -29,6 +29,8 @@ export class CallHistory {
   readonly acknowledged = new Map<string, number>()
   /** Number of temporary rejections by status. */
   readonly refused = new Map<string, number>()
+  /** Number of ends that HTTP workers reported, by outcome. */
+  readonly reported = new Map<string, number>()
   /** Streams that were read to their end. */
   readonly followed: { readonly jobId: string; readonly frames: readonly Frame[] }[] = []
   /** Number of unique words made so far. */

@@ -8,6 +8,7 @@ const QUERIES = {
   deliveries: `select task.identifier as task, count(*)::int as n, count(locked_at)::int as locked, max(attempts) as attempts,
       min(run_at)::text as since from graphile_worker._private_jobs one join graphile_worker._private_tasks task on task.id = task_id
     group by 1 order by 1`,
+  'deliveries of worker queues': 'select queue, count(*)::int as n from worker_delivery group by 1',
   'unlocked deliveries': `select count(*)::int as n from (
       select from graphile_worker._private_jobs for update skip locked) free`,
   transactions: `select pid, application_name, state, wait_event, now() - xact_start as age, left(query, 120) as query
@@ -17,13 +18,15 @@ const QUERIES = {
 
 const LOG_LINES = 15
 
-export async function diagnose({ query, workers }: World): Promise<string[]> {
+export async function diagnose({ query, workers, httpWorkers }: World): Promise<string[]> {
   const answers = await Promise.all(
     Object.entries(QUERIES).map(async ([what, question]) => {
       const rows = await query(question)
       return rows.map((row) => `${what}: ${JSON.stringify(row)}`)
     }),
   )
-  const logs = workers.flatMap(({ name, log }) => log.slice(-LOG_LINES).map((line) => `${name}: ${line}`))
+  const logs = [...workers, ...httpWorkers].flatMap(({ name, log }) =>
+    log.slice(-LOG_LINES).map((line) => `${name}: ${line}`),
+  )
   return [...answers.flat(), ...logs]
 }

@@ -6,6 +6,7 @@ import pg from 'pg'
 import type { Chance } from '../chance.ts'
 import type { Link } from '../flow/link.ts'
 import { until } from '../until.ts'
+import { WORKER_FAULTS } from './workers/faults.ts'
 import type { Mode, World } from './world.ts'
 
 /** A fault. `inject` resolves when the fault is over and the system is usable again. */
@@ -25,9 +26,11 @@ interface Fault {
   inject(world: World, chance: Chance): Promise<void>
 }
 
-const LOCKED_TABLES = ['job', 'blog_post', 'comms_send', 'worker_lease', 'document_page']
+const LOCKED_TABLES = ['job', 'blog_post', 'comms_send', 'worker_lease', 'worker_delivery', 'document_page']
 
 export const CHILD_KILLED = "worker's child killed"
+/** Faults that end the attempts of one process. */
+export const DEATHS: readonly string[] = [CHILD_KILLED, ...WORKER_FAULTS.map(({ name }) => name)]
 
 const FAULTS: readonly Fault[] = [
   { name: 'edge killed', weight: 3, kills: true, inject: (w, c) => c.pick(w.edges).end('SIGKILL') },
@@ -168,6 +171,7 @@ const FAULTS: readonly Fault[] = [
       for (const link of links) link.rejoin()
     },
   },
+  ...WORKER_FAULTS,
 ]
 
 const FAULT_INTERVAL_MS = [200, 4_000] as const
@@ -193,6 +197,11 @@ export class Nemesis {
     this.#world = world
     this.#chance = chance
     this.#running = this.#run()
+  }
+
+  /** Returns the number of injections of these faults. */
+  count(names: readonly string[]): number {
+    return names.reduce((sum, name) => sum + (this.counts.get(name) ?? 0), 0)
   }
 
   /** Stops injecting; resolves when the last fault is over and all links work. */

@@ -3,14 +3,14 @@ import type { CallHistory } from './caller.ts'
 import type { World } from './world.ts'
 
 /**
- * Checks invariants that hold in every area, and returns the violations. `childKills` is the number of killed worker
- * children.
+ * Checks invariants that hold in every area, and returns the violations. `deaths` is the number of killed or
+ * separated processes that ran jobs.
  */
-export async function judge(world: World, history: CallHistory, childKills: number): Promise<string[]> {
+export async function judge(world: World, history: CallHistory, deaths: number): Promise<string[]> {
   return [
     ...world.members.flatMap(({ unexpectedExits }) => unexpectedExits),
     ...world.members.flatMap(({ name, log }) => log.filter(isUncaught).map((line) => `${name}: ${line}`)),
-    ...(await judgeJobs(world, childKills)),
+    ...(await judgeJobs(world, deaths)),
     ...(await judgeSchedules(world)),
     ...(await judgeStreams(world, history)),
   ]
@@ -18,15 +18,15 @@ export async function judge(world: World, history: CallHistory, childKills: numb
 
 const isUncaught = (line: string): boolean => /"level":60|UnhandledPromise/.test(line)
 
-async function judgeJobs({ query }: World, childKills: number): Promise<string[]> {
+async function judgeJobs({ query }: World, deaths: number): Promise<string[]> {
   const notDone = await query(
     `select id, name, status, attempt, tries, max_tries, interruptions, error_code, error_detail from job
      where status <> 'done' and (status in ('failed', 'cancelled') or run_at < now() and queue <> 'schedules')`,
   )
   const crashed = notDone.filter(({ error_code }) => error_code === 'job.crashed')
-  // A job fails once its child has died in each try, so one crashed job explains `max_tries` of the kills.
-  const deaths = crashed.reduce((sum, { max_tries }) => sum + Number(max_tries), 0)
-  const bad = deaths <= childKills ? notDone.filter((job) => !crashed.includes(job)) : notDone
+  // A job fails once its process has died in each try, so one crashed job explains `max_tries` of the deaths.
+  const explained = crashed.reduce((sum, { max_tries }) => sum + Number(max_tries), 0)
+  const bad = explained <= deaths ? notDone.filter((job) => !crashed.includes(job)) : notDone
   const deliveries = await query(
     `select count(*)::int as n from graphile_worker._private_jobs where locked_at < now() - interval '1 minute'`,
   )

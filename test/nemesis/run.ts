@@ -15,9 +15,10 @@ import { retrieval } from './areas/retrieval.ts'
 import { schedules } from './areas/schedules.ts'
 import { tasks } from './areas/tasks.ts'
 import { voices } from './areas/voices.ts'
+import { workers } from './areas/workers.ts'
 import { Caller, CallHistory } from './caller.ts'
 import { diagnose } from './diagnostics.ts'
-import { CHILD_KILLED, Nemesis } from './faults.ts'
+import { DEATHS, Nemesis } from './faults.ts'
 import { judge } from './judge.ts'
 import { type Mode, startWorld, type World } from './world.ts'
 
@@ -35,6 +36,7 @@ const AREAS: Readonly<Record<string, readonly [make: MakeArea, users: number]>> 
   schedules: [schedules, 1],
   retrieval: [retrieval, 1],
   voices: [voices, 1],
+  workers: [workers, 3],
   reads: [reads, 2],
 }
 
@@ -91,7 +93,7 @@ export async function runNemesis({ mode, seconds, seed, say }: NemesisOptions): 
     const found = [
       ...nemesis.failures,
       ...history.violations,
-      ...(await judge(world, history, nemesis.counts.get(CHILD_KILLED) ?? 0)),
+      ...(await judge(world, history, nemesis.count(DEATHS))),
     ]
     for (const area of areas) found.push(...(await area.judge()))
     await report(world, history, nemesis, say)
@@ -146,11 +148,13 @@ async function report(
   const sum = (of: ReadonlyMap<string, number>): number => [...of.values()].reduce((a, b) => a + b, 0)
   const list = (of: ReadonlyMap<string, number>): string =>
     [...of].map(([name, n]) => `${name} ${n}`).join(', ')
-  const { requests, acknowledged, refused, followed } = history
+  const { requests, acknowledged, refused, reported, followed } = history
   say(`${sum(requests)} requests, ${sum(acknowledged)} acknowledged: ${list(acknowledged)}`)
   say(`temporarily rejected: ${list(refused)}; ${followed.length} streams read to the end`)
+  say(`ends reported by HTTP workers: ${list(reported)}`)
   say(`${sum(nemesis.counts)} faults: ${list(nemesis.counts)}`)
-  say(`starts: ${world.members.map(({ name, starts }) => `${name} ${starts}`).join(', ')}`)
+  const processes = [...world.members, ...world.httpWorkers]
+  say(`starts: ${processes.map(({ name, starts }) => `${name} ${starts}`).join(', ')}`)
   const [jobs] = await world.query(
     `select count(*)::int as jobs, count(*) filter (where attempt > 1)::int as again, max(attempt)::int as attempts,
       max(interruptions)::int as interruptions from job`,

@@ -13,6 +13,7 @@ import { createTwilioEnv, startTwilio, type TwilioStandIn } from '../standins/tw
 import { KEY, type StripeStandIn, startStripe } from '../stripe.ts'
 import { until } from '../until.ts'
 import { Member } from './member.ts'
+import type { HttpWorker } from './workers/process.ts'
 
 /** Connections to the database: direct, through a pooler in transaction mode, or to a primary and its standby. */
 export const MODES = ['direct', 'pooler', 'standby'] as const
@@ -28,6 +29,8 @@ export interface World {
   readonly edges: readonly Member[]
   readonly workers: readonly Member[]
   readonly members: readonly Member[]
+  /** Workers that claim jobs over HTTP, which their area adds. */
+  readonly httpWorkers: HttpWorker[]
   readonly mail: MailStandIn
   readonly twilio: TwilioStandIn
   readonly models: ModelStandIn
@@ -117,8 +120,9 @@ export async function startWorld(mode: Mode): Promise<World> {
   for (const member of members) member.begin()
   const edges = members.filter(({ kind }) => kind === 'edge')
   const workers = members.filter(({ kind }) => kind === 'worker')
+  const httpWorkers: HttpWorker[] = []
   const stop = async (): Promise<void> => {
-    await Promise.all(members.map((member) => member.stop()))
+    await Promise.all([...httpWorkers, ...members].map((one) => one.stop()))
     await pooler?.stop()
     await Promise.all(closings.map((close) => close()))
     await cluster.stop()
@@ -141,6 +145,7 @@ export async function startWorld(mode: Mode): Promise<World> {
       edges,
       workers,
       members,
+      httpWorkers,
       mail,
       twilio,
       models,

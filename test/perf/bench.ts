@@ -31,12 +31,14 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   reindex: async () => (await import('./reindex.ts')).reindex,
   import: async () => (await import('./import.ts')).measureImport,
   transactions: async () => (await import('./transactions.ts')).measureTransactions,
+  'workers-http': async () => (await import('./workers-http.ts')).measureHttpWorkers,
   growth: async () => (await import('./growth.ts')).measureGrowth,
 }
 /** PostgreSQL settings of the benchmarks that need special ones. */
 const SERVER_SETTINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   growth: COUNTING_SETTINGS,
   transactions: COUNTING_SETTINGS,
+  'workers-http': COUNTING_SETTINGS,
 }
 
 const all = process.argv.slice(2)

@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { connect } from '../../sql/connections/driver.ts'
 import { createDatabase } from '../../sql/db.ts'
 import { noop } from '../../tasks/system/noop.task.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
 import { startChild } from './children.ts'
+import { finishMaintenance, measurePace, type Pace, type PollStatements } from './pace.ts'
 import type { Finding, Measured, Target } from './report.ts'
 import { queryRows, type Stack } from './stack.ts'
 import { rotate } from './stats.ts'
-import { listFamilyPids, measureUndisturbed, startCpuMeter, waitUntilQuiet } from './usage.ts'
+import { measureUndisturbed } from './usage.ts'
 
 // Each run takes about four seconds, so that all warm up equally. `short` is shorter, to show how graphile-worker slows
 // down as its table grows.
@@ -27,16 +27,6 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 // Runners to measure, separated by commas; all if unset.
 const RUNNERS = process.env.BENCH_RUNNERS?.split(',')
 const CHUNK = 1000
-// Polling every 10 ms took a tenth of the measured time, with any query plan.
-const POLL_INTERVAL_MS = 25
-const TIMEOUT_MS = 300_000
-
-interface Pace {
-  readonly perSecond: number
-  /** CPU time per job. */
-  readonly cpuMicroseconds: { readonly worker: number; readonly postgres: number }
-  readonly foreignCores: number
-}
 
 /**
  * Measures no-op jobs through the whole kernel, with results stored, compared with plain graphile-worker and pg-boss.
@@ -85,7 +75,8 @@ export async function measureJobs(stack: Stack): Promise<Measured> {
   }
 }
 
-async function measureOurs(stack: Stack): Promise<Pace> {
+/** Measures no-op jobs through our worker, in a database of their own. */
+export async function measureOurs(stack: Stack): Promise<Pace> {
   const url = await stack.createDatabase()
   const db = createDatabase({ url, applicationName: 'bench', size: 2, validateRows: false })
   for (let from = 0; from < JOBS.ours; from += CHUNK) {
@@ -100,7 +91,7 @@ async function measureOurs(stack: Stack): Promise<Pace> {
   await finishMaintenance(url)
   const worker = await stack.worker(url, { WORKER_QUEUES: 'system' })
   const pace = await measurePace(stack, url, {
-    pid: worker.pid,
+    pids: [worker.pid],
     jobs: JOBS.ours,
     done: `select count(*)::int as n from job where finished_at is not null and name = 'system.noop'`,
     begun: 'select exists (select from job where finished_at is not null) as yes',
@@ -151,74 +142,12 @@ async function measureReference(
   })
   await finishMaintenance(url)
   await worker.ask('go')
-  const pace = await measurePace(stack, url, { pid: worker.pid, jobs, ...looks })
+  const pace = await measurePace(stack, url, { pids: [worker.pid], jobs, ...looks })
   const count = await worker.ask<{ executed: number; distinct: number }>('count')
   if (count.executed !== jobs || count.distinct !== jobs)
     throw new Error(`The reference lost jobs: ${JSON.stringify(count)}`)
   await worker.stop()
   return pace
-}
-
-/**
- * Completes the database's follow-up work after the queue was filled, so that it does not run during the measurement.
- */
-async function finishMaintenance(url: string): Promise<void> {
-  await queryRows(url, 'vacuum analyze')
-  await queryRows(url, 'checkpoint')
-  await waitUntilQuiet()
-}
-
-/**
- * Statements that poll the state of a run. They must be cheap, because they run during the measurement. Only `done`
- * counts rows.
- */
-interface PollStatements {
-  readonly pid: number
-  readonly jobs: number
-  /** Returns the number of finished jobs. */
-  readonly done: string
-  /** These return true once the first job (`begun`) or the last job (`over`) has finished. */
-  readonly begun: string
-  readonly over: string
-}
-
-/** Measures the rate between the first and the last finished job. */
-async function measurePace(stack: Stack, url: string, watched: PollStatements): Promise<Pace> {
-  const client = await connect({ url, applicationName: 'bench' })
-  // In a nearly empty queue, most rows are dead or finished. Do not read all of them at each poll.
-  await client.query('set enable_seqscan = off')
-  const until = async (name: 'begun' | 'over'): Promise<number> => {
-    for (
-      const limit = performance.now() + TIMEOUT_MS;
-      performance.now() < limit;
-      await delay(POLL_INTERVAL_MS)
-    ) {
-      const at = performance.now()
-      if ((await client.query<{ yes: boolean }>({ name, text: watched[name] })).rows[0]!.yes) return at
-    }
-    throw new Error('The jobs were not done in time')
-  }
-  try {
-    await until('begun')
-    const startedAt = performance.now()
-    const before = (await client.query<{ n: number }>(watched.done)).rows[0]!.n
-    const meter = startCpuMeter({
-      worker: () => [watched.pid],
-      postgres: () => listFamilyPids(stack.postmaster),
-      bench: () => [process.pid],
-    })
-    const ms = (await until('over')) - startedAt
-    const { used, foreign } = meter()
-    const jobs = watched.jobs - before
-    const perJob = (ms: number): number => (ms * 1000) / jobs
-    return {
-      perSecond: (jobs * 1000) / ms,
-      cpuMicroseconds: { worker: perJob(used.worker), postgres: perJob(used.postgres) },
-      foreignCores: foreign / ms,
-    }
-  } finally {
-    await client.end()
-  }
 }
 
 /** Asserts that every job ran once with its own result and all events, and that the queue is empty. */

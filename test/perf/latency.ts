@@ -95,7 +95,7 @@ async function measureThreeCommits(client: Client): Promise<number> {
   return performance.now() - begin
 }
 
-interface JobWatch {
+export interface JobWatch {
   /** Returns the time at which a frame first showed the job as running or ended. */
   runningAt(jobId: string): Promise<number>
   ended(jobId: string): Promise<unknown>
@@ -105,7 +105,7 @@ interface JobWatch {
 const END_STATUSES = ['done', 'failed', 'cancelled']
 
 /** Opens the stream of all jobs and records when each job is running and ended. Resolves once the stream is open. */
-async function watchJobs(port: number, token: string): Promise<JobWatch> {
+export async function watchJobs(port: number, token: string): Promise<JobWatch> {
   const running = new Map<string, number>()
   const ended = new Map<string, number>()
   const frames = new FrameReader()
