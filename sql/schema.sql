@@ -3836,27 +3836,57 @@ AS $function$b1cfa27cbc7f0323fd8da99cc11377b9$function$;
 CREATE OR REPLACE FUNCTION public.worker_claim_take(queue_name text, caller integer, is_admin boolean, key_organization integer, lease uuid, claim uuid, worker_name text, worker_info jsonb, seconds integer, wait_seconds integer, wanted text[], most integer, most_bytes integer, dependency_bytes integer, suspect integer, max_interruptions integer, may_create boolean)
  RETURNS json
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$fdba10cb438ddfaf814f6dce0c96982c$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_dependencies(ids uuid[], most_bytes integer)
  RETURNS json
  LANGUAGE sql
  STABLE
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$7bf978e62a770e71d75f09fa890c14cf$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_lease_end(lease uuid, caller integer, is_admin boolean, key_organization integer, suspect integer, max_interruptions integer)
  RETURNS json
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$f93a577c80f70d9c7358f2e071eacaf0$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, idle_seconds integer, may_create boolean)
  RETURNS text
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$62a2991dc5f9fe04c65b2c0a67a5a95f$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_lease_renew(lease uuid, caller integer, is_admin boolean, key_organization integer, ids uuid[], attempts integer[])
  RETURNS json
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$24e2ba0eefd9522d5e0bb3634ecfd447$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller integer, is_admin boolean, key_organization integer)
@@ -3868,6 +3898,12 @@ AS $function$012adeb0b1658949047d3376c5caaa35$function$;
 CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT held text, OUT must_repeat boolean, OUT wait_ms double precision)
  RETURNS record
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$798276d0454abd3c509ebf848e605fc9$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_cleanup()
@@ -3890,6 +3926,12 @@ AS $function$b9427a04ad05f186f6d52b8e3754a3b7$function$;
 CREATE OR REPLACE FUNCTION public.worker_report(progress jsonb, ends jsonb, suspect integer, max_interruptions integer, OUT progressed uuid[], OUT ended uuid[])
  RETURNS record
  LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$80e4cc6b70401fbb16bde913e7f7a219$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_task_json(t worker_task)

@@ -2,7 +2,7 @@ import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
-import { listDeclaredTasks } from '../sql/worker-queues/queues.ts'
+import { listDeclaredTasks } from '../sql/worker-queues/tasks.ts'
 import {
   buildJobSpecs,
   type JobSettings,

@@ -1,4 +1,4 @@
-import { type DeclaredTask, readDeclaredTasks } from '../../sql/worker-queues/queues.ts'
+import { type DeclaredTask, readDeclaredTasks } from '../../sql/worker-queues/tasks.ts'
 import { isNamedQueue } from '../../tasks/load-test/on-queues.ts'
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'

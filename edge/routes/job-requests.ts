@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import type { StartRate } from '../../sql/jobs/jobs.ts'
-import type { DeclaredTask } from '../../sql/worker-queues/queues.ts'
+import type { DeclaredTask } from '../../sql/worker-queues/tasks.ts'
 import { type EnqueueOptions, type JobTerms, MAX_LIMIT, type TaskDefinition } from '../../tasks/task.ts'
 import { requireTask } from '../../tasks/worker-queues/declared.ts'
 import type { Caller } from '../pipeline/access/auth.ts'

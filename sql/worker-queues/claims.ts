@@ -147,31 +147,3 @@ export const storeReport = (progress: string, ends: string): Query<z.output<type
 /** Deletes a lease that has no jobs left. */
 export const deleteWorkerLease = (lease: string): Query<unknown> =>
   sql.type(z.object({}).loose())`delete from worker_lease where id = ${lease}::uuid`
-
-/**
- * Inserts the lease under which an endpoint may report about a job that it is sent. The job runs under it once the
- * endpoint has taken it, see {@link handOver}.
- */
-export const insertPushLease = (
-  lease: string,
-  queue: string,
-  name: string,
-  seconds: number,
-): Query<unknown> =>
-  sql.type(z.object({}).loose())`
-    insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
-    values (${lease}::uuid, ${name}, array[${queue}], ${queue}, '{"push": true}', ${seconds}::int, now() + make_interval(secs => ${seconds}::int))`
-
-/** Lets a job run on under the lease of its endpoint. No row if the attempt has ended. */
-export const handOver = (
-  job: string,
-  attempt: number,
-  lease: string,
-  seconds: number,
-): Query<{ id: string }> =>
-  sql.type(z.object({ id: z.string() }))`
-    with renewed as (
-      update worker_lease set expires_at = now() + make_interval(secs => ${seconds}::int) where id = ${lease}::uuid returning id
-    )
-    update job set lease_id = renewed.id from renewed
-    where job.id = ${job}::uuid and job.attempt = ${attempt}::int and job.lease_id is not null returning job.id`

@@ -1,5 +1,5 @@
 import type { JobSpec } from '../../sql/jobs/jobs.ts'
-import type { DeclaredTask } from '../../sql/worker-queues/queues.ts'
+import type { DeclaredTask } from '../../sql/worker-queues/tasks.ts'
 import { buildJobSpecs, type EnqueueOptions, type TaskDefinition } from '../task.ts'
 import { requireTask } from '../worker-queues/declared.ts'
 import { scheduleEntries } from './entries.ts'

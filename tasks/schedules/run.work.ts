@@ -9,7 +9,7 @@ import {
   type SkipReason,
   type TimeOutcome,
 } from '../../sql/schedules/schedules.ts'
-import { type DeclaredTask, listDeclaredTasks } from '../../sql/worker-queues/queues.ts'
+import { type DeclaredTask, listDeclaredTasks } from '../../sql/worker-queues/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { isNamedQueue } from '../load-test/on-queues.ts'
 import { getSchemaChecker } from '../worker-queues/schema-checker.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
-import type { DeclaredTask } from '../../sql/worker-queues/queues.ts'
+import type { DeclaredTask } from '../../sql/worker-queues/tasks.ts'
 import { requireNamedTask } from '../load-test/index.ts'
 import { isNamedQueue } from '../load-test/on-queues.ts'
 import type { TaskDefinition } from '../task.ts'

@@ -19,7 +19,7 @@ import {
   storeScheduleRun,
   updateSchedule,
 } from '../../../sql/schedules/schedules.ts'
-import type { DeclaredTask } from '../../../sql/worker-queues/queues.ts'
+import type { DeclaredTask } from '../../../sql/worker-queues/tasks.ts'
 import { buildScheduledJob, findEntry } from '../../../tasks/schedules/job.ts'
 import { replaceMessage } from '../../../tasks/schedules/message.ts'
 import { findNextTime, listNextTimes, type Timing } from '../../../tasks/schedules/timing.ts'

@@ -4,11 +4,10 @@ import { fail } from '../../../sql/errors.ts'
 import { type ClaimedJob, parseClaims } from '../../../sql/jobs/claims.ts'
 import { claimForWorker, storeReport, type WorkerClaimResult } from '../../../sql/worker-queues/claims.ts'
 import { readQueueAccess } from '../../../sql/worker-queues/queues.ts'
-import { parseJobName } from '../../../tasks/worker-queues/names.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { Timestamp } from '../../pipeline/request/schemas.ts'
 import { answerCompactJson, route } from '../../pipeline/route.ts'
 import { type QueueInput, requireManager, viewerOf } from './access.ts'
+import { ClaimedJobs, formatClaim } from './claim-answer.ts'
 import { QueueParams, TASK_FIELDS, TaskName } from './shapes.ts'
 import { checkSchemas, storeTasks } from './tasks.ts'
 
@@ -18,7 +17,6 @@ import { checkSchemas, storeTasks } from './tasks.ts'
 export const WORK_SCOPE = 'queues:work'
 
 const DEFAULT_LEASE_SECONDS = 30
-const DEFAULT_TIMEOUT_SECONDS = 3600
 
 const Text = z.string().min(1).max(200)
 const Worker = z.union([
@@ -51,30 +49,6 @@ const ClaimRequest = z
   .meta({ id: 'WorkerClaim' })
 type ClaimRequest = z.output<typeof ClaimRequest>
 
-const ClaimedJobs = z
-  .strictObject({
-    lease_id: z.uuid(),
-    lease_seconds: z.int(),
-    drain: z.boolean().describe('True if the worker should claim no more'),
-    jobs: z.array(
-      z.strictObject({
-        job_id: z.uuid(),
-        task: z.string(),
-        args: z.unknown(),
-        attempt: z.int(),
-        tries: z.int(),
-        max_tries: z.int(),
-        deadline: Timestamp.describe('End of the time limit of the attempt'),
-        dependencies: z.array(z.unknown()).describe('Outcomes of the jobs in `after`, in their order'),
-        traceparent: z.string().nullable(),
-        alone: z
-          .boolean()
-          .describe('True if the job must run alone, because processes died while they ran it'),
-      }),
-    ),
-  })
-  .meta({ id: 'WorkerClaimed' })
-
 export const claimRoute = route({
   method: 'post',
   path: '/:name/claims',
@@ -105,7 +79,7 @@ replace those of the queue.`,
     await declareGiven(input)
     const lease = body.lease_id ?? randomUUID()
     const result = await waitForJobs(input, lease)
-    return answerCompactJson<z.input<typeof ClaimedJobs>>(formatClaim(lease, body, result))
+    return answerCompactJson<z.input<typeof ClaimedJobs>>(formatClaim(lease, body.lease_seconds, result))
   },
 })
 
@@ -180,29 +154,4 @@ async function giveBack({ db, publisher }: Edge, jobs: readonly ClaimedJob[]): P
   const ends = jobs.map(({ id, attempt }) => ({ id, attempt, outcome: 'release' }))
   const { ended } = await db.one(storeReport('[]', JSON.stringify(ends)))
   for (const id of ended) publisher.notify(id)
-}
-
-const SUSPECT_FROM = 2
-
-/** Builds the answer without parsing the arguments. */
-function formatClaim(lease: string, { lease_seconds }: ClaimRequest, result: WorkerClaimResult): string {
-  const { timeouts, dependencies, now } = result
-  const jobs = parseClaims({ claims: result.claims ?? null }).map((job) => {
-    const { task } = parseJobName(job.name)
-    const timeoutMs = (timeouts?.[task] ?? DEFAULT_TIMEOUT_SECONDS) * 1000
-    const fields = JSON.stringify({
-      job_id: job.id,
-      task,
-      attempt: job.attempt,
-      tries: job.tries,
-      max_tries: job.max_tries,
-      deadline: new Date(Date.parse(now) + timeoutMs).toISOString(),
-      dependencies: dependencies?.[job.id] ?? [],
-      traceparent: job.trace_parent,
-      alone: job.interruptions >= SUSPECT_FROM,
-    })
-    return `${fields.slice(0, -1)},"args":${job.payload}}`
-  })
-  const head = JSON.stringify({ lease_id: lease, lease_seconds, drain: result.is_drained === true })
-  return `${head.slice(0, -1)},"jobs":[${jobs.join(',')}]}`
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
@@ -8,25 +7,20 @@ import {
   type LockedQueue,
   readWorkerQueue,
   readWorkerQueues,
-  type StoredEndpoint,
   updateWorkerQueue,
   WORKER_QUEUE_ORDER,
 } from '../../../sql/worker-queues/queues.ts'
 import { queuesOf, tasks } from '../../../tasks/index.ts'
-import { seal, unseal } from '../../../tasks/platform/sealed.ts'
 import { enqueue } from '../../../tasks/task.ts'
-import { validateWebhookUrl } from '../../../tasks/webhooks/url.ts'
 import { cancelStranded } from '../../../tasks/worker-queues/cancel-stranded.task.ts'
-import { sealUseOf } from '../../../tasks/worker-queues/endpoint.ts'
-import type { Edge } from '../../pipeline/context.ts'
-import { failInvalidField } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
 import { appendAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import { lockForRole, ROLE_ERRORS, requireOrganization } from '../orgs/access.ts'
 import { changeQueue, viewerOf } from './access.ts'
-import { type NewEndpoint, NewQueue, QueueChange, QueueParams, WorkerQueue } from './shapes.ts'
+import { addSecret, prepareEndpoint, revealSecret } from './endpoint-secrets.ts'
+import { NewQueue, QueueChange, QueueParams, WorkerQueue } from './shapes.ts'
 
 /** Routes of the queues themselves. */
 
@@ -169,35 +163,6 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
       }),
   }),
 ]
-
-const SECRET_BYTES = 32
-
-/** Checks the URL of an endpoint and seals its secret. @throws fail('request.invalid') */
-function prepareEndpoint(
-  { settings, secretKey }: Edge,
-  queue: string,
-  { url, concurrency, secret = `whsec_${randomBytes(SECRET_BYTES).toString('base64')}` }: NewEndpoint,
-): StoredEndpoint {
-  const problem = validateWebhookUrl(url, settings.webhooks)
-  if (problem !== null) throw failInvalidField('body', 'endpoint.url', problem, 'custom')
-  return { url, concurrency, secret: seal(secretKey, sealUseOf(queue), secret) }
-}
-
-/** Adds the sealed secret that the request has set. An answer that is stored for an Idempotency-Key has no other. */
-function addSecret(text: string, endpoint: StoredEndpoint | null): string {
-  if (endpoint === null) return text
-  const queue = JSON.parse(text) as WorkerQueue
-  return JSON.stringify({ ...queue, endpoint: { ...queue.endpoint, secret: endpoint.secret } })
-}
-
-/** Unseals the secret of an answer. */
-function revealSecret({ secretKey }: Edge, text: string): string {
-  const queue = JSON.parse(text) as WorkerQueue
-  const sealed = queue.endpoint?.secret
-  if (sealed === undefined) return text
-  const secret = unseal(secretKey, sealUseOf(queue.name), sealed) ?? undefined
-  return JSON.stringify({ ...queue, endpoint: { ...queue.endpoint, secret } })
-}
 
 export function auditQueue(
   input: EventRequest,

@@ -7,7 +7,7 @@ import {
   deleteTask,
   readWorkerTask,
   type TaskFields as StoredFields,
-} from '../../../sql/worker-queues/queues.ts'
+} from '../../../sql/worker-queues/tasks.ts'
 import { findSchemaFlaw } from '../../../tasks/worker-queues/schema-rules.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
