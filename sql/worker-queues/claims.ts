@@ -50,8 +50,8 @@ export interface WorkerClaim {
 const WorkerClaimResult = z.object({
   json: z.object({
     /**
-     * `pushed`: the queue has an endpoint; `taken`: the lease belongs to another queue; `full`: too many leases; `gone`: the lease
-     * was given back while the claim waited.
+     * `pushed`: the queue has an endpoint. `taken`: the lease belongs to another queue. `full`: too many leases. `gone`: the
+     * lease was given back while the claim waited.
      */
     outcome: z.enum(['ok', 'missing', 'forbidden', 'pushed', 'taken', 'full', 'gone']),
     claims: z.string().nullish(),
