@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import type { PageResult } from '../../tasks/context.ts'
 import { createChildPool } from '../../workers/children/pool.ts'
@@ -404,7 +405,10 @@ test('a document with too many pages is one unread page', async () => {
 /** Starts a model provider that never answers. */
 async function startSilentModel(t: TestContext) {
   const silent = createServer().listen(0, '127.0.0.1')
-  t.after(() => silent.close())
+  t.after(() => {
+    silent.close()
+    silent.closeAllConnections()
+  })
   await once(silent, 'listening')
   const baseUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
   const vision = { provider: 'openai', name: 'm', apiKey: 'k', baseUrl, timeoutSeconds: 60 } as const
