@@ -211,6 +211,29 @@ test('claims with the same id at the same time get the same jobs', async () => {
     )
 })
 
+test('a claim keeps the lease of a worker without jobs until the wait ends', async () => {
+  const user = await newcomer()
+  const queue = await addQueue(user)
+  const { lease } = await take(user, queue)
+  /** Returns the seconds that a lease with `left` seconds has after a claim that waits for `wait` seconds. */
+  const hold = async (left: number, wait: number): Promise<number> => {
+    await query(`update worker_lease set expires_at = now() + make_interval(secs => $2) where id = $1`, [
+      lease,
+      left,
+    ])
+    await query(`select worker_lease_hold($1, $2, 'test', '{}', 30, $3, false)`, [lease, queue, wait])
+    const [row] = await query(
+      'select extract(epoch from expires_at - now())::int as left from worker_lease where id = $1',
+      [lease],
+    )
+    return Math.round((row!.left as number) / 5) * 5
+  }
+  assert.deepEqual([await hold(20, 30), await hold(20, 10)], [35, 20])
+  await add(user, queue)
+  await take(user, queue, { lease_id: lease })
+  assert.deepEqual([await hold(20, 30), await hold(10, 30)], [20, 30])
+})
+
 test('an expired lease loses its jobs, and its late reports are refused', async () => {
   const user = await newcomer()
   const queue = await addQueue(user)

@@ -19,7 +19,7 @@ begin
   if access is distinct from 'manage' or q.endpoint_url is not null then
     return json_build_object('outcome', case access when 'use' then 'forbidden' when 'manage' then 'pushed' else 'missing' end, 'now', iso(now()));
   end if;
-  lease_state := worker_lease_hold(lease, queue_name, worker_name, worker_info, seconds, wait_seconds + 5, may_create);
+  lease_state := worker_lease_hold(lease, queue_name, worker_name, worker_info, seconds, wait_seconds, may_create);
   if lease_state in ('taken', 'full', 'gone') then
     return json_build_object('outcome', lease_state, 'now', iso(now()));
   end if;
