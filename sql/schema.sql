@@ -3842,7 +3842,7 @@ CREATE OR REPLACE FUNCTION public.worker_claim_take(queue_name text, caller inte
  SET enable_material TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$561b6d581d4273670aca507f0d75fbaa$function$;
+AS $function$f953c5bf17df651993d8b176416fd9f6$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_dependencies(ids uuid[], most_bytes integer)
  RETURNS json
@@ -3867,7 +3867,7 @@ CREATE OR REPLACE FUNCTION public.worker_lease_end(lease uuid, caller integer, i
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$f93a577c80f70d9c7358f2e071eacaf0$function$;
 
-CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, wait_seconds integer, may_create boolean)
+CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text, worker_name text, worker_info jsonb, seconds integer, may_create boolean)
  RETURNS text
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -3876,7 +3876,7 @@ CREATE OR REPLACE FUNCTION public.worker_lease_hold(lease uuid, queue_name text,
  SET enable_material TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$d38ea4e7826386032f7c38a4809c499a$function$;
+AS $function$4d9e6d6de29b7e48825c4ba242544e2d$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_lease_renew(lease uuid, caller integer, is_admin boolean, key_organization integer, ids uuid[], attempts integer[])
  RETURNS json

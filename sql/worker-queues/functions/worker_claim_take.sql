@@ -19,7 +19,7 @@ begin
   if access is distinct from 'manage' or q.endpoint_url is not null then
     return json_build_object('outcome', case access when 'use' then 'forbidden' when 'manage' then 'pushed' else 'missing' end, 'now', iso(now()));
   end if;
-  lease_state := worker_lease_hold(lease, queue_name, worker_name, worker_info, seconds, wait_seconds, may_create);
+  lease_state := worker_lease_hold(lease, queue_name, worker_name, worker_info, seconds, may_create);
   if lease_state in ('taken', 'full', 'gone') then
     return json_build_object('outcome', lease_state, 'now', iso(now()));
   end if;
@@ -42,6 +42,11 @@ begin
       end if;
       update worker_lease set expires_at = now() + make_interval(secs => seconds)
       where id = lease and (expires_at > now() + make_interval(secs => seconds + 1) or expires_at < now() + make_interval(secs => seconds / 2.0));
+    else
+      -- The claim of a worker without jobs keeps the lease until the wait ends.
+      update worker_lease set expires_at = now() + make_interval(secs => wait_seconds + 5)
+      where id = lease and expires_at < now() + make_interval(secs => wait_seconds + 2)
+        and not exists (select from job where lease_id = lease and status = 'running');
     end if;
   end if;
   return json_build_object('outcome', 'ok', 'claims', taken.claims, 'held', taken.held, 'must_repeat', taken.must_repeat,
