@@ -219,7 +219,7 @@ test('a claim keeps the lease of a worker without jobs until the wait ends', asy
   const readLeft = async (waitSeconds: number): Promise<number> => {
     await query(`update worker_lease set expires_at = now() + interval '20 s' where id = $1`, [lease])
     await query(
-      `select worker_claim_take(q.name, q.owner_id, false, null, $1, null, 'test', '{}', 30, $2, null, 1, 1000, 1000, 2, 8, false)
+      `select worker_claim_take(q.name, q.account_id, false, null, $1, null, 'test', '{}', 30, $2, null, 1, 1000, 1000, 2, 8, false)
       from worker_queue q where name = $3`,
       [lease, waitSeconds, queue],
     )
