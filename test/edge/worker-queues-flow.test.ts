@@ -12,7 +12,8 @@ import { createWorkerHelp } from './worker-queues-help.ts'
 
 const { api, query, url } = await startEdgeAndDatabase()
 const { admin, newcomer } = await createCast(api)
-await startOwnWorker(url, 'schedules,system', {})
+// A thread that the stop of the worker ends while it loads can block later imports.
+await startOwnWorker(url, 'schedules,system', { WORKER_THREADS: '1' })
 const { send, addQueue, add, claim, take, renew, reported, readJob } = createWorkerHelp(api)
 const idsOf = (jobs: readonly { readonly job_id: string }[]) => jobs.map(({ job_id }) => job_id)
 
