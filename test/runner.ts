@@ -26,8 +26,11 @@ export async function runFiles(files: readonly string[], folder: string): Promis
     })
     endProfile?.()
   }
-  await stopSharedServices()
-  clearInterval(busy)
+  try {
+    await stopSharedServices()
+  } finally {
+    clearInterval(busy)
+  }
 }
 
 // Time limit of a file in ms. The slowest files take minutes on a busy machine.

@@ -8,9 +8,11 @@ import { mapDatabaseError } from '../../sql/error-mapping.ts'
 import { Failure } from '../../sql/errors.ts'
 import { createTestDatabase } from '../database.ts'
 import { countRounds } from '../runs.ts'
+import { stopSharedServices } from '../services.ts'
 import { until } from '../until.ts'
 import { startProxy } from './proxy.ts'
 
+await stopSharedServices()
 const { url, query } = await createTestDatabase()
 await query('create table mark (id integer generated always as identity, what text not null)')
 

@@ -10,8 +10,10 @@ import {
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { createTestDatabase } from '../database.ts'
+import { stopSharedServices } from '../services.ts'
 import { until } from '../until.ts'
 
+await stopSharedServices()
 const { url, db } = await createTestDatabase()
 const received: { readonly payload: string }[] = []
 const listener = await listen({

@@ -8,8 +8,11 @@ import { resolveModel } from '../../tasks/ai/model.ts'
 import { loadCounter } from '../../tasks/ai/tokens.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createRunOptions } from '../runs.ts'
+import { stopSharedServices } from '../services.ts'
 
 /** Answers are sent in pieces, and old messages are dropped to fit the context window. */
+
+await stopSharedServices()
 
 describe('pieces of answers', () => {
   test('sends the first piece immediately, others together, and the rest at the end', (t) => {

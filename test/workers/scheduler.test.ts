@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startScheduler } from '../../workers/attempts/scheduler.ts'
+import { stopSharedServices } from '../services.ts'
 import { until } from '../until.ts'
 import { log } from './parts.ts'
 
 /** A scheduler must look again whenever it is asked to, also if that happens while it looks. */
+
+await stopSharedServices()
 
 /** Starts a scheduler whose statements the test answers one by one. */
 function startHeldScheduler() {
