@@ -324,9 +324,8 @@ const stopWorker = (worker: StoppableWorker): Promise<void> =>
     createStep('stop the scheduler', () => worker.scheduler.stop()),
     createStep('stop the search for webhook deliveries', () => worker.webhookWatch?.stop()),
     createStep('stop checking the payment key', () => worker.paymentWatch?.stop()),
-    createStep('stop claiming jobs for endpoints', () => worker.pusher?.stop()),
     createStep('stop reading the queue limits', () => worker.queueLimits.stop()),
-    createStep('drain the jobs', () => drainRunners(worker.runners, worker.executor), MAX_DRAIN_MS),
+    createStep('drain the jobs', () => drainJobs(worker), MAX_DRAIN_MS),
     createStep('flush the ledger', () => worker.ledger.idle()),
     createStep('store the job statistics', () => worker.tallies.close()),
     createStep('store the job log', () => worker.jobLog?.close()),
@@ -342,8 +341,8 @@ const stopWorker = (worker: StoppableWorker): Promise<void> =>
   ])
 
 /** Stops fetching. Running jobs have `RELEASE_AFTER_MS` to finish, then they are aborted and released. */
-async function drainRunners(runners: readonly QueueRunner[], executor: Executor): Promise<void> {
+async function drainJobs({ runners, pusher, executor }: StoppableWorker): Promise<void> {
   const release = setTimeout(() => executor.releaseAll(), RELEASE_AFTER_MS)
-  await Promise.all(runners.map((runner) => runner.stop()))
+  await Promise.all([pusher?.stop(), ...runners.map((runner) => runner.stop())])
   clearTimeout(release)
 }

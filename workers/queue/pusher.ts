@@ -15,7 +15,7 @@ export interface Pusher {
   handleDeliveries(payload: string): void
   /** Reads the list of queues again, after a change of one, and wakes the claims that were held. */
   refresh(): void
-  /** Stops claiming. Running jobs go on. */
+  /** Stops claiming; resolves once the claimed jobs are done. */
   stop(): Promise<void>
 }
 
@@ -67,6 +67,7 @@ export function startPusher(options: PusherOptions): Pusher {
       for (const { stop } of loops.values()) stop.abort()
       waits.stop()
       await Promise.all([...loops.values()].map(({ done }) => done))
+      await slots.close()
     },
   }
 }
