@@ -1669,7 +1669,6 @@ create table worker_task (
   stall_seconds integer,
   most_running integer,
   secrets text[] not null default '{}'::text[],
-  updated_at timestamp with time zone not null default now(),
   constraint worker_task_pkey PRIMARY KEY (queue, name),
   constraint worker_task_queue_fkey FOREIGN KEY (queue) REFERENCES worker_queue(name) ON DELETE CASCADE,
   constraint worker_task_max_tries_check CHECK (((max_tries >= 1) AND (max_tries <= 100))),
@@ -2799,7 +2798,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$9d2b37562d076355731e559f610310f3$function$;
+AS $function$41f9e5c720eb0a6933cb23ac2344af7c$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -3842,7 +3841,7 @@ CREATE OR REPLACE FUNCTION public.worker_claim_take(queue_name text, caller inte
  SET enable_material TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$f953c5bf17df651993d8b176416fd9f6$function$;
+AS $function$d6a415d00ce94fbfc904c723921e54c3$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_dependencies(ids uuid[], most_bytes integer)
  RETURNS json
@@ -3887,7 +3886,7 @@ CREATE OR REPLACE FUNCTION public.worker_lease_renew(lease uuid, caller integer,
  SET enable_material TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$24e2ba0eefd9522d5e0bb3634ecfd447$function$;
+AS $function$a2af4113bd47d330f89f73eedf4f301e$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller integer, is_admin boolean, key_organization integer)
  RETURNS text
@@ -3895,7 +3894,7 @@ CREATE OR REPLACE FUNCTION public.worker_queue_access(q worker_queue, caller int
  STABLE
 AS $function$012adeb0b1658949047d3376c5caaa35$function$;
 
-CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT held text, OUT must_repeat boolean, OUT wait_ms double precision)
+CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer, suspect integer, max_interruptions integer, OUT claims text, OUT held text, OUT must_repeat boolean)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -3904,7 +3903,7 @@ CREATE OR REPLACE FUNCTION public.worker_queue_claim(queue_name text, lease uuid
  SET enable_material TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$798276d0454abd3c509ebf848e605fc9$function$;
+AS $function$b9af92f59dfa870bc1803d8d44be1377$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_queue_cleanup()
  RETURNS trigger

@@ -2,7 +2,7 @@ import type { Database, Queries } from '../sql/db.ts'
 import { Failure, fail } from '../sql/errors.ts'
 import { enqueueJobs, type JobSpec } from '../sql/jobs/jobs.ts'
 import { linkRetries, listRetries, lockJobsToRetry, type RetriedJob } from '../sql/jobs/retry.ts'
-import { listDeclaredTasks } from '../sql/worker-queues/tasks.ts'
+import { type DeclaredTask, listDeclaredTasks } from '../sql/worker-queues/tasks.ts'
 import {
   buildJobSpecs,
   type JobSettings,
@@ -108,7 +108,7 @@ function findRefusal({ owner_id, status }: RetriedJob, retrier: RetryCaller): Fa
 }
 
 /** Tasks of worker queues by the name and the owner of a job. */
-export type DeclaredByJob = ReadonlyMap<string, TaskDefinition<unknown, unknown>>
+export type DeclaredByJob = ReadonlyMap<string, DeclaredTask>
 
 /** Finds the tasks of those jobs that belong to worker queues, if their owners may use these. */
 export async function findDeclared(tx: Queries, jobs: readonly RetriedJob[]): Promise<DeclaredByJob> {
@@ -120,16 +120,11 @@ export async function findDeclared(tx: Queries, jobs: readonly RetriedJob[]): Pr
   return new Map(
     rows
       .filter(({ is_declared, is_open }) => is_declared || is_open)
-      .flatMap((row) =>
-        [true, false].map((hasKey) => [
-          keyOf(formatJobName(row.queue, row.name), row.owner, hasKey),
-          defineDeclared(row, hasKey),
-        ]),
-      ),
+      .map((row) => [keyOf(formatJobName(row.queue, row.name), row.owner), row]),
   )
 }
 
-const keyOf = (name: string, owner: number | null, hasKey: boolean): string => `${name} ${owner} ${hasKey}`
+const keyOf = (name: string, owner: number | null): string => `${name} ${owner}`
 
 /** Returns the job to add, with the key and the priority of the failed one, or a failure if this version cannot run it. */
 export function buildRetry(
@@ -137,8 +132,11 @@ export function buildRetry(
   declared: DeclaredByJob,
   { findTask, requestId, settings }: RetryOptions,
 ): JobSpec | Failure {
+  const row = declared.get(keyOf(name, ownerId))
   const task = isWorkerJob(name)
-    ? (declared.get(keyOf(name, ownerId, key !== null)) ?? null)
+    ? row === undefined
+      ? null
+      : defineDeclared(row, key !== null)
     : (findTaskOrNull(findTask, name) as TaskDefinition<unknown, unknown> | null)
   const parsed = task?.payload.safeParse(payload)
   if (task === null || !parsed?.success) return fail('job.not_runnable')

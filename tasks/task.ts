@@ -64,7 +64,7 @@ export interface TaskDefinition<P, R> {
   readonly maxPauseSeconds?: number
   /** True if a failed job cannot be retried by hand, because its caller has to repeat the request. */
   readonly refusesRetry?: boolean
-  /** Time limit of one attempt in seconds; default 3600. */
+  /** Time limit of one attempt in seconds; default {@link DEFAULT_TIMEOUT_SECONDS}. */
   readonly timeoutSeconds?: number
   /** Maximum time between two progress reports of an attempt, in seconds. An attempt without reports is aborted. */
   readonly stallSeconds?: number
@@ -75,6 +75,9 @@ export interface TaskDefinition<P, R> {
   /** Runs the task. Must be safe to repeat: an attempt may be cut short at any point. */
   readonly run: RunTask<P, R>
 }
+
+/** Time limit of an attempt whose task has none of its own. */
+export const DEFAULT_TIMEOUT_SECONDS = 3600
 
 /** A task without `run`, which suffices to add jobs. */
 export type TaskDeclaration<P, R> = Omit<TaskDefinition<P, R>, 'run'>

@@ -21,11 +21,8 @@ export function boundDepths(depths: readonly QueueDepth[]): readonly QueueDepth[
   const others = depths.filter(({ queue }) => !OWN_QUEUES.has(queue))
   if (others.length <= MAX_NAMED_SERIES) return depths
   others.sort((one, other) => countJobs(other) - countJobs(one) || (one.queue < other.queue ? -1 : 1))
-  // A worker queue may have the name of the rest, which then includes it.
-  const isNamed = ({ queue }: QueueDepth, rank: number): boolean =>
-    rank < MAX_NAMED_SERIES && queue !== OTHER_SERIES
-  const rest = others.filter((depth, rank) => !isNamed(depth, rank))
-  return [...own, ...others.filter(isNamed), rest.reduce(addDepths, EMPTY_REST)]
+  const rest = others.slice(MAX_NAMED_SERIES).reduce(addDepths, EMPTY_REST)
+  return [...own, ...others.slice(0, MAX_NAMED_SERIES), rest]
 }
 
 const EMPTY_REST: QueueDepth = {

@@ -1,5 +1,7 @@
 import { type DeclaredTask, readDeclaredTasks } from '../../sql/worker-queues/tasks.ts'
 import { isNamedQueue } from '../../tasks/load-test/on-queues.ts'
+import { type DeclaredTasks, indexDeclared } from '../../tasks/worker-queues/declared.ts'
+import { formatJobName } from '../../tasks/worker-queues/names.ts'
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { failInvalidInput } from '../pipeline/request/input.ts'
@@ -23,18 +25,18 @@ export async function findDeclaredTasks(
   edge: Edge,
   caller: Caller,
   requests: readonly NamedTask[],
-): Promise<readonly DeclaredTask[]> {
+): Promise<DeclaredTasks> {
   const wanted = requests.filter(({ queue_type }) => !isNamedQueue(queue_type))
-  if (wanted.length === 0) return []
+  if (wanted.length === 0) return new Map()
   const groups = [
-    ...Map.groupBy(wanted, ({ queue_type, task_name }) => `${queue_type} ${task_name}`).values(),
+    ...Map.groupBy(wanted, ({ queue_type, task_name }) => formatJobName(queue_type, task_name)).values(),
   ]
   const text = await edge.reader.text(readDeclaredTasks, [
     ...viewerOf(caller),
     groups.map(([first]) => first!.queue_type),
     groups.map(([first]) => first!.task_name),
   ])
-  const found = JSON.parse(text!) as DeclaredTask[]
+  const found = indexDeclared(JSON.parse(text!) as DeclaredTask[])
   for (const group of groups) await checkArgs(edge, caller, found, group)
   return found
 }
@@ -43,11 +45,11 @@ export async function findDeclaredTasks(
 async function checkArgs(
   { schemas }: Edge,
   caller: Caller,
-  found: readonly DeclaredTask[],
+  found: DeclaredTasks,
   group: readonly NamedTask[],
 ): Promise<void> {
   const { queue_type, task_name } = group[0]!
-  const schema = found.find(({ queue, name }) => queue === queue_type && name === task_name)?.args ?? null
+  const schema = found.get(formatJobName(queue_type, task_name))?.args ?? null
   if (schema === null) return
   const texts = group.map(({ args }) => JSON.stringify(args))
   const problems = await schemas.check(caller.ownerId ?? 0, schema, texts)

@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import type { StartRate } from '../../sql/jobs/jobs.ts'
-import type { DeclaredTask } from '../../sql/worker-queues/tasks.ts'
 import { type EnqueueOptions, type JobTerms, MAX_LIMIT, type TaskDefinition } from '../../tasks/task.ts'
-import { requireTask } from '../../tasks/worker-queues/declared.ts'
+import { type DeclaredTasks, requireTask } from '../../tasks/worker-queues/declared.ts'
 import type { Caller } from '../pipeline/access/auth.ts'
 import type { Edge } from '../pipeline/context.ts'
 import { failInvalidInput, parseAt } from '../pipeline/request/input.ts'
@@ -109,7 +108,7 @@ export function checkJob(
   edge: Edge,
   caller: Caller,
   request: JobRequest,
-  declared: readonly DeclaredTask[],
+  declared: DeclaredTasks,
   path: readonly (string | number)[] = [],
 ): CheckedJob {
   const { task_name, queue_type, key } = request

@@ -133,6 +133,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
       let status: z.input<typeof Enqueued>['status'] = 'queued'
       const link = async (tx: Transaction, jobs: readonly EnqueuedJob[]) => {
         await linkJobs(tx, { edge, exchange }, jobs, links!)
+        if (links!.dependencies === null && !jobs[0]!.joined) return
         const first = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, jobs[0]!.job_id))
         if (first !== null) status = (JSON.parse(first) as z.input<typeof Enqueued>).status
       }

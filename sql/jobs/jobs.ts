@@ -137,7 +137,7 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   )`select id from job_finish(${`[${entries.map(serializeEntry).join()}]`}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}) as id`
 
 /** Serializes an entry; its result is JSON text already and is inserted unchanged. */
-function serializeEntry({ result, ...entry }: FinishEntry): string {
+export function serializeEntry({ result, ...entry }: FinishEntry): string {
   const text = JSON.stringify(entry)
   return result === undefined ? text : `${text.slice(0, -1)},"result":${result}}`
 }

@@ -7,8 +7,8 @@ import type { QueueViewer } from './queues.ts'
 
 /** Most bytes of arguments, and of dependencies' results, in a claim. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
-/** Most bytes of the results of one job's dependencies in a claim. */
-const MAX_DEPENDENCY_BYTES = 64 * 1024
+/** Most bytes of the results of one job's dependencies in a claim, or in a request to an endpoint. */
+export const MAX_DEPENDENCY_BYTES = 64 * 1024
 
 const MAX_INTERRUPTIONS = ALONE_FROM_DEATHS + MAX_CRASHES
 
@@ -18,14 +18,13 @@ const ClaimedJobs = z.object({
   /** Reason for which no job may start now: a limit, a suspect that the lease runs, or the queue as a whole. */
   held: z.enum(['limit', 'lease', 'queue']).nullable(),
   must_repeat: z.boolean(),
-  wait_ms: z.number().nullable(),
 })
 export type ClaimedJobs = z.output<typeof ClaimedJobs>
 
 /** Claims jobs of a queue for a lease, see `worker_queue_claim`. */
 export const claimQueueJobs = (queue: string, lease: string, max: number): Query<ClaimedJobs> =>
   sql.prepared('worker_queue_claim', ClaimedJobs)`
-    select claims, held, must_repeat, wait_ms from worker_queue_claim(${queue}, ${lease}::uuid, null::text[], ${max}::int, ${MAX_CLAIM_BYTES},
+    select claims, held, must_repeat from worker_queue_claim(${queue}, ${lease}::uuid, null::text[], ${max}::int, ${MAX_CLAIM_BYTES},
       ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS})`
 
 /** A claim of an HTTP worker. */
@@ -143,7 +142,3 @@ export const endWorkerLease = (lease: string, viewer: QueueViewer): Query<{ json
 export const storeReport = (progress: string, ends: string): Query<z.output<typeof Reported>> =>
   sql.prepared('worker_report', Reported)`
     select progressed, ended from worker_report(${progress}::jsonb, ${ends}::jsonb, ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS})`
-
-/** Deletes a lease that has no jobs left. */
-export const deleteWorkerLease = (lease: string): Query<unknown> =>
-  sql.type(z.object({}).loose())`delete from worker_lease where id = ${lease}::uuid`

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type Query, sql } from '../db.ts'
+import { noRows, type Query, sql } from '../db.ts'
+import { MAX_DEPENDENCY_BYTES } from './claims.ts'
 
 /** Jobs that are sent to the endpoint of their queue. */
 
@@ -15,9 +16,6 @@ const PushTarget = z.object({
   now_ms: z.number(),
 })
 export type PushTarget = z.output<typeof PushTarget>
-
-// Most bytes of the results of a job's dependencies in a request.
-const MAX_DEPENDENCY_BYTES = 64 * 1024
 
 /**
  * Returns the endpoint of a queue, what the task of a job declares, and what the endpoint gets to know of the job. No row if
@@ -46,7 +44,7 @@ export const insertPushLease = (
   name: string,
   seconds: number,
 ): Query<unknown> =>
-  sql.type(z.object({}).loose())`
+  sql.type(noRows)`
     insert into worker_lease (id, name, queues, queue, info, ttl_seconds, expires_at)
     values (${lease}::uuid, ${name}, array[${queue}], ${queue}, '{"push": true}', ${seconds}::int, now() + make_interval(secs => ${seconds}::int))`
 

@@ -83,7 +83,6 @@ const LockedQueue = z.object({
   access: z.enum(['manage', 'use']).nullable(),
   account_id: z.number().nullable(),
   organization_id: z.number().nullable(),
-  endpoint_url: z.string().nullable(),
 })
 export type LockedQueue = z.output<typeof LockedQueue>
 
@@ -94,7 +93,7 @@ export const lockWorkerQueue = (
 ): Query<LockedQueue> =>
   sql.type(LockedQueue)`
     select q.name, worker_queue_access(q, ${caller}::int, ${isAdmin}, ${keyOrganization}::int) as access,
-      account_id, organization_id, endpoint_url
+      account_id, organization_id
     from worker_queue q where q.name = ${name} for update`
 
 export interface WorkerQueueFields {
@@ -105,7 +104,7 @@ export interface WorkerQueueFields {
   readonly endpoint?: StoredEndpoint | null | undefined
 }
 
-/** Changes a queue, and wakes whoever waits for its jobs. */
+/** Changes a queue, and wakes the claims that wait for its jobs. */
 export const updateWorkerQueue = (name: string, f: WorkerQueueFields): Query<{ json: string }> => {
   const { endpoint } = f
   return sql.type(JsonText)`

@@ -49,7 +49,6 @@ create table worker_task (
   most_running integer,
   -- Paths in arguments and result that the page of a job masks.
   secrets text[] not null default '{}',
-  updated_at timestamptz not null default now(),
   constraint worker_task_pkey primary key (queue, name),
   constraint worker_task_queue_fkey foreign key (queue) references worker_queue (name) on delete cascade,
   constraint worker_task_name_check check (name ~ '^[A-Za-z][A-Za-z0-9_.:-]{0,99}$'),

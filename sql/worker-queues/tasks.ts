@@ -21,9 +21,7 @@ export const DeclaredTask = z.object({
   is_open: z.boolean(),
   is_declared: z.boolean(),
   args: z.unknown(),
-  result: z.unknown(),
   max_tries: z.number().nullable(),
-  timeout_seconds: z.number().nullable(),
   limit: z.number().nullable(),
 })
 export type DeclaredTask = z.output<typeof DeclaredTask>
@@ -38,8 +36,7 @@ export const readDeclaredTasks: ReadStatement<
   name: 'declared_tasks',
   text: `
     select coalesce(json_agg(json_build_object('queue', q.name, 'name', wanted.task, 'is_open', q.is_open, 'is_declared', t.name is not null,
-      'args', t.args_schema, 'result', t.result_schema, 'max_tries', t.max_tries, 'timeout_seconds', t.timeout_seconds,
-      'limit', t.most_running)), '[]')::text
+      'args', t.args_schema, 'max_tries', t.max_tries, 'limit', t.most_running)), '[]')::text
     from unnest($4::text[], $5::text[]) as wanted(queue, task) join worker_queue q on q.name = wanted.queue
     left join worker_task t on t.queue = q.name and t.name = wanted.task
     where ${buildAccess(1)} is not null`,
@@ -58,7 +55,7 @@ export const listDeclaredTasks = (
 ): Query<DeclaredTask & { owner: number | null }> =>
   sql.type(DeclaredTask.extend({ owner: z.number().nullable() }))`
     select q.name as queue, wanted.task as name, wanted.owner, q.is_open, t.name is not null as is_declared, t.args_schema as args,
-      t.result_schema as result, t.max_tries, t.timeout_seconds, t.most_running as "limit"
+      t.max_tries, t.most_running as "limit"
     from jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) as wanted(queue text, task text, owner integer)
     join worker_queue q on q.name = wanted.queue left join worker_task t on t.queue = q.name and t.name = wanted.task
     where worker_queue_access(q, wanted.owner, coalesce((select role = 'admin' from account where id = wanted.owner), false), null) is not null`
@@ -86,7 +83,7 @@ export const declareTasks = (queue: string, tasks: readonly TaskFields[]): Query
     order by d.name
     on conflict on constraint worker_task_pkey do update set args_schema = excluded.args_schema, result_schema = excluded.result_schema,
       max_tries = excluded.max_tries, timeout_seconds = excluded.timeout_seconds, stall_seconds = excluded.stall_seconds,
-      most_running = excluded.most_running, secrets = excluded.secrets, updated_at = now()
+      most_running = excluded.most_running, secrets = excluded.secrets
     where (t.args_schema, t.result_schema, t.max_tries, t.timeout_seconds, t.stall_seconds, t.most_running, t.secrets)
       is distinct from (excluded.args_schema, excluded.result_schema, excluded.max_tries, excluded.timeout_seconds,
         excluded.stall_seconds, excluded.most_running, excluded.secrets)`

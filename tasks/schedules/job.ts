@@ -1,7 +1,6 @@
 import type { JobSpec } from '../../sql/jobs/jobs.ts'
-import type { DeclaredTask } from '../../sql/worker-queues/tasks.ts'
 import { buildJobSpecs, type EnqueueOptions, type TaskDefinition } from '../task.ts'
-import { requireTask } from '../worker-queues/declared.ts'
+import { type DeclaredTasks, requireTask } from '../worker-queues/declared.ts'
 import { scheduleEntries } from './entries.ts'
 
 /** The part of a schedule that determines its job. */
@@ -23,7 +22,7 @@ export interface ScheduledTask {
  */
 export function buildScheduledJob(
   schedule: ScheduledTask,
-  declared: readonly DeclaredTask[],
+  declared: DeclaredTasks,
   options: Omit<EnqueueOptions, 'ownerId'>,
 ): JobSpec {
   const task = findScheduledTask(schedule, declared)
@@ -32,7 +31,7 @@ export function buildScheduledJob(
 
 function findScheduledTask(
   { id, is_built_in, task_name, queue_type }: ScheduledTask,
-  declared: readonly DeclaredTask[],
+  declared: DeclaredTasks,
 ): TaskDefinition<unknown, unknown> {
   const entry = is_built_in ? findEntry(id) : undefined
   return entry === undefined

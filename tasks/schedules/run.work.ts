@@ -9,9 +9,10 @@ import {
   type SkipReason,
   type TimeOutcome,
 } from '../../sql/schedules/schedules.ts'
-import { type DeclaredTask, listDeclaredTasks } from '../../sql/worker-queues/tasks.ts'
+import { listDeclaredTasks } from '../../sql/worker-queues/tasks.ts'
 import type { TaskContext } from '../context.ts'
 import { isNamedQueue } from '../load-test/on-queues.ts'
+import { type DeclaredTasks, indexDeclared } from '../worker-queues/declared.ts'
 import { getSchemaChecker } from '../worker-queues/schema-checker.ts'
 import { buildScheduledJob, findEntry } from './job.ts'
 import { buildMessage, type Message } from './message.ts'
@@ -98,12 +99,13 @@ const UNKNOWN_CODES: ReadonlySet<string> = new Set([
 ])
 
 /** Returns the schedule's task if it is one of a worker queue; null if that does not accept the arguments. */
-async function findDeclared(tx: Queries, schedule: LockedSchedule): Promise<readonly DeclaredTask[] | null> {
+async function findDeclared(tx: Queries, schedule: LockedSchedule): Promise<DeclaredTasks | null> {
   const { owner_id, queue_type, task_name, args } = schedule
-  if (schedule.is_built_in || isNamedQueue(queue_type)) return []
+  if (schedule.is_built_in || isNamedQueue(queue_type)) return new Map()
   const found = await tx.any(listDeclaredTasks([{ queue: queue_type, task: task_name, owner: owner_id }]))
   const schema = found[0]?.args ?? null
-  if (schema === null) return found
+  const declared = indexDeclared(found)
+  if (schema === null) return declared
   const [problem] = await getSchemaChecker().check(owner_id ?? 0, schema, [JSON.stringify(args)])
-  return problem === null ? found : null
+  return problem === null ? declared : null
 }

@@ -2,6 +2,7 @@ import { notifyJobChanges } from '../../sql/connections/notify.ts'
 import { cancelJobs, endAttempts } from '../../sql/jobs/jobs.ts'
 import { listStrandedJobs } from '../../sql/worker-queues/queues.ts'
 import type { TaskContext } from '../context.ts'
+import { runInBatches } from '../system/batches.ts'
 
 // Small enough that no transaction holds its locks for long.
 const BATCH_SIZE = 500
@@ -11,13 +12,11 @@ export async function run(
   ctx: Pick<TaskContext, 'db' | 'signal'>,
   { queue }: { readonly queue: string | null },
 ): Promise<{ cancelled: number }> {
-  let cancelled = 0
-  while (!ctx.signal.aborted) {
+  const cancelled = await runInBatches(ctx.signal, BATCH_SIZE, async () => {
     const jobs = await ctx.db.any(listStrandedJobs(queue, BATCH_SIZE))
-    if (jobs.length === 0) break
-    await ctx.db.run(notifyJobChanges(await cancelBatch(ctx, jobs)))
-    cancelled += jobs.length
-  }
+    if (jobs.length > 0) await ctx.db.run(notifyJobChanges(await cancelBatch(ctx, jobs)))
+    return { count: jobs.length }
+  })
   return { cancelled }
 }
 

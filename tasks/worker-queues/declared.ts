@@ -2,11 +2,16 @@ import { z } from 'zod'
 import { fail } from '../../sql/errors.ts'
 import type { DeclaredTask } from '../../sql/worker-queues/tasks.ts'
 import { requireNamedTask } from '../load-test/index.ts'
-import { isNamedQueue } from '../load-test/on-queues.ts'
 import type { TaskDefinition } from '../task.ts'
 import { formatJobName } from './names.ts'
 
 /** Tasks of worker queues, as definitions with which jobs are added. Their workers run elsewhere. */
+
+/** Tasks of worker queues by the names of their jobs. */
+export type DeclaredTasks = ReadonlyMap<string, DeclaredTask>
+
+export const indexDeclared = (tasks: readonly DeclaredTask[]): DeclaredTasks =>
+  new Map(tasks.map((task) => [formatJobName(task.queue, task.name), task]))
 
 const Args = z.record(z.string(), z.unknown())
 
@@ -40,11 +45,10 @@ export function defineDeclared(
 export function requireTask(
   name: string,
   queue: string,
-  declared: readonly DeclaredTask[],
+  declared: DeclaredTasks,
   hasKey = false,
 ): TaskDefinition<unknown, unknown> {
-  if (isNamedQueue(queue)) return requireNamedTask(name, queue)
-  const task = declared.find((one) => one.queue === queue && one.name === name)
+  const task = declared.get(formatJobName(queue, name))
   if (task === undefined) return requireNamedTask(name, queue)
   if (!task.is_declared && !task.is_open) throw fail('worker_queue.undeclared', { queue, name })
   return defineDeclared(task, hasKey)

@@ -1,5 +1,5 @@
 import type { FinishEntry } from '../../sql/jobs/jobs.ts'
-import { computeBackoff } from '../platform/backoff.ts'
+import { computeBackoff, MAX_RETRY_MS, RETRY_BASE_MS } from '../platform/backoff.ts'
 
 /** Failed attempts of HTTP workers. */
 
@@ -17,10 +17,6 @@ interface FailedAttempt {
   readonly tries: number
   readonly max_tries: number
 }
-
-// As of tasks that run in our own workers.
-const RETRY_BASE_MS = 1000
-const MAX_RETRY_MS = 300_000
 
 /** Returns the entry that retries a job after a backoff, or that fails it after its last try. */
 export function buildFailureEntry(

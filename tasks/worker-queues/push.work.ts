@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { type Failure, fail } from '../../sql/errors.ts'
-import { deleteWorkerLease } from '../../sql/worker-queues/claims.ts'
+import { deleteLease } from '../../sql/jobs/leases.ts'
 import { findPushTarget, handOver, insertPushLease, type PushTarget } from '../../sql/worker-queues/push.ts'
 import type { TaskContext } from '../context.ts'
 import { unseal } from '../platform/sealed.ts'
+import { DEFAULT_TIMEOUT_SECONDS } from '../task.ts'
 import type { PostedAnswer } from '../webhooks/ports.ts'
 import { signWebhook } from '../webhooks/signature.ts'
 import { MAX_PUSH_SECONDS, sealUseOf } from './endpoint.ts'
@@ -34,7 +35,7 @@ export async function run(ctx: Context, args: Readonly<Record<string, unknown>>)
     if (!isHandedOver) return await readResult(target, answer, job.ownerId)
     await db.maybeOne(handOver(job.id, job.attempt, lease, LEASE_SECONDS))
   } finally {
-    if (!isHandedOver) await db.run(deleteWorkerLease(lease))
+    if (!isHandedOver) await db.run(deleteLease(lease))
   }
   // The attempt goes on under the lease of the endpoint, or has ended by its report.
   throw fail('job.superseded')
@@ -59,7 +60,9 @@ async function post(
     attempt: job.attempt,
     tries: target.tries,
     max_tries: target.max_tries,
-    deadline: new Date(target.now_ms + (target.timeout_seconds ?? 3600) * 1000).toISOString(),
+    deadline: new Date(
+      target.now_ms + (target.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+    ).toISOString(),
     dependencies: target.dependencies ?? [],
     traceparent: target.traceparent,
     lease_id: lease,

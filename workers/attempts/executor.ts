@@ -2,11 +2,11 @@ import type { ClaimedJob } from '../../sql/jobs/claims.ts'
 import { ALONE_FROM_DEATHS, type FinishEntry, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
 import type { RunningJobs } from '../../sql/jobs/leases.ts'
 import type { TallyOutcome } from '../../sql/jobs/tallies.ts'
-import { computeBackoff } from '../../tasks/platform/backoff.ts'
+import { computeBackoff, MAX_RETRY_MS, RETRY_BASE_MS } from '../../tasks/platform/backoff.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Tallies } from '../../tasks/platform/tally.ts'
 import type { Span, Tracing } from '../../tasks/platform/telemetry/tracing.ts'
-import type { TaskFinder } from '../../tasks/task.ts'
+import { DEFAULT_TIMEOUT_SECONDS, type TaskFinder } from '../../tasks/task.ts'
 import { isWorkerJob, parseJobName } from '../../tasks/worker-queues/names.ts'
 import type { IsolatedRunner } from '../processes/isolated-runner.ts'
 import type { Pools } from '../threads/pools.ts'
@@ -37,10 +37,6 @@ export interface Executor {
   readonly running: number
 }
 
-const DEFAULT_TIMEOUT_SECONDS = 3600
-// The first retry comes after about a second, the tenth after about five minutes.
-const RETRY_BASE_MS = 1000
-const MAX_RETRY_MS = 300_000
 // Limits the delay that a provider asks for: a longer one is a mistake.
 const MAX_ASKED_MS = 3_600_000
 // Longest pause that a failed job passes on: some 23 days, within the integers of PostgreSQL.

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { readWithin, type Transaction } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
@@ -19,11 +20,10 @@ import {
   storeScheduleRun,
   updateSchedule,
 } from '../../../sql/schedules/schedules.ts'
-import type { DeclaredTask } from '../../../sql/worker-queues/tasks.ts'
 import { buildScheduledJob, findEntry } from '../../../tasks/schedules/job.ts'
 import { replaceMessage } from '../../../tasks/schedules/message.ts'
 import { findNextTime, listNextTimes, type Timing } from '../../../tasks/schedules/timing.ts'
-import { requireTask } from '../../../tasks/worker-queues/declared.ts'
+import { type DeclaredTasks, requireTask } from '../../../tasks/worker-queues/declared.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { parseAt } from '../../pipeline/request/input.ts'
@@ -114,15 +114,10 @@ export const schedules = area('schedules', '/api/v1/schedules', { auth: 'user' }
     params: ScheduleParams,
     response: Schedule,
     errors: ['schedule.missing'],
-    handle: async ({ params, caller, edge }) => {
-      const text = await edge.reader.text(readSchedule, [
-        params.schedule_id,
-        caller.ownerId,
-        isAdmin(caller),
-        edge.settings.jobRetention,
-      ])
-      return answerStored(text)
-    },
+    handle: async ({ params, caller, edge }) =>
+      answerStored(
+        await edge.reader.text(readSchedule, buildReadParameters(edge, caller, params.schedule_id)),
+      ),
   }),
 
   route({
@@ -168,7 +163,7 @@ null clears \`start_at\` and \`end_at\`.`,
     status: 202,
     errors: ['schedule.missing', 'job.missing', 'quota.waiting_jobs', ...TASK_ERRORS],
     sideEffect: true,
-    handle: (input) => withSchedule(input, (tx, schedule) => runNow(tx, input, schedule)),
+    handle: (input) => runNow(input),
   }),
 
   route({
@@ -231,15 +226,61 @@ function withSchedule<R>(
   })
 }
 
+type ChosenTask = Pick<ScheduleFields, 'task_name' | 'queue_type' | 'args'>
+type TaskChange = { readonly [Field in keyof ChosenTask]?: ChosenTask[Field] | undefined }
+
+const MAX_CHECKS = 3
+
+/**
+ * Runs work with the locked schedule and the declared task that it has after `change`. The check of the arguments may take
+ * seconds, so it comes before the lock. Another check follows if the task changes meanwhile.
+ *
+ * @throws as {@link withSchedule} and {@link requireArguments} do, and fail('database.busy') after too many checks.
+ */
+async function withTask<R>(
+  input: ScheduleInput<R>,
+  change: TaskChange,
+  work: (tx: Transaction, schedule: LockedSchedule, declared: DeclaredTasks) => Promise<R | Answer<R>>,
+): Promise<Answer<R>> {
+  const { caller, edge, params } = input
+  for (let checks = 1; ; checks++) {
+    const text = await edge.reader.text(readSchedule, buildReadParameters(edge, caller, params.schedule_id))
+    const found = text === null ? null : (JSON.parse(text) as StoredSchedule)
+    const task = found === null || found.is_built_in ? null : mergeTask(found, change)
+    // A failure waits for the lock, because a repeated request gets the stored answer.
+    const [checked] = await Promise.allSettled([
+      task === null ? new Map() : requireArguments(edge, caller, task),
+    ])
+    let isStale = false
+    try {
+      return await withSchedule(input, (tx, schedule) => {
+        if (schedule.is_built_in) return work(tx, schedule, new Map())
+        isStale = !isDeepStrictEqual(mergeTask(schedule, change), task)
+        if (isStale) throw fail('database.busy')
+        if (checked.status === 'rejected') throw checked.reason
+        return work(tx, schedule, checked.value)
+      })
+    } catch (error) {
+      if (!isStale || checks === MAX_CHECKS) throw error
+    }
+  }
+}
+
+/** Returns the task of a schedule after a change. */
+const mergeTask = (schedule: ChosenTask, change: TaskChange): ChosenTask => ({
+  task_name: change.task_name ?? schedule.task_name,
+  queue_type: change.queue_type ?? schedule.queue_type,
+  args: change.args ?? schedule.args,
+})
+
 function changeFields(
   input: ScheduleInput<Schedule, z.output<typeof ScheduleChange>>,
 ): Promise<Answer<Schedule>> {
   const { body, edge } = input
-  return withSchedule({ ...input, body: undefined }, async (tx, schedule) => {
+  return withTask({ ...input, body: undefined }, body, async (tx, schedule) => {
     const { id } = schedule
     if (schedule.is_built_in) throw fail('schedule.built_in')
     const fields = mergeFields(schedule, body)
-    await requireArguments(edge, input.caller, fields)
     const hasNewTimes = TIMING_FIELDS.some((name) => fields[name] !== schedule[name])
     const nextAt = hasNewTimes
       ? requireNextTime({ ...fields, created_at: schedule.created_at }, schedule.now)
@@ -259,10 +300,8 @@ function mergeFields(schedule: LockedSchedule, change: z.output<typeof ScheduleC
   const { start_at, end_at, cron, every_seconds } = change
   const isRetimed = cron !== undefined || every_seconds !== undefined
   return {
+    ...mergeTask(schedule, change),
     name: change.name ?? schedule.name,
-    task_name: change.task_name ?? schedule.task_name,
-    queue_type: change.queue_type ?? schedule.queue_type,
-    args: change.args ?? schedule.args,
     time_zone: change.time_zone ?? schedule.time_zone,
     overlap: change.overlap ?? schedule.overlap,
     catch_up: change.catch_up ?? schedule.catch_up,
@@ -273,31 +312,28 @@ function mergeFields(schedule: LockedSchedule, change: z.output<typeof ScheduleC
   }
 }
 
-async function runNow(
-  tx: Transaction,
-  input: ScheduleInput<z.input<typeof Job>>,
-  schedule: LockedSchedule,
-): Promise<Answer<z.input<typeof Job>>> {
+function runNow(input: ScheduleInput<z.input<typeof Job>>): Promise<Answer<z.input<typeof Job>>> {
   const { caller, edge, requestId } = input
-  const declared = schedule.is_built_in ? [] : await requireArguments(edge, caller, schedule)
-  const spec = buildScheduledJob(schedule, declared, { requestId, settings: edge.settings })
-  const [added] = await tx.any(enqueueJobs([spec], edge.settings.quotas.waiting_jobs))
-  const id = added!.job_id
-  await tx.run(storeScheduleRun(schedule.id, id))
-  await tx.run(auditSchedule(input, 'schedule.run', schedule))
-  tx.afterCommit(() => edge.publisher.notify(id))
-  const text = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, id))
-  // The job that the request joined has ended and expired in the meantime.
-  if (text === null) throw fail('job.missing')
-  return answerJson(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+  return withTask(input, {}, async (tx, schedule, declared) => {
+    const spec = buildScheduledJob(schedule, declared, { requestId, settings: edge.settings })
+    const [added] = await tx.any(enqueueJobs([spec], edge.settings.quotas.waiting_jobs))
+    const id = added!.job_id
+    await tx.run(storeScheduleRun(schedule.id, id))
+    await tx.run(auditSchedule(input, 'schedule.run', schedule))
+    tx.afterCommit(() => edge.publisher.notify(id))
+    const text = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, id))
+    // The job that the request joined has ended and expired in the meantime.
+    if (text === null) throw fail('job.missing')
+    return answerJson(text, { headers: [['location', `/api/v1/jobs/${id}`]] })
+  })
 }
 
 /** Returns the declared task. @throws as `requireTask` does, or fail('request.invalid') for wrong arguments. */
 async function requireArguments(
   edge: Edge,
   caller: Caller,
-  { task_name, queue_type, args }: Pick<ScheduleFields, 'task_name' | 'queue_type' | 'args'>,
-): Promise<readonly DeclaredTask[]> {
+  { task_name, queue_type, args }: ChosenTask,
+): Promise<DeclaredTasks> {
   const declared = await findDeclaredTasks(edge, caller, [{ task_name, queue_type, args, path: [] }])
   const { payload } = requireTask(task_name, queue_type, declared)
   parseAt(payload, args, ['body', 'args'])
@@ -339,9 +375,11 @@ async function answerSchedule(
   { caller, edge }: Pick<ScheduleInput<Schedule>, 'caller' | 'edge'>,
   id: string,
 ): Promise<Answer<Schedule>> {
-  const viewer = [caller.ownerId, isAdmin(caller)] as const
-  return answerStored(await readWithin(tx, readSchedule, [id, ...viewer, edge.settings.jobRetention]))
+  return answerStored(await readWithin(tx, readSchedule, buildReadParameters(edge, caller, id)))
 }
+
+const buildReadParameters = ({ settings }: Edge, caller: Caller, id: string) =>
+  [id, caller.ownerId, isAdmin(caller), settings.jobRetention] as const
 
 function auditSchedule(
   input: EventRequest,

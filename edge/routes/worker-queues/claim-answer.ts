@@ -1,13 +1,12 @@
 import { z } from 'zod'
-import { parseClaims } from '../../../sql/jobs/claims.ts'
+import type { ClaimedJob } from '../../../sql/jobs/claims.ts'
 import { SUSPECT_FROM_DEATHS } from '../../../sql/jobs/jobs.ts'
 import type { WorkerClaimResult } from '../../../sql/worker-queues/claims.ts'
+import { DEFAULT_TIMEOUT_SECONDS } from '../../../tasks/task.ts'
 import { parseJobName } from '../../../tasks/worker-queues/names.ts'
 import { Timestamp } from '../../pipeline/request/schemas.ts'
 
 /** The answer to a claim. */
-
-const DEFAULT_TIMEOUT_SECONDS = 3600
 
 export const ClaimedJobs = z
   .strictObject({
@@ -34,9 +33,13 @@ export const ClaimedJobs = z
   .meta({ id: 'WorkerClaimed' })
 
 /** Builds the answer without parsing the arguments. */
-export function formatClaim(lease: string, lease_seconds: number, result: WorkerClaimResult): string {
-  const { timeouts, dependencies, now } = result
-  const jobs = parseClaims({ claims: result.claims ?? null }).map((job) => {
+export function formatClaim(
+  lease: string,
+  lease_seconds: number,
+  { timeouts, dependencies, is_drained, now }: WorkerClaimResult,
+  claimed: readonly ClaimedJob[],
+): string {
+  const jobs = claimed.map((job) => {
     const { task } = parseJobName(job.name)
     const timeoutMs = (timeouts?.[task] ?? DEFAULT_TIMEOUT_SECONDS) * 1000
     const fields = JSON.stringify({
@@ -52,6 +55,6 @@ export function formatClaim(lease: string, lease_seconds: number, result: Worker
     })
     return `${fields.slice(0, -1)},"args":${job.payload}}`
   })
-  const head = JSON.stringify({ lease_id: lease, lease_seconds, drain: result.is_drained === true })
+  const head = JSON.stringify({ lease_id: lease, lease_seconds, drain: is_drained === true })
   return `${head.slice(0, -1)},"jobs":[${jobs.join(',')}]}`
 }

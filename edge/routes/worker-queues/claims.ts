@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { type ClaimedJob, parseClaims } from '../../../sql/jobs/claims.ts'
-import { claimForWorker, storeReport, type WorkerClaimResult } from '../../../sql/worker-queues/claims.ts'
+import { claimForWorker, type WorkerClaimResult } from '../../../sql/worker-queues/claims.ts'
 import { readQueueAccess } from '../../../sql/worker-queues/queues.ts'
-import type { Edge } from '../../pipeline/context.ts'
 import { answerCompactJson, route } from '../../pipeline/route.ts'
 import { type QueueInput, requireManager, viewerOf } from './access.ts'
 import { ClaimedJobs, formatClaim } from './claim-answer.ts'
+import { endAttempts } from './ended.ts'
 import { QueueParams, TASK_FIELDS, TaskName } from './shapes.ts'
 import { checkSchemas, storeTasks } from './tasks.ts'
 
@@ -78,8 +78,8 @@ replace those of the queue.`,
     const { body } = input
     await declareGiven(input)
     const lease = body.lease_id ?? randomUUID()
-    const result = await waitForJobs(input, lease)
-    return answerCompactJson<z.input<typeof ClaimedJobs>>(formatClaim(lease, body.lease_seconds, result))
+    const { found, jobs } = await waitForJobs(input, lease)
+    return answerCompactJson<z.input<typeof ClaimedJobs>>(formatClaim(lease, body.lease_seconds, found, jobs))
   },
 })
 
@@ -104,7 +104,10 @@ async function declareGiven(input: ClaimInput): Promise<void> {
 }
 
 /** Claims jobs as soon as there are any. Gives them back if the caller has left. */
-async function waitForJobs(input: ClaimInput, lease: string): Promise<WorkerClaimResult> {
+async function waitForJobs(
+  input: ClaimInput,
+  lease: string,
+): Promise<{ readonly found: WorkerClaimResult; readonly jobs: readonly ClaimedJob[] }> {
   const { body, caller, edge, exchange, params } = input
   const disconnected = new AbortController()
   exchange.responder.onClose(() => disconnected.abort())
@@ -135,23 +138,23 @@ async function waitForJobs(input: ClaimInput, lease: string): Promise<WorkerClai
   requireOutcome(found)
   const jobs = parseClaims({ claims: found.claims ?? null })
   for (const { id } of jobs) edge.publisher.notify(id)
-  if (exchange.responder.isDone && claim.claim === null) await giveBack(edge, jobs)
-  return found
+  if (exchange.responder.isDone && claim.claim === null)
+    await endAttempts(
+      edge,
+      jobs.map(({ id, attempt }) => ({ id, attempt, outcome: 'release' })),
+    )
+  return { found, jobs }
 }
 
-/** @throws fail('worker_queue.missing'), fail('worker_queue.pushed'), fail('lease.taken'), fail('lease.limit') */
+/**
+ * @throws as {@link requireManager} does, fail('worker_queue.pushed'), fail('lease.taken'), fail('lease.missing'),
+ * fail('lease.limit')
+ */
 function requireOutcome({ outcome }: WorkerClaimResult): void {
-  if (outcome === 'missing') throw fail('worker_queue.missing')
-  if (outcome === 'forbidden') throw fail('org.forbidden', { roles: 'admin or owner' })
+  if (outcome === 'missing') requireManager(null)
+  if (outcome === 'forbidden') requireManager('use')
   if (outcome === 'pushed') throw fail('worker_queue.pushed')
   if (outcome === 'taken') throw fail('lease.taken')
   if (outcome === 'gone') throw fail('lease.missing')
   if (outcome === 'full') throw fail('lease.limit', { max: 10_000 })
-}
-
-async function giveBack({ db, publisher }: Edge, jobs: readonly ClaimedJob[]): Promise<void> {
-  if (jobs.length === 0) return
-  const ends = jobs.map(({ id, attempt }) => ({ id, attempt, outcome: 'release' }))
-  const { ended } = await db.one(storeReport('[]', JSON.stringify(ends)))
-  for (const id of ended) publisher.notify(id)
 }

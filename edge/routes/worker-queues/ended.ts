@@ -1,6 +1,17 @@
-import type { FinishEntry } from '../../../sql/jobs/jobs.ts'
-import type { HeldLease } from '../../../sql/worker-queues/claims.ts'
+import { type FinishEntry, serializeEntry } from '../../../sql/jobs/jobs.ts'
+import { type HeldLease, storeReport } from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
+
+/** Ends attempts, and returns the ids of the jobs whose attempt was current. */
+export async function endAttempts(
+  { db, publisher }: Pick<Edge, 'db' | 'publisher'>,
+  entries: readonly FinishEntry[],
+): Promise<readonly string[]> {
+  if (entries.length === 0) return []
+  const { ended } = await db.one(storeReport('[]', `[${entries.map(serializeEntry).join()}]`))
+  for (const id of ended) publisher.notify(id)
+  return ended
+}
 
 /** Counts the attempts that the ledger has ended. */
 export function countEnded(

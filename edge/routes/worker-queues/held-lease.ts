@@ -1,20 +1,28 @@
+import { z } from 'zod'
+import type { Query } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
-import { type HeldLease, renewWorkerLease } from '../../../sql/worker-queues/claims.ts'
-import type { Caller } from '../../pipeline/access/auth.ts'
+import type { HeldLease } from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
-import { viewerOf } from './access.ts'
+import { WORK_SCOPE } from './claims.ts'
 
-/** Renews a lease and returns its jobs. @throws fail('lease.missing') */
-export async function requireLease(
-  edge: Edge,
-  caller: Caller,
+/** The lease that a request names. */
+
+/** Options that the routes of a lease share. */
+export const leaseOptions = {
+  scope: WORK_SCOPE,
+  allowsOrganizationKeys: true,
+  params: z.object({ lease_id: z.string() }),
+  errors: ['lease.missing'],
+} as const
+
+/** Runs a statement on a lease and returns the lease with its jobs. @throws fail('lease.missing') */
+export async function requireHeld(
+  { db }: Pick<Edge, 'db'>,
   id: string,
-  wanted: { readonly ids: readonly string[]; readonly attempts: readonly number[] } | null,
+  build: (lease: string) => Query<{ json: HeldLease }>,
 ): Promise<HeldLease> {
-  const held = isUuid(id)
-    ? await edge.db.maybeOne(renewWorkerLease(id.toLowerCase(), viewerOf(caller), wanted))
-    : null
+  const held = isUuid(id) ? await db.maybeOne(build(id.toLowerCase())) : null
   if (held === null) throw fail('lease.missing')
   return held.json
 }

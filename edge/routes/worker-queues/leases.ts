@@ -1,25 +1,21 @@
 import { z } from 'zod'
-import { fail } from '../../../sql/errors.ts'
-import { isUuid } from '../../../sql/ids.ts'
 import type { FinishEntry } from '../../../sql/jobs/jobs.ts'
 import {
   type Attempt,
   endWorkerLease,
   type HeldLease,
-  storeReport,
+  renewWorkerLease,
 } from '../../../sql/worker-queues/claims.ts'
+import { DEFAULT_TIMEOUT_SECONDS } from '../../../tasks/task.ts'
 import { buildFailureEntry } from '../../../tasks/worker-queues/failures.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { viewerOf } from './access.ts'
-import { WORK_SCOPE } from './claims.ts'
-import { countEnded } from './ended.ts'
-import { requireLease } from './held-lease.ts'
+import { countEnded, endAttempts } from './ended.ts'
+import { leaseOptions, requireHeld } from './held-lease.ts'
 import { reportRoute } from './reports.ts'
 
 /** Routes of the leases of HTTP workers. */
-
-const LeaseParams = z.object({ lease_id: z.string() })
 
 const Renewal = z
   .strictObject({
@@ -40,18 +36,9 @@ const RenewedLease = z
   })
   .meta({ id: 'RenewedLease' })
 
-const DEFAULT_TIMEOUT_SECONDS = 3600
-
-const sharedOptions = {
-  scope: WORK_SCOPE,
-  allowsOrganizationKeys: true,
-  params: LeaseParams,
-  errors: ['lease.missing'],
-} as const
-
 export const leaseRoutes = [
   route({
-    ...sharedOptions,
+    ...leaseOptions,
     method: 'post',
     path: '/:lease_id',
     summary: 'Renew the lease of an HTTP worker',
@@ -62,7 +49,9 @@ lease has expired, and that its jobs run elsewhere.`,
     response: RenewedLease,
     whyRepeatable: 'It only moves the end of the lease',
     handle: async ({ params, body, caller, edge }) => {
-      const held = await requireLease(edge, caller, params.lease_id, null)
+      const held = await requireHeld(edge, params.lease_id, (id) =>
+        renewWorkerLease(id, viewerOf(caller), null),
+      )
       const given = body.jobs && new Map(body.jobs.map(({ job_id, attempt }) => [job_id, attempt]))
       const overdue = held.jobs.flatMap((job) => findTimeout(job, held) ?? [])
       const lost = given === undefined ? [] : held.jobs.filter((job) => isLost(job, given, held))
@@ -83,21 +72,17 @@ lease has expired, and that its jobs run elsewhere.`,
   }),
 
   route({
-    ...sharedOptions,
+    ...leaseOptions,
     method: 'delete',
     path: '/:lease_id',
     summary: 'Give back a lease and its jobs',
     description: 'The jobs run elsewhere at once, and no try counts. A worker calls this when it stops.',
     handle: async ({ params, caller, edge }) => {
-      const { lease_id: id } = params
-      const ended = isUuid(id)
-        ? await edge.db.maybeOne(endWorkerLease(id.toLowerCase(), viewerOf(caller)))
-        : null
-      if (ended === null) throw fail('lease.missing')
-      const { jobs } = ended.json
+      const ended = await requireHeld(edge, params.lease_id, (id) => endWorkerLease(id, viewerOf(caller)))
+      const { jobs } = ended
       for (const job of jobs) edge.publisher.notify(job.id)
       const entries = jobs.map(({ id }) => ({ id, outcome: 'release' as const }))
-      countEnded(edge, ended.json, entries, new Set(jobs.map((job) => job.id)))
+      countEnded(edge, ended, entries, new Set(jobs.map((job) => job.id)))
       return undefined
     },
   }),
@@ -116,7 +101,7 @@ function isLost(
 
 /** Returns the end of an attempt that has exceeded a time limit; null if it has not. */
 function findTimeout(job: Attempt, { tasks }: HeldLease): FinishEntry | null {
-  const { timeout_seconds, stall_seconds } = tasks[job.name] ?? { timeout_seconds: null, stall_seconds: null }
+  const { timeout_seconds = null, stall_seconds = null } = tasks[job.name] ?? {}
   const limit = timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS
   const isOver = (job.claimed_seconds ?? 0) > limit
   const isStalled = stall_seconds !== null && (job.silent_seconds ?? 0) > stall_seconds
@@ -128,9 +113,7 @@ function findTimeout(job: Attempt, { tasks }: HeldLease): FinishEntry | null {
 }
 
 async function endAll(edge: Edge, held: HeldLease, entries: readonly FinishEntry[]): Promise<void> {
-  if (entries.length === 0) return
-  const { ended } = await edge.db.one(storeReport('[]', JSON.stringify(entries)))
-  for (const id of ended) edge.publisher.notify(id)
+  const ended = await endAttempts(edge, entries)
   countEnded(edge, held, entries, new Set(ended))
   edge.claims.handleEnds(held.queue, ended.length)
 }

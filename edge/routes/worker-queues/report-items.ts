@@ -1,4 +1,4 @@
-import type { FinishEntry, ProgressEntry } from '../../../sql/jobs/jobs.ts'
+import { type FinishEntry, type ProgressEntry, serializeEntry } from '../../../sql/jobs/jobs.ts'
 import type { LogLine } from '../../../sql/jobs/log.ts'
 import type { Attempt, HeldLease } from '../../../sql/worker-queues/claims.ts'
 import { buildFailureEntry } from '../../../tasks/worker-queues/failures.ts'
@@ -117,11 +117,10 @@ function buildEnds(
   for (const item of items) {
     const entry = buildEnd(item, jobs.get(item.job_id)!)
     if (entry === null || ends.has(entry.id)) continue
-    const text = JSON.stringify(entry)
     const result = results.get(item)
     ends.set(entry.id, {
       ...entry,
-      text: result === undefined ? text : `${text.slice(0, -1)},"result":${result}}`,
+      text: serializeEntry(result === undefined ? entry : { ...entry, result }),
     })
   }
   return [...ends.values()]

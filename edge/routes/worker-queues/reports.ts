@@ -1,11 +1,16 @@
 import { z } from 'zod'
 import { storeLogLines } from '../../../sql/jobs/log.ts'
-import { type Attempt, type HeldLease, storeReport } from '../../../sql/worker-queues/claims.ts'
+import {
+  type Attempt,
+  type HeldLease,
+  renewWorkerLease,
+  storeReport,
+} from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
-import { WORK_SCOPE } from './claims.ts'
+import { viewerOf } from './access.ts'
 import { countEnded } from './ended.ts'
-import { requireLease } from './held-lease.ts'
+import { leaseOptions, requireHeld } from './held-lease.ts'
 import { type PreparedReport, prepareReport } from './report-items.ts'
 import { Item, type ReportItem } from './report-shapes.ts'
 
@@ -30,31 +35,26 @@ const ReportAnswer = z
   .meta({ id: 'WorkerReportAnswer' })
 
 export const reportRoute = route({
+  ...leaseOptions,
   method: 'post',
   path: '/:lease_id/reports',
-  scope: WORK_SCOPE,
-  allowsOrganizationKeys: true,
   summary: 'Report progress, events, log lines and ends of jobs',
   description: `All items are stored in one transaction. An item is \`superseded\` if the attempt does not run under the lease any more: \
 stop it. An item is \`invalid\` if it is too large, or if its result does not match the schema of the task; the attempt goes on. A \
 repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
-  params: z.object({ lease_id: z.string() }),
   body: Report,
   bodyBytes: 16 * 2 ** 20,
   bodyValues: 1_000_000,
   response: ReportAnswer,
-  errors: ['lease.missing'],
   whyRepeatable: 'Ends are stored once, and numbered items too',
   handle: async ({ params, body, caller, edge }) => {
-    const wanted = new Map(
-      body.items.map(({ job_id, attempt }) => [`${job_id} ${attempt}`, { job_id, attempt }]),
-    )
-    const ids = [...wanted.values()]
+    const ids = [...new Map(body.items.map((item) => [keyOf(item), item])).values()]
+    const wanted = {
+      ids: ids.map(({ job_id }) => job_id),
+      attempts: ids.map(({ attempt }) => attempt),
+    }
     const lookUp = () =>
-      requireLease(edge, caller, params.lease_id, {
-        ids: ids.map(({ job_id }) => job_id),
-        attempts: ids.map(({ attempt }) => attempt),
-      })
+      requireHeld(edge, params.lease_id, (id) => renewWorkerLease(id, viewerOf(caller), wanted))
     const held = await lookUp()
     const report = await prepareReport(edge, caller, held, body.items)
     const { progressed, ended } = await store(edge, report)
@@ -65,13 +65,13 @@ repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
     const refused = report.ends.filter(({ id }) => !ended.has(id))
     // A request with the same ends may have been faster.
     const after = refused.length === 0 ? held : await lookUp()
-    const answerOne = createAnswerer({ report, progressed, ended, after })
+    const answers = body.items.map(createAnswerer({ report, progressed, ended, after }))
     const accepted = new Set(
-      body.items.filter((item) => isEnd(item) && answerOne(item).status === 'ok').map(keyOf),
+      body.items.filter((item, index) => isEnd(item) && answers[index]!.status === 'ok').map(keyOf),
     )
     return {
-      items: body.items.map((item) => {
-        const answer = answerOne(item)
+      items: body.items.map((item, index) => {
+        const answer = answers[index]!
         // The whole report is a repetition, in which the end of the attempt counts.
         const isOver = answer.status === 'superseded' && !isEnd(item) && accepted.has(keyOf(item))
         return isOver ? { ...answer, status: 'ok' as const } : answer
@@ -107,8 +107,7 @@ interface StoredReport {
 const keyOf = ({ job_id, attempt }: Pick<ReportItem, 'job_id' | 'attempt'>): string => `${job_id} ${attempt}`
 
 function createAnswerer({ report, progressed, ended, after }: StoredReport) {
-  const found = new Map<string, Attempt[]>()
-  for (const job of after.jobs) found.set(job.id, [...(found.get(job.id) ?? []), job])
+  const found = Map.groupBy(after.jobs, ({ id }) => id)
   return (item: ReportItem) => {
     const { job_id } = item
     const reason = report.invalid.get(item)

@@ -29,7 +29,12 @@ export const TASK_FIELDS = {
   result: JsonSchema.nullish(),
   max_tries: z.int().min(1).max(100).nullish().describe('Default: `WORKER_MAX_TRIES`'),
   timeout_seconds: z.int().min(1).max(MAX_SECONDS).nullish().describe('Default: 3600'),
-  stall_seconds: z.int().min(1).max(MAX_SECONDS).nullish().describe('Longest time between two reports'),
+  stall_seconds: z
+    .int()
+    .min(1)
+    .max(MAX_SECONDS)
+    .nullish()
+    .describe('Longest time between two items `progress` or `event`'),
   limit: z.int().min(1).max(1000).nullish().describe('Most jobs that run at a time, or of a key'),
   secrets: z
     .array(z.string().min(1).max(200))

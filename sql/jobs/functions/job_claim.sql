@@ -76,7 +76,7 @@ begin
     array_agg(c.queue), coalesce(array_agg(c.mailbox), '{}'), coalesce(min(c.priority), 0)
   into claims, queues, claimed_from, highest from claimed c;
   perform job_count_add(queues, -1, 1);
-  if random() * 20 < cardinality(queues) then
+  if position('/' in tasks[1]) = 0 and random() * 20 < cardinality(queues) then
     perform job_promote(queues, highest);
   end if;
   if cardinality(rated) > 0 then

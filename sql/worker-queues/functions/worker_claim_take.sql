@@ -52,7 +52,8 @@ begin
   return json_build_object('outcome', 'ok', 'claims', taken.claims, 'held', taken.held, 'must_repeat', taken.must_repeat,
     'is_drained', lease_state = 'drained', 'now', iso(now()),
     'timeouts', (select json_object_agg(t.name, t.timeout_seconds) from worker_task t
-      where t.queue = queue_name and t.timeout_seconds is not null and taken.claims is not null),
+      where t.queue = queue_name and t.timeout_seconds is not null
+        and t.name in (select substr(job.name, length(queue_name) + 2) from job where id = any(found_ids))),
     'dependencies', (select json_object_agg(id, worker_dependencies(after, dependency_bytes)) from job
       where id = any(found_ids) and after is not null));
 end $$;

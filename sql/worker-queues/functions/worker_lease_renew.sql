@@ -1,6 +1,6 @@
 -- Renews the lease of an HTTP worker whose queue the caller may work for; null if there is none. Returns the lease, the
 -- attempts that run under it, or those that are given, and the declarations of their tasks. An attempt that has ended tells
--- how. Only a renewal needs the time since the last report.
+-- how. Only a renewal needs the time since the last report, and only a report the schemas of results.
 create or replace function worker_lease_renew(lease uuid, caller integer, is_admin boolean, key_organization integer, ids uuid[], attempts integer[])
 returns json language plpgsql
 as $$
@@ -8,6 +8,7 @@ as $$
 declare
   held worker_lease;
   jobs json;
+  tasks text[];
 begin
   select l.* into held from worker_lease l join worker_queue q on q.name = l.queue
   where l.id = lease and worker_queue_access(q, caller, is_admin, key_organization) = 'manage' and worker_queue_is_active(q);
@@ -40,9 +41,10 @@ begin
     'claimed_seconds', extract(epoch from clock_timestamp() - j.claimed_at)::float8,
     'waited_seconds', greatest(extract(epoch from j.claimed_at - greatest(j.created_at, j.run_at))::float8, 0),
     'silent_seconds', case when ids is null then extract(epoch from clock_timestamp() - greatest(j.claimed_at, (
-      select e.created_at from job_event_row e where e.job_id = j.id order by e.seq desc limit 1)))::float8 end)), '[]')
-  into jobs from dated j;
+      select e.created_at from job_event_row e where e.job_id = j.id order by e.seq desc limit 1)))::float8 end)), '[]'),
+    array_agg(distinct substr(j.name, length(held.queue) + 2))
+  into jobs, tasks from dated j;
   return json_build_object('queue', held.queue, 'ttl_seconds', held.ttl_seconds, 'is_drained', held.drained_at is not null, 'jobs', jobs,
-    'tasks', (select coalesce(json_object_agg(t.queue || '/' || t.name, json_build_object('result', t.result_schema,
-      'timeout_seconds', t.timeout_seconds, 'stall_seconds', t.stall_seconds)), '{}') from worker_task t where t.queue = held.queue));
+    'tasks', (select coalesce(json_object_agg(t.queue || '/' || t.name, json_build_object(
+      'result', case when ids is not null then t.result_schema end, 'timeout_seconds', t.timeout_seconds, 'stall_seconds', t.stall_seconds)), '{}') from worker_task t where t.queue = held.queue and t.name = any(tasks)));
 end $$;

@@ -9,7 +9,7 @@
 -- a mailbox, or if no delivery led to a job: claim again.
 create or replace function worker_queue_claim(queue_name text, lease uuid, wanted text[], most integer, most_bytes integer,
   suspect integer, max_interruptions integer,
-  out claims text, out held text, out must_repeat boolean, out wait_ms float8)
+  out claims text, out held text, out must_repeat boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -80,7 +80,7 @@ begin
   into deliveries, all_mailboxes, tasks, mailboxes, limits, firsts, slots from sized;
   if deliveries is null then return; end if;
 
-  select c.claims, coalesce(c.again, '{}'), c.wait_ms into claims, again, wait_ms
+  select c.claims, coalesce(c.again, '{}') into claims, again
   from job_claim(lease, tasks, mailboxes, limits, firsts, slots) c;
   -- Deliveries may lead to nothing, and others may wait behind them.
   must_repeat := cardinality(again) > 0 or claims is null;
