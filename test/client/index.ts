@@ -2,6 +2,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream'
 import createFetchClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from './api.ts'
 import { startWork } from './work.ts'
+import { backoffMs, bearerOf, type Key, pause, retryAfterMsOf, urlOf } from './work-calls.ts'
 import type { Tasks, Worker, WorkOptions } from './work-types.ts'
 
 /**
@@ -17,7 +18,7 @@ export interface ClientOptions {
   /** Base URL of the service, such as `https://mill.example.com`. */
   readonly baseUrl: string
   /** An API key or access token, or a function that returns one before each request. */
-  readonly key?: string | (() => string | Promise<string>)
+  readonly key?: Key
   /** Maximum retries of a request without an answer or with a retryable status. Default 4. */
   readonly retries?: number
   readonly fetch?: typeof fetch
@@ -108,7 +109,6 @@ export class JobError extends Error {
 
 export function createClient(options: ClientOptions): Millrace {
   const send = createSender(options)
-  const url = (path: string): string => options.baseUrl.replace(/\/$/, '') + path
   const client = createFetchClient<paths>({
     baseUrl: options.baseUrl,
     fetch: (request) => send(() => request.clone()),
@@ -125,7 +125,9 @@ export function createClient(options: ClientOptions): Millrace {
         accept: 'text/event-stream',
         ...(last === undefined ? {} : { 'last-event-id': last }),
       }
-      const response = await send(() => new Request(url(path), { headers, signal: signal ?? null }))
+      const response = await send(
+        () => new Request(urlOf(options.baseUrl, path), { headers, signal: signal ?? null }),
+      )
       if (response.status === 204) return
       if (!response.ok || response.body === null) throw await toRequestError(response)
       const parser = new EventSourceParserStream({ onRetry: (ms) => (waitMs = ms) })
@@ -140,7 +142,8 @@ export function createClient(options: ClientOptions): Millrace {
         // Unless the caller aborted or the data is invalid, reconnect and resume after the last event.
         if (signal?.aborted || error instanceof SyntaxError) throw error
       }
-      await delay(waitMs, signal)
+      await pause(waitMs, signal)
+      signal?.throwIfAborted()
     }
   }
 
@@ -170,7 +173,11 @@ export function createClient(options: ClientOptions): Millrace {
     for (const [name, value] of Object.entries(fields)) if (value != null) form.set(name, textOf(value))
     form.set('file', file, filename)
     const make = (): Request =>
-      new Request(url('/api/v1/documents'), { method: 'POST', body: form, signal: signal ?? null })
+      new Request(urlOf(options.baseUrl, '/api/v1/documents'), {
+        method: 'POST',
+        body: form,
+        signal: signal ?? null,
+      })
     const watched: Transport | undefined =
       onProgress &&
       (options.fetch === undefined && typeof XMLHttpRequest === 'function'
@@ -207,7 +214,7 @@ function createSender({ key, retries = 4, fetch: given }: ClientOptions) {
     for (let attempt = 0; ; attempt++) {
       const request = make()
       if (key !== undefined && !request.headers.has('authorization'))
-        request.headers.set('authorization', `Bearer ${typeof key === 'string' ? key : await key()}`)
+        request.headers.set('authorization', await bearerOf(key))
       if (request.method === 'POST' && !request.headers.has('idempotency-key'))
         request.headers.set('idempotency-key', idempotencyKey)
       const { signal } = request
@@ -219,7 +226,9 @@ function createSender({ key, retries = 4, fetch: given }: ClientOptions) {
       }
       if (response !== null && (attempt >= retries || !isRetryable(response, attempt))) return response
       await response?.body?.cancel()
-      await delay(pauseMs(response, attempt), signal)
+      const afterMs = response === null ? null : retryAfterMsOf(response, LONGEST_MS)
+      await pause(afterMs ?? backoffMs(attempt, LONGEST_MS), signal)
+      signal.throwIfAborted()
     }
   }
 }
@@ -230,27 +239,6 @@ function createSender({ key, retries = 4, fetch: given }: ClientOptions) {
  */
 const isRetryable = ({ status }: Response, attempt: number): boolean =>
   RETRYABLE.has(status) || (status === 409 && attempt > 0)
-
-function pauseMs(response: Response | null, attempt: number): number {
-  const seconds = Number(response?.headers.get('retry-after') ?? Number.NaN)
-  if (seconds >= 0) return Math.min(seconds * 1000, LONGEST_MS)
-  return Math.min(250 * 2 ** attempt, LONGEST_MS) * (0.5 + Math.random() / 2)
-}
-
-function delay(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal!.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', abort, { once: true })
-  })
-}
 
 async function toRequestError(response: Response): Promise<RequestError> {
   const text = await response.text()

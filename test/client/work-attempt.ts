@@ -30,8 +30,6 @@ export class Attempt implements JobContext {
   /** True once an end waits for its answer. */
   hasEnded = false
   hasStarted = false
-  /** True once its function has returned. */
-  hasReturned = false
   stopReason: StopReason | null = null
   readonly #push: (item: Item) => void
   #controller: AbortController | null = null
@@ -45,6 +43,10 @@ export class Attempt implements JobContext {
     this.#push = push
   }
 
+  /** True if it takes no more items. */
+  get isClosed(): boolean {
+    return this.hasEnded || this.isOver
+  }
   get jobId(): string {
     return this.job.job_id
   }
@@ -137,16 +139,12 @@ export class Attempt implements JobContext {
     return true
   }
 
-  #isClosed(): boolean {
-    return this.hasEnded || this.isOver
-  }
-
   #add(fields: object): Item | null {
-    return this.#isClosed() ? null : this.#record(this.#format(fields, ++this.#count), null)
+    return this.isClosed ? null : this.#record(this.#format(fields, ++this.#count), null)
   }
 
   #end(end: 'done' | 'failed' | 'release', text: string): void {
-    if (this.#isClosed()) return
+    if (this.isClosed) return
     this.hasEnded = true
     this.#record(text, end)
   }

@@ -1,8 +1,10 @@
 /** Requests of a worker to the service. */
 
+export type Key = string | (() => string | Promise<string>)
+
 export interface Connection {
   readonly baseUrl: string
-  readonly key?: string | (() => string | Promise<string>)
+  readonly key?: Key
   readonly fetch?: typeof fetch
 }
 
@@ -45,9 +47,15 @@ export function createSend(connection: Connection, toError: (response: Response)
     signal?.addEventListener('abort', forward, { once: true })
     try {
       signal?.throwIfAborted()
-      const headers = { ...(await authorize(connection)), 'content-type': 'application/json' }
-      const url = connection.baseUrl.replace(/\/$/, '') + path
-      const response = await send(url, { method, headers, body: body ?? null, signal: abort.signal })
+      const { baseUrl, key } = connection
+      const authorization = key === undefined ? {} : { authorization: await bearerOf(key) }
+      const headers = { ...authorization, 'content-type': 'application/json' }
+      const response = await send(urlOf(baseUrl, path), {
+        method,
+        headers,
+        body: body ?? null,
+        signal: abort.signal,
+      })
       return await readAnswer(response, toError)
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause))
@@ -59,9 +67,16 @@ export function createSend(connection: Connection, toError: (response: Response)
   }
 }
 
-async function authorize({ key }: Connection): Promise<Record<string, string>> {
-  if (key === undefined) return {}
-  return { authorization: `Bearer ${typeof key === 'string' ? key : await key()}` }
+export const urlOf = (baseUrl: string, path: string): string => baseUrl.replace(/\/$/, '') + path
+
+/** Returns the `authorization` header of a key. */
+export const bearerOf = async (key: Key): Promise<string> =>
+  `Bearer ${typeof key === 'string' ? key : await key()}`
+
+/** Returns the time of a `retry-after` header, limited to `mostMs`; null if the answer has none. */
+export function retryAfterMsOf(response: Response, mostMs: number): number | null {
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return seconds >= 0 ? Math.min(seconds * 1000, mostMs) : null
 }
 
 async function readAnswer(
@@ -69,8 +84,7 @@ async function readAnswer(
   toError: (response: Response) => Promise<Error>,
 ): Promise<Answer> {
   const { status } = response
-  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-  const retryAfterMs = seconds >= 0 ? Math.min(seconds * 1000, LONGEST_PAUSE_MS) : null
+  const retryAfterMs = retryAfterMsOf(response, LONGEST_PAUSE_MS)
   if (!response.ok) return { status, json: null, error: await toError(response), retryAfterMs }
   const text = await response.text()
   return { status, json: text === '' ? null : JSON.parse(text), error: null, retryAfterMs }
@@ -95,8 +109,8 @@ export async function persist(send: Send, call: Call, onError: (error: Error) =>
 }
 
 /** Pause before the next attempt, with jitter. */
-export const backoffMs = (attempt: number): number =>
-  Math.min(250 * 2 ** Math.min(attempt, 10), LONGEST_PAUSE_MS) * (0.5 + Math.random() / 2)
+export const backoffMs = (attempt: number, mostMs = LONGEST_PAUSE_MS): number =>
+  Math.min(250 * 2 ** Math.min(attempt, 10), mostMs) * (0.5 + Math.random() / 2)
 
 /** Waits for a time, or until the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -101,7 +101,7 @@ export class Lease {
   #apply({ cancelled, superseded, drain }: Renewal, named: ReadonlyMap<string, Attempt>): void {
     this.isDrained = drain
     const isCurrent = (attempt: Attempt | undefined): attempt is Attempt =>
-      attempt !== undefined && !attempt.isOver && !attempt.hasEnded
+      attempt !== undefined && !attempt.isClosed
     for (const attempt of superseded.map((id) => named.get(id)))
       if (isCurrent(attempt)) this.#supersede(attempt)
     for (const attempt of cancelled.map((id) => named.get(id)))

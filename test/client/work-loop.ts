@@ -63,15 +63,15 @@ export class Loop {
     this.#lease = new Lease(send, this.#events)
   }
 
-  /** Works until the signal is aborted. @throws the refusal of the service */
-  async run(signal: AbortSignal): Promise<void> {
-    const stop = (): void => this.#stopping.abort()
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
+  /** Ends `run`, also before its call. */
+  readonly stop = (): void => this.#stopping.abort()
+
+  /** Works until it is stopped. @throws the refusal of the service */
+  async run(): Promise<void> {
     const renewals = this.#renewRepeatedly()
     this.#advance()
     await aborted(this.#stopping.signal)
-    await this.#stop()
+    await this.#finish()
     this.#stopped.abort()
     await renewals
     if (this.#refusal !== null) throw this.#refusal
@@ -101,8 +101,7 @@ export class Loop {
     this.#claims++
     this.#reserved += max
     const start = Date.now()
-    const answer = await this.#requestJobs(lease, max)
-    const { jobs } = this.#accept(lease, answer)
+    const jobs = this.#accept(lease, await this.#requestJobs(lease, max))
     this.#isBusy = jobs.length === max
     this.#reserved -= max
     for (const job of jobs) this.#runner.add(lease.add(job))
@@ -129,18 +128,17 @@ export class Loop {
     return persist(this.#send, call, onError)
   }
 
-  #accept(lease: Lease, answer: Answer): Claimed {
-    const nothing = { drain: lease.isDrained, jobs: [] }
-    if (lease.claiming.signal.aborted) return nothing
-    if (answer.error !== null) {
-      this.#refuse(answer.error)
-      return nothing
+  #accept(lease: Lease, { error, json }: Answer): readonly ClaimedJob[] {
+    if (lease.claiming.signal.aborted) return []
+    if (error !== null) {
+      this.#refuse(error)
+      return []
     }
-    const claimed = answer.json as Claimed
+    const { drain, jobs } = json as Claimed
     this.#hasDeclared = true
     lease.isKnown = true
-    lease.isDrained = claimed.drain
-    return claimed
+    lease.isDrained = drain
+    return jobs
   }
 
   async #renewRepeatedly(): Promise<void> {
@@ -169,10 +167,10 @@ export class Loop {
 
   #refuse(error: Error): void {
     this.#refusal ??= error
-    this.#stopping.abort()
+    this.stop()
   }
 
-  async #stop(): Promise<void> {
+  async #finish(): Promise<void> {
     const lease = this.#lease
     lease.claiming.abort()
     this.#runner.drop()

@@ -36,11 +36,11 @@ export class Runner {
   /** Starts the held attempts that may run now. */
   advance(lease: Lease): void {
     if (this.#alone !== null) {
-      if (!this.#alone.isOver || !this.#alone.hasReturned) return
+      if (!this.#alone.isOver || this.running > 0) return
       this.#alone = null
     }
     if (this.#held.length === 0) return
-    const held = this.#held.filter(({ isOver, hasEnded }) => !isOver && !hasEnded)
+    const held = this.#held.filter(({ isClosed }) => !isClosed)
     this.#held = held.filter(({ job }) => job.alone)
     for (const attempt of held) if (!attempt.job.alone) void this.#run(attempt)
     if (this.running > 0 || lease.attempts.size > this.#held.length) return
@@ -64,7 +64,6 @@ export class Runner {
     } catch (error) {
       attempt.fail(error)
     }
-    attempt.hasReturned = true
     this.running--
     this.#onReturn()
   }

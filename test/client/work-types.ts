@@ -81,7 +81,7 @@ export interface JobContext {
   /** Number of this try, of `maxTries`. Runs that the worker gave back do not count. */
   readonly tries: number
   readonly maxTries: number
-  /** Time at which the service fails the attempt; null without a limit. */
+  /** Deadline of the attempt; null without a limit. */
   readonly deadline: Date | null
   readonly dependencies: readonly Dependency[]
   /** Trace of the job (W3C Trace Context); null without one. */

@@ -36,13 +36,12 @@ export function startWork(
     declarations: Object.entries(tasks).map(declarationOf),
     onError: options.onError ?? ((error) => console.warn(`Worker of ${queue}: ${error.message}`)),
   })
-  const stopping = new AbortController()
-  const stop = (): void => stopping.abort()
+  const { stop } = loop
   const handled = options.handleSignals === false ? [] : STOP_SIGNALS
   for (const name of handled) process?.once(name, stop)
   signal?.addEventListener('abort', stop, { once: true })
   if (signal?.aborted) stop()
-  const done = loop.run(stopping.signal).finally(() => {
+  const done = loop.run().finally(() => {
     for (const name of handled) process?.off(name, stop)
     signal?.removeEventListener('abort', stop)
   })

@@ -216,13 +216,11 @@ export class RowFactory {
 
   /** Adds an organization of which the owner is a plain member. */
   private async createForeignOrg(): Promise<number> {
-    const [organization] = await this.database.query(
-      `insert into organization (name, slug) values ('n', 'o-' || gen_random_uuid()) returning id`,
-    )
-    const { id } = organization as { id: number }
-    await this.database.query(
-      `insert into organization_member (organization_id, user_id, role) values ($1, $2, 'member')`,
-      [id, this.owner.id],
+    const id = await this.insert(`organization (name, slug) values ('n', $1)`, this.createName())
+    await this.insert(
+      `organization_member (organization_id, user_id, role) values ($1, $2, 'member')`,
+      id,
+      this.owner.id,
     )
     return id
   }

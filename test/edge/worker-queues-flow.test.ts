@@ -6,16 +6,14 @@ import { until } from '../until.ts'
 import { assertRefused, createCast } from './accounts-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
-import { createWorkerHelp } from './worker-queues-help.ts'
+import { createWorkerHelp, idsOf } from './worker-queues-help.ts'
 
 /** Everything that holds for jobs holds for those of worker queues. */
 
 const { api, query, url } = await startEdgeAndDatabase()
 const { admin, newcomer } = await createCast(api)
-// A thread that the stop of the worker ends while it loads can block later imports.
-await startOwnWorker(url, 'schedules,system', { WORKER_THREADS: '1' })
+await startOwnWorker(url, 'schedules,system', {})
 const { send, addQueue, add, claim, take, renew, reported, readJob } = createWorkerHelp(api)
-const idsOf = (jobs: readonly { readonly job_id: string }[]) => jobs.map(({ job_id }) => job_id)
 
 test('a job waits for others, and its worker gets their results', async () => {
   const user = await newcomer()

@@ -6,7 +6,7 @@ import type { Answered, startEdgeAndDatabase } from './harness.ts'
 
 type Api = Awaited<ReturnType<typeof startEdgeAndDatabase>>['api']
 /** Anyone with a token. */
-type Caller = { readonly token: string }
+export type Caller = { readonly token: string }
 
 export interface ClaimedJob {
   readonly job_id: string
@@ -22,6 +22,9 @@ export interface ClaimedJob {
 }
 
 let queues = 0
+
+export const idsOf = (jobs: readonly { readonly job_id: string }[]): string[] =>
+  jobs.map(({ job_id }) => job_id)
 
 export function createWorkerHelp(api: Api) {
   const send = (

@@ -7,7 +7,7 @@ import { until } from '../until.ts'
 import { assertRefused, createCast } from './accounts-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
 import { startOwnWorker } from './own-worker.ts'
-import { createWorkerHelp } from './worker-queues-help.ts'
+import { type Caller, createWorkerHelp } from './worker-queues-help.ts'
 
 /** Jobs of a worker queue are sent to its endpoint. */
 
@@ -15,7 +15,6 @@ const { api, query, url } = await startEdgeAndDatabase()
 const { admin, newcomer } = await createCast(api)
 await startOwnWorker(url, 'push', {})
 const { send, addQueue, add, claim, take, renew, reported, readJob } = createWorkerHelp(api)
-type Person = Awaited<ReturnType<typeof newcomer>>
 const SECRET = `whsec_${Buffer.from('a secret of at least 24 bytes').toString('base64')}`
 
 async function receiving(answer: Receiver['answer']): Promise<Receiver> {
@@ -25,7 +24,7 @@ async function receiving(answer: Receiver['answer']): Promise<Receiver> {
   return receiver
 }
 
-const ended = (who: Person, id: string) =>
+const ended = (who: Caller, id: string) =>
   until('the job has ended', async () => {
     const job = await readJob(who, id)
     return job.finished_at === null ? null : job
@@ -72,16 +71,10 @@ test('an endpoint that takes a job reports its end later', async () => {
   const receiver = await receiving(answerWith(202))
   const queue = await addQueue(user, { endpoint: { url: receiver.url } })
   const id = await add(user, queue)
-  await until('the job is handed over', async () =>
-    (
-      await query(
-        `select from job join worker_lease l on l.id = lease_id where job.id = $1 and l.queue = $2`,
-        [id, queue],
-      )
-    ).length > 0
-      ? true
-      : null,
-  )
+  await until('the job is handed over', async () => {
+    const text = `select from job join worker_lease l on l.id = lease_id where job.id = $1 and l.queue = $2`
+    return (await query(text, [id, queue])).length > 0
+  })
   const lease = bodyOf(receiver.received[0]).lease_id
   assert.deepEqual(await reported(user, lease, [{ job_id: id, attempt: 1, progress: { label: 'On it' } }]), [
     'ok',
@@ -147,7 +140,7 @@ test('no more jobs than the concurrency are sent at a time, and a cancelled one 
   const receiver = await receiving((response) => open.push(response))
   const queue = await addQueue(user, { endpoint: { url: receiver.url, concurrency: 2 } })
   const ids = [await add(user, queue), await add(user, queue), await add(user, queue)]
-  await until('two are sent', () => (open.length === 2 ? true : null))
+  await until('two are sent', () => open.length === 2)
   const [{ running }] = (await query('select sum(running)::int as running from job_count where queue = $1', [
     queue,
   ])) as [{ running: number }]
@@ -155,7 +148,7 @@ test('no more jobs than the concurrency are sent at a time, and a cancelled one 
   const first = bodyOf(receiver.received[0]).job_id
   await send(user, 'DELETE', `/api/v1/jobs/${first}`)
   assert.equal((await ended(user, first)).status, 'cancelled')
-  await until('the third is sent', () => (open.length === 3 ? true : null))
+  await until('the third is sent', () => open.length === 3)
   for (const response of open.slice(1)) response.writeHead(200).end('1')
   for (const id of ids.filter((one) => one !== first)) assert.equal((await ended(user, id)).result, 1)
 })

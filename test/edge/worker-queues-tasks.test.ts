@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { assertRefused, createCast } from './accounts-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
-import { createWorkerHelp } from './worker-queues-help.ts'
+import { type Caller, createWorkerHelp } from './worker-queues-help.ts'
 
 /** Declared tasks of worker queues: schemas, limits, tries and secrets. */
 
@@ -19,17 +19,12 @@ const ARGS = {
   additionalProperties: false,
 }
 
-const declare = async (
-  who: Awaited<ReturnType<typeof newcomer>>,
-  queue: string,
-  fields: object,
-  task = 'work',
-) => {
+const declare = async (who: Caller, queue: string, fields: object, task = 'work') => {
   const answer = await send(who, 'PUT', `/api/v1/worker-queues/${queue}/tasks/${task}`, fields)
   assert.equal(answer.status, 200, answer.text)
   return answer.json
 }
-const enqueue = (who: Awaited<ReturnType<typeof newcomer>>, queue: string, args: object) =>
+const enqueue = (who: Caller, queue: string, args: object) =>
   send(who, 'POST', '/api/v1/tasks/enqueue', { queue_type: queue, task_name: 'work', args })
 
 test('a task is declared, read, changed and removed', async () => {

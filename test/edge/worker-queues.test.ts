@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { until } from '../until.ts'
 import { assertRefused, createCast } from './accounts-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
-import { createWorkerHelp } from './worker-queues-help.ts'
+import { createWorkerHelp, idsOf } from './worker-queues-help.ts'
 
 /** HTTP workers claim jobs, renew leases and report. */
 
@@ -15,7 +15,7 @@ const { send, addQueue, add, claim, take, renew, reported, report, readJob } = c
 const waitForClaim = (lease: string) =>
   until('the claim waits', async () => {
     const rows = await query(`select from worker_lease where id = $1 and name = 'waiting'`, [lease])
-    return rows.length > 0 ? true : null
+    return rows.length > 0
   })
 const NO_LEASE = 'The lease has expired or was returned; its jobs run elsewhere. Claim again'
 
@@ -93,10 +93,7 @@ test('a repeated claim gets the same jobs, and repeated reports change nothing',
   const [lease_id, claim_id] = [randomUUID(), randomUUID()]
   const first = await claim(user, queue, { lease_id, claim_id, max: 3 })
   const again = await claim(user, queue, { lease_id, claim_id, max: 3 })
-  assert.deepEqual(
-    again.json.jobs.map((job: { job_id: string }) => job.job_id),
-    first.json.jobs.map((job: { job_id: string }) => job.job_id),
-  )
+  assert.deepEqual(idsOf(again.json.jobs), idsOf(first.json.jobs))
   const items = first.json.jobs.map(({ job_id, attempt }: { job_id: string; attempt: number }) => ({
     ...{ job_id, attempt, n: 1, event: { kind: 'seen', data: null } },
   }))
@@ -123,10 +120,7 @@ test('a waiting claim gets a job when it is added, and only then', async () => {
   const others = claim(user, queue, { wait_seconds: 0.2, tasks: ['rest'] })
   assert.deepEqual((await others).json.jobs, [])
   const id = await add(user, queue)
-  assert.deepEqual(
-    (await waiting).json.jobs.map((job: { job_id: string }) => job.job_id),
-    [id],
-  )
+  assert.deepEqual(idsOf((await waiting).json.jobs), [id])
 })
 
 test('a failure retries with a delay, and ends the job after the last try', async () => {

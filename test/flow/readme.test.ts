@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -28,6 +27,7 @@ import { parseBlocks, readGuides, readOperatorPages, readReadme } from '../readm
 import { Client, SHORT_LIVED_FLAGS, startProcess } from '../service.ts'
 import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
+import { findMissing, startProgram } from './programs.ts'
 
 /** Runs every command in the README. */
 
@@ -92,12 +92,7 @@ const runBlocks = (texts: readonly string[]): Promise<string> =>
       .replaceAll('curl -s', 'curl --fail-with-body -s'),
   )
 
-const hasProgram = (name: string): Promise<boolean> =>
-  execFileAsync(name, ['--version']).then(
-    () => true,
-    () => false,
-  )
-const hasJq = await hasProgram('jq')
+const hasJq = findMissing('jq') === false
 const tour = shellBlocks.filter(
   (text) => (text.includes('curl') || text.includes('post /')) && (hasJq || !text.includes('jq ')),
 )
@@ -139,32 +134,23 @@ test('the tour works as pasted', async () => {
 
 const python = blocks.find(({ language }) => language === 'python')!.text
 
-test('the worker in Python runs as printed', {
-  skip: (await hasProgram('python3')) ? false : 'python3 is not installed',
-}, async () => {
+test('the worker in Python runs as printed', { skip: findMissing('python3') }, async () => {
   const signIn = tour[0]!.replace(/^curl[^\n]*\n[^\n]*\n/m, '')
-  const token = (await runBlocks([signIn, 'echo; echo "$TOKEN"\n'])).trim().split('\n').at(-1)!
-  const client = (path: string, json?: object) =>
-    fetch(`${base}/api/v1${path}`, {
-      method: json === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-    }).then((answer) => answer.json() as Promise<Readonly<Record<string, unknown>>>)
+  const client = new Client(edge.port)
+  client.token = (await runBlocks([signIn, 'echo; echo "$TOKEN"\n'])).trim().split('\n').at(-1)!
   const args = { text: 'this has four words' }
-  const { task_id: id } = await client('/tasks/enqueue', { queue_type: 'words', task_name: 'count', args })
+  const added = await client.post('/api/v1/tasks/enqueue', { queue_type: 'words', task_name: 'count', args })
+  const { task_id: id } = (await added.json()) as { task_id: string }
   const program = join(folder, 'words.py')
-  writeFileSync(program, python.replace('http://127.0.0.1:8000', base).replace(/mill_live_…/, token))
-  const worker = execFile('python3', [program], {
-    env: { ...env, PYTHONPATH: join(ROOT, 'deploy/workers/python') },
-  })
-  const exit = once(worker, 'exit')
+  writeFileSync(program, python.replace('http://127.0.0.1:8000', base).replace(/mill_live_…/, client.token))
+  const worker = startProgram('python3', [program], { PYTHONPATH: join(ROOT, 'deploy/workers/python') })
   const job = await until('the job is done', async () => {
-    const found = await client(`/jobs/${id}`)
-    return found.finished_at === null ? null : found
+    const answer = await client.fetch(`/api/v1/jobs/${id}`)
+    const found = (await answer.json()) as Readonly<Record<string, unknown>>
+    return found.finished_at !== null && found
   })
   assert.deepEqual([job.status, job.result, job.label], ['done', 4, 'Counting'])
-  worker.kill('SIGTERM')
-  assert.deepEqual(await exit, [0, null])
+  assert.equal(await worker.stop(), 0, worker.log.join('\n'))
 })
 
 test('the demo runs next to a service', async () => {

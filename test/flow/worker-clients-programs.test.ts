@@ -6,7 +6,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parseBlocks } from '../readme.ts'
 import { until } from '../until.ts'
-import { findMissing, startProgram, startWorkerClients } from './worker-clients.ts'
+import { findMissing, startProgram, type WorkerProcess } from './programs.ts'
+import { startWorkerClients } from './worker-clients.ts'
 import { startLossyProxy } from './worker-clients-proxy.ts'
 
 /** Workers of worker queues that are programs: TypeScript, Python, shell. */
@@ -20,7 +21,6 @@ for (const reason of [python, shell]) if (reason !== false) process.stderr.write
 const readEvents = (id: string) =>
   query('select kind, data from job_event_row where job_id = $1 and ended is null order by seq', [id])
 const readLog = (id: string) => query('select level, message, data from job_log where job_id = $1', [id])
-const cancel = (id: string) => owner.fetch(`/api/v1/jobs/${id}`, { method: 'DELETE' })
 
 /** Returns the example of a worker in a README, for another queue. */
 function readExample(file: string, language: string, queue: string): string {
@@ -38,6 +38,18 @@ async function startUnreliable() {
 async function assertOnce(id: string, lost: readonly string[]): Promise<void> {
   assert.equal((await readJob(id)).attempt, 1)
   assert.equal(lost.length, 2, lost.join())
+}
+
+/** Cancels a running job and stops the worker during another, whose id it returns. */
+async function cancelOneAndStop(queue: string, worker: WorkerProcess): Promise<string> {
+  const cancelled = await enqueue(queue, 'wait')
+  await waitFor(cancelled, 'running')
+  await owner.fetch(`/api/v1/jobs/${cancelled}`, { method: 'DELETE' })
+  await waitFor(cancelled, 'cancelled')
+  const given = await enqueue(queue, 'wait')
+  await waitFor(given, 'running')
+  assert.equal(await worker.stop(), 0, worker.log.join('\n'))
+  return given
 }
 
 test('a TypeScript worker gives its jobs back at SIGTERM', async () => {
@@ -109,13 +121,7 @@ Worker(os.environ["MILLRACE_URL"], os.environ["MILLRACE_KEY"], "${queue}",
   await assertOnce(drawn, unreliable.lost)
   const failed = await waitFor(await enqueue(queue, 'fail'), 'failed')
   assert.deepEqual([failed.attempt, failed.detail], [2, 'No such image'])
-  const cancelled = await enqueue(queue, 'wait')
-  await waitFor(cancelled, 'running')
-  await cancel(cancelled)
-  await waitFor(cancelled, 'cancelled')
-  const given = await enqueue(queue, 'wait')
-  await waitFor(given, 'running')
-  assert.equal(await worker.stop(), 0, worker.log.join('\n'))
+  const given = await cancelOneAndStop(queue, worker)
   const { status, tries } = await readJob(given)
   assert.deepEqual([status, tries], ['available', 0])
 })
@@ -176,12 +182,6 @@ test('a shell worker runs jobs, and stops at SIGTERM', { skip: shell }, async ()
   assert.ok(!existsSync(touched))
   const failed = await waitFor(await enqueue(queue, 'fail'), 'failed')
   assert.deepEqual([failed.attempt, failed.detail], [1, 'Exit status 65: No such image\n'])
-  const cancelled = await enqueue(queue, 'wait')
-  await waitFor(cancelled, 'running')
-  await cancel(cancelled)
-  await waitFor(cancelled, 'cancelled')
-  const given = await enqueue(queue, 'wait')
-  await waitFor(given, 'running')
-  assert.equal(await worker.stop(), 0, worker.log.join('\n'))
+  const given = await cancelOneAndStop(queue, worker)
   await until('the job is given back', async () => (await readJob(given)).status === 'available')
 })

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,12 +6,12 @@ import { after } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { writeClient } from '../client/main.ts'
 import type { Tasks, Worker, WorkOptions } from '../client/work-types.ts'
-import { type Client, collectLines } from '../service.ts'
+import type { Client } from '../service.ts'
 import { shareByFiles } from '../services.ts'
 import { until } from '../until.ts'
 import { getSharedService } from './shared-service.ts'
 
-/** A service, the generated client, and workers of worker queues that are separate processes. */
+/** A service, the generated client, and its workers of worker queues. */
 
 /** The part of the generated client that these tests use. Its types exist only after it is generated. */
 export interface WorkClient {
@@ -120,40 +118,4 @@ async function enqueue(owner: Client, queue: string, job: object): Promise<strin
   const answer = await owner.post('/api/v1/tasks/enqueue', { queue_type: queue, ...job })
   assert.equal(answer.status, 202, await answer.clone().text())
   return ((await answer.json()) as { task_id: string }).task_id
-}
-
-/** A worker that runs as a process. */
-export interface WorkerProcess {
-  readonly log: readonly string[]
-  /** Sends SIGTERM, waits for the exit, and returns its code. */
-  stop(): Promise<number | null>
-}
-
-/** Starts a program as a worker that is killed after the test file. */
-export function startProgram(
-  command: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-): WorkerProcess {
-  const log: string[] = []
-  const child = spawn(command, args, {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  for (const output of [child.stdout, child.stderr]) collectLines(output, log)
-  const ended = once(child, 'exit') as Promise<[number | null]>
-  after(() => child.kill('SIGKILL'))
-  return {
-    log,
-    stop: async () => {
-      child.kill('SIGTERM')
-      return (await ended)[0]
-    },
-  }
-}
-
-/** Returns why programs cannot run on this machine; false if all are there. */
-export function findMissing(...programs: readonly string[]): string | false {
-  const missing = programs.filter((name) => spawnSync(name, ['--version']).error !== undefined)
-  return missing.length > 0 && `needs ${missing.join(' and ')}`
 }

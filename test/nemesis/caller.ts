@@ -128,7 +128,7 @@ export class Caller {
 
   /** Opens an event stream; null if that is currently not possible. */
   async open(path: string, lastId: string): Promise<Stream | null> {
-    const port = this.#port()
+    const port = this.pickPort()
     if (port === null) return null
     const abort = new AbortController()
     const timer = setTimeout(() => abort.abort(), ANSWER_TIMEOUT_MS)
@@ -153,7 +153,7 @@ export class Caller {
     path: string,
     { method = 'GET', json, text: body, form, headers = {} }: Request,
   ): Promise<FinalAnswer | null> {
-    const port = this.#port()
+    const port = this.pickPort()
     if (port === null) return null
     this.history.count(this.history.requests, this.area)
     const startedAt = getAwakeMs()
@@ -186,7 +186,8 @@ export class Caller {
     }
   }
 
-  #port(): number | null {
+  /** Returns the port of a random edge; null if none is up. */
+  pickPort(): number | null {
     const ports = this.world.ports()
     return ports.length === 0 ? null : this.chance.pick(ports)
   }

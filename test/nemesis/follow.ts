@@ -11,7 +11,7 @@ const DROP_PROBABILITY = 0.01
 const MAX_REPORT_MS = 60_000
 const MAX_JOB_MS = 900_000
 const CHECK_INTERVAL_MS = 30_000
-const END_STATUSES = ['done', 'failed', 'cancelled']
+export const END_STATUSES = ['done', 'failed', 'cancelled']
 
 /**
  * Reads a job's stream to its end at random edges, and returns the last frame's data. Sometimes drops and resumes the

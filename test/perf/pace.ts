@@ -3,7 +3,7 @@ import { connect } from '../../sql/connections/driver.ts'
 import { queryRows, type Stack } from './stack.ts'
 import { listFamilyPids, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
-/** Measures the rate at which a queue empties. */
+/** Measures the drain rate of a queue, in jobs a second. */
 
 // Polling every 10 ms took a tenth of the measured time, with any query plan.
 const POLL_INTERVAL_MS = 25

@@ -4,6 +4,7 @@ import { createDatabase } from '../../sql/db.ts'
 import { namedTasks } from '../../tasks/load-test/index.ts'
 import { enqueueMany } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
+import { Statements } from './growth/statements.ts'
 import type { Finding, Measured } from './report.ts'
 import { queryRows, type Stack, signUp } from './stack.ts'
 
@@ -26,14 +27,15 @@ export async function measureTransactions(stack: Stack): Promise<Measured> {
   const { id, token } = await signUp(edge.port)
   await stack.worker(url)
   await delay(3000)
-  const statements = await startCountingStatements(url)
+  const statements = await Statements.of(url)
+  await statements.reset()
   const idle = await countTransactions(url, () => delay(IDLE_SECONDS * 1000))
-  const details: Record<string, unknown> = { idle: await statements.read() }
+  const details: Record<string, unknown> = { idle: await statements.list() }
   const idlePerSecond = idle.transactions / idle.seconds
   const measure = async (name: string, jobs: number, work: () => Promise<void>): Promise<number> => {
     await statements.reset()
     const { transactions, seconds } = await countTransactions(url, work)
-    details[name] = { seconds, statements: await statements.read() }
+    details[name] = { seconds, statements: await statements.list() }
     return Math.max(0, transactions - idlePerSecond * seconds) / jobs
   }
   const findings: Finding[] = [
@@ -151,26 +153,5 @@ async function countTransactions(url: string, work: () => Promise<void>) {
   return {
     transactions: (await read()) - before,
     seconds: (performance.now() - startedAt) / 1000,
-  }
-}
-
-/** Counts the calls of each statement of the database. */
-async function startCountingStatements(url: string) {
-  const [, server, name] = /^(.*)\/([^/]+)$/.exec(url)!
-  const client = await connect({ url: `${server}/postgres`, applicationName: 'statements' })
-  await client.query('create extension if not exists pg_stat_statements')
-  const reset = () => client.query('select pg_stat_statements_reset()')
-  await reset()
-  return {
-    reset,
-    read: async () =>
-      (
-        await client.query(
-          `select calls::int, left(regexp_replace(query, '\\s+', ' ', 'g'), 160) as query from pg_stat_statements
-           where dbid = (select oid from pg_database where datname = $1) order by calls desc limit 40`,
-          [name],
-        )
-      ).rows,
-    close: () => client.end(),
   }
 }

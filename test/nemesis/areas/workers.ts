@@ -40,10 +40,7 @@ export const workers: MakeArea = (admin, user) => {
     await user.post(path, { json: { name: QUEUE } })
     await user.ask(`${path}/${QUEUE}/tasks/${TASK}`, { method: 'PUT', json: DECLARATION })
     for (let n = 1; n <= WORKERS; n++) {
-      const link = await openEdgeLink(() => {
-        const ports = world.ports()
-        return ports.length === 0 ? null : chance.pick(ports)
-      })
+      const link = await openEdgeLink(() => user.pickPort())
       const env = { TOKEN: user.token, SEED: String(chance.between(1, 1e9)) }
       world.httpWorkers.push(new HttpWorker(`HTTP worker ${n}`, link, env, receive))
     }

@@ -18,15 +18,10 @@ export const recordViolation = (text: string): void =>
   send({ kind: 'violation', text: `${process.env.NAME}: ${text}` })
 
 /** Sends a request once; null without an answer, or if the service is temporarily unable to answer. */
-export async function ask(
-  method: string,
-  path: string,
-  body: object,
-  timeoutMs: number,
-): Promise<Answer | null> {
+async function ask(path: string, body: object, timeoutMs: number): Promise<Answer | null> {
   try {
     const response = await fetch(`http://127.0.0.1:${process.env.PORT}${path}`, {
-      method,
+      method: 'POST',
       headers: { authorization: `Bearer ${process.env.TOKEN}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(timeoutMs),
@@ -49,7 +44,7 @@ export async function post(
   { timeoutMs, isOver }: { readonly timeoutMs: number; isOver(): boolean },
 ): Promise<Answer | null> {
   while (!isOver()) {
-    const answer = await ask('POST', path, body, timeoutMs)
+    const answer = await ask(path, body, timeoutMs)
     if (answer?.status === 200 || answer?.status === 404) return answer
     if (answer !== null)
       recordViolation(`POST ${path} answered ${answer.status} ${JSON.stringify(answer.json)}`)

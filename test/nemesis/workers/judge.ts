@@ -1,4 +1,5 @@
 import { findMissingOrDuplicate } from '../area.ts'
+import { END_STATUSES } from '../follow.ts'
 import type { World } from '../world.ts'
 import { QUEUE, type StepArgs } from './messages.ts'
 
@@ -32,8 +33,6 @@ interface EventRow {
     readonly step: number
   }
 }
-
-const END_STATUSES = ['done', 'failed', 'cancelled']
 
 /** Returns a sentence for each violation of a job of the queue. */
 export async function judgeWorkerJobs({ query }: World, known: Known): Promise<string[]> {

@@ -23,6 +23,3 @@ export interface StepArgs {
 
 export const QUEUE = 'nemesis-workers'
 export const TASK = 'step'
-
-/** The label of a progress report, from which the judge reads the attempt and the step. */
-export const formatLabel = (attempt: number, step: number): string => `attempt ${attempt}, step ${step}`

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { formatLabel, type StepArgs } from './messages.ts'
+import type { StepArgs } from './messages.ts'
 
 export interface ClaimedJob {
   readonly job_id: string
@@ -31,7 +31,8 @@ export async function execute(run: Run, report: (item: Item) => void): Promise<v
   for (let step = 1; step <= args.steps; step++) {
     await delay(args.ms)
     if (run.isStopped) return
-    addNumbered({ progress: { label: formatLabel(attempt, step), current: step, total: args.steps } })
+    const label = `attempt ${attempt}, step ${step}`
+    addNumbered({ progress: { label, current: step, total: args.steps } })
     addNumbered({ event: { kind: 'step', data: { attempt, step } } })
     if (step === 1) addNumbered({ log: { message: `${args.word} has begun` } })
   }

@@ -6,7 +6,7 @@ import { QUEUE } from './messages.ts'
 import { Reports } from './reports.ts'
 import { type ClaimedJob, execute, type Run } from './run.ts'
 
-export const LEASE_SECONDS = 5
+const LEASE_SECONDS = 5
 const MAX_RUNNING = 8
 const MAX_CLAIMED = 5
 const MAX_WAIT_SECONDS = 3

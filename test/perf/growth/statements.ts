@@ -19,6 +19,7 @@ export interface StatementCost {
 }
 
 const IDLE_TIMEOUT_MS = 600_000
+const MAX_LISTED = 40
 
 /** Counts the statements of one database. Connects to another database, so that its own statements are not counted. */
 export class Statements {
@@ -39,10 +40,36 @@ export class Statements {
     return new Statements(client, rows[0]!.oid)
   }
 
+  /** Starts to count. */
+  async reset(): Promise<void> {
+    await this.#client.query('select pg_stat_statements_reset(0, $1::oid, 0)', [this.#database])
+  }
+
+  /** Runs work, and returns the number of statements meanwhile. */
+  async count(work: () => Promise<unknown>): Promise<number> {
+    await this.reset()
+    await work()
+    const { rows } = await this.#client.query(
+      'select coalesce(sum(calls), 0)::int as calls from pg_stat_statements where dbid = $1::oid',
+      [this.#database],
+    )
+    return rows[0]!.calls
+  }
+
+  /** Returns the statements since the reset with their calls, most frequent first. */
+  async list(): Promise<readonly unknown[]> {
+    const { rows } = await this.#client.query(
+      `select calls::int, left(regexp_replace(query, '\\s+', ' ', 'g'), 160) as query from pg_stat_statements
+       where dbid = $1::oid order by calls desc limit ${MAX_LISTED}`,
+      [this.#database],
+    )
+    return rows
+  }
+
   /** Waits until no statement is running, because a stream's statements may outlast it, and starts to count. */
   async begin(): Promise<void> {
     await until('no statement is running', () => this.#isIdle(), IDLE_TIMEOUT_MS)
-    await this.#client.query('select pg_stat_statements_reset(0, $1::oid, 0)', [this.#database])
+    await this.reset()
   }
 
   /** Returns the statements since `begin` that touched buffers, most expensive first. */

@@ -7,68 +7,53 @@ import { createJsonClient, type JsonClient } from './json-client.ts'
 export interface WaitingOrder {
   readonly port: number
   readonly token: string
-  readonly queues: readonly string[]
-  /** Number of workers to add, which share the queues evenly. */
+  readonly queue: string
+  /** Number of workers to add. */
   readonly workers: number
   /** Shortest and longest time in seconds for which a claim waits. */
   readonly wait: readonly [number, number]
 }
 
 export interface WaitingSeen {
-  /** Number of answers without a job, after which the worker claims again. */
-  readonly empty: number
   readonly jobs: number
 }
 
 const OPENED_PER_TICK = 20
 const TICK_MS = 20
 
-let client: JsonClient | null = null
-let seen = { empty: 0, jobs: 0 }
+const seen = { jobs: 0 }
 
-process.on('message', (order: WaitingOrder | 'close' | 'report') => {
+process.on('message', (order: WaitingOrder | 'report') => {
   void runOrder(order).then((answer) => process.send!(answer))
 })
 process.on('disconnect', () => process.exit())
 process.send!({})
 
-async function runOrder(order: WaitingOrder | 'close' | 'report'): Promise<WaitingSeen> {
+async function runOrder(order: WaitingOrder | 'report'): Promise<WaitingSeen> {
   if (order === 'report') return seen
-  if (order === 'close') {
-    client?.close()
-    client = null
-    seen = { empty: 0, jobs: 0 }
-    return seen
-  }
-  client ??= createJsonClient(order.port, order.token)
+  const client = createJsonClient(order.port, order.token)
   for (let i = 0; i < order.workers; i++) {
-    void keepClaiming(client, order.queues[i % order.queues.length]!, order.wait)
+    void keepClaiming(client, order)
     if (i % OPENED_PER_TICK === OPENED_PER_TICK - 1) await delay(TICK_MS)
   }
   return seen
 }
 
-async function keepClaiming(
-  own: JsonClient,
-  queue: string,
-  [least, most]: WaitingOrder['wait'],
-): Promise<void> {
+async function keepClaiming(client: JsonClient, { queue, wait }: WaitingOrder): Promise<void> {
+  const [least, most] = wait
   const leaseId = randomUUID()
   try {
     for (;;) {
-      const { jobs } = await own.call<{ jobs: { job_id: string; attempt: number }[] }>(
+      const { jobs } = await client.call<{ jobs: { job_id: string; attempt: number }[] }>(
         'POST',
         `/api/v1/worker-queues/${queue}/claims`,
         { worker: 'bench', lease_id: leaseId, wait_seconds: least + Math.random() * (most - least) },
       )
-      if (jobs.length === 0) seen.empty++
       seen.jobs += jobs.length
       const items = jobs.map(({ job_id, attempt }) => ({ job_id, attempt, done: { result: null } }))
-      if (jobs.length > 0) await own.call('POST', `/api/v1/workers/leases/${leaseId}/reports`, { items })
+      if (jobs.length > 0) await client.call('POST', `/api/v1/workers/leases/${leaseId}/reports`, { items })
     }
   } catch (error) {
-    // An order closes the connections of all claims.
-    if (own !== client) return
     process.stderr.write(`${(error as Error).stack}\n`)
     process.exit(1)
   }

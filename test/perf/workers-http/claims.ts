@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Child, startChild } from '../children.ts'
+import { Statements } from '../growth/statements.ts'
 import type { WaitingOrder, WaitingSeen } from '../load/waiting-claims.ts'
 import type { Finding, Measured } from '../report.ts'
 import type { MemoryUse } from '../servers/memory-probe.ts'
 import { queryRows, type Stack } from '../stack.ts'
 import { median } from '../stats.ts'
 import { type Service, startService } from './queues.ts'
-import { startCountingStatements } from './statement-count.ts'
 
 const CLAIMS = Number(process.env.BENCH_CLAIMS ?? 1000)
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 3)
@@ -90,8 +90,8 @@ async function measureRound(stack: Stack): Promise<Round> {
   const service = await startService(stack, { NODE_OPTIONS: `--expose-gc --import ${PROBE}` })
   await service.addQueue('bench')
   const waiting = await startChild(new URL('../load/waiting-claims.ts', import.meta.url))
-  const counter = await startCountingStatements(service.url)
-  const order = { port: service.edge.port, token: service.account.token, queues: ['bench'], wait: WAIT }
+  const counter = await Statements.of(service.url)
+  const order = { port: service.edge.port, token: service.account.token, queue: 'bench', wait: WAIT }
   const open = (workers: number): Promise<void> =>
     waiting.ask({ ...order, workers } satisfies WaitingOrder).then(() => delay(SETTLE_MS))
   const countFor = async (ms: number): Promise<number> => ((await counter.count(() => delay(ms))) * 1000) / ms

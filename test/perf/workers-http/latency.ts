@@ -4,11 +4,9 @@ import { watchJobs } from '../latency.ts'
 import type { Measured } from '../report.ts'
 import type { Stack } from '../stack.ts'
 import { median, percentile } from '../stats.ts'
-import { waitUntilQuiet } from '../usage.ts'
 import { type Service, startService } from './queues.ts'
+import { SAMPLES, takeTurns } from './turns.ts'
 
-const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
-const WARM_UP_SAMPLES = 10
 // Longer than the interval between notifications, so that each job's notification is sent immediately.
 const PAUSE_MS = 60
 const MAX_EXTRA_MS = 5
@@ -21,16 +19,8 @@ export async function measureLatency(stack: Stack): Promise<Measured> {
   const service = await startService(stack)
   await service.addQueue('bench')
   const own = await startOwnSamples(service)
-  const claimed = createClaimSamples(service)
-  const times = { claimed: [] as number[], own: [] as number[] }
-  for (let i = 0; i < SAMPLES + WARM_UP_SAMPLES; i++) {
-    if (i % 20 === 0) await waitUntilQuiet()
-    const ownMs = await own.sample()
-    const claimedMs = await claimed()
-    if (i < WARM_UP_SAMPLES) continue
-    times.own.push(ownMs)
-    times.claimed.push(claimedMs)
-  }
+  const pairs = await takeTurns(createClaimSamples(service), own.sample)
+  const times = { claimed: pairs.ours, own: pairs.reference }
   own.close()
   await service.stop()
   const at = (share: number) => ({

@@ -1,16 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from '../children.ts'
+import { createJsonClient } from '../load/json-client.ts'
 import { formatRequest, ORDER_DEFAULTS, startGenerator } from '../load/load.ts'
 import type { WaitingOrder } from '../load/waiting-claims.ts'
 import type { Finding, Measured } from '../report.ts'
 import { queryRows, type Stack, signUp } from '../stack.ts'
-import { percentile, rotate } from '../stats.ts'
-import { waitUntilQuiet } from '../usage.ts'
+import { percentile } from '../stats.ts'
 import { startOwnSamples } from './latency.ts'
 import { type Service, startService } from './queues.ts'
+import { type Pairs, SAMPLES, takeTurns } from './turns.ts'
 
-const SAMPLES = Number(process.env.BENCH_SAMPLES ?? 200)
-const WARM_UP_SAMPLES = 10
 const CLAIMS = Number(process.env.BENCH_CLAIMS ?? 1000)
 // Workers that have started together do not claim together for long.
 const WAIT = [15, 30] as const
@@ -36,7 +35,7 @@ export async function measureNeighbours(stack: Stack): Promise<Measured> {
   await waiting.ask({
     port: crowded.edge.port,
     token: crowded.account.token,
-    queues: ['bench'],
+    queue: 'bench',
     workers: CLAIMS,
     wait: WAIT,
   } satisfies WaitingOrder)
@@ -59,27 +58,6 @@ export async function measureNeighbours(stack: Stack): Promise<Measured> {
   }
 }
 
-interface Pairs {
-  readonly ours: readonly number[]
-  readonly reference: readonly number[]
-}
-
-async function takeTurns(ours: () => Promise<number>, reference: () => Promise<number>): Promise<Pairs> {
-  const pairs = { ours: [] as number[], reference: [] as number[] }
-  for (let i = 0; i < SAMPLES + WARM_UP_SAMPLES; i++) {
-    if (i % 20 === 0) await waitUntilQuiet()
-    const turns = rotate(
-      [async () => pairs.ours.push(await ours()), async () => pairs.reference.push(await reference())],
-      i,
-    )
-    for (const turn of turns) await turn()
-  }
-  return {
-    ours: pairs.ours.slice(WARM_UP_SAMPLES),
-    reference: pairs.reference.slice(WARM_UP_SAMPLES),
-  }
-}
-
 function compare(name: string, { ours, reference }: Pairs): Finding[] {
   const at = (share: number): Finding => ({
     name: `${name}, p${share * 100}`,
@@ -93,11 +71,9 @@ function compare(name: string, { ours, reference }: Pairs): Finding[] {
 /** Adds the jobs of another account, which has a queue of its own. */
 async function addFlood({ url, edge }: Service): Promise<void> {
   const { token } = await signUp(edge.port, 'flood@example.com')
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const path = `http://127.0.0.1:${edge.port}/api/v1/worker-queues`
-  const body = JSON.stringify({ name: 'unserved', open: true })
-  const added = await fetch(path, { method: 'POST', headers, body })
-  if (!added.ok) throw new Error(`The queue was not added: ${await added.text()}`)
+  const client = createJsonClient(edge.port, token)
+  await client.call('POST', '/api/v1/worker-queues', { name: 'unserved', open: true })
+  client.close()
   const job = { task_name: 'noop', queue_type: 'unserved', count: JOBS_PER_KEY, key: `${FIRST_KEY}` }
   const [head, tail] = formatRequest('POST', '/api/v1/tasks/enqueue', token, job).split(`${FIRST_KEY}"`)
   const generator = await startGenerator()
