@@ -24,33 +24,39 @@ const Price = z.object({
 /** Price of a model on one day. */
 export type Price = z.output<typeof Price>
 
-/**
- * Returns the price of a model on a UTC day (`YYYY-MM-DD`; null means today). No row if the model is not in the catalog
- * or its price on that day is unknown.
- */
-export const findPriceOn = (vendor: string, modelId: string, day: string | null): Query<Price> =>
-  sql.type(Price)`
-    select input::text, output::text, cache_read::text, reasoning::text, tiers from (
-      select * from llm_price where vendor = ${vendor} and model_id = ${modelId}
-        and valid_from <= coalesce(${day}::date, (now() at time zone 'UTC')::date)
-      order by valid_from desc limit 1) last
-    where input is not null`
-
 const ModelTraits = z.object({
+  /** Limits in tokens; 0 if unknown. */
   context_window: z.number(),
   max_output: z.number(),
+  /** True if it accepts a temperature. */
   temperature: z.boolean(),
+  /** True if it accepts pictures. */
   vision: z.boolean(),
 })
 export type ModelTraits = z.output<typeof ModelTraits>
 
-/**
- * Returns the limits of a model in tokens, 0 if unknown, and whether it accepts a temperature and pictures. No row if it
- * is not in the catalog.
- */
-export const findModelTraits = (vendor: string, modelId: string): Query<ModelTraits> =>
-  sql.prepared('llm_model_traits', ModelTraits)`
-    select context_window, max_output, temperature, 'image' = any(input_modalities) as vision from llm_model where vendor = ${vendor} and model_id = ${modelId}`
+const ModelFacts = z.object({ traits: ModelTraits.nullable(), price: Price.nullable() })
+/** Traits and price of a model; null if the catalog does not have them. */
+export type ModelFacts = z.output<typeof ModelFacts>
+
+/** Returns what the catalog knows about a model, with the price of a UTC day (`YYYY-MM-DD`; null means today). */
+export const readModelFacts = (
+  vendor: string,
+  modelId: string,
+  day: string | null = null,
+): Query<ModelFacts> =>
+  sql.prepared('llm_model_facts', ModelFacts)`
+    select
+      (select json_build_object('context_window', context_window, 'max_output', max_output, 'temperature', temperature,
+          'vision', 'image' = any(input_modalities))
+        from llm_model where vendor = ${vendor} and model_id = ${modelId}) as traits,
+      (select json_build_object('input', input::text, 'output', output::text, 'cache_read', cache_read::text,
+          'reasoning', reasoning::text, 'tiers', tiers)
+        from (
+          select * from llm_price where vendor = ${vendor} and model_id = ${modelId}
+            and valid_from <= coalesce(${day}::date, (now() at time zone 'UTC')::date)
+          order by valid_from desc limit 1) last
+        where input is not null) as price`
 
 const ChosenModel = z.object({
   vendor: z.string(),

@@ -35,7 +35,7 @@ export async function answerQuestion(ctx: TaskContext, request: AnswerRequest): 
   const content = stream ? deltas.text : toStorable(filterText(question, completion.text))
   const reasoning = toStorable(completion.reasoning ?? '')
   const toolCalls = completion.toolCalls.map(toStorableCall)
-  const usage = await computeUsage(ctx, question, completion.tokens, {
+  const usage = await computeUsage(question, completion.tokens, {
     content,
     reasoning,
     toolCalls,
@@ -114,7 +114,7 @@ async function askModel(
     // Providers charge nothing for a request that they refuse before the first piece.
     const isRefused = error instanceof Failure && received === ''
     const text = { content: received, reasoning: '', toolCalls: [] }
-    ctx.emit('usage', await computeUsage(ctx, question, isRefused ? NO_TOKENS : null, text))
+    ctx.emit('usage', await computeUsage(question, isRefused ? NO_TOKENS : null, text))
     throw error
   }
 }

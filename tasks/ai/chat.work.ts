@@ -1,6 +1,6 @@
 import { type PathMessage, readTurnInput, type TurnInput } from '../../sql/ai/turns.ts'
 import { fail } from '../../sql/errors.ts'
-import { findModelTraits } from '../../sql/llm/models.ts'
+import { readModelFacts } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { answerQuestion, chooseLimits } from './answer.ts'
 import { buildMessages, DOCUMENT_INSTRUCTIONS } from './attachments.ts'
@@ -62,7 +62,7 @@ async function buildQuestion(
   { model, turn, history, ragContext }: TurnParts,
 ): Promise<AdaptedQuestion> {
   const { tools, responseFormat } = parseAnswerOptions(answer_options)
-  const traits = await ctx.db.maybeOne(findModelTraits(model.provider, model.model))
+  const facts = await ctx.db.one(readModelFacts(model.provider, model.model))
   const system = [
     turn.system_prompt,
     ragContext?.system,
@@ -73,9 +73,9 @@ async function buildQuestion(
     ...model,
     ...chooseLimits(ctx, turn),
     system: system.filter((part) => part !== undefined).join('\n\n'),
-    messages: await buildMessages(ctx, history, { traits, seesDocuments }),
+    messages: await buildMessages(ctx, history, { traits: facts.traits, seesDocuments }),
     tools,
     responseFormat,
   }
-  return adaptToModel(question, traits)
+  return adaptToModel(question, facts)
 }

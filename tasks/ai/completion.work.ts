@@ -1,6 +1,6 @@
 import { readAgentSettings } from '../../sql/ai/turns.ts'
 import { fail } from '../../sql/errors.ts'
-import { findModelTraits } from '../../sql/llm/models.ts'
+import { readModelFacts } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { answerQuestion, chooseLimits } from './answer.ts'
 import { describeResponseFormat } from './json-answer.ts'
@@ -47,7 +47,7 @@ export async function run(ctx: TaskContext, payload: CompletionPayload): Promise
     parameters: payload.parameters,
   }
   const build = async (each: ModelRef): Promise<AdaptedQuestion> =>
-    adaptToModel({ ...each, ...question }, await ctx.db.maybeOne(findModelTraits(each.provider, each.model)))
+    adaptToModel({ ...each, ...question }, await ctx.db.one(readModelFacts(each.provider, each.model)))
   return {
     id: ctx.job.id,
     agent_slug,

@@ -10,7 +10,7 @@ import {
 } from '../../sql/ai/sentiment.ts'
 import { insertUsage } from '../../sql/ai/usage.ts'
 import { Failure } from '../../sql/errors.ts'
-import { findChosenModel, findModelTraits } from '../../sql/llm/models.ts'
+import { findChosenModel, readModelFacts } from '../../sql/llm/models.ts'
 import type { TaskContext } from '../context.ts'
 import { resolveModel } from './model.ts'
 import type { Question } from './ports.ts'
@@ -63,7 +63,7 @@ async function scoreConversation(
   { id, messages }: UnscoredConversation,
 ): Promise<Judgement | null> {
   const content = messages.map(({ role, content }) => `${role}: ${content}`).join('\n\n')
-  const traits = await ctx.db.maybeOne(findModelTraits(model.provider, model.model))
+  const facts = await ctx.db.one(readModelFacts(model.provider, model.model))
   const asked: Question = {
     ...model,
     system: INSTRUCTIONS,
@@ -72,7 +72,7 @@ async function scoreConversation(
     // High, because the limit includes reasoning tokens.
     maxTokens: 1000,
   }
-  const question = adaptToModel(asked, traits)
+  const question = adaptToModel(asked, facts)
   try {
     const completion = await ctx.providers.chat.ask(question, ctx.signal)
     const judgement = parseVerdict(completion.text)
@@ -80,7 +80,7 @@ async function scoreConversation(
       provider,
       model: name,
       ...usage
-    } = await computeUsage(ctx, question, completion.tokens, {
+    } = await computeUsage(question, completion.tokens, {
       content: completion.text,
       reasoning: completion.reasoning ?? '',
       toolCalls: [],

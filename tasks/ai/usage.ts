@@ -1,5 +1,3 @@
-import { findPriceOn } from '../../sql/llm/models.ts'
-import type { TaskContext } from '../context.ts'
 import { computeCost } from '../llm/cost.ts'
 import type { Message, Question, Tokens, ToolCall } from './ports.ts'
 import { boundTokenCount, loadCounter, TOKENS_PER_MESSAGE } from './tokens.ts'
@@ -25,17 +23,15 @@ interface AnswerText {
 }
 
 /**
- * Computes the usage of a request, with its cost at today's price. Counts the tokens itself if `reported` is null or
- * cannot be true.
+ * Computes the usage of a request, with its cost at the price of its start. Counts the tokens itself if `reported` is
+ * null or cannot be true.
  */
 export async function computeUsage(
-  ctx: Pick<TaskContext, 'db'>,
   question: AdaptedQuestion,
   reported: Tokens | null,
   answer: AnswerText,
 ): Promise<Usage> {
-  const { provider, model } = question
-  const price = await ctx.db.maybeOne(findPriceOn(provider, model, null))
+  const { provider, model, price } = question
   const believed = reported !== null && isPossible(question, reported, answer) ? reported : null
   const tokens = believed ?? (await countTokens(question, answer))
   return { ...tokens, provider, model, cost: computeCost(price, tokens), estimated: believed === null }

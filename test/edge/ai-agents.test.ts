@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Moment } from '../../edge/pipeline/request/schemas.ts'
 import { updateAgent } from '../../sql/ai/conversations.ts'
-import { findPriceOn } from '../../sql/llm/models.ts'
+import { readModelFacts } from '../../sql/llm/models.ts'
 import { until } from '../until.ts'
 import { CHAT_PATH, startChatService } from './ai-help.ts'
 import { type Answered, startEdge } from './harness.ts'
@@ -182,7 +182,7 @@ describe('GET /ai/usage/stats', () => {
     await query(
       `insert into llm_price (vendor, model_id, valid_from, input, output, cache_read) values ('openai', 'priced', '2020-01-01', 0.1, 0.3, 0.05)`,
     )
-    assert.ok(await db.maybeOne(findPriceOn('openai', 'priced', null)))
+    assert.ok((await db.one(readModelFacts('openai', 'priced'))).price)
     await query(
       `insert into ai_agent (slug, name, system_prompt, model_id) values ('priced', 'P', 'p', 'priced')`,
     )

@@ -1,6 +1,6 @@
 import { after, describe, test } from 'node:test'
 import { connect } from '../../sql/connections/driver.ts'
-import { findPriceOn } from '../../sql/llm/models.ts'
+import { readModelFacts } from '../../sql/llm/models.ts'
 import { readCurrent, readModels, readPrices } from '../../sql/llm/reads.ts'
 import { createTestDatabase } from '../database.ts'
 import { assertReadByIndex, assertWriteByIndex, planRead, testReads } from './plans-help.ts'
@@ -33,4 +33,4 @@ test('the latest models', () =>
   assertReadByIndex(client, readModels, [null, null, null, false, null, 0, 50], ['auto']))
 
 test('the price on a day', () =>
-  assertWriteByIndex(client, () => findPriceOn('v3', 'model-7', '2026-02-01'), 'llm_'))
+  assertWriteByIndex(client, () => readModelFacts('v3', 'model-7', '2026-02-01'), 'llm_'))

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test'
 import {
   applyList,
   findChosenModel,
-  findPriceOn,
   type ListedModel,
   type ModelList,
+  readModelFacts,
 } from '../../sql/llm/models.ts'
 import { createTestDatabase } from '../database.ts'
 
@@ -60,7 +60,7 @@ test('a price holds until the next one, and is written only when it changes', as
     0,
   )
 
-  const on = (day: string | null) => db.maybeOne(findPriceOn('acme', 'one', day))
+  const on = (day: string | null) => db.one(readModelFacts('acme', 'one', day)).then(({ price }) => price)
   assert.equal(await on('2026-01-09'), null)
   const first = { input: '1', output: '2', cache_read: null, reasoning: null, tiers: [] }
   assert.deepEqual(await on('2026-01-10'), first)
@@ -75,8 +75,8 @@ test('a price holds until the next one, and is written only when it changes', as
   assert.equal(await on('2026-03-01'), null)
   assert.deepEqual(await on('2026-04-01'), { ...first, tiers })
   assert.deepEqual(await on(null), { ...first, tiers })
-  assert.equal(await db.maybeOne(findPriceOn('acme', 'two', null)), null)
-  assert.equal(await db.maybeOne(findPriceOn('other', 'one', null)), null)
+  assert.equal((await db.one(readModelFacts('acme', 'two'))).price, null)
+  assert.equal((await db.one(readModelFacts('other', 'one'))).price, null)
 })
 
 test('the second list of a day replaces the prices of the first', async () => {
