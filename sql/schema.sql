@@ -2789,7 +2789,7 @@ CREATE OR REPLACE FUNCTION public.job_change(job_id uuid, new_payload jsonb, new
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$b5f5a09778f20bca59645ce7197996f3$function$;
 
-CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[], OUT claims text, OUT again text[], OUT wait_ms double precision)
+CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[], OUT claims text, OUT again text[], OUT wait_ms double precision, OUT delivers boolean)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_hashjoin TO 'off'
@@ -2798,7 +2798,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$41f9e5c720eb0a6933cb23ac2344af7c$function$;
+AS $function$8d7acc4583f846cf52260ac1384e2d2f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -2856,6 +2856,12 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
 AS $function$375e99555782e0781a609c8e2838e407$function$;
+
+CREATE OR REPLACE FUNCTION public.job_event_line(job job, seq integer, kind text, data jsonb)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+RETURN concat_ws('	'::text, (job).id, seq, kind, CASE WHEN (kind = 'status'::text) THEN COALESCE((data ->> 'status'::text), ''::text) ELSE ''::text END, COALESCE(((job).owner_id)::text, CASE WHEN ((job).queue = ANY (ARRAY['accounts'::text, 'payments'::text, 'schedules'::text, 'webhooks'::text])) THEN '0'::text ELSE ''::text END), (job).queue, (job).name, COALESCE(((job).batch_id)::text, ''::text), (CASE WHEN (kind <> 'status'::text) THEN data ELSE ((json_strip_nulls(json_build_object('job_id', (job).id, 'status', (data ->> 'status'::text), 'label', (data ->> 'label'::text), 'progress', CASE WHEN (((data ->> 'current'::text) IS NOT NULL) OR ((data ->> 'total'::text) IS NOT NULL)) THEN json_build_object('current', ((data ->> 'current'::text))::integer, 'total', ((data ->> 'total'::text))::integer) ELSE NULL::json END, 'error', CASE WHEN (((data ->> 'status'::text) = ANY (ARRAY['failed'::text, 'cancelled'::text])) AND ((job).error_code IS NOT NULL)) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail, 'retry_after', CASE WHEN ((job).retry_at > clock_timestamp()) THEN (ceil(EXTRACT(epoch FROM ((job).retry_at - clock_timestamp()))))::integer ELSE NULL::integer END) ELSE NULL::json END)))::jsonb || CASE WHEN ((data ->> 'status'::text) = 'done'::text) THEN jsonb_build_object('result', (job).result) ELSE '{}'::jsonb END) END)::text);
 
 CREATE OR REPLACE FUNCTION public.job_expires_at(job job, retention double precision[])
  RETURNS timestamp with time zone
@@ -2928,6 +2934,16 @@ CREATE OR REPLACE FUNCTION public.job_next(mailboxes text[], firsts bigint[] DEF
  SET enable_bitmapscan TO 'off'
 AS $function$94ce6afaa4f7a737d5ccfc83748d1148$function$;
 
+CREATE OR REPLACE FUNCTION public.job_notify(ids uuid[], afters integer[] DEFAULT NULL::integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$802415419e7bcae6a7d01c3c721ce129$function$;
+
 CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
  RETURNS TABLE(id uuid, attempt integer, lease_id uuid, interruptions integer)
  LANGUAGE sql
@@ -2935,14 +2951,14 @@ CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
 AS $function$16a0de5a313420fe2b4b047de98051f8$function$;
 
 CREATE OR REPLACE FUNCTION public.job_progress(entries jsonb)
- RETURNS SETOF uuid
+ RETURNS TABLE(id uuid, after integer)
  LANGUAGE sql
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$30120536ad44b3a1d2e6d64d716f051e$function$;
+AS $function$260f92a54e88ed6503364b9fa442f3d6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_promote(queues text[], highest smallint)
  RETURNS void
@@ -3016,6 +3032,12 @@ CREATE OR REPLACE FUNCTION public.job_settle(ids uuid[])
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$9e8c326f940f12aa0f3f06c8127e01d4$function$;
+
+CREATE OR REPLACE FUNCTION public.job_state_line(job job)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+RETURN job_event_line(job, (job).seq, 'status'::text, jsonb_build_object('status', job_client_status((job).status), 'label', (job).label, 'current', (job).progress_current, 'total', (job).progress_total));
 
 CREATE OR REPLACE FUNCTION public.job_tally_add(entries jsonb)
  RETURNS void
@@ -3931,7 +3953,7 @@ CREATE OR REPLACE FUNCTION public.worker_report(progress jsonb, ends jsonb, susp
  SET enable_material TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$80e4cc6b70401fbb16bde913e7f7a219$function$;
+AS $function$dde105056becf037803e0a57b0374ef1$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_task_json(t worker_task)
  RETURNS json

@@ -5,8 +5,9 @@ import { groupByJob, isTerminal, type JobEvent, parseJobEvent } from './job-even
 import { POLL_INTERVAL_MS, StateWatchers, type WatchersOptions } from './state-watchers.ts'
 
 /**
- * Delivers the ledger's events to the subscribers in this process. A notification only triggers a read of the table
- * after each subscriber's cursor. So delivery is in order and without gaps, even if notifications are lost or repeated.
+ * Delivers the ledger's events to the subscribers in this process. A notification has the new events of a job, or only its
+ * id. Events that continue a subscriber's cursor are delivered immediately; anything else triggers a read of the table
+ * after the cursor. So delivery is in order and without gaps, even if notifications are lost or repeated.
  */
 export interface Hub {
   /**
@@ -18,7 +19,10 @@ export interface Hub {
   watchAll(push: (states: readonly JobEvent[]) => void): () => void
   /** Time in ms. Watchers of all jobs have received every job that ended before it. */
   readonly knownUntil: number
-  /** Handles a payload of the channel `job_events`. Null means a reconnect, which may have lost any notification. */
+  /**
+   * Handles a payload of the channel `job_events`, see `job_notify`. Null means a reconnect, which may have lost any
+   * notification.
+   */
   handleNotification(payload: string | null): void
   /** Resolves to the job's terminal event, or to null after `waitMs`, an abort or stopWaiting(). */
   waitForTerminal(jobId: string, waitMs: number, signal?: AbortSignal): Promise<JobEvent | null>
@@ -78,10 +82,16 @@ class LedgerHub implements Hub {
       this.#readEverything()
       return
     }
-    for (const id of payload.split(' ')) {
-      this.#jobs.markChanged(id)
-      this.#states.markChanged(id)
+    const events: JobEvent[] = []
+    for (const line of payload.split('\n')) {
+      const tab = line.indexOf('\t')
+      const id = tab === -1 ? line : line.slice(0, tab)
+      if (tab !== -1 && (this.#jobs.has(id) || this.#states.count > 0)) events.push(parseJobEvent(line))
+      else this.#markChanged(id)
     }
+    const groups = [...groupByJob(events)]
+    for (const group of groups) this.#jobs.receive(group)
+    this.#states.receive(groups.map((group) => group.at(-1)!))
     if (this.#jobs.hasChanges || this.#states.hasChanges) this.#wake()
   }
 
@@ -118,6 +128,11 @@ class LedgerHub implements Hub {
 
   close(): void {
     clearInterval(this.#poll)
+  }
+
+  #markChanged(jobId: string): void {
+    this.#jobs.markChanged(jobId)
+    this.#states.markChanged(jobId)
   }
 
   /** Reads all watched jobs, because any notification may have been lost. */
@@ -176,19 +191,27 @@ class JobWatchers {
   readonly #reader: Reads
   readonly #byJob = new Map<string, Set<JobWatcher>>()
   readonly #changed = new Set<string>()
+  /** Events that notifications brought. */
+  #received: (readonly JobEvent[])[] = []
   #count = 0
+  /** Time at which a delivery yields to requests. */
+  #turnEnds = 0
 
   constructor(reader: Reads) {
     this.#reader = reader
+  }
+
+  has(jobId: string): boolean {
+    return this.#byJob.has(jobId)
   }
 
   get count(): number {
     return this.#count
   }
 
-  /** True if there are changed jobs whose events must be read. */
+  /** True if there are events to deliver, or changed jobs whose events must be read. */
   get hasChanges(): boolean {
-    return this.#changed.size > 0
+    return this.#changed.size + this.#received.length > 0
   }
 
   /** Adds a watcher of a job. Returns a function that removes it. */
@@ -213,20 +236,41 @@ class JobWatchers {
     for (const id of this.#byJob.keys()) this.#changed.add(id)
   }
 
+  /** Receives events of a job, in order. Those behind a gap must be read. */
+  receive(events: readonly JobEvent[]): void {
+    const { jobId, seq } = events[0]!
+    if (!this.#byJob.has(jobId)) return
+    const gap = events.findIndex((event, i) => event.seq !== seq + i)
+    if (gap !== -1) this.#changed.add(jobId)
+    this.#received.push(gap === -1 ? events : events.slice(0, gap))
+  }
+
+  /** Delivers received events, then reads those of changed jobs. */
   async readChanged(): Promise<void> {
+    const received = this.#received
+    this.#received = []
+    this.#turnEnds = performance.now() + MAX_TURN_MS
+    for (const events of received) await this.#deliver(events, events[0]!.seq - 1)
     const cursors = this.#collectCursors()
     if (cursors.size === 0) return
     const lines = await this.#reader.texts(readEventsAfter, [[...cursors.keys()], [...cursors.values()]])
-    let turnEnds = performance.now() + MAX_TURN_MS
+    this.#turnEnds = performance.now() + MAX_TURN_MS
     for (const events of groupByJob(lines.map(parseJobEvent))) {
       const { jobId } = events[0]!
       if (events.length === MAX_EVENTS_PER_READ) this.#changed.add(jobId)
-      for (const watcher of this.#byJob.get(jobId) ?? []) {
-        deliverUnseenEvents(watcher, cursors.get(jobId)!, events)
-        if (performance.now() < turnEnds) continue
-        await nextTurn()
-        turnEnds = performance.now() + MAX_TURN_MS
-      }
+      await this.#deliver(events, cursors.get(jobId)!)
+    }
+  }
+
+  /** Delivers all events of a job after the seq `from`. A watcher that has not reached it needs a read. */
+  async #deliver(events: readonly JobEvent[], from: number): Promise<void> {
+    const { jobId } = events[0]!
+    for (const watcher of this.#byJob.get(jobId) ?? []) {
+      if (watcher.after < from) this.#changed.add(jobId)
+      else deliverUnseenEvents(watcher, events)
+      if (performance.now() < this.#turnEnds) continue
+      await nextTurn()
+      this.#turnEnds = performance.now() + MAX_TURN_MS
     }
   }
 
@@ -242,12 +286,8 @@ class JobWatchers {
   }
 }
 
-/**
- * Delivers the events that a watcher has not received. `from` is the seq after which the events were read. A watcher
- * that joined during the read with a lower cursor is skipped, because its own read follows.
- */
-function deliverUnseenEvents(watcher: JobWatcher, from: number, events: readonly JobEvent[]): void {
-  if (watcher.after < from) return
+/** Delivers the events that a watcher has not received. */
+function deliverUnseenEvents(watcher: JobWatcher, events: readonly JobEvent[]): void {
   const unseen = events[0]!.seq > watcher.after ? events : events.filter(({ seq }) => seq > watcher.after)
   if (unseen.length === 0) return
   watcher.after = unseen[unseen.length - 1]!.seq

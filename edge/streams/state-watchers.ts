@@ -73,6 +73,13 @@ export class StateWatchers {
     if (this.#pushes.size > 0) this.#changed.add(jobId)
   }
 
+  /** Receives the last events of changed jobs. An event without a status may follow one that was not received. */
+  receive(events: readonly JobEvent[]): void {
+    if (this.#pushes.size === 0) return
+    for (const { kind, jobId } of events) if (kind !== 'status') this.#changed.add(jobId)
+    this.#push(events.filter(({ kind }) => kind === 'status'))
+  }
+
   markMissed(): void {
     this.#missed = this.#pushes.size > 0
   }
@@ -101,7 +108,11 @@ export class StateWatchers {
 
   async #readStates(ids: readonly string[]): Promise<void> {
     const lines = await this.#reader.texts(readCurrentStates, [ids])
-    const newStates = lines.map(parseJobEvent).filter((state) => this.#pushed.recordIfNew(state))
+    this.#push(lines.map(parseJobEvent))
+  }
+
+  #push(states: readonly JobEvent[]): void {
+    const newStates = states.filter((state) => this.#pushed.recordIfNew(state))
     if (newStates.length > 0) for (const push of this.#pushes) push(newStates)
   }
 }

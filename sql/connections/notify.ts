@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Database, noRows, type Query, sql } from '../db.ts'
 import { type Client, type ConnectOptions, connect } from './driver.ts'
 
-/** Channel for changed jobs. The payload is a list of job ids separated by spaces, or `*` for too many to list. */
+/** Channel for changed jobs; see `functions/job_notify.sql` for the payload. */
 export const JOB_EVENTS_CHANNEL = 'job_events'
 
 /** Channel for workers that start or stop. Its payload is empty. */
@@ -25,16 +25,17 @@ export const ACCOUNT_CHANGED_CHANNEL = 'account_changed'
 export const notifyWorkerChange = (): Query<unknown> =>
   sql.type(noRows)`select pg_notify(${WORKER_CHANGED_CHANNEL}, '')`
 
-/** Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. */
-export const notifyJobChanges = (ids: readonly string[]): Query<unknown> =>
+/**
+ * Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. `afters` has the number of the last
+ * event that was announced before, null if it is unknown.
+ */
+export const notifyJobChanges = (
+  ids: readonly string[],
+  afters: readonly (number | null)[] = ids.map(() => null),
+): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
-    select pg_notify(${JOB_EVENTS_CHANNEL}, payload) from unnest(${sql.array(createPayloads(ids), 'text')}) payload`
+    select job_notify(${sql.array(ids, 'uuid')}, ${sql.array(afters, 'int4')})::text`
 
-/** Maximum number of job ids in a payload. NOTIFY limits a payload to 7999 bytes; 200 ids of 37 characters fit. */
-export const MAX_IDS_PER_PAYLOAD = 200
-// Sends `*` beyond this number of payloads: subscribers then find their jobs sooner by rereading them than by scanning
-// the ids.
-const MAX_PAYLOADS = 50
 const BATCH_INTERVAL_MS = 25
 // Short delay for live output, such as a model's words, which is already batched when it gets here.
 const SOON_DELAY_MS = 2
@@ -47,7 +48,8 @@ const CLAIM_NOTIFY_INTERVAL_MS = 100
  * notifications are batched. The first of a burst is sent immediately, the rest at most once per 25 ms.
  */
 export interface Publisher {
-  notify(jobId: string, urgency?: Urgency): void
+  /** `after` is the number of the job's last event before the change; by default, only the last event is new. */
+  notify(jobId: string, urgency?: Urgency, after?: number | null): void
   /**
    * Returns true if the caller's own statement may notify about its jobs, which saves a round trip. Only the first
    * statement of a burst may, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
@@ -66,7 +68,8 @@ export interface Publisher {
 type Urgency = 'next' | 'soon' | 'later'
 
 export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
-  const dirty = new Set<string>()
+  /** The changed jobs, with the number of the last event before the changes. */
+  const dirty = new Map<string, number | null>()
   let sending: Promise<void> | null = null
   let isSoon = false
   let flush: (() => void) | null = null
@@ -74,7 +77,7 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
 
   const send = async (): Promise<void> => {
     while (dirty.size > 0) {
-      const changed = notifyJobChanges([...dirty])
+      const changed = notifyJobChanges([...dirty.keys()], [...dirty.values()])
       dirty.clear()
       isSoon = false
       // If this notification is lost, subscribers notice the change at their next slow poll. The rows are already
@@ -96,8 +99,9 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
   }
 
   return {
-    notify: (jobId, urgency = 'next') => {
-      dirty.add(jobId)
+    notify: (jobId, urgency = 'next', after = null) => {
+      const earlier = dirty.get(jobId) ?? after
+      dirty.set(jobId, after === null || earlier === null ? earlier : Math.min(earlier, after))
       if (urgency === 'soon') {
         isSoon = true
         flush?.()
@@ -114,15 +118,6 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
       await sending
     },
   }
-}
-
-function createPayloads(ids: readonly string[]): string[] {
-  if (ids.length > MAX_IDS_PER_PAYLOAD * MAX_PAYLOADS) return ['*']
-  const payloads: string[] = []
-  for (let start = 0; start < ids.length; start += MAX_IDS_PER_PAYLOAD) {
-    payloads.push(ids.slice(start, start + MAX_IDS_PER_PAYLOAD).join(' '))
-  }
-  return payloads
 }
 
 /**

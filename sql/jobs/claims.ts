@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { JOB_EVENTS_CHANNEL, MAX_IDS_PER_PAYLOAD } from '../connections/notify.ts'
 import { noRows, type Query, sql } from '../db.ts'
 
 /** Deliveries from the queue, and statements to claim jobs with them; see `functions/job_claim.sql`. */
@@ -37,6 +36,8 @@ export interface ClaimedJob {
   readonly payload: string
   /** Seconds between the due time and the claim. */
   readonly waited: number
+  /** Number of the claim's event. */
+  readonly seq: number
 }
 
 /** A delivery and the number of free slots for its jobs. */
@@ -51,14 +52,14 @@ const ClaimResult = z.object({
   again: z.array(z.string()),
   /** Time until a job may start that its rate holds back, in ms; null if there is none. */
   wait_ms: z.number().nullable(),
-  notified: z.string().nullable(),
+  /** True if subscribers have been notified of the jobs. */
+  notified: z.boolean(),
 })
 type ClaimResult = z.output<typeof ClaimResult>
 
 /**
  * Claims at most `freeSlots` jobs per delivery; each delivery must have a different mailbox. Parse the result with
- * `parseClaims`. With `notifies`, the statement also notifies subscribers of up to `MAX_IDS_PER_PAYLOAD` jobs, which
- * saves a round trip.
+ * `parseClaims`. With `notifies`, or with a delivery, the statement also notifies subscribers, which saves a round trip.
  */
 export const claimJobs = (
   lease: string,
@@ -67,9 +68,8 @@ export const claimJobs = (
 ): Query<ClaimResult> => {
   const column = <T>(of: (one: ClaimRequest) => T): readonly T[] => wanted.map(of)
   return sql.prepared('job_claim', ClaimResult)`
-    select claims, again, wait_ms, (
-      select pg_notify(${JOB_EVENTS_CHANNEL}, string_agg(one ->> 0, ' ')) from json_array_elements(claims::json) one
-      where ${notifies}::boolean having count(*) between 1 and ${MAX_IDS_PER_PAYLOAD}::int4)::text as notified
+    select claims, again, wait_ms, case when claims is not null and (${notifies}::boolean or delivers)
+      then job_notify(array(select (one ->> 0)::uuid from json_array_elements(claims::json) one)) end is not null as notified
     from job_claim(${lease}::uuid,
       ${sql.array(
         column(({ delivery }) => delivery.task),
@@ -107,6 +107,7 @@ type ClaimedTuple = readonly [
   payload: string,
   waited: number,
   trace_parent: string | null,
+  seq: number,
 ]
 
 /** Returns the claimed jobs in the order in which they were added. */
@@ -127,6 +128,7 @@ const toClaimedJob = ([
   payload,
   waited,
   trace_parent,
+  seq,
 ]: ClaimedTuple): ClaimedJob => ({
   id,
   name,
@@ -141,6 +143,7 @@ const toClaimedJob = ([
   payload,
   waited,
   trace_parent,
+  seq,
 })
 
 /** Adds deliveries to the end of the queue, for any worker. */

@@ -3,41 +3,13 @@ import {
   buildRetainedCondition,
   ENDED_CONDITIONS,
   type JobRetention,
-  PRIVATE_QUEUES,
   VISIBLE_JOB_CONDITION,
   type Viewer,
   type VisibleJob,
 } from './jobs.ts'
 import { MAX_LIVE_JOBS } from './lists.ts'
 
-/** Reads of the edge's streams: events, states and ends of jobs as lines. */
-
-// One line per event: job id, seq, kind, status, owner, queue, task, batch, frame. The owner is empty for a job without
-// one, and 0 if only admins can see the job. Tabs separate the fields, since JSON text never contains a raw tab.
-const buildStatusFrame = (
-  status: string,
-  label: string,
-  current: string,
-  total: string,
-): string => `json_strip_nulls(json_build_object(
-  'job_id', job.id, 'status', ${status}, 'label', ${label},
-  'progress', case when ${current} is not null or ${total} is not null
-    then json_build_object('current', ${current}, 'total', ${total}) end,
-  'error', case when ${status} in ('failed', 'cancelled') and job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail,
-    'retry_after', case when job.retry_at > clock_timestamp()
-      then ceil(extract(epoch from job.retry_at - clock_timestamp()))::int end) end))::jsonb
-  || case when ${status} = 'done' then jsonb_build_object('result', job.result) else '{}' end`
-const buildEventLine = (seq: string, kind: string, status: string, frame: string): string =>
-  `concat_ws(E'\\t', job.id, ${seq}, ${kind}, ${status},
-    coalesce(job.owner_id::text, case when job.queue in ${PRIVATE_QUEUES} then '0' else '' end),
-    job.queue, job.name, coalesce(job.batch_id::text, ''), (${frame})::text)`
-const CURRENT_STATUS = 'job_client_status(job.status)'
-const CURRENT_LINE = buildEventLine(
-  'job.seq',
-  `'status'`,
-  CURRENT_STATUS,
-  buildStatusFrame(CURRENT_STATUS, 'job.label', 'job.progress_current', 'job.progress_total'),
-)
+/** Reads of the edge's streams: events, states and ends of jobs as lines, see `functions/job_event_line.sql`. */
 
 /** Maximum events of one job per read. A subscriber that is further behind reads repeatedly. */
 export const MAX_EVENTS_PER_READ = 500
@@ -46,18 +18,7 @@ export const MAX_EVENTS_PER_READ = 500
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
   text: `
-    select ${buildEventLine(
-      'e.seq',
-      'e.kind',
-      // Workers of callers choose the data of other events, which may contain a tab.
-      `case when e.kind = 'status' then coalesce(e.data ->> 'status', '') else '' end`,
-      `case when e.kind = 'status' then ${buildStatusFrame(
-        `(e.data ->> 'status')`,
-        `(e.data ->> 'label')`,
-        `(e.data ->> 'current')::int`,
-        `(e.data ->> 'total')::int`,
-      )} else e.data end`,
-    )}
+    select job_event_line(job, e.seq, e.kind, e.data)
     from unnest($1::uuid[], $2::int[]) as wanted(id, after)
     join job on job.id = wanted.id cross join lateral (
       select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${MAX_EVENTS_PER_READ}) e
@@ -68,14 +29,14 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
 export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
   text: `
-    select ${CURRENT_LINE}
+    select job_state_line(job)
     from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
 }
 
 /** Current state of one job as an event line; no row if the caller cannot see the job. */
 export const readVisibleState: ReadStatement<VisibleJob> = {
   name: 'job_visible_state',
-  text: `select ${CURRENT_LINE} from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
+  text: `select job_state_line(job) from job where ${VISIBLE_JOB_CONDITION} and job.id = $3::uuid and ${buildRetainedCondition('$4')}`,
 }
 
 /** Current states of jobs that the caller may see, as event lines behind the time of their end in ms and a tab. */
@@ -83,7 +44,7 @@ export const readVisibleStates: ReadStatement<[...Viewer, ids: readonly string[]
   {
     name: 'job_visible_states',
     text: `
-    select concat(extract(epoch from job.finished_at) * 1000, E'\\t', ${CURRENT_LINE}) from job
+    select concat(extract(epoch from job.finished_at) * 1000, E'\\t', job_state_line(job)) from job
     where ${VISIBLE_JOB_CONDITION} and job.id = any($3::uuid[]) and ${buildRetainedCondition('$4')}`,
   }
 

@@ -98,8 +98,14 @@ export interface ProgressEntry {
   readonly data: unknown
 }
 
-export const storeProgress = (entries: readonly ProgressEntry[]): Query<{ id: string }> =>
-  sql.prepared('job_progress', Id)`select id from job_progress(${JSON.stringify(entries)}::jsonb) as id`
+const Progressed = z.object({ id: z.string(), after: z.number().nullable() })
+
+/** Stores progress and events; see `job_progress`. `after` is the seq of the job's last event before these. */
+export const storeProgress = (entries: readonly ProgressEntry[]): Query<z.output<typeof Progressed>> =>
+  sql.prepared(
+    'job_progress',
+    Progressed,
+  )`select id, after from job_progress(${JSON.stringify(entries)}::jsonb)`
 
 export interface FinishEntry {
   readonly id: string
@@ -251,7 +257,7 @@ export const buildJobJson = (retention: string): string => `job_json(job, ${rete
 
 /**
  * Queues whose ownerless jobs only admins can see, because these jobs reveal emails, payments, schedules and webhooks of
- * other people. The predicate of `job_ownerless_idx` repeats these names.
+ * other people. The predicate of `job_ownerless_idx` and `job_event_line` repeat these names.
  */
 export const PRIVATE_QUEUES = `('accounts', 'payments', 'schedules', 'webhooks')`
 /** Returns the SQL condition that the caller ($1, an admin if $2) may see the job in `row`. */

@@ -82,6 +82,77 @@ test('a burst for many subscribers yields to the event loop between parts and ke
   hub.close()
 })
 
+const notification = (...seqs: readonly number[]): string =>
+  seqs.map((seq) => formatLine(JOB_ID, seq)).join('\n')
+
+test('events of a notification that continue a cursor need no read', async () => {
+  const { hub, readings, events } = createLedger({ [JOB_ID]: 1 })
+  const { seen, push } = createCollector()
+  hub.watchJob(JOB_ID, 0, push)
+  await until('the first event', () => seen.length === 1)
+  events[JOB_ID] = 4
+  hub.handleNotification(notification(2, 3))
+  hub.handleNotification(notification(3, 4))
+  await until('the others', () => seen.length === 4)
+  assert.deepEqual([seen, readings], [[1, 2, 3, 4], [[0]]])
+  hub.close()
+})
+
+for (const [name, payload] of [
+  ['that follow a gap', notification(3, 4)],
+  ['around a gap', notification(2, 4)],
+  ['of which one was too long', `${notification(2)}\n${JOB_ID}\n${notification(4)}`],
+  ['that are only announced', JOB_ID],
+] as const)
+  test(`events ${name} are read, each once and in order`, async () => {
+    const { hub, readings, events } = createLedger({ [JOB_ID]: 1 })
+    const { seen, push } = createCollector()
+    hub.watchJob(JOB_ID, 0, push)
+    await until('the first event', () => seen.length === 1)
+    events[JOB_ID] = 4
+    hub.handleNotification(payload)
+    await until('the others', () => seen.length === 4)
+    assert.deepEqual([seen, readings.length], [[1, 2, 3, 4], 2])
+    hub.close()
+  })
+
+test('events that arrive during a read are delivered once', async () => {
+  const { hub, gates, events } = createLedger({ [JOB_ID]: 2 }, true)
+  const { seen, push } = createCollector()
+  hub.watchJob(JOB_ID, 0, push)
+  await until('the read', () => gates.length === 1)
+  hub.handleNotification(notification(1, 2))
+  events[JOB_ID] = 3
+  hub.handleNotification(notification(3))
+  gates[0]!()
+  await until('all events', () => seen.length === 3)
+  await turn()
+  assert.deepEqual([seen, gates.length], [[1, 2, 3], 1])
+  hub.close()
+})
+
+test('watchers of all jobs get the last state of a notification, and read it after another event', async () => {
+  const states: string[] = []
+  const reads: string[][] = []
+  const reader = {
+    texts: async (_: unknown, [ids]: [string[]]) => {
+      reads.push(ids)
+      return ids.map((id) => formatLine(id, 9))
+    },
+  } as unknown as Reader
+  const onError = (error: unknown): void => assert.fail(String(error))
+  const hub = createHub({ reader, listReader: reader, now: Date.now, visibilityHorizon: Date.now, onError })
+  hub.watchAll((all) => void states.push(...all.map(({ jobId, seq }) => `${jobId.slice(-1)}:${seq}`)))
+  const other = `${JOB_ID.slice(0, -1)}2`
+  hub.handleNotification(`${notification(1, 2)}\n${formatLine(other, 1)}`)
+  hub.handleNotification(notification(2))
+  assert.deepEqual(states, ['1:2', '2:1'])
+  hub.handleNotification(formatLine(other, 2).replace('status\trunning', 'chunk\t'))
+  await until('the read', () => states.length === 3)
+  assert.deepEqual([states[2], reads], ['2:9', [[other]]])
+  hub.close()
+})
+
 test("waiting for a job's end returns immediately after all waits were stopped", async () => {
   const { hub } = createLedger({ [JOB_ID]: 0 })
   const ends: (JobEvent | null)[] = []

@@ -18,7 +18,9 @@ export interface Ledger {
   progressMany(id: string, labels: readonly string[]): Promise<void>
   finish(id: string, outcome: string, more?: Readonly<Record<string, unknown>>): Promise<void>
   /** Sends a notification. Every other method except `addMany` does so for its job unless `isQuiet`. */
-  notify(payload: string): Promise<void>
+  notify(...ids: readonly string[]): Promise<void>
+  /** Notifies of more jobs than a payload lists. */
+  notifyAll(): Promise<void>
   /** Adds, claims and finishes a job, and returns its id. */
   addFinished(
     ownerId: number | null,
@@ -99,8 +101,11 @@ export function createLedger({ query }: TestDatabase): Ledger {
       await query('select job_finish($1::jsonb, 2, 5)', [JSON.stringify([entry])])
       await changed(id)
     },
-    notify: async (payload) => {
-      await query(`select pg_notify('job_events', $1)`, [payload])
+    notify: async (...ids) => {
+      await query('select job_notify($1)', [ids])
+    },
+    notifyAll: async () => {
+      await query(`select pg_notify('job_events', '*')`)
     },
     addFinished: async (ownerId, outcome = 'done', more = { result: { read: 1, unread: 0, skipped: 0 } }) => {
       const id = await ledger.add(ownerId)

@@ -34,7 +34,7 @@ async function waitForPoll(stream: Stream): Promise<void> {
   ledger.isQuiet = true
   const marker = await ledger.addFinished(null)
   ledger.isQuiet = false
-  await ledger.notify('*')
+  await ledger.notifyAll()
   await waitForMarker(marker, [stream])
 }
 
@@ -93,7 +93,7 @@ test('sends new jobs, changes and one terminal frame for each, and continues', a
   }
   const last = ['failed', 'done', 'done']
   await stream.until('all jobs ended', () => ids.every((id, i) => statusesOf(stream, id).at(-1) === last[i]))
-  await ledger.notify(ids.join(' '))
+  await ledger.notify(...ids)
   await settle(stream)
   for (const id of ids) {
     assert.equal(
@@ -218,7 +218,7 @@ test('a notification with too many ids to list reaches the stream of all jobs, t
     await ledger.finish(id, 'done', { result: null })
   }
   ledger.isQuiet = false
-  await ledger.notify('*')
+  await ledger.notifyAll()
   await stream.until('the jobs ended', () => ids.every((id) => statusesOf(stream, id).includes('done')))
   await waitForPoll(stream)
   for (const id of ids)
@@ -234,7 +234,7 @@ test('more simultaneous ends than one page are each sent once', async (t) => {
     `update job set status = 'cancelled', finished_at = now(), seq = seq + 1 where id = any($1)`,
     [ids],
   )
-  await ledger.notify('*')
+  await ledger.notifyAll()
   const ends = (stream: Stream) =>
     stream.frames.filter(({ data }) => data.status === 'cancelled' && ids.includes(data.job_id as string))
   await stream.until('all jobs', () => ends(stream).length >= 1100)

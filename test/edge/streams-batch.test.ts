@@ -28,7 +28,7 @@ const addBatch = (): Promise<string> => ledger.add(ann.id, BATCH)
 const addMembers = (batch: string, count: number): Promise<string[]> =>
   Promise.all(Array.from({ length: count }, () => ledger.add(ann.id, { batch_id: batch })))
 const notify = (rows: readonly Record<string, unknown>[]): Promise<void> =>
-  ledger.notify(rows.map(({ id }) => id).join(' '))
+  ledger.notify(...rows.map(({ id }) => id as string))
 const close = async (batch: string): Promise<void> =>
   notify(await database.query('select job_close($1) as id', [batch]))
 const cancel = async (id: string): Promise<void> =>

@@ -40,7 +40,7 @@ async function runQuietly<T>(work: () => Promise<T>): Promise<T> {
 /** Waits until the edge has polled and the stream has the resulting frames. */
 async function waitForPoll(stream: Stream): Promise<void> {
   const marker = await runQuietly(() => ledger.addFinished(null))
-  await ledger.notify('*')
+  await ledger.notifyAll()
   await waitForStatus(stream, marker)
 }
 

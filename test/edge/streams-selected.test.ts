@@ -109,7 +109,7 @@ test('a stream names up to 1000 jobs', async () => {
     `update job set status = 'cancelled', finished_at = now(), seq = seq + 1 where id = any($1)`,
     [ids],
   )
-  await ledger.notify('*')
+  await ledger.notifyAll()
   await stream.waitForEnd()
   const ends = statesOf(stream).filter(([, status]) => status === 'cancelled')
   assert.deepEqual([ends.length, new Set(ends.map(([id]) => id)).size, stream.lastId], [1000, 1000, 'end'])

@@ -32,6 +32,7 @@ describe('job_claim', () => {
       request_id: 'r1',
       interruptions: 0,
       trace_parent: null,
+      seq: 1,
     })
     const row = await ledger.row(job.id)
     assert.equal(row.status, 'running')
@@ -169,7 +170,7 @@ describe('the row of a waiting job is locked by another transaction', () => {
   })
 })
 
-test('a notifying claim names its jobs, and sends nothing without any', async () => {
+test('a notifying claim sends the events of its jobs, and nothing without any', async () => {
   const received: string[] = []
   const listener = await listen({
     url,
@@ -193,8 +194,8 @@ test('a notifying claim names its jobs, and sends nothing without any', async ()
   await until('the notification arrives', () => received.length > 0)
   await listener.close()
   assert.deepEqual(
-    received.map((payload) => payload.split(' ').sort()),
-    [[first.id, second.id].sort()],
+    received.map((payload) => payload.split('\n').map((line) => line.split('\t').slice(0, 4))),
+    [[first.id, second.id].map((id) => [id, '1', 'status', 'running'])],
   )
 })
 
@@ -269,7 +270,7 @@ describe('job_progress', () => {
     const entries = JSON.stringify([{ id, attempt, n: 1, kind: 'note', data: {} }])
     const writes = async () => {
       const [row] = await query(
-        `select array(select job_progress($1::jsonb)) as stored, pg_current_xact_id_if_assigned() is not null as writes`,
+        `select array(select id from job_progress($1::jsonb)) as stored, pg_current_xact_id_if_assigned() is not null as writes`,
         [entries],
       )
       return row

@@ -9,12 +9,15 @@ import {
 } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
+import { readEventsAfter } from '../../sql/jobs/events.ts'
 import { createTestDatabase } from '../database.ts'
 import { stopSharedServices } from '../services.ts'
 import { until } from '../until.ts'
+import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 
 await stopSharedServices()
-const { url, db } = await createTestDatabase()
+const database = await createTestDatabase()
+const { url, db, query } = database
 const received: { readonly payload: string }[] = []
 const listener = await listen({
   url,
@@ -46,7 +49,7 @@ function createTestPublisher() {
 }
 
 const createIds = (count: number): string[] => Array.from({ length: count }, () => uuidv7())
-const listReceivedIds = (): string[] => received.flatMap(({ payload }) => payload.split(' '))
+const listReceivedLines = (): string[] => received.flatMap(({ payload }) => payload.split('\n'))
 
 describe('a publisher', { concurrency: false }, () => {
   test('sends the first of a burst immediately, and the rest together', async () => {
@@ -58,8 +61,8 @@ describe('a publisher', { concurrency: false }, () => {
     await until('the first notification arrives', () => received.length === 1)
     for (const id of rest) publisher.notify(id)
     await publisher.close()
-    await until('all notifications arrive', () => listReceivedIds().length === 100)
-    assert.deepEqual(listReceivedIds().sort(), [first!, ...rest].sort())
+    await until('all notifications arrive', () => listReceivedLines().length === 100)
+    assert.deepEqual(listReceivedLines().sort(), [first!, ...rest].sort())
     assert.equal(statements.length, 2)
   })
 
@@ -71,7 +74,7 @@ describe('a publisher', { concurrency: false }, () => {
       if (i % 20 === 19) await delay(10)
     }
     await publisher.close()
-    await until('all notifications arrive', () => new Set(listReceivedIds()).size === 1000)
+    await until('all notifications arrive', () => new Set(listReceivedLines()).size === 1000)
     const gaps = statements.slice(1).map((at, i) => at - statements[i]!)
     // A gap consists of two timers, each of which may fire a millisecond early.
     assert.ok(
@@ -88,7 +91,7 @@ describe('a publisher', { concurrency: false }, () => {
     await publisher.close()
     const last = uuidv7()
     await db.run(notifyJobChanges([last]))
-    await until('the last notification arrives', () => listReceivedIds().includes(last))
+    await until('the last notification arrives', () => listReceivedLines().includes(last))
     assert.deepEqual(
       received.map(({ payload }) => payload),
       [id, last],
@@ -99,7 +102,7 @@ describe('a publisher', { concurrency: false }, () => {
     const { publisher, statements } = createTestPublisher()
     for (const id of createIds(9_000)) publisher.notify(id)
     await publisher.close()
-    await until('all notifications arrive', () => listReceivedIds().length === 9_000)
+    await until('all notifications arrive', () => listReceivedLines().length === 9_000)
     assert.ok(received.every(({ payload }) => Buffer.byteLength(payload) < 8000))
     assert.equal(statements.length, 1)
     received.length = 0
@@ -122,7 +125,7 @@ describe('a publisher', { concurrency: false }, () => {
     const id = uuidv7()
     publisher.notify(id)
     await until('the next notification arrives', () => received.length === 1)
-    assert.deepEqual([listReceivedIds(), errors.length], [[id], 1])
+    assert.deepEqual([listReceivedLines(), errors.length], [[id], 1])
     await publisher.close()
   })
 
@@ -134,8 +137,61 @@ describe('a publisher', { concurrency: false }, () => {
       await delay(1)
     }
     await publisher.close()
-    await until('all notifications arrive', () => new Set(listReceivedIds()).size === 40)
+    await until('all notifications arrive', () => new Set(listReceivedLines()).size === 40)
     await publisher.close()
+  })
+})
+
+describe('a notification', { concurrency: false }, () => {
+  const ledger = createLedgerHelp(database)
+  const note = (n: number, text = 'x') => ({ n, kind: 'note', data: { n, text } })
+  const notify = async (ids: readonly string[], afters?: readonly (number | null)[]): Promise<string[]> => {
+    received.length = 0
+    await db.run(notifyJobChanges(ids, afters))
+    const marker = uuidv7()
+    await db.run(notifyJobChanges([marker]))
+    await until('the marker arrives', () => listReceivedLines().includes(marker))
+    return listReceivedLines().filter((line) => line !== marker)
+  }
+  const shortOf = (line: string): string => line.split('\t').slice(1, 3).join(' ')
+
+  test('has the events of a job after a number, or else its last event', async () => {
+    const { id, attempt } = await ledger.running()
+    await ledger.progress(id, attempt, note(1), note(2), note(3))
+    assert.deepEqual((await notify([id], [2])).map(shortOf), ['3 note', '4 note'])
+    assert.deepEqual((await notify([id])).map(shortOf), ['4 note'])
+    const lines = await notify([id], [0])
+    assert.deepEqual(
+      lines,
+      (await query(readEventsAfter.text, [[id], [0]])).map((row) => Object.values(row)[0]),
+    )
+  })
+
+  test('has the state of a job without events', async () => {
+    const job = buildJobSpec()
+    await ledger.enqueue(job)
+    const [line] = await notify([job.id])
+    assert.deepEqual(line!.split('\t').slice(0, 4), [job.id, '0', 'status', 'queued'])
+  })
+
+  test('names a job whose event is too long, and splits many events into payloads', async () => {
+    const { id, attempt } = await ledger.running()
+    await ledger.progress(id, attempt, note(1), note(2, 'ä'.repeat(2000)), note(3, 'ä'.repeat(1700)), note(4))
+    assert.deepEqual(
+      (await notify([id], [1])).map((line) => (line === id ? line : shortOf(line))),
+      ['2 note', id, '4 note', '5 note'],
+    )
+    await ledger.progress(id, attempt, ...Array.from({ length: 30 }, (_, i) => note(5 + i, 'y'.repeat(1000))))
+    assert.equal((await notify([id], [5])).filter((line) => line !== id).length, 30)
+    assert.ok(received.length > 4)
+    await ledger.progress(
+      id,
+      attempt,
+      ...Array.from({ length: 100 }, (_, i) => note(35 + i, 'y'.repeat(1000))),
+    )
+    const lines = await notify([id], [35])
+    assert.deepEqual([lines.length, lines.at(-1)], [100, id], 'the last lines are only the id')
+    assert.ok(received.every(({ payload }) => Buffer.byteLength(payload) < 8000))
   })
 })
 

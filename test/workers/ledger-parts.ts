@@ -12,16 +12,21 @@ export async function createWorkerLedger() {
   const lease = await help.lease()
 
   /**
-   * Opens a new ledger. Also returns the statements it sent, the jobs it notified about and the attempts it gave up.
+   * Opens a new ledger. Also returns the statements it sent, the jobs it notified about, with the number of the last
+   * event before, and the attempts it gave up.
    */
   const open = (leaseId: () => string = () => lease, claimNotify = () => false) => {
     const db: FaultyDatabase = createFaultyDatabase(database.db, () => fail('database.down'))
     const marked: string[] = []
+    const afters: (number | null)[] = []
     const superseded: string[] = []
     const ledger = createLedger({
       db,
       publisher: {
-        notify: (id) => void marked.push(id),
+        notify: (id, _urgency, after = null) => {
+          marked.push(id)
+          afters.push(after)
+        },
         claimNotify: claimNotify,
         close: () => Promise.resolve(),
       },
@@ -31,7 +36,7 @@ export async function createWorkerLedger() {
       onSuperseded: (id, attempt) => void superseded.push(`${id}/${attempt}`),
     })
     const named = (name: string) => db.calls.filter((call) => call.name === name)
-    return { ledger, db, marked, superseded, named }
+    return { ledger, db, marked, afters, superseded, named }
   }
   const running = (count: number) => Promise.all(Array.from({ length: count }, () => help.running({}, lease)))
   const notes = async (id: string) =>

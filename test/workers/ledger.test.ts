@@ -43,15 +43,34 @@ describe('the worker ledger', () => {
     }
   })
 
-  test('lets a claim notify about its jobs when allowed, up to a full payload', async () => {
-    const { ledger, named, marked } = open(undefined, () => true)
-    const [few, many] = [buildJobSpec(), Array.from({ length: 201 }, () => buildJobSpec())]
-    await help.enqueue(few, ...many)
-    await ledger.claim(await help.deliveryOf(few.id), 1)
-    assert.deepEqual([named('job_claim').length, marked], [1, []])
-    const deliveries = await help.deliveries(...many.map(({ id }) => id))
-    await Promise.all(deliveries.map((delivery) => ledger.claim(delivery, 1)))
-    assert.deepEqual([named('job_claim').length, marked.length], [2, 201])
+  test('lets a claim notify about its jobs when allowed, or when it sends a delivery', async () => {
+    const allowed = open(undefined, () => true)
+    const refused = open()
+    const mailbox = 'shared'
+    const [alone, other, first, second] = [
+      buildJobSpec(),
+      buildJobSpec(),
+      buildJobSpec({ mailbox }),
+      buildJobSpec({ mailbox }),
+    ]
+    await help.enqueue(alone, other, first, second)
+    await allowed.ledger.claim(await help.deliveryOf(alone.id), 1)
+    assert.deepEqual([allowed.named('job_claim').length, allowed.marked], [1, []])
+    await refused.ledger.claim(await help.deliveryOf(first.id), 1)
+    assert.deepEqual(refused.marked, [], 'the second job has a delivery')
+    await refused.ledger.claim(await help.deliveryOf(other.id), 1)
+    assert.deepEqual([refused.marked, refused.afters], [[other.id], [0]])
+  })
+
+  test('notifies of progress with the number of the last event before it', async () => {
+    const { ledger, afters } = open()
+    const { id } = (await running(1))[0]!
+    ledger.progress(createProgress(id, 1))
+    await ledger.idle()
+    ledger.progress(createProgress(id, 2))
+    ledger.progress(createProgress(id, 3))
+    await ledger.idle()
+    assert.deepEqual([...new Set(afters)], [1, 2])
   })
 
   test('fails a claim without affecting other claims or the worker', async () => {

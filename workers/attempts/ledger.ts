@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { MAX_IDS_PER_PAYLOAD, type Publisher } from '../../sql/connections/notify.ts'
+import type { Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
@@ -233,10 +233,10 @@ async function claimBatch(
     freeSlots: group[0]!.item.freeSlots,
   }))
   const result = await storeWithRetries(log, () => db.one(claimJobs(leaseId(), wanted, notifies)))
-  const { claims, again, wait_ms } = result
+  const { claims, again, wait_ms, notified } = result
   if (wait_ms !== null) onDelayed?.(Math.max(wait_ms, 0))
   const jobs = parseClaims({ claims })
-  if (!notifies || jobs.length > MAX_IDS_PER_PAYLOAD) for (const { id } of jobs) publisher.notify(id)
+  if (!notified) for (const { id, seq } of jobs) publisher.notify(id, 'next', seq - 1)
   const claimed = Map.groupBy(jobs, ({ mailbox }) => mailbox)
   const unfinished = new Set(again)
   for (const [first, ...others] of groups) {
@@ -257,12 +257,15 @@ const findFirst = (deliveries: readonly Delivery[]): Delivery =>
   deliveries.reduce((first, other) => (other.first < first.first ? other : first))
 
 async function storeProgressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
+  const afters = new Map<string, number | null>()
   const stored = await storeBatch(options, batch, async (entries) => {
-    return new Set((await options.db.any(storeProgress(entries))).map((row) => row.id))
+    const rows = await options.db.any(storeProgress(entries))
+    for (const { id, after } of rows) afters.set(id, afters.get(id) ?? after)
+    return new Set(rows.map(({ id }) => id))
   })
   for (const { id, attempt, kind } of batch) {
     // Notify soon about events that a task emits, because clients wait for them. Progress may wait a moment.
-    if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
+    if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon', afters.get(id))
     else options.onSuperseded(id, attempt)
   }
 }

@@ -1,8 +1,9 @@
 -- Claims the jobs that deliveries announce, for a lease. Takes at most `slots` available jobs per mailbox, oldest first
 -- from an ordinal on, and respects the mailbox limit. Each mailbox appears once, with the task of its delivery. Sends
 -- the next delivery for each mailbox that has more jobs. Returns the jobs in order as JSON, one list per job in the
--- format that `toClaimed` reads, or null if there are none. Reading one value takes a third of the time of reading
--- rows. Also returns the mailboxes whose delivery is not done: the caller keeps it and claims again.
+-- format that `toClaimedJob` reads, or null if there are none. Reading one value takes a third of the time of reading
+-- rows. Also returns the mailboxes whose delivery is not done: the caller keeps it and claims again. `delivers` is true if
+-- the claim has sent deliveries, so that its commit notifies anyway.
 --
 -- Takes no more jobs of a mailbox with a rate than may start now. If more are left, the first of them becomes due when
 -- the next start is allowed, in `wait_ms`; the scheduler then makes it available. One start in twenty brings forward a
@@ -15,7 +16,7 @@
 -- Locked rows are skipped, because another claim usually holds them. They still look available to the check for more
 -- jobs, so a delivery is never dropped while any are left.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[],
-  out claims text, out again text[], out wait_ms float8)
+  out claims text, out again text[], out wait_ms float8, out delivers boolean)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -71,7 +72,7 @@ begin
   )
   select
     json_agg(json_build_array(c.id, c.name, c.attempt, c.tries, c.max_tries, c.interruptions, c.owner_id, c.mailbox,
-      c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent)
+      c.mailbox_limit, c.request_id, c.payload::text, date_part('epoch', clock_timestamp() - c.run_at)::float4, c.trace_parent, c.seq)
       order by c.ordinal)::text,
     array_agg(c.queue), coalesce(array_agg(c.mailbox), '{}'), coalesce(min(c.priority), 0)
   into claims, queues, claimed_from, highest from claimed c;
@@ -109,6 +110,7 @@ begin
     select extract(epoch from min(run_at) - clock_timestamp()) * 1000,
       array(select unnest(next_jobs) except select id from later) into wait_ms, next_jobs from later;
   end if;
+  delivers := cardinality(next_jobs) > 0;
   perform job_deliver(next_jobs);
   again := again || array(select mailbox from unnest(mailboxes) mailbox where mailbox <> all(locked));
 end $$;

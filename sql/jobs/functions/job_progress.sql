@@ -1,9 +1,9 @@
 -- Stores progress and other events of running attempts, in the given order. Each entry: id, attempt, n, kind, data. `n`
 -- counts from 1 within the attempt, so that a repeated call stores nothing twice. An event of kind `status` updates the
--- row's label and progress. Returns the ids whose attempt is still current. Writes nothing for any other id, whose
--- attempt has been taken over.
+-- row's label and progress. Returns the ids whose attempt is still current, with the seq of the last event before these; null
+-- for entries that were stored before. Writes nothing for any other id, whose attempt has been taken over.
 create or replace function job_progress(entries jsonb)
-returns setof uuid
+returns table (id uuid, after integer)
 language sql
 as $$
   with reports as (
@@ -26,12 +26,12 @@ as $$
     select moved.id, moved.base + e.ordinal, e.kind, coalesce(e.data, 'null')
     from moved cross join lateral unnest(moved.kinds, moved.list) with ordinality as e(kind, data, ordinal)
   )
-  select id from moved
-  union
+  select id, base from moved
+  union all
   -- An earlier call stored these entries but lost its response with its connection. The attempt is still current. The
   -- record makes the commit wait for the synchronous standby, which then also has the commit of the earlier call.
-  select repeated.id from (
+  select repeated.id, null from (
     select distinct job.id from jsonb_to_recordset(entries) as e(id uuid, attempt integer, n integer)
     join job on job.id = e.id and job.attempt = e.attempt and job.lease_id is not null and e.n <= job.reported offset 0) repeated
-  where pg_logical_emit_message(true, 'millrace.repeated', '') is not null
+  where repeated.id not in (select id from moved) and pg_logical_emit_message(true, 'millrace.repeated', '') is not null
 $$;

@@ -30,6 +30,7 @@ begin
     'job_hold',
     'job_link',
     'job_next',
+    'job_notify',
     'job_progress',
     'job_release',
     'job_rescue_running',

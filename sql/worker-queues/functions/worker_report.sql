@@ -17,6 +17,6 @@ begin
       from jsonb_array_elements(progress) with ordinality as given(e, ordinal)) entry
     join job on job.id = (entry.e ->> 'id')::uuid;
   end if;
-  progressed := case when jsonb_array_length(progress) > 0 then array(select job_progress(progress)) else '{}' end;
+  progressed := case when jsonb_array_length(progress) > 0 then array(select id from job_progress(progress)) else '{}' end;
   ended := case when jsonb_array_length(ends) > 0 then array(select job_finish(ends, suspect, max_interruptions)) else '{}' end;
 end $$;
