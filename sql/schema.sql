@@ -2855,7 +2855,7 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$375e99555782e0781a609c8e2838e407$function$;
+AS $function$70a9d606de07e61ca21ecac9e35cee1b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_event_line(job job, seq integer, kind text, data jsonb)
  RETURNS text
@@ -2882,7 +2882,7 @@ CREATE OR REPLACE FUNCTION public.job_finish(entries jsonb, suspect integer, max
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$357137aa85d31082fbe38be51650f3b5$function$;
+AS $function$02cb669db3ef6e3ccd2a6dec570ee4e7$function$;
 
 CREATE OR REPLACE FUNCTION public.job_hold(ids uuid[], after uuid[], after_outcome text)
  RETURNS void

@@ -31,6 +31,9 @@ declare
   found_id uuid;
   joined_ids jsonb := '{}';
   added uuid[] := '{}';
+  available uuid[] := '{}';
+  queues text[] := '{}';
+  waiting_queues text[] := '{}';
 begin
   select s ->> 'settle' into missing_function from jsonb_array_elements(specs) s
   where s ->> 'settle' is not null and to_regprocedure(format('%I(job)', s ->> 'settle')) is null limit 1;
@@ -42,7 +45,9 @@ begin
     bool_or(s ->> 'when_busy' <> 'wait'), bool_or(coalesce(s ->> 'after', s ->> 'batch_id', s ->> 'is_batch') is not null),
     bool_or(s ->> 'after' is not null)
   into locked, rates, has_joins, has_links, has_dependencies from jsonb_array_elements(specs) s;
-  perform mailbox_lock(locked);
+  if cardinality(locked) > 0 then
+    perform mailbox_lock(locked);
+  end if;
   if rates is not null then
     perform start_rate_set(rates);
   end if;
@@ -90,19 +95,22 @@ begin
         with ordinality as s(id, name, queue, owner_id, mailbox, mailbox_limit, key, priority, settle, payload, max_tries, delay_ms,
           run_at, after, after_outcome, batch_id, is_batch, request_id, trace_parent, n)
       order by s.n
-      returning id
+      returning id, queue, status, waits_for
     )
-    select added || array_agg(id) into added from inserted;
+    select added || array_agg(id), available || array_agg(id) filter (where status = 'available'),
+      queues || array_agg(queue) filter (where waits_for is null), waiting_queues || array_agg(queue) filter (where waits_for is not null)
+    into added, available, queues, waiting_queues from inserted;
   end loop;
-  perform job_count_add(array(select queue from job where id = any(added) and waits_for is null), 1, 0);
+  perform job_count_add(queues, 1, 0);
   if has_links then
-    perform job_count_add(array(select queue from job where id = any(added) and waits_for is not null), 0, 0, 1);
+    perform job_count_add(waiting_queues, 0, 0, 1);
   end if;
   if waiting_quota is not null then
     perform job_quota(array(select (s ->> 'owner_id')::integer from jsonb_array_elements(specs) s), waiting_quota);
   end if;
-  perform job_announce(array(select id from job where id = any(added) and status || '' = 'available'));
-
+  if cardinality(available) > 0 then
+    perform job_announce(available);
+  end if;
   if has_links then
     perform job_link(added, locked, has_dependencies);
   end if;

@@ -31,7 +31,9 @@ declare
 begin
   locked := array(
     select job.mailbox from jsonb_to_recordset(entries) as e(id uuid) join job on job.id = e.id where job.mailbox_limit is not null);
-  perform mailbox_lock(locked);
+  if cardinality(locked) > 0 then
+    perform mailbox_lock(locked);
+  end if;
 
   -- Waits for the fenced writes of these attempts.
   perform from jsonb_to_recordset(entries) as e(id uuid, attempt integer, outcome text) join job on job.id = e.id
@@ -98,17 +100,24 @@ begin
     array_agg(queue) filter (where status = 'waiting'),
     array_agg(queue) filter (where finished_at is not null)
   into ended, final, has_members, released, freed, to_settle, requeued_queues, waiting_queues, ended_queues from moved;
-  perform job_count_add(requeued_queues, 1, -1);
-  perform job_count_add(waiting_queues, 0, -1, 1);
-  perform job_count_add(ended_queues, 0, -1);
-
+  if requeued_queues is not null then
+    perform job_count_add(requeued_queues, 1, -1);
+  end if;
+  if waiting_queues is not null then
+    perform job_count_add(waiting_queues, 0, -1, 1);
+  end if;
+  if ended_queues is not null then
+    perform job_count_add(ended_queues, 0, -1);
+  end if;
   if to_settle is not null then
     perform job_settle(to_settle);
   end if;
   if final is not null then
     perform webhook_jobs_ended(final);
   end if;
-  perform job_announce(released);
+  if released is not null then
+    perform job_announce(released);
+  end if;
   -- Most deployments have no dependencies. The first check is then all that they cost.
   if has_members or exists (select from job_dependency) and exists (select from job_dependency where after_id = any(final) and not has_ended) then
     return query select job_release(final, locked => locked);
