@@ -13,7 +13,7 @@ const pool = new pg.Pool({ connectionString: DATABASE_URL, max: Number(POOL_SIZE
 
 const ROWS = {
   name: 'rows',
-  text: `select p.id, p.title, p.slug, p.excerpt, p.content, p.status, p.author_id, p.author_name, p.created_at, p.updated_at,
+  text: `select p.id::int, p.title, p.slug, p.excerpt, p.content, p.status, p.author_id, p.author_name, p.created_at, p.updated_at,
       p.published_at, p.seo_title, p.seo_description, p.hero_image_url,
       array(select json_build_object('id', t.id, 'name', t.name, 'slug', t.slug, 'created_at', iso(t.created_at))
         from blog_post_tag pt join blog_tag t on t.id = pt.tag_id where pt.post_id = p.id order by lower(t.name)) as tags
@@ -29,13 +29,13 @@ async function buildFromRows(page: number, size: number): Promise<object> {
     pool.query({ ...ROWS, values: [size, (page - 1) * size] }),
     pool.query<{ total: number }>(TOTAL),
   ])
-  return { posts: posts.rows, total: total.rows[0]!.total, page, page_size: size }
+  return { posts: posts.rows, total: total.rows[0]!.total, total_is_exact: true, page, page_size: size }
 }
 
 async function readBuiltJson(page: number, size: number): Promise<string> {
   const { rows } = await pool.query<[string]>({
     ...readPublishedPosts,
-    values: [(page - 1) * size, size, page],
+    values: [null, (page - 1) * size, size],
     rowMode: 'array',
   })
   return rows[0]![0]
