@@ -130,7 +130,7 @@ async function measureDuringLogins(
     connections: 4,
     pauseMs: 5,
     warmMs: 500,
-    measureMs: 4000,
+    measureMs: 2 * ORDER_DEFAULTS.measureMs,
     head: formatRequest('GET', '/api/v1/auth/me', token),
     serverPids: [edge.pid, client.pid],
     postmaster: stack.postmaster,

@@ -1,8 +1,13 @@
+import { parseArgs } from 'node:util'
 import { COUNTING_SETTINGS } from './growth/statements.ts'
-import { type Measured, publishBenchmark, publishReport } from './report.ts'
+import { setQuickSizes } from './quick.ts'
+import { compareReports, type Measured, publishBenchmark, publishReport, readReport } from './report.ts'
 import { type Stack, startStack } from './stack.ts'
 
-/** `npm run bench -- NAME…` runs benchmarks, prints a table for each, and writes `bench-results/NAME.json`. */
+/**
+ * `npm run bench -- NAME…` runs benchmarks, prints a table for each, and writes `bench-results/NAME.json`. `--quick` runs
+ * one small round of each. `--against FILE` compares them with an earlier `report.json`.
+ */
 
 const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promise<Measured>>>> = {
   reads: async () => (await import('./reads.ts')).measureReads,
@@ -36,12 +41,17 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
 }
 /** PostgreSQL settings of the benchmarks that need special ones. */
 const SERVER_SETTINGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  // Kills its server, so other benchmarks need another one.
+  kills: {},
   growth: COUNTING_SETTINGS,
   transactions: COUNTING_SETTINGS,
   'workers-http': COUNTING_SETTINGS,
 }
 
-const all = process.argv.slice(2)
+const { positionals: all, values: flags } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean', default: false }, against: { type: 'string' } },
+})
 // Benchmarks whose next argument is a folder, not the name of a benchmark.
 const FOLDER_BENCHMARKS = ['corpus', 'import', 'retrieval']
 const given = FOLDER_BENCHMARKS.includes(all[0] ?? '') ? all.slice(0, 1) : all
@@ -49,10 +59,14 @@ const names = given.includes('all')
   ? Object.keys(BENCHMARKS).filter((name) => !FOLDER_BENCHMARKS.includes(name))
   : given
 if (names.length === 0 || names.some((name) => BENCHMARKS[name] === undefined)) {
-  process.stderr.write(`Usage: npm run bench -- NAME…; one of ${Object.keys(BENCHMARKS).join(', ')} or all\n`)
+  process.stderr.write(
+    `Usage: npm run bench -- NAME… [--quick] [--against FILE]; one of ${Object.keys(BENCHMARKS).join(', ')} or all\n`,
+  )
   process.exit(2)
 }
 
+// The run writes another report, maybe to the same file.
+const earlier = flags.against === undefined ? null : readReport(flags.against)
 let stack: Stack | null = null
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
@@ -61,14 +75,26 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 let met = true
-for (const name of names) {
-  const run = await BENCHMARKS[name]!()
-  stack = await startStack(SERVER_SETTINGS[name])
-  try {
-    met = publishBenchmark(name, await run(stack), stack.postgres) && met
-  } finally {
-    await stack.stop()
+let settings: (typeof SERVER_SETTINGS)[string] | undefined
+try {
+  for (const name of names) {
+    const startedAt = performance.now()
+    const unsetSizes = flags.quick ? setQuickSizes(name) : () => {}
+    const run = await BENCHMARKS[name]!()
+    if (flags.quick && stack !== null && settings === SERVER_SETTINGS[name]) await stack.clear()
+    else {
+      await stack?.stop()
+      settings = SERVER_SETTINGS[name]
+      stack = await startStack(settings)
+    }
+    const measured = await run(stack)
+    const seconds = Math.round((performance.now() - startedAt) / 1000)
+    met = publishBenchmark(name, measured, stack.postgres, { quick: flags.quick, seconds }) && met
+    unsetSizes()
   }
+} finally {
+  await stack?.stop()
 }
+if (earlier !== null) process.stdout.write(compareReports(earlier, names))
 if (names.length > 1) process.stdout.write(`\nThe report is in ${publishReport(names)}\n`)
 process.exit(met ? 0 : 1)

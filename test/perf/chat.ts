@@ -10,8 +10,8 @@ const PER_SECOND = 50
 // 25 pieces take 1.2 s, so about 60 answers run at a time, and 1250 pieces arrive per second.
 const PACE = { FIRST_MS: 200, BETWEEN_MS: 40, PIECES: 25 }
 // SLOW_PACE keeps all OPEN_STREAMS streams open at the same time.
-const OPEN_STREAMS = 500
-const SLOW_PACE = { FIRST_MS: 15_000, BETWEEN_MS: 1000, PIECES: 5 }
+const OPEN_STREAMS = Number(process.env.BENCH_OPEN_STREAMS ?? 500)
+const SLOW_PACE = { FIRST_MS: OPEN_STREAMS * 30, BETWEEN_MS: 1000, PIECES: 5 }
 const COALESCE_MS = 25
 
 /**

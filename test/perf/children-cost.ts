@@ -17,8 +17,9 @@ import { listFamilyPids, readFamilyBytes, startCpuMeter, waitUntilQuiet } from '
  */
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
-const PAGES = 1000
-const IDLE_MS = 60_000
+const PAGES = Number(process.env.BENCH_PAGES ?? 1000)
+const SCANS = PAGES / 25
+const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 60)
 const MIB = 2 ** 20
 
 interface Case {
@@ -36,7 +37,11 @@ export async function measureChildren(stack: Stack): Promise<Measured> {
   })
   const cases: readonly Case[] = [
     { name: 'a page of text', what: 'document', bytes: await buildTextPdf(200, { sentences: 30 }) },
-    { name: 'a scanned page', what: 'document', bytes: await buildScanPdf(4, { sentences: 30 }) },
+    {
+      name: 'a scanned page',
+      what: 'document',
+      bytes: await buildScanPdf(Math.ceil(SCANS / 10), { sentences: 30 }),
+    },
     { name: 'a post', what: 'posts', bytes: createZip(posts) },
   ]
   const findings = [...(await measureCosts(cases)), ...(await measureMemory(stack))]
@@ -110,8 +115,8 @@ async function measureMemory(stack: Stack): Promise<readonly Finding[]> {
     max = Math.max(max, resident())
   }, 100)
   const documents = [
-    await buildTextPdf(PAGES - 40, { sentences: 30 }),
-    await buildScanPdf(40, { sentences: 10 }),
+    await buildTextPdf(PAGES - SCANS, { sentences: 30 }),
+    await buildScanPdf(SCANS, { sentences: 10 }),
   ]
   await Promise.all(
     documents.map(async (bytes) => {
@@ -124,7 +129,7 @@ async function measureMemory(stack: Stack): Promise<readonly Finding[]> {
     }),
   )
   clearInterval(looking)
-  await delay(IDLE_MS)
+  await delay(IDLE_SECONDS * 1000)
   return [
     {
       name: `memory over ${PAGES} pages`,
@@ -133,7 +138,7 @@ async function measureMemory(stack: Stack): Promise<readonly Finding[]> {
       target: { of: 'value', atMost: 1200 },
     },
     {
-      name: 'memory a minute later',
+      name: `memory ${IDLE_SECONDS} s later`,
       unit: 'MiB',
       values: [resident()],
       target: { of: 'value', atMost: 500 },

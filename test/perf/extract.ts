@@ -10,8 +10,8 @@ import { type Stack, signUp } from './stack.ts'
 import { listFamilyPids, startCpuMeter, waitUntilQuiet } from './usage.ts'
 
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
-const TEXTS = 1000
-const SCANS = 4
+const TEXTS = Number(process.env.BENCH_PAGES ?? 1000)
+const SCANS = Number(process.env.BENCH_SCANS ?? 4)
 const SENTENCES = 30
 
 interface Case {

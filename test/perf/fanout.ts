@@ -17,8 +17,8 @@ const REQUESTS_PER_SECOND = 1000
 // PACE_MS is the pause of a connection after an answer. It leaves 1 ms for the answer and 2 ms for timers.
 const CONNECTIONS = 11
 const PACE_MS = (1000 * CONNECTIONS * EDGES) / REQUESTS_PER_SECOND - 3
-const MEASURE_MS = 10_000
-const STORM: Storm = { perSecond: 300, seconds: 10 }
+const SECONDS = Number(process.env.BENCH_SECONDS ?? 10)
+const STORM: Storm = { perSecond: 300, seconds: SECONDS }
 const STALLED_READERS = 100
 // Large enough to fill a stalled reader's socket buffers within seconds.
 const PADDING = ` ${'x'.repeat(2000)}`
@@ -46,7 +46,7 @@ export async function measureFanout(stack: Stack): Promise<Measured> {
           head,
           connections: CONNECTIONS,
           pauseMs: PACE_MS,
-          measureMs: MEASURE_MS,
+          measureMs: SECONDS * 1000,
           needsQuiet: false,
         }),
       ),
@@ -71,10 +71,10 @@ export async function measureFanout(stack: Stack): Promise<Measured> {
   // Measure the same number of active readers first, to subtract the temporary memory of serving them.
   await ofAll(false)
   publisher.start(JOBS_PER_TICK, PADDING)
-  const awake = await sampleMemory(edges[0]!.pid, 10)
+  const awake = await sampleMemory(edges[0]!.pid, SECONDS)
   await readers.ask('close of all')
   await ofAll(true)
-  const asleep = await sampleMemory(edges[0]!.pid, 20)
+  const asleep = await sampleMemory(edges[0]!.pid, 2 * SECONDS)
   await publisher.stop()
   const expected = await publisher.finish()
   const seen = await waitForTerminalFrames(readers, STREAMS)
@@ -109,7 +109,7 @@ export async function measureFanout(stack: Stack): Promise<Measured> {
     ],
     notes: [
       `${STREAMS} streams on ${JOBS} jobs over ${EDGES} edges; ${JOBS_PER_TICK * 10} events/s; ${seen.frames} frames, ${seen.gaps} out of order or missing, ${seen.after} after a terminal one.`,
-      `The storm: ${seen.reconnects} streams cut and resumed, ${STORM.perSecond} a second; ${sumRates(stormy).toFixed(0)} requests/s meanwhile. ${STALLED_READERS} readers of all jobs read nothing for 20 s.`,
+      `The storm: ${seen.reconnects} streams cut and resumed, ${STORM.perSecond} a second; ${sumRates(stormy).toFixed(0)} requests/s meanwhile. ${STALLED_READERS} readers of all jobs read nothing for ${2 * SECONDS} s.`,
     ],
     details: { idle, steady, stormy, awake, asleep, seen: { ...seen, last: undefined } },
   }

@@ -10,15 +10,16 @@ import { queryRows, type Stack } from './stack.ts'
 import { rotate } from './stats.ts'
 import { measureUndisturbed } from './usage.ts'
 
+const SHARE = Number(process.env.BENCH_SHARE ?? 1)
 // Each run takes about four seconds, so that all warm up equally. `short` is shorter, to show how graphile-worker slows
 // down as its table grows.
 const JOBS = {
-  ours: 160_000,
-  plain: 20_000,
-  short: 5_000,
-  tuned: 200_000,
-  boss: 120_000,
-  burst: 120_000,
+  ours: 160_000 * SHARE,
+  plain: 20_000 * SHARE,
+  short: 5_000 * SHARE,
+  tuned: 200_000 * SHARE,
+  boss: 120_000 * SHARE,
+  burst: 120_000 * SHARE,
 } as const
 // pg-boss fetches and completes jobs in batches, and larger ones are faster.
 const BATCH_SIZES = { boss: 100, burst: 1000 } as const

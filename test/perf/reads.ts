@@ -13,7 +13,7 @@ import { rotate } from './stats.ts'
 const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 9)
 /** Number of documents of the account. With 300,000 the benchmark reads from a large table. */
 const DOCUMENTS = Number(process.env.BENCH_DOCUMENTS ?? 1000)
-const POOL_SIZES = [2, 4, 8, 16]
+const POOL_SIZES = (process.env.BENCH_POOL_SIZES ?? '2,4,8,16').split(',').map(Number)
 
 interface Server {
   readonly name: string

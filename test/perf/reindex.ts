@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import type { Measured } from './report.ts'
 import { queryRows, type Stack } from './stack.ts'
 
-const FILES = 1000
+const FILES = Number(process.env.BENCH_FILES ?? 1000)
 const PARAGRAPHS = 12
-const CHANGED_FILES = 50
+const CHANGED_FILES = FILES / 20
 const RUNS = Number(process.env.BENCH_RUNS ?? 100)
-const QUERIES = 500
+const QUERIES = Number(process.env.BENCH_SAMPLES ?? 500)
 const COLLECTION = 'churn'
 
 /**

@@ -42,8 +42,19 @@ interface Row extends Finding {
 
 const FOLDER = 'bench-results'
 
+interface RunFacts {
+  /** True if the sizes are those of `--quick`. */
+  readonly quick: boolean
+  readonly seconds: number
+}
+
 /** Prints the table of a benchmark and writes `bench-results/NAME.json`. Returns true if every target was met. */
-export function publishBenchmark(name: string, measured: Measured, postgres: string): boolean {
+export function publishBenchmark(
+  name: string,
+  measured: Measured,
+  postgres: string,
+  { quick, seconds }: RunFacts,
+): boolean {
   const rows = measured.findings.map(judgeFinding)
   const machine = {
     cpu: cpus()[0]?.model ?? '',
@@ -57,6 +68,8 @@ export function publishBenchmark(name: string, measured: Measured, postgres: str
     benchmark: name,
     machine,
     versions,
+    quick,
+    seconds,
     rounds: measured.rounds,
     findings: rows,
     notes: measured.notes,
@@ -64,14 +77,14 @@ export function publishBenchmark(name: string, measured: Measured, postgres: str
   }
   writeFileSync(join(FOLDER, `${name}.json`), `${JSON.stringify(file, null, 2)}\n`)
   process.stdout.write(
-    `\n${name}: ${measured.rounds} rounds, ${machine.cores} cores of ${machine.cpu}, Node ${versions.node}, PostgreSQL ${postgres}\n`,
+    `\n${name}${quick ? ', quick' : ''}: ${measured.rounds} rounds, ${seconds} s, ${machine.cores} cores of ${machine.cpu}, Node ${versions.node}, PostgreSQL ${postgres}\n`,
   )
   process.stdout.write(formatTable(rows))
   for (const note of measured.notes) process.stdout.write(`  ${note}\n`)
   return rows.every(({ pass }) => pass !== false)
 }
 
-interface Published {
+export interface Published extends RunFacts {
   readonly benchmark: string
   readonly machine: Readonly<Record<string, unknown>>
   readonly versions: Readonly<Record<string, unknown>>
@@ -84,7 +97,7 @@ interface Published {
  * Writes `bench-results/report.md` and `report.json` from the published benchmarks, and returns the path of the former.
  */
 export function publishReport(names: readonly string[]): string {
-  const all = names.map((name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Published)
+  const all = names.map(readPublished)
   const { machine, versions } = all[0]!
   const facts = (of: Readonly<Record<string, unknown>>): string =>
     Object.entries(of)
@@ -93,8 +106,8 @@ export function publishReport(names: readonly string[]): string {
   const markdown = [
     `# Benchmarks\n\n${facts(machine)}; ${facts(versions)}\n`,
     ...all.map(
-      ({ benchmark, rounds, findings, notes }) =>
-        `\n## ${benchmark}\n\n${rounds} rounds\n\n| what | unit | ours | reference | | ratio | target | |\n|---|---|---|---|---|---|---|---|\n` +
+      ({ benchmark, quick, seconds, rounds, findings, notes }) =>
+        `\n## ${benchmark}\n\n${quick ? 'Quick, ' : ''}${rounds} rounds, ${seconds} s\n\n| what | unit | ours | reference | | ratio | target | |\n|---|---|---|---|---|---|---|---|\n` +
         findings.map((row) => `| ${formatCells(row).join(' | ')} |\n`).join('') +
         notes.map((note) => `\n${note}\n`).join(''),
     ),
@@ -106,6 +119,28 @@ export function publishReport(names: readonly string[]): string {
   )
   writeFileSync(join(FOLDER, 'report.md'), markdown)
   return join(FOLDER, 'report.md')
+}
+
+const readPublished = (name: string): Published =>
+  JSON.parse(readFileSync(join(FOLDER, `${name}.json`), 'utf8')) as Published
+export const readReport = (file: string): readonly Published[] =>
+  (JSON.parse(readFileSync(file, 'utf8')) as { readonly benchmarks: readonly Published[] }).benchmarks
+
+/** Formats the ratio, or the value without a reference, of each finding in an earlier report and now. */
+export function compareReports(earlier: readonly Published[], names: readonly string[]): string {
+  const keyOf = ({ name, unit, reference }: Row): string => [name, unit, reference?.name ?? ''].join()
+  const figureOf = ({ ratio, median }: Row): number => ratio ?? median
+  const lines = names.map(readPublished).flatMap(({ benchmark, findings }) => {
+    const rows = earlier.find((report) => report.benchmark === benchmark)?.findings ?? []
+    const before = new Map(rows.map((row) => [keyOf(row), figureOf(row)]))
+    return findings.map((row) => {
+      const [was, is] = [before.get(keyOf(row)) ?? Number.NaN, figureOf(row)]
+      const unit = row.ratio === null ? row.unit : `to ${row.reference?.name}`
+      return [benchmark, row.name, unit, ...[was, is, is / was].map(formatNumber)]
+    })
+  })
+  const head = ['benchmark', 'what', '', 'before', 'now', 'now / before']
+  return `\n${alignColumns([head, ...lines]).join('\n')}\n`
 }
 
 function judgeFinding(finding: Finding): Row {

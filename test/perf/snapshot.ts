@@ -12,7 +12,7 @@ import { waitUntilQuiet } from './usage.ts'
 const SECONDS_BEFORE_SNAPSHOT = Number(process.env.BENCH_BEFORE_SECONDS ?? 45)
 const SNAPSHOT_SECONDS = Number(process.env.BENCH_HELD_SECONDS ?? 180)
 // Seconds that a new worker needs to warm up, which are not measured.
-const WARM_UP_SECONDS = 15
+const WARM_UP_SECONDS = Number(process.env.BENCH_WARM_UP_SECONDS ?? 15)
 // Seconds at the end of each phase, without and with the snapshot, whose rates are compared.
 const COMPARED_SECONDS = 30
 const CHUNK = 500
@@ -62,7 +62,7 @@ export async function measureSnapshot(stack: Stack): Promise<Measured> {
     ],
     notes: [
       `Jobs are added as fast as they end, on the same cores; ${feed.perSecond.reduce((sum, n) => sum + n, 0)} ended. ${dead?.job} dead rows of \`job\` at the end.`,
-      `Every 20 s: ${averageByTwenty(held).join(', ')} jobs/s.`,
+      ...(held.length < 20 ? [] : [`Every 20 s: ${averageByTwenty(held).join(', ')} jobs/s.`]),
     ],
     details: { before, held },
   }

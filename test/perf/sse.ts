@@ -17,7 +17,7 @@ import { readResidentBytes } from './usage.ts'
 const STREAMS = Number(process.env.BENCH_STREAMS ?? 5000)
 const JOBS = STREAMS / 10
 const WARM_UP_PROBES = 500
-const PROBES = 5
+const PROBES = Number(process.env.BENCH_ROUNDS ?? 5)
 // 50 jobs a tick with 10 streams each, at ten ticks a second, make 5,000 frames a second.
 const JOBS_PER_TICK = 50
 
@@ -40,7 +40,7 @@ export async function measureStreams(stack: Stack): Promise<Measured> {
       head: formatRequest('GET', `/api/v1/documents/${document}`, account.token),
       connections: 4,
       pauseMs: 10,
-      measureMs: 4000,
+      measureMs: 2 * ORDER_DEFAULTS.measureMs,
       needsQuiet: alone,
     })
   const open = (count: number): Promise<unknown> =>

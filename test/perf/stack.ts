@@ -20,6 +20,8 @@ export interface Stack {
   edge(url: string, env?: Readonly<Record<string, string>>): Promise<Child & { readonly port: number }>
   worker(url: string, env?: Readonly<Record<string, string>>): Promise<Child>
   stop(): Promise<void>
+  /** Stops the processes, and drops the databases. */
+  clear(): Promise<void>
 }
 
 /** The secret key of all servers in a benchmark, including the references. */
@@ -48,8 +50,9 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
   chmodSync(dataDir, 0o755) // When root runs it, PostgreSQL runs as another user, who must traverse this folder.
   const server = await startEmbedded({ dataDir, settings })
   const children: Child[] = []
+  const stopChildren = () => Promise.all(children.splice(0).map((child) => child.stop()))
   const stop = async (): Promise<void> => {
-    await Promise.all(children.map((child) => child.stop()))
+    await stopChildren()
     await server.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
@@ -61,6 +64,11 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
   try {
     const identity = await prepare(server)
     let databases = 0
+    const clear = async (): Promise<void> => {
+      await stopChildren()
+      for (; databases > 0; databases--)
+        await queryRows(server.urlFor('postgres'), `drop database if exists bench_${databases} with (force)`)
+    }
     const create = async (template: string): Promise<string> => {
       const name = `bench_${++databases}`
       await queryRows(server.urlFor('postgres'), `create database ${name} template ${template}`)
@@ -76,6 +84,7 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
       },
       worker: (url, env = {}) => start(WORKER_SCRIPT, url, { ...WORKER_MALLOC_VARIABLES, ...env }),
       stop,
+      clear,
     }
   } catch (error) {
     await stop()

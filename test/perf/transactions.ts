@@ -7,29 +7,40 @@ import { createJobSettings } from '../job-settings.ts'
 import { Statements } from './growth/statements.ts'
 import type { Finding, Measured } from './report.ts'
 import { queryRows, type Stack, signUp } from './stack.ts'
+import { listFamilyPids, startCpuMeter } from './usage.ts'
 
 const IDLE_SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 20)
 const JOBS = Number(process.env.BENCH_JOBS ?? 1000)
 const JOB_MS = 50
-const LIMITS = [10, 40, null] as const
+const LIMITS = [10, 40, null].slice(0, Number(process.env.BENCH_LIMITS ?? 3))
 const DELETIONS = 500
 const BULK_JOBS = 10_000
 // Idle connections report their statistics within 10 s.
 const STATISTICS_MS = 11_000
 
 /**
- * Counts the transactions of an idle edge and worker, and of a job with and without a queue limit. Counts those of a
- * DELETE of a job, and of a job of a bulk action. Subtracts those of idle processes from the others.
+ * Measures the transactions and the CPU time of an idle edge and worker. Counts the transactions of a job with
+ * and without a queue limit, of a DELETE and of a bulk action. Subtracts those of idle processes.
  */
 export async function measureTransactions(stack: Stack): Promise<Measured> {
   const url = await stack.createDatabase()
   const edge = await stack.edge(url)
   const { id, token } = await signUp(edge.port)
-  await stack.worker(url)
+  const worker = await stack.worker(url)
   await delay(3000)
   const statements = await Statements.of(url)
   await statements.reset()
-  const idle = await countTransactions(url, () => delay(IDLE_SECONDS * 1000))
+  await delay(STATISTICS_MS)
+  const cpu = { processes: 0, postgres: 0 }
+  const idle = await countTransactions(url, async () => {
+    const meter = startCpuMeter({
+      processes: () => [edge.pid, worker.pid],
+      postgres: () => listFamilyPids(stack.postmaster),
+    })
+    await delay(IDLE_SECONDS * 1000)
+    Object.assign(cpu, meter().used)
+  })
+  const toPercent = (ms: number): number => ms / (IDLE_SECONDS * 10)
   const details: Record<string, unknown> = { idle: await statements.list() }
   const idlePerSecond = idle.transactions / idle.seconds
   const measure = async (name: string, jobs: number, work: () => Promise<void>): Promise<number> => {
@@ -45,6 +56,13 @@ export async function measureTransactions(stack: Stack): Promise<Measured> {
       values: [idlePerSecond],
       target: { of: 'value', atMost: 10 },
     },
+    {
+      name: 'CPU of an idle edge and worker',
+      unit: '% of a core',
+      values: [toPercent(cpu.processes)],
+      target: { of: 'value', atMost: 1 },
+    },
+    { name: 'CPU of PostgreSQL meanwhile', unit: '% of a core', values: [toPercent(cpu.postgres)] },
   ]
   for (const limit of LIMITS) {
     await queryRows(
@@ -140,16 +158,17 @@ async function cancelAll(port: number, token: string, ids: readonly string[]): P
 /** Runs work, and returns its time and the number of transactions in the database meanwhile. */
 async function countTransactions(url: string, work: () => Promise<void>) {
   const read = async (): Promise<number> => {
-    await delay(STATISTICS_MS)
     const [row] = await queryRows(
       url,
       'select (xact_commit + xact_rollback)::float8 as n from pg_stat_database where datname = current_database()',
     )
     return row!.n as number
   }
+  // Few transactions follow the wait of the previous call.
   const before = await read()
   const startedAt = performance.now()
   await work()
+  await delay(STATISTICS_MS)
   return {
     transactions: (await read()) - before,
     seconds: (performance.now() - startedAt) / 1000,

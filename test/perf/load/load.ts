@@ -63,7 +63,7 @@ export const ORDER_DEFAULTS = {
   status: 200,
   bodyBytes: null,
   warmMs: 300,
-  measureMs: 2000,
+  measureMs: Number(process.env.BENCH_LOAD_MS ?? 2000),
   pauseMs: 0,
   needsQuiet: true,
   serverPids: NO_PIDS,
