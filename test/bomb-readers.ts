@@ -5,6 +5,7 @@ import { Failure } from '../sql/errors.ts'
 import { sniffMediaType } from '../tasks/documents/media.ts'
 import { extensionOf, formatOf } from '../tasks/rag/formats.ts'
 import { createChildPool } from '../workers/children/pool.ts'
+import type { Limits } from '../workers/children/ports.ts'
 import { analyzeFile } from '../workers/providers/documents/analysis.ts'
 import { openDocument } from '../workers/providers/documents/documents.ts'
 import { openPosts } from '../workers/providers/documents/posts.ts'
@@ -93,13 +94,16 @@ export function createBombReaders() {
     await reader.close()
   }
 
-  const cutter = createCutter(pool, limits)
-  const cutPiece = (bytes: Buffer) =>
-    cutter.cut(() => Readable.from([bytes]), { from: 0, maxBytes: 10_000_000, maxSeconds: 600 }, signal)
+  const cutPiece = (bytes: Buffer, max?: Limits) =>
+    createCutter(pool, max).cut(
+      () => Readable.from([bytes]),
+      { from: 0, maxBytes: 10_000_000, maxSeconds: 600 },
+      signal,
+    )
 
   const checkRecording = async ({ make }: Bomb): Promise<void> => {
     try {
-      const piece = await cutPiece(make())
+      const piece = await cutPiece(make(), limits)
       piece.release()
       assert.ok(piece.end - piece.start <= 601)
     } catch (error) {
