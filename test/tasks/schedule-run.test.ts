@@ -233,8 +233,10 @@ describe('lost messages', { concurrency: false }, () => {
     await cancelMessages()
     await add({}, -5)
     const found = await Promise.all([rescue(), rescue()])
-    assert.equal(found.flat().length, 2)
+    // Both may find a schedule. The message of the second replaces that of the first.
+    assert.equal(new Set(found.flat()).size, 2)
     assert.ok(found.flat().includes(lost))
+    assert.equal((await listMessageTimes(lost)).length, 1)
     assert.deepEqual(await rescue(), [])
     await assertState(lost, 0)
     for (const id of [recent, ahead]) assert.deepEqual(await listMessageTimes(id), [])
