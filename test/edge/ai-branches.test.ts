@@ -217,10 +217,10 @@ describe('POST /ai/conversations/{id}/branch', () => {
     const stream = await slow
     await stream.until('the turn has begun', (frames) => frames.length > 0)
     const [connect] = stream.frames
-    models.script = () => ({ pieces: [`A${++answers}`] })
     const { conversation_id, message_id } = connect!.data
     const refused = await api.post(`${AI}/conversations/${conversation_id}/branch`, { json: { message_id } })
     assert.equal(refused.status, 409, refused.text)
     await stream.waitForEnd()
+    models.script = () => ({ pieces: [`A${++answers}`] })
   })
 })
