@@ -194,8 +194,6 @@ class JobWatchers {
   /** Events that notifications brought. */
   #received: (readonly JobEvent[])[] = []
   #count = 0
-  /** Time at which a delivery yields to requests. */
-  #turnEnds = 0
 
   constructor(reader: Reads) {
     this.#reader = reader
@@ -249,28 +247,31 @@ class JobWatchers {
   async readChanged(): Promise<void> {
     const received = this.#received
     this.#received = []
-    this.#turnEnds = performance.now() + MAX_TURN_MS
-    for (const events of received) await this.#deliver(events, events[0]!.seq - 1)
+    await this.#deliver(received, ({ seq }) => seq - 1)
     const cursors = this.#collectCursors()
     if (cursors.size === 0) return
     const lines = await this.#reader.texts(readEventsAfter, [[...cursors.keys()], [...cursors.values()]])
-    this.#turnEnds = performance.now() + MAX_TURN_MS
-    for (const events of groupByJob(lines.map(parseJobEvent))) {
-      const { jobId } = events[0]!
-      if (events.length === MAX_EVENTS_PER_READ) this.#changed.add(jobId)
-      await this.#deliver(events, cursors.get(jobId)!)
-    }
+    const groups = [...groupByJob(lines.map(parseJobEvent))]
+    for (const events of groups)
+      if (events.length === MAX_EVENTS_PER_READ) this.#changed.add(events[0]!.jobId)
+    await this.#deliver(groups, ({ jobId }) => cursors.get(jobId)!)
   }
 
-  /** Delivers all events of a job after the seq `from`. A watcher that has not reached it needs a read. */
-  async #deliver(events: readonly JobEvent[], from: number): Promise<void> {
-    const { jobId } = events[0]!
-    for (const watcher of this.#byJob.get(jobId) ?? []) {
-      if (watcher.after < from) this.#changed.add(jobId)
-      else deliverUnseenEvents(watcher, events)
-      if (performance.now() < this.#turnEnds) continue
-      await nextTurn()
-      this.#turnEnds = performance.now() + MAX_TURN_MS
+  /** Delivers all events of jobs after a cursor. A watcher that has not reached it needs a read. */
+  async #deliver(
+    groups: readonly (readonly JobEvent[])[],
+    cursorOf: (first: JobEvent) => number,
+  ): Promise<void> {
+    let turnEnds = performance.now() + MAX_TURN_MS
+    for (const events of groups) {
+      const [first] = events
+      for (const watcher of this.#byJob.get(first!.jobId) ?? []) {
+        if (watcher.after < cursorOf(first!)) this.#changed.add(first!.jobId)
+        else deliverUnseenEvents(watcher, events)
+        if (performance.now() < turnEnds) continue
+        await nextTurn()
+        turnEnds = performance.now() + MAX_TURN_MS
+      }
     }
   }
 

@@ -100,7 +100,7 @@ export interface ProgressEntry {
 
 const Progressed = z.object({ id: z.string(), after: z.number().nullable() })
 
-/** Stores progress and events; see `job_progress`. `after` is the seq of the job's last event before these. */
+/** Stores progress and events. `after` is the seq of the job's last event before these, see `job_progress`. */
 export const storeProgress = (entries: readonly ProgressEntry[]): Query<z.output<typeof Progressed>> =>
   sql.prepared(
     'job_progress',
