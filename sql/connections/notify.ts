@@ -27,14 +27,15 @@ export const notifyWorkerChange = (): Query<unknown> =>
 
 /**
  * Notifies subscribers of changed jobs directly, for code without a {@link Publisher}. `afters` has the number of the last
- * event that was announced before, null if it is unknown.
+ * event that was announced before, null if it is unknown. A notification stores nothing, but its reads can set hint bits,
+ * which are written to the WAL. Without the setting, its commit would then wait for the disk and the synchronous standby.
  */
 export const notifyJobChanges = (
   ids: readonly string[],
   afters: readonly (number | null)[] = ids.map(() => null),
 ): Query<unknown> =>
   sql.prepared('notify', z.unknown())`
-    select job_notify(${sql.array(ids, 'uuid')}, ${sql.array(afters, 'int4')})::text`
+    select set_config('synchronous_commit', 'off', true), job_notify(${sql.array(ids, 'uuid')}, ${sql.array(afters, 'int4')})::text`
 
 const BATCH_INTERVAL_MS = 25
 // Short delay for live output, such as a model's words, which is already batched when it gets here.

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { notifyJobChanges } from '../../sql/connections/notify.ts'
+import { createDatabase } from '../../sql/db.ts'
 import { migrate } from '../../sql/server/migrate.ts'
 import { Cluster } from '../cluster.ts'
 import { startEdge } from '../edge/harness.ts'
@@ -21,13 +23,18 @@ const api = await startEdge(primary.url, { env: { DATABASE_URL: primary.url } })
 const hastyEdge = await startEdge(primary.url, {
   env: { DATABASE_URL: primary.url, WRITE_TIMEOUT_SECONDS: '1' },
 })
+const db = createDatabase({ url: primary.url, applicationName: 'notify', size: 1, validateRows: true })
+stopAfterFile(() => db.close())
 const { token } = await api.register('admin@example.com')
 
-/** Returns the processes whose commits wait for the standby. */
-const listWaitingCommits = async (): Promise<readonly number[]> =>
-  (await primary.query(`select pid from pg_stat_activity where wait_event = 'SyncRep'`)).map(({ pid }) =>
-    Number(pid),
+/** Returns the processes of idempotent requests whose commits wait for the standby. Notifications can wait for it as well. */
+const listWaitingCommits = async (): Promise<readonly number[]> => {
+  const rows = await primary.query(
+    `select distinct pid from pg_stat_activity join pg_locks lock using (pid)
+     where wait_event = 'SyncRep' and lock.relation = 'idempotency_key'::regclass`,
   )
+  return rows.map(({ pid }) => Number(pid))
+}
 
 for (const [path, json, stored] of [
   ['/api/v1/blog/tags', { name: 'Kept' }, `select from blog_tag where name = 'Kept'`],
@@ -60,6 +67,15 @@ for (const [path, json, stored] of [
     assert.equal((await standby.query(stored)).length, 1)
     assert.equal((await primary.query(stored)).length, 1)
   })
+
+test('a notification does not wait for the standby, even if its reads write to the WAL', async () => {
+  const jobs = await primary.query('update job set id = id returning id::text')
+  // The first hint bit of a page after a checkpoint writes the page to the WAL. Nobody has read the new row versions yet.
+  await primary.query('checkpoint')
+  await standby.kill('SIGINT')
+  assert.equal(await db.run(notifyJobChanges(jobs.map(({ id }) => String(id)))), 1)
+  await standby.start()
+})
 
 test('a commit whose wait exceeds the write timeout is not acknowledged', async () => {
   await standby.kill('SIGINT')
