@@ -69,6 +69,11 @@ export interface Account {
   readonly refresh: string
 }
 
+const tokensOf = (answer: Answered) => ({
+  token: answer.cookie('millrace_session'),
+  refresh: answer.cookie('millrace_refresh'),
+})
+
 /** A running edge and helpers that call it. */
 export class Api {
   readonly serving: ServingEdge
@@ -125,8 +130,15 @@ export class Api {
       json: { email, password: PASSWORD, ...more },
     })
     if (answer.status !== 200) throw new Error(`register: ${answer.status} ${answer.text}`)
-    const [token, refresh] = [answer.cookie('millrace_session'), answer.cookie('millrace_refresh')]
-    return { ...answer.json, token, refresh }
+    return { ...answer.json, ...tokensOf(answer) }
+  }
+
+  /** Signs a registered account in again and returns it with the tokens of the new session. */
+  async signIn<A extends Account>(account: A): Promise<A> {
+    const form = { username: account.email, password: PASSWORD }
+    const answer = await this.post('/api/v1/auth/token', { form })
+    if (answer.status !== 200) throw new Error(`sign in: ${answer.status} ${answer.text}`)
+    return { ...account, ...tokensOf(answer) }
   }
 
   async upload(token: string, bytes: string | Uint8Array, options: UploadOptions = {}): Promise<Answered> {
@@ -252,16 +264,22 @@ export async function startEdgeAndDatabase(options: EdgeOptions = {}): Promise<{
   return { api: await startEdge(database.url, options), ...database }
 }
 
+const shareEdge = shareByFiles(async () => {
+  const base = await startEdgeAndDatabase()
+  const admin = await base.api.register(createEmail('admin'))
+  return { ...base, admin }
+})
+
 /**
  * Returns an edge with default settings and its database, shared by all files of this process that call it. The
  * database has rows of other files, so use new accounts for isolation. `admin` is the only admin. Register other
  * accounts with `createEmail()`.
  */
-export const getSharedEdge = shareByFiles(async () => {
-  const base = await startEdgeAndDatabase()
-  const admin = await base.api.register(createEmail('admin'))
-  return { ...base, admin }
-})
+export async function getSharedEdge() {
+  const shared = await shareEdge()
+  // The tests of a process can take longer than a session is recent.
+  return { ...shared, admin: await shared.api.signIn(shared.admin) }
+}
 
 /** Returns an address that no other test file uses. */
 export const createEmail = (name = 'user'): string => `${name}-${randomBytes(6).toString('hex')}@example.com`

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { assertRefused } from './accounts-help.ts'
 import { createKey } from './api-keys-help.ts'
 import { createSharedOrgs } from './orgs-help.ts'
-import { createWorkerHelp } from './worker-queues-help.ts'
+import { createWorkerHelp, waitForClaim } from './worker-queues-help.ts'
 
 /** Access to worker queues: to use, to manage and to work for them. */
 
@@ -103,7 +103,9 @@ test('an owner who is deactivated gets no more jobs', async () => {
   const { id, owner, admin } = await org()
   const own = await addQueue(owner)
   const shared = await addQueue(owner, { organization_id: id })
-  const waiting = claim(owner, own, { wait_seconds: 30 })
+  const lease_id = randomUUID()
+  const waiting = claim(owner, own, { lease_id, worker: 'waiting', wait_seconds: 30 })
+  await waitForClaim(query, lease_id)
   const { lease } = await take(admin, shared)
   await query('update account set is_active = false where id = $1', [owner.id])
   await query('select pg_notify($1, $2)', ['account_changed', String(owner.id)])

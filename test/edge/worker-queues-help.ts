@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import type { TestDatabase } from '../database.ts'
+import { until } from '../until.ts'
 import type { Answered, startEdgeAndDatabase } from './harness.ts'
 
 /** Calls of HTTP workers and of those who add jobs for them. */
@@ -25,6 +27,13 @@ let queues = 0
 
 export const idsOf = (jobs: readonly { readonly job_id: string }[]): string[] =>
   jobs.map(({ job_id }) => job_id)
+
+/** Waits until a claim of the worker `waiting` waits for jobs. Its first attempt stores the lease with that name. */
+export const waitForClaim = (query: TestDatabase['query'], lease: string): Promise<true> =>
+  until('the claim waits', async () => {
+    const rows = await query(`select from worker_lease where id = $1 and name = 'waiting'`, [lease])
+    return rows.length > 0
+  })
 
 export function createWorkerHelp(api: Api) {
   const send = (

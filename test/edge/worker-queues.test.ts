@@ -1,22 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { until } from '../until.ts'
 import { assertRefused, createCast } from './accounts-help.ts'
 import { startEdgeAndDatabase } from './harness.ts'
-import { createWorkerHelp, idsOf } from './worker-queues-help.ts'
+import { createWorkerHelp, idsOf, waitForClaim } from './worker-queues-help.ts'
 
 /** HTTP workers claim jobs, renew leases and report. */
 
 const { api, query } = await startEdgeAndDatabase()
 const { newcomer } = await createCast(api)
 const { send, addQueue, add, claim, take, renew, reported, report, readJob } = createWorkerHelp(api)
-// The first attempt of a claim stores the name of the worker.
-const waitForClaim = (lease: string) =>
-  until('the claim waits', async () => {
-    const rows = await query(`select from worker_lease where id = $1 and name = 'waiting'`, [lease])
-    return rows.length > 0
-  })
 const NO_LEASE = 'The lease has expired or was returned; its jobs run elsewhere. Claim again'
 
 test('a job goes from its request to its result through a worker', async () => {
@@ -183,7 +176,7 @@ test('a lease that is given back ends its waiting claims, and takes no more jobs
   const { lease } = await take(user, queue)
   const ids = { lease_id: lease, claim_id: randomUUID() }
   const waiting = claim(user, queue, { ...ids, worker: 'waiting', wait_seconds: 30 })
-  await waitForClaim(lease)
+  await waitForClaim(query, lease)
   assert.equal((await send(user, 'DELETE', `/api/v1/workers/leases/${lease}`)).status, 204)
   assertRefused(await waiting, 404, NO_LEASE)
   assert.deepEqual((await take(user, queue, { wait_seconds: 5 })).jobs[0]!.job_id, id)
@@ -194,7 +187,7 @@ test('claims with the same id at the same time get the same jobs', async () => {
   const queue = await addQueue(user)
   const ids = { lease_id: randomUUID(), claim_id: randomUUID(), worker: 'waiting', wait_seconds: 30, max: 10 }
   const both = [claim(user, queue, ids), claim(user, queue, ids)]
-  await waitForClaim(ids.lease_id)
+  await waitForClaim(query, ids.lease_id)
   const id = await add(user, queue)
   // The second delivery wakes the other one, which finds the jobs of the first.
   await add(user, queue, {}, { key: 'other' })

@@ -15,21 +15,30 @@ export interface SharedService extends TestDatabase {
   client(): Promise<Client>
 }
 
-/**
- * Starts the service once for all files of this process, because a worker needs 0.8 s of CPU for its start and first
- * jobs. The database contains rows of other files, so each file needs its own accounts and names.
- */
-export const getSharedService = shareByFiles(async (): Promise<SharedService> => {
+const ADMIN = createEmail('admin')
+
+const shareService = shareByFiles(async (): Promise<SharedService> => {
   const database = await createTestDatabase()
   const api = await startEdge(database.url, { env: { REQUEST_WAIT_SECONDS: '60' } })
   const worker = await startProcess('worker', database.url, {
     WORKER_QUEUES: 'documents,pictures,load_test,system',
     WORKER_THREADS: '1',
   })
-  const client = async (name?: string): Promise<Client> => {
+  const client = async (email = createEmail()): Promise<Client> => {
     const made = new Client(api.port)
-    await made.register(createEmail(name))
+    await made.register(email)
     return made
   }
-  return { ...database, api, worker, admin: await client('admin'), client }
+  return { ...database, api, worker, admin: await client(ADMIN), client }
 })
+
+/**
+ * Starts the service once for all files of this process, because a worker needs 0.8 s of CPU for its start and first
+ * jobs. The database contains rows of other files, so each file needs its own accounts and names.
+ */
+export async function getSharedService(): Promise<SharedService> {
+  const service = await shareService()
+  // The tests of a process can take longer than an access token is valid.
+  await service.admin.signIn(ADMIN)
+  return service
+}

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -57,7 +58,6 @@ export async function startWorkerClients() {
   const create = (options: { fetch?: typeof fetch; key?: string } = {}): WorkClient =>
     createClient({ baseUrl, key, ...options })
   const client = create()
-  let queues = 0
 
   /** Starts a worker that stops after the test file at the latest. */
   const work = (queue: string, tasks: Tasks, options: WorkOptions = {}, by = client): Worker => {
@@ -88,7 +88,7 @@ export async function startWorkerClients() {
     work,
     readJob,
     PermanentError,
-    addQueue: (more: object = {}) => addQueue(owner, `work-${process.pid}-${++queues}`, more),
+    addQueue: (more: object = {}) => addQueue(owner, createQueueName(), more),
     enqueue: (queue: string, task: string, args: object = {}, more: object = {}) =>
       enqueue(owner, queue, { task_name: task, args, ...more }),
     waitFor: (id: string, status: string) =>
@@ -106,6 +106,9 @@ async function createWorkKey(owner: Client): Promise<string> {
   assert.equal(answer.status, 201, await answer.clone().text())
   return ((await answer.json()) as { key: string }).key
 }
+
+/** Names are unique in the service, which the files of a process share. */
+const createQueueName = () => `work-${randomUUID()}`
 
 async function addQueue(owner: Client, name: string, more: object): Promise<string> {
   const answer = await owner.post('/api/v1/worker-queues', { name, open: true, ...more })
