@@ -7,6 +7,7 @@ import { isSlow, reportSlow, type SlowStatements } from './slow.ts'
 export type Client = pg.Client
 export type QueuePool = pg.Pool
 export type QueueClient = pg.PoolClient
+export type { QueryConfig, QueryResult } from 'pg'
 export const typeParserOf = pg.types.getTypeParser
 
 /** Target, application name and limits of a connection. */
@@ -28,6 +29,8 @@ export interface ConnectOptions {
   readonly startOptions?: string
   /** Connect timeout in ms. Default 5 s, or 2 s when there are other servers to try. */
   readonly connectMs?: number
+  /** True if statements are sent without waiting for the answers to earlier ones. */
+  readonly pipeline?: boolean
 }
 
 // SQLSTATE of read_only_sql_transaction: the error of a write on a read-only server.
@@ -85,7 +88,7 @@ export class ServerClient extends pg.Client {
     const servers = parseServers(options.url)
     const { urls } = servers
     const index = (nextServers.get(options.url) ?? 0) % urls.length
-    const { applicationName, statementMs, idleInTransactionMs, startOptions } = options
+    const { applicationName, statementMs, idleInTransactionMs, startOptions, pipeline } = options
     const connectMs =
       options.connectMs ?? (urls.length > 1 ? MULTI_HOST_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
     super({
@@ -97,7 +100,8 @@ export class ServerClient extends pg.Client {
       ...(statementMs && { statement_timeout: statementMs }),
       ...(idleInTransactionMs && { idle_in_transaction_session_timeout: idleInTransactionMs }),
       ...(startOptions && { options: startOptions }),
-    })
+      ...(pipeline && { pipeline }),
+    } as pg.ClientConfig)
     this.#options = options
     this.#servers = servers
     this.#index = index

@@ -1,5 +1,11 @@
 import { createDriverFactory, type DriverCommand, type DriverFactory } from '@slonik/driver'
-import { type ConnectOptions, ServerClient, typeParserOf } from './driver.ts'
+import {
+  type ConnectOptions,
+  type QueryConfig,
+  type QueryResult,
+  ServerClient,
+  typeParserOf,
+} from './driver.ts'
 
 type Row = Record<string, unknown>
 
@@ -18,8 +24,9 @@ const TEXT_ARRAY = 1009
 export function createPoolDriver(options: ConnectOptions): DriverFactory {
   return createDriverFactory(async () => ({
     createPoolClient: async ({ clientEventEmitter }) => {
-      const client = new ServerClient(options)
+      const client = new ServerClient({ ...options, pipeline: true })
       setTypeParsers(client)
+      const ask = createAsk(client)
       // slonik listens for errors only while it holds the client. Without a listener, an `error` event would throw.
       client.on('error', (error) => {
         if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', error)
@@ -31,7 +38,7 @@ export function createPoolDriver(options: ConnectOptions): DriverFactory {
         end: () => client.end(),
         query: async (text, values, named) => {
           const name = named?.name
-          const result = await client.query<Row>({ ...(name && { name }), text, values: values ?? [] })
+          const result = await ask({ ...(name && { name }), text, values: values ?? [] })
           const fields = result.fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name }))
           return {
             command: result.command as DriverCommand,
@@ -46,6 +53,28 @@ export function createPoolDriver(options: ConnectOptions): DriverFactory {
       }
     },
   }))
+}
+
+type Ask = (statement: QueryConfig) => Promise<QueryResult<Row>>
+
+// As slonik writes it.
+const START_TRANSACTION = 'START TRANSACTION'
+
+/** Returns a function that sends a statement. It sends the start of a transaction together with its first statement. */
+function createAsk(client: ServerClient): Ask {
+  let mustStart = false
+  return async (statement) => {
+    if (statement.text === START_TRANSACTION) {
+      mustStart = true
+      return { command: 'START', fields: [], rowCount: null, rows: [], oid: 0 }
+    }
+    if (!mustStart) return client.query<Row>(statement)
+    mustStart = false
+    client.socket.cork()
+    const answers = [client.query<Row>(START_TRANSACTION), client.query<Row>(statement)] as const
+    client.socket.uncork()
+    return (await Promise.all(answers))[1]
+  }
 }
 
 function setTypeParsers(client: ServerClient): void {
