@@ -258,7 +258,7 @@ function createServices(
   const { validateSchemas: validateRows, databasePooled: pooled } = settings
   return {
     blobs: createBlobs(db, settings),
-    enqueuer: createEnqueuer({ db, publisher, waitingQuota: settings.quotas.waiting_jobs }),
+    enqueuer: createEnqueuer({ db, waitingQuota: settings.quotas.waiting_jobs }),
     cancellations: createBatcher({
       max: MAX_CANCELLATIONS,
       runAll: async (ids) => {

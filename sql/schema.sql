@@ -2855,13 +2855,24 @@ CREATE OR REPLACE FUNCTION public.job_enqueue(specs jsonb, waiting_quota bigint 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$70a9d606de07e61ca21ecac9e35cee1b$function$;
+AS $function$3b5d6e3a2012f1a9a9b92a6de0708b55$function$;
 
 CREATE OR REPLACE FUNCTION public.job_event_line(job job, seq integer, kind text, data jsonb)
  RETURNS text
  LANGUAGE sql
  STABLE
 RETURN concat_ws('	'::text, (job).id, seq, kind, CASE WHEN (kind = 'status'::text) THEN COALESCE((data ->> 'status'::text), ''::text) ELSE ''::text END, COALESCE(((job).owner_id)::text, CASE WHEN ((job).queue = ANY (ARRAY['accounts'::text, 'payments'::text, 'schedules'::text, 'webhooks'::text])) THEN '0'::text ELSE ''::text END), (job).queue, (job).name, COALESCE(((job).batch_id)::text, ''::text), (CASE WHEN (kind <> 'status'::text) THEN data ELSE ((json_strip_nulls(json_build_object('job_id', (job).id, 'status', (data ->> 'status'::text), 'label', (data ->> 'label'::text), 'progress', CASE WHEN (((data ->> 'current'::text) IS NOT NULL) OR ((data ->> 'total'::text) IS NOT NULL)) THEN json_build_object('current', ((data ->> 'current'::text))::integer, 'total', ((data ->> 'total'::text))::integer) ELSE NULL::json END, 'error', CASE WHEN (((data ->> 'status'::text) = ANY (ARRAY['failed'::text, 'cancelled'::text])) AND ((job).error_code IS NOT NULL)) THEN json_build_object('code', (job).error_code, 'detail', (job).error_detail, 'retry_after', CASE WHEN ((job).retry_at > clock_timestamp()) THEN (ceil(EXTRACT(epoch FROM ((job).retry_at - clock_timestamp()))))::integer ELSE NULL::integer END) ELSE NULL::json END)))::jsonb || CASE WHEN ((data ->> 'status'::text) = 'done'::text) THEN jsonb_build_object('result', (job).result) ELSE '{}'::jsonb END) END)::text);
+
+CREATE OR REPLACE FUNCTION public.job_events_after(ids uuid[], afters integer[], most integer)
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$4860d7d4c4784522f2e582b2d066d6b6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_expires_at(job job, retention double precision[])
  RETURNS timestamp with time zone
@@ -2942,7 +2953,12 @@ CREATE OR REPLACE FUNCTION public.job_notify(ids uuid[], afters integer[] DEFAUL
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$802415419e7bcae6a7d01c3c721ce129$function$;
+AS $function$273e889e656e1d8b76a16e48e4d7aa5b$function$;
+
+CREATE OR REPLACE FUNCTION public.job_notify_ids(ids uuid[])
+ RETURNS void
+ LANGUAGE sql
+AS $function$585406606e28e5f4cdbecf42d4ed36dc$function$;
 
 CREATE OR REPLACE FUNCTION public.job_orphans(batch_size integer)
  RETURNS TABLE(id uuid, attempt integer, lease_id uuid, interruptions integer)
@@ -2979,6 +2995,10 @@ CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAUL
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$2eea587ef9d52c1dafc4c3c9592128a9$function$;
+
+CREATE OR REPLACE PROCEDURE public.job_report(IN progress jsonb, IN ends jsonb, IN suspect integer, IN max_interruptions integer, IN notifies boolean, INOUT progressed uuid[] DEFAULT NULL::uuid[], INOUT afters integer[] DEFAULT NULL::integer[], INOUT ended uuid[] DEFAULT NULL::uuid[])
+ LANGUAGE plpgsql
+AS $procedure$42508707686c5fa102e6f1fe8e9e74e7$procedure$;
 
 CREATE OR REPLACE FUNCTION public.job_rescue_queued(grace interval)
  RETURNS SETOF uuid
@@ -3038,6 +3058,16 @@ CREATE OR REPLACE FUNCTION public.job_state_line(job job)
  LANGUAGE sql
  STABLE
 RETURN job_event_line(job, (job).seq, 'status'::text, jsonb_build_object('status', job_client_status((job).status), 'label', (job).label, 'current', (job).progress_current, 'total', (job).progress_total));
+
+CREATE OR REPLACE FUNCTION public.job_store_report(progress jsonb, ends jsonb, suspect integer, max_interruptions integer, OUT progressed uuid[], OUT afters integer[], OUT ended uuid[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ee542354384117ae07427d2c73f5240b$function$;
 
 CREATE OR REPLACE FUNCTION public.job_tally_add(entries jsonb)
  RETURNS void
@@ -3943,17 +3973,6 @@ CREATE OR REPLACE FUNCTION public.worker_queue_json(q worker_queue)
  LANGUAGE sql
  STABLE
 AS $function$b9427a04ad05f186f6d52b8e3754a3b7$function$;
-
-CREATE OR REPLACE FUNCTION public.worker_report(progress jsonb, ends jsonb, suspect integer, max_interruptions integer, OUT progressed uuid[], OUT ended uuid[])
- RETURNS record
- LANGUAGE plpgsql
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
- SET enable_seqscan TO 'off'
- SET enable_material TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$dde105056becf037803e0a57b0374ef1$function$;
 
 CREATE OR REPLACE FUNCTION public.worker_task_json(t worker_task)
  RETURNS json

@@ -14,7 +14,6 @@ import { lockFactors, revokeCredentials } from '../../sql/accounts/credentials.t
 import { unscheduleDeletion } from '../../sql/accounts/deletions.ts'
 import { deleteTotp } from '../../sql/accounts/totp.ts'
 import { type AuditKind, appendAudit } from '../../sql/audit/audit.ts'
-import { createPublisher } from '../../sql/connections/notify.ts'
 import type { Database, Query } from '../../sql/db.ts'
 import {
   countSelectedJobs,
@@ -220,7 +219,6 @@ async function retryFailed(
   const { count, now, oldest_end } = await db.one(countSelectedJobs(selection, limit))
   if (isDryRun) return [`Failed jobs that would be retried: ${count}`, ...formatExpiry(oldest_end, settings)]
   const failed: JobSelection = { ...selection, filter: { ...filter, ended_before: now } }
-  const publisher = createPublisher(db, () => {})
   let [seen, retried] = [0, 0]
   for (let lastId: string | null = null; seen < count; ) {
     const page: readonly { readonly id: string }[] = await db.any(
@@ -231,14 +229,12 @@ async function retryFailed(
       const ids = page.slice(start, start + RETRY_BATCH_SIZE).map(({ id }) => id)
       const retrier = { ownerId: null, isAdmin: true }
       const retriedIds = await retryJobs(db, ids, retrier, { findTask, requestId: null, settings })
-      for (const id of retriedIds) publisher.notify(id)
       retried += retriedIds.length
       seen += ids.length
       if (seen % PROGRESS_INTERVAL === 0) say(`${seen} of ${count}`)
     }
     lastId = page.at(-1)!.id
   }
-  await publisher.close()
   const skipped = seen - retried
   if (skipped === 0) return [`Failed jobs retried: ${retried}`]
   const left = await db.one(countSelectedJobs(failed, limit))

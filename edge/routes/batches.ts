@@ -270,7 +270,6 @@ Only for the owner of the batch and admins.`,
       return transaction(async (tx) => {
         const id = await retryBatch(tx, params.batch_id, options)
         if (callback !== null) await tx.run(addJobCallbacks([id], callback))
-        tx.afterCommit(() => edge.publisher.notify(id, 'later'))
         const text = await readWithin(tx, readBatch, buildJobReadParameters(edge, caller, id))
         return answerBatch(text, buildLocation(id))
       })

@@ -52,9 +52,11 @@ export interface Publisher {
   /** `after` is the number of the job's last event before the change; by default, only the last event is new. */
   notify(jobId: string, urgency?: Urgency, after?: number | null): void
   /**
-   * Returns true if the caller's own statement may notify about its jobs, which saves a round trip. Only the first
-   * statement of a burst may, at most ten times a second. Jobs passed to `notify` afterwards follow 25 ms later.
+   * Returns true if the caller's own statement may notify about its jobs, which saves a round trip. Jobs passed to `notify`
+   * afterwards follow 25 ms later.
    */
+  takeTurn(urgency: Urgency): boolean
+  /** As {@link takeTurn}, for statements that write and notify in the same commit: at most ten times a second. */
   claimNotify(): boolean
   /** Sends pending notifications and resolves once they are sent. */
   close(): Promise<void>
@@ -63,10 +65,26 @@ export interface Publisher {
 /**
  * - `next`: immediately, or with the next batch of a burst
  * - `soon`: within 2 ms even during a burst, for output that is already batched
- * - `later`: never immediately, for jobs just added: a free worker's own notification comes first and must not be
- *   delayed
  */
-type Urgency = 'next' | 'soon' | 'later'
+type Urgency = 'next' | 'soon'
+
+/** Jobs about which a worker has reported, see `storeReport` in `sql/jobs/jobs.ts`. */
+interface ReportedJobs {
+  readonly progressed: readonly string[]
+  /** Number of the last event of each before its progress; null if it is unknown. */
+  readonly afters: readonly (number | null)[]
+  readonly ended: readonly string[]
+}
+
+/** Notifies subscribers of the jobs of a report. */
+export function notifyReported(
+  publisher: Publisher,
+  urgency: Urgency,
+  { progressed, afters, ended }: ReportedJobs,
+): void {
+  for (const [i, id] of progressed.entries()) publisher.notify(id, urgency, afters[i])
+  for (const id of ended) publisher.notify(id)
+}
 
 export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
   /** The changed jobs, with the number of the last event before the changes. */
@@ -99,6 +117,12 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
     flush = null
   }
 
+  const takeTurn = (urgency: Urgency): boolean => {
+    if (sending !== null) return urgency === 'soon' && flush !== null && dirty.size === 0
+    sending = pause().then(send)
+    return true
+  }
+
   return {
     notify: (jobId, urgency = 'next', after = null) => {
       const earlier = dirty.get(jobId) ?? after
@@ -107,12 +131,12 @@ export function createPublisher(db: Database, onError: (error: unknown) => void)
         isSoon = true
         flush?.()
       }
-      sending ??= (urgency === 'later' ? pause() : Promise.resolve()).then(send)
+      sending ??= Promise.resolve().then(send)
     },
+    takeTurn,
     claimNotify: () => {
-      if (sending !== null || Date.now() - claimedAt < CLAIM_NOTIFY_INTERVAL_MS) return false
+      if (Date.now() - claimedAt < CLAIM_NOTIFY_INTERVAL_MS || !takeTurn('next')) return false
       claimedAt = Date.now()
-      sending = pause().then(send)
       return true
     },
     close: async () => {

@@ -17,12 +17,7 @@ export const MAX_EVENTS_PER_READ = 500
 /** Events of each job after its seq in `lastSeen`, at most `MAX_EVENTS_PER_READ` per job. */
 export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: readonly number[]]> = {
   name: 'job_events_after',
-  text: `
-    select job_event_line(job, e.seq, e.kind, e.data)
-    from unnest($1::uuid[], $2::int[]) as wanted(id, after)
-    join job on job.id = wanted.id cross join lateral (
-      select * from job_event where job_id = wanted.id and seq > wanted.after order by seq limit ${MAX_EVENTS_PER_READ}) e
-    order by e.job_id, e.seq`,
+  text: `select line from job_events_after($1::uuid[], $2::int[], ${MAX_EVENTS_PER_READ}) as line`,
 }
 
 /** Current states of jobs as event lines, in the order of the given ids. */

@@ -98,15 +98,6 @@ export interface ProgressEntry {
   readonly data: unknown
 }
 
-const Progressed = z.object({ id: z.string(), after: z.number().nullable() })
-
-/** Stores progress and events. `after` is the seq of the job's last event before these, see `job_progress`. */
-export const storeProgress = (entries: readonly ProgressEntry[]): Query<z.output<typeof Progressed>> =>
-  sql.prepared(
-    'job_progress',
-    Progressed,
-  )`select id, after from job_progress(${JSON.stringify(entries)}::jsonb)`
-
 export interface FinishEntry {
   readonly id: string
   readonly attempt: number
@@ -140,13 +131,31 @@ export const finishJobs = (entries: readonly FinishEntry[]): Query<{ id: string 
   sql.prepared(
     'job_finish',
     Id,
-  )`select id from job_finish(${`[${entries.map(serializeEntry).join()}]`}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}) as id`
+  )`select id from job_finish(${serializeEntries(entries)}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}) as id`
+
+export const serializeEntries = (entries: readonly FinishEntry[]): string =>
+  `[${entries.map(serializeEntry).join()}]`
 
 /** Serializes an entry; its result is JSON text already and is inserted unchanged. */
 export function serializeEntry({ result, ...entry }: FinishEntry): string {
   const text = JSON.stringify(entry)
   return result === undefined ? text : `${text.slice(0, -1)},"result":${result}}`
 }
+
+const Reported = z.object({
+  progressed: z.array(z.string()),
+  afters: z.array(z.number().nullable()),
+  ended: z.array(z.string()),
+})
+export type Reported = z.output<typeof Reported>
+
+/**
+ * Stores progress and ends of attempts, both as JSON texts of entries, see `job_report`. With `notifies`, it also notifies
+ * subscribers, and must not run in a transaction.
+ */
+export const storeReport = (progress: string, ends: string, notifies: boolean): Query<Reported> =>
+  sql.prepared('job_report', Reported)`
+    call job_report(${progress}::jsonb, ${ends}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}, ${notifies})`
 
 export const endAttempts = async (db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> =>
   new Set((await db.any(finishJobs(entries))).map(({ id }) => id))

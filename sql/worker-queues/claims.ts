@@ -129,16 +129,9 @@ export const renewWorkerLease = (
       nullif(${sql.array(wanted?.ids ?? [], 'uuid')}, '{}'), ${sql.array(wanted?.attempts ?? [], 'int4')}) as json
     where json is not null`
 
-const Reported = z.object({ progressed: z.array(z.string()), ended: z.array(z.string()) })
-
 /** Releases the jobs of a lease and deletes it. No row if the caller may not use it. */
 export const endWorkerLease = (lease: string, viewer: QueueViewer): Query<{ json: HeldLease }> =>
   sql.type(HeldLease)`
     select json from worker_lease_end(${lease}::uuid, ${viewer[0]}::int, ${viewer[1]}::boolean, ${viewer[2]}::int,
       ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS}) as json
     where json is not null`
-
-/** Stores progress and ends of a worker's jobs, see `worker_report`. Both are JSON texts of entries as in `jobs/jobs.ts`. */
-export const storeReport = (progress: string, ends: string): Query<z.output<typeof Reported>> =>
-  sql.prepared('worker_report', Reported)`
-    select progressed, ended from worker_report(${progress}::jsonb, ${ends}::jsonb, ${SUSPECT_FROM_DEATHS}, ${MAX_INTERRUPTIONS})`

@@ -18,18 +18,15 @@ function createDatabase(gate: Promise<unknown> = Promise.resolve()) {
     if (ids.includes('bad')) throw new Error('refused')
     return ids.map((id, n) => ({ spec_ordinal: n + 1, job_id: id, joined: false }))
   }
-  const marked: string[] = []
-  const publisher = { notify: (id: string, when?: string) => void marked.push(`${id} ${when}`) }
   return {
     statements,
-    marked,
-    enqueuer: createEnqueuer({ db: { any } as never, publisher: publisher as never, waitingQuota: 0 }),
+    enqueuer: createEnqueuer({ db: { any } as never, waitingQuota: 0 }),
   }
 }
 const idsOf = (rows: readonly { job_id: string }[]) => rows.map(({ job_id }) => job_id)
 
 test('requests in one event-loop turn share a statement, and each gets its own jobs', async () => {
-  const { statements, marked, enqueuer } = createDatabase()
+  const { statements, enqueuer } = createDatabase()
   const answers = await Promise.all([
     enqueuer.add(createJobs('a')),
     enqueuer.add(createJobs('b', 'c')),
@@ -37,7 +34,6 @@ test('requests in one event-loop turn share a statement, and each gets its own j
   ])
   assert.deepEqual(answers.map(idsOf), [['a'], ['b', 'c'], ['d']])
   assert.deepEqual(statements, [['a', 'b', 'c', 'd']])
-  assert.deepEqual(marked, ['a later', 'b later', 'c later', 'd later'])
 })
 
 test('requests that arrive during a statement share the next one', async () => {
@@ -82,14 +78,14 @@ test('a statement has a maximum size, and a larger request gets its own statemen
 for (const code of ['database.down', 'database.too_slow', 'database.busy'] satisfies ErrorCode[])
   test(`${code} rejects all waiting requests immediately without a retry`, async () => {
     const { promise, reject } = Promise.withResolvers<void>()
-    const { statements, marked, enqueuer } = createDatabase(promise)
+    const { statements, enqueuer } = createDatabase(promise)
     const together = [enqueuer.add(createJobs('a')), enqueuer.add(createJobs('b'))]
     await new Promise(setImmediate)
     await new Promise(setImmediate)
     const behind = enqueuer.add(createJobs('c'))
     reject(fail(code))
     for (const one of [...together, behind]) await assert.rejects(one, { code })
-    assert.deepEqual([statements, marked], [[['a', 'b']], []])
+    assert.deepEqual(statements, [['a', 'b']])
   })
 
 test('an outage during the individual retries ends them', async () => {
@@ -98,7 +94,7 @@ test('an outage during the individual retries ends them', async () => {
     statements.push(JSON.parse(String(values[0])).length)
     throw statements.length === 1 ? new Error('refused') : fail('database.too_slow')
   }
-  const enqueuer = createEnqueuer({ db: { any } as never, publisher: { notify: () => {} }, waitingQuota: 0 })
+  const enqueuer = createEnqueuer({ db: { any } as never, waitingQuota: 0 })
   const all = ['a', 'b', 'c'].map((id) => enqueuer.add(createJobs(id)))
   for (const one of all) await assert.rejects(one, { code: 'database.too_slow' })
   assert.deepEqual(statements, [3, 1])

@@ -70,7 +70,7 @@ for (const [path, json, stored] of [
 
 test('a notification does not wait for the standby, even if its reads write to the WAL', async () => {
   const jobs = await primary.query('update job set id = id returning id::text')
-  // The first hint bit of a page after a checkpoint writes the page to the WAL. Nobody has read the new row versions yet.
+  // The first hint bit of a page after a checkpoint writes the page to the WAL. The new row versions are unread.
   await primary.query('checkpoint')
   await standby.kill('SIGINT')
   assert.equal(await db.run(notifyJobChanges(jobs.map(({ id }) => String(id)))), 1)

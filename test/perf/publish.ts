@@ -1,7 +1,7 @@
-import { createPublisher } from '../../sql/connections/notify.ts'
+import { createPublisher, notifyReported } from '../../sql/connections/notify.ts'
 import { createDatabase, type Database } from '../../sql/db.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs/jobs.ts'
+import { endAttempts, enqueueJobs, storeReport } from '../../sql/jobs/jobs.ts'
 import { insertLease } from '../../sql/jobs/leases.ts'
 import { noop } from '../../tasks/system/noop.task.ts'
 import { buildJobSpecs } from '../../tasks/task.ts'
@@ -45,9 +45,10 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
         data: { status: 'running', label: `${Date.now()}${padding}`, current: n, total: 1_000_000 },
       }
     })
-    const stored = await db.any(storeProgress(entries))
-    if (stored.length !== ids.length) throw new Error('Progress was rejected')
-    for (const id of ids) publisher.notify(id)
+    const notifies = publisher.takeTurn('next')
+    const stored = await db.one(storeReport(JSON.stringify(entries), '[]', notifies))
+    if (stored.progressed.length !== ids.length) throw new Error('Progress was rejected')
+    if (!notifies) notifyReported(publisher, 'next', stored)
   }
 
   return {

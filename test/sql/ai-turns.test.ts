@@ -3,16 +3,10 @@ import { describe, test } from 'node:test'
 import { insertFirstTurn, readTurnInput } from '../../sql/ai/turns.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import {
-  ALONE_FROM_DEATHS,
-  cancelJobs,
-  endAttempts,
-  enqueueJobs,
-  MAX_CRASHES,
-  storeProgress,
-} from '../../sql/jobs/jobs.ts'
+import { ALONE_FROM_DEATHS, cancelJobs, endAttempts, enqueueJobs, MAX_CRASHES } from '../../sql/jobs/jobs.ts'
 import { answerMessage } from '../../tasks/ai/chat.task.ts'
 import { createTestDatabase } from '../database.ts'
+import { storeProgress } from './ledger-help.ts'
 
 /** A turn is settled when its job ends, however the job ended. */
 

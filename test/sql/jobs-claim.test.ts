@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { JOB_EVENTS_CHANNEL, listen } from '../../sql/connections/notify.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJobs, fenceJob, storeProgress } from '../../sql/jobs/jobs.ts'
+import { cancelJobs, fenceJob } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { until } from '../until.ts'
-import { buildJobSpec, createLedgerHelp, withClient } from './ledger-help.ts'
+import { buildJobSpec, createLedgerHelp, storeProgress, withClient } from './ledger-help.ts'
 
 const database = await createTestDatabase()
 const { db, query, url } = database
@@ -181,6 +181,7 @@ test('a notifying claim sends the events of its jobs, and nothing without any', 
   })
   const [first, second] = [buildJobSpec(), buildJobSpec()]
   await ledger.enqueue(first, second)
+  await until('the added jobs are announced', () => received.splice(0).length > 0)
   const wanted = (await ledger.deliveries(first.id, second.id)).map((delivery) => ({
     delivery,
     freeSlots: 1,

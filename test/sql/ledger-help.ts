@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
 import { type Client, connect } from '../../sql/connections/driver.ts'
+import { type Query, sql } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { type ClaimRequest, claimJobs, parseClaims, requeueDeliveries } from '../../sql/jobs/claims.ts'
 import { readJobDetails } from '../../sql/jobs/details.ts'
@@ -10,8 +12,8 @@ import {
   enqueueJobs,
   type FinishEntry,
   type JobSpec,
+  type ProgressEntry,
   scheduleJobs,
-  storeProgress,
 } from '../../sql/jobs/jobs.ts'
 import { insertLease } from '../../sql/jobs/leases.ts'
 import type { TestDatabase } from '../database.ts'
@@ -275,3 +277,10 @@ export function createLedgerHelp({ db, query }: TestDatabase) {
     assertSound,
   }
 }
+
+/** Stores progress and events. Returns the ids of the jobs whose attempt is current, see `job_progress`. */
+export const storeProgress = (
+  entries: readonly ProgressEntry[],
+): Query<{ id: string; after: number | null }> =>
+  sql.type(z.object({ id: z.string(), after: z.number().nullable() }))`
+    select id, after from job_progress(${JSON.stringify(entries)}::jsonb)`

@@ -10,6 +10,7 @@ import {
 import type { Database } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { readEventsAfter } from '../../sql/jobs/events.ts'
+import { enqueueJobs } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase } from '../database.ts'
 import { stopSharedServices } from '../services.ts'
 import { until } from '../until.ts'
@@ -18,6 +19,7 @@ import { buildJobSpec, createLedgerHelp } from './ledger-help.ts'
 await stopSharedServices()
 const database = await createTestDatabase()
 const { url, db, query } = database
+const ledger = createLedgerHelp(database)
 const received: { readonly payload: string }[] = []
 const listener = await listen({
   url,
@@ -143,7 +145,6 @@ describe('a publisher', { concurrency: false }, () => {
 })
 
 describe('a notification', { concurrency: false }, () => {
-  const ledger = createLedgerHelp(database)
   const note = (n: number, text = 'x') => ({ n, kind: 'note', data: { n, text } })
   const notify = async (ids: readonly string[], afters?: readonly (number | null)[]): Promise<string[]> => {
     received.length = 0
@@ -170,6 +171,7 @@ describe('a notification', { concurrency: false }, () => {
   test('has the state of a job without events', async () => {
     const job = buildJobSpec()
     await ledger.enqueue(job)
+    await until('the addition is announced', () => listReceivedLines().includes(job.id))
     const [line] = await notify([job.id])
     assert.deepEqual(line!.split('\t').slice(0, 4), [job.id, '0', 'status', 'queued'])
   })
@@ -195,6 +197,29 @@ describe('a notification', { concurrency: false }, () => {
   })
 })
 
+describe('jobs that are added', { concurrency: false }, () => {
+  test('are announced by their ids, in the commit that adds them', async () => {
+    received.length = 0
+    const specs = Array.from({ length: 450 }, () => buildJobSpec())
+    await db.any(enqueueJobs(specs, 0))
+    await until('all are announced', () => received.length === 3)
+    assert.deepEqual(received.map(({ payload }) => payload.split('\n').length).sort(), [200, 200, 50])
+    assert.deepEqual(listReceivedLines().sort(), specs.map(({ id }) => id).sort())
+  })
+
+  test('are announced if they replace one, and not if they join one', async () => {
+    const [first, replacing, joining] = (['wait', 'replace', 'join'] as const).map((when_busy) =>
+      buildJobSpec({ actor: 'announced', when_busy }),
+    )
+    await ledger.enqueue(first!)
+    received.length = 0
+    await ledger.enqueue(joining!)
+    await ledger.enqueue(replacing!)
+    await until('the changed job is announced', () => received.length > 0)
+    assert.deepEqual(listReceivedLines(), [first!.id])
+  })
+})
+
 /** Creates a publisher with a mocked clock. `after` advances the clock and returns the number of statements so far. */
 function createClockedPublisher(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'] })
@@ -209,19 +234,14 @@ function createClockedPublisher(t: TestContext) {
   return { publisher, after, sent: () => sent }
 }
 
-test('sends marks of new jobs after 25 ms, or earlier with another statement', async (t) => {
+test('lets a statement of the caller notify, at most every 100 ms', async (t) => {
   const { publisher, after, sent } = createClockedPublisher(t)
-  publisher.notify('added', 'later')
-  await turn()
-  assert.deepEqual([sent(), await after(2), await after(22), await after(1)], [0, 0, 0, 1])
-  await after(2)
-  await after(23)
   assert.equal(publisher.claimNotify(), true, 'nothing is under way')
   assert.equal(publisher.claimNotify(), false, 'once per burst')
   publisher.notify('a')
-  publisher.notify('b', 'later')
+  publisher.notify('b')
   await turn()
-  assert.deepEqual([await after(2), await after(22), await after(1)], [1, 1, 2])
+  assert.deepEqual([sent(), await after(2), await after(22), await after(1)], [0, 0, 0, 1])
   await after(2)
   await after(72)
   assert.equal(publisher.claimNotify(), false, 'within 100 ms of the last')

@@ -57,7 +57,6 @@ import {
   readJob,
   refundInterruptions,
   rescueRunningJobs,
-  storeProgress,
 } from '../../sql/jobs/jobs.ts'
 import { listRunningJobs, renewLease } from '../../sql/jobs/leases.ts'
 import { readJobs, readLiveIds, readQueueDepths, readSortedJobs } from '../../sql/jobs/lists.ts'
@@ -76,7 +75,7 @@ import {
 import { reserveStart } from '../../sql/jobs/starts.ts'
 import { readNamedQueues, readTaskResults } from '../../sql/jobs/tasks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
-import { buildJobSpec, IDLE_LOAD } from './ledger-help.ts'
+import { buildJobSpec, IDLE_LOAD, storeProgress } from './ledger-help.ts'
 import { assertWriteByIndex, FORCED_MODES, planRead, testReads } from './plans-help.ts'
 
 /** Frequent queries use an index, in tables of at least 1500 rows. */

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import { type Client, connect } from '../../sql/connections/driver.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { cancelJobs, endAttempts, enqueueJobs, storeProgress } from '../../sql/jobs/jobs.ts'
+import { cancelJobs, endAttempts, enqueueJobs } from '../../sql/jobs/jobs.ts'
 import {
   beginTranscription,
   cancelTranscription,
@@ -17,6 +17,7 @@ import { buildJobSpecs } from '../../tasks/task.ts'
 import { transcribe } from '../../tasks/voice/transcribe.task.ts'
 import { createTestDatabase } from '../database.ts'
 import { createJobSettings } from '../job-settings.ts'
+import { storeProgress } from './ledger-help.ts'
 import { assertReadByIndex, assertWriteByIndex } from './plans-help.ts'
 
 /** The end of a job settles its transcription, however the job ended, and counts usage. */

@@ -54,7 +54,12 @@ async function openExecutor() {
   const counted: string[] = []
   const ledger = createLedger({
     db,
-    publisher: { notify: () => {}, claimNotify: () => false, close: () => Promise.resolve() },
+    publisher: {
+      notify: () => {},
+      takeTurn: () => false,
+      claimNotify: () => false,
+      close: () => Promise.resolve(),
+    },
     log,
     leaseId: () => lease,
     logFields: (id) => ({ jobId: id }),

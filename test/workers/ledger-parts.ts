@@ -15,7 +15,7 @@ export async function createWorkerLedger() {
    * Opens a new ledger. Also returns the statements it sent, the jobs it notified about, with the number of the last
    * event before, and the attempts it gave up.
    */
-  const open = (leaseId: () => string = () => lease, claimNotify = () => false) => {
+  const open = (leaseId: () => string = () => lease, claimNotify = () => false, takeTurn = () => false) => {
     const db: FaultyDatabase = createFaultyDatabase(database.db, () => fail('database.down'))
     const marked: string[] = []
     const afters: (number | null)[] = []
@@ -27,7 +27,8 @@ export async function createWorkerLedger() {
           marked.push(id)
           afters.push(after)
         },
-        claimNotify: claimNotify,
+        takeTurn,
+        claimNotify,
         close: () => Promise.resolve(),
       },
       log,

@@ -32,8 +32,8 @@ describe('the worker ledger', () => {
     )
     assert.ok(ended.every(Boolean))
     assert.deepEqual(
-      ['job_claim', 'job_progress', 'job_finish'].map((name) => named(name).length),
-      [1, 1, 1],
+      ['job_claim', 'job_report'].map((name) => named(name).length),
+      [1, 1],
     )
     assert.equal(new Set(marked).size, 40)
     for (const [i, { id }] of jobs.entries()) {
@@ -41,6 +41,14 @@ describe('the worker ledger', () => {
       assert.equal((await help.row(id)).result, i % 4 === 0 ? null : id)
       await help.assertSound(id)
     }
+  })
+
+  test('lets a report notify about its jobs when allowed', async () => {
+    const { ledger, marked, named } = open(undefined, undefined, () => true)
+    const [job] = await running(1)
+    ledger.progress(createProgress(job!.id, 1))
+    assert.equal(await ledger.finish({ ...job!, outcome: 'done' }), true)
+    assert.deepEqual([named('job_report').length, marked], [1, []])
   })
 
   test('lets a claim notify about its jobs when allowed, or when it sends a delivery', async () => {
@@ -104,7 +112,7 @@ describe('the worker ledger', () => {
     const [job] = await running(1)
     for (let n = 1; n <= 1234; n++) ledger.progress(createProgress(job!.id, n))
     await ledger.idle()
-    assert.equal(named('job_progress').length, 2)
+    assert.equal(named('job_report').length, 2)
     assert.deepEqual(
       await notes(job!.id),
       Array.from({ length: 1234 }, (_, i) => i + 1),
@@ -114,7 +122,7 @@ describe('the worker ledger', () => {
   test('stores progress before the end that follows it', async () => {
     const { ledger, db } = open()
     const jobs = await running(20)
-    db.fault = (name) => (name === 'job_progress' && db.calls.length < 3 ? 'before' : null)
+    db.fault = (name) => (name === 'job_report' && db.calls.length < 3 ? 'before' : null)
     const ends = jobs.map(({ id }, i) => {
       for (let n = 1; n <= i; n++) ledger.progress(createProgress(id, n))
       return ledger.finish({ id, attempt: 1, outcome: 'done' })
@@ -232,7 +240,7 @@ describe('the worker ledger', () => {
     await ledger.idle()
     assert.deepEqual([await notes(one!.id), await notes(two!.id)], [[1, 3], [1]])
     assert.deepEqual(superseded, [])
-    assert.ok(named('job_progress').length >= 4)
+    assert.ok(named('job_report').length >= 4)
     assert.equal(await ledger.finish({ ...one!, outcome: 'done' }), true)
     await help.assertSound(one!.id)
   })
@@ -366,10 +374,10 @@ describe('the worker ledger', () => {
     const [job] = await running(1)
     db.error = () => fail('database.busy')
     let times = 3
-    db.fault = (name) => (name === 'job_finish' && times-- > 0 ? 'before' : null)
+    db.fault = (name) => (name === 'job_report' && times-- > 0 ? 'before' : null)
     const entry: FinishEntry = { ...job!, outcome: 'done' }
     assert.equal(await ledger.finish(entry), true)
-    assert.equal(named('job_finish').length, 4)
+    assert.equal(named('job_report').length, 4)
   })
 
   test('retries claims and ends that a server without memory rejected', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Publisher } from '../../sql/connections/notify.ts'
+import { notifyReported, type Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
@@ -10,7 +10,7 @@ import {
   parseClaims,
   requeueDeliveries,
 } from '../../sql/jobs/claims.ts'
-import { endAttempts, type FinishEntry, type ProgressEntry, storeProgress } from '../../sql/jobs/jobs.ts'
+import { type FinishEntry, type ProgressEntry, serializeEntries, storeReport } from '../../sql/jobs/jobs.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 
 /**
@@ -165,11 +165,11 @@ class BatchedLedger implements Ledger {
       if (this.#progress.length > 0) await this.#gather()
       this.#gatheredAt = performance.now()
       this.#hasEvents = false
-      // First store all progress reported before these outcomes.
+      // All progress reported before these outcomes is stored before them, or with them.
       const finishes = this.#finishes.splice(0, MAX_BATCH_SIZE)
-      while (this.#progress.length > 0)
-        await storeProgressBatch(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE))
-      if (finishes.length > 0) await storeFinishBatch(this.#options, finishes)
+      while (this.#progress.length > MAX_BATCH_SIZE)
+        await storeAll(this.#options, this.#progress.splice(0, MAX_BATCH_SIZE), [])
+      await storeAll(this.#options, this.#progress.splice(0), finishes)
     } while (this.#progress.length > 0 || this.#finishes.length > 0)
     this.#writing = null
   }
@@ -256,65 +256,55 @@ const groupByMailbox = <T>(items: readonly T[], deliveryOf: (item: T) => Deliver
 const findFirst = (deliveries: readonly Delivery[]): Delivery =>
   deliveries.reduce((first, other) => (other.first < first.first ? other : first))
 
-async function storeProgressBatch(options: LedgerOptions, batch: readonly ProgressEntry[]): Promise<void> {
-  const afters = new Map<string, number | null>()
-  const stored = await storeBatch(options, batch, async (entries) => {
-    const rows = await options.db.any(storeProgress(entries))
-    for (const { id, after } of rows) afters.set(id, afters.get(id) ?? after)
-    return new Set(rows.map(({ id }) => id))
-  })
-  for (const { id, attempt, kind } of batch) {
-    // Notify soon about events that a task emits, because clients wait for them. Progress may wait a moment.
-    if (stored.has(id)) options.publisher.notify(id, kind === 'status' ? 'next' : 'soon', afters.get(id))
-    else options.onSuperseded(id, attempt)
+/**
+ * Stores progress and outcomes; after a permanent failure, each separately. Progress that cannot be stored is dropped, and an
+ * outcome becomes a failure.
+ */
+async function storeAll(
+  options: LedgerOptions,
+  progress: readonly ProgressEntry[],
+  finishes: readonly PendingItem<FinishEntry, boolean>[],
+): Promise<void> {
+  try {
+    await store(options, progress, finishes)
+  } catch (error) {
+    if (progress.length + finishes.length > 1) {
+      for (const entry of progress) await storeAll(options, [entry], [])
+      for (const finish of finishes) await storeAll(options, [], [finish])
+      return
+    }
+    const [finish] = finishes
+    const { id, attempt } = finish?.item ?? progress[0]!
+    options.log.error({ err: error, ...options.logFields(id) }, 'Failed to store an entry of the job ledger')
+    if (finish === undefined) return
+    const detail = 'The job result could not be stored'
+    const item = { id, attempt, outcome: 'failed', code: 'internal', detail } as const
+    await store(options, [], [{ ...finish, item }])
   }
 }
 
-async function storeFinishBatch(
+async function store(
   options: LedgerOptions,
-  batch: readonly PendingItem<FinishEntry, boolean>[],
+  progress: readonly ProgressEntry[],
+  finishes: readonly PendingItem<FinishEntry, boolean>[],
 ): Promise<void> {
-  const entries = batch.map(({ item }) => item)
-  const store = (some: readonly FinishEntry[]): Promise<Set<string>> => endAttempts(options.db, some)
-  const storedIds = await storeBatch(options, entries, store, ({ id, attempt }) => {
-    const detail = 'The job result could not be stored'
-    return store([{ id, attempt, outcome: 'failed', code: 'internal', detail }])
-  })
-  for (const id of storedIds) options.publisher.notify(id)
-  const others = new Set(storedIds)
-  for (const { item, resolve } of batch) {
-    resolve(storedIds.has(item.id))
+  const { db, publisher, log, onSuperseded, onDelayed } = options
+  // Notify soon about events that a task emits, because clients wait for them. Progress may wait a moment.
+  const urgency = progress.some(({ kind }) => kind !== 'status') ? 'soon' : 'next'
+  const notifies = publisher.takeTurn(urgency)
+  const ends = serializeEntries(finishes.map(({ item }) => item))
+  const query = storeReport(JSON.stringify(progress), ends, notifies)
+  const reported = await storeWithRetries(log, () => db.one(query))
+  const stored = new Set(reported.progressed)
+  for (const { id, attempt } of progress) if (!stored.has(id)) onSuperseded(id, attempt)
+  if (!notifies) notifyReported(publisher, urgency, reported)
+  const others = new Set(reported.ended)
+  for (const { item, resolve } of finishes) {
+    resolve(others.has(item.id))
     others.delete(item.id)
   }
   // Jobs that these ends have released may wait for the scheduler.
-  if (others.size > 0) options.onDelayed?.(0)
-}
-
-/**
- * Stores a batch; after a permanent failure, stores each entry separately.
- *
- * @param fallback replaces an entry that can't be stored. Without one, the entry is dropped and counts as stored.
- * @returns the ids of the stored entries; the fence refused the others.
- */
-async function storeBatch<T extends { id: string }>(
-  { log, logFields }: LedgerOptions,
-  batch: readonly T[],
-  store: (entries: readonly T[]) => Promise<Set<string>>,
-  fallback?: (entry: T) => Promise<Set<string>>,
-): Promise<Set<string>> {
-  try {
-    return await storeWithRetries(log, () => store(batch))
-  } catch (error) {
-    const stored = new Set<string>()
-    for (const entry of batch) {
-      const ids = await storeWithRetries(log, () => store([entry])).catch(() => {
-        log.error({ err: error, ...logFields(entry.id) }, 'Failed to store an entry of the job ledger')
-        return fallback === undefined ? new Set([entry.id]) : storeWithRetries(log, () => fallback(entry))
-      })
-      for (const id of ids) stored.add(id)
-    }
-    return stored
-  }
+  if (others.size > 0) onDelayed?.(0)
 }
 
 /** Retries through outages and deadlocks, however long they last; throws any other error. */

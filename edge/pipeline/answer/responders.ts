@@ -125,7 +125,6 @@ async function addJob(
       await tx.run(
         storeKey(used, { jobId, ...(immediateAnswer === null ? {} : { answer: immediateAnswer }) }),
       )
-    tx.afterCommit(() => edge.publisher.notify(jobId, 'later'))
     return { jobId, immediateAnswer }
   })
 }

@@ -1,4 +1,3 @@
-import type { Publisher } from '../../../sql/connections/notify.ts'
 import type { Database, Transaction } from '../../../sql/db.ts'
 import { Failure } from '../../../sql/errors.ts'
 import { type EnqueuedJob, enqueueJobs, type JobSpec } from '../../../sql/jobs/jobs.ts'
@@ -8,10 +7,7 @@ import { type EnqueuedJob, enqueueJobs, type JobSpec } from '../../../sql/jobs/j
  * such commits one at a time in the whole cluster. Throughput therefore depends on the number of jobs per commit.
  */
 export interface Enqueuer {
-  /**
-   * Resolves with one row per spec, in order, after the commit. With `tx` it adds the jobs in that transaction instead,
-   * and notifies listeners after its commit.
-   */
+  /** Resolves with one row per spec, in order, after the commit. With `tx` it adds the jobs in that transaction instead. */
   add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly EnqueuedJob[]>
 }
 
@@ -19,12 +15,9 @@ export interface Enqueuer {
 const MAX_SHARED_JOBS = 50
 // Maximum number of jobs per statement. Larger batches gain nothing and delay the first request.
 const MAX_BATCH_JOBS = 500
-// Maximum number of jobs announced as queued. Watchers of all jobs see each other job when it starts.
-const MAX_ANNOUNCED_JOBS = 1000
 
 interface EnqueuerOptions {
   readonly db: Pick<Database, 'any'>
-  readonly publisher: Pick<Publisher, 'notify'>
   /** Maximum number of waiting jobs per owner; 0 means unlimited. */
   readonly waitingQuota: number
 }
@@ -43,7 +36,7 @@ class BatchedEnqueuer implements Enqueuer {
       max: MAX_BATCH_JOBS,
       sizeOf: (specs) => specs.length,
       runAll: async (requests) => {
-        const rows = await this.#addNow(requests.flat())
+        const rows = await this.#insert(this.#options.db, requests.flat())
         let end = 0
         return requests.map(({ length }) => {
           end += length
@@ -54,27 +47,12 @@ class BatchedEnqueuer implements Enqueuer {
   }
 
   async add(specs: readonly JobSpec[], tx?: Transaction): Promise<readonly EnqueuedJob[]> {
-    if (tx !== undefined) {
-      const rows = await this.#insert(tx, specs)
-      tx.afterCommit(() => this.#notifyQueued(rows))
-      return rows
-    }
-    return specs.length > MAX_SHARED_JOBS ? this.#addNow(specs) : this.#batcher.run(specs)
+    if (tx !== undefined) return this.#insert(tx, specs)
+    return specs.length > MAX_SHARED_JOBS ? this.#insert(this.#options.db, specs) : this.#batcher.run(specs)
   }
 
   #insert(db: EnqueuerOptions['db'], specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
     return db.any(enqueueJobs(specs, this.#options.waitingQuota))
-  }
-
-  async #addNow(specs: readonly JobSpec[]): Promise<readonly EnqueuedJob[]> {
-    const rows = await this.#insert(this.#options.db, specs)
-    this.#notifyQueued(rows)
-    return rows
-  }
-
-  #notifyQueued(rows: readonly EnqueuedJob[]): void {
-    for (const { job_id } of rows.slice(0, MAX_ANNOUNCED_JOBS))
-      this.#options.publisher.notify(job_id, 'later')
   }
 }
 

@@ -86,8 +86,6 @@ async function enqueueDeletion(tx: Transaction, input: OwnInput<unknown>, isDue:
   const { caller, edge, requestId } = input
   const options = { ownerId: null, requestId, settings: edge.settings }
   const payload = { account_id: caller.id }
-  const { jobId } = isDue
-    ? await enqueue(tx, deleteDueAccount, payload, options)
-    : await enqueue(tx, sendDeletionMail, payload, options)
-  tx.afterCommit(() => edge.publisher.notify(jobId))
+  if (isDue) await enqueue(tx, deleteDueAccount, payload, options)
+  else await enqueue(tx, sendDeletionMail, payload, options)
 }

@@ -166,10 +166,7 @@ async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof Ema
       side,
       ...redirect,
     }))
-    const mails = await enqueueMany(tx, sendEmailChangeMail, payloads, options)
-    tx.afterCommit(() => {
-      for (const { jobId } of mails) edge.publisher.notify(jobId)
-    })
+    await enqueueMany(tx, sendEmailChangeMail, payloads, options)
     return answerJson(change.json)
   })
 }

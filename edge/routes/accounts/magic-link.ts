@@ -39,8 +39,7 @@ that limit nor whether the address has an account.',
       const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
         await tx.run(appendAuditEvent(input, 'account.magic_link_requested', {}))
-        const { jobId } = await enqueue(tx, sendMagicLink, payload, options)
-        tx.afterCommit(() => edge.publisher.notify(jobId))
+        await enqueue(tx, sendMagicLink, payload, options)
         return { detail: 'If the address has an account, an email with a link is on its way' }
       })
     },

@@ -13,6 +13,5 @@ export async function enqueueNotice(
 ): Promise<void> {
   const payload = { account_id: accountId, what: kind, ...(name === undefined ? {} : { name }) }
   const options = { ownerId: null, requestId, settings: edge.settings }
-  const { jobId } = await enqueue(tx, sendNoticeMail, payload, options)
-  tx.afterCommit(() => edge.publisher.notify(jobId))
+  await enqueue(tx, sendNoticeMail, payload, options)
 }

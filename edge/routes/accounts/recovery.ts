@@ -55,8 +55,7 @@ that limit nor whether the address has an account.',
       const options = { ownerId: null, requestId, settings: edge.settings }
       return input.transaction(async (tx) => {
         await tx.run(appendAuditEvent(input, 'account.password_reset_requested', {}))
-        const { jobId } = await enqueue(tx, sendPasswordResetMail, payload, options)
-        tx.afterCommit(() => edge.publisher.notify(jobId))
+        await enqueue(tx, sendPasswordResetMail, payload, options)
         return { detail: 'If the address has an account, an email with a reset token is on its way' }
       })
     },
@@ -194,8 +193,7 @@ session of the account, or \`keep_credentials\` is true. Sessions continue: set 
         if (caller.ownerId === null || (JSON.parse(caller.profile) as { is_verified: boolean }).is_verified)
           return { detail: 'The address is already verified' }
         const options = { ownerId: null, requestId, settings: edge.settings }
-        const { jobId } = await enqueue(tx, sendVerification, { account_id: caller.id, ...redirect }, options)
-        tx.afterCommit(() => edge.publisher.notify(jobId))
+        await enqueue(tx, sendVerification, { account_id: caller.id, ...redirect }, options)
         return { detail: 'An email with a verification token is on its way' }
       })
     },

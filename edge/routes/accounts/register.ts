@@ -92,9 +92,8 @@ async function register(
       events.push(...(await acceptPendingInvites(tx, from, id, body.email)))
     await tx.run(appendAudit(events))
     const options = { ownerId: null, requestId, settings: edge.settings }
-    const mail = await enqueue(tx, sendVerification, { account_id: id, ...redirect }, options)
+    await enqueue(tx, sendVerification, { account_id: id, ...redirect }, options)
     tx.afterCommit(() => {
-      edge.publisher.notify(mail.jobId)
       if (isFirst) edge.log.warn({ account: id }, 'The registered account became the first admin')
     })
     const accessToken = await edge.authenticator.sign(account, session.sessionId, session.secondsLeft)

@@ -109,7 +109,6 @@ export const recordRoutes = [
         const read = (id: string) => readWithin(tx, readJob, buildJobReadParameters(edge, caller, id))
         if (!isUuid(params.job_id) || (await read(params.job_id)) === null) throw fail('job.missing')
         const id = await retryJob(tx, params.job_id, viewer, options)
-        tx.afterCommit(() => edge.publisher.notify(id))
         const text = await read(id)
         if (text === null) throw fail('job.missing')
         return answerJson(text, { headers: [['location', `/api/v1/jobs/${id}`]] })

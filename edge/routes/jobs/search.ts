@@ -191,7 +191,6 @@ that match among the last ${formatNumber(MAX_SCANNED_JOBS)}.`,
         const { jobId } = await enqueue(tx, bulkJobs, { action, filter, ids, owners }, options)
         const data = { action, filter, ...(ids && { jobs: ids.length }), job_id: jobId }
         await tx.run(appendAuditEvent(input, 'job.bulk', { data }))
-        tx.afterCommit(() => edge.publisher.notify(jobId))
         const text = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, jobId))
         return answerJson(text!, { headers: [['location', `/api/v1/jobs/${jobId}`]] })
       })

@@ -181,8 +181,7 @@ async function enqueueInviteMail(
   redirect: ReturnType<typeof resolveRedirect>,
 ): Promise<void> {
   const options = { ownerId: null, requestId, settings: edge.settings }
-  const { jobId } = await enqueue(tx, sendInviteMail, { invite_id: id, ...redirect }, options)
-  tx.afterCommit(() => edge.publisher.notify(jobId))
+  await enqueue(tx, sendInviteMail, { invite_id: id, ...redirect }, options)
 }
 
 /** Returns a pending invite of a locked organization. @throws org.rank, invite.missing, or the error of its status. */

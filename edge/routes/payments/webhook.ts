@@ -61,7 +61,6 @@ async function waitUntilApplied(
   requestId: string,
   responder: Responder,
 ): Promise<void> {
-  edge.publisher.notify(jobId)
   const disconnect = new AbortController()
   responder.onClose(() => disconnect.abort())
   const end = await edge.hub.waitForTerminal(jobId, APPLY_WAIT_MS, disconnect.signal)

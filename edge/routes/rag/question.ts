@@ -26,7 +26,6 @@ export async function embedQuestion(
       settings: { workerMaxTries: 1, quotas: edge.settings.quotas },
     }),
   )
-  edge.publisher.notify(jobId)
   const outcome = await edge.hub.waitForTerminal(jobId, waitMs)
   if (outcome === null || outcome.status !== 'done') {
     edge.log.warn({ jobId, requestId, status: outcome?.status }, 'Query embedding failed')

@@ -320,7 +320,6 @@ function runNow(input: ScheduleInput<z.input<typeof Job>>): Promise<Answer<z.inp
     const id = added!.job_id
     await tx.run(storeScheduleRun(schedule.id, id))
     await tx.run(auditSchedule(input, 'schedule.run', schedule))
-    tx.afterCommit(() => edge.publisher.notify(id))
     const text = await readWithin(tx, readJob, buildJobReadParameters(edge, caller, id))
     // The job that the request joined has ended and expired in the meantime.
     if (text === null) throw fail('job.missing')

@@ -147,6 +147,5 @@ async function startPreview(
     if (links !== null) await linkJob(tx, { edge, exchange }, added, links)
     return added
   })
-  edge.publisher.notify(jobId)
   return jobId
 }

@@ -203,6 +203,5 @@ async function startSpeech(input: StartInput): Promise<string> {
     if (links !== null) await linkJob(tx, input, added, links)
     return added
   })
-  edge.publisher.notify(jobId)
   return jobId
 }

@@ -1,5 +1,6 @@
-import { type FinishEntry, serializeEntry } from '../../../sql/jobs/jobs.ts'
-import { type HeldLease, storeReport } from '../../../sql/worker-queues/claims.ts'
+import { notifyReported } from '../../../sql/connections/notify.ts'
+import { type FinishEntry, serializeEntries, storeReport } from '../../../sql/jobs/jobs.ts'
+import type { HeldLease } from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
 /** Ends attempts, and returns the ids of the jobs whose attempt was current. */
@@ -8,9 +9,10 @@ export async function endAttempts(
   entries: readonly FinishEntry[],
 ): Promise<readonly string[]> {
   if (entries.length === 0) return []
-  const { ended } = await db.one(storeReport('[]', `[${entries.map(serializeEntry).join()}]`))
-  for (const id of ended) publisher.notify(id)
-  return ended
+  const notifies = publisher.takeTurn('next')
+  const reported = await db.one(storeReport('[]', serializeEntries(entries), notifies))
+  if (!notifies) notifyReported(publisher, 'next', reported)
+  return reported.ended
 }
 
 /** Counts the attempts that the ledger has ended. */

@@ -1,11 +1,8 @@
 import { z } from 'zod'
+import { notifyReported } from '../../../sql/connections/notify.ts'
+import { storeReport } from '../../../sql/jobs/jobs.ts'
 import { storeLogLines } from '../../../sql/jobs/log.ts'
-import {
-  type Attempt,
-  type HeldLease,
-  renewWorkerLease,
-  storeReport,
-} from '../../../sql/worker-queues/claims.ts'
+import { type Attempt, type HeldLease, renewWorkerLease } from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
 import { viewerOf } from './access.ts'
@@ -58,8 +55,6 @@ repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
     const held = await lookUp()
     const report = await prepareReport(edge, caller, held, body.items)
     const { progressed, ended } = await store(edge, report)
-    for (const id of ended) edge.publisher.notify(id)
-    for (const { id, kind } of report.progress) edge.publisher.notify(id, kind === 'status' ? 'next' : 'soon')
     countEnded(edge, held, report.ends, ended)
     edge.claims.handleEnds(held.queue, ended.size)
     const refused = report.ends.filter(({ id }) => !ended.has(id))
@@ -81,12 +76,14 @@ repeated end of the same attempt is \`ok\`. A report also renews the lease.`,
 })
 
 async function store(
-  { db }: Edge,
+  { db, publisher }: Edge,
   { progress, logs, ends }: PreparedReport,
 ): Promise<{ readonly progressed: ReadonlySet<string>; readonly ended: ReadonlySet<string> }> {
   if (progress.length + logs.length + ends.length === 0) return { progressed: new Set(), ended: new Set() }
-  const query = storeReport(JSON.stringify(progress), `[${ends.map(({ text }) => text).join()}]`)
-  const result =
+  const urgency = progress.some(({ kind }) => kind !== 'status') ? 'soon' : 'next'
+  const notifies = logs.length === 0 && publisher.takeTurn(urgency)
+  const query = storeReport(JSON.stringify(progress), `[${ends.map(({ text }) => text).join()}]`, notifies)
+  const stored =
     logs.length === 0
       ? await db.one(query)
       : await db.transaction(async (tx) => {
@@ -94,7 +91,8 @@ async function store(
           await tx.run(storeLogLines(logs))
           return stored
         })
-  return { progressed: new Set(result.progressed), ended: new Set(result.ended) }
+  if (!notifies) notifyReported(publisher, urgency, stored)
+  return { progressed: new Set(stored.progressed), ended: new Set(stored.ended) }
 }
 
 interface StoredReport {

@@ -12,8 +12,8 @@
 -- A spec with `after` waits for these jobs, of which some may be specs. One with `is_batch` waits until it is closed, see
 -- `job_close`. One with a `batch_id` belongs to that batch, which must be open, or run and add members to itself.
 --
--- Returns the job id of each spec: its own, or that of the job that it joined. `waiting_quota` is the default quota of
--- waiting jobs per owner (see `job_quota`); null: not checked.
+-- Notifies subscribers of the jobs. Returns the job id of each spec: its own, or that of the job that it joined.
+-- `waiting_quota` is the default quota of waiting jobs per owner (see `job_quota`); null: not checked.
 create or replace function job_enqueue(specs jsonb, waiting_quota bigint default null)
 returns table (spec_ordinal bigint, job_id uuid, joined boolean)
 language plpgsql
@@ -32,6 +32,7 @@ declare
   joined_ids jsonb := '{}';
   added uuid[] := '{}';
   available uuid[] := '{}';
+  replaced uuid[] := '{}';
   queues text[] := '{}';
   waiting_queues text[] := '{}';
 begin
@@ -74,6 +75,7 @@ begin
       if found then
         joined_ids := joined_ids || jsonb_build_object(spec ->> 'id', found_id);
         if spec ->> 'when_busy' = 'replace' then
+          replaced := replaced || found_id;
           perform job_change(found_id, spec -> 'payload', least(
             greatest((spec ->> 'run_at')::timestamptz, now() + make_interval(secs => coalesce((spec ->> 'delay_ms')::float8, 0) / 1000)),
             (select created_at + make_interval(secs => (spec ->> 'max_delay_ms')::float8 / 1000) from job where id = found_id)));
@@ -114,6 +116,8 @@ begin
   if has_links then
     perform job_link(added, locked, has_dependencies);
   end if;
+  -- Watchers of all jobs see the jobs beyond these when they start.
+  perform job_notify_ids((added || replaced)[1:1000]);
   return query select n, coalesce((joined_ids ->> (s ->> 'id'))::uuid, (s ->> 'id')::uuid), joined_ids ? (s ->> 'id')
     from jsonb_array_elements(specs) with ordinality e(s, n);
 end $$;

@@ -7,7 +7,7 @@ begin
   if cardinality(ids) > 10000 then
     perform pg_notify('job_events', '*');
   elsif cardinality(ids) > 100 then
-    perform pg_notify('job_events', string_agg(id::text, E'\n')) from unnest(ids) with ordinality as changed (id, n) group by (n - 1) / 200;
+    perform job_notify_ids(ids);
   else
     -- NOTIFY allows 7999 bytes. Beyond the first lines, reading costs less than sending them to every process.
     perform pg_notify('job_events', string_agg(line, E'\n' order by n)) from (

@@ -26,6 +26,7 @@ begin
     'job_delete_traces',
     'job_deliver',
     'job_enqueue',
+    'job_events_after',
     'job_finish',
     'job_hold',
     'job_link',
@@ -36,7 +37,8 @@ begin
     'job_rescue_running',
     'job_running',
     'job_schedule',
-    'job_settle'
+    'job_settle',
+    'job_store_report'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_material = off '
       'set plan_cache_mode = force_generic_plan', called, pg_get_function_identity_arguments(called));

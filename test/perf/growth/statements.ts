@@ -8,10 +8,7 @@ import { until } from '../../until.ts'
  */
 
 /** PostgreSQL settings that count statements. */
-export const COUNTING_SETTINGS = {
-  shared_preload_libraries: 'pg_stat_statements',
-  'pg_stat_statements.track_utility': 'off',
-}
+export const COUNTING_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' }
 
 export interface StatementCost {
   readonly text: string
