@@ -3059,6 +3059,17 @@ CREATE OR REPLACE FUNCTION public.job_state_line(job job)
  STABLE
 RETURN job_event_line(job, (job).seq, 'status'::text, jsonb_build_object('status', job_client_status((job).status), 'label', (job).label, 'current', (job).progress_current, 'total', (job).progress_total));
 
+CREATE OR REPLACE FUNCTION public.job_states(ids uuid[])
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+ SET enable_material TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$598ee2568f449683e0c9261f121761fb$function$;
+
 CREATE OR REPLACE FUNCTION public.job_store_report(progress jsonb, ends jsonb, suspect integer, max_interruptions integer, OUT progressed uuid[], OUT afters integer[], OUT ended uuid[])
  RETURNS record
  LANGUAGE plpgsql

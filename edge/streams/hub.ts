@@ -58,7 +58,7 @@ class LedgerHub implements Hub {
 
   constructor(options: HubOptions) {
     this.#jobs = new JobWatchers(options.reader)
-    this.#states = new StateWatchers(options)
+    this.#states = new StateWatchers(options, () => this.#wake())
     this.#onError = options.onError
     this.#poll = setInterval(() => this.#readEverything(), POLL_INTERVAL_MS).unref()
   }
@@ -87,7 +87,10 @@ class LedgerHub implements Hub {
       const tab = line.indexOf('\t')
       const id = tab === -1 ? line : line.slice(0, tab)
       if (tab !== -1 && (this.#jobs.has(id) || this.#states.count > 0)) events.push(parseJobEvent(line))
-      else this.#markChanged(id)
+      else {
+        this.#jobs.markChanged(id)
+        this.#states.markNamed(id)
+      }
     }
     const groups = [...groupByJob(events)]
     for (const group of groups) this.#jobs.receive(group)
@@ -128,11 +131,7 @@ class LedgerHub implements Hub {
 
   close(): void {
     clearInterval(this.#poll)
-  }
-
-  #markChanged(jobId: string): void {
-    this.#jobs.markChanged(jobId)
-    this.#states.markChanged(jobId)
+    this.#states.close()
   }
 
   /** Reads all watched jobs, because any notification may have been lost. */

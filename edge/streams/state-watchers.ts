@@ -7,6 +7,9 @@ import { ENDED_RANK, type JobEvent, parseJobEvent, rankOf } from './job-event.ts
 // Poll interval: the maximum delay after a lost notification. A crash between commit and notify loses the notification.
 export const POLL_INTERVAL_MS = 5_000
 const MAX_TRACKED = 200_000
+// Delay of the read of jobs that a notification only names. Most were just added, and the notification of their start follows
+// within it.
+const NAMED_READ_DELAY_MS = 25
 const ADMIN_VIEWER: Viewer = [null, true]
 
 export interface WatchersOptions {
@@ -30,12 +33,18 @@ export class StateWatchers {
   readonly #visibilityHorizon: () => number
   readonly #pushes = new Set<(states: readonly JobEvent[]) => void>()
   readonly #changed = new Set<string>()
+  /** Changed jobs whose states are read after a delay, unless a notification brings them. */
+  readonly #named = new Set<string>()
+  readonly #onDue: () => void
+  #delay: NodeJS.Timeout | null = null
   // Drops repeated states, because two notifications may find the same one and a poll finds most of them again.
   readonly #pushed: DedupWindow
   #missed = false
   #knownUntil = 0
 
-  constructor({ reader, listReader, now, visibilityHorizon }: WatchersOptions) {
+  /** @param onDue called when changed jobs are due to be read. */
+  constructor({ reader, listReader, now, visibilityHorizon }: WatchersOptions, onDue: () => void) {
+    this.#onDue = onDue
     this.#reader = reader
     this.#lists = listReader
     this.#now = now
@@ -69,14 +78,20 @@ export class StateWatchers {
     return () => this.#pushes.delete(push)
   }
 
-  markChanged(jobId: string): void {
-    if (this.#pushes.size > 0) this.#changed.add(jobId)
+  /** Marks a job that a notification only names. */
+  markNamed(jobId: string): void {
+    if (this.#pushes.size === 0) return
+    this.#named.add(jobId)
+    this.#delay ??= setTimeout(() => this.#readNamed(), NAMED_READ_DELAY_MS)
   }
 
   /** Receives the last events of changed jobs. An event without a status may follow one that was not received. */
   receive(events: readonly JobEvent[]): void {
     if (this.#pushes.size === 0) return
-    for (const { kind, jobId } of events) if (kind !== 'status') this.#changed.add(jobId)
+    for (const { kind, jobId } of events) {
+      this.#named.delete(jobId)
+      if (kind !== 'status') this.#changed.add(jobId)
+    }
     this.#push(events.filter(({ kind }) => kind === 'status'))
   }
 
@@ -104,6 +119,17 @@ export class StateWatchers {
     }
     this.#knownUntil = horizon
     this.#pushed.prune(horizon, this.#now())
+  }
+
+  close(): void {
+    if (this.#delay !== null) clearTimeout(this.#delay)
+  }
+
+  #readNamed(): void {
+    this.#delay = null
+    for (const id of this.#named) this.#changed.add(id)
+    this.#named.clear()
+    if (this.hasChanges) this.#onDue()
   }
 
   async #readStates(ids: readonly string[]): Promise<void> {

@@ -23,9 +23,7 @@ export const readEventsAfter: ReadStatement<[ids: readonly string[], lastSeen: r
 /** Current states of jobs as event lines, in the order of the given ids. */
 export const readCurrentStates: ReadStatement<[ids: readonly string[]]> = {
   name: 'job_states',
-  text: `
-    select job_state_line(job)
-    from unnest($1::uuid[]) with ordinality as wanted(id, n) join job on job.id = wanted.id order by wanted.n`,
+  text: 'select line from job_states($1::uuid[]) as line',
 }
 
 /** Current state of one job as an event line; no row if the caller cannot see the job. */

@@ -153,6 +153,31 @@ test('watchers of all jobs get the last state of a notification, and read it aft
   hub.close()
 })
 
+test('watchers of all jobs read a job that is only named after 25 ms, unless its line arrives', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const reads: string[][] = []
+  const reader = {
+    texts: async (_: unknown, [ids]: [string[]]) => {
+      reads.push(ids)
+      return ids.map((id) => formatLine(id, 0))
+    },
+  } as unknown as Reader
+  const onError = (error: unknown): void => assert.fail(String(error))
+  const hub = createHub({ reader, listReader: reader, now: Date.now, visibilityHorizon: Date.now, onError })
+  const states: string[] = []
+  hub.watchAll((all) => void states.push(...all.map(({ jobId, seq }) => `${jobId.slice(-1)}:${seq}`)))
+  const other = `${JOB_ID.slice(0, -1)}2`
+  hub.handleNotification(`${JOB_ID}\n${other}`)
+  t.mock.timers.tick(24)
+  await turn()
+  hub.handleNotification(formatLine(other, 1))
+  assert.deepEqual([states, reads], [['2:1'], []])
+  t.mock.timers.tick(1)
+  await turn()
+  assert.deepEqual([states, reads], [['2:1', '1:0'], [[JOB_ID]]])
+  hub.close()
+})
+
 test("waiting for a job's end returns immediately after all waits were stopped", async () => {
   const { hub } = createLedger({ [JOB_ID]: 0 })
   const ends: (JobEvent | null)[] = []

@@ -38,6 +38,7 @@ begin
     'job_running',
     'job_schedule',
     'job_settle',
+    'job_states',
     'job_store_report'
   ]::regproc[] loop
     execute format('alter function %s(%s) set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_material = off '
