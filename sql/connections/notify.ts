@@ -68,24 +68,6 @@ export interface Publisher {
  */
 type Urgency = 'next' | 'soon'
 
-/** Jobs about which a worker has reported, see `storeReport` in `sql/jobs/jobs.ts`. */
-interface ReportedJobs {
-  readonly progressed: readonly string[]
-  /** Number of the last event of each before its progress; null if it is unknown. */
-  readonly afters: readonly (number | null)[]
-  readonly ended: readonly string[]
-}
-
-/** Notifies subscribers of the jobs of a report. */
-export function notifyReported(
-  publisher: Publisher,
-  urgency: Urgency,
-  { progressed, afters, ended }: ReportedJobs,
-): void {
-  for (const [i, id] of progressed.entries()) publisher.notify(id, urgency, afters[i])
-  for (const id of ended) publisher.notify(id)
-}
-
 export function createPublisher(db: Database, onError: (error: unknown) => void): Publisher {
   /** The changed jobs, with the number of the last event before the changes. */
   const dirty = new Map<string, number | null>()

@@ -142,21 +142,6 @@ export function serializeEntry({ result, ...entry }: FinishEntry): string {
   return result === undefined ? text : `${text.slice(0, -1)},"result":${result}}`
 }
 
-const Reported = z.object({
-  progressed: z.array(z.string()),
-  afters: z.array(z.number().nullable()),
-  ended: z.array(z.string()),
-})
-export type Reported = z.output<typeof Reported>
-
-/**
- * Stores progress and ends of attempts, both as JSON texts of entries, see `job_report`. With `notifies`, it also notifies
- * subscribers, and must not run in a transaction.
- */
-export const storeReport = (progress: string, ends: string, notifies: boolean): Query<Reported> =>
-  sql.prepared('job_report', Reported)`
-    call job_report(${progress}::jsonb, ${ends}::jsonb, ${SUSPECT_FROM_DEATHS}, ${ALONE_FROM_DEATHS + MAX_CRASHES}, ${notifies})`
-
 export const endAttempts = async (db: Queries, entries: readonly FinishEntry[]): Promise<Set<string>> =>
   new Set((await db.any(finishJobs(entries))).map(({ id }) => id))
 

@@ -35,6 +35,20 @@ function createLedger(events: Record<string, number>, gated = false) {
 const formatLine = (id: string, seq: number) =>
   `${id}\t${seq}\tstatus\trunning\t\ttest\ttest.task\t\t{"n":${seq}}`
 
+/** Creates a hub that reads each job's state with this number. */
+function createStates(seq: number) {
+  const reads: string[][] = []
+  const reader = {
+    texts: async (_: unknown, [ids]: [string[]]) => {
+      reads.push(ids)
+      return ids.map((id) => formatLine(id, seq))
+    },
+  } as unknown as Reader
+  const onError = (error: unknown): void => assert.fail(String(error))
+  const hub = createHub({ reader, listReader: reader, now: Date.now, visibilityHorizon: Date.now, onError })
+  return { hub, reads }
+}
+
 function createCollector() {
   const seen: number[] = []
   return { seen, push: (events: readonly JobEvent[]) => void seen.push(...events.map(({ seq }) => seq)) }
@@ -133,15 +147,7 @@ test('events that arrive during a read are delivered once', async () => {
 
 test('watchers of all jobs get the last state of a notification, and read it after another event', async () => {
   const states: string[] = []
-  const reads: string[][] = []
-  const reader = {
-    texts: async (_: unknown, [ids]: [string[]]) => {
-      reads.push(ids)
-      return ids.map((id) => formatLine(id, 9))
-    },
-  } as unknown as Reader
-  const onError = (error: unknown): void => assert.fail(String(error))
-  const hub = createHub({ reader, listReader: reader, now: Date.now, visibilityHorizon: Date.now, onError })
+  const { hub, reads } = createStates(9)
   hub.watchAll((all) => void states.push(...all.map(({ jobId, seq }) => `${jobId.slice(-1)}:${seq}`)))
   const other = `${JOB_ID.slice(0, -1)}2`
   hub.handleNotification(`${notification(1, 2)}\n${formatLine(other, 1)}`)
@@ -155,15 +161,7 @@ test('watchers of all jobs get the last state of a notification, and read it aft
 
 test('watchers of all jobs read a job that is only named after 25 ms, unless its line arrives', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const reads: string[][] = []
-  const reader = {
-    texts: async (_: unknown, [ids]: [string[]]) => {
-      reads.push(ids)
-      return ids.map((id) => formatLine(id, 0))
-    },
-  } as unknown as Reader
-  const onError = (error: unknown): void => assert.fail(String(error))
-  const hub = createHub({ reader, listReader: reader, now: Date.now, visibilityHorizon: Date.now, onError })
+  const { hub, reads } = createStates(0)
   const states: string[] = []
   hub.watchAll((all) => void states.push(...all.map(({ jobId, seq }) => `${jobId.slice(-1)}:${seq}`)))
   const other = `${JOB_ID.slice(0, -1)}2`

@@ -1,8 +1,9 @@
-import { createPublisher, notifyReported } from '../../sql/connections/notify.ts'
+import { createPublisher } from '../../sql/connections/notify.ts'
 import { createDatabase, type Database } from '../../sql/db.ts'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { endAttempts, enqueueJobs, storeReport } from '../../sql/jobs/jobs.ts'
+import { endAttempts, enqueueJobs } from '../../sql/jobs/jobs.ts'
 import { insertLease } from '../../sql/jobs/leases.ts'
+import { sendReport } from '../../sql/jobs/reports.ts'
 import { noop } from '../../tasks/system/noop.task.ts'
 import { buildJobSpecs } from '../../tasks/task.ts'
 import { createJobSettings } from '../job-settings.ts'
@@ -45,10 +46,8 @@ export async function startPublishing(url: string, ownerId: number, count: numbe
         data: { status: 'running', label: `${Date.now()}${padding}`, current: n, total: 1_000_000 },
       }
     })
-    const notifies = publisher.takeTurn('next')
-    const stored = await db.one(storeReport(JSON.stringify(entries), '[]', notifies))
+    const stored = await sendReport(db, publisher, { progress: entries, ends: '[]' })
     if (stored.progressed.length !== ids.length) throw new Error('Progress was rejected')
-    if (!notifies) notifyReported(publisher, 'next', stored)
   }
 
   return {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { JOB_EVENTS_CHANNEL, listen } from '../../sql/connections/notify.ts'
-import { serializeEntries, storeReport } from '../../sql/jobs/jobs.ts'
+import { type FinishEntry, serializeEntries } from '../../sql/jobs/jobs.ts'
+import { storeReport } from '../../sql/jobs/reports.ts'
 import { createTestDatabase } from '../database.ts'
 import { until } from '../until.ts'
 import { createLedgerHelp } from './ledger-help.ts'
@@ -23,16 +24,17 @@ after(() => listener.close())
 beforeEach(() => void lines.splice(0))
 
 const createNotes = (id: string, ...numbers: number[]) =>
-  JSON.stringify(numbers.map((n) => ({ id, attempt: 1, n, kind: 'note', data: { n } })))
-const createEnd = (id: string) => serializeEntries([{ id, attempt: 1, outcome: 'done', result: '"r"' }])
+  numbers.map((n) => ({ id, attempt: 1, n, kind: 'note', data: { n } }))
+const createEnds = (...ids: string[]) =>
+  serializeEntries(ids.map((id): FinishEntry => ({ id, attempt: 1, outcome: 'done', result: '"r"' })))
 /** Returns the id, number and kind of each received event. */
 const listEvents = () => lines.map((line) => line.split('\t').slice(0, 3))
 
 test('a report stores progress and the end that follows it, and announces all its events', async () => {
   const [{ id }, other] = [await ledger.running(), await ledger.running()]
   lines.splice(0)
-  const ends = createEnd(id).replace(/]$/, `,${createEnd(other.id).slice(1)}`)
-  const stored = await db.one(storeReport(createNotes(id, 1, 2), ends, true))
+  const ends = createEnds(id, other.id)
+  const stored = await db.one(storeReport({ progress: createNotes(id, 1, 2), ends }, true))
   assert.deepEqual(
     { ...stored, ended: stored.ended.toSorted() },
     { progressed: [id], afters: [1], ended: [id, other.id].toSorted() },
@@ -51,7 +53,7 @@ test('a report that does not notify can share a transaction, and announces nothi
   const { id } = await ledger.running()
   lines.splice(0)
   await db.transaction(async (tx) => {
-    await tx.one(storeReport(createNotes(id, 1), createEnd(id), false))
+    await tx.one(storeReport({ progress: createNotes(id, 1), ends: createEnds(id) }, false))
     assert.equal(await ledger.status(id), 'running', 'before the commit')
   })
   assert.equal(await ledger.status(id), 'done')
@@ -63,7 +65,7 @@ test('a report that does not notify can share a transaction, and announces nothi
 test('a report that notifies is refused in a transaction', async () => {
   const { id } = await ledger.running()
   await assert.rejects(
-    db.transaction((tx) => tx.one(storeReport(createNotes(id, 1), '[]', true))),
+    db.transaction((tx) => tx.one(storeReport({ progress: createNotes(id, 1), ends: '[]' }, true))),
     { code: '2D000' },
   )
   assert.deepEqual(await ledger.events(id).then((events) => events.filter(({ kind }) => kind === 'note')), [])
@@ -71,9 +73,11 @@ test('a report that notifies is refused in a transaction', async () => {
 
 test('a repeated report announces only the last event of its jobs', async () => {
   const { id } = await ledger.running()
-  await db.one(storeReport(createNotes(id, 1, 2), '[]', false))
+  await db.one(storeReport({ progress: createNotes(id, 1, 2), ends: '[]' }, false))
   lines.splice(0)
-  const { progressed, afters } = await db.one(storeReport(createNotes(id, 1, 2), '[]', true))
+  const { progressed, afters } = await db.one(
+    storeReport({ progress: createNotes(id, 1, 2), ends: '[]' }, true),
+  )
   assert.deepEqual({ progressed, afters }, { progressed: [id], afters: [null] })
   await until('it is announced', () => lines.length > 0)
   assert.deepEqual(listEvents(), [[id, '3', 'note']])

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { notifyReported, type Publisher } from '../../sql/connections/notify.ts'
+import type { Publisher } from '../../sql/connections/notify.ts'
 import type { Database } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import {
@@ -10,7 +10,8 @@ import {
   parseClaims,
   requeueDeliveries,
 } from '../../sql/jobs/claims.ts'
-import { type FinishEntry, type ProgressEntry, serializeEntries, storeReport } from '../../sql/jobs/jobs.ts'
+import { type FinishEntry, type ProgressEntry, serializeEntries } from '../../sql/jobs/jobs.ts'
+import { sendReport } from '../../sql/jobs/reports.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 
 /**
@@ -289,15 +290,10 @@ async function store(
   finishes: readonly PendingItem<FinishEntry, boolean>[],
 ): Promise<void> {
   const { db, publisher, log, onSuperseded, onDelayed } = options
-  // Notify soon about events that a task emits, because clients wait for them. Progress may wait a moment.
-  const urgency = progress.some(({ kind }) => kind !== 'status') ? 'soon' : 'next'
-  const notifies = publisher.takeTurn(urgency)
-  const ends = serializeEntries(finishes.map(({ item }) => item))
-  const query = storeReport(JSON.stringify(progress), ends, notifies)
-  const reported = await storeWithRetries(log, () => db.one(query))
+  const report = { progress, ends: serializeEntries(finishes.map(({ item }) => item)) }
+  const reported = await storeWithRetries(log, () => sendReport(db, publisher, report))
   const stored = new Set(reported.progressed)
   for (const { id, attempt } of progress) if (!stored.has(id)) onSuperseded(id, attempt)
-  if (!notifies) notifyReported(publisher, urgency, reported)
   const others = new Set(reported.ended)
   for (const { item, resolve } of finishes) {
     resolve(others.has(item.id))

@@ -93,9 +93,8 @@ async function register(
     await tx.run(appendAudit(events))
     const options = { ownerId: null, requestId, settings: edge.settings }
     await enqueue(tx, sendVerification, { account_id: id, ...redirect }, options)
-    tx.afterCommit(() => {
-      if (isFirst) edge.log.warn({ account: id }, 'The registered account became the first admin')
-    })
+    if (isFirst)
+      tx.afterCommit(() => edge.log.warn({ account: id }, 'The registered account became the first admin'))
     const accessToken = await edge.authenticator.sign(account, session.sessionId, session.secondsLeft)
     return answerJson(account.json, { headers: buildSessionCookies(edge, accessToken, session) })
   })

@@ -1,5 +1,5 @@
-import { notifyReported } from '../../../sql/connections/notify.ts'
-import { type FinishEntry, serializeEntries, storeReport } from '../../../sql/jobs/jobs.ts'
+import { type FinishEntry, serializeEntries } from '../../../sql/jobs/jobs.ts'
+import { sendReport } from '../../../sql/jobs/reports.ts'
 import type { HeldLease } from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
 
@@ -9,10 +9,7 @@ export async function endAttempts(
   entries: readonly FinishEntry[],
 ): Promise<readonly string[]> {
   if (entries.length === 0) return []
-  const notifies = publisher.takeTurn('next')
-  const reported = await db.one(storeReport('[]', serializeEntries(entries), notifies))
-  if (!notifies) notifyReported(publisher, 'next', reported)
-  return reported.ended
+  return (await sendReport(db, publisher, { progress: [], ends: serializeEntries(entries) })).ended
 }
 
 /** Counts the attempts that the ledger has ended. */

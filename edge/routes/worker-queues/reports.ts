@@ -1,7 +1,12 @@
 import { z } from 'zod'
-import { notifyReported } from '../../../sql/connections/notify.ts'
-import { storeReport } from '../../../sql/jobs/jobs.ts'
 import { storeLogLines } from '../../../sql/jobs/log.ts'
+import {
+  type Report as JobReport,
+  notifyReported,
+  type Reported,
+  sendReport,
+  storeReport,
+} from '../../../sql/jobs/reports.ts'
 import { type Attempt, type HeldLease, renewWorkerLease } from '../../../sql/worker-queues/claims.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { route } from '../../pipeline/route.ts'
@@ -80,19 +85,27 @@ async function store(
   { progress, logs, ends }: PreparedReport,
 ): Promise<{ readonly progressed: ReadonlySet<string>; readonly ended: ReadonlySet<string> }> {
   if (progress.length + logs.length + ends.length === 0) return { progressed: new Set(), ended: new Set() }
-  const urgency = progress.some(({ kind }) => kind !== 'status') ? 'soon' : 'next'
-  const notifies = logs.length === 0 && publisher.takeTurn(urgency)
-  const query = storeReport(JSON.stringify(progress), `[${ends.map(({ text }) => text).join()}]`, notifies)
+  const report = { progress, ends: `[${ends.map(({ text }) => text).join()}]` }
   const stored =
     logs.length === 0
-      ? await db.one(query)
-      : await db.transaction(async (tx) => {
-          const stored = await tx.one(query)
-          await tx.run(storeLogLines(logs))
-          return stored
-        })
-  if (!notifies) notifyReported(publisher, urgency, stored)
+      ? await sendReport(db, publisher, report)
+      : await storeWithLogs({ db, publisher }, report, logs)
   return { progressed: new Set(stored.progressed), ended: new Set(stored.ended) }
+}
+
+/** Stores a report and log lines in one transaction. */
+async function storeWithLogs(
+  { db, publisher }: Pick<Edge, 'db' | 'publisher'>,
+  report: JobReport,
+  logs: PreparedReport['logs'],
+): Promise<Reported> {
+  const stored = await db.transaction(async (tx) => {
+    const reported = await tx.one(storeReport(report, false))
+    await tx.run(storeLogLines(logs))
+    return reported
+  })
+  notifyReported(publisher, report, stored)
+  return stored
 }
 
 interface StoredReport {
