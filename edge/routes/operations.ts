@@ -12,7 +12,7 @@ import type { Edge } from '../pipeline/context.ts'
 import { Answer, type AnyRoute, type Area, answerCompactJson, area, route } from '../pipeline/route.ts'
 
 const SWAGGER = new URL(import.meta.resolve('swagger-ui-dist/swagger-ui.css'))
-const PAGES = new URL('../pages/', import.meta.url)
+const PAGES = new URL('../pages/docs/', import.meta.url)
 
 // The only files that /docs serves.
 const DOCS_FILES: Readonly<Record<string, URL>> = {

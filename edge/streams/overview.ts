@@ -173,6 +173,25 @@ function formatFields(row: Monitor, name: PartName): string {
   return name === 'queues' || name === 'workers' ? `${items},"total":${compactJson(row.totals[name])}` : items
 }
 
+/** Resolves to all parts of the overview as JSON text, after a read if there are no watchers. */
+export function readOverview(overview: Overview): Promise<string> {
+  return new Promise((resolve) => {
+    let stop: (() => void) | null = null
+    const finish = (): void => {
+      stop?.()
+      resolve(
+        `{${overview
+          .allParts()
+          .map(({ event, data }) => `"${event}":${data}`)
+          .join(',')}}`,
+      )
+    }
+    stop = overview.watch(finish)
+    // The watch pushes immediately if others watch.
+    if (overview.allParts().length > 0) finish()
+  })
+}
+
 /** Streams the overview. An event id is the time of sending in ms. A resumed stream begins with every part. */
 export function followOverview(overview: Overview): Exclude<StreamSource, 'ended'> {
   return {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
@@ -9,7 +10,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { readLastEventId } from '../../pipeline/request/input.ts'
 import { buildIdsSchema } from '../../pipeline/request/lists.ts'
 import { formatNumber } from '../../pipeline/request/schemas.ts'
-import { route } from '../../pipeline/route.ts'
+import { answerJson, route } from '../../pipeline/route.ts'
 import { followJob } from '../../streams/follow.ts'
 import {
   followNamedJobs,
@@ -19,7 +20,7 @@ import {
   type Subscription,
 } from '../../streams/follow-selected.ts'
 import { isTerminal, type JobEvent, parseJobEvent } from '../../streams/job-event.ts'
-import { followOverview } from '../../streams/overview.ts'
+import { followOverview, readOverview } from '../../streams/overview.ts'
 import { encodeFrame, type StreamSource } from '../../streams/sse.ts'
 import { buildJobReadParameters, isAdmin, JobParams } from './shapes.ts'
 
@@ -49,6 +50,9 @@ const OVERVIEW_EXAMPLE = formatFrame('queues', 1_792_000_000_000, {
   items: [{ queue: 'documents', queued: 2, running: 1, waiting: 0, oldest_at: '2026-03-01T09:29:58.000Z' }],
   total: { queued: 2, running: 1, waiting: 0 },
 })
+
+/** Maximum time for one read of the overview, in ms. */
+const OVERVIEW_TIMEOUT_MS = 5000
 
 /** Maximum number of jobs that one stream names. */
 const MAX_NAMED_JOBS = 1000
@@ -129,6 +133,23 @@ ends after the last terminal frame, whose id is \`end\`. An unknown job or batch
     errors: ['job.missing', 'batch.missing'],
     reads: 'list',
     stream: ({ query, ...input }) => streamJobs(input, query),
+  }),
+
+  route({
+    method: 'get',
+    path: '/overview',
+    summary: 'Get the data of the monitor',
+    description:
+      'Returns the latest event of each name of the stream `GET /api/v1/jobs/overview/events`, for clients that cannot receive streams.',
+    auth: 'admin',
+    response: z.record(z.string(), z.looseObject({ at: z.string(), items: z.array(z.looseObject({})) })),
+    errors: ['database.down'],
+    handle: async ({ edge }) => {
+      const timeout = delay(OVERVIEW_TIMEOUT_MS, null, { ref: false })
+      const text = await Promise.race([readOverview(edge.overview), timeout])
+      if (text === null) throw fail('database.down')
+      return answerJson(text)
+    },
   }),
 
   route({

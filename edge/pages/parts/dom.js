@@ -98,64 +98,34 @@ function reconcileRows(parent, items, keyOf, make) {
 
 let panelCount = 0
 
-/** Makes a section with a heading. */
-export function panel(title, props, ...children) {
+/** Makes a section with a heading, and with `tools`, which are buttons and menus, beside it. */
+export function panel(title, { tools = [], ...props }, ...children) {
   const id = `h${++panelCount}`
-  const heading = h('h2', { id }, title)
-  return h('section', { class: 'panel', 'aria-labelledby': id, ...props }, heading, ...children)
+  const shown = [tools].flat().filter(Boolean)
+  const bar = shown.length === 0 ? null : h('div', { class: 'actions tools' }, ...shown)
+  return h('section', { class: 'panel', 'aria-labelledby': id, ...props }, h('div', { class: 'head' }, h('h2', { id }, title), bar), ...children)
 }
 
-/**
- * Makes a table that becomes a list of cards on narrow screens. Its roles are explicit, because that layout drops the
- * implicit ones. `columns` lists the name and CSS class of each column.
- */
-export function table(caption, columns) {
-  const body = h('tbody', { role: 'rowgroup' })
-  const head = h(
-    'thead',
-    { role: 'rowgroup' },
-    h('tr', { role: 'row' }, ...columns.map(([name, kind]) => h('th', { role: 'columnheader', scope: 'col', class: kind }, name))),
-  )
-  const node = h('table', { role: 'table' }, h('caption', { class: 'hidden' }, caption), head, body)
-  const row = (...contents) =>
-    h(
-      'tr',
-      { role: 'row' },
-      ...contents.map((content, i) => h('td', { role: 'cell', class: columns[i][1], 'data-label': columns[i][0] }, content)),
-    )
-  return { node, body, row }
-}
-
-/** Makes a row of figures. `entries` lists the name and note of each figure, and `set` changes the text of a figure. */
-export function tiles(entries) {
-  const figures = new Map(entries.map(([name]) => [name, h('dd', {}, '–')]))
-  const node = h(
-    'dl',
-    { class: 'tiles' },
-    ...entries.map(([name, note]) => h('div', {}, h('dt', {}, name, h('small', {}, note)), figures.get(name))),
-  )
-  return { node, set: (name, text) => setText(figures.get(name), text) }
-}
-
-/** Replaces the page with a notice that only admins may see the page. `why` gives the reason. */
-export function showAdminsOnly(view, why) {
-  view.replaceChildren(
-    h(
-      'div',
-      { class: 'panel narrow' },
-      h('h1', {}, 'Admins only'),
-      h('p', {}, why, ' You can still see your own documents.'),
-      h('a', { class: 'button', href: '/monitor/documents' }, 'Documents'),
-    ),
-  )
-}
-
-/** Shows a message that screen readers read out. */
-export function announce(text) {
+/** Shows a message that screen readers read out. `isBad` marks a failure, which stays until the next message. */
+export function announce(text, { isBad = false } = {}) {
   const status = document.getElementById('announcement')
   status.textContent = ''
+  status.className = isBad ? 'bad' : ''
   // Screen readers skip an unchanged text.
   requestAnimationFrame(() => {
     status.textContent = text
   })
 }
+
+/** Copies a text and announces it. */
+export async function copyText(text, name) {
+  try {
+    await navigator.clipboard.writeText(text)
+    announce(`Copied ${name}`)
+  } catch {
+    announce(`The browser does not allow copying. Select the ${name} and copy it.`, { isBad: true })
+  }
+}
+
+/** Makes a button that copies a text. `name` says which. */
+export const copyButton = (text, name) => h('button', { class: 'plain', type: 'button', 'aria-label': `Copy ${name}`, onclick: () => copyText(text, name) }, 'Copy')

@@ -1,0 +1,203 @@
+// Lists: tables with filters, an order, columns to choose, selection and pages by cursor.
+
+import { readList, withQuery } from './api.js'
+import { announce, focusNode, h, panel, setText } from './dom.js'
+import { filterBar, replaceAddress } from './filters.js'
+import { formatCount } from './format.js'
+import { emptyNotice, failure, skeleton } from './states.js'
+import { cell } from './table.js'
+
+// Number of rows up to which a list does not show their number.
+const SHORT = 10
+
+/**
+ * Makes a list section from a route. Options:
+ * - `title`, `path`: the route, with parameters that are always sent; `items(data)`: its rows if the answer has several lists;
+ * - `columns`: of `{ name, show(item, api), kind, sort, isHidden }`. `show` returns a text, a node or null; `kind` is a CSS class
+ *   such as `name`, `number` or `wide`; `sort` is the value of the route's `sort` parameter; `isHidden` columns are hidden until chosen;
+ * - `filters`: see `filterBar`; they and the order are in the address of the page;
+ * - `sort`: the initial order; `orders`: `[value, text]` pairs for a select;
+ * - `actions(item, api)`: buttons of a row; `bulk`: `[text, run(items, api)]` pairs for selected rows;
+ * - `buttons`: buttons above the list, given `api`; `empty`, `emptyMore`: text and nodes when nothing was found;
+ * - `key(item)`: the identity of a row; `pageSize`; `note`; `onRead(data)`.
+ *
+ * `api` has `reload()`, `remove(item)`, `insert(item)`, `replace(item)`, `items()` and `filter()`.
+ */
+export function list(options) {
+  const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
+    const state = { items: [], next: null, total: null, sort: null, rows: new Map(), selected: new Set() }
+  const filters = filterBar(options.filters ?? [], { name: options.name, onChange: () => load() })
+  state.sort = filters.sort() ?? options.sort ?? null
+  const chooser = columnChooser(options.name, columns, () => redraw())
+  const shownColumns = () => columns.filter((column) => chooser.isShown(column))
+
+  const head = h('tr', { role: 'row' })
+  const body = h('tbody', { role: 'rowgroup' })
+  const table = h('table', { role: 'table' }, h('caption', { class: 'hidden' }, title), h('thead', { role: 'rowgroup' }, head), body)
+  const count = h('p', { class: 'soft count', role: 'status' })
+  const more = h('button', { class: 'plain', type: 'button', hidden: true, onclick: () => readMore() }, 'More')
+  const content = h('div', { class: 'body' }, skeleton(5))
+  const selection = selectionBar(bulk, state, () => api)
+  const order = orderSelect(options.orders, () => state.sort, (value) => setSort(value))
+
+  const load = async () => {
+    node.setAttribute('aria-busy', 'true')
+    const reading = (state.reading = Symbol(title))
+    try {
+      const path = withQuery(options.path, { limit: pageSize, sort: state.sort, ...filters.query() })
+      const page = await readList(path)
+      if (reading !== state.reading) return
+      Object.assign(state, { items: itemsOf(page), next: page.next, total: page.total })
+      state.selected.clear()
+      options.onRead?.(page.data)
+      redraw()
+    } catch (error) {
+      if (reading !== state.reading) return
+      content.replaceChildren(failure(error, load))
+      setText(count, '')
+      if (error.status === 0) addEventListener('online', load, { once: true })
+    } finally {
+      node.removeAttribute('aria-busy')
+    }
+  }
+  const itemsOf = ({ items, data }) => options.items?.(data) ?? items
+  const readMore = async () => {
+    const last = body.lastElementChild
+    try {
+      const page = await readList(state.next)
+      state.items.push(...itemsOf(page))
+      state.next = page.next
+      redraw()
+      announce(`${formatCount(state.items.length)} shown`)
+      // After the last page the button is hidden and loses the focus, so focus the first new row.
+      if (more.hidden) focusNode(last?.nextElementSibling ?? body)
+    } catch (error) {
+      announce(error.message, { isBad: true })
+    }
+  }
+  const setSort = (sort) => {
+    state.sort = sort
+    filters.setSort(sort === options.sort ? null : sort)
+    return load()
+  }
+  const redraw = () => {
+    const isEmpty = state.items.length === 0
+    drawHead()
+    body.replaceChildren(...state.items.map(makeRow))
+    const text = filters.isActive() ? 'Nothing matches these filters.' : (options.empty ?? `No ${title.toLowerCase()} yet.`)
+    const clear = filters.isActive() ? [h('button', { class: 'plain', type: 'button', onclick: () => filters.clear() }, 'Clear filters')] : (options.emptyMore?.() ?? [])
+    content.replaceChildren(isEmpty ? emptyNotice(text, ...clear) : h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table))
+    makeScrollable(content.firstElementChild)
+    more.hidden = state.next === null
+    const shown = formatCount(state.items.length)
+    const isShort = state.next === null && state.items.length <= SHORT
+    setText(count, isEmpty || isShort ? '' : state.next === null ? `${shown} in all` : state.total === null ? `${shown} shown` : `${shown} of ${formatCount(state.total)}`)
+    selection.update()
+  }
+  const drawHead = () => {
+    const sortable = (column) => {
+      if (column.sort === undefined) return column.name
+      const isDown = state.sort === `-${column.sort}`
+      const isUp = state.sort === column.sort
+      return h('button', { class: 'sort', type: 'button', onclick: () => setSort(isDown ? column.sort : `-${column.sort}`) }, column.name, h('span', { 'aria-hidden': 'true' }, isDown ? ' ↓' : isUp ? ' ↑' : ' ↕'))
+    }
+    const orderOf = ({ sort }) => (sort === undefined ? null : state.sort === sort ? 'ascending' : state.sort === `-${sort}` ? 'descending' : null)
+    const cells = shownColumns().map((column) => h('th', { role: 'columnheader', scope: 'col', class: column.kind ?? '', 'aria-sort': orderOf(column) }, sortable(column)))
+    const select = bulk.length === 0 ? [] : [h('th', { role: 'columnheader', scope: 'col', class: 'select' }, selection.all())]
+    const act = options.actions === undefined ? [] : [h('th', { role: 'columnheader', scope: 'col', class: 'act' }, h('span', { class: 'hidden' }, 'Actions'))]
+    head.replaceChildren(...select, ...cells, ...act)
+  }
+  const makeRow = (item) => {
+    const cells = shownColumns().map((column) => cell([column.name, column.kind ?? ''], column.show(item, api)))
+    const select = bulk.length === 0 ? [] : [h('td', { role: 'cell', class: 'select' }, selection.box(item, options.nameOf?.(item) ?? key(item)))]
+    const act = options.actions === undefined ? [] : [h('td', { role: 'cell', class: 'act' }, h('span', { class: 'actions' }, ...[options.actions(item, api)].flat().filter(Boolean)))]
+    const row = h('tr', { role: 'row' }, ...select, ...cells, ...act)
+    state.rows.set(key(item), row)
+    return row
+  }
+  const change = (update) => {
+    update()
+    if (state.total !== null) state.total = Math.max(state.items.length, state.total)
+    redraw()
+  }
+  const api = {
+    reload: load,
+    items: () => state.items,
+    filter: () => filters.query(),
+    remove: (item) => change(() => (state.items = state.items.filter((other) => key(other) !== key(item)))),
+    insert: (item) => change(() => state.items.unshift(item)),
+    replace: (item) => change(() => (state.items = state.items.map((other) => (key(other) === key(item) ? item : other)))),
+  }
+  const tools = [...(options.buttons?.(api) ?? []), order, chooser.node].filter(Boolean)
+  const note = options.note ? h('p', { class: 'soft' }, options.note) : null
+  const node = panel(title, { class: 'panel list', tools }, note, filters.node, selection.node, content, h('div', { class: 'actions' }, count, more))
+  return { node, load, ...api }
+}
+
+/** Lets the keyboard scroll a table that is wider than its panel. */
+function makeScrollable(box) {
+  if (!box?.classList.contains('scroll')) return
+  requestAnimationFrame(() => box.scrollWidth > box.clientWidth && box.setAttribute('tabindex', '0'))
+}
+
+function orderSelect(orders, current, onChange) {
+  if (orders === undefined) return null
+  const select = h('select', { onchange: () => onChange(select.value === '' ? null : select.value) }, ...orders.map(([value, text]) => h('option', { value, selected: value === (current() ?? '') }, text)))
+  return h('label', { class: 'inline' }, 'Order ', select)
+}
+
+/** Makes a menu that hides columns. The address of the page names those that differ from the default. */
+function columnChooser(name, columns, onChange) {
+  const parameter = name === undefined ? 'columns' : `${name}.columns`
+  const optional = columns.filter(({ kind, isFixed }) => kind !== 'name' && isFixed !== true)
+  const changed = new Set((new URLSearchParams(location.search).get(parameter) ?? '').split(',').filter(Boolean))
+  const isShown = (column) => changed.has(column.name) === (column.isHidden === true)
+  if (optional.length < 4) return { node: null, isShown: ({ isHidden }) => isHidden !== true }
+  const toggle = (column) => (event) => {
+    if (event.target.checked === (column.isHidden !== true)) changed.delete(column.name)
+    else changed.add(column.name)
+    replaceAddress({ [parameter]: [...changed].join(',') })
+    onChange()
+  }
+  const boxes = optional.map((column) => h('label', { class: 'box' }, h('input', { type: 'checkbox', checked: isShown(column), onchange: toggle(column) }), column.name))
+  return { node: h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { class: 'sheet' }, ...boxes)), isShown }
+}
+
+/** Makes the checkboxes of rows, and the bar that acts on those selected. */
+function selectionBar(bulk, state, api) {
+  const text = h('span', {})
+  const chosen = () => state.items.filter((item) => state.selected.has(item))
+  const buttons = bulk.map(([label, run]) =>
+    h('button', { class: 'plain', type: 'button', onclick: () => Promise.resolve(run(chosen(), api())).catch((error) => announce(`${label}: ${error.message}`, { isBad: true })) }, label),
+  )
+  const node = bulk.length === 0 ? null : h('div', { class: 'actions selection', hidden: true, role: 'group', 'aria-label': 'Selected rows' }, text, ...buttons)
+  let allBox = null
+  const update = () => {
+    if (node === null) return
+    node.hidden = state.selected.size === 0
+    setText(text, `${formatCount(state.selected.size)} selected`)
+    if (allBox !== null) allBox.checked = state.selected.size > 0 && state.selected.size === state.items.length
+  }
+  return {
+    node,
+    update,
+    box: (item, label) => {
+      const box = h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, checked: state.selected.has(item) })
+      box.addEventListener('change', () => {
+        if (box.checked) state.selected.add(item)
+        else state.selected.delete(item)
+        update()
+      })
+      return box
+    },
+    all: () => {
+      allBox = h('input', { type: 'checkbox', 'aria-label': 'Select all' })
+      allBox.addEventListener('change', () => {
+        state.selected = new Set(allBox.checked ? state.items : [])
+        for (const box of node.parentElement.querySelectorAll('td.select input')) box.checked = allBox.checked
+        update()
+      })
+      return allBox
+    },
+  }
+}

@@ -1,0 +1,130 @@
+// Entry point of all pages: signs the account in, builds the navigation and shows the page of the current path.
+
+import pages from '/pages/pages.json' with { type: 'json' }
+import { ApiError, fetchAccount, onProofRequired, onSignedOut, signOut } from './api.js'
+import { h, setText } from './dom.js'
+import { askForProof, showSignIn } from './sign-in.js'
+import { shortcut } from './shortcuts.js'
+import { adviceFor, notice } from './states.js'
+
+// Sections that load within this time appear together, so that none moves another.
+const SETTLE_MS = 400
+
+const byId = (id) => document.getElementById(id)
+const view = byId('view')
+const page = pages.find(({ path }) => patternOf(path).test(location.pathname))
+const areaOf = (path) => path.split('/')[1]
+
+/** Returns the pattern of a path such as `/chat/:id`. */
+function patternOf(path) {
+  return new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}/?$`)
+}
+
+function readParams() {
+  const found = patternOf(page.path).exec(location.pathname)?.groups ?? {}
+  return Object.fromEntries(Object.entries(found).map(([name, value]) => [name, decodeURIComponent(value)]))
+}
+
+const CONNECTION_TEXTS = {
+  live: 'Live',
+  lost: 'Connection lost, reconnecting',
+  polling: 'This network holds back live updates. The page reads them every 3 s.',
+}
+
+/** Shows the state of the connection: `live`, `lost`, `polling`, or `none` if the page has no stream. */
+function showConnection(state) {
+  const link = byId('link')
+  const text = CONNECTION_TEXTS[state]
+  link.hidden = text === undefined
+  link.className = state
+  setText(link, text ?? '')
+}
+
+const isAllowed = (account) => (entry) => entry.for === undefined || account?.role === entry.for
+
+/** Fills the navigation with the pages that the account may see. An area's link leads to its first such page. */
+function showNavigation(account) {
+  const entries = pages.filter(({ nav }) => nav !== undefined).filter(isAllowed(account))
+  const links = entries.filter(({ nav, path }, i) => entries.findIndex((other) => other.nav === nav && areaOf(other.path) === areaOf(path)) === i)
+  const anchors = links.map(({ nav, path }) => h('a', { href: path, 'aria-current': areaOf(path) === areaOf(page.path) ? 'page' : null }, nav))
+  byId('nav').replaceChildren(...anchors, h('a', { href: '/docs' }, 'Reference'))
+  for (const { nav, path } of links) shortcut(`g ${nav.charAt(0).toLowerCase()}`, `Go to ${nav}`, () => location.assign(path))
+}
+
+/** Returns the tabs of the current area, or null if it has one page. */
+function makeTabs(account) {
+  const tabs = pages.filter(({ tab, path }) => tab !== undefined && areaOf(path) === areaOf(page.path)).filter(isAllowed(account))
+  if (tabs.length < 2) return null
+  const isCurrent = ({ path }) => path === page.path || (page.tab === undefined && page.path.startsWith(`${path}/:`))
+  return h('nav', { class: 'tabs', 'aria-label': 'Sections' }, ...tabs.map((entry) => h('a', { href: entry.path, 'aria-current': isCurrent(entry) ? 'page' : null }, entry.tab)))
+}
+
+function showAccount(account) {
+  // Without authentication, the account has the id 0 and cannot sign out.
+  if (account === null || account.id === 0) return
+  setText(byId('email'), account.email)
+  byId('account').hidden = false
+  if (areaOf(page.path) === 'account') byId('email').setAttribute('aria-current', 'page')
+}
+
+byId('sign-out').addEventListener('click', async () => {
+  await signOut()
+  location.assign('/')
+})
+byId('menu').addEventListener('click', () => {
+  const isOpen = byId('menu').getAttribute('aria-expanded') === 'true'
+  byId('menu').setAttribute('aria-expanded', String(!isOpen))
+  byId('bar').classList.toggle('open', !isOpen)
+})
+
+/** Sets the title of the page, which is also its heading. */
+function setTitle(title) {
+  document.title = title === 'Home' ? 'Millrace' : `${title} · Millrace`
+  const heading = byId('title')
+  if (heading !== null) setText(heading, title)
+}
+
+// Reloading shows the sign-in form and drops the account's data.
+onSignedOut(() => location.reload())
+onProofRequired(askForProof)
+
+/** Hides the heading of a section from the eye if it repeats the heading of the page. */
+function hideRepeatedHeading(title) {
+  for (const node of view.querySelectorAll('h2')) node.classList.toggle('hidden', node.textContent === title)
+}
+
+function loadStyle(file) {
+  return new Promise((resolve) => document.head.append(h('link', { rel: 'stylesheet', href: `/pages/${file}`, onload: resolve, onerror: resolve })))
+}
+
+/**
+ * Shows the page. A page module exports `page(context)`, which returns its parts: nodes, or `{ node, load }`.
+ */
+async function start() {
+  const loading = Promise.all([import(`/pages/${page.module}`), page.style && loadStyle(page.style)])
+  let account = await fetchAccount()
+  while (account === null && page.open !== true) {
+    await showSignIn(view)
+    account = await fetchAccount()
+  }
+  showNavigation(account)
+  showAccount(account)
+  const tabs = makeTabs(account)
+  const heading = h('h1', { id: 'title' }, page.title)
+  setTitle(page.title)
+  if (!isAllowed(account)(page)) return view.replaceChildren(notice('Admins only', 'Ask an admin to open this page, or to make you one.', h('a', { class: 'button', href: '/' }, 'Home')))
+  const [module] = await loading
+  const context = { account, params: readParams(), showConnection, setTitle, view }
+  const parts = (await module.page(context)).filter(Boolean)
+  const loads = Promise.allSettled(parts.map((part) => part.load?.()))
+  await Promise.race([loads, new Promise((resolve) => setTimeout(resolve, SETTLE_MS))])
+  view.replaceChildren(...[tabs, heading].filter(Boolean), ...parts.map((part) => part.node ?? part))
+  hideRepeatedHeading(heading.textContent)
+  if (location.hash !== '') document.getElementById(location.hash.slice(1))?.scrollIntoView()
+}
+
+start().catch((error) => {
+  if (!(error instanceof ApiError)) console.error(error)
+  const title = error.status === 404 ? 'Not found' : error.status === 0 ? 'Offline' : 'This page could not be shown'
+  view.replaceChildren(notice(title, `${error.message}. ${adviceFor(error)}`, h('a', { class: 'button', href: location.href, role: 'alert' }, 'Try again')))
+})
