@@ -1,0 +1,3 @@
+import type { Fill } from './fill.ts'
+
+export const fill: Fill = async () => ({})
