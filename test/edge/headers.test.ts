@@ -19,7 +19,7 @@ const STATUS_BY_REQUEST: Readonly<Record<string, string>> = {
   [`HEAD /health HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
   [`GET /docs HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
   [`GET /docs HTTP/1.1\r\n${HOST_HEADER}If-None-Match: ${etag}\r\n\r\n`]: '304 Not Modified',
-  [`GET /pages/page.css HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
+  [`GET /pages/parts/base.css HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '200 OK',
   [`GET /api/v1/jobs/events HTTP/1.1\r\n${HOST_HEADER}Authorization: Bearer ${token}\r\n\r\n`]: '200 OK',
   [`GET /api/v1/auth/me HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '401 Unauthorized',
   [`GET /nowhere HTTP/1.1\r\n${HOST_HEADER}\r\n`]: '404 Not Found',

@@ -54,6 +54,7 @@ GET    /api/v1/jobs/:job_id/history                       404   404   401   404 
 GET    /api/v1/jobs/:job_id/details                       404   404   401   404   200
 GET    /api/v1/jobs/:job_id/details #nobody's             200   200   401   200   200
 GET    /api/v1/jobs/events                                200   200   401   200   200
+GET    /api/v1/jobs/overview                              401   403   401   403   200
 GET    /api/v1/jobs/overview/events                       401   403   401   403   200
 GET    /api/v1/jobs/:job_id/events                        404   404   401   404   200
 GET    /llm/status                                        200   200   401   200   200

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import declaredPages from '../../edge/pages/pages.json' with { type: 'json' }
 import { unsubscribeTokenOf } from '../../tasks/comms/unsubscribe.ts'
 import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
 import { createEvent, signEvent } from '../payment-events.ts'
@@ -570,10 +571,13 @@ const models: Record<string, MakeRequest> = {
 }
 
 const pages: Record<string, MakeRequest> = {
-  'GET /monitor/jobs/:job_id': job,
-  'GET /monitor/documents/:id': document,
-  'GET /pages/:file': () => ({ params: { file: 'page.css' } }),
-  'GET /pages/monitor/:file': () => ({ params: { file: 'main.js' } }),
+  ...Object.fromEntries(
+    declaredPages.map(({ path }) => [
+      `GET ${path}`,
+      () => ({ params: Object.fromEntries([...path.matchAll(/:(\w+)/g)].map(([, name]) => [name, '1'])) }),
+    ]),
+  ),
+  'GET /pages/:folder/:file': () => ({ params: { folder: 'parts', file: 'base.css' } }),
   'GET /docs/:file': () => ({ params: { file: 'docs.css' } }),
   'GET /metrics #with METRICS_TOKEN': () => ({ headers: { authorization: `Bearer ${METRICS_TOKEN}` } }),
 }

@@ -1,3 +1,5 @@
+import declaredPages from '../../edge/pages/pages.json' with { type: 'json' }
+
 /**
  * Access rules with a line per operation and a status per caller. A `#` starts the name of a case of an operation.
  * `4xx` means that only the class of the refusal is defined.
@@ -177,6 +179,7 @@ GET    /api/v1/jobs/:job_id/history                       401   200   404   404 
 GET    /api/v1/jobs/:job_id/details                       401   200   404   404   200
 GET    /api/v1/jobs/:job_id/details #nobody's             401   200   200   200   200
 GET    /api/v1/jobs/events                                401   200   200   200   200
+GET    /api/v1/jobs/overview                              401   403   403   403   200
 GET    /api/v1/jobs/overview/events                       401   403   403   403   200
 GET    /api/v1/jobs/:job_id/events                        401   200   404   404   200
 POST   /api/v1/batches                                    401   202   202   202   202
@@ -310,14 +313,6 @@ DELETE /rag/collections/:name #documents                  401   200   404   404 
 GET    /rag/health                                        401   200   200   200   200
 GET    /api/v1/system/tables                              401   403   403   403   200
 GET    /api/v1/system/spending                            401   403   403   403   200
-GET    /                                                  200   200   200   200   200
-GET    /monitor                                           200   200   200   200   200
-GET    /monitor/jobs                                      200   200   200   200   200
-GET    /monitor/jobs/:job_id                              200   200   200   200   200
-GET    /monitor/schedules                                 200   200   200   200   200
-GET    /monitor/documents                                 200   200   200   200   200
-GET    /monitor/documents/:id                             200   200   200   200   200
-GET    /monitor/usage                                     200   200   200   200   200
 GET    /setup                                             200   200   200   200   200
 GET    /verify-email                                      200   200   200   200   200
 GET    /email-change                                      200   200   200   200   200
@@ -331,8 +326,8 @@ GET    /unsubscribe                                       200   200   200   200 
 POST   /unsubscribe                                       200   200   200   200   200
 GET    /payment/success                                   200   200   200   200   200
 GET    /payment/cancel                                    200   200   200   200   200
-GET    /pages/:file                                       200   200   200   200   200
-GET    /pages/monitor/:file                               200   200   200   200   200
+GET    /pages/pages.json                                  200   200   200   200   200
+GET    /pages/:folder/:file                               200   200   200   200   200
 GET    /health                                            200   200   200   200   200
 GET    /ready                                             200   200   200   200   200
 GET    /metrics                                           4xx   4xx   4xx   4xx   4xx
@@ -340,6 +335,7 @@ GET    /metrics #with METRICS_TOKEN                       200   200   200   200 
 GET    /openapi.json                                      200   200   200   200   200
 GET    /docs                                              200   200   200   200   200
 GET    /docs/:file                                        200   200   200   200   200
+${declaredPages.map(({ path }) => `GET ${path} 200 200 200 200 200`).join('\n')}
 `
 
 /**

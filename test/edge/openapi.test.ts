@@ -126,8 +126,8 @@ test('responses other than JSON have their content types, and 202 has a job', ()
   const types = (path: string, status = 200) =>
     Object.keys(Object.values(paths[path]!)[0]!.responses[status]!.content ?? {})
   assert.deepEqual(types('/docs/{file}'), ['text/*'])
-  assert.deepEqual(types('/pages/{file}'), ['*/*'])
-  assert.deepEqual(types('/pages/monitor/{file}'), ['text/javascript'])
+  assert.deepEqual(types('/pages/pages.json'), ['application/json'])
+  assert.deepEqual(types('/pages/{folder}/{file}'), ['*/*'])
   assert.deepEqual(types('/api/v1/documents/{id}/content'), ['*/*'])
   assert.deepEqual(types('/voice/preview'), ['audio/mpeg'])
   const { content } = paths['/voice/preview']!.post!.responses[202]!

@@ -169,7 +169,7 @@ test('every file that the page refers to is served with its type', async () => {
 
 test('neither the page nor its script names another host', () => {
   for (const name of ['docs.html', 'docs.js']) {
-    const text = readFileSync(new URL(`../../edge/pages/${name}`, import.meta.url), 'utf8')
+    const text = readFileSync(new URL(`../../edge/pages/docs/${name}`, import.meta.url), 'utf8')
     const hosts = text.replace(/\/\/ .*/g, '').match(/https?:|['"(=]\/\/\w/g)
     assert.equal(hosts, null, name)
   }

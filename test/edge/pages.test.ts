@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
 import { test } from 'node:test'
+import declaredPages from '../../edge/pages/pages.json' with { type: 'json' }
 import { areas } from '../../edge/routes/index.ts'
 import {
   composeNewAddressEmail,
@@ -45,7 +47,7 @@ test('every link in mail leads to an existing page and keeps its token out of re
 })
 
 test('the script knows each page and calls existing routes', async () => {
-  const script = (await api.get('/pages/account.js')).text
+  const script = (await api.get('/pages/landing/link.js')).text
   const paths = ['/setup', '/verify-email', '/password-reset', '/accept-invite', '/register', '/email-change']
   for (const path of [...paths, '/email-change/refuse', '/unsubscribe'])
     assert.ok(script.includes(`'${path}': {`))
@@ -57,20 +59,34 @@ const PAGES_FOLDER = new URL('../../edge/pages/', import.meta.url)
 const files = globSync('**/*.{js,css,svg,html}', { cwd: PAGES_FOLDER })
 const scripts = files.filter((file) => file.endsWith('.js'))
 
-test('the public pages describe the service and link to the other pages', async () => {
-  const home = await api.get('/')
-  assert.equal(home.status, 200)
-  for (const path of [
-    '/monitor',
-    '/docs',
-    '/health',
-    '/monitor/jobs/x',
-    '/monitor/documents',
-    '/monitor/documents/1',
-    '/monitor/usage',
-  ])
-    assert.equal((await api.get(path)).status, 200, path)
-  for (const path of ['/monitor', '/docs', '/health']) assert.ok(home.text.includes(`href="${path}"`), path)
+test('each declared page has an existing module and style, and is served by its own route', async () => {
+  assert.ok(declaredPages.length > 25)
+  assert.equal(new Set(declaredPages.map(({ path }) => path)).size, declaredPages.length)
+  for (const { path, title, summary, module, style } of declaredPages) {
+    assert.ok(title !== '' && /^Show /.test(summary), path)
+    assert.ok(files.includes(module), module)
+    if (style !== undefined) assert.ok(files.includes(style), style)
+    assert.match(
+      readFileSync(new URL(module, PAGES_FOLDER), 'utf8'),
+      /^export (const|(async )?function) page\b/m,
+      module,
+    )
+    const { status, text } = await api.get(path.replace(/:\w+/g, '1'))
+    assert.deepEqual([status, text.includes('/pages/parts/main.js')], [200, true], path)
+  }
+})
+
+test('every area has its pages in the navigation, and a path of fixed words comes before one with a parameter', () => {
+  const areas = new Set(declaredPages.map(({ path }) => path.split('/')[1]))
+  const named = new Set(
+    declaredPages.filter(({ nav }) => nav !== undefined).map(({ path }) => path.split('/')[1]),
+  )
+  // The address of the account leads to its pages.
+  named.add('account')
+  assert.deepEqual([...areas].sort(), [...named].sort())
+  const patterns = declaredPages.map(({ path }) => new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`))
+  for (const { path } of declaredPages)
+    assert.equal(declaredPages[patterns.findIndex((pattern) => pattern.test(path))]!.path, path)
 })
 
 test('every page is one document', async () => {
@@ -86,14 +102,21 @@ test('every page is one document', async () => {
 
 test('every part of a page is served, and all its imports and links resolve', async () => {
   assert.ok(files.length > 15)
-  for (const file of files.filter((name) => !name.endsWith('.html') && !name.startsWith('docs.')))
+  for (const file of files.filter((name) => !name.endsWith('.html') && !name.startsWith('docs/')))
     assert.equal((await api.get(`/pages/${file}`)).status, 200, file)
-  for (const file of scripts) {
-    for (const [, target] of readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(
-      /(?:from |import\()'(\.[^']+)'/g,
-    ))
-      assert.ok(files.includes(`monitor/${target!.slice(2)}`), `${file}: ${target}`)
-  }
+  for (const file of scripts)
+    for (const { target, names } of importsOf(file)) {
+      const path = target.startsWith('.') ? posix.join('/pages', posix.dirname(file), target) : target
+      const { status, text } = await api.get(path)
+      assert.equal(status, 200, `${file}: ${target}`)
+      if (!path.startsWith('/pages/vendor/'))
+        for (const name of names)
+          assert.match(
+            text,
+            new RegExp(`export (async )?(const|function\\*?|class) ${name}\\b`),
+            `${file}: ${name}`,
+          )
+    }
   for (const file of files.filter((name) => name.endsWith('.html'))) {
     for (const [, path] of readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(
       /(?:src|href)="(\/[^"]*)"/g,
@@ -118,27 +141,56 @@ test('no page has inline scripts, styles or handlers, or names another host', as
   assert.match(policy, /default-src 'none'/)
 })
 
-test('the monitor calls existing routes', async () => {
+/** Returns the imports of a module: each target with the names that it takes. */
+function importsOf(file: string): { target: string; names: string[] }[] {
+  const text = readFileSync(new URL(file, PAGES_FOLDER), 'utf8')
+  const pattern = /^import (?:\{([^}]*)\}|[\w, *{}]+) from '([^']+)'|import\('([^']+)'\)/gm
+  return [...text.matchAll(pattern)].map(([, names, from, lazy]) => ({
+    target: (from ?? lazy)!,
+    names: (names ?? '')
+      .split(',')
+      .map((name) => name.trim().split(' as ')[0]!)
+      .filter((name) => name !== ''),
+  }))
+}
+
+test('every export of a module is imported, or is the page of a path', () => {
+  const used = new Set(scripts.flatMap((file) => importsOf(file).flatMap(({ names }) => names)))
+  for (const file of scripts)
+    for (const [, name] of readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(
+      /^export (?:async )?(?:const|function\*?|class) (\w+)/gm,
+    ))
+      assert.ok(name === 'page' || used.has(name!), `${file}: ${name}`)
+})
+
+test('the pages call existing routes', async () => {
   const reference = (await api.get('/openapi.json')).json as { paths: Record<string, unknown> }
-  const called = scripts
-    .filter((file) => file.startsWith('monitor/'))
-    .flatMap((file) => [
-      ...readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(/['`](\/api\/v1\/[^'`?]*)/g),
-    ])
-    .map(([, path]) => path!.replace(/\$\{[^}]*\}/g, 'x'))
-  assert.ok(called.length > 10)
-  const known = Object.keys(reference.paths).map(
-    (path) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`),
+  const split = (path: string) => path.replace(/\$?\{[^}]*\}/g, '*').split('/')
+  const known = Object.keys(reference.paths).map(split)
+  const called = scripts.flatMap((file) =>
+    [
+      ...readFileSync(new URL(file, PAGES_FOLDER), 'utf8').matchAll(/['`](?:[A-Z]+ )?(\/api\/v1\/[^'`?]*)/g),
+    ].map(([, path]) => ({ file, path: path! })),
   )
-  for (const path of called)
-    assert.ok(
-      known.some((pattern) => pattern.test(path)),
-      path,
-    )
+  assert.ok(called.length > 10)
+  for (const { file, path } of called) {
+    const parts = split(path)
+    const matches = (other: string[]) =>
+      other.length === parts.length &&
+      other.every((part, i) => part === parts[i] || [part, parts[i]].includes('*'))
+    assert.ok(known.some(matches), `${file}: ${path}`)
+  }
 })
 
 test('a browser with a cached part gets 304', async () => {
-  for (const path of ['/monitor', '/pages/monitor/main.js', '/docs', '/docs/docs.js']) {
+  for (const path of [
+    '/monitor',
+    '/pages/parts/main.js',
+    '/pages/pages.json',
+    '/pages/vendor/uqr.mjs',
+    '/docs',
+    '/docs/docs.js',
+  ]) {
     const first = await api.get(path)
     const again = await api.get(path, { headers: { 'if-none-match': first.headers.etag! } })
     assert.deepEqual([again.status, again.text, again.headers.etag], [304, '', first.headers.etag], path)
@@ -148,14 +200,17 @@ test('a browser with a cached part gets 304', async () => {
 
 test('no other file is served, for any path', async () => {
   for (const path of [
-    '/pages/docs.html',
-    '/pages/..%2froute.ts',
+    '/pages/docs/docs.html',
+    '/pages/parts/..%2froute.ts',
     '/pages/%2e%2e/route.ts',
     '/pages/toString',
-    '/pages/monitor/..%2fpage.css',
+    '/pages/toString/toString',
+    '/pages/parts/..%2fpages.json',
     '/pages/monitor/toString',
     '/pages/pictures',
-    '/pages/monitor.html',
+    '/pages/pictures/monitor-light.png',
+    '/pages/shell.html',
+    '/pages/vendor/uPlot.iife.js',
   ])
     assert.equal((await api.get(path)).status, 404, path)
   const head = await api.call('HEAD', '/verify-email')

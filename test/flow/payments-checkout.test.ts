@@ -163,7 +163,7 @@ describe('the redirect URLs of a checkout', () => {
         /^default-src 'none'.*frame-ancestors 'none'$/,
       )
       assert.doesNotMatch(answer.text, /<script|style=/)
-      assert.equal((await world.api.get('/pages/page.css')).status, 200)
+      assert.equal((await world.api.get('/pages/parts/base.css')).status, 200)
     }
   })
 })

@@ -109,7 +109,6 @@ export function createPartLookup(seeds: Seeds): (operation: Operation, name: str
     [/\/documents\/\{id}/, seeds.documents],
     [/\/posts\/\{post}$/, seeds.posts],
     [/\/schedules\/\{schedule_id}/, ['collect', 'retention', 'llm-sync']],
-    [/\/pages\/monitor\/\{file}/, ['main.js', 'api.js']],
     [/\/docs\/\{file}/, ['docs.css', 'swagger-ui.css']],
   ]
   const named: Readonly<Record<string, readonly unknown[]>> = {
@@ -120,7 +119,8 @@ export function createPartLookup(seeds: Seeds): (operation: Operation, name: str
     ...{
       voice_id: ['alloy', 'nova'],
       domain: ['example.com', 'new.example'],
-      file: ['page.css', 'mark.svg'],
+      folder: ['parts'],
+      file: ['base.css', 'mark.svg'],
     },
   }
   return (operation, name) => {

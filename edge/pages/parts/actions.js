@@ -45,7 +45,7 @@ export function buttonByState(make) {
 }
 
 /** Milliseconds until an action that can be undone is carried out. */
-export const UNDO_MS = 7000
+const UNDO_MS = 7000
 
 /**
  * Carries out an action after `UNDO_MS`, unless the person presses Undo. `hide` and `show` change the page meanwhile.

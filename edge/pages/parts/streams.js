@@ -180,9 +180,9 @@ function openSource(path, topics, report) {
   return { close: () => close() }
 }
 
-const BUFFERED_KEY = 'millrace-buffered-since'
-const isBuffered = () => Date.now() - Number(sessionStorage.getItem(BUFFERED_KEY) ?? 0) < TRY_AGAIN_MS
-const setBuffered = () => sessionStorage.setItem(BUFFERED_KEY, String(Date.now()))
+// Kept for the next page of this tab, which then polls immediately.
+const isBuffered = () => Date.now() - Number(sessionStorage.getItem('buffered-since') ?? 0) < TRY_AGAIN_MS
+const setBuffered = () => sessionStorage.setItem('buffered-since', String(Date.now()))
 
 /**
  * The browser reconnects after a lost connection. After a refusal, this function renews the session and reopens the

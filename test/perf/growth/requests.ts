@@ -1,3 +1,4 @@
+import declaredPages from '../../../edge/pages/pages.json' with { type: 'json' }
 import { SEND_STATUSES } from '../../../sql/comms/sends.ts'
 import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
 import { previewTokenOf } from '../../../tasks/blog/previews.ts'
@@ -281,6 +282,7 @@ const jobs: Record<string, RequestMaker> = {
     big({ variant: 'of named jobs', query: { ids: `${places.job.waiting},${places.job.ended}` } }),
     big({ variant: 'of a queue', query: { queue: 'load_test' } }),
   ],
+  '/api/v1/jobs/overview': byCallers(['admin'], { pauseMs: 1100 }),
   '/api/v1/jobs/overview/events': byCallers(['admin'], { pauseMs: 1100 }),
   '/api/v1/jobs/:job_id/events': ({ job }) => [
     big({ variant: 'of an ended job', params: { job_id: job.ended } }),
@@ -410,14 +412,14 @@ const voice: Record<string, RequestMaker> = {
 }
 
 const pages: Record<string, RequestMaker> = {
-  '/': byAnonymous,
-  '/monitor': byAnonymous,
-  '/monitor/jobs': byAnonymous,
-  '/monitor/jobs/:job_id': ({ job }) => [nobody({ params: { job_id: job.ended } })],
-  '/monitor/schedules': byAnonymous,
-  '/monitor/documents': byAnonymous,
-  '/monitor/documents/:id': ({ document }) => [nobody({ params: { id: document.big } })],
-  '/monitor/usage': byAnonymous,
+  ...Object.fromEntries(
+    declaredPages.map(({ path }) => [
+      path,
+      byCallers(['nobody'], {
+        params: Object.fromEntries([...path.matchAll(/:(\w+)/g)].map(([, name]) => [name!, '1'])),
+      }),
+    ]),
+  ),
   '/setup': byAnonymous,
   '/verify-email': byAnonymous,
   '/email-change': byAnonymous,
@@ -430,8 +432,8 @@ const pages: Record<string, RequestMaker> = {
   '/unsubscribe': byAnonymous,
   '/payment/success': byAnonymous,
   '/payment/cancel': byAnonymous,
-  '/pages/:file': byCallers(['nobody'], { params: { file: 'page.css' } }),
-  '/pages/monitor/:file': byCallers(['nobody'], { params: { file: 'main.js' } }),
+  '/pages/pages.json': byAnonymous,
+  '/pages/:folder/:file': byCallers(['nobody'], { params: { folder: 'parts', file: 'base.css' } }),
   '/health': byAnonymous,
   '/ready': byAnonymous,
   '/metrics': byCallers(['nobody'], { headers: { authorization: `Bearer ${METRICS_TOKEN}` }, pauseMs: 1100 }),
