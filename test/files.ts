@@ -4,11 +4,11 @@ import type { Depth } from './runs.ts'
 
 /** Selects and orders the test files of a run. */
 
-// Rings that `npm test` runs. The others are `flow`, which starts, kills and upgrades real services, and `long`, which
-// has corpora, fuzzing and nemesis.
+// Rings that `npm test` runs. The others are `flow`, which starts, kills and upgrades real services, `browser`, and `long`,
+// which has corpora, fuzzing and nemesis.
 const QUICK_RINGS = ['sql', 'tasks', 'edge', 'workers']
-const RINGS = [...QUICK_RINGS, 'flow', 'long']
-const LONGEST_RINGS: ReadonlySet<string> = new Set(['workers', 'flow'])
+const RINGS = [...QUICK_RINGS, 'flow', 'browser', 'long']
+const LONGEST_RINGS: ReadonlySet<string> = new Set(['workers', 'flow', 'browser'])
 export const ROOT = resolve(import.meta.dirname, '..')
 
 /** Returns all test files of the rings, as paths from the root. */

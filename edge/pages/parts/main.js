@@ -126,5 +126,7 @@ async function start() {
 start().catch((error) => {
   if (!(error instanceof ApiError)) console.error(error)
   const title = error.status === 404 ? 'Not found' : error.status === 0 ? 'Offline' : 'This page could not be shown'
-  view.replaceChildren(notice(title, `${error.message}. ${adviceFor(error)}`, h('a', { class: 'button', href: location.href, role: 'alert' }, 'Try again')))
+  const node = notice(title, `${error.message}. ${adviceFor(error)}`, h('a', { class: 'button', href: location.href }, 'Try again'))
+  node.setAttribute('role', 'alert')
+  view.replaceChildren(node)
 })
