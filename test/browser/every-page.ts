@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import pages from '../../edge/pages/pages.json' with { type: 'json' }
+import { until } from '../until.ts'
 import { findViolations } from './axe.ts'
 import { fill as fillAccount } from './fill/account.ts'
 import { fill as fillChat } from './fill/chat.ts'
@@ -74,9 +75,11 @@ export async function createContext(
 
 /** Waits until every section of a page has loaded or failed. */
 export const waitUntilSettled = (page: Page): Promise<unknown> =>
-  page.waitForFunction(
-    `document.querySelector('main h1:not(.hidden), main .failure') !== null
-      && document.querySelector('main [aria-busy=true], main .skeleton') === null`,
+  until(`${page.url()} has settled`, () =>
+    page.evaluate<boolean>(
+      `document.querySelector('main h1:not(.hidden), main .failure') !== null
+        && document.querySelector('main [aria-busy=true], main .skeleton') === null`,
+    ),
   )
 
 /**

@@ -37,11 +37,7 @@ describe('every page', { skip: chromium === null && SKIP_REASON, concurrency: fa
     return { page, errors }
   }
 
-  async function checkAll(
-    t: TestContext,
-    addresses: readonly string[],
-    state: string,
-  ): Promise<void> {
+  async function checkAll(t: TestContext, addresses: readonly string[], state: string): Promise<void> {
     const context = await createContext(browser, service)
     for (const address of addresses)
       await t.test(`${address}, ${state}`, async () => {

@@ -35,6 +35,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<(stack: Stack) => Promis
   retrieval: async () => (await import('./retrieval.ts')).measureRetrieval,
   reindex: async () => (await import('./reindex.ts')).reindex,
   import: async () => (await import('./import.ts')).measureImport,
+  pages: async () => (await import('./pages.ts')).measurePages,
   transactions: async () => (await import('./transactions.ts')).measureTransactions,
   'workers-http': async () => (await import('./workers-http.ts')).measureHttpWorkers,
   growth: async () => (await import('./growth.ts')).measureGrowth,
