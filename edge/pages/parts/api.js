@@ -11,11 +11,20 @@ export class ApiError extends Error {
   }
 }
 
-const listeners = { signedOut: () => {}, proof: async () => null }
+const listeners = { signedOut: async () => false, proof: async () => null }
+let signingIn = null
 
-/** Sets the function to call when the session ends. */
+/** Sets the function that signs in again when the session has ended. It resolves to true if the page can continue. */
 export function onSignedOut(listener) {
   listeners.signedOut = listener
+}
+
+/** Signs in again, once for all calls that wait for it. Resolves to true if the calls can be repeated. */
+export function signInAgain() {
+  signingIn ??= listeners.signedOut().finally(() => {
+    signingIn = null
+  })
+  return signingIn
 }
 
 /** Sets the function that asks for the password when a call requires it. It resolves to the fields, or null to give up. */
@@ -34,7 +43,7 @@ export async function call(method, path, options = {}) {
 async function request(method, path, options) {
   let response = await send(method, path, options)
   if (response.status === 401 && (await renewSession())) response = await send(method, path, options)
-  if (response.status === 401) listeners.signedOut()
+  if (response.status === 401 && (await signInAgain())) response = await send(method, path, options)
   const data = response.status === 204 ? null : await response.json().catch(() => null)
   if (response.ok) return { data, headers: response.headers }
   const error = new ApiError(response.status, { ...data, requestId: response.headers.get('x-request-id') })

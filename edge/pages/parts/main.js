@@ -3,7 +3,8 @@
 import pages from '/pages/pages.json' with { type: 'json' }
 import { ApiError, fetchAccount, onProofRequired, onSignedOut, signOut } from './api.js'
 import { h, setText } from './dom.js'
-import { askForProof, showSignIn } from './sign-in.js'
+import { openDialog } from './dialog.js'
+import { askForProof, makeSignIn, showSignIn } from './sign-in.js'
 import { shortcut } from './shortcuts.js'
 import { adviceFor, notice } from './states.js'
 
@@ -84,9 +85,18 @@ function setTitle(title) {
   if (heading !== null) setText(heading, title)
 }
 
-// Reloading shows the sign-in form and drops the account's data.
-onSignedOut(() => location.reload())
 onProofRequired(askForProof)
+
+/** Asks the person to sign in again over the page, which keeps what they typed. Another account reloads the page. */
+async function continueAs(account) {
+  const { node, focus } = makeSignIn(() => dialog.node.close('yes'))
+  const dialog = openDialog('Your session has ended', node)
+  focus()
+  const isSignedIn = (await dialog.closed) === 'yes'
+  if (isSignedIn && (await fetchAccount())?.id === account?.id) return true
+  location.reload()
+  return false
+}
 
 /** Hides the heading of a section from the eye if it repeats the heading of the page. */
 function hideRepeatedHeading(title) {
@@ -102,11 +112,14 @@ function loadStyle(file) {
  */
 async function start() {
   const loading = Promise.all([import(`/pages/${page.module}`), page.style && loadStyle(page.style)])
+  // Its failure is reported when the page needs it.
+  loading.catch(() => {})
   let account = await fetchAccount()
   while (account === null && page.open !== true) {
     await showSignIn(view)
     account = await fetchAccount()
   }
+  onSignedOut(() => continueAs(account))
   showNavigation(account)
   showAccount(account)
   const tabs = makeTabs(account)

@@ -4,7 +4,7 @@
 //
 // A topic is `overview` (the monitor), `jobs` (all jobs of the account), `job:ID` or `batch:ID`.
 
-import { renewSession, send } from './api.js'
+import { renewSession, send, signInAgain } from './api.js'
 
 const BACKOFF_MS = [500, 1000, 2000, 5000]
 const POLL_MS = 3000
@@ -243,7 +243,7 @@ function openStream(path, topics, report, onBuffered) {
 async function probe(path) {
   const { status } = await send('HEAD', path).catch(() => ({ status: 503 }))
   if (status !== 401) return status
-  return (await renewSession().catch(() => false)) ? 200 : 401
+  return (await renewSession().catch(() => false)) || (await signInAgain()) ? 200 : 401
 }
 
 /** Returns the path that reads the current state of a topic. */
