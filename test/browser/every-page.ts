@@ -61,7 +61,7 @@ const MAX_SHIFT = 0.05
 /** Creates a browser context that is signed in, or has no session. */
 export async function createContext(
   browser: { newContext(): Promise<BrowserContext> },
-  { port }: WatchedService,
+  { port }: Pick<WatchedService, 'port'>,
   email: string | null = EMAIL,
 ): Promise<BrowserContext> {
   const context = await browser.newContext()
